@@ -1,0 +1,4 @@
+//! SIP for a switch: messages, transactions, dialogs, SDP, digest authentication, a registrar.
+//!
+//! Everything but [`transport`] is a sans-I/O core: fed with bytes and time, free of sockets and clocks.
+//! Nothing here knows RTP, records or HTTP.

@@ -2,3 +2,5 @@
 //!
 //! Everything but [`transport`] is a sans-I/O core: fed with bytes and time, free of sockets and clocks.
 //! Nothing here knows RTP, records or HTTP.
+
+pub mod flow;

@@ -1,2 +1,15 @@
 //! The product's words and its ports: what a call record, an event or a permission is, and which stored
 //! things the HTTP face may ask for. No I/O, no SIP, no RTP.
+
+pub mod access;
+pub mod call;
+pub mod cdr;
+pub mod directory;
+pub mod event;
+pub mod ids;
+pub mod money;
+pub mod page;
+pub mod ports;
+pub mod problem;
+pub mod quality;
+pub mod time;

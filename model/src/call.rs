@@ -1,0 +1,160 @@
+//! Words that describe a call.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+macro_rules! words {
+    ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $text:literal,)* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        pub enum $name { $($(#[$vdoc])* #[serde(rename = $text)] $variant,)* }
+
+        impl $name {
+            /// The name that the API and the database use.
+            pub const fn as_str(self) -> &'static str {
+                match self { $($name::$variant => $text,)* }
+            }
+
+            /// The value of that name; case-sensitive.
+            pub fn from_name(name: &str) -> Option<Self> {
+                match name { $($text => Some($name::$variant),)* _ => None }
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.as_str())
+            }
+        }
+    };
+}
+
+words! {
+    /// Where a call came from and went to.
+    Direction {
+        /// From a trunk to something of ours.
+        Inbound = "inbound",
+        /// Between two extensions.
+        Internal = "internal",
+        /// From an extension to a trunk.
+        Outbound = "outbound",
+    }
+}
+
+words! {
+    /// What carried the call.
+    Transport {
+        /// SIP.
+        Sip = "sip",
+        /// WhatsApp calling.
+        Whatsapp = "whatsapp",
+    }
+}
+
+words! {
+    /// Whether a call is priced.
+    BillingMode {
+        /// Never priced.
+        Free = "free",
+        /// Priced by a tariff.
+        Rated = "rated",
+    }
+}
+
+words! {
+    /// Why a leg ended: Q.850 names in the spelling that FreeSWITCH made common.
+    HangupCause {
+        /// Authentication failed or the caller may not place this call.
+        CallRejected = "CALL_REJECTED",
+        /// The engine died while the call was up.
+        Crash = "CRASH",
+        /// The destination is registered nowhere.
+        DestinationOutOfOrder = "DESTINATION_OUT_OF_ORDER",
+        /// No codec or media address in common.
+        IncompatibleDestination = "INCOMPATIBLE_DESTINATION",
+        /// The dialled digits are malformed.
+        InvalidNumberFormat = "INVALID_NUMBER_FORMAT",
+        /// Nobody's audio arrived for too long.
+        MediaTimeout = "MEDIA_TIMEOUT",
+        /// The call was answered elsewhere.
+        LoseRace = "LOSE_RACE",
+        /// The far end's network failed.
+        NetworkOutOfOrder = "NETWORK_OUT_OF_ORDER",
+        /// It rang and nobody answered.
+        NoAnswer = "NO_ANSWER",
+        /// Nothing responded at all.
+        NoUserResponse = "NO_USER_RESPONSE",
+        /// Somebody hung up.
+        NormalClearing = "NORMAL_CLEARING",
+        /// A failure without a better name.
+        NormalTemporaryFailure = "NORMAL_TEMPORARY_FAILURE",
+        /// The caller gave up before the answer.
+        OriginatorCancel = "ORIGINATOR_CANCEL",
+        /// A protocol error on the leg.
+        ProtocolError = "PROTOCOL_ERROR",
+        /// A timer of the protocol ran out.
+        RecoveryOnTimerExpire = "RECOVERY_ON_TIMER_EXPIRE",
+        /// No free port, leg or channel here.
+        SwitchCongestion = "SWITCH_CONGESTION",
+        /// No such number here.
+        UnallocatedNumber = "UNALLOCATED_NUMBER",
+        /// The party was busy.
+        UserBusy = "USER_BUSY",
+        /// The party is known and registered nowhere.
+        UserNotRegistered = "USER_NOT_REGISTERED",
+    }
+}
+
+impl HangupCause {
+    /// The cause that a final SIP response stands for (RFC 3398 §7.2.4.1 and common practice).
+    pub fn from_sip_status(status: u16) -> Self {
+        match status {
+            200..=299 => HangupCause::NormalClearing,
+            401 | 402 | 403 | 407 | 603 | 607 | 608 => HangupCause::CallRejected,
+            404 | 410 | 604 => HangupCause::UnallocatedNumber,
+            408 => HangupCause::NoUserResponse,
+            480 => HangupCause::NoAnswer,
+            484 => HangupCause::InvalidNumberFormat,
+            486 | 600 => HangupCause::UserBusy,
+            487 => HangupCause::OriginatorCancel,
+            415 | 488 | 606 => HangupCause::IncompatibleDestination,
+            400 | 481 | 482 | 483 | 489 | 491 | 493 => HangupCause::ProtocolError,
+            502 => HangupCause::DestinationOutOfOrder,
+            503 => HangupCause::SwitchCongestion,
+            504 => HangupCause::RecoveryOnTimerExpire,
+            _ => HangupCause::NormalTemporaryFailure,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_uses_the_same_names() {
+        assert_eq!(serde_json::to_string(&Direction::Internal).unwrap(), "\"internal\"");
+        assert_eq!(serde_json::to_string(&HangupCause::UserBusy).unwrap(), "\"USER_BUSY\"");
+        assert_eq!(HangupCause::from_name("USER_BUSY"), Some(HangupCause::UserBusy));
+        assert_eq!(HangupCause::from_name("user_busy"), None);
+    }
+
+    #[test]
+    fn sip_statuses_have_causes() {
+        let cases = [
+            (200, HangupCause::NormalClearing),
+            (404, HangupCause::UnallocatedNumber),
+            (480, HangupCause::NoAnswer),
+            (486, HangupCause::UserBusy),
+            (487, HangupCause::OriginatorCancel),
+            (488, HangupCause::IncompatibleDestination),
+            (503, HangupCause::SwitchCongestion),
+            (603, HangupCause::CallRejected),
+            (500, HangupCause::NormalTemporaryFailure),
+        ];
+        for (status, cause) in cases {
+            assert_eq!(HangupCause::from_sip_status(status), cause, "{status}");
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! The standing things that calls are routed by: organisations, extensions, numbers, trunks.
+
+use std::net::IpAddr;
+
+use crate::ids::{ExtensionId, NumberId, OrganisationId, TeamId, TrunkId};
+use crate::money::Currency;
+
+/// A tenant, as the switch needs it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Organisation {
+    /// Primary key.
+    pub id: OrganisationId,
+    /// Unique name.
+    pub name: String,
+    /// The SIP domain and digest realm of its phones; lower case, unique.
+    pub sip_domain: String,
+    /// The currency of its amounts.
+    pub currency: Currency,
+}
+
+/// A person's line: registers, calls and is called.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Extension {
+    /// Primary key.
+    pub id: ExtensionId,
+    /// Whose it is.
+    pub organisation_id: OrganisationId,
+    /// The team of its records.
+    pub team_id: Option<TeamId>,
+    /// The digits dialled for it; unique within the organisation, and its digest username.
+    pub number: String,
+    /// The person's name.
+    pub name: String,
+    /// Digest credential: lower-case hex of H(number:realm:password).
+    pub ha1: Ha1,
+    /// Encoding names it may use, in order; empty means every codec that the switch carries.
+    pub codecs: Vec<String>,
+}
+
+/// H(A1) of one user in the two algorithms that phones use (RFC 7616 §3.4.2); never the password itself.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Ha1 {
+    /// 32 hex digits.
+    pub md5: String,
+    /// 64 hex digits.
+    pub sha256: String,
+}
+
+impl std::fmt::Debug for Ha1 {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // A credential in a log is a credential given away.
+        f.write_str("Ha1(..)")
+    }
+}
+
+/// A phone number of an organisation and where it leads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Number {
+    /// Primary key.
+    pub id: NumberId,
+    /// Whose it is.
+    pub organisation_id: OrganisationId,
+    /// E.164 with `+`; unique.
+    pub number: String,
+    /// Where a call to it goes.
+    pub destination: Destination,
+}
+
+/// Where a phone number leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Destination {
+    /// An extension of the same organisation.
+    Extension(ExtensionId),
+}
+
+/// A carrier or peer, known by the source address of its calls.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trunk {
+    /// Primary key.
+    pub id: TrunkId,
+    /// The organisation that alone uses it; `None` when shared by all.
+    pub organisation_id: Option<OrganisationId>,
+    /// Unique name.
+    pub name: String,
+    /// Networks that its calls come from, canonical.
+    pub accept_from: Vec<Network>,
+}
+
+/// An address block, canonical: an IPv4-mapped IPv6 block is an IPv4 one and host bits are zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Network {
+    /// First address of the block.
+    pub address: IpAddr,
+    /// Leading bits that count.
+    pub prefix_len: u8,
+}
+
+impl Network {
+    /// Whether `address` lies in the block; an IPv4-mapped IPv6 address counts as IPv4.
+    pub fn contains(&self, address: IpAddr) -> bool {
+        match (self.address, address.to_canonical()) {
+            (IpAddr::V4(own), IpAddr::V4(other)) => {
+                let shift = 32 - u32::from(self.prefix_len.min(32));
+                (u64::from(own.to_bits()) >> shift) == (u64::from(other.to_bits()) >> shift)
+            }
+            (IpAddr::V6(own), IpAddr::V6(other)) => {
+                let shift = 128 - u32::from(self.prefix_len.min(128));
+                shift == 128 || (own.to_bits() >> shift) == (other.to_bits() >> shift)
+            }
+            _ => false,
+        }
+    }
+}
+
+/// Everything that the switch routes by, as one consistent read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DirectorySnapshot {
+    /// Grows with every change of the stored directory.
+    pub revision: i64,
+    /// All organisations.
+    pub organisations: Vec<Organisation>,
+    /// All extensions.
+    pub extensions: Vec<Extension>,
+    /// All phone numbers.
+    pub numbers: Vec<Number>,
+    /// All trunks.
+    pub trunks: Vec<Trunk>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn networks_contain_by_prefix() {
+        let cases = [
+            ("192.0.2.0", 24, "192.0.2.255", true),
+            ("192.0.2.0", 24, "192.0.3.0", false),
+            ("192.0.2.0", 24, "::ffff:192.0.2.7", true),
+            ("0.0.0.0", 0, "203.0.113.1", true),
+            ("127.0.0.1", 32, "127.0.0.2", false),
+            ("2001:db8::", 32, "2001:db8:ffff::1", true),
+            ("2001:db8::", 32, "2001:db9::1", false),
+            ("::", 0, "2001:db9::1", true),
+            ("::", 0, "192.0.2.1", false),
+        ];
+        for (network, prefix_len, address, inside) in cases {
+            let network = Network { address: network.parse().unwrap(), prefix_len };
+            assert_eq!(network.contains(address.parse().unwrap()), inside, "{network:?} {address}");
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! Identifiers as distinct types, so that a leg can never stand where a call is meant.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+macro_rules! ids {
+    ($($(#[$doc:meta])* $name:ident;)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(pub Uuid);
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.as_hyphenated().fmt(f)
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = uuid::Error;
+
+            fn from_str(text: &str) -> Result<Self, Self::Err> {
+                text.parse().map($name)
+            }
+        }
+
+        impl From<Uuid> for $name {
+            fn from(uuid: Uuid) -> Self {
+                $name(uuid)
+            }
+        }
+    )*};
+}
+
+ids! {
+    /// An agent: a person or a virtual agent that takes calls.
+    AgentId;
+    /// A stored integration key; not the short id that stands in the key's text.
+    ApiKeyId;
+    /// A call, and so its one record (`call_uuid`).
+    CallId;
+    /// A campaign that places calls.
+    CampaignId;
+    /// A customer a call was with.
+    ContactId;
+    /// An event in the outbox.
+    EventId;
+    /// An extension of an organisation.
+    ExtensionId;
+    /// One party's side of a call.
+    LegId;
+    /// The switch node that carries a call (`fs_node_id` on the record).
+    NodeId;
+    /// A phone number pointed at something inside an organisation.
+    NumberId;
+    /// A tenant.
+    OrganisationId;
+    /// A team of extensions and agents.
+    TeamId;
+    /// A carrier or peer that calls come from and go to.
+    TrunkId;
+}

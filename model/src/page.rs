@@ -1,0 +1,46 @@
+//! Lists: a window of items and how many there are in all.
+
+use serde::Serialize;
+
+/// Items of a list from `offset`, at most `limit` of `total`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Page<T> {
+    /// The items of this window.
+    pub items: Vec<T>,
+    /// How many items match in all.
+    pub total: u64,
+    /// The window's size.
+    pub limit: u32,
+    /// Items before the window.
+    pub offset: u64,
+}
+
+impl<T> Page<T> {
+    /// The same window with every item turned into something else.
+    pub fn map<U>(self, turn: impl FnMut(T) -> U) -> Page<U> {
+        let Page { items, total, limit, offset } = self;
+        Page { items: items.into_iter().map(turn).collect(), total, limit, offset }
+    }
+}
+
+/// The window that a caller asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// 1 to [`Window::LIMIT_MAX`].
+    pub limit: u32,
+    /// Items to skip.
+    pub offset: u64,
+}
+
+impl Window {
+    /// The size when none is asked for.
+    pub const LIMIT_DEFAULT: u32 = 50;
+    /// The largest size.
+    pub const LIMIT_MAX: u32 = 500;
+}
+
+impl Default for Window {
+    fn default() -> Self {
+        Window { limit: Self::LIMIT_DEFAULT, offset: 0 }
+    }
+}

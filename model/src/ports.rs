@@ -1,0 +1,73 @@
+//! The ports: what the HTTP face and the switch ask of stored things.
+//!
+//! Object-safe and asynchronous without a runtime: a port returns a boxed future, so that this crate stays
+//! free of one.
+
+use std::future::Future;
+use std::net::IpAddr;
+use std::pin::Pin;
+
+use crate::access::{Permission, Principal, Scope};
+use crate::cdr::Cdr;
+use crate::directory::Network;
+use crate::ids::{ApiKeyId, CallId, OrganisationId};
+use crate::page::{Page, Window};
+use crate::problem::Problem;
+
+/// A future that a port returns.
+pub type PortFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, Problem>> + Send + 'a>>;
+
+/// The stored call records.
+pub trait CdrLog: Send + Sync {
+    /// Records inside `scope`, newest first by `started_at`, then by `call_uuid`; `total` is exact.
+    fn list(&self, scope: Scope, window: Window) -> PortFuture<'_, Page<Cdr>>;
+
+    /// One record, whoever owns it; the caller decides by [`Scope::covers`] whether it may be shown, since
+    /// "foreign" (403) and "none" (404) are told apart.
+    fn find(&self, call: CallId) -> PortFuture<'_, Option<Cdr>>;
+}
+
+/// The stored integration keys.
+pub trait ApiKeys: Send + Sync {
+    /// The key whose text carries the short id `id`.
+    fn find(&self, id: &str) -> PortFuture<'_, Option<ApiKey>>;
+}
+
+/// A stored integration key: everything but the secret.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ApiKey {
+    /// Primary key.
+    pub key: ApiKeyId,
+    /// Whose it is.
+    pub organisation_id: OrganisationId,
+    /// SHA-256 of the key's secret.
+    pub secret_sha256: [u8; 32],
+    /// What it may do.
+    pub permissions: Vec<Permission>,
+    /// Where it may be used from; empty on an older key, which is refused.
+    pub allow: Vec<Network>,
+    /// Requests a minute.
+    pub rate_per_minute: u32,
+}
+
+impl ApiKey {
+    /// Whether the key may be used from `address`.
+    pub fn allows(&self, address: IpAddr) -> bool {
+        self.allow.iter().any(|network| network.contains(address))
+    }
+
+    /// The caller that presents this key.
+    pub fn principal(&self) -> Principal {
+        Principal {
+            key: self.key,
+            scope: Scope::Organisation(self.organisation_id),
+            permissions: self.permissions.clone(),
+        }
+    }
+}
+
+/// Whether the engine can do its work, for `/readyz`.
+pub trait Readiness: Send + Sync {
+    /// What is not ready, one fragment each; empty when everything is.
+    fn unready(&self) -> Vec<String>;
+}

@@ -1,0 +1,30 @@
+//! What can go wrong for a caller; the HTTP face alone turns it into a status.
+
+/// A wrong field of a request and what is wrong with it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FieldProblem {
+    /// The field's name as the caller wrote it.
+    pub field: String,
+    /// What is wrong, a lower-case fragment.
+    pub message: String,
+}
+
+/// Why a request was not carried out.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Problem {
+    /// The state of things forbids it.
+    #[error("conflict: {0}")]
+    Conflict(String),
+    /// Outside the caller's scope or rights.
+    #[error("forbidden: {0}")]
+    Forbidden(String),
+    /// Our own failure; the text is for the log, never for the caller.
+    #[error("internal: {0}")]
+    Internal(String),
+    /// The request is wrong; every wrong field is named.
+    #[error("invalid request")]
+    InvalidRequest(Vec<FieldProblem>),
+    /// There is no such thing.
+    #[error("not found: {0}")]
+    NotFound(String),
+}

@@ -1,0 +1,128 @@
+//! Wall-clock instants as records carry them.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use time::format_description::well_known::Rfc3339;
+use time::macros::format_description;
+use time::{Date, OffsetDateTime, UtcOffset};
+
+/// A UTC instant in whole microseconds since 1970-01-01; written as RFC 3339 with `Z` and milliseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Timestamp(i64);
+
+impl Timestamp {
+    /// The instant `micros` microseconds after the Unix epoch.
+    pub const fn from_micros(micros: i64) -> Self {
+        Timestamp(micros)
+    }
+
+    /// Microseconds since the Unix epoch.
+    pub const fn as_micros(self) -> i64 {
+        self.0
+    }
+
+    /// This instant moved by `micros` microseconds, saturating.
+    #[must_use]
+    pub const fn plus_micros(self, micros: i64) -> Self {
+        Timestamp(self.0.saturating_add(micros))
+    }
+
+    /// Microseconds from `earlier` to `self`; negative when `earlier` is the later one.
+    pub const fn since(self, earlier: Timestamp) -> i64 {
+        self.0.saturating_sub(earlier.0)
+    }
+
+    /// Reads an RFC 3339 timestamp, or a date `YYYY-MM-DD` as its midnight in UTC.
+    ///
+    /// # Errors
+    /// Any other text, and instants outside the years 0 to 9999.
+    pub fn parse_bound(text: &str) -> Result<Self, ParseTimestampError> {
+        if let Ok(date) = Date::parse(text, format_description!("[year]-[month]-[day]")) {
+            return Self::from_offset(date.midnight().assume_utc());
+        }
+        text.parse()
+    }
+
+    fn from_offset(instant: OffsetDateTime) -> Result<Self, ParseTimestampError> {
+        i64::try_from(instant.unix_timestamp_nanos().div_euclid(1000))
+            .map(Timestamp)
+            .map_err(|_| ParseTimestampError)
+    }
+}
+
+/// The text is no RFC 3339 timestamp.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not an RFC 3339 timestamp such as 2026-01-31T12:00:00Z")]
+pub struct ParseTimestampError;
+
+impl FromStr for Timestamp {
+    type Err = ParseTimestampError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        OffsetDateTime::parse(text, &Rfc3339)
+            .map_err(|_| ParseTimestampError)
+            .and_then(|instant| Self::from_offset(instant.to_offset(UtcOffset::UTC)))
+    }
+}
+
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let format =
+            format_description!("[year]-[month]-[day]T[hour]:[minute]:[second].[subsecond digits:3]Z");
+        let text = OffsetDateTime::from_unix_timestamp_nanos(i128::from(self.0) * 1000)
+            .ok()
+            .and_then(|instant| instant.format(format).ok());
+        match text {
+            Some(text) => f.write_str(&text),
+            // Beyond the year 9999 no calendar form exists; the number still tells what was stored.
+            None => write!(f, "{}us", self.0),
+        }
+    }
+}
+
+impl Serialize for Timestamp {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Timestamp {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn writes_milliseconds_and_z() {
+        let cases = [
+            (0, "1970-01-01T00:00:00.000Z"),
+            (1_767_225_600_123_999, "2026-01-01T00:00:00.123Z"),
+            (-1, "1969-12-31T23:59:59.999Z"),
+        ];
+        for (micros, text) in cases {
+            assert_eq!(Timestamp::from_micros(micros).to_string(), text);
+        }
+        assert_eq!(Timestamp::from_micros(i64::MAX).to_string(), "9223372036854775807us");
+    }
+
+    #[test]
+    fn reads_offsets_and_dates() {
+        let cases = [
+            ("2026-01-01", Some(1_767_225_600_000_000)),
+            ("2026-01-01T01:00:00+01:00", Some(1_767_225_600_000_000)),
+            ("2026-01-01T00:00:00.000001Z", Some(1_767_225_600_000_001)),
+            ("2026-02-30", None),
+            ("yesterday", None),
+            ("", None),
+        ];
+        for (text, micros) in cases {
+            assert_eq!(Timestamp::parse_bound(text).ok().map(Timestamp::as_micros), micros, "{text}");
+        }
+    }
+}

@@ -1,1 +1,4 @@
-//! lib
+//! The engine of Sidetone: the rooms that the binary composes.
+
+pub mod config;
+pub mod fields;

@@ -4,3 +4,4 @@
 //! Nothing here knows RTP, records or HTTP.
 
 pub mod flow;
+pub mod transaction;

@@ -4,4 +4,5 @@
 //! socket and a capture file are two drivers of one [`session::Session`], so a call and its own recording
 //! give the same figures. Nothing here knows SIP, records or HTTP.
 
+pub mod pcap;
 pub mod time;

@@ -1,0 +1,31 @@
+//! Capture files: pcap and pcapng read without copying, the link and network layers down to UDP, and a writer.
+//!
+//! The decoder is sans-I/O: a driver hands it whatever bytes it has and is told how many were used, so a
+//! capture of any size is read with a small buffer. Nothing here knows RTP or SIP.
+//!
+//! ```
+//! use sidetone_media::pcap::{Content, LinkType, Records, Writer, dissect};
+//! use sidetone_media::time::Micros;
+//!
+//! let mut file = Vec::new();
+//! let mut writer = Writer::new(&mut file, LinkType::ETHERNET)?;
+//! writer.write_udp(Micros(1_000_000), "192.0.2.1:4000".parse()?, "192.0.2.2:5000".parse()?, b"hello")?;
+//!
+//! for record in Records::new(&file) {
+//!     let record = record?;
+//!     if let Content::Udp(datagram) = dissect(record.link, record.frame) {
+//!         assert_eq!(datagram.payload, b"hello");
+//!     }
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod blocks;
+mod bytes;
+mod link;
+mod reader;
+mod writer;
+
+pub use link::{Content, Datagram, LinkType, dissect};
+pub use reader::{Damage, Decoder, ELEMENT_LEN_MAX, Progress, Record, Records};
+pub use writer::Writer;

@@ -1,0 +1,371 @@
+//! The capture decoder: file formats in, timed frames out.
+//!
+//! Classic pcap (draft-ietf-opsawg-pcap) in microseconds and nanoseconds and both byte orders is read here;
+//! the blocks of pcapng (draft-ietf-opsawg-pcapng) are in [`super::blocks`].
+//! Not here: decompression and what is inside a frame.
+
+use thiserror::Error;
+
+use super::blocks::Section;
+use super::bytes::{Order, array};
+use super::link::LinkType;
+use crate::time::Micros;
+
+/// One captured frame, borrowed from the bytes that were read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Record<'a> {
+    /// When it was captured, in microseconds since the Unix epoch.
+    pub at: Micros,
+    /// What the first byte of `frame` is.
+    pub link: LinkType,
+    /// The bytes that were kept of the frame.
+    pub frame: &'a [u8],
+    /// Length of the frame on the wire in bytes; larger than `frame` when the snap length cut it.
+    pub wire_len: u32,
+}
+
+/// What one call of [`Decoder::next`] did with the bytes it was given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress<'a> {
+    /// The bytes do not hold the next element whole: call again with at least `needed` bytes from the same
+    /// place. At the end of the file this means that the capture was cut off, unless no byte is left.
+    More {
+        /// Bytes that the next element takes as far as is known.
+        needed: usize,
+    },
+    /// A frame; it and its header took `consumed` bytes.
+    Record {
+        /// Bytes to drop before the next call.
+        consumed: usize,
+        /// The frame.
+        record: Record<'a>,
+    },
+    /// Something that is not a frame (a file header, a statistics block) took `consumed` bytes.
+    Skipped {
+        /// Bytes to drop before the next call.
+        consumed: usize,
+    },
+}
+
+/// Why a capture cannot be read any further.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum Damage {
+    /// The file ends inside an element; what stands before it has been read.
+    #[error("cut off at byte {offset}: the last record is incomplete")]
+    CutOff {
+        /// Where the incomplete element begins.
+        offset: u64,
+    },
+    /// A length or magic number that no writer produces.
+    #[error("damaged at byte {offset}: {what}")]
+    Malformed {
+        /// Where the damaged element begins.
+        offset: u64,
+        /// What is wrong there.
+        what: &'static str,
+    },
+    /// The file begins like no capture format that is read here.
+    #[error("not a pcap or pcapng capture{}", looks_like.map_or_else(String::new, |kind| format!(": {kind}")))]
+    NotACapture {
+        /// What it seems to be instead, with what to do about it.
+        looks_like: Option<&'static str>,
+    },
+}
+
+/// Reads a capture from bytes that arrive in pieces of any size.
+///
+/// Once [`Decoder::next`] has returned an error every further call returns it again.
+#[derive(Debug)]
+pub struct Decoder {
+    state: State,
+    offset: u64,
+}
+
+impl Default for Decoder {
+    fn default() -> Self {
+        Decoder::new()
+    }
+}
+
+impl Decoder {
+    /// A decoder that expects the first byte of a file.
+    pub const fn new() -> Self {
+        Decoder { state: State::Start, offset: 0 }
+    }
+
+    /// Reads the element at the beginning of `bytes`.
+    ///
+    /// *Errors*: [`Damage`] when nothing behind this place can be read.
+    /// *Bounds*: never asks for more than [`ELEMENT_LEN_MAX`] bytes.
+    pub fn next<'a>(&mut self, bytes: &'a [u8]) -> Result<Progress<'a>, Damage> {
+        let result = match &mut self.state {
+            State::Broken(damage) => return Err(damage.clone()),
+            State::Classic(header) => header.next(bytes),
+            State::Next(section) => section.next(bytes),
+            State::Start => start(bytes).map(|(state, progress)| {
+                if let Some(state) = state {
+                    self.state = state;
+                }
+                progress
+            }),
+        };
+        match result {
+            Ok(progress) => {
+                if let Progress::Record { consumed, .. } | Progress::Skipped { consumed } = progress {
+                    self.offset += consumed as u64;
+                }
+                Ok(progress)
+            }
+            Err(what) => Err(self.fail(match what {
+                Fault::Malformed(what) => Damage::Malformed { offset: self.offset, what },
+                Fault::NotACapture(looks_like) => Damage::NotACapture { looks_like },
+            })),
+        }
+    }
+
+    /// Tells the decoder that the file has ended with `left` bytes unread.
+    ///
+    /// *Errors*: the capture was cut off inside an element, or was empty.
+    pub fn finish(&mut self, left: usize) -> Result<(), Damage> {
+        match &self.state {
+            State::Broken(damage) => Err(damage.clone()),
+            State::Start if left == 0 => {
+                Err(self.fail(Damage::NotACapture { looks_like: Some("the file is empty") }))
+            }
+            State::Start => Err(self.fail(Damage::NotACapture { looks_like: None })),
+            _ if left == 0 => Ok(()),
+            _ => Err(self.fail(Damage::CutOff { offset: self.offset })),
+        }
+    }
+
+    /// Bytes of the file that have been read.
+    pub const fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    fn fail(&mut self, damage: Damage) -> Damage {
+        self.state = State::Broken(damage.clone());
+        damage
+    }
+}
+
+/// The frames of a capture that is in memory as a whole.
+///
+/// After an error the iterator ends.
+#[derive(Debug)]
+pub struct Records<'a> {
+    decoder: Decoder,
+    rest: &'a [u8],
+    done: bool,
+}
+
+impl<'a> Records<'a> {
+    /// Reads `file` from its first byte.
+    pub const fn new(file: &'a [u8]) -> Self {
+        Records { decoder: Decoder::new(), rest: file, done: false }
+    }
+}
+
+impl<'a> Iterator for Records<'a> {
+    type Item = Result<Record<'a>, Damage>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        // Every turn but the last consumes at least one byte of the file.
+        while !self.done {
+            match self.decoder.next(self.rest) {
+                Ok(Progress::Record { consumed, record }) => {
+                    self.rest = self.rest.get(consumed..).unwrap_or_default();
+                    return Some(Ok(record));
+                }
+                Ok(Progress::Skipped { consumed }) => {
+                    self.rest = self.rest.get(consumed..).unwrap_or_default();
+                }
+                Ok(Progress::More { .. }) => {
+                    self.done = true;
+                    return self.decoder.finish(self.rest.len()).err().map(Err);
+                }
+                Err(damage) => {
+                    self.done = true;
+                    return Some(Err(damage));
+                }
+            }
+        }
+        None
+    }
+}
+
+#[derive(Debug)]
+enum State {
+    Broken(Damage),
+    Classic(Classic),
+    Next(Box<Section>),
+    Start,
+}
+
+/// A fault in an element, before it is known where in the file the element stands.
+#[derive(Debug)]
+pub(super) enum Fault {
+    Malformed(&'static str),
+    NotACapture(Option<&'static str>),
+}
+
+/// What the file header of a classic capture says about all of its records.
+#[derive(Debug)]
+struct Classic {
+    order: Order,
+    link: LinkType,
+    nanoseconds: bool,
+    record_header_len: usize,
+}
+
+impl Classic {
+    #[inline]
+    fn next<'a>(&self, bytes: &'a [u8]) -> Result<Progress<'a>, Fault> {
+        let header = (self.order.u32(bytes, 0), self.order.u32(bytes, 4), self.order.u32(bytes, 8));
+        let ((Some(seconds), Some(fraction), Some(kept)), Some(wire_len)) =
+            (header, self.order.u32(bytes, 12))
+        else {
+            return Ok(Progress::More { needed: self.record_header_len });
+        };
+        let kept = kept as usize;
+        if kept > FRAME_LEN_MAX {
+            return Err(Fault::Malformed("a record claims more bytes than any frame has"));
+        }
+        let consumed = self.record_header_len + kept;
+        let Some(frame) = bytes.get(self.record_header_len..consumed) else {
+            return Ok(Progress::More { needed: consumed });
+        };
+        // A fraction beyond one second is damage that other readers accept; it carries over.
+        let fraction_us = if self.nanoseconds { fraction / 1_000 } else { fraction };
+        let at = Micros(i64::from(seconds) * 1_000_000 + i64::from(fraction_us));
+        Ok(Progress::Record { consumed, record: Record { at, link: self.link, frame, wire_len } })
+    }
+}
+
+fn start(bytes: &[u8]) -> Result<(Option<State>, Progress<'_>), Fault> {
+    let Some(magic) = array::<4>(bytes, 0) else {
+        return Ok((None, Progress::More { needed: CLASSIC_HEADER_LEN }));
+    };
+    if magic == super::blocks::SECTION_HEADER {
+        return Ok((Some(State::Next(Box::default())), Progress::Skipped { consumed: 0 }));
+    }
+    let (order, nanoseconds, record_header_len) = match magic {
+        [0xa1, 0xb2, 0xc3, 0xd4] => (Order::Big, false, 16),
+        [0xd4, 0xc3, 0xb2, 0xa1] => (Order::Little, false, 16),
+        [0xa1, 0xb2, 0x3c, 0x4d] => (Order::Big, true, 16),
+        [0x4d, 0x3c, 0xb2, 0xa1] => (Order::Little, true, 16),
+        // An old Linux variant with interface and protocol behind every record header.
+        [0xa1, 0xb2, 0xcd, 0x34] => (Order::Big, false, 24),
+        [0x34, 0xcd, 0xb2, 0xa1] => (Order::Little, false, 24),
+        _ => return Err(Fault::NotACapture(looks_like(bytes))),
+    };
+    let Some(network) = bytes.get(..CLASSIC_HEADER_LEN).and_then(|header| order.u32(header, 20)) else {
+        return Ok((None, Progress::More { needed: CLASSIC_HEADER_LEN }));
+    };
+    // The upper 16 bits hold the length of a frame check sequence.
+    let link = LinkType((network & 0xffff) as u16);
+    let classic = Classic { order, link, nanoseconds, record_header_len };
+    Ok((Some(State::Classic(classic)), Progress::Skipped { consumed: CLASSIC_HEADER_LEN }))
+}
+
+/// Names formats that people take for captures.
+fn looks_like(bytes: &[u8]) -> Option<&'static str> {
+    const KNOWN: [(&[u8], &str); 9] = [
+        (b"\x1f\x8b", "it is compressed with gzip, decompress it first"),
+        (b"\x28\xb5\x2f\xfd", "it is compressed with zstd, decompress it first"),
+        (b"BZh", "it is compressed with bzip2, decompress it first"),
+        (b"GMBU", "it is a Microsoft Network Monitor 2 file, convert it with editcap"),
+        (b"PK\x03\x04", "it is a zip archive, unpack it first"),
+        (b"RTSS", "it is a Microsoft Network Monitor 1 file, convert it with editcap"),
+        (b"TRSNIFF data", "it is a Sniffer file, convert it with editcap"),
+        (b"\xfd7zXZ", "it is compressed with xz, decompress it first"),
+        (b"snoop\0\0\0", "it is a Solaris snoop file, convert it with editcap"),
+    ];
+    KNOWN.iter().find(|(magic, _)| bytes.starts_with(magic)).map(|(_, name)| *name)
+}
+
+const CLASSIC_HEADER_LEN: usize = 24;
+
+/// No link layer of interest carries larger frames; Wireshark's own limit is the same.
+pub(super) const FRAME_LEN_MAX: usize = 262_144;
+
+/// The largest element that a capture may hold, in bytes; larger ones are damage.
+pub const ELEMENT_LEN_MAX: usize = 16 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A capture with one 4-byte record at 2.5 s.
+    fn classic(magic: [u8; 4], order: Order, fraction: u32, extra: usize) -> Vec<u8> {
+        let put = |out: &mut Vec<u8>, number: u32| match order {
+            Order::Big => out.extend(number.to_be_bytes()),
+            Order::Little => out.extend(number.to_le_bytes()),
+        };
+        let mut out = magic.to_vec();
+        for number in [0x0002_0004, 0, 0, 65_535, 1] {
+            put(&mut out, number);
+        }
+        for number in [2, fraction, 4, 60] {
+            put(&mut out, number);
+        }
+        out.extend(std::iter::repeat_n(0, extra));
+        out.extend(b"abcd");
+        out
+    }
+
+    #[test]
+    fn classic_headers() {
+        let cases = [
+            ("microseconds, little", [0xd4, 0xc3, 0xb2, 0xa1], Order::Little, 500_000, 0),
+            ("microseconds, big", [0xa1, 0xb2, 0xc3, 0xd4], Order::Big, 500_000, 0),
+            ("nanoseconds, little", [0x4d, 0x3c, 0xb2, 0xa1], Order::Little, 500_000_999, 0),
+            ("nanoseconds, big", [0xa1, 0xb2, 0x3c, 0x4d], Order::Big, 500_000_000, 0),
+            ("long record header", [0x34, 0xcd, 0xb2, 0xa1], Order::Little, 500_000, 8),
+        ];
+        for (name, magic, order, fraction, extra) in cases {
+            let file = classic(magic, order, fraction, extra);
+            let records: Vec<_> = Records::new(&file).collect();
+            let expected =
+                Record { at: Micros(2_500_000), link: LinkType::ETHERNET, frame: b"abcd", wire_len: 60 };
+            assert_eq!(records, [Ok(expected)], "{name}");
+        }
+    }
+
+    #[test]
+    fn every_cut_is_told() {
+        let file = classic([0xd4, 0xc3, 0xb2, 0xa1], Order::Little, 0, 0);
+        for len in 0..file.len() {
+            let records: Vec<_> = Records::new(&file[..len]).collect();
+            match len {
+                0..24 => assert!(matches!(records[..], [Err(Damage::NotACapture { .. })]), "{len}"),
+                24 => assert!(records.is_empty(), "{len}"),
+                _ => assert_eq!(records, [Err(Damage::CutOff { offset: 24 })], "{len}"),
+            }
+        }
+    }
+
+    #[test]
+    fn damage_is_named() {
+        let mut huge = classic([0xd4, 0xc3, 0xb2, 0xa1], Order::Little, 0, 0);
+        huge[32..36].copy_from_slice(&0x7fff_ffff_u32.to_le_bytes());
+        let cases: [(&str, &[u8], &str); 4] = [
+            (
+                "a length beyond reason",
+                &huge,
+                "damaged at byte 24: a record claims more bytes than any frame has",
+            ),
+            (
+                "network monitor",
+                b"GMBU\0\x02\0\0",
+                "not a pcap or pcapng capture: it is a Microsoft Network Monitor 2 file, convert it with editcap",
+            ),
+            ("text", b"hello world", "not a pcap or pcapng capture"),
+            ("empty", b"", "not a pcap or pcapng capture: the file is empty"),
+        ];
+        for (name, file, expected) in cases {
+            let text = Records::new(file).find_map(Result::err).map(|damage| damage.to_string());
+            assert_eq!(text.as_deref(), Some(expected), "{name}");
+        }
+    }
+}

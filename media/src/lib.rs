@@ -5,4 +5,8 @@
 //! give the same figures. Nothing here knows SIP, records or HTTP.
 
 pub mod pcap;
+pub mod rtp;
+pub mod session;
+pub mod stats;
 pub mod time;
+pub mod verdict;

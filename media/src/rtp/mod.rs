@@ -1,0 +1,5 @@
+//! RTP on the wire (RFC 3550 §5): what one datagram says, read without copying it.
+
+mod packet;
+
+pub use packet::{Datagram, Packet, PacketError, PayloadKind};

@@ -1,0 +1,168 @@
+//! One RTP packet's header (RFC 3550 §5.1), and which protocol a datagram on an RTP port belongs to.
+//!
+//! The checks are rtp-rs's; this file decides nothing about streams.
+
+use rtp_rs::{RtpReader, RtpReaderError};
+
+/// The fields of one RTP packet that the statistics use; the payload itself stays in its buffer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Packet {
+    /// Synchronisation source.
+    pub ssrc: u32,
+    /// Media time of the first sample, in units of the clock rate.
+    pub timestamp: u32,
+    /// Payload without CSRCs, header extension and padding, in bytes.
+    pub payload_len: u32,
+    /// Sequence number.
+    pub sequence: u16,
+    /// Payload type, 0 to 127.
+    pub payload_type: u8,
+    /// Marker bit: in audio, the first packet after silence (RFC 3551 §4.1).
+    pub marker: bool,
+}
+
+impl Packet {
+    /// Reads the header of `datagram` (RFC 3550 §5.1).
+    ///
+    /// # Errors
+    /// When the version is not 2, or when CSRCs, extension or padding reach beyond the datagram.
+    pub fn parse(datagram: &[u8]) -> Result<Packet, PacketError> {
+        let reader = RtpReader::new(datagram)?;
+        Ok(Packet {
+            ssrc: reader.ssrc(),
+            timestamp: reader.timestamp(),
+            payload_len: u32::try_from(reader.payload().len()).unwrap_or(u32::MAX),
+            sequence: reader.sequence_number().into(),
+            payload_type: reader.payload_type(),
+            marker: reader.mark(),
+        })
+    }
+}
+
+/// Why a datagram is no RTP packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PacketError {
+    /// The padding length is zero or larger than what follows the header.
+    #[error("read RTP: impossible padding length")]
+    Padding,
+    /// The datagram ends inside the header, the CSRC list or the extension.
+    #[error("read RTP: the datagram ends inside the header")]
+    Truncated,
+    /// The version field is not 2.
+    #[error("read RTP: the version is not 2")]
+    Version,
+}
+
+impl From<RtpReaderError> for PacketError {
+    fn from(error: RtpReaderError) -> Self {
+        match error {
+            RtpReaderError::BufferTooShort(_) | RtpReaderError::HeadersTruncated { .. } => {
+                PacketError::Truncated
+            }
+            RtpReaderError::PaddingLengthInvalid(_) => PacketError::Padding,
+            RtpReaderError::UnsupportedVersion(_) => PacketError::Version,
+        }
+    }
+}
+
+/// What SDP says the packets of one payload type carry.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum PayloadKind {
+    /// Speech or music: the only kind whose timing is measured.
+    #[default]
+    Audio,
+    /// Comfort noise (RFC 3389).
+    ComfortNoise,
+    /// Telephone events (RFC 4733).
+    Event,
+    /// Anything else; counted in the sequence space, not measured.
+    Other,
+}
+
+/// The protocols that share an RTP port, told apart by the first two bytes (RFC 7983 §7, RFC 5761 §4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Datagram {
+    /// RTCP: version 2 and a packet type of 192 to 223.
+    Rtcp,
+    /// RTP, still to be checked by [`Packet::parse`].
+    Rtp,
+    /// STUN, DTLS, ZRTP or TURN: a first byte outside 128 to 191, or nothing at all.
+    Foreign,
+}
+
+impl Datagram {
+    /// Names the protocol of `datagram`, which arrived on an RTP port.
+    ///
+    /// A first byte from 64 to 127 or above 191 is left to [`Packet::parse`], whose version check refuses it.
+    pub fn classify(datagram: &[u8]) -> Datagram {
+        match *datagram {
+            [] | [0..=63, ..] => Datagram::Foreign,
+            [128..=191, 192..=223, ..] => Datagram::Rtcp,
+            _ => Datagram::Rtp,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_are_read() {
+        let mut datagram = vec![0x80, 0x80, 0x12, 0x34, 0, 0, 0, 160, 0, 0, 0x11, 0x11];
+        datagram.extend([0xff; 160]);
+        let packet = Packet::parse(&datagram).unwrap();
+        let expected = Packet {
+            ssrc: 0x1111,
+            timestamp: 160,
+            payload_len: 160,
+            sequence: 0x1234,
+            payload_type: 0,
+            marker: true,
+        };
+        assert_eq!(packet, expected);
+    }
+
+    #[test]
+    fn lengths_are_checked() {
+        let header = |first: u8| vec![first, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1];
+        let with = |first: u8, tail: &[u8]| [header(first), tail.to_vec()].concat();
+        let cases: &[(&str, Vec<u8>, Result<u32, PacketError>)] = &[
+            ("empty", vec![], Err(PacketError::Truncated)),
+            ("eleven bytes", header(0x80)[..11].to_vec(), Err(PacketError::Truncated)),
+            ("no payload", header(0x80), Ok(0)),
+            ("version 1", with(0x40, &[1]), Err(PacketError::Version)),
+            ("version 3", with(0xc0, &[1]), Err(PacketError::Version)),
+            ("two CSRCs, one there", with(0x82, &[0; 4]), Err(PacketError::Truncated)),
+            ("two CSRCs and a byte", with(0x82, &[0; 9]), Ok(1)),
+            ("extension beyond the end", with(0x90, &[0, 0, 0xff, 0xff, 1]), Err(PacketError::Truncated)),
+            ("extension of one word", with(0x90, &[0, 0, 0, 1, 1, 2, 3, 4, 5]), Ok(1)),
+            ("padding of zero", with(0xa0, &[1, 0]), Err(PacketError::Padding)),
+            ("padding too long", with(0xa0, &[1, 3]), Err(PacketError::Padding)),
+            ("padding only", with(0xa0, &[0, 2]), Ok(0)),
+            ("padding of one", with(0xa0, &[9, 1]), Ok(1)),
+            ("padding flag, nothing there", header(0xa0), Err(PacketError::Truncated)),
+        ];
+        for (name, datagram, expected) in cases {
+            assert_eq!(Packet::parse(datagram).map(|packet| packet.payload_len), *expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn protocols_are_told_apart() {
+        let cases: &[(&str, &[u8], Datagram)] = &[
+            ("nothing", &[], Datagram::Foreign),
+            ("STUN", &[0, 1], Datagram::Foreign),
+            ("DTLS", &[22, 254], Datagram::Foreign),
+            ("RTP PCMU", &[0x80, 0], Datagram::Rtp),
+            ("RTP marker and PT 101", &[0x80, 0xe5], Datagram::Rtp),
+            ("RTCP SR", &[0x80, 200], Datagram::Rtcp),
+            ("RTCP of the lowest type", &[0x81, 192], Datagram::Rtcp),
+            ("RTCP of the highest type", &[0x81, 223], Datagram::Rtcp),
+            ("marker and PT 63", &[0x80, 191], Datagram::Rtp),
+        ];
+        for (name, datagram, expected) in cases {
+            assert_eq!(Datagram::classify(datagram), *expected, "{name}");
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! What signalling tells a media session: its configuration, and what SDP settled.
+
+use std::net::{IpAddr, SocketAddr};
+
+use crate::rtp::PayloadKind;
+use crate::time::ClockRate;
+use crate::verdict::Thresholds;
+
+/// What holds for a session from its first packet to its last.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionConfig {
+    /// Whether the party is answered to where its packets come from (symmetric RTP, RFC 4961).
+    pub symmetric: bool,
+    /// The numbers the verdict compares with.
+    pub thresholds: Thresholds,
+    /// This host's own addresses, which no party can sensibly advertise.
+    pub own_addresses: Vec<IpAddr>,
+}
+
+impl Default for SessionConfig {
+    fn default() -> Self {
+        SessionConfig { symmetric: true, thresholds: Thresholds::default(), own_addresses: Vec::new() }
+    }
+}
+
+/// What SDP settled for this leg (RFC 3264); every answer, re-INVITE and UPDATE replaces it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Description {
+    /// Where the party wants RTP; `None` for `c=0.0.0.0` or port 0.
+    pub remote: Option<SocketAddr>,
+    /// Where the party wants RTCP; `None` is the port above `remote` (RFC 3605).
+    pub remote_rtcp: Option<SocketAddr>,
+    /// Whether RTP and RTCP share one port (RFC 5761).
+    pub rtcp_mux: bool,
+    /// Whether the negotiated direction lets the party send to us.
+    pub receive: bool,
+    /// Whether the negotiated direction lets us send to the party.
+    pub send: bool,
+    /// The payload types the party may send; of two with one number the later holds.
+    pub payloads: Vec<Payload>,
+    /// The party's `a=ptime` in milliseconds.
+    pub ptime_ms: Option<u32>,
+    /// Our own `a=ptime` towards the party in milliseconds.
+    pub own_ptime_ms: Option<u32>,
+    /// Our own `a=maxptime` towards the party in milliseconds.
+    pub own_maxptime_ms: Option<u32>,
+    /// Where the party's SIP comes from.
+    pub signalling: Option<IpAddr>,
+    /// The address we put into our SDP to the party.
+    pub own_advertised: Option<IpAddr>,
+}
+
+/// One negotiated payload type (RFC 8866 §6.6).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Payload {
+    /// The payload type number, 0 to 127; others are ignored.
+    pub number: u8,
+    /// What its packets carry.
+    pub kind: PayloadKind,
+    /// Its RTP clock.
+    pub clock: ClockRate,
+    /// Payload bytes per millisecond of a codec with a constant bit rate.
+    pub bytes_per_ms: Option<u32>,
+    /// The encoding name, as in `a=rtpmap`.
+    pub name: String,
+}

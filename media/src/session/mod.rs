@@ -1,0 +1,29 @@
+//! The media session of one leg: whose packets count, what they add up to, and what they say (RFC 3550).
+//!
+//! [`Session`] is a machine without sockets and clocks. Its driver, a live socket or a capture file, feeds
+//! it with datagrams and time:
+//!
+//! ```
+//! use sidetone_media::session::{Disposition, Input, Session, SessionConfig};
+//! use sidetone_media::time::Micros;
+//!
+//! let mut session = Session::new(SessionConfig::default());
+//! session.handle_input(Micros(0), Input::Answered);
+//! let source = ([127, 0, 0, 1], 4000).into();
+//! let disposition = session.receive(Micros(20_000), source, &[0x80, 0, 0, 1]);
+//! assert!(matches!(disposition, Disposition::Discard(_)), "four bytes are no RTP packet");
+//! while let Some(_output) = session.poll_output() {}
+//! assert_eq!(session.close(Micros(40_000)).figures.received, 0);
+//! ```
+
+mod description;
+mod input;
+mod report;
+
+pub use description::{Description, Payload, SessionConfig};
+pub use input::{Disposition, Input, Output, Reason};
+pub use report::{Report, SessionCounters};
+
+pub use crate::rtp::PayloadKind;
+pub use crate::stats::{Figures, Hundredths};
+pub use crate::verdict::{Evidence, Measure, Thresholds, Value, Verdict};

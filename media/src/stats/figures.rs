@@ -1,0 +1,130 @@
+//! The figures of a leg or of one stream: what the record, `analyze` and the verdict read.
+
+use crate::stats::Hundredths;
+use crate::time::Micros;
+
+/// What was counted and measured on the packets of one leg, or of one stream.
+///
+/// A figure that cannot be judged is `None`, never zero.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Figures {
+    /// Unique packets of accepted segments, of every kind.
+    pub received: u64,
+    /// Packets that the sequence numbers say were sent; `received + lost + local_drop`.
+    pub expected: u64,
+    /// Packets that never arrived, without those our own host dropped.
+    pub lost: u64,
+    /// Missing packets that our own receive queue dropped; not the network's, not in `lost`.
+    pub local_drop: u64,
+    /// Packets whose sequence number had already arrived.
+    pub duplicates: u64,
+    /// Packets that arrived after a later one; not lost.
+    pub reordered: u64,
+    /// Stragglers numbered before the first packet of their segment; not counted otherwise.
+    pub before_segment: u64,
+    /// Received audio packets.
+    pub audio: u64,
+    /// Received comfort-noise packets.
+    pub comfort_noise: u64,
+    /// Received telephone-event packets and packets of other kinds.
+    pub events: u64,
+    /// Runs of continuous numbering.
+    pub segments: u64,
+    /// Confirmed jumps of the sequence number within one SSRC.
+    pub sequence_jumps: u64,
+    /// Confirmed changes of SSRC.
+    pub ssrc_changes: u64,
+    /// Packets of an SSRC that was never confirmed.
+    pub stray_ssrc: u64,
+    /// Discontinuities of the timestamp that nothing explains.
+    pub timestamp_resets: u64,
+    /// Silences the sender announced, by comfort noise or by a clock that ran on.
+    pub pauses: u64,
+    /// Gaps over a second within contiguous packets.
+    pub interruptions: u64,
+    /// Announced silence in milliseconds.
+    pub silence_ms: i64,
+    /// Time within interruptions in milliseconds.
+    pub interruption_ms: i64,
+    /// Flawed packets: lost, penalties of clustered loss, concealed by underrun, unexplained timestamps.
+    pub flaws: u64,
+    /// Whether there was enough audio to judge loss and quality.
+    pub enough: bool,
+    /// Lost packets in percent of the expected.
+    pub loss_pct: Option<Hundredths>,
+    /// Peak of the smoothed interarrival jitter (RFC 3550 §6.4.1) in milliseconds.
+    pub jitter_ms: Option<Hundredths>,
+    /// Mean of the smoothed interarrival jitter in milliseconds.
+    pub jitter_mean_ms: Option<Hundredths>,
+    /// Mean gap between arriving audio packets in milliseconds, pauses left out.
+    pub mean_interval_ms: Option<Hundredths>,
+    /// Packets without flaw in percent of the received.
+    pub quality_pct: Option<Hundredths>,
+    /// Mean opinion score derived from `quality_pct` alone, 1.00 to 4.50.
+    pub mos: Option<Hundredths>,
+    /// Longest gap between two arrivals in milliseconds.
+    pub max_gap_ms: Option<Hundredths>,
+    /// Most frequent packet duration by the timestamps, in milliseconds.
+    pub ptime_ms: Option<Hundredths>,
+    /// Most frequent packet duration by the payload of a constant-bit-rate codec, in milliseconds.
+    pub payload_ptime_ms: Option<Hundredths>,
+    /// Arrival of the first packet.
+    pub first: Option<Micros>,
+    /// Arrival of the last packet.
+    pub last: Option<Micros>,
+    /// Loss runs by length: 1, 2, … 9, and 10 or more packets.
+    pub loss_runs: [u32; 10],
+    /// Packets by lateness: under 10, 20, 40, 60, 100, 200, 500 milliseconds, and beyond.
+    pub lateness: [u32; 8],
+    /// The exact sums below the figures, which the verdict's rules compare.
+    pub sums: Sums,
+}
+
+/// The exact sums and counts behind [`Figures`], for comparisons without rounding.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sums {
+    /// Jitter samples.
+    pub jitter_count: u64,
+    /// Jitter samples at or above the jitter threshold.
+    pub jitter_high_count: u64,
+    /// Sum of the smoothed jitter over all samples, in microseconds.
+    pub jitter_sum_us: i64,
+    /// Peak of the smoothed jitter in microseconds.
+    pub jitter_peak_us: i64,
+    /// Measured gaps between audio packets.
+    pub gap_count: u64,
+    /// Their sum in microseconds.
+    pub gap_sum_us: i64,
+    /// Media time over the same gaps, in microseconds.
+    pub media_sum_us: i64,
+    /// Gaps shorter than a quarter of the packet duration.
+    pub short_gap_count: u64,
+    /// Intervals between the starts of clumps.
+    pub clump_count: u64,
+    /// Their sum in microseconds.
+    pub clump_sum_us: i64,
+    /// The sum of their squares in units of (32 µs)².
+    pub clump_square_sum: i64,
+    /// Windows of five seconds whose pace was measured.
+    pub pace_windows: u64,
+    /// Those whose pace was off.
+    pub pace_windows_off: u64,
+    /// Packets later than the lateness threshold.
+    pub late_count: u64,
+    /// Contiguous pairs whose timestamp step was counted.
+    pub pair_count: u64,
+    /// The most frequent step in clock units, or the advertised one without any pair.
+    pub step_ticks: i64,
+    /// How many pairs had it.
+    pub step_count: u64,
+    /// The most frequent step in microseconds.
+    pub step_us: i64,
+    /// The most frequent payload length in bytes, 0 without any pair.
+    pub payload_len: u64,
+    /// How many pairs had it.
+    pub payload_len_count: u64,
+    /// Audio that a notional 100 ms buffer had to conceal, in microseconds.
+    pub underrun_us: i64,
+    /// Whether the last packet was audio.
+    pub ends_in_audio: bool,
+}

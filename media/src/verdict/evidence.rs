@@ -1,0 +1,116 @@
+//! The ten verdicts, and the numbers with which one is explained.
+
+use std::fmt;
+
+use crate::stats::Hundredths;
+
+/// The judgement on the audio that a party sent, and on whether it could hear us.
+///
+/// In the order of the public API's list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Verdict {
+    /// Nothing wrong was seen.
+    Ok,
+    /// The leg was never answered.
+    Unanswered,
+    /// The party should have been heard and sent nothing.
+    NoInboundMedia,
+    /// We should have sent to the party and sent nothing.
+    NoOutboundMedia,
+    /// An address in SDP led nowhere, theirs or ours.
+    WrongAdvertisedAddress,
+    /// Too many of the party's packets were lost.
+    LossyInbound,
+    /// The network delivered the party's packets too irregularly.
+    JitteryInbound,
+    /// The party sent in clumps or at the wrong rate.
+    UnpacedSender,
+    /// The party's packets have another duration than advertised.
+    PtimeMismatch,
+    /// The audio suffered in another way, or died before the call ended.
+    DegradedAudio,
+}
+
+impl Verdict {
+    /// Every verdict, in the public API's order.
+    pub const ALL: [Verdict; 10] = [
+        Verdict::Ok,
+        Verdict::Unanswered,
+        Verdict::NoInboundMedia,
+        Verdict::NoOutboundMedia,
+        Verdict::WrongAdvertisedAddress,
+        Verdict::LossyInbound,
+        Verdict::JitteryInbound,
+        Verdict::UnpacedSender,
+        Verdict::PtimeMismatch,
+        Verdict::DegradedAudio,
+    ];
+
+    /// The verdict's public name.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Verdict::Ok => "ok",
+            Verdict::Unanswered => "unanswered",
+            Verdict::NoInboundMedia => "no_inbound_media",
+            Verdict::NoOutboundMedia => "no_outbound_media",
+            Verdict::WrongAdvertisedAddress => "wrong_advertised_address",
+            Verdict::LossyInbound => "lossy_inbound",
+            Verdict::JitteryInbound => "jittery_inbound",
+            Verdict::UnpacedSender => "unpaced_sender",
+            Verdict::PtimeMismatch => "ptime_mismatch",
+            Verdict::DegradedAudio => "degraded_audio",
+        }
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// Why a verdict was given: the rule that fired and the numbers it compared.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Evidence {
+    /// The verdict of the rule that fired; `None` when there was nothing to judge.
+    pub rule: Option<Verdict>,
+    /// Which of the rule's conditions held, such as `clumps` or `dead_tail`; empty for `ok`.
+    pub reason: &'static str,
+    /// The numbers, most telling first.
+    pub measures: Vec<Measure>,
+}
+
+/// One number of the evidence, beside the threshold it was compared with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Measure {
+    /// The number's name, unit last.
+    pub name: &'static str,
+    /// What was measured.
+    pub value: Value,
+    /// The threshold it was held against, where there is one.
+    pub threshold: Option<Value>,
+}
+
+/// A number or a word of the evidence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Value {
+    /// A yes or no.
+    Flag(bool),
+    /// A decimal with two places.
+    Hundredths(Hundredths),
+    /// A count.
+    Integer(i64),
+    /// An address or a name.
+    Text(String),
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Value::Flag(value) => value.fmt(f),
+            Value::Hundredths(value) => value.fmt(f),
+            Value::Integer(value) => value.fmt(f),
+            Value::Text(value) => f.pad(value),
+        }
+    }
+}

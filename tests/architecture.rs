@@ -1,0 +1,200 @@
+//! Holds the floors of `ARCHITECTURE.md`: who may import whom, where SQL and clocks live, how long a file is.
+#![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic, missing_docs)]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A room, the names that must not stand in its `use` lines or paths, and why.
+const FLOORS: &[(&str, &[&str], &str)] = &[
+    ("model/src", &["sqlx", "axum", "tokio", "sidetone_sip", "sidetone_media", "sidetone_api"], "the words know nobody"),
+    ("media/src", &["tokio", "sidetone_sip", "sidetone_model", "sidetone_api", "sqlx", "axum"], "media is a stranger"),
+    ("sip/src", &["sidetone_media", "sidetone_model", "sidetone_api", "sqlx", "axum"], "sip is a stranger"),
+    ("api/src", &["sqlx", "sidetone_sip", "sidetone_media"], "the HTTP face sees ports only"),
+    ("src/routing", &["tokio", "sqlx", "axum", "sidetone_api"], "routing is pure"),
+    ("src/cdr/build.rs", &["tokio", "sqlx", "axum", "sidetone_api"], "a record is built purely"),
+    ("src/store", &["sidetone_sip", "sidetone_media", "sidetone_api"], "the store knows words only"),
+    ("src/switch", &["sqlx", "sidetone_api"], "no database on the SIP path"),
+    ("src/capture", &["tokio", "sqlx", "sidetone_api"], "a capture is read without I/O of its own"),
+];
+
+/// Rooms whose listed parts alone may name something: `(root, allowed parts, names, why)`.
+const ONLY: &[(&str, &[&str], &[&str], &str)] = &[
+    ("media/src", &["media/src/net"], &["socket2", "nix", "crossbeam_channel"], "sockets live in media/src/net"),
+    ("sip/src", &["sip/src/message"], &["rsip"], "rsip stays behind the message layer"),
+    ("sip/src", &["sip/src/sdp"], &["sdp_types"], "sdp-types stays behind the SDP layer"),
+    ("sip/src", &["sip/src/transport"], &["tokio", "socket2"], "sockets live in sip/src/transport"),
+    ("src", &["src/store", "src/app.rs"], &["sqlx"], "SQL lives in src/store"),
+    ("src/switch", &["src/switch/driver.rs"], &["tokio"], "only the driver runs"),
+];
+
+/// Lines without tests that no file may pass.
+const FILE_LINES_MAX: usize = 800;
+
+#[test]
+fn floors_are_kept() {
+    let mut broken = Vec::new();
+    for (room, names, why) in FLOORS {
+        for file in rust_files(room) {
+            broken.extend(naming(&file, names).into_iter().map(|line| format!("{line}: {why}")));
+        }
+    }
+    for (root, parts, names, why) in ONLY {
+        for file in rust_files(root) {
+            let path = relative(&file);
+            if parts.iter().any(|part| path.starts_with(part)) {
+                continue;
+            }
+            broken.extend(naming(&file, names).into_iter().map(|line| format!("{line}: {why}")));
+        }
+    }
+    assert!(broken.is_empty(), "floors crossed:\n{}", broken.join("\n"));
+}
+
+/// `app.rs` knows everybody, so nobody but the entry points may know it.
+#[test]
+fn only_entry_points_know_the_composition_root() {
+    let mut broken = Vec::new();
+    for file in rust_files("src") {
+        let path = relative(&file);
+        if path == "src/app.rs" || path == "src/lib.rs" || path == "src/main.rs" || path.starts_with("src/cli") {
+            continue;
+        }
+        for (number, line) in code_lines(&file) {
+            if line.contains("crate::app") {
+                broken.push(format!("{path}:{number}"));
+            }
+        }
+    }
+    assert!(broken.is_empty(), "these import the composition root: {broken:?}");
+}
+
+/// Statements stand beside the function that runs them, and nowhere else.
+#[test]
+fn sql_lives_in_the_store() {
+    let verbs = ["SELECT ", "INSERT INTO", "UPDATE ", "DELETE FROM", "CREATE TABLE"];
+    let mut broken = Vec::new();
+    for root in ["src", "api/src", "model/src"] {
+        for file in rust_files(root) {
+            let path = relative(&file);
+            if path.starts_with("src/store") {
+                continue;
+            }
+            for (number, line) in code_lines(&file) {
+                if verbs.iter().any(|verb| line.contains(&format!("\"{verb}"))) {
+                    broken.push(format!("{path}:{number}"));
+                }
+            }
+        }
+    }
+    assert!(broken.is_empty(), "SQL outside src/store: {broken:?}");
+}
+
+#[test]
+fn files_stay_readable() {
+    let mut long = Vec::new();
+    for root in ["src", "api/src", "media/src", "model/src", "sip/src"] {
+        for file in rust_files(root) {
+            if file.ends_with("tests.rs") {
+                continue;
+            }
+            let lines = code_lines(&file).len();
+            if lines > FILE_LINES_MAX {
+                long.push(format!("{} has {lines} lines", relative(&file)));
+            }
+        }
+    }
+    assert!(long.is_empty(), "look for a second idea: {long:?}");
+}
+
+/// A folder's `mod.rs` declares; and `foo.rs` never stands beside `foo/`.
+#[test]
+fn modules_have_one_door() {
+    let mut broken = Vec::new();
+    for root in ["src", "api/src", "media/src", "model/src", "sip/src"] {
+        for file in rust_files(root) {
+            if file.with_extension("").is_dir() {
+                broken.push(format!("{} stands beside a folder of its name", relative(&file)));
+            }
+            if file.ends_with("mod.rs") {
+                let holds_code = |(_, line): &(usize, String)| line.starts_with("fn ") || line.starts_with("impl");
+                if code_lines(&file).iter().any(holds_code) {
+                    broken.push(format!("{} holds code", relative(&file)));
+                }
+            }
+        }
+    }
+    assert!(broken.is_empty(), "{broken:?}");
+}
+
+/// The rules above see what they are meant to see: a check that cannot fail is none.
+#[test]
+fn the_reader_finds_a_crossing() {
+    let line = |text: &str| names_one_of(text, &["tokio"]);
+    assert!(line("use tokio::net::UdpSocket;"));
+    assert!(line("let socket = tokio::net::UdpSocket::bind(address);"));
+    assert!(line("use tokio;"));
+    assert!(!line("use crate::tokio_like::Thing;"));
+    assert!(!line("let tokio = 1;"));
+    assert!(rust_files("model/src").len() > 5);
+}
+
+/// The lines that name one of `names` as a path or in a `use`, as `file:line`.
+fn naming(file: &Path, names: &[&str]) -> Vec<String> {
+    code_lines(file)
+        .into_iter()
+        .filter(|(_, line)| names_one_of(line, names))
+        .map(|(number, _)| format!("{}:{number}", relative(file)))
+        .collect()
+}
+
+fn names_one_of(line: &str, names: &[&str]) -> bool {
+    names.iter().any(|name| {
+        line.match_indices(name).any(|(at, _)| {
+            let before = line[..at].chars().next_back();
+            let after = &line[at + name.len()..];
+            let word_starts = before.is_none_or(|c| !c.is_alphanumeric() && c != '_' && c != ':');
+            word_starts && (after.starts_with("::") || (line.starts_with("use ") && after.starts_with(';')))
+        })
+    })
+}
+
+/// The numbered lines of a file up to its tests, without comments.
+fn code_lines(file: &Path) -> Vec<(usize, String)> {
+    let code = fs::read_to_string(file).expect("source files are readable");
+    code.lines()
+        .enumerate()
+        .take_while(|(_, line)| *line != "#[cfg(test)]")
+        .map(|(at, line)| (at + 1, line.trim_start().to_owned()))
+        .filter(|(_, line)| !line.starts_with("//"))
+        .collect()
+}
+
+/// Every Rust file of a room (a folder or one file).
+fn rust_files(room: &str) -> Vec<PathBuf> {
+    let path = root().join(room);
+    if path.is_file() {
+        return vec![path];
+    }
+    let mut found = Vec::new();
+    let mut folders = vec![path];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn relative(file: &Path) -> String {
+    file.strip_prefix(root()).unwrap_or(file).display().to_string()
+}

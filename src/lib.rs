@@ -1,4 +1,6 @@
 //! The engine of Sidetone: the rooms that the binary composes.
 
+pub mod cdr;
 pub mod config;
 pub mod fields;
+pub mod routing;

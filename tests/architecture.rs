@@ -6,8 +6,16 @@ use std::path::{Path, PathBuf};
 
 /// A room, the names that must not stand in its `use` lines or paths, and why.
 const FLOORS: &[(&str, &[&str], &str)] = &[
-    ("model/src", &["sqlx", "axum", "tokio", "sidetone_sip", "sidetone_media", "sidetone_api"], "the words know nobody"),
-    ("media/src", &["tokio", "sidetone_sip", "sidetone_model", "sidetone_api", "sqlx", "axum"], "media is a stranger"),
+    (
+        "model/src",
+        &["sqlx", "axum", "tokio", "sidetone_sip", "sidetone_media", "sidetone_api"],
+        "the words know nobody",
+    ),
+    (
+        "media/src",
+        &["tokio", "sidetone_sip", "sidetone_model", "sidetone_api", "sqlx", "axum"],
+        "media is a stranger",
+    ),
     ("sip/src", &["sidetone_media", "sidetone_model", "sidetone_api", "sqlx", "axum"], "sip is a stranger"),
     ("api/src", &["sqlx", "sidetone_sip", "sidetone_media"], "the HTTP face sees ports only"),
     ("src/routing", &["tokio", "sqlx", "axum", "sidetone_api"], "routing is pure"),
@@ -19,7 +27,12 @@ const FLOORS: &[(&str, &[&str], &str)] = &[
 
 /// Rooms whose listed parts alone may name something: `(root, allowed parts, names, why)`.
 const ONLY: &[(&str, &[&str], &[&str], &str)] = &[
-    ("media/src", &["media/src/net"], &["socket2", "nix", "crossbeam_channel"], "sockets live in media/src/net"),
+    (
+        "media/src",
+        &["media/src/net"],
+        &["socket2", "nix", "crossbeam_channel"],
+        "sockets live in media/src/net",
+    ),
     ("sip/src", &["sip/src/message"], &["rsip"], "rsip stays behind the message layer"),
     ("sip/src", &["sip/src/sdp"], &["sdp_types"], "sdp-types stays behind the SDP layer"),
     ("sip/src", &["sip/src/transport"], &["tokio", "socket2"], "sockets live in sip/src/transport"),
@@ -56,7 +69,11 @@ fn only_entry_points_know_the_composition_root() {
     let mut broken = Vec::new();
     for file in rust_files("src") {
         let path = relative(&file);
-        if path == "src/app.rs" || path == "src/lib.rs" || path == "src/main.rs" || path.starts_with("src/cli") {
+        if path == "src/app.rs"
+            || path == "src/lib.rs"
+            || path == "src/main.rs"
+            || path.starts_with("src/cli")
+        {
             continue;
         }
         for (number, line) in code_lines(&file) {
@@ -116,7 +133,8 @@ fn modules_have_one_door() {
                 broken.push(format!("{} stands beside a folder of its name", relative(&file)));
             }
             if file.ends_with("mod.rs") {
-                let holds_code = |(_, line): &(usize, String)| line.starts_with("fn ") || line.starts_with("impl");
+                let holds_code =
+                    |(_, line): &(usize, String)| line.starts_with("fn ") || line.starts_with("impl");
                 if code_lines(&file).iter().any(holds_code) {
                     broken.push(format!("{} holds code", relative(&file)));
                 }

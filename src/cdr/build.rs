@@ -1,0 +1,151 @@
+//! From what the switch knows of a finished call to its record; pure.
+
+use sidetone_model::call::{BillingMode, Direction, HangupCause, Transport};
+use sidetone_model::cdr::Cdr;
+use sidetone_model::ids::{CallId, ExtensionId, NodeId, OrganisationId, TeamId, TrunkId};
+use sidetone_model::money::{Amount, Currency};
+use sidetone_model::quality::Quality;
+use sidetone_model::time::Timestamp;
+
+/// What is known of a call from its first INVITE on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Facts {
+    /// The call.
+    pub call: CallId,
+    /// Whose record it is.
+    pub organisation: OrganisationId,
+    /// The organisation's currency.
+    pub currency: Currency,
+    /// The extension the call was on: the caller's, or the one called from outside.
+    pub extension: Option<ExtensionId>,
+    /// That extension's team.
+    pub team: Option<TeamId>,
+    /// The trunk the call came from.
+    pub trunk: Option<TrunkId>,
+    /// Where it came from.
+    pub direction: Direction,
+    /// The node that carries it.
+    pub node: NodeId,
+    /// Wall clock when the INVITE arrived.
+    pub started_at: Timestamp,
+    /// Who calls.
+    pub caller_number: Option<String>,
+    /// The number as routed.
+    pub destination_number: Option<String>,
+    /// The digits keyed, when routing read them as another number.
+    pub dialled_number: Option<String>,
+}
+
+/// How the call went.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// Microseconds from the INVITE to the answer, by the monotonic clock.
+    pub answered_after_us: Option<i64>,
+    /// Microseconds from the INVITE to the end, by the monotonic clock; `None` while it is up.
+    pub ended_after_us: Option<i64>,
+    /// Codec of the caller's leg.
+    pub codec_a: Option<String>,
+    /// Codec of the far leg.
+    pub codec_b: Option<String>,
+    /// Why the caller's leg ended.
+    pub hangup_cause: Option<HangupCause>,
+    /// Why the far leg of the last attempt ended.
+    pub bridge_cause: Option<HangupCause>,
+    /// The far end's final response of the last attempt.
+    pub sip_status: Option<u16>,
+    /// Media of the caller's leg.
+    pub quality: Quality,
+}
+
+/// The record of a call. Times after the start follow the monotonic clock, so that a step of the wall clock
+/// during a call moves neither `billsec` nor the order of the three instants.
+pub fn build(facts: &Facts, outcome: Outcome) -> Cdr {
+    let at = |after_us: Option<i64>| after_us.map(|us| facts.started_at.plus_micros(us.max(0)));
+    let billed_us = match (outcome.answered_after_us, outcome.ended_after_us) {
+        (Some(answered), Some(ended)) => ended.saturating_sub(answered).max(0),
+        _ => 0,
+    };
+    Cdr {
+        call_uuid: facts.call,
+        organisation_id: facts.organisation,
+        extension_id: facts.extension,
+        trunk_id: facts.trunk,
+        direction: facts.direction,
+        transport: Transport::Sip,
+        started_at: facts.started_at,
+        answered_at: at(outcome.answered_after_us),
+        ended_at: at(outcome.ended_after_us),
+        billsec: u32::try_from(billed_us / 1_000_000).unwrap_or(u32::MAX),
+        // No tariff is kept yet, so nothing is priced.
+        billing_mode: BillingMode::Free,
+        codec_a: outcome.codec_a,
+        codec_b: outcome.codec_b,
+        caller_number: facts.caller_number.clone(),
+        destination_number: facts.destination_number.clone(),
+        dialled_number: facts.dialled_number.clone(),
+        agent_id: None,
+        team_id: facts.team,
+        campaign_id: None,
+        contact_id: None,
+        node_id: Some(facts.node),
+        hangup_cause: outcome.hangup_cause,
+        bridge_cause: outcome.bridge_cause,
+        sip_status: outcome.sip_status,
+        sell_amount: Amount::ZERO,
+        cost_amount: Amount::ZERO,
+        currency: Some(facts.currency),
+        quality: outcome.quality,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+
+    fn facts() -> Facts {
+        Facts {
+            call: CallId(Uuid::from_u128(1)),
+            organisation: OrganisationId(Uuid::from_u128(2)),
+            currency: "EUR".parse().unwrap(),
+            extension: None,
+            team: None,
+            trunk: None,
+            direction: Direction::Internal,
+            node: NodeId(Uuid::from_u128(3)),
+            started_at: Timestamp::from_micros(1_000_000),
+            caller_number: Some("1001".into()),
+            destination_number: Some("1002".into()),
+            dialled_number: None,
+        }
+    }
+
+    #[test]
+    fn billsec_is_whole_seconds_from_answer_to_end() {
+        let cases = [
+            (None, Some(9_000_000), 0),
+            (Some(4_000_000), Some(63_999_999), 59),
+            (Some(4_000_000), Some(64_000_000), 60),
+            (Some(4_000_000), None, 0),
+        ];
+        for (answered_after_us, ended_after_us, billsec) in cases {
+            let outcome = Outcome { answered_after_us, ended_after_us, ..Outcome::default() };
+            assert_eq!(build(&facts(), outcome).billsec, billsec, "{answered_after_us:?} {ended_after_us:?}");
+        }
+    }
+
+    /// Ring time is never billed and the instants keep their order.
+    #[test]
+    fn instants_follow_the_start() {
+        let outcome = Outcome {
+            answered_after_us: Some(20_000_000),
+            ended_after_us: Some(21_500_000),
+            ..Outcome::default()
+        };
+        let cdr = build(&facts(), outcome);
+        assert_eq!(cdr.answered_at, Some(Timestamp::from_micros(21_000_000)));
+        assert_eq!(cdr.ended_at, Some(Timestamp::from_micros(22_500_000)));
+        assert_eq!(cdr.billsec, 1);
+    }
+}

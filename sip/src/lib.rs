@@ -1,7 +1,8 @@
 //! SIP for a switch: messages, transactions, dialogs, SDP, digest authentication, a registrar.
 //!
-//! Everything but [`transport`] is a sans-I/O core: fed with bytes and time, free of sockets and clocks.
+//! Everything but `transport` is a sans-I/O core: fed with bytes and time, free of sockets and clocks.
 //! Nothing here knows RTP, records or HTTP.
 
 pub mod flow;
+pub mod sdp;
 pub mod transaction;

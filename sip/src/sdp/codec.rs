@@ -1,0 +1,228 @@
+//! Codecs as SDP names them: `a=rtpmap`, `a=fmtp`, the static table, and who may use which.
+
+use std::fmt;
+
+/// The codecs that the switch carries from one party to the other without touching the audio, best first.
+pub const PASS_THROUGH: [&str; 6] = ["opus", "G722", "PCMA", "PCMU", "CN", "telephone-event"];
+
+/// The payload types with a fixed meaning (RFC 3551 §6, tables 4 and 5): number, name, clock rate, channels.
+const STATIC: [(u8, &str, u32, u8); 24] = [
+    (0, "PCMU", 8_000, 1),
+    (3, "GSM", 8_000, 1),
+    (4, "G723", 8_000, 1),
+    (5, "DVI4", 8_000, 1),
+    (6, "DVI4", 16_000, 1),
+    (7, "LPC", 8_000, 1),
+    (8, "PCMA", 8_000, 1),
+    (9, "G722", 8_000, 1),
+    (10, "L16", 44_100, 2),
+    (11, "L16", 44_100, 1),
+    (12, "QCELP", 8_000, 1),
+    (13, "CN", 8_000, 1),
+    (14, "MPA", 90_000, 1),
+    (15, "G728", 8_000, 1),
+    (16, "DVI4", 11_025, 1),
+    (17, "DVI4", 22_050, 1),
+    (18, "G729", 8_000, 1),
+    (25, "CelB", 90_000, 1),
+    (26, "JPEG", 90_000, 1),
+    (28, "nv", 90_000, 1),
+    (31, "H261", 90_000, 1),
+    (32, "MPV", 90_000, 1),
+    (33, "MP2T", 90_000, 1),
+    (34, "H263", 90_000, 1),
+];
+
+/// One RTP payload format of a media description.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Codec {
+    /// The RTP payload type, 0–127.
+    pub payload_type: u8,
+    /// The encoding name, spelt as the party spelt it; compare with [`Codec::is`].
+    pub name: String,
+    /// The RTP clock in Hz; for G.722 8,000 although it samples at 16,000 (RFC 3551 §4.5.2).
+    pub clock_rate: u32,
+    /// Audio channels; 1 when the rtpmap names none.
+    pub channels: u8,
+    /// The parameters of `a=fmtp`, without the payload type.
+    pub fmtp: Option<String>,
+}
+
+impl Codec {
+    /// A codec without parameters.
+    pub fn new(payload_type: u8, name: &str, clock_rate: u32, channels: u8) -> Self {
+        Codec { payload_type, name: name.to_owned(), clock_rate, channels, fmtp: None }
+    }
+
+    /// The same codec with these `a=fmtp` parameters.
+    #[must_use]
+    pub fn with_fmtp(mut self, parameters: &str) -> Self {
+        self.fmtp = Some(parameters.to_owned());
+        self
+    }
+
+    /// What a payload type means without an rtpmap (RFC 3551 §6); `None` for a dynamic or unassigned number.
+    pub fn from_static(payload_type: u8) -> Option<Self> {
+        let (number, name, clock_rate, channels) = STATIC.iter().find(|row| row.0 == payload_type)?;
+        Some(Codec::new(*number, name, *clock_rate, *channels))
+    }
+
+    /// Reads the value of `a=rtpmap`: `96 opus/48000/2` (RFC 8866 §6.6). `None` when it makes no sense.
+    pub(super) fn from_rtpmap(value: &str) -> Option<Self> {
+        let (number, mapping) = value.trim().split_once([' ', '\t'])?;
+        let payload_type = number.parse().ok().filter(|number| *number < 128)?;
+        let mut parts = mapping.trim().split('/').map(str::trim);
+        let name = parts.next().filter(|name| is_encoding_name(name))?;
+        let clock_rate: u32 = parts.next()?.parse().ok().filter(|rate| *rate > 0)?;
+        let channels = match parts.next() {
+            None => 1,
+            Some(text) => text.parse().ok().filter(|channels| *channels > 0)?,
+        };
+        // Devices that write G722/16000 mean the codec whose RTP clock is 8,000 (RFC 3551 §4.5.2).
+        let clock_rate = if name.eq_ignore_ascii_case("G722") { 8_000 } else { clock_rate };
+        Some(Codec::new(payload_type, name, clock_rate, channels))
+    }
+
+    /// Whether the encoding name is `name`, in any case (RFC 8866 §6.6).
+    pub fn is(&self, name: &str) -> bool {
+        self.name.eq_ignore_ascii_case(name)
+    }
+
+    /// Whether both are the same codec: name in any case, clock rate and channels. Numbers and fmtp may differ.
+    pub fn matches(&self, other: &Codec) -> bool {
+        self.is(&other.name) && self.clock_rate == other.clock_rate && self.channels == other.channels
+    }
+
+    /// Whether it carries events or comfort noise beside the audio, so that it alone makes no call.
+    pub fn is_auxiliary(&self) -> bool {
+        self.is("telephone-event") || self.is("CN")
+    }
+
+    /// Whether the switch can carry it without touching the audio: one of [`PASS_THROUGH`] at its usual rate.
+    pub fn is_pass_through(&self) -> bool {
+        match self.clock_rate {
+            8_000 => PASS_THROUGH.iter().any(|name| self.is(name)) && !self.is("opus"),
+            48_000 => self.is("opus") || self.is("telephone-event"),
+            _ => false,
+        }
+    }
+}
+
+impl fmt::Display for Codec {
+    /// The mapping of `a=rtpmap`: `opus/48000/2`, `PCMU/8000`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.name, self.clock_rate)?;
+        if self.channels > 1 { write!(f, "/{}", self.channels) } else { Ok(()) }
+    }
+}
+
+/// Which codecs a party may use and in which order it likes them: an extension's `codecs` list.
+///
+/// Comfort noise and telephone events follow the audio and are never restricted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CodecPolicy {
+    names: Vec<String>,
+}
+
+impl CodecPolicy {
+    /// Every pass-through codec, in the order of whoever offers.
+    pub const ANY: CodecPolicy = CodecPolicy { names: Vec::new() };
+
+    /// Only these codecs, in this order; an empty list means [`CodecPolicy::ANY`].
+    pub fn new<S: Into<String>>(names: impl IntoIterator<Item = S>) -> Self {
+        CodecPolicy { names: names.into_iter().map(Into::into).collect() }
+    }
+
+    /// The codecs of `offered` that the switch carries and this policy allows: audio in the policy's order
+    /// (the offerer's when it names none), then events and comfort noise; a codec twice is taken once.
+    pub fn apply(&self, offered: &[Codec]) -> Vec<Codec> {
+        let mut kept: Vec<(usize, &Codec)> = Vec::new();
+        for codec in offered.iter().filter(|codec| codec.is_pass_through()) {
+            let rank = if codec.is_auxiliary() { Some(usize::MAX) } else { self.rank(codec) };
+            if let Some(rank) = rank
+                && !kept.iter().any(|(_, other)| other.matches(codec))
+            {
+                kept.push((rank, codec));
+            }
+        }
+        // The sort is stable, so equal ranks keep the offerer's order.
+        kept.sort_by_key(|(rank, _)| *rank);
+        kept.into_iter().map(|(_, codec)| codec.clone()).collect()
+    }
+
+    /// The place of an audio codec in the list; `None` when it is not allowed.
+    fn rank(&self, codec: &Codec) -> Option<usize> {
+        if self.names.is_empty() {
+            return Some(0);
+        }
+        self.names.iter().position(|name| codec.is(name))
+    }
+
+    /// An offer of our own: the allowed pass-through codecs under the numbers that everyone else uses.
+    pub fn codecs(&self) -> Vec<Codec> {
+        self.apply(&[
+            Codec::new(96, "opus", 48_000, 2).with_fmtp("useinbandfec=1"),
+            Codec::new(9, "G722", 8_000, 1),
+            Codec::new(8, "PCMA", 8_000, 1),
+            Codec::new(0, "PCMU", 8_000, 1),
+            Codec::new(101, "telephone-event", 8_000, 1).with_fmtp("0-16"),
+            Codec::new(13, "CN", 8_000, 1),
+        ])
+    }
+}
+
+/// An encoding name that can be written back: the token of RFC 8866 §9.
+fn is_encoding_name(name: &str) -> bool {
+    !name.is_empty()
+        && name.len() <= NAME_LEN_MAX
+        && name.bytes().all(|byte| byte.is_ascii_graphic() && !b"\"(),/:;<=>?@[\\]".contains(&byte))
+}
+
+/// Longer encoding names are not names; the longest registered one has 30 characters.
+const NAME_LEN_MAX: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rtpmap_is_read_or_refused() {
+        let table = [
+            ("plain", "0 PCMU/8000", Some("PCMU/8000")),
+            ("channels", "111 opus/48000/2", Some("opus/48000/2")),
+            ("one channel is the default", "8 PCMA/8000/1", Some("PCMA/8000")),
+            ("spaces", " 101   telephone-event/8000 ", Some("telephone-event/8000")),
+            ("the 16 kHz mistake", "9 G722/16000", Some("G722/8000")),
+            ("no rate", "96 opus", None),
+            ("rate zero", "96 opus/0", None),
+            ("channels zero", "96 opus/48000/0", None),
+            ("no name", "96 /8000", None),
+            ("number out of range", "128 PCMU/8000", None),
+            ("rate out of range", "96 x/99999999999", None),
+            ("no mapping", "96", None),
+            ("name with a bracket", "96 a<b/8000", None),
+        ];
+        for (name, input, expected) in table {
+            let read = Codec::from_rtpmap(input).map(|codec| codec.to_string());
+            assert_eq!(read.as_deref(), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn codecs_are_equal_by_name_rate_and_channels() {
+        let opus = Codec::new(96, "opus", 48_000, 2);
+        assert!(opus.matches(&Codec::new(111, "OPUS", 48_000, 2).with_fmtp("x=1")));
+        assert!(!opus.matches(&Codec::new(96, "opus", 48_000, 1)));
+        assert!(!opus.matches(&Codec::new(96, "opus", 24_000, 2)));
+    }
+
+    #[test]
+    fn a_policy_restricts_and_orders() {
+        let offered: Vec<Codec> = [18, 0, 8, 9, 13, 0].into_iter().filter_map(Codec::from_static).collect();
+        let numbers = |codecs: Vec<Codec>| codecs.iter().map(|codec| codec.payload_type).collect::<Vec<_>>();
+        assert_eq!(numbers(CodecPolicy::ANY.apply(&offered)), [0, 8, 9, 13]);
+        assert_eq!(numbers(CodecPolicy::new(["g722", "PCMU"]).apply(&offered)), [9, 0, 13]);
+        assert_eq!(numbers(CodecPolicy::new(["opus"]).apply(&offered)), [13]);
+        assert_eq!(numbers(CodecPolicy::ANY.codecs()), [96, 9, 8, 0, 101, 13]);
+    }
+}

@@ -1,0 +1,361 @@
+//! What we understand of a session description: addresses, audio formats, directions.
+
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+
+use crate::sdp::Codec;
+
+/// A session description in our words (RFC 8866 §5).
+///
+/// It keeps what a switch acts on. Lines that it would only carry (bandwidths, keys, candidates, fingerprints) are
+/// left out on purpose: passed on they would promise things that our ports do not do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionDescription {
+    /// The `o=` line.
+    pub origin: Origin,
+    /// The `s=` line; `-` when absent.
+    pub name: String,
+    /// The session's `c=` line, which holds for every media without its own.
+    pub connection: Option<Address>,
+    /// The `m=` sections in order. Their number and order never change within a dialog (RFC 3264 §8).
+    pub media: Vec<Media>,
+}
+
+/// Who made a description and which version of it this is (RFC 8866 §5.2).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// The user name; `-` when absent.
+    pub username: String,
+    /// The session id; numeric by the standard, text in the field.
+    pub session_id: String,
+    /// Counts the changes of the description.
+    pub version: u64,
+    /// The maker's address.
+    pub address: Address,
+}
+
+/// An address of a `c=` or `o=` line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Address {
+    /// A literal address.
+    Ip(IpAddr),
+    /// A host name, which nobody here resolves.
+    Name(String),
+}
+
+impl Address {
+    /// The literal address.
+    pub fn ip(&self) -> Option<IpAddr> {
+        match self {
+            Address::Ip(ip) => Some(*ip),
+            Address::Name(_) => None,
+        }
+    }
+
+    /// Whether it is `0.0.0.0` or `::`, the hold of RFC 2543 (RFC 3264 §8.4).
+    pub fn is_hold(&self) -> bool {
+        self.ip().is_some_and(|ip| ip.is_unspecified())
+    }
+}
+
+impl From<IpAddr> for Address {
+    fn from(ip: IpAddr) -> Self {
+        Address::Ip(ip)
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Address::Ip(ip) => ip.fmt(f),
+            Address::Name(name) => f.write_str(name),
+        }
+    }
+}
+
+/// One `m=` section.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Media {
+    /// Audio, video, …
+    pub kind: MediaKind,
+    /// Where its maker wants RTP; 0 means refused or switched off.
+    pub port: u16,
+    /// The transport, as written: `RTP/AVP`, `RTP/SAVPF`, `udptl`, …
+    pub protocol: String,
+    /// The RTP formats in the order of preference, each with its rtpmap and fmtp.
+    pub codecs: Vec<Codec>,
+    /// Formats that are no RTP payload type we can name: `t38`, or a dynamic number without an rtpmap.
+    pub other_formats: Vec<String>,
+    /// Its own `c=` line.
+    pub connection: Option<Address>,
+    /// Which way media flow, seen by the maker; the session's where the media names none.
+    pub direction: Direction,
+    /// `a=ptime`, milliseconds.
+    pub ptime_ms: Option<u32>,
+    /// `a=maxptime`, milliseconds.
+    pub maxptime_ms: Option<u32>,
+    /// `a=rtcp` (RFC 3605).
+    pub rtcp: Option<Rtcp>,
+    /// `a=rtcp-mux` (RFC 5761).
+    pub rtcp_mux: bool,
+}
+
+impl Media {
+    /// An audio section over plain RTP.
+    pub fn audio(port: u16, codecs: Vec<Codec>) -> Self {
+        Media {
+            kind: MediaKind::Audio,
+            port,
+            protocol: RTP_AVP.to_owned(),
+            codecs,
+            other_formats: Vec::new(),
+            connection: None,
+            direction: Direction::SendRecv,
+            ptime_ms: None,
+            maxptime_ms: None,
+            rtcp: None,
+            rtcp_mux: false,
+        }
+    }
+
+    /// The same section refused: port 0 and one format (RFC 3264 §6).
+    pub fn refused(&self) -> Self {
+        let format = match (self.codecs.first(), self.other_formats.first()) {
+            (Some(codec), _) => codec.payload_type.to_string(),
+            (None, Some(format)) => format.clone(),
+            (None, None) => "0".to_owned(),
+        };
+        Media {
+            kind: self.kind.clone(),
+            protocol: self.protocol.clone(),
+            other_formats: vec![format],
+            ..Media::audio(0, Vec::new())
+        }
+    }
+
+    /// Whether our ports can carry it: audio over plain RTP, with or without feedback (RFC 4585).
+    pub fn is_carried(&self) -> bool {
+        self.kind == MediaKind::Audio
+            && [RTP_AVP, RTP_AVPF].iter().any(|p| self.protocol.eq_ignore_ascii_case(p))
+    }
+}
+
+/// The media type of an `m=` line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MediaKind {
+    /// `audio`.
+    Audio,
+    /// `image`, as T.38 uses it.
+    Image,
+    /// Any other: `application`, `message`, `text`, …
+    Other(String),
+    /// `video`.
+    Video,
+}
+
+impl MediaKind {
+    /// The word of the `m=` line.
+    pub fn as_str(&self) -> &str {
+        match self {
+            MediaKind::Audio => "audio",
+            MediaKind::Image => "image",
+            MediaKind::Other(word) => word,
+            MediaKind::Video => "video",
+        }
+    }
+}
+
+impl From<&str> for MediaKind {
+    fn from(word: &str) -> Self {
+        match word.to_ascii_lowercase().as_str() {
+            "audio" => MediaKind::Audio,
+            "image" => MediaKind::Image,
+            "video" => MediaKind::Video,
+            _ => MediaKind::Other(word.to_owned()),
+        }
+    }
+}
+
+/// Where the maker of a description wants RTCP, when not at the next port (RFC 3605).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rtcp {
+    /// The port.
+    pub port: u16,
+    /// The address, when it differs from that of RTP.
+    pub address: Option<Address>,
+}
+
+/// Which way media flow, seen by the maker of the description (RFC 8866 §6.7).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Direction {
+    /// Neither way.
+    Inactive,
+    /// Only towards the maker.
+    RecvOnly,
+    /// Only from the maker: the usual hold.
+    SendOnly,
+    /// Both ways.
+    #[default]
+    SendRecv,
+}
+
+impl Direction {
+    /// The direction with these two flows.
+    pub fn new(send: bool, receive: bool) -> Self {
+        match (send, receive) {
+            (true, true) => Direction::SendRecv,
+            (true, false) => Direction::SendOnly,
+            (false, true) => Direction::RecvOnly,
+            (false, false) => Direction::Inactive,
+        }
+    }
+
+    /// Whether the maker sends.
+    pub fn sends(self) -> bool {
+        matches!(self, Direction::SendRecv | Direction::SendOnly)
+    }
+
+    /// Whether the maker wants to receive.
+    pub fn receives(self) -> bool {
+        matches!(self, Direction::SendRecv | Direction::RecvOnly)
+    }
+
+    /// The same flows seen from the other side.
+    #[must_use]
+    pub fn reversed(self) -> Self {
+        Direction::new(self.receives(), self.sends())
+    }
+
+    /// What is left of our own wish `self` when the offerer said `offered` (RFC 3264 §6.1, table 1).
+    #[must_use]
+    pub fn answering(self, offered: Direction) -> Self {
+        Direction::new(self.sends() && offered.receives(), self.receives() && offered.sends())
+    }
+
+    /// The attribute's name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Direction::Inactive => "inactive",
+            Direction::RecvOnly => "recvonly",
+            Direction::SendOnly => "sendonly",
+            Direction::SendRecv => "sendrecv",
+        }
+    }
+
+    /// The direction of an attribute's name; `None` when it is another attribute.
+    pub(super) fn from_name(name: &str) -> Option<Self> {
+        match name {
+            "inactive" => Some(Direction::Inactive),
+            "recvonly" => Some(Direction::RecvOnly),
+            "sendonly" => Some(Direction::SendOnly),
+            "sendrecv" => Some(Direction::SendRecv),
+            _ => None,
+        }
+    }
+}
+
+impl SessionDescription {
+    /// A description of ours with these sections; [`super::OfferAnswer`] fills in session id and version.
+    pub fn new(address: IpAddr, media: Vec<Media>) -> Self {
+        SessionDescription {
+            origin: Origin {
+                username: "-".to_owned(),
+                session_id: "0".to_owned(),
+                version: 0,
+                address: Address::Ip(address),
+            },
+            name: "-".to_owned(),
+            connection: Some(Address::Ip(address)),
+            media,
+        }
+    }
+
+    /// The address that holds for `media`: its own, else the session's.
+    pub fn address_of<'a>(&'a self, media: &'a Media) -> Option<&'a Address> {
+        media.connection.as_ref().or(self.connection.as_ref())
+    }
+
+    /// The first audio section that is switched on and that our ports can carry, and its place.
+    pub fn carried_audio(&self) -> Option<(usize, &Media)> {
+        self.media.iter().enumerate().find(|(_, media)| media.is_carried() && media.port != 0)
+    }
+
+    /// The direction of `media` with the hold by address taken into account: who gives `0.0.0.0` receives nothing.
+    pub fn direction_of(&self, media: &Media) -> Direction {
+        let hold = self.address_of(media).is_some_and(Address::is_hold);
+        Direction::new(media.direction.sends(), media.direction.receives() && !hold)
+    }
+
+    /// Where its maker wants the RTP of `media`; `None` for a refused section, a hold, a name or a multicast group.
+    pub fn rtp_address(&self, media: &Media) -> Option<SocketAddr> {
+        socket_address(self.address_of(media)?, media.port)
+    }
+
+    /// Where its maker wants the RTCP of `media`: the RTP port itself, `a=rtcp`, or the next port (RFC 3550 §11).
+    ///
+    /// `mux` says that both sides agreed on `a=rtcp-mux`.
+    pub fn rtcp_address(&self, media: &Media, mux: bool) -> Option<SocketAddr> {
+        let rtp = self.rtp_address(media)?;
+        match &media.rtcp {
+            _ if mux => Some(rtp),
+            Some(rtcp) => match &rtcp.address {
+                Some(address) => socket_address(address, rtcp.port),
+                None => Some(SocketAddr::new(rtp.ip(), rtcp.port)),
+            },
+            None => rtp.port().checked_add(1).map(|port| SocketAddr::new(rtp.ip(), port)),
+        }
+    }
+}
+
+fn socket_address(address: &Address, port: u16) -> Option<SocketAddr> {
+    let ip = address.ip()?;
+    (port != 0 && !ip.is_unspecified() && !ip.is_multicast()).then_some(SocketAddr::new(ip, port))
+}
+
+/// Plain RTP (RFC 3551).
+pub(super) const RTP_AVP: &str = "RTP/AVP";
+/// Plain RTP with early feedback (RFC 4585).
+const RTP_AVPF: &str = "RTP/AVPF";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_takes_no_more_than_was_offered() {
+        use Direction::*;
+        // RFC 3264 §6.1: the allowed answers to each offer, for an answerer that would like both ways.
+        let table = [(SendRecv, SendRecv), (SendOnly, RecvOnly), (RecvOnly, SendOnly), (Inactive, Inactive)];
+        for (offered, answered) in table {
+            assert_eq!(SendRecv.answering(offered), answered, "{offered:?}");
+            assert_eq!(offered.reversed(), answered);
+        }
+        assert_eq!(SendOnly.answering(SendOnly), Inactive);
+    }
+
+    #[test]
+    fn addresses_to_send_to() {
+        let one = |address: Address, port| {
+            let mut description =
+                SessionDescription::new("192.0.2.1".parse().unwrap(), vec![Media::audio(port, Vec::new())]);
+            description.connection = Some(address);
+            description
+        };
+        let ip = |text: &str| Address::Ip(text.parse().unwrap());
+        let table = [
+            ("plain", one(ip("192.0.2.7"), 4000), Some("192.0.2.7:4000"), Some("192.0.2.7:4001")),
+            ("hold", one(ip("0.0.0.0"), 4000), None, None),
+            ("hold, IPv6", one(ip("::"), 4000), None, None),
+            ("refused", one(ip("192.0.2.7"), 0), None, None),
+            ("multicast", one(ip("224.2.1.1"), 4000), None, None),
+            ("name", one(Address::Name("media.example".into()), 4000), None, None),
+            ("last port", one(ip("2001:db8::1"), 65_535), Some("[2001:db8::1]:65535"), None),
+        ];
+        for (name, description, rtp, rtcp) in table {
+            let media = &description.media[0];
+            let text = |address: Option<SocketAddr>| address.map(|address| address.to_string());
+            assert_eq!(text(description.rtp_address(media)).as_deref(), rtp, "{name}");
+            assert_eq!(text(description.rtcp_address(media, false)).as_deref(), rtcp, "{name}");
+        }
+    }
+}

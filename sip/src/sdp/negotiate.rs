@@ -1,0 +1,168 @@
+//! What an offer and its answer settle for one leg (RFC 3264 §6–§7).
+
+use std::net::SocketAddr;
+
+use crate::sdp::{Codec, Direction, Media, SessionDescription};
+
+/// Failed to agree on media; the SIP answer is 488 Not Acceptable Here (RFC 3261 §21.4.26).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+pub enum NegotiationError {
+    /// No section is switched-on audio over plain RTP.
+    #[error("agree on media: no audio section over RTP/AVP")]
+    NoAudio,
+    /// The parties share no audio codec.
+    #[error("agree on media: no codec in common")]
+    NoCommonCodec,
+    /// The answer refuses the audio section.
+    #[error("agree on media: the answer refuses the audio")]
+    Refused,
+}
+
+impl NegotiationError {
+    /// The SIP status that tells it to the offerer.
+    pub const fn status(self) -> u16 {
+        488
+    }
+}
+
+/// Our part in one exchange.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// The party offered, we answered.
+    Answerer,
+    /// We offered, the party answered.
+    Offerer,
+}
+
+/// The settled audio of one leg, from our side of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Negotiated {
+    /// Our own RTP address, as we advertised it; `None` when the description named no literal address.
+    pub local: Option<SocketAddr>,
+    /// Where the party wants RTP; `None` while it holds by address or gave a name.
+    pub remote: Option<SocketAddr>,
+    /// Where the party wants RTCP; equal to `remote` with `rtcp_mux`.
+    pub remote_rtcp: Option<SocketAddr>,
+    /// Both sides agreed to carry RTCP on the RTP port (RFC 5761 §5.1.1).
+    pub rtcp_mux: bool,
+    /// Which way media flow, seen from us.
+    pub direction: Direction,
+    /// The agreed formats in the answer's order, so the first audio one is the one to use.
+    pub payloads: Vec<Payload>,
+    /// The party's `a=ptime`, milliseconds.
+    pub ptime_ms: Option<u32>,
+    /// The party's `a=maxptime`, milliseconds.
+    pub maxptime_ms: Option<u32>,
+    /// Our own `a=ptime`, milliseconds.
+    pub own_ptime_ms: Option<u32>,
+    /// Our own `a=maxptime`, milliseconds.
+    pub own_maxptime_ms: Option<u32>,
+}
+
+/// One agreed format. The two numbers differ when an answer renumbers a dynamic type (RFC 3264 §6.1).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Payload {
+    /// The codec, with the party's `a=fmtp` and the number of `send`.
+    pub codec: Codec,
+    /// The number that the party expects: what we send with.
+    pub send: u8,
+    /// The number that we announced: what the party sends with.
+    pub receive: u8,
+}
+
+impl Negotiated {
+    /// What `offer` and `answer` settle for the first audio section that both leave switched on.
+    ///
+    /// Any audio over RTP counts here, SRTP too: a capture is judged by the same rules as a call of ours.
+    ///
+    /// # Errors
+    /// When there is no such section, or its formats share no audio codec.
+    pub fn new(
+        offer: &SessionDescription,
+        answer: &SessionDescription,
+        role: Role,
+    ) -> Result<Negotiated, NegotiationError> {
+        let mut pairs = offer.media.iter().zip(&answer.media).filter(|(offered, _)| offered.is_rtp_audio());
+        let first = pairs.clone().next().ok_or(NegotiationError::NoAudio)?;
+        let (offered, answered) =
+            pairs.find(|(offered, answered)| offered.port != 0 && answered.port != 0).unwrap_or(first);
+        if answered.port == 0 || offered.port == 0 {
+            return Err(NegotiationError::Refused);
+        }
+        let (ours, our_media, theirs, their_media) = match role {
+            Role::Answerer => (answer, answered, offer, offered),
+            Role::Offerer => (offer, offered, answer, answered),
+        };
+        let payloads = payloads(offered, answered, role);
+        if !payloads.iter().any(|payload| !payload.codec.is_auxiliary()) {
+            return Err(NegotiationError::NoCommonCodec);
+        }
+        let rtcp_mux = offered.rtcp_mux && answered.rtcp_mux;
+        Ok(Negotiated {
+            local: ours.rtp_address(our_media),
+            remote: theirs.rtp_address(their_media),
+            remote_rtcp: theirs.rtcp_address(their_media, rtcp_mux),
+            rtcp_mux,
+            direction: our_media.direction.answering(theirs.direction_of(their_media)),
+            payloads,
+            ptime_ms: their_media.ptime_ms,
+            maxptime_ms: their_media.maxptime_ms,
+            own_ptime_ms: our_media.ptime_ms,
+            own_maxptime_ms: our_media.maxptime_ms,
+        })
+    }
+
+    /// The audio codec of the leg: the first format that is neither events nor comfort noise.
+    pub fn codec(&self) -> Option<&Codec> {
+        self.payloads.iter().map(|payload| &payload.codec).find(|codec| !codec.is_auxiliary())
+    }
+
+    /// The telephone events of the leg (RFC 4733), those on the audio codec's clock first.
+    pub fn telephone_event(&self) -> Option<&Payload> {
+        let clock_rate = self.codec().map(|codec| codec.clock_rate);
+        let events = || self.payloads.iter().filter(|payload| payload.codec.is("telephone-event"));
+        events().find(|payload| Some(payload.codec.clock_rate) == clock_rate).or_else(|| events().next())
+    }
+}
+
+impl Media {
+    /// Whether it is audio over RTP of any profile.
+    fn is_rtp_audio(&self) -> bool {
+        self.kind == super::MediaKind::Audio && self.protocol.to_ascii_uppercase().contains("RTP/")
+    }
+}
+
+/// The formats of the answer that were offered, in the answer's order.
+fn payloads(offered: &Media, answered: &Media, role: Role) -> Vec<Payload> {
+    let mut payloads: Vec<Payload> = Vec::new();
+    for answer in &answered.codecs {
+        let Some(offer) = offered.codecs.iter().find(|offer| offer.matches(answer)) else {
+            continue;
+        };
+        let (theirs, receive) = match role {
+            Role::Answerer => (offer, answer.payload_type),
+            Role::Offerer => (answer, offer.payload_type),
+        };
+        if !payloads.iter().any(|payload| payload.codec.matches(theirs)) {
+            payloads.push(Payload { codec: theirs.clone(), send: theirs.payload_type, receive });
+        }
+    }
+    payloads
+}
+
+/// Turns the payload types that arrive on leg `from` into those that leg `to` expects.
+///
+/// `None` when every number stays what it is. A number without a counterpart is left alone; the media side
+/// relays only what the receiving leg negotiated.
+pub fn payload_map(from: &Negotiated, to: &Negotiated) -> Option<[u8; 128]> {
+    let mut map: [u8; 128] = std::array::from_fn(|number| u8::try_from(number).unwrap_or_default());
+    let mut changed = false;
+    for payload in &from.payloads {
+        let counterpart = to.payloads.iter().find(|other| other.codec.matches(&payload.codec));
+        if let (Some(counterpart), Some(entry)) = (counterpart, map.get_mut(usize::from(payload.receive))) {
+            changed |= *entry != counterpart.send;
+            *entry = counterpart.send;
+        }
+    }
+    changed.then_some(map)
+}

@@ -1,0 +1,219 @@
+//! The offer/answer exchange of one dialog (RFC 3264 §4–§8, RFC 6337): whose turn it is, and what holds now.
+//!
+//! It has no timers: the transactions around it have them.
+
+use crate::sdp::{Media, MediaKind, Negotiated, NegotiationError, Role, SessionDescription};
+
+/// One dialog's exchange of descriptions.
+///
+/// ```
+/// use sidetone_sip::sdp::{CodecPolicy, Direction, OfferAnswer, SessionDescription, answer, offer};
+///
+/// let (here, there) = ("192.0.2.1:4000".parse()?, "192.0.2.2:5000".parse()?);
+/// let mut caller = OfferAnswer::new(1);
+/// let mut callee = OfferAnswer::new(2);
+/// let offered = caller.send_offer(offer(here, CodecPolicy::ANY.codecs(), Direction::SendRecv))?;
+/// callee.receive_offer(SessionDescription::parse(&offered.to_bytes())?)?;
+/// let answered = callee.send_answer(answer(&offered, there, &CodecPolicy::ANY, Direction::SendRecv)?)?;
+/// let negotiated = caller.receive_answer(SessionDescription::parse(&answered.to_bytes())?)?;
+/// assert_eq!(negotiated.remote, Some(there));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct OfferAnswer {
+    session_id: u64,
+    /// The description that the party saw last from us.
+    sent: Option<SessionDescription>,
+    state: State,
+    /// The last complete exchange.
+    settled: Option<Settled>,
+}
+
+#[derive(Clone, Debug)]
+enum State {
+    LocalOffer(SessionDescription),
+    RemoteOffer(SessionDescription),
+    Stable,
+}
+
+#[derive(Clone, Debug)]
+struct Settled {
+    offer: SessionDescription,
+    role: Role,
+    negotiated: Negotiated,
+}
+
+/// Failed to go on with an exchange.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum OfferAnswerError {
+    /// An answer came or was to go although nothing was offered.
+    #[error("take an answer without an offer")]
+    NoOffer,
+    /// An offer is already open: answer 491 to theirs, wait with ours (RFC 3261 §14.2).
+    #[error("start an offer while another is open")]
+    Pending,
+    /// The answer does not have the offer's sections in their order (RFC 3264 §6).
+    #[error("match the sections of an answer with those of the offer")]
+    Shape,
+    /// The descriptions are in order but agree on nothing.
+    #[error(transparent)]
+    Negotiation(#[from] NegotiationError),
+}
+
+impl OfferAnswer {
+    /// An exchange that has not begun. `session_id` is the dialog's, unique on this host (RFC 8866 §5.2).
+    pub fn new(session_id: u64) -> Self {
+        OfferAnswer { session_id, sent: None, state: State::Stable, settled: None }
+    }
+
+    /// Opens an exchange with our offer and returns it ready to be sent: with our origin, and with its audio in the
+    /// section that it has in this dialog, because sections never move (RFC 3264 §8).
+    ///
+    /// # Errors
+    /// [`OfferAnswerError::Pending`].
+    pub fn send_offer(&mut self, offer: SessionDescription) -> Result<SessionDescription, OfferAnswerError> {
+        if !matches!(self.state, State::Stable) {
+            return Err(OfferAnswerError::Pending);
+        }
+        let offer = self.stamp(self.align(offer));
+        self.state = State::LocalOffer(offer.clone());
+        Ok(offer)
+    }
+
+    /// Opens an exchange with the party's offer.
+    ///
+    /// # Errors
+    /// [`OfferAnswerError::Pending`]: two offers cross, or theirs follows before ours is answered.
+    pub fn receive_offer(&mut self, offer: SessionDescription) -> Result<(), OfferAnswerError> {
+        if !matches!(self.state, State::Stable) {
+            return Err(OfferAnswerError::Pending);
+        }
+        self.state = State::RemoteOffer(offer);
+        Ok(())
+    }
+
+    /// Closes the exchange that the party opened and returns our answer ready to be sent.
+    ///
+    /// A second answer to the same offer replaces the first: a provisional response may have carried that of
+    /// another branch of a fork.
+    ///
+    /// # Errors
+    /// When nothing was offered, the sections do not match, or nothing was agreed on.
+    pub fn send_answer(
+        &mut self,
+        answer: SessionDescription,
+    ) -> Result<SessionDescription, OfferAnswerError> {
+        let offer = self.open_offer(Role::Answerer)?;
+        same_sections(&offer, &answer)?;
+        let negotiated = Negotiated::new(&offer, &answer, Role::Answerer)?;
+        let answer = self.stamp(answer);
+        self.settle(offer, Role::Answerer, negotiated);
+        Ok(answer)
+    }
+
+    /// Closes the exchange that we opened. As with [`OfferAnswer::send_answer`] a later answer replaces an earlier
+    /// one: the 200 that follows a 183.
+    ///
+    /// # Errors
+    /// When we offered nothing, the sections do not match, or nothing was agreed on. The exchange stays open.
+    pub fn receive_answer(&mut self, answer: SessionDescription) -> Result<&Negotiated, OfferAnswerError> {
+        let offer = self.open_offer(Role::Offerer)?;
+        same_sections(&offer, &answer)?;
+        let negotiated = Negotiated::new(&offer, &answer, Role::Offerer)?;
+        self.settle(offer, Role::Offerer, negotiated);
+        self.negotiated().ok_or(OfferAnswerError::NoOffer)
+    }
+
+    /// Drops an open offer, ours or theirs: its request failed, and what held before holds on (RFC 6337 §2.3).
+    pub fn roll_back(&mut self) {
+        self.state = State::Stable;
+    }
+
+    /// What holds now; `None` before the first complete exchange.
+    pub fn negotiated(&self) -> Option<&Negotiated> {
+        self.settled.as_ref().map(|settled| &settled.negotiated)
+    }
+
+    /// The party's offer that waits for our answer.
+    pub fn remote_offer(&self) -> Option<&SessionDescription> {
+        match &self.state {
+            State::RemoteOffer(offer) => Some(offer),
+            State::LocalOffer(_) | State::Stable => None,
+        }
+    }
+
+    /// Our offer that waits for an answer.
+    pub fn local_offer(&self) -> Option<&SessionDescription> {
+        match &self.state {
+            State::LocalOffer(offer) => Some(offer),
+            State::RemoteOffer(_) | State::Stable => None,
+        }
+    }
+
+    /// The description that we sent last: what a refresh without a change repeats.
+    pub fn local(&self) -> Option<&SessionDescription> {
+        self.sent.as_ref()
+    }
+
+    /// The offer that an answer of `role` belongs to: the open one, or that of the last exchange.
+    fn open_offer(&self, role: Role) -> Result<SessionDescription, OfferAnswerError> {
+        match (&self.state, role, &self.settled) {
+            (State::LocalOffer(offer), Role::Offerer, _) | (State::RemoteOffer(offer), Role::Answerer, _) => {
+                Ok(offer.clone())
+            }
+            (State::Stable, _, Some(settled)) if settled.role == role => Ok(settled.offer.clone()),
+            _ => Err(OfferAnswerError::NoOffer),
+        }
+    }
+
+    fn settle(&mut self, offer: SessionDescription, role: Role, negotiated: Negotiated) {
+        self.settled = Some(Settled { offer, role, negotiated });
+        self.state = State::Stable;
+    }
+
+    /// Gives a description our session id and its version: one more than the last, unless nothing changed
+    /// (RFC 3264 §8).
+    fn stamp(&mut self, mut description: SessionDescription) -> SessionDescription {
+        description.origin.session_id = self.session_id.to_string();
+        description.origin.version = match &self.sent {
+            None => FIRST_VERSION,
+            Some(sent) => {
+                description.origin.version = sent.origin.version;
+                sent.origin.version.wrapping_add(u64::from(*sent != description))
+            }
+        };
+        self.sent = Some(description.clone());
+        description
+    }
+
+    /// Puts the audio of an offer of ours into the section that audio has in this dialog; the others stay refused.
+    fn align(&self, mut offer: SessionDescription) -> SessionDescription {
+        let Some(sent) = &self.sent else {
+            return offer;
+        };
+        let place = sent
+            .carried_audio()
+            .map(|(at, _)| at)
+            .or_else(|| sent.media.iter().position(|media| media.kind == MediaKind::Audio));
+        let Some(place) = place else {
+            return offer;
+        };
+        let mut sections: Vec<Media> = sent.media.iter().map(Media::refused).collect();
+        let audio = offer.media.drain(..).next();
+        if let (Some(section), Some(audio)) = (sections.get_mut(place), audio) {
+            let protocol = std::mem::take(&mut section.protocol);
+            *section = Media { protocol, ..audio };
+        }
+        SessionDescription { media: sections, ..offer }
+    }
+}
+
+/// An answer has the offer's sections, in number, order and kind (RFC 3264 §6).
+fn same_sections(offer: &SessionDescription, answer: &SessionDescription) -> Result<(), OfferAnswerError> {
+    let same = offer.media.len() == answer.media.len()
+        && offer.media.iter().zip(&answer.media).all(|(offered, answered)| offered.kind == answered.kind);
+    if same { Ok(()) } else { Err(OfferAnswerError::Shape) }
+}
+
+/// The version of the first description that we send in a dialog.
+const FIRST_VERSION: u64 = 1;

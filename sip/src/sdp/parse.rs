@@ -1,0 +1,286 @@
+//! Between the text of a session description and our view of it. The only file that knows `sdp-types`.
+//!
+//! Lenient towards lines that we do not act on: they are dropped before the parser can take offence at them.
+
+use std::fmt;
+use std::net::IpAddr;
+
+use bytes::Bytes;
+
+use crate::sdp::{Address, Codec, Direction, Media, MediaKind, Origin, Rtcp, SessionDescription};
+
+/// The longest body that is read, in bytes.
+pub const BODY_BYTES_MAX: usize = 64 * 1024;
+/// The most lines of a body.
+pub const LINES_MAX: usize = 1_024;
+/// The most `m=` lines.
+pub const MEDIA_MAX: usize = 32;
+/// The most `a=` lines.
+pub const ATTRIBUTES_MAX: usize = 512;
+
+/// Failed to read a session description; a SIP peer is told 400, or 488 where the body was an offer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SdpError {
+    /// The body is not SDP; the text says which line and why.
+    #[error("read the session description: {0}")]
+    Malformed(String),
+    /// The body is longer than [`BODY_BYTES_MAX`].
+    #[error("read a session description of {size_bytes} bytes")]
+    TooLong {
+        /// Its length.
+        size_bytes: usize,
+    },
+    /// More than [`LINES_MAX`], [`MEDIA_MAX`] or [`ATTRIBUTES_MAX`] lines of a kind.
+    #[error("read a session description with too many {0} lines")]
+    TooMany(&'static str),
+}
+
+impl SessionDescription {
+    /// Reads a body of type `application/sdp`.
+    ///
+    /// # Errors
+    /// When it is over a bound, has no `v=0`, or a line that we act on makes no sense.
+    pub fn parse(body: &[u8]) -> Result<Self, SdpError> {
+        let kept = keep_lines(body)?;
+        let session = sdp_types::Session::parse(kept.as_bytes())
+            .map_err(|error| SdpError::Malformed(error.to_string()))?;
+        let direction = direction(&session.attributes).unwrap_or_default();
+        Ok(SessionDescription {
+            origin: Origin {
+                username: session.origin.username.clone().unwrap_or_else(|| "-".to_owned()),
+                session_id: session.origin.sess_id.clone(),
+                version: session.origin.sess_version,
+                address: address(&session.origin.unicast_address),
+            },
+            name: if session.session_name.is_empty() { "-".to_owned() } else { session.session_name.clone() },
+            connection: session.connection.as_ref().map(|c| address(&c.connection_address)),
+            media: session.medias.iter().map(|m| media(m, direction)).collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// The text of the description, as a message's body.
+    pub fn to_bytes(&self) -> Bytes {
+        Bytes::from(self.to_string())
+    }
+}
+
+impl fmt::Display for SessionDescription {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (kind, text) = network_address(&self.origin.address);
+        let mut origin = sdp_types::Origin::new(
+            &self.origin.session_id,
+            self.origin.version,
+            sdp_types::NetType::In,
+            kind,
+            text,
+        );
+        origin.username = Some(self.origin.username.clone());
+        let mut session = sdp_types::Session::new(origin, &self.name);
+        session.connection = self.connection.as_ref().map(connection);
+        session.medias = self.media.iter().map(print_media).collect();
+        session.fmt(f)
+    }
+}
+
+/// The lines that we act on, in UTF-8, within the bounds, with what is known to trip the parser put right.
+fn keep_lines(body: &[u8]) -> Result<String, SdpError> {
+    if body.len() > BODY_BYTES_MAX {
+        return Err(SdpError::TooLong { size_bytes: body.len() });
+    }
+    // Free text may be in any charset; an unreadable character of a name is no reason to lose a call.
+    let text = String::from_utf8_lossy(body);
+    let mut kept = String::with_capacity(text.len());
+    let (mut attributes, mut media, mut origins) = (0, 0, 0);
+    for (number, line) in text.split('\n').enumerate() {
+        if number >= LINES_MAX {
+            return Err(SdpError::TooMany("text"));
+        }
+        let line = line.strip_suffix('\r').unwrap_or(line);
+        match line.as_bytes() {
+            [b'a', b'=', ..] => attributes += 1,
+            [b'm', b'=', ..] => media += 1,
+            [b'o', b'=', rest @ ..] => {
+                origins += 1;
+                if rest.iter().filter(|byte| **byte == b' ').count() > ORIGIN_SPACES {
+                    kept.push_str(&repaired_origin(line));
+                    kept.push_str("\r\n");
+                    continue;
+                }
+            }
+            [b'c' | b's' | b'v', b'=', ..] => {}
+            // Bandwidths, keys, times, titles, contacts: never acted on, and often wrong in the field.
+            [b'b' | b'e' | b'i' | b'k' | b'p' | b'r' | b't' | b'u' | b'z', b'=', ..] | [] => continue,
+            _ => {}
+        }
+        kept.push_str(line);
+        kept.push_str("\r\n");
+    }
+    match (attributes > ATTRIBUTES_MAX, media > MEDIA_MAX, origins) {
+        (true, _, _) => Err(SdpError::TooMany("a=")),
+        (_, true, _) => Err(SdpError::TooMany("m=")),
+        (_, _, 0) => Err(SdpError::Malformed("no origin line".to_owned())),
+        _ => Ok(kept),
+    }
+}
+
+/// An `o=` line whose user name holds spaces, against RFC 8866 §5.2 but seen: the five last fields are the others.
+fn repaired_origin(line: &str) -> String {
+    let fields: Vec<&str> = line.split(' ').filter(|field| !field.is_empty()).collect();
+    match fields.len().checked_sub(ORIGIN_SPACES) {
+        Some(start) if start > 0 => format!("o=- {}", fields.get(start..).unwrap_or_default().join(" ")),
+        _ => line.to_owned(),
+    }
+}
+
+fn media(media: &sdp_types::Media, session_direction: Direction) -> Result<Media, SdpError> {
+    let attributes = media.attributes.as_slice();
+    let is_rtp = media.proto.to_ascii_uppercase().contains("RTP/");
+    let mut codecs: Vec<Codec> = Vec::new();
+    let mut other_formats: Vec<String> = Vec::new();
+    for format in media.fmt.split_ascii_whitespace() {
+        let codec = if is_rtp { codec(format, attributes) } else { None };
+        match codec {
+            Some(codec) if codecs.iter().any(|c| c.payload_type == codec.payload_type) => {}
+            Some(codec) => codecs.push(codec),
+            None if other_formats.iter().any(|other| other == format) => {}
+            None => other_formats.push(format.to_owned()),
+        }
+    }
+    if codecs.is_empty() && other_formats.is_empty() {
+        return Err(SdpError::Malformed("m= line without a format".to_owned()));
+    }
+    if [&media.media, &media.proto].iter().any(|word| word.is_empty() || word.contains(char::is_whitespace)) {
+        return Err(SdpError::Malformed("m= line with an empty field".to_owned()));
+    }
+    Ok(Media {
+        kind: MediaKind::from(media.media.as_str()),
+        port: media.port,
+        protocol: media.proto.clone(),
+        codecs,
+        other_formats,
+        connection: media.connections.first().map(|c| address(&c.connection_address)),
+        direction: direction(attributes).unwrap_or(session_direction),
+        ptime_ms: milliseconds(value(attributes, "ptime")),
+        maxptime_ms: milliseconds(value(attributes, "maxptime")),
+        rtcp: value(attributes, "rtcp").and_then(rtcp),
+        rtcp_mux: attributes.iter().any(|a| a.attribute == "rtcp-mux"),
+    })
+}
+
+/// The codec of one format of an `m=` line: its rtpmap, else the static table, and its fmtp.
+fn codec(format: &str, attributes: &[sdp_types::Attribute]) -> Option<Codec> {
+    let number: u8 = format.parse().ok().filter(|number| *number < 128)?;
+    let mut codec = values(attributes, "rtpmap")
+        .filter_map(Codec::from_rtpmap)
+        .find(|codec| codec.payload_type == number)
+        .or_else(|| Codec::from_static(number))?;
+    codec.fmtp = values(attributes, "fmtp").find_map(|value| {
+        let (of, parameters) = value.trim().split_once([' ', '\t'])?;
+        let parameters = parameters.trim();
+        (of.parse() == Ok(number) && !parameters.is_empty()).then(|| parameters.to_owned())
+    });
+    Some(codec)
+}
+
+fn values<'a>(attributes: &'a [sdp_types::Attribute], name: &'a str) -> impl Iterator<Item = &'a str> {
+    attributes.iter().filter(move |a| a.attribute == name).filter_map(|a| a.value.as_deref())
+}
+
+fn value<'a>(attributes: &'a [sdp_types::Attribute], name: &'a str) -> Option<&'a str> {
+    values(attributes, name).next()
+}
+
+fn direction(attributes: &[sdp_types::Attribute]) -> Option<Direction> {
+    attributes.iter().find_map(|a| Direction::from_name(&a.attribute))
+}
+
+/// `a=ptime:20`; devices also write `20.0`. Nothing over a second is a packet duration.
+fn milliseconds(value: Option<&str>) -> Option<u32> {
+    let whole = value?.trim().split('.').next()?;
+    whole.parse().ok().filter(|ms| (1..=1_000).contains(ms))
+}
+
+/// `a=rtcp:53020 IN IP6 2001:db8::1` (RFC 3605 §2.1).
+fn rtcp(value: &str) -> Option<Rtcp> {
+    let mut fields = value.split_ascii_whitespace();
+    let port = fields.next()?.parse().ok().filter(|port| *port != 0)?;
+    Some(Rtcp { port, address: fields.nth(2).map(address) })
+}
+
+/// An address as written, without the TTL and count of a multicast group (`224.2.1.1/127/3`).
+fn address(text: &str) -> Address {
+    let host = text.split('/').next().unwrap_or_default();
+    match host.parse::<IpAddr>() {
+        Ok(ip) => Address::Ip(ip),
+        Err(_) if host.is_empty() => Address::Name("-".to_owned()),
+        Err(_) => Address::Name(host.to_owned()),
+    }
+}
+
+fn network_address(address: &Address) -> (sdp_types::AddrType, String) {
+    let kind = match address {
+        Address::Ip(IpAddr::V6(_)) => sdp_types::AddrType::Ip6,
+        Address::Ip(IpAddr::V4(_)) | Address::Name(_) => sdp_types::AddrType::Ip4,
+    };
+    (kind, address.to_string())
+}
+
+fn connection(address: &Address) -> sdp_types::Connection {
+    let (kind, text) = network_address(address);
+    sdp_types::Connection::new(sdp_types::NetType::In, kind, text)
+}
+
+fn print_media(media: &Media) -> sdp_types::Media {
+    let numbers = media.codecs.iter().map(|codec| codec.payload_type.to_string());
+    let formats: Vec<String> = numbers.chain(media.other_formats.iter().cloned()).collect();
+    let mut attributes = Vec::new();
+    let mut push = |name: &str, value: Option<String>| {
+        attributes.push(sdp_types::Attribute { attribute: name.to_owned(), value });
+    };
+    for codec in &media.codecs {
+        push("rtpmap", Some(format!("{} {codec}", codec.payload_type)));
+        if let Some(parameters) = &codec.fmtp {
+            push("fmtp", Some(format!("{} {parameters}", codec.payload_type)));
+        }
+    }
+    if let Some(ms) = media.ptime_ms {
+        push("ptime", Some(ms.to_string()));
+    }
+    if let Some(ms) = media.maxptime_ms {
+        push("maxptime", Some(ms.to_string()));
+    }
+    if let Some(rtcp) = &media.rtcp {
+        push(
+            "rtcp",
+            Some(match &rtcp.address {
+                None => rtcp.port.to_string(),
+                Some(address) => {
+                    let (kind, text) = network_address(address);
+                    format!("{} IN {} {text}", rtcp.port, kind.as_str())
+                }
+            }),
+        );
+    }
+    if media.rtcp_mux {
+        push("rtcp-mux", None);
+    }
+    // A refused section says nothing more about itself.
+    if media.port != 0 || media.direction != Direction::SendRecv {
+        push(media.direction.as_str(), None);
+    }
+    sdp_types::Media {
+        media: media.kind.as_str().to_owned(),
+        port: media.port,
+        num_ports: None,
+        proto: media.protocol.clone(),
+        fmt: if formats.is_empty() { "0".to_owned() } else { formats.join(" ") },
+        media_title: None,
+        connections: media.connection.iter().map(connection).collect(),
+        bandwidths: Vec::new(),
+        key: None,
+        attributes,
+    }
+}
+
+/// Spaces in a well-formed `o=` line.
+const ORIGIN_SPACES: usize = 5;

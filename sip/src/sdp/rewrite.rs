@@ -1,0 +1,108 @@
+//! Offers and answers of a switch that puts its own ports between the parties (RFC 7092 "media-relay").
+
+use std::net::SocketAddr;
+
+use crate::sdp::{Codec, CodecPolicy, Direction, Media, NegotiationError, SessionDescription};
+
+/// Our own offer: one audio section at `local` with these codecs.
+pub fn offer(local: SocketAddr, codecs: Vec<Codec>, direction: Direction) -> SessionDescription {
+    let audio = Media { direction, ..Media::audio(local.port(), codecs) };
+    SessionDescription::new(local.ip(), vec![audio])
+}
+
+/// The offer for the next leg, made from the offer of a party.
+///
+/// One audio section at our address `local`; the offerer's codecs as far as `from` (the offering party's policy)
+/// and `to` (the called party's) allow, in `to`'s order or else the offerer's, under the offerer's numbers; its
+/// direction, ptime and maxptime. A hold by address becomes `sendonly`.
+///
+/// # Errors
+/// When the offer holds no audio that we carry, or no codec is left.
+pub fn offer_from(
+    offered: &SessionDescription,
+    local: SocketAddr,
+    from: &CodecPolicy,
+    to: &CodecPolicy,
+) -> Result<SessionDescription, NegotiationError> {
+    let (_, audio) = offered.carried_audio().ok_or(NegotiationError::NoAudio)?;
+    let codecs = with_audio(to.apply(&from.apply(&audio.codecs)))?;
+    let mut offer = offer(local, codecs, offered.direction_of(audio));
+    if let Some(media) = offer.media.first_mut() {
+        media.ptime_ms = audio.ptime_ms;
+        media.maxptime_ms = audio.maxptime_ms;
+    }
+    Ok(offer)
+}
+
+/// The answer for the party that offered, made from the answer of the next leg.
+///
+/// Every section of the offer in its place: the audio at our address `local` with the codecs that the next leg took,
+/// in its order and under the offerer's numbers, all others refused.
+///
+/// # Errors
+/// When the offer holds no audio that we carry, the answer refuses it, or no codec is left.
+pub fn answer_to(
+    offered: &SessionDescription,
+    answered: &SessionDescription,
+    local: SocketAddr,
+) -> Result<SessionDescription, NegotiationError> {
+    let (_, audio) = offered.carried_audio().ok_or(NegotiationError::NoAudio)?;
+    let (_, taken) = answered.carried_audio().ok_or(NegotiationError::Refused)?;
+    let mut codecs: Vec<Codec> = Vec::new();
+    for codec in &taken.codecs {
+        if let Some(offer) = audio.codecs.iter().find(|offer| offer.matches(codec))
+            && !codecs.iter().any(|other| other.matches(codec))
+        {
+            codecs.push(Codec { fmtp: codec.fmtp.clone(), ..offer.clone() });
+        }
+    }
+    let direction = answered.direction_of(taken);
+    let media = Media { ptime_ms: taken.ptime_ms, maxptime_ms: taken.maxptime_ms, ..Media::audio(0, codecs) };
+    answer_with(offered, local, Media { direction, ..media })
+}
+
+/// Our own answer: the offered codecs that `policy` allows in the offerer's order, as a phone or an announcement does.
+///
+/// # Errors
+/// When the offer holds no audio that we carry, or no codec is left.
+pub fn answer(
+    offered: &SessionDescription,
+    local: SocketAddr,
+    policy: &CodecPolicy,
+    direction: Direction,
+) -> Result<SessionDescription, NegotiationError> {
+    let (_, audio) = offered.carried_audio().ok_or(NegotiationError::NoAudio)?;
+    let allowed = policy.apply(&audio.codecs);
+    let codecs =
+        CodecPolicy::ANY.apply(&audio.codecs).into_iter().filter(|codec| allowed.contains(codec)).collect();
+    answer_with(offered, local, Media { direction, ..Media::audio(0, codecs) })
+}
+
+/// The answer whose audio section says what `wish` says, as far as the offer lets it (RFC 3264 §6).
+fn answer_with(
+    offered: &SessionDescription,
+    local: SocketAddr,
+    wish: Media,
+) -> Result<SessionDescription, NegotiationError> {
+    let (place, audio) = offered.carried_audio().ok_or(NegotiationError::NoAudio)?;
+    let accepted = Media {
+        port: local.port(),
+        protocol: audio.protocol.clone(),
+        codecs: with_audio(wish.codecs)?,
+        direction: wish.direction.answering(offered.direction_of(audio)),
+        rtcp_mux: audio.rtcp_mux,
+        ..Media { codecs: Vec::new(), ..wish }
+    };
+    let media = offered.media.iter().map(Media::refused).enumerate();
+    let media = media.map(|(at, refused)| if at == place { accepted.clone() } else { refused }).collect();
+    Ok(SessionDescription::new(local.ip(), media))
+}
+
+/// `codecs` when there is audio among them: events alone make no call.
+fn with_audio(codecs: Vec<Codec>) -> Result<Vec<Codec>, NegotiationError> {
+    if codecs.iter().any(|codec| !codec.is_auxiliary()) {
+        Ok(codecs)
+    } else {
+        Err(NegotiationError::NoCommonCodec)
+    }
+}

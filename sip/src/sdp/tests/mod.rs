@@ -1,0 +1,4 @@
+//! Tests of the parts together: text in, text out.
+
+mod parse;
+mod rewrite;

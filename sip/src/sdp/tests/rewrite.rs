@@ -1,0 +1,261 @@
+use std::net::SocketAddr;
+
+use expect_test::{Expect, expect};
+
+use crate::sdp::*;
+
+fn parse(media: &str) -> SessionDescription {
+    let head = "v=0\r\no=phone 7 7 IN IP4 198.51.100.5\r\ns=-\r\nc=IN IP4 198.51.100.5\r\nt=0 0\r\n";
+    SessionDescription::parse(format!("{head}{}\r\n", media.trim().replace('\n', "\r\n")).as_bytes()).unwrap()
+}
+
+fn local() -> SocketAddr {
+    "192.0.2.1:20000".parse().unwrap()
+}
+
+/// The media part of a description or the error, a line each.
+fn check(result: Result<SessionDescription, NegotiationError>, expected: Expect) {
+    let text = match result {
+        Ok(description) => {
+            let text = description.to_string().replace("\r\n", "\n");
+            text.split_once("t=0 0\n").unwrap().1.to_owned()
+        }
+        Err(error) => format!("{error}\n"),
+    };
+    expected.assert_eq(&text);
+}
+
+const BROWSER: &str = "
+m=audio 9 RTP/SAVPF 111
+a=rtpmap:111 opus/48000/2
+m=audio 40000 RTP/AVP 18 111 0 8 101
+a=rtpmap:111 opus/48000/2
+a=fmtp:111 useinbandfec=1
+a=rtpmap:101 telephone-event/8000
+a=fmtp:101 0-16
+a=crypto:1 AES_CM_128_HMAC_SHA1_80 inline:x
+a=candidate:1 1 UDP 1 198.51.100.5 40000 typ host
+a=ptime:20
+a=rtcp-mux
+m=video 40002 RTP/AVP 96
+a=rtpmap:96 H264/90000
+m=image 40004 udptl t38";
+
+#[test]
+fn an_offer_for_the_next_leg_is_ours() {
+    check(
+        offer_from(&parse(BROWSER), local(), &CodecPolicy::ANY, &CodecPolicy::ANY),
+        expect![[r#"
+            m=audio 20000 RTP/AVP 111 0 8 101
+            a=rtpmap:111 opus/48000/2
+            a=fmtp:111 useinbandfec=1
+            a=rtpmap:0 PCMU/8000
+            a=rtpmap:8 PCMA/8000
+            a=rtpmap:101 telephone-event/8000
+            a=fmtp:101 0-16
+            a=ptime:20
+            a=sendrecv
+        "#]],
+    );
+    check(
+        offer_from(
+            &parse(BROWSER),
+            local(),
+            &CodecPolicy::new(["PCMU", "PCMA"]),
+            &CodecPolicy::new(["PCMA", "PCMU"]),
+        ),
+        expect![[r#"
+            m=audio 20000 RTP/AVP 8 0 101
+            a=rtpmap:8 PCMA/8000
+            a=rtpmap:0 PCMU/8000
+            a=rtpmap:101 telephone-event/8000
+            a=fmtp:101 0-16
+            a=ptime:20
+            a=sendrecv
+        "#]],
+    );
+}
+
+#[test]
+fn an_offer_that_leaves_nothing_is_488() {
+    let (any, opus) = (CodecPolicy::ANY, CodecPolicy::new(["opus"]));
+    let table = [
+        ("no audio", "m=video 4 RTP/AVP 31", &any, NegotiationError::NoAudio),
+        ("secure only", "m=audio 4 RTP/SAVP 0", &any, NegotiationError::NoAudio),
+        ("switched off", "m=audio 0 RTP/AVP 0", &any, NegotiationError::NoAudio),
+        ("not ours", "m=audio 4 RTP/AVP 18 3", &any, NegotiationError::NoCommonCodec),
+        ("not the party's", "m=audio 4 RTP/AVP 0 8", &opus, NegotiationError::NoCommonCodec),
+        (
+            "events alone",
+            "m=audio 4 RTP/AVP 101\na=rtpmap:101 telephone-event/8000",
+            &any,
+            NegotiationError::NoCommonCodec,
+        ),
+    ];
+    for (name, media, policy, expected) in table {
+        assert_eq!(offer_from(&parse(media), local(), &any, policy), Err(expected), "{name}");
+        assert_eq!(expected.status(), 488);
+    }
+}
+
+#[test]
+fn an_answer_keeps_the_offers_sections_and_numbers() {
+    let answered = parse(
+        "m=audio 5000 RTP/AVP 8 96 100\na=rtpmap:96 opus/48000/2\na=rtpmap:100 telephone-event/8000\na=fmtp:100 0-15\na=ptime:30",
+    );
+    check(
+        answer_to(&parse(BROWSER), &answered, local()),
+        expect![[r#"
+            m=audio 0 RTP/SAVPF 111
+            m=audio 20000 RTP/AVP 8 111 101
+            a=rtpmap:8 PCMA/8000
+            a=rtpmap:111 opus/48000/2
+            a=rtpmap:101 telephone-event/8000
+            a=fmtp:101 0-15
+            a=ptime:30
+            a=rtcp-mux
+            a=sendrecv
+            m=video 0 RTP/AVP 96
+            m=image 0 udptl t38
+        "#]],
+    );
+    check(
+        answer_to(&parse(BROWSER), &parse("m=audio 0 RTP/AVP 0"), local()),
+        expect![[r#"
+        agree on media: the answer refuses the audio
+    "#]],
+    );
+    check(
+        answer_to(&parse(BROWSER), &parse("m=audio 4 RTP/AVP 9"), local()),
+        expect![[r#"
+        agree on media: no codec in common
+    "#]],
+    );
+}
+
+#[test]
+fn our_own_answer_keeps_the_offerers_order() {
+    check(
+        answer(
+            &parse("m=audio 4 RTP/AVP 8 9 0\na=sendonly"),
+            local(),
+            &CodecPolicy::new(["PCMU", "PCMA"]),
+            Direction::SendRecv,
+        ),
+        expect![[r#"
+            m=audio 20000 RTP/AVP 8 0
+            a=rtpmap:8 PCMA/8000
+            a=rtpmap:0 PCMU/8000
+            a=recvonly
+        "#]],
+    );
+}
+
+#[test]
+fn hold_crosses_the_switch_in_every_spelling() {
+    let table = [
+        ("sendonly", "m=audio 4 RTP/AVP 0\na=sendonly", Direction::SendOnly, Direction::RecvOnly, true),
+        ("inactive", "m=audio 4 RTP/AVP 0\na=inactive", Direction::Inactive, Direction::Inactive, true),
+        ("recvonly", "m=audio 4 RTP/AVP 0\na=recvonly", Direction::RecvOnly, Direction::SendOnly, true),
+        ("0.0.0.0", "m=audio 4 RTP/AVP 0\nc=IN IP4 0.0.0.0", Direction::SendOnly, Direction::RecvOnly, false),
+        (
+            "::",
+            "m=audio 4 RTP/AVP 0\nc=IN IP6 ::\na=recvonly",
+            Direction::Inactive,
+            Direction::Inactive,
+            false,
+        ),
+    ];
+    for (name, media, next_leg, ours, addressed) in table {
+        let offered = parse(media);
+        let next = offer_from(&offered, local(), &CodecPolicy::ANY, &CodecPolicy::ANY).unwrap();
+        assert_eq!(next.media[0].direction, next_leg, "{name}");
+        let mut leg = OfferAnswer::new(1);
+        leg.receive_offer(offered.clone()).unwrap();
+        leg.send_answer(answer(&offered, local(), &CodecPolicy::ANY, Direction::SendRecv).unwrap()).unwrap();
+        let negotiated = leg.negotiated().unwrap();
+        assert_eq!(negotiated.direction, ours, "{name}");
+        assert_eq!(negotiated.remote.is_some(), addressed, "{name}");
+    }
+}
+
+#[test]
+fn what_is_settled_has_both_numbers() {
+    let offered = parse(
+        "m=audio 4000 RTP/AVP 96 0 101\na=rtpmap:96 opus/48000/2\na=rtpmap:101 telephone-event/8000\na=rtcp:4009\na=rtcp-mux",
+    );
+    let answered = parse(
+        "m=audio 5000 RTP/AVP 111 100\na=rtpmap:111 OPUS/48000/2\na=fmtp:111 cbr=1\na=rtpmap:100 telephone-event/8000\na=ptime:40\na=maxptime:80",
+    );
+    let us = Negotiated::new(&offered, &answered, Role::Offerer).unwrap();
+    let numbers = |leg: &Negotiated| leg.payloads.iter().map(|p| (p.send, p.receive)).collect::<Vec<_>>();
+    assert_eq!(numbers(&us), [(111, 96), (100, 101)]);
+    assert_eq!((us.ptime_ms, us.maxptime_ms, us.rtcp_mux), (Some(40), Some(80), false));
+    assert_eq!(us.codec().unwrap().fmtp.as_deref(), Some("cbr=1"));
+    assert_eq!(us.telephone_event().unwrap().send, 100);
+    assert_eq!(us.remote_rtcp.unwrap().port(), 5001);
+    let them = Negotiated::new(&offered, &answered, Role::Answerer).unwrap();
+    assert_eq!(numbers(&them), [(96, 111), (101, 100)]);
+    assert_eq!(them.remote_rtcp.unwrap().port(), 4009);
+    assert_eq!((them.own_ptime_ms, them.local), (Some(40), us.remote));
+
+    // What `them` receives as 111 leaves on `us` as 111, and so on: nothing to rewrite. Between two legs that
+    // both renumbered there is.
+    assert_eq!(payload_map(&them, &us), None);
+    let map = payload_map(&us, &us).unwrap();
+    assert_eq!((map[96], map[101], map[0], map[127]), (111, 100, 0, 127));
+}
+
+#[test]
+fn equal_numbers_need_no_map() {
+    let both = parse("m=audio 4000 RTP/AVP 0 101\na=rtpmap:101 telephone-event/8000");
+    let leg = Negotiated::new(&both, &both, Role::Offerer).unwrap();
+    assert_eq!(payload_map(&leg, &leg), None);
+}
+
+#[test]
+fn turns_are_kept() {
+    let ours = || offer(local(), CodecPolicy::ANY.codecs(), Direction::SendRecv);
+    let theirs = || parse("m=audio 4000 RTP/AVP 0");
+    let mut leg = OfferAnswer::new(5);
+    assert_eq!(leg.receive_answer(theirs()).unwrap_err(), OfferAnswerError::NoOffer);
+    leg.send_offer(ours()).unwrap();
+    assert_eq!(leg.receive_offer(theirs()), Err(OfferAnswerError::Pending), "glare");
+    assert_eq!(leg.send_offer(ours()), Err(OfferAnswerError::Pending));
+    assert_eq!(leg.send_answer(ours()), Err(OfferAnswerError::NoOffer));
+    let two = parse("m=audio 4000 RTP/AVP 0\nm=video 0 RTP/AVP 31");
+    assert_eq!(leg.receive_answer(two).unwrap_err(), OfferAnswerError::Shape);
+    let refused = parse("m=audio 0 RTP/AVP 0");
+    assert_eq!(
+        leg.receive_answer(refused).unwrap_err(),
+        OfferAnswerError::Negotiation(NegotiationError::Refused)
+    );
+    leg.receive_answer(theirs()).unwrap();
+    // The 200 of another branch than the 183 came from.
+    assert_eq!(leg.receive_answer(parse("m=audio 6000 RTP/AVP 8")).unwrap().remote.unwrap().port(), 6000);
+    // A re-INVITE that fails leaves everything as it was.
+    leg.receive_offer(parse("m=audio 7000 RTP/AVP 0")).unwrap();
+    leg.roll_back();
+    assert_eq!(leg.negotiated().unwrap().remote.unwrap().port(), 6000);
+    assert_eq!(leg.send_answer(ours()), Err(OfferAnswerError::NoOffer), "the last offer was ours");
+}
+
+#[test]
+fn versions_count_changes_and_sections_stay() {
+    let mut leg = OfferAnswer::new(5);
+    leg.receive_offer(parse("m=video 4 RTP/AVP 31\nm=audio 4000 RTP/AVP 0")).unwrap();
+    let reply = answer(leg.remote_offer().unwrap(), local(), &CodecPolicy::ANY, Direction::SendRecv).unwrap();
+    let first = leg.send_answer(reply.clone()).unwrap();
+    assert_eq!((first.origin.session_id.as_str(), first.origin.version), ("5", 1));
+    let again = leg.send_answer(reply).unwrap();
+    assert_eq!(again.origin.version, 1, "the same description is the same version");
+
+    let hold = offer(local(), vec![Codec::new(0, "PCMU", 8_000, 1)], Direction::SendOnly);
+    let second = leg.send_offer(hold).unwrap();
+    assert_eq!(second.origin.version, 2);
+    assert_eq!(second.media.len(), 2);
+    assert_eq!((second.media[0].port, second.media[1].port), (0, 20_000));
+    assert_eq!(second.media[1].direction, Direction::SendOnly);
+    leg.receive_answer(parse("m=video 0 RTP/AVP 31\nm=audio 4000 RTP/AVP 0\na=recvonly")).unwrap();
+    assert_eq!(leg.negotiated().unwrap().direction, Direction::SendOnly);
+}

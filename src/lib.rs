@@ -3,4 +3,5 @@
 pub mod cdr;
 pub mod config;
 pub mod fields;
+pub mod media_plan;
 pub mod routing;

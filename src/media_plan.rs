@@ -1,0 +1,104 @@
+//! What SDP settled, in the words of the media core. The one arrow from `sip` to `media`: live calls and
+//! captures both go through it, so both judge by the same description.
+
+use std::net::IpAddr;
+
+use sidetone_media::rtp::PayloadKind;
+use sidetone_media::session::{Description, Payload};
+use sidetone_media::time::ClockRate;
+use sidetone_sip::sdp::{Codec, Negotiated};
+
+/// The description of a leg's RTP session; `signalling` is where the party's SIP comes from.
+pub fn description(negotiated: &Negotiated, signalling: Option<IpAddr>) -> Description {
+    Description {
+        remote: negotiated.remote,
+        remote_rtcp: negotiated.remote_rtcp,
+        rtcp_mux: negotiated.rtcp_mux,
+        receive: negotiated.direction.receives(),
+        send: negotiated.direction.sends(),
+        payloads: negotiated
+            .payloads
+            .iter()
+            .filter_map(|agreed| payload(&agreed.codec, agreed.receive))
+            .collect(),
+        ptime_ms: negotiated.ptime_ms,
+        own_ptime_ms: negotiated.own_ptime_ms,
+        own_maxptime_ms: negotiated.own_maxptime_ms,
+        signalling,
+        own_advertised: negotiated.local.map(|local| local.ip()),
+    }
+}
+
+/// The payload type under which a party sends `codec`; `None` for a clock of zero, which no packet has.
+fn payload(codec: &Codec, number: u8) -> Option<Payload> {
+    let clock = ClockRate::new(codec.clock_rate)?;
+    let kind = if codec.is("telephone-event") {
+        PayloadKind::Event
+    } else if codec.is("CN") {
+        PayloadKind::ComfortNoise
+    } else {
+        PayloadKind::Audio
+    };
+    Some(Payload { number, kind, clock, bytes_per_ms: bytes_per_ms(codec), name: codec.name.clone() })
+}
+
+/// Payload bytes per millisecond of the codecs whose bit rate never varies (RFC 3551 §4.5).
+fn bytes_per_ms(codec: &Codec) -> Option<u32> {
+    let constant = [("PCMU", 8), ("PCMA", 8), ("G722", 8), ("G729", 1), ("L16", 2)];
+    let (name, bytes) = constant.into_iter().find(|(name, _)| codec.is(name))?;
+    match name {
+        // Two bytes a sample and channel; the RTP clock counts samples.
+        "L16" => {
+            Some(bytes * codec.clock_rate * u32::from(codec.channels.max(1)) / 1000).filter(|rate| *rate > 0)
+        }
+        _ => Some(bytes),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sidetone_sip::sdp::{Role, SessionDescription};
+
+    use super::*;
+
+    fn negotiated(offer: &str, answer: &str) -> Negotiated {
+        let parse = |text: &str| SessionDescription::parse(text.replace('\n', "\r\n").as_bytes()).unwrap();
+        Negotiated::new(&parse(offer), &parse(answer), Role::Answerer).unwrap()
+    }
+
+    const OFFER: &str = "v=0\no=- 1 1 IN IP4 192.0.2.1\ns=-\nc=IN IP4 192.0.2.1\nt=0 0\n\
+        m=audio 4000 RTP/AVP 96 0 101 13\na=rtpmap:96 opus/48000/2\na=rtpmap:101 telephone-event/8000\n\
+        a=ptime:30\na=sendonly\n";
+    const ANSWER: &str = "v=0\no=- 1 1 IN IP4 198.51.100.1\ns=-\nc=IN IP4 198.51.100.1\nt=0 0\n\
+        m=audio 20000 RTP/AVP 0 101 13\na=rtpmap:101 telephone-event/8000\na=recvonly\n";
+
+    #[test]
+    fn an_exchange_becomes_a_description() {
+        let description = description(&negotiated(OFFER, ANSWER), Some("192.0.2.1".parse().unwrap()));
+        assert_eq!(description.remote, Some("192.0.2.1:4000".parse().unwrap()));
+        assert_eq!(description.own_advertised, Some("198.51.100.1".parse().unwrap()));
+        assert_eq!((description.receive, description.send), (true, false));
+        assert_eq!(description.ptime_ms, Some(30));
+        let kinds: Vec<_> = description.payloads.iter().map(|p| (p.number, p.kind, p.bytes_per_ms)).collect();
+        assert_eq!(
+            kinds,
+            [
+                (0, PayloadKind::Audio, Some(8)),
+                (101, PayloadKind::Event, None),
+                (13, PayloadKind::ComfortNoise, None),
+            ]
+        );
+    }
+
+    #[test]
+    fn only_constant_rates_have_a_size_per_millisecond() {
+        let cases = [
+            (Codec::new(9, "G722", 8000, 1), Some(8)),
+            (Codec::new(11, "L16", 44_100, 2), Some(176)),
+            (Codec::new(96, "opus", 48_000, 2), None),
+        ];
+        for (codec, rate) in cases {
+            assert_eq!(bytes_per_ms(&codec), rate, "{}", codec.name);
+        }
+    }
+}

@@ -1,3 +1,6 @@
-//! Call detail records: built when a call ends, journalled, stored.
+//! Call records: how one is made when a call ends, and its way to the database.
 
 pub mod build;
+pub mod journal;
+pub mod segment;
+pub mod writer;

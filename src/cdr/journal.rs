@@ -1,0 +1,523 @@
+//! The call journal: what must not be lost when the process dies, on the disk before anything
+//! else happens with it.
+//!
+//! The switch says `answered`, `tick` every five seconds, and `ended`; none of them blocks. One
+//! thread appends whatever has queued up and makes it durable with one `fdatasync` for all
+//! (group commit: the wait is that of one sync, a few milliseconds). The database writer reads
+//! the records back from the files, so a database that is away costs disk, not memory, and no
+//! call. After a crash [`Journal::open`] gives every call that was answered and has no end
+//! one: cause `CRASH`, at the last instant the node is known to have lived.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fs::File;
+use std::future::Future;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use crossbeam_channel::{Receiver, Sender, TrySendError};
+use parking_lot::Mutex;
+use sidetone_model::call::HangupCause;
+use sidetone_model::cdr::Cdr;
+use sidetone_model::ids::CallId;
+use sidetone_model::time::Timestamp;
+use tokio::sync::{Notify, oneshot};
+
+use crate::cdr::segment::{self, Record, Segment, Step};
+
+/// The writing end of the journal of one node; clones share it.
+///
+/// When the last clone is dropped the journal is closed, and [`JournalReader`] ends once
+/// everything has been read.
+#[derive(Debug, Clone)]
+pub struct Journal {
+    commands: Sender<Command>,
+    shared: Arc<Shared>,
+}
+
+/// Why a journal cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum JournalError {
+    /// Another process writes it.
+    #[error("open the journal in {}: another process uses it, stop that one first", dir.display())]
+    InUse {
+        /// Where the journal is.
+        dir: PathBuf,
+    },
+    /// The disk refuses.
+    #[error("open the journal in {}: {source}", dir.display())]
+    Io {
+        /// Where the journal is.
+        dir: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+}
+
+/// The journal's queue is full: its disk has stalled. The record comes back to be tried again.
+#[derive(Debug, thiserror::Error)]
+#[error("journal the call: the queue of {QUEUE_LEN_MAX} records is full, the disk is too slow or gone")]
+pub struct JournalFull {
+    /// The record that was not taken; `None` for a tick.
+    pub record: Option<Box<Cdr>>,
+}
+
+/// Completes with `true` once a record is on the disk, with `false` when the journal ended before.
+#[derive(Debug)]
+pub struct Committed(oneshot::Receiver<()>);
+
+/// What [`Journal::open`] found.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Recovery {
+    /// Calls that had been answered and now end with `CRASH`.
+    pub crashed_calls: usize,
+    /// Segments whose end was torn or damaged; what stood before the damage was read.
+    pub damaged_segments: usize,
+    /// Segments of earlier runs.
+    pub segments: usize,
+}
+
+impl Journal {
+    /// Opens the journal in `dir`, which is created when it is not there, ends the calls that a
+    /// crash interrupted, and starts the thread.
+    ///
+    /// # Errors
+    /// When another process has the journal open, or the disk refuses.
+    pub fn open(dir: &Path) -> Result<(Self, JournalReader, Recovery), JournalError> {
+        let failed = |source| JournalError::Io { dir: dir.to_path_buf(), source };
+        std::fs::create_dir_all(dir).map_err(failed)?;
+        let lock = File::create(dir.join(LOCK_FILE)).map_err(failed)?;
+        if lock.try_lock().is_err() {
+            return Err(JournalError::InUse { dir: dir.to_path_buf() });
+        }
+        let segments = segment::list(dir).map_err(failed)?;
+        let (recovery, crashed) = recover(dir, &segments).map_err(failed)?;
+        let number = segments.last().map_or(1, |last| last.saturating_add(1));
+        let mut current = Segment::create(dir, number).map_err(failed)?;
+        let mut bytes = Vec::new();
+        for cdr in crashed {
+            encode_or_log(&Record::Ended(Box::new(cdr)), &mut bytes);
+        }
+        current.append(&bytes).map_err(failed)?;
+
+        let shared = Arc::new(Shared {
+            committed: Mutex::new(Mark { segment: number, len: current.len_bytes() }),
+            closed: AtomicBool::new(false),
+            failing: AtomicBool::new(false),
+            written: Notify::new(),
+        });
+        let (commands, queue) = crossbeam_channel::bounded(QUEUE_LEN_MAX);
+        let appender = Appender { dir: dir.to_path_buf(), current, shared: Arc::clone(&shared), _lock: lock };
+        std::thread::Builder::new()
+            .name("journal".to_owned())
+            .spawn(move || appender.run(&queue))
+            .map_err(failed)?;
+        let reader = JournalReader::new(dir, Arc::clone(&shared));
+        Ok((Self { commands, shared }, reader, recovery))
+    }
+
+    /// Notes that a call was answered; `record` is what is known of it, without an end.
+    ///
+    /// The promise that an answered call has a record holds from the moment the returned
+    /// [`Committed`] completes: who waits for it before sending the 200 promises it to the caller.
+    ///
+    /// # Errors
+    /// When the queue is full.
+    pub fn answered(&self, record: Cdr) -> Result<Committed, JournalFull> {
+        self.send(Record::Answered(Box::new(record)))
+    }
+
+    /// Notes that the node, and with it every answered call, is alive; said every five seconds.
+    ///
+    /// # Errors
+    /// When the queue is full.
+    pub fn tick(&self, at: Timestamp) -> Result<Committed, JournalFull> {
+        self.send(Record::Tick(at))
+    }
+
+    /// Hands over the whole record of a call that is over, answered or not.
+    ///
+    /// # Errors
+    /// When the queue is full.
+    pub fn ended(&self, record: Cdr) -> Result<Committed, JournalFull> {
+        self.send(Record::Ended(Box::new(record)))
+    }
+
+    /// Whether the disk took the last records.
+    pub fn is_healthy(&self) -> bool {
+        !self.shared.failing.load(Ordering::Relaxed)
+    }
+
+    fn send(&self, record: Record) -> Result<Committed, JournalFull> {
+        let (committed, receiver) = oneshot::channel();
+        match self.commands.try_send(Command { record, committed }) {
+            Ok(()) => Ok(Committed(receiver)),
+            Err(TrySendError::Full(command) | TrySendError::Disconnected(command)) => Err(JournalFull {
+                record: match command.record {
+                    Record::Answered(cdr) | Record::Ended(cdr) => Some(cdr),
+                    Record::Tick(_) => None,
+                },
+            }),
+        }
+    }
+}
+
+impl Committed {
+    /// Waits without a runtime; `true` once the record is on the disk.
+    pub fn wait(self) -> bool {
+        self.0.blocking_recv().is_ok()
+    }
+}
+
+impl Future for Committed {
+    type Output = bool;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<bool> {
+        Pin::new(&mut self.0).poll(context).map(|result| result.is_ok())
+    }
+}
+
+/// The reading end: the records that wait for the database, in the order they were written.
+#[derive(Debug)]
+pub struct JournalReader {
+    dir: PathBuf,
+    shared: Arc<Shared>,
+    segment: u64,
+    offset: u64,
+    file: Option<File>,
+    /// The segment that holds the `answered` of a call whose end is not stored yet.
+    open_calls: HashMap<CallId, u64>,
+    /// How many such calls a segment holds: it must stay while there is one.
+    pins: BTreeMap<u64, usize>,
+    /// The segment that was current when settled ones were last removed.
+    swept: u64,
+}
+
+impl JournalReader {
+    fn new(dir: &Path, shared: Arc<Shared>) -> Self {
+        Self {
+            dir: dir.to_path_buf(),
+            shared,
+            segment: 0,
+            offset: 0,
+            file: None,
+            open_calls: HashMap::new(),
+            pins: BTreeMap::new(),
+            swept: 0,
+        }
+    }
+
+    /// The next ended calls, at most `len_max`; empty when all that is durable has been read.
+    ///
+    /// Blocks on the disk.
+    ///
+    /// # Errors
+    /// When a segment cannot be read; calling again tries again.
+    pub fn next_batch(&mut self, len_max: usize) -> io::Result<Vec<Cdr>> {
+        let mut batch = Vec::new();
+        while batch.len() < len_max {
+            let committed = *self.shared.committed.lock();
+            let Some(file) = &self.file else {
+                if self.open_next(committed.segment)? {
+                    continue;
+                }
+                break;
+            };
+            let newest = self.segment == committed.segment;
+            let end = if newest { committed.len } else { file.metadata()?.len() };
+            match segment::read(file, self.offset, end)? {
+                Step::Good(record, next) => {
+                    self.offset = next;
+                    self.take(record, &mut batch);
+                }
+                Step::Unreadable(next) => {
+                    tracing::error!(
+                        segment = self.segment,
+                        offset = self.offset,
+                        "a journal record of another version cannot be read and is left out"
+                    );
+                    self.offset = next;
+                }
+                Step::End if newest => break,
+                Step::Damaged if newest => {
+                    // We wrote it ourselves and the disk gave something else back.
+                    tracing::error!(
+                        segment = self.segment,
+                        offset = self.offset,
+                        "a journal record is damaged"
+                    );
+                    self.offset = end;
+                }
+                Step::End | Step::Damaged => self.file = None,
+            }
+        }
+        Ok(batch)
+    }
+
+    /// Notes that everything that [`JournalReader::next_batch`] ever returned is in the database,
+    /// and removes the segments that nobody needs any more.
+    pub fn settle(&mut self, stored: &[Cdr]) {
+        let mut removable = self.swept < self.segment;
+        for cdr in stored {
+            let Some(segment) = self.open_calls.remove(&cdr.call_uuid) else { continue };
+            if let Some(pins) = self.pins.get_mut(&segment) {
+                *pins = pins.saturating_sub(1);
+                if *pins == 0 {
+                    self.pins.remove(&segment);
+                    removable = true;
+                }
+            }
+        }
+        if removable {
+            self.remove_settled();
+        }
+    }
+
+    /// Completes when there may be more to read; `false` once the journal is closed for good.
+    pub async fn changed(&self) -> bool {
+        let written = self.shared.written.notified();
+        let committed = *self.shared.committed.lock();
+        if (self.segment, self.offset) != (committed.segment, committed.len) {
+            return true;
+        }
+        if self.shared.closed.load(Ordering::Acquire) {
+            return false;
+        }
+        written.await;
+        true
+    }
+
+    /// Removes everything once the journal is closed and all of it is stored.
+    ///
+    /// Calls that never ended keep their segments: the next start ends them.
+    pub fn finish(mut self) {
+        self.file = None;
+        self.segment = u64::MAX;
+        self.remove_settled();
+    }
+
+    fn take(&mut self, record: Record, batch: &mut Vec<Cdr>) {
+        match record {
+            Record::Answered(cdr) => {
+                if let std::collections::hash_map::Entry::Vacant(entry) = self.open_calls.entry(cdr.call_uuid)
+                {
+                    entry.insert(self.segment);
+                    *self.pins.entry(self.segment).or_default() += 1;
+                }
+            }
+            Record::Ended(cdr) => batch.push(*cdr),
+            Record::Tick(_) => {}
+        }
+    }
+
+    /// Moves on to the next segment; `false` when there is none yet.
+    fn open_next(&mut self, newest: u64) -> io::Result<bool> {
+        let next = segment::list(&self.dir)?.into_iter().find(|number| *number > self.segment);
+        let Some(next) = next.filter(|next| *next <= newest) else { return Ok(false) };
+        let file = File::open(segment::path_of(&self.dir, next))?;
+        self.segment = next;
+        // A segment without its head holds nothing: the next call goes on behind it.
+        self.file = segment::has_head(&file)?.then_some(file);
+        self.offset = segment::HEAD_LEN;
+        Ok(true)
+    }
+
+    fn remove_settled(&mut self) {
+        let numbers = match segment::list(&self.dir) {
+            Ok(numbers) => numbers,
+            Err(error) => {
+                tracing::warn!(%error, "the journal directory cannot be read");
+                return;
+            }
+        };
+        for number in numbers.into_iter().filter(|number| *number < self.segment) {
+            if self.pins.contains_key(&number) {
+                continue;
+            }
+            // One that stays is read again at the next start and changes nothing.
+            if let Err(error) = std::fs::remove_file(segment::path_of(&self.dir, number)) {
+                tracing::warn!(segment = number, %error, "a settled journal segment cannot be removed");
+            }
+        }
+        self.swept = self.segment;
+    }
+}
+
+/// How far the journal is durable.
+#[derive(Debug, Clone, Copy)]
+struct Mark {
+    segment: u64,
+    len: u64,
+}
+
+#[derive(Debug)]
+struct Shared {
+    committed: Mutex<Mark>,
+    closed: AtomicBool,
+    failing: AtomicBool,
+    written: Notify,
+}
+
+#[derive(Debug)]
+struct Command {
+    record: Record,
+    committed: oneshot::Sender<()>,
+}
+
+/// The thread that owns the file.
+struct Appender {
+    dir: PathBuf,
+    current: Segment,
+    shared: Arc<Shared>,
+    _lock: File,
+}
+
+impl Appender {
+    fn run(mut self, queue: &Receiver<Command>) {
+        let mut open_calls: HashSet<CallId> = HashSet::new();
+        let mut bytes = Vec::new();
+        let mut waiting = Vec::new();
+        while let Ok(first) = queue.recv() {
+            bytes.clear();
+            for command in std::iter::once(first).chain(queue.try_iter().take(BATCH_LEN_MAX)) {
+                match &command.record {
+                    Record::Answered(cdr) => {
+                        open_calls.insert(cdr.call_uuid);
+                    }
+                    Record::Ended(cdr) => {
+                        open_calls.remove(&cdr.call_uuid);
+                    }
+                    Record::Tick(_) => {}
+                }
+                // Nobody's end depends on a tick without an answered call.
+                if !(matches!(command.record, Record::Tick(_)) && open_calls.is_empty()) {
+                    encode_or_log(&command.record, &mut bytes);
+                }
+                waiting.push(command.committed);
+            }
+            self.commit(&bytes);
+            for committed in waiting.drain(..) {
+                // Who does not wait has dropped the other end.
+                let _ = committed.send(());
+            }
+        }
+        self.shared.closed.store(true, Ordering::Release);
+        self.shared.written.notify_one();
+    }
+
+    /// Makes `bytes` durable, however long it takes: in a new segment when this one fails, since
+    /// after a failed sync nobody knows what the disk holds.
+    fn commit(&mut self, bytes: &[u8]) {
+        let mut result = if bytes.is_empty() { Ok(()) } else { self.current.append(bytes) };
+        while let Err(error) = result {
+            if !self.shared.failing.swap(true, Ordering::Relaxed) {
+                tracing::error!(%error, dir = %self.dir.display(), "the call journal cannot be written");
+            }
+            std::thread::sleep(RETRY_AFTER);
+            result = self.rotate().and_then(|()| self.current.append(bytes));
+        }
+        self.shared.failing.store(false, Ordering::Relaxed);
+        self.publish();
+        if self.current.len_bytes() >= SEGMENT_LEN_MAX
+            && let Err(error) = self.rotate()
+        {
+            tracing::warn!(%error, "no new journal segment, the old one grows on");
+        }
+    }
+
+    fn rotate(&mut self) -> io::Result<()> {
+        let next = segment::list(&self.dir)?.last().map_or(1, |last| last.saturating_add(1));
+        self.current = Segment::create(&self.dir, next.max(self.current.number().saturating_add(1)))?;
+        self.publish();
+        Ok(())
+    }
+
+    fn publish(&self) {
+        *self.shared.committed.lock() =
+            Mark { segment: self.current.number(), len: self.current.len_bytes() };
+        self.shared.written.notify_one();
+    }
+}
+
+/// Reads what earlier runs left and ends the calls that a crash interrupted.
+fn recover(dir: &Path, segments: &[u64]) -> io::Result<(Recovery, Vec<Cdr>)> {
+    let mut recovery = Recovery { segments: segments.len(), ..Recovery::default() };
+    let mut open_calls: HashMap<CallId, Box<Cdr>> = HashMap::new();
+    let mut alive_at = Timestamp::from_micros(i64::MIN);
+    for number in segments {
+        let file = File::open(segment::path_of(dir, *number))?;
+        let end = file.metadata()?.len();
+        if !segment::has_head(&file)? {
+            recovery.damaged_segments += 1;
+            continue;
+        }
+        let mut offset = segment::HEAD_LEN;
+        loop {
+            match segment::read(&file, offset, end)? {
+                Step::Good(record, next) => {
+                    offset = next;
+                    match record {
+                        Record::Answered(cdr) => {
+                            alive_at = alive_at.max(cdr.answered_at.unwrap_or(cdr.started_at));
+                            open_calls.insert(cdr.call_uuid, cdr);
+                        }
+                        Record::Ended(cdr) => {
+                            alive_at = alive_at.max(cdr.ended_at.unwrap_or(cdr.started_at));
+                            open_calls.remove(&cdr.call_uuid);
+                        }
+                        Record::Tick(at) => alive_at = alive_at.max(at),
+                    }
+                }
+                Step::Unreadable(next) => offset = next,
+                Step::End => break,
+                Step::Damaged => {
+                    recovery.damaged_segments += 1;
+                    tracing::warn!(
+                        segment = *number,
+                        offset,
+                        end,
+                        "the journal is torn here; read up to here"
+                    );
+                    break;
+                }
+            }
+        }
+    }
+    let mut crashed: Vec<Cdr> = open_calls.into_values().map(|cdr| end_by_crash(*cdr, alive_at)).collect();
+    crashed.sort_unstable_by_key(|cdr| (cdr.started_at, cdr.call_uuid));
+    recovery.crashed_calls = crashed.len();
+    Ok((recovery, crashed))
+}
+
+/// The record of a call whose node died: it lasted until the node was last known to live.
+fn end_by_crash(mut cdr: Cdr, alive_at: Timestamp) -> Cdr {
+    let answered_at = cdr.answered_at.unwrap_or(cdr.started_at);
+    let ended_at = alive_at.max(answered_at);
+    let seconds = ended_at.since(answered_at) / 1_000_000;
+    cdr.ended_at = Some(ended_at);
+    cdr.billsec = u32::try_from(seconds).unwrap_or(u32::MAX);
+    cdr.hangup_cause = Some(HangupCause::Crash);
+    cdr
+}
+
+fn encode_or_log(record: &Record, bytes: &mut Vec<u8>) {
+    if let Err(error) = segment::encode(record, bytes) {
+        // Unreachable with records of this build: their texts are bounded by the SIP parser.
+        tracing::error!(%error, "a call record cannot be journalled");
+    }
+}
+
+/// Records in one sync.
+const BATCH_LEN_MAX: usize = 1024;
+const LOCK_FILE: &str = "lock";
+/// Records that wait for the thread; about 10 MB.
+const QUEUE_LEN_MAX: usize = 16_384;
+/// The pause before a disk that failed is tried again.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+/// Bytes after which a segment is closed: about five thousand calls.
+const SEGMENT_LEN_MAX: u64 = 4 * 1024 * 1024;

@@ -1,0 +1,248 @@
+//! One file of the call journal: an eight-byte head, then records of length, CRC-32 and payload.
+//!
+//! ```text
+//! "SIDEJNL1" | len u32 LE | crc u32 LE | payload (kind u8, body) | len | crc | payload | …
+//! ```
+//!
+//! The CRC covers the length and the payload, so that a flipped length is caught as well. A
+//! crash leaves at most a torn record at the end of a segment: reading stops at the last good
+//! CRC. A segment is never appended to after a restart.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use sidetone_model::cdr::Cdr;
+use sidetone_model::time::Timestamp;
+
+/// One fact about a call or about the node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Record {
+    /// A call was answered; the record as it stands, without an end.
+    Answered(Box<Cdr>),
+    /// A call is over; the whole record.
+    Ended(Box<Cdr>),
+    /// The node, and with it every answered call, was alive at this instant.
+    Tick(Timestamp),
+}
+
+/// What stands at an offset of a segment.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Nothing: the end was reached exactly between two records.
+    End,
+    /// A torn or damaged record; nothing behind it can be trusted.
+    Damaged,
+    /// A record, and where the next one begins.
+    Good(Record, u64),
+    /// Intact bytes whose content this version cannot read, and where the next record begins.
+    Unreadable(u64),
+}
+
+/// The instants of a record in full: JSON carries milliseconds alone.
+#[derive(Debug, Serialize, Deserialize)]
+struct Body {
+    started_us: i64,
+    answered_us: Option<i64>,
+    ended_us: Option<i64>,
+    cdr: Cdr,
+}
+
+/// A record that cannot be written.
+#[derive(Debug, thiserror::Error)]
+pub enum EncodeError {
+    /// The record does not become JSON.
+    #[error("encode the record: {0}")]
+    Json(#[from] serde_json::Error),
+    /// The record is larger than a reader would believe.
+    #[error("encode the record: {len} bytes are more than {PAYLOAD_LEN_MAX}")]
+    TooLong {
+        /// Its size in bytes.
+        len: usize,
+    },
+}
+
+/// Appends `record` in its stored form to `out`; leaves `out` as it was on an error.
+///
+/// # Errors
+/// When the record has no stored form.
+pub fn encode(record: &Record, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+    let mut payload = Vec::with_capacity(1024);
+    match record {
+        Record::Answered(cdr) => {
+            payload.push(KIND_ANSWERED);
+            write_body(cdr, &mut payload)?;
+        }
+        Record::Ended(cdr) => {
+            payload.push(KIND_ENDED);
+            write_body(cdr, &mut payload)?;
+        }
+        Record::Tick(at) => {
+            payload.push(KIND_TICK);
+            payload.extend_from_slice(&at.as_micros().to_le_bytes());
+        }
+    }
+    let len = u32::try_from(payload.len()).ok().filter(|len| *len <= PAYLOAD_LEN_MAX);
+    let len = len.ok_or(EncodeError::TooLong { len: payload.len() })?.to_le_bytes();
+    out.extend_from_slice(&len);
+    out.extend_from_slice(&checksum(len, &payload).to_le_bytes());
+    out.extend_from_slice(&payload);
+    Ok(())
+}
+
+fn write_body(cdr: &Cdr, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
+    let body = Body {
+        started_us: cdr.started_at.as_micros(),
+        answered_us: cdr.answered_at.map(Timestamp::as_micros),
+        ended_us: cdr.ended_at.map(Timestamp::as_micros),
+        cdr: cdr.clone(),
+    };
+    serde_json::to_writer(out, &body)
+}
+
+/// Whether `file` begins as a segment; a crash while it was created may have left less.
+///
+/// # Errors
+/// When the file itself cannot be read.
+pub fn has_head(file: &File) -> io::Result<bool> {
+    let mut head = [0; HEAD.len()];
+    match file.read_exact_at(&mut head, 0) {
+        Ok(()) => Ok(head == *HEAD),
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Reads what stands at `offset` of `file`, whose trusted bytes end at `end`.
+///
+/// # Errors
+/// When the file itself cannot be read.
+pub fn read(file: &File, offset: u64, end: u64) -> io::Result<Step> {
+    let left = end.saturating_sub(offset);
+    if left == 0 {
+        return Ok(Step::End);
+    }
+    if left < FRAME_LEN {
+        return Ok(Step::Damaged);
+    }
+    let (mut len, mut crc) = ([0; 4], [0; 4]);
+    file.read_exact_at(&mut len, offset)?;
+    file.read_exact_at(&mut crc, offset + 4)?;
+    let payload_len = u32::from_le_bytes(len);
+    if payload_len == 0 || payload_len > PAYLOAD_LEN_MAX || u64::from(payload_len) > left - FRAME_LEN {
+        return Ok(Step::Damaged);
+    }
+    let mut payload = vec![0; payload_len as usize];
+    file.read_exact_at(&mut payload, offset + FRAME_LEN)?;
+    if checksum(len, &payload) != u32::from_le_bytes(crc) {
+        return Ok(Step::Damaged);
+    }
+    let next = offset + FRAME_LEN + u64::from(payload_len);
+    Ok(decode(&payload).map_or(Step::Unreadable(next), |record| Step::Good(record, next)))
+}
+
+fn decode(payload: &[u8]) -> Option<Record> {
+    let (kind, body) = payload.split_first()?;
+    match *kind {
+        KIND_ANSWERED => read_body(body).map(Record::Answered),
+        KIND_ENDED => read_body(body).map(Record::Ended),
+        KIND_TICK => Some(Record::Tick(Timestamp::from_micros(i64::from_le_bytes(body.try_into().ok()?)))),
+        _ => None,
+    }
+}
+
+fn read_body(body: &[u8]) -> Option<Box<Cdr>> {
+    let Body { started_us, answered_us, ended_us, mut cdr } = serde_json::from_slice(body).ok()?;
+    cdr.started_at = Timestamp::from_micros(started_us);
+    cdr.answered_at = answered_us.map(Timestamp::from_micros);
+    cdr.ended_at = ended_us.map(Timestamp::from_micros);
+    Some(Box::new(cdr))
+}
+
+fn checksum(len: [u8; 4], payload: &[u8]) -> u32 {
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(&len);
+    hasher.update(payload);
+    hasher.finalize()
+}
+
+/// A segment that this process appends to.
+#[derive(Debug)]
+pub struct Segment {
+    file: File,
+    number: u64,
+    len: u64,
+}
+
+impl Segment {
+    /// Creates segment `number` of `dir`, durable as an empty file.
+    ///
+    /// # Errors
+    /// When it exists already or cannot be created.
+    pub fn create(dir: &Path, number: u64) -> io::Result<Self> {
+        let path = path_of(dir, number);
+        let mut file = File::options().write(true).create_new(true).open(path)?;
+        file.write_all(HEAD)?;
+        file.sync_data()?;
+        // The name itself has to survive a power cut as well.
+        File::open(dir)?.sync_all()?;
+        Ok(Self { file, number, len: HEAD_LEN })
+    }
+
+    /// Appends `bytes` and waits until they are on the disk.
+    ///
+    /// # Errors
+    /// After an error nothing is known about the bytes: the segment must be left for a new one.
+    pub fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.file.write_all(bytes)?;
+        self.file.sync_data()?;
+        self.len = self.len.saturating_add(bytes.len() as u64);
+        Ok(())
+    }
+
+    /// Its number; later segments have larger ones.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Bytes that are on the disk.
+    pub fn len_bytes(&self) -> u64 {
+        self.len
+    }
+}
+
+/// Where segment `number` of `dir` is.
+pub fn path_of(dir: &Path, number: u64) -> PathBuf {
+    dir.join(format!("{number:020}{SUFFIX}"))
+}
+
+/// The numbers of the segments in `dir`, ascending.
+///
+/// # Errors
+/// When the directory cannot be read.
+pub fn list(dir: &Path) -> io::Result<Vec<u64>> {
+    let mut numbers = Vec::new();
+    for entry in std::fs::read_dir(dir)? {
+        let name = entry?.file_name();
+        let number: Option<u64> =
+            name.to_str().and_then(|name| name.strip_suffix(SUFFIX)).and_then(|stem| stem.parse().ok());
+        numbers.extend(number);
+    }
+    numbers.sort_unstable();
+    Ok(numbers)
+}
+
+/// Bytes before a payload: its length and its CRC.
+const FRAME_LEN: u64 = 8;
+const HEAD: &[u8; 8] = b"SIDEJNL1";
+/// Where the first record begins.
+pub const HEAD_LEN: u64 = HEAD.len() as u64;
+const KIND_ANSWERED: u8 = 1;
+const KIND_ENDED: u8 = 2;
+const KIND_TICK: u8 = 3;
+/// No record comes near; a longer one is damage, not something to allocate for.
+const PAYLOAD_LEN_MAX: u32 = 64 * 1024;
+const SUFFIX: &str = ".journal";

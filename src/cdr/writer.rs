@@ -1,0 +1,105 @@
+//! The writer: takes ended calls from the journal into the database, many in one transaction.
+//!
+//! A database that is away delays and never drops: the batch in hand is tried until it is taken,
+//! and the rest waits in the journal's files. A record that is there already (a replay after a
+//! crash between the commit and the removal of the segment) changes nothing.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use sidetone_model::cdr::Cdr;
+use sidetone_model::ports::PortFuture;
+
+use crate::cdr::journal::JournalReader;
+
+/// Where ended calls are stored.
+pub trait CdrSink: Send + Sync {
+    /// Stores records that are not there yet, each with its event, in one durable transaction;
+    /// says how many were new.
+    fn store<'a>(&'a self, cdrs: &'a [Cdr]) -> PortFuture<'a, usize>;
+}
+
+/// The task between the journal and the database.
+#[derive(Debug)]
+pub struct CdrWriter {
+    reader: JournalReader,
+    pause: Duration,
+    stored: Arc<AtomicU64>,
+}
+
+impl CdrWriter {
+    /// A writer of what `reader` has to give.
+    pub fn new(reader: JournalReader) -> Self {
+        Self { reader, pause: RETRY_AFTER, stored: Arc::default() }
+    }
+
+    /// The same writer with another pause after a failure.
+    #[must_use]
+    pub fn with_pause(mut self, pause: Duration) -> Self {
+        self.pause = pause;
+        self
+    }
+
+    /// Counts the records that this writer added to the database.
+    pub fn stored(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.stored)
+    }
+
+    /// Stores ended calls until the journal is closed and everything in it is stored.
+    ///
+    /// Cancelling it at any point loses nothing.
+    pub async fn run(mut self, sink: &dyn CdrSink) {
+        loop {
+            let batch = self.next_batch().await;
+            if batch.is_empty() {
+                self.reader.settle(&batch);
+                if !self.reader.changed().await {
+                    break;
+                }
+                continue;
+            }
+            let new = self.store(sink, &batch).await;
+            self.stored.fetch_add(new as u64, Ordering::Relaxed);
+            self.reader.settle(&batch);
+        }
+        self.reader.finish();
+    }
+
+    async fn next_batch(&mut self) -> Vec<Cdr> {
+        let mut failing = false;
+        loop {
+            // A page or two of a file that was just written: not worth a thread of its own.
+            match self.reader.next_batch(BATCH_LEN_MAX) {
+                Ok(batch) => return batch,
+                Err(error) if failing => tracing::debug!(%error, "the journal still cannot be read"),
+                Err(error) => tracing::error!(%error, "the journal cannot be read, trying again"),
+            }
+            failing = true;
+            tokio::time::sleep(self.pause).await;
+        }
+    }
+
+    async fn store(&self, sink: &dyn CdrSink, batch: &[Cdr]) -> usize {
+        let mut failing = false;
+        loop {
+            match sink.store(batch).await {
+                Ok(new) => {
+                    if failing {
+                        tracing::info!("the database takes call records again");
+                    }
+                    return new;
+                }
+                Err(error) if failing => tracing::debug!(%error, "call records still wait for the database"),
+                Err(error) => tracing::error!(%error, "call records wait for the database"),
+            }
+            failing = true;
+            tokio::time::sleep(self.pause).await;
+        }
+    }
+}
+
+/// Records in one transaction.
+const BATCH_LEN_MAX: usize = 100;
+/// The pause before the database or the disk is tried again.
+const RETRY_AFTER: Duration = Duration::from_millis(500);

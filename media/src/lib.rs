@@ -7,6 +7,7 @@
 pub mod pcap;
 pub mod rtp;
 pub mod session;
+pub mod simulate;
 pub mod stats;
 pub mod time;
 pub mod verdict;

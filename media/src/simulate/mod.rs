@@ -1,0 +1,36 @@
+//! Impaired RTP to order: what a talker sends and what a network makes of it, reproducible by seed.
+//!
+//! A [`Scenario`] describes one party of a call; a [`Simulation`] yields its packets in order of arrival.
+//! Tests, the demo's phones, benches and `sidetone simulate` share it. Sans-I/O: a driver that sends in real
+//! time asks [`Simulation::next_due`] and sends what [`Simulation::next`] gives at that instant.
+//!
+//! ```
+//! use sidetone_media::simulate::{Scenario, Simulation};
+//!
+//! let scenario: Scenario = "clean duration=2s loss=5 jitter=0..40 seed=7".parse()?;
+//! let mut datagram = Vec::new();
+//! for packet in Simulation::new(&scenario) {
+//!     packet.write(&mut datagram);
+//!     assert_eq!(datagram.len(), 172);
+//! }
+//! # Ok::<(), sidetone_media::simulate::ScenarioError>(())
+//! ```
+
+mod catalogue;
+mod packet;
+mod path;
+mod random;
+mod scenario;
+mod stream;
+mod talker;
+mod text;
+mod tone;
+
+pub use catalogue::{CATALOGUE, Entry};
+pub use packet::{Content, Packet};
+pub use random::Random;
+pub use scenario::{
+    Call, Codec, Delay, Digits, Holes, Loss, Pace, Path, Scenario, Silence, SilenceMode, Span, Stalls, Talker,
+};
+pub use stream::Simulation;
+pub use text::{KEYS, ScenarioError};

@@ -1,0 +1,352 @@
+//! What a scenario says: the call around it, its talker, the path of its packets.
+//!
+//! All times are milliseconds from the first instant of the simulation unless they say otherwise.
+
+use crate::time::ClockRate;
+use crate::verdict::Verdict;
+
+/// One party's media in one call, and what the network does to it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scenario {
+    /// The catalogue's name that it began from.
+    pub name: String,
+    /// What it shows, in one line.
+    pub about: String,
+    /// The verdict that it was made to show; `None` once it was changed.
+    pub expected: Option<Verdict>,
+    /// Everything random follows from this number.
+    pub seed: u64,
+    /// From the first instant to the end of the call.
+    pub duration_ms: u32,
+    /// The `a=ptime` of the party's SDP; `None` for the talker's own.
+    pub advertised_ptime_ms: Option<u32>,
+    /// The call around the media.
+    pub call: Call,
+    /// Who sends.
+    pub talker: Talker,
+    /// What happens on the way.
+    pub path: Path,
+}
+
+impl Default for Scenario {
+    fn default() -> Self {
+        Scenario {
+            name: "clean".to_owned(),
+            about: "one minute of undisturbed audio".to_owned(),
+            expected: Some(Verdict::Ok),
+            seed: 1,
+            duration_ms: 60_000,
+            advertised_ptime_ms: None,
+            call: Call::default(),
+            talker: Talker::default(),
+            path: Path::default(),
+        }
+    }
+}
+
+impl Scenario {
+    /// The packet duration that the party's SDP states.
+    pub fn advertised_ptime_ms(&self) -> u32 {
+        self.advertised_ptime_ms.unwrap_or(self.talker.ptime_ms)
+    }
+
+    /// The same scenario with other random draws.
+    pub fn with_seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    /// The same scenario, lasting `duration_ms`.
+    pub fn with_duration_ms(mut self, duration_ms: u32) -> Self {
+        self.duration_ms = duration_ms;
+        self
+    }
+}
+
+/// What signalling says while the media flows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Call {
+    /// When the call is answered; `None` when it never is, and all media is early media.
+    pub answer_ms: Option<u32>,
+    /// The party is put on hold, and sends nothing.
+    pub hold: Option<Span>,
+    /// The other party's media reaches this one.
+    pub returned: bool,
+    /// The media comes from the address that SDP advertises.
+    pub advertised_source: bool,
+}
+
+impl Default for Call {
+    fn default() -> Self {
+        Call { answer_ms: Some(0), hold: None, returned: true, advertised_source: true }
+    }
+}
+
+/// An interval of milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// The first millisecond.
+    pub from_ms: u32,
+    /// The first millisecond after it.
+    pub to_ms: u32,
+}
+
+/// What the talker sends.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Talker {
+    /// What the audio is encoded with.
+    pub codec: Codec,
+    /// From this time on another codec.
+    pub codec_switch: Option<(u32, Codec)>,
+    /// Real duration of one packet.
+    pub ptime_ms: u32,
+    /// From this time on another duration.
+    pub ptime_switch: Option<(u32, u32)>,
+    /// Audio in the payload where the timestamps are wrong about it.
+    pub payload_ms: Option<u32>,
+    /// Synchronisation source of the first segment.
+    pub ssrc: u32,
+    /// First sequence number.
+    pub first_sequence: u16,
+    /// First timestamp.
+    pub first_timestamp: u32,
+    /// When packets leave.
+    pub pace: Pace,
+    /// Packets are held back and sent this many at a time (least, most).
+    pub clump: Option<(u32, u32)>,
+    /// First packet.
+    pub start_ms: u32,
+    /// No packet from then on, though the call lasts.
+    pub stop_ms: Option<u32>,
+    /// No more packets than these.
+    pub packets_max: Option<u32>,
+    /// Packets that a sound card has saved up and sends at once at the start.
+    pub flush: u32,
+    /// Silence suppression.
+    pub silence: Option<Silence>,
+    /// Keypad digits (RFC 4733).
+    pub digits: Option<Digits>,
+    /// Times of a new SSRC, with new numbering.
+    pub ssrc_changes_ms: Vec<u32>,
+    /// Times of new sequence numbers and timestamps under the same SSRC.
+    pub restarts_ms: Vec<u32>,
+    /// Times of new timestamps only.
+    pub stamp_resets_ms: Vec<u32>,
+    /// A packet of somebody else's SSRC this often.
+    pub stray_every_ms: Option<u32>,
+    /// Parts per million by which the talker's clock is slow.
+    pub skew_ppm: i32,
+}
+
+impl Default for Talker {
+    fn default() -> Self {
+        Talker {
+            codec: Codec::Pcmu,
+            codec_switch: None,
+            ptime_ms: 20,
+            ptime_switch: None,
+            payload_ms: None,
+            ssrc: 0x1111,
+            first_sequence: 1_000,
+            first_timestamp: 5_000,
+            pace: Pace::Steady,
+            clump: None,
+            start_ms: 0,
+            stop_ms: None,
+            packets_max: None,
+            flush: 0,
+            silence: None,
+            digits: None,
+            ssrc_changes_ms: Vec::new(),
+            restarts_ms: Vec::new(),
+            stamp_resets_ms: Vec::new(),
+            stray_every_ms: None,
+            skew_ppm: 0,
+        }
+    }
+}
+
+/// An audio codec that the talker can produce.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Codec {
+    /// G.722: an RTP clock of 8,000 Hz for 16,000 samples (RFC 3551 §4.5.2).
+    G722,
+    /// Opus, with a clock of 48,000 Hz (RFC 7587).
+    Opus,
+    /// G.711 A-law.
+    Pcma,
+    /// G.711 µ-law.
+    Pcmu,
+}
+
+impl Codec {
+    /// The payload type: static where RFC 3551 has one.
+    pub const fn payload_type(self) -> u8 {
+        match self {
+            Codec::G722 => 9,
+            Codec::Opus => 111,
+            Codec::Pcma => 8,
+            Codec::Pcmu => 0,
+        }
+    }
+
+    /// The RTP clock.
+    pub const fn clock(self) -> ClockRate {
+        match self {
+            Codec::G722 | Codec::Pcma | Codec::Pcmu => ClockRate::HZ_8000,
+            Codec::Opus => OPUS_CLOCK,
+        }
+    }
+
+    /// The encoding name of `a=rtpmap`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Codec::G722 => "G722",
+            Codec::Opus => "opus",
+            Codec::Pcma => "PCMA",
+            Codec::Pcmu => "PCMU",
+        }
+    }
+
+    /// Payload bytes per millisecond; `None` where they vary.
+    pub const fn bytes_per_ms(self) -> Option<u32> {
+        match self {
+            Codec::G722 | Codec::Pcma | Codec::Pcmu => Some(8),
+            Codec::Opus => None,
+        }
+    }
+}
+
+/// RFC 7587 §4.1.
+const OPUS_CLOCK: ClockRate = match ClockRate::new(48_000) {
+    Some(clock) => clock,
+    None => ClockRate::HZ_8000,
+};
+
+/// When packets leave the talker.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Pace {
+    /// Gaps of exponential length around a mean, in milliseconds.
+    Exponential(f64),
+    /// Gaps of these lengths in turn, in milliseconds.
+    Pattern(Vec<f64>),
+    /// One packet per packet duration, on a clock that does not drift.
+    Steady,
+    /// Steady, but on the ticks of a coarse timer of this many milliseconds.
+    Timer(f64),
+    /// Every gap drawn anew from this range, in milliseconds.
+    Uniform(f64, f64),
+}
+
+/// Silence suppression: talk, then nothing, in turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Silence {
+    /// Length of a talk spurt.
+    pub talk_ms: u32,
+    /// Length of the pause after it.
+    pub pause_ms: u32,
+    /// How the pause looks on the wire.
+    pub mode: SilenceMode,
+}
+
+/// How a pause of silence suppression looks on the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SilenceMode {
+    /// One comfort noise packet (RFC 3389) opens it; a marker ends it.
+    ComfortNoise,
+    /// Nothing tells of it, and even the timestamps stand still.
+    Frozen,
+    /// A marker ends it.
+    Marker,
+    /// Only the timestamps tell of it.
+    Plain,
+}
+
+/// Keypad digits as events (RFC 4733).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Digits {
+    /// How many, spread evenly over the call.
+    pub count: u32,
+    /// There is no audio between them.
+    pub alone: bool,
+}
+
+/// What the network does.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Path {
+    /// Losses, each on its own.
+    pub losses: Vec<Loss>,
+    /// A random delay of every packet.
+    pub delay: Option<Delay>,
+    /// A later packet may overtake an earlier one; else the delay is that of a queue.
+    pub reordering: bool,
+    /// From this time on this much more delay, both in milliseconds; negative is less.
+    pub steps: Vec<(u32, i32)>,
+    /// Delay that grows to this many milliseconds and shrinks again over the span.
+    pub ramp: Option<(Span, u32)>,
+    /// Nothing is delivered within these, and all of it at their end.
+    pub stalls: Vec<Span>,
+    /// Stalls at random.
+    pub random_stalls: Option<Stalls>,
+    /// Packets are delivered only at multiples of this many milliseconds.
+    pub delivery_every_ms: Option<u32>,
+    /// Percentage of packets that change places with the next one.
+    pub swap_pct: f64,
+    /// Every n-th packet is late by this many milliseconds.
+    pub overtaken: Option<(u32, u32)>,
+    /// Percentage of packets that arrive twice.
+    pub duplicate_pct: f64,
+    /// Every arrival is uncertain by up to this many microseconds.
+    pub noise_us: Option<u32>,
+}
+
+/// One way to lose packets.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Loss {
+    /// In bursts of this mean length, this percentage in all (Gilbert).
+    Bursts {
+        /// Percentage of all packets.
+        pct: f64,
+        /// Mean number of packets lost together.
+        mean_len: f64,
+    },
+    /// Every n-th packet.
+    Every(u32),
+    /// Everything that is sent within the span.
+    Hole(Span),
+    /// The packets with these numbers, the first being 0.
+    Numbers(Vec<u32>),
+    /// Each packet on its own with this percentage.
+    Random(f64),
+    /// Every other packet, so many of them, from a time on.
+    Spell(Holes),
+}
+
+/// A spell in which every other packet is lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Holes {
+    /// Its first packet.
+    pub from_ms: u32,
+    /// Packets that are lost.
+    pub lost: u32,
+}
+
+/// Distribution of a random delay, in milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Delay {
+    /// Normal with mean and deviation, never below 0.
+    Normal(f64, f64),
+    /// Pareto: a least delay, and a shape above 1 that says how heavy the tail is; at most 2 s.
+    Pareto(f64, f64),
+    /// Anything between two values.
+    Uniform(f64, f64),
+}
+
+/// Stalls at random: the network delivers nothing, then everything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stalls {
+    /// Mean distance of two stalls; real ones lie between half and one and a half of it.
+    pub every_ms: u32,
+    /// Length of each.
+    pub len_ms: u32,
+}

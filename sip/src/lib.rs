@@ -4,5 +4,6 @@
 //! Nothing here knows RTP, records or HTTP.
 
 pub mod flow;
+pub mod message;
 pub mod sdp;
 pub mod transaction;

@@ -1,0 +1,195 @@
+//! From, To, Contact, Route and the like: a display name, a URI and parameters (RFC 3261 §20.10, §25.1).
+
+use std::fmt;
+
+use crate::message::limits::LIST_LEN_MAX;
+use crate::message::params::{unquote, write_quoted};
+use crate::message::scan::{self, Cursor, is_token_byte};
+use crate::message::uri::Parts;
+use crate::message::{Malformed, Params, Uri};
+
+/// A name-addr or addr-spec with its header parameters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NameAddr {
+    /// The display name without quotes and escapes; `None` when there is none.
+    pub display: Option<String>,
+    /// The address.
+    pub uri: Uri,
+    /// Parameters of the header, not of the URI: tag, expires, q and the others, raw.
+    pub params: Params,
+}
+
+impl NameAddr {
+    /// An address without display name and parameters.
+    #[must_use]
+    pub const fn new(uri: Uri) -> Self {
+        Self { display: None, uri, params: Params::new() }
+    }
+
+    /// The address with this display name; an empty one is none.
+    #[must_use]
+    pub fn with_display(mut self, display: &str) -> Self {
+        self.display = (!display.is_empty()).then(|| display.to_owned());
+        self
+    }
+
+    /// The address with this tag.
+    #[must_use]
+    pub fn with_tag(mut self, tag: &str) -> Self {
+        self.params.set("tag", Some(tag));
+        self
+    }
+
+    /// Reads one address.
+    ///
+    /// # Errors
+    ///
+    /// When the text is not one sound address; a second one after a comma is an error too.
+    pub fn parse(text: &str) -> Result<Self, Malformed> {
+        let mut cursor = Cursor::new(text);
+        let address = Self::take(&mut cursor)?;
+        if cursor.is_done() { Ok(address) } else { Err(Malformed("address")) }
+    }
+
+    /// Takes the next address of a list; stops at its comma or at the end.
+    pub(crate) fn take(cursor: &mut Cursor<'_>) -> Result<Self, Malformed> {
+        let mut params = Params::new();
+        let parts = take_parts(cursor, &mut |name, value| params.push(name, value))?;
+        Ok(Self {
+            // A NUL is legal behind a backslash, and of no use to anyone who reads the name.
+            display: (!parts.display.is_empty()).then(|| unquote(parts.display).replace('\0', "\u{fffd}")),
+            uri: Uri::parse(parts.uri)?,
+            params,
+        })
+    }
+
+    /// Reads a comma-separated list.
+    pub(crate) fn take_list(text: &str, list: &mut Vec<Self>) -> Result<(), Malformed> {
+        let mut cursor = Cursor::new(text);
+        loop {
+            if list.len() >= LIST_LEN_MAX {
+                return Err(Malformed("address list"));
+            }
+            list.push(Self::take(&mut cursor)?);
+            if !cursor.eat(',') {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The tag; `None` when absent or empty.
+    #[must_use]
+    pub fn tag(&self) -> Option<&str> {
+        self.params.get("tag").filter(|tag| !tag.is_empty())
+    }
+
+    /// The `expires` parameter of a Contact, in seconds; malformed is absent (§20.10 reads it as 3600).
+    #[must_use]
+    pub fn expires(&self) -> Option<u32> {
+        self.params.get("expires").and_then(super::fields::seconds)
+    }
+
+    /// The `q` parameter of a Contact in thousandths, 1000 when absent or malformed.
+    #[must_use]
+    pub fn q_permille(&self) -> u16 {
+        let thousandths = |text: &str| {
+            let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+            let digits = scan::number(&format!("{whole}{fraction:0<3}"))?;
+            (fraction.len() <= 3 && digits <= 1_000).then(|| u16::try_from(digits).ok())?
+        };
+        self.params.get("q").and_then(thousandths).unwrap_or(1_000)
+    }
+}
+
+impl std::str::FromStr for NameAddr {
+    type Err = Malformed;
+
+    fn from_str(text: &str) -> Result<Self, Malformed> {
+        Self::parse(text)
+    }
+}
+
+impl fmt::Display for NameAddr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(display) = &self.display {
+            write_quoted(f, display)?;
+            f.write_str(" ")?;
+        }
+        write!(f, "<{}>{}", self.uri, self.params)
+    }
+}
+
+/// The Contact headers of a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Contacts {
+    /// `Contact: *`: all bindings, in a REGISTER that removes them.
+    Star,
+    /// The addresses in their order; empty when there is no Contact.
+    List(Vec<NameAddr>),
+}
+
+impl Contacts {
+    /// The first address, which is the remote target of a dialog.
+    #[must_use]
+    pub fn first(&self) -> Option<&NameAddr> {
+        match self {
+            Self::Star => None,
+            Self::List(list) => list.first(),
+        }
+    }
+}
+
+/// The pieces of a checked address, borrowed.
+pub(crate) struct AddressParts<'a> {
+    /// A quoted string with its quotes, or tokens; empty when there is none.
+    pub(crate) display: &'a str,
+    pub(crate) uri: &'a str,
+}
+
+/// Takes one address; its header parameters go to `sink`. The URI is divided off, not yet checked.
+pub(crate) fn take_parts<'a>(
+    cursor: &mut Cursor<'a>,
+    sink: &mut impl FnMut(&'a str, Option<&'a str>) -> Result<(), Malformed>,
+) -> Result<AddressParts<'a>, Malformed> {
+    cursor.skip_space();
+    let display = if cursor.peek() == Some(b'"') {
+        let display = cursor.quoted()?;
+        cursor.skip_space();
+        if cursor.peek() != Some(b'<') {
+            return Err(Malformed("address"));
+        }
+        display
+    } else {
+        // Tokens before an angle bracket are a display name; else the cursor stays for the addr-spec.
+        let mut ahead = *cursor;
+        let tokens = ahead.take_while(|b| is_token_byte(b) || !b.is_ascii() || matches!(b, b' ' | b'\t'));
+        if ahead.peek() == Some(b'<') {
+            *cursor = ahead;
+            tokens.trim_end_matches([' ', '\t'])
+        } else {
+            ""
+        }
+    };
+    let uri = if cursor.eat('<') {
+        let uri = cursor.take_while(|b| b != b'>');
+        if !cursor.eat('>') {
+            return Err(Malformed("address"));
+        }
+        uri
+    } else {
+        // §20: an addr-spec with a comma, question mark or semicolon must stand in angle brackets.
+        let uri = cursor.take_while(|b| !matches!(b, b';' | b',' | b' ' | b'\t' | b'<' | b'>' | b'"'));
+        if uri.contains('?') {
+            return Err(Malformed("address"));
+        }
+        uri
+    };
+    scan::params(cursor, sink)?;
+    Ok(AddressParts { display, uri })
+}
+
+/// Checks one address of a list without keeping it.
+pub(crate) fn check(cursor: &mut Cursor<'_>) -> Result<(), Malformed> {
+    let parts = take_parts(cursor, &mut |_, _| Ok(()))?;
+    Parts::split(parts.uri).map(|_| ())
+}

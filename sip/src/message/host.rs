@@ -1,0 +1,112 @@
+//! Host and port, as URIs and Via have them (RFC 3261 §25.1, RFC 5954 for IPv6).
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use crate::message::Malformed;
+use crate::message::scan::{Cursor, number};
+
+/// A host: a domain name as it was written, or an address.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Host {
+    /// A domain name; compared without regard to case by [`Host::is_equivalent`].
+    Name(String),
+    /// An IPv4 address.
+    V4(Ipv4Addr),
+    /// An IPv6 address; written in brackets.
+    V6(Ipv6Addr),
+}
+
+impl Host {
+    /// Reads a host; IPv6 stands in brackets.
+    ///
+    /// # Errors
+    ///
+    /// When the text is neither an address nor made of the characters of a domain name.
+    pub fn parse(text: &str) -> Result<Self, Malformed> {
+        check(text)?;
+        if let Some(inner) = text.strip_prefix('[').and_then(|t| t.strip_suffix(']')) {
+            return inner.parse().map(Self::V6).map_err(|_| Malformed("host"));
+        }
+        Ok(text.parse().map_or_else(|_| Self::Name(text.to_owned()), Self::V4))
+    }
+
+    /// The address, when the host is one.
+    #[must_use]
+    pub const fn ip(&self) -> Option<IpAddr> {
+        match self {
+            Self::Name(_) => None,
+            Self::V4(ip) => Some(IpAddr::V4(*ip)),
+            Self::V6(ip) => Some(IpAddr::V6(*ip)),
+        }
+    }
+
+    /// Whether both name the same host: names compare without regard to case.
+    #[must_use]
+    pub fn is_equivalent(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Name(a), Self::Name(b)) => a.eq_ignore_ascii_case(b),
+            (a, b) => a == b,
+        }
+    }
+}
+
+impl From<IpAddr> for Host {
+    fn from(ip: IpAddr) -> Self {
+        match ip {
+            IpAddr::V4(ip) => Self::V4(ip),
+            IpAddr::V6(ip) => Self::V6(ip),
+        }
+    }
+}
+
+impl From<SocketAddr> for Host {
+    fn from(addr: SocketAddr) -> Self {
+        Self::from(addr.ip())
+    }
+}
+
+impl fmt::Display for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Name(name) => f.write_str(name),
+            Self::V4(ip) => ip.fmt(f),
+            Self::V6(ip) => write!(f, "[{ip}]"),
+        }
+    }
+}
+
+/// Checks what [`Host::parse`] reads, without keeping it.
+pub(crate) fn check(text: &str) -> Result<(), Malformed> {
+    let sound = match text.strip_prefix('[') {
+        Some(rest) => rest.strip_suffix(']').is_some_and(|t| t.parse::<Ipv6Addr>().is_ok()),
+        None => {
+            !text.is_empty()
+                && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_'))
+        }
+    };
+    if sound { Ok(()) } else { Err(Malformed("host")) }
+}
+
+/// Takes a host and an optional port; white space around the colon is for Via alone.
+pub(crate) fn take<'a>(cursor: &mut Cursor<'a>, spaced: bool) -> Result<(&'a str, Option<u16>), Malformed> {
+    let mut closed = false;
+    let bracketed = cursor.peek() == Some(b'[');
+    let host = cursor.take_while(|b| {
+        if bracketed {
+            let keep = !closed;
+            closed = b == b']';
+            keep
+        } else {
+            b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_')
+        }
+    });
+    check(host)?;
+    let colon = if spaced { cursor.eat_spaced(':') } else { cursor.eat(':') };
+    if !colon {
+        return Ok((host, None));
+    }
+    let digits = cursor.take_while(|b| b.is_ascii_digit());
+    let port = number(digits).and_then(|port| u16::try_from(port).ok()).ok_or(Malformed("port"))?;
+    Ok((host, Some(port)))
+}

@@ -1,0 +1,31 @@
+//! The bounds of one SIP message. Every buffer and loop of the message layer stops at one of these.
+
+/// Largest datagram that is read, in bytes: the largest that UDP can carry.
+pub const DATAGRAM_LEN_MAX: usize = 65_535;
+
+/// Largest message on a stream, head and body together, in bytes.
+pub const STREAM_MESSAGE_LEN_MAX: usize = 64 * 1_024;
+
+/// Largest head (start line, headers and the empty line), in bytes.
+pub const HEAD_LEN_MAX: usize = 32 * 1_024;
+
+/// Most header lines of one message, folded continuations not counted.
+pub const HEADER_LINES_MAX: usize = 256;
+
+/// Longest value of one header line after unfolding, in bytes.
+pub const HEADER_VALUE_LEN_MAX: usize = 8 * 1_024;
+
+/// Most Via hops of one message, over all its Via lines: the recommended start of Max-Forwards (RFC 3261 §8.1.1.6).
+pub const VIAS_MAX: usize = 70;
+
+/// Most elements that are read of one list header: Contact, Route, Record-Route and the like.
+pub const LIST_LEN_MAX: usize = 128;
+
+/// Most parameters of one header value or URI.
+pub const PARAMS_MAX: usize = 128;
+
+/// CSeq numbers stay below this (RFC 3261 §8.1.1.5).
+pub const CSEQ_LIMIT: u32 = 1 << 31;
+
+/// Most CRLF pairs that are skipped in front of a start line (RFC 3261 §7.5).
+pub const LEADING_CRLF_MAX: usize = 64;

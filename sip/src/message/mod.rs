@@ -1,0 +1,51 @@
+//! SIP messages on the wire: a guard, an index, typed views and a writer (RFC 3261 §7, §20, §25).
+//!
+//! Bytes come in through [`parse_datagram`] or [`StreamParser`]. The guard applies its rules in a fixed order and
+//! counts every refusal by a [`Rejection`]; a refused request carries the response that answers it. What passes is
+//! a [`Message`]: one buffer with an index of header lines. Views such as [`Via`] and [`NameAddr`] are made when
+//! they are asked for, and header lines that nobody touched are written back byte for byte.
+//!
+//! What a header *means* to a transaction or a dialog is not decided here.
+
+mod address;
+mod build;
+mod digest;
+mod fields;
+mod guard;
+mod headers;
+mod host;
+mod index;
+pub mod limits;
+mod method;
+mod name;
+mod params;
+mod parse;
+mod rejection;
+mod request;
+mod response;
+pub mod rsip;
+mod scan;
+mod status;
+mod stream;
+mod uri;
+mod via;
+mod views;
+
+pub use self::address::{Contacts, NameAddr};
+pub use self::build::{RequestBuilder, ResponseBuilder};
+pub use self::digest::Digest;
+pub use self::fields::{CSeq, Event, RAck, Reason, Replaces, SessionExpires};
+pub use self::headers::{Header, Headers, InvalidValue};
+pub use self::host::Host;
+pub use self::method::Method;
+pub use self::name::Name;
+pub use self::params::{Param, Params};
+pub use self::parse::{Datagram, Message, parse_datagram};
+pub use self::rejection::{FieldError, Malformed, Rejected, Rejection};
+pub use self::request::Request;
+pub use self::response::Response;
+pub use self::scan::List;
+pub use self::status::StatusCode;
+pub use self::stream::{StreamEvent, StreamParser};
+pub use self::uri::{Scheme, Uri};
+pub use self::via::{Transport, Via};

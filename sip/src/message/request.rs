@@ -1,0 +1,172 @@
+//! A request: its method, its Request-URI, its headers and its body (RFC 3261 §7.1).
+
+use std::fmt::Display;
+use std::net::SocketAddr;
+use std::ops::{Deref, DerefMut};
+
+use bytes::{Bytes, BytesMut};
+
+use crate::message::uri::{Kind, Parts};
+use crate::message::{FieldError, Headers, InvalidValue, Malformed, Method, Name, RequestBuilder, Uri, Via};
+
+/// A request. Its headers are read and changed through the methods of [`Headers`], to which it dereferences.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    method: Method,
+    /// UTF-8, checked where it is set.
+    uri: Bytes,
+    headers: Headers,
+    body: Bytes,
+}
+
+impl Request {
+    /// A request without headers and body.
+    ///
+    /// # Errors
+    ///
+    /// When the URI cannot stand in a request line.
+    pub fn new(method: Method, uri: impl Display) -> Result<Self, InvalidValue> {
+        let uri = uri.to_string();
+        check_uri(&uri).map_err(|_| InvalidValue::Uri)?;
+        if !crate::message::scan::is_token(method.as_str().as_bytes()) {
+            return Err(InvalidValue::Token);
+        }
+        Ok(Self { method, uri: Bytes::from(uri), headers: Headers::new(), body: Bytes::new() })
+    }
+
+    /// Starts a request that is built header by header.
+    pub fn builder(method: Method, uri: impl Display) -> RequestBuilder {
+        RequestBuilder::new(method, uri)
+    }
+
+    /// A request of the wire; the guard has checked every part.
+    pub(crate) const fn from_parts(method: Method, uri: Bytes, headers: Headers, body: Bytes) -> Self {
+        Self { method, uri, headers, body }
+    }
+
+    /// Changes the Request-URI.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot stand in a request line.
+    pub fn set_uri(&mut self, uri: impl Display) -> Result<(), InvalidValue> {
+        let uri = uri.to_string();
+        check_uri(&uri).map_err(|_| InvalidValue::Uri)?;
+        self.uri = Bytes::from(uri);
+        Ok(())
+    }
+
+    /// Changes the body and its Content-Type.
+    ///
+    /// # Errors
+    ///
+    /// When the type holds CR, LF or NUL.
+    pub fn set_body(&mut self, content_type: &str, body: impl Into<Bytes>) -> Result<(), InvalidValue> {
+        self.headers.set(Name::ContentType, content_type)?;
+        self.body = body.into();
+        Ok(())
+    }
+
+    /// Removes the body and its Content-Type.
+    pub fn clear_body(&mut self) {
+        self.headers.remove(Name::ContentType);
+        self.body = Bytes::new();
+    }
+
+    /// Notes in the top Via where the request came from (RFC 3261 §18.2.1, RFC 3581 §4).
+    ///
+    /// # Errors
+    ///
+    /// When there is no sound Via.
+    pub fn note_source(&mut self, source: SocketAddr) -> Result<Via, FieldError> {
+        let line = self.headers.header(Name::Via).ok_or(FieldError::Missing("Via"))?;
+        let mut cursor = crate::message::scan::Cursor::new(line);
+        let top = Via::take(&mut cursor).map_err(|_| FieldError::Malformed("Via"))?;
+        let noted = top.clone().with_received_rport(source);
+        if noted != top {
+            let line = format!("{noted}{}", cursor.rest());
+            self.headers.set_first(Name::Via, line).map_err(|_| FieldError::Malformed("Via"))?;
+        }
+        Ok(noted)
+    }
+
+    /// The method.
+    #[must_use]
+    pub const fn method(&self) -> &Method {
+        &self.method
+    }
+
+    /// The Request-URI as it was written.
+    #[must_use]
+    pub fn uri(&self) -> &str {
+        std::str::from_utf8(&self.uri).unwrap_or_default()
+    }
+
+    /// The Request-URI, read.
+    ///
+    /// # Errors
+    ///
+    /// Never for a request of the wire: the guard has read it.
+    pub fn parsed_uri(&self) -> Result<Uri, Malformed> {
+        Uri::parse(self.uri())
+    }
+
+    /// The headers.
+    #[must_use]
+    pub const fn headers(&self) -> &Headers {
+        &self.headers
+    }
+
+    /// The headers, to change them.
+    pub const fn headers_mut(&mut self) -> &mut Headers {
+        &mut self.headers
+    }
+
+    /// The body, bytes as they came.
+    #[must_use]
+    pub const fn body(&self) -> &Bytes {
+        &self.body
+    }
+
+    pub(crate) fn put_body(&mut self, body: Bytes) {
+        self.body = body;
+    }
+
+    /// The request as it goes on the wire; Content-Length is that of the body.
+    #[must_use]
+    pub fn to_bytes(&self) -> Bytes {
+        let method = self.method.as_str();
+        let room = method.len() + self.uri.len() + self.headers.wire_len() + self.body.len() + 48;
+        let mut out = BytesMut::with_capacity(room);
+        out.extend_from_slice(method.as_bytes());
+        out.extend_from_slice(b" ");
+        out.extend_from_slice(&self.uri);
+        out.extend_from_slice(b" SIP/2.0\r\n");
+        self.headers.write(&mut out, self.body.len());
+        out.extend_from_slice(&self.body);
+        out.freeze()
+    }
+}
+
+impl Deref for Request {
+    type Target = Headers;
+
+    fn deref(&self) -> &Headers {
+        &self.headers
+    }
+}
+
+impl DerefMut for Request {
+    fn deref_mut(&mut self) -> &mut Headers {
+        &mut self.headers
+    }
+}
+
+/// Checks that a URI may stand in a request line: no headers part (RFC 3261 §19.1.1, table 1).
+pub(crate) fn check_uri(uri: &str) -> Result<Kind, Malformed> {
+    let parts = Parts::split(uri)?;
+    if parts.kind != Kind::Other && parts.headers.is_some() {
+        return Err(Malformed("Request-URI"));
+    }
+    Ok(parts.kind)
+}

@@ -1,0 +1,157 @@
+//! A response: its status, its phrase, its headers and its body (RFC 3261 §7.2, §8.2.6).
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+use std::ops::{Deref, DerefMut};
+
+use bytes::{Bytes, BytesMut};
+
+use crate::message::scan::is_token;
+use crate::message::{Headers, InvalidValue, Name, Request, ResponseBuilder, StatusCode};
+
+/// A response. Its headers are read and changed through the methods of [`Headers`], to which it dereferences.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Response {
+    status: StatusCode,
+    reason: Bytes,
+    headers: Headers,
+    body: Bytes,
+}
+
+impl Response {
+    /// A response without headers and body, with the usual phrase of its status.
+    #[must_use]
+    pub const fn new(status: StatusCode) -> Self {
+        let reason = Bytes::from_static(status.default_reason().as_bytes());
+        Self { status, reason, headers: Headers::new(), body: Bytes::new() }
+    }
+
+    /// Starts a response that is built header by header; an empty phrase is the usual one of the status.
+    pub fn builder(status: StatusCode, reason: &str) -> ResponseBuilder {
+        ResponseBuilder::new(status, reason)
+    }
+
+    /// The response to a request by RFC 3261 §8.2.6: Via, From, To, Call-ID and CSeq copied byte for byte.
+    ///
+    /// A To tag is the caller's to add, by [`Response::set_to_tag`]; a 100 takes none and copies Timestamp.
+    #[must_use]
+    pub fn reply_to(request: &Request, status: StatusCode) -> Self {
+        let mut response = Self::new(status);
+        for name in [Name::Via, Name::From, Name::To, Name::CallId, Name::CSeq] {
+            response.headers.copy_from(request.headers(), name);
+        }
+        if status == StatusCode::TRYING {
+            response.headers.copy_from(request.headers(), Name::Timestamp);
+        }
+        response
+    }
+
+    /// A response of the wire; the guard has checked every part.
+    pub(crate) const fn from_parts(status: StatusCode, reason: Bytes, headers: Headers, body: Bytes) -> Self {
+        Self { status, reason, headers, body }
+    }
+
+    /// Adds a tag to To unless it has one.
+    ///
+    /// # Errors
+    ///
+    /// When the tag is not a token, or To is absent or malformed.
+    pub fn set_to_tag(&mut self, tag: &str) -> Result<(), InvalidValue> {
+        if !is_token(tag.as_bytes()) {
+            return Err(InvalidValue::Token);
+        }
+        let to = self.headers.to().map_err(|_| InvalidValue::Token)?;
+        if to.tag().is_some() {
+            return Ok(());
+        }
+        let mut value = self.headers.header_bytes(Name::To).unwrap_or_default().to_vec();
+        value.extend_from_slice(b";tag=");
+        value.extend_from_slice(tag.as_bytes());
+        self.headers.set_bytes(Name::To, &value)
+    }
+
+    /// Changes the phrase.
+    ///
+    /// # Errors
+    ///
+    /// When it holds CR, LF or NUL.
+    pub fn set_reason(&mut self, reason: &str) -> Result<(), InvalidValue> {
+        if reason.bytes().any(|b| matches!(b, b'\r' | b'\n' | 0)) {
+            return Err(InvalidValue::Control);
+        }
+        self.reason = Bytes::copy_from_slice(reason.as_bytes());
+        Ok(())
+    }
+
+    /// Changes the body and its Content-Type.
+    ///
+    /// # Errors
+    ///
+    /// When the type holds CR, LF or NUL.
+    pub fn set_body(&mut self, content_type: &str, body: impl Into<Bytes>) -> Result<(), InvalidValue> {
+        self.headers.set(Name::ContentType, content_type)?;
+        self.body = body.into();
+        Ok(())
+    }
+
+    /// The status.
+    #[must_use]
+    pub const fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    /// The phrase, lossy for display; it is written back as it came.
+    #[must_use]
+    pub fn reason(&self) -> Cow<'_, str> {
+        String::from_utf8_lossy(&self.reason)
+    }
+
+    /// The headers.
+    #[must_use]
+    pub const fn headers(&self) -> &Headers {
+        &self.headers
+    }
+
+    /// The headers, to change them.
+    pub const fn headers_mut(&mut self) -> &mut Headers {
+        &mut self.headers
+    }
+
+    /// The body, bytes as they came.
+    #[must_use]
+    pub const fn body(&self) -> &Bytes {
+        &self.body
+    }
+
+    pub(crate) fn put_body(&mut self, body: Bytes) {
+        self.body = body;
+    }
+
+    /// The response as it goes on the wire; Content-Length is that of the body.
+    #[must_use]
+    pub fn to_bytes(&self) -> Bytes {
+        let room = self.reason.len() + self.headers.wire_len() + self.body.len() + 48;
+        let mut out = BytesMut::with_capacity(room);
+        // Writing to a BytesMut cannot fail.
+        let _ = write!(out, "SIP/2.0 {} ", self.status);
+        out.extend_from_slice(&self.reason);
+        out.extend_from_slice(b"\r\n");
+        self.headers.write(&mut out, self.body.len());
+        out.extend_from_slice(&self.body);
+        out.freeze()
+    }
+}
+
+impl Deref for Response {
+    type Target = Headers;
+
+    fn deref(&self) -> &Headers {
+        &self.headers
+    }
+}
+
+impl DerefMut for Response {
+    fn deref_mut(&mut self) -> &mut Headers {
+        &mut self.headers
+    }
+}

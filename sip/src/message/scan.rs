@@ -1,0 +1,256 @@
+//! Character classes and the cursor that all header views read with (RFC 3261 §25.1).
+//!
+//! Nothing here knows a header; nothing here allocates.
+
+use crate::message::Malformed;
+
+/// A position in a header value; the value is unfolded, so white space is space and tab only.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cursor<'a> {
+    rest: &'a str,
+}
+
+impl<'a> Cursor<'a> {
+    pub(crate) const fn new(text: &'a str) -> Self {
+        Self { rest: text }
+    }
+
+    pub(crate) const fn rest(&self) -> &'a str {
+        self.rest
+    }
+
+    pub(crate) const fn is_done(&self) -> bool {
+        self.rest.is_empty()
+    }
+
+    pub(crate) fn peek(&self) -> Option<u8> {
+        self.rest.as_bytes().first().copied()
+    }
+
+    pub(crate) fn skip_space(&mut self) {
+        self.rest = self.rest.trim_start_matches([' ', '\t']);
+    }
+
+    /// Takes `wanted` when it is next.
+    pub(crate) fn eat(&mut self, wanted: char) -> bool {
+        match self.rest.strip_prefix(wanted) {
+            Some(rest) => {
+                self.rest = rest;
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Takes `wanted` with any white space on both sides, as SLASH, SEMI, EQUAL and COMMA allow.
+    pub(crate) fn eat_spaced(&mut self, wanted: char) -> bool {
+        let before = self.rest;
+        self.skip_space();
+        if self.eat(wanted) {
+            self.skip_space();
+            true
+        } else {
+            self.rest = before;
+            false
+        }
+    }
+
+    /// Takes bytes for as long as `keep` holds; what stops it is an ASCII byte or the end.
+    pub(crate) fn take_while(&mut self, mut keep: impl FnMut(u8) -> bool) -> &'a str {
+        let len = self.rest.bytes().position(|b| !keep(b)).unwrap_or(self.rest.len());
+        self.take(len)
+    }
+
+    /// Takes a token; empty when none is next.
+    pub(crate) fn token(&mut self) -> &'a str {
+        self.take_while(is_token_byte)
+    }
+
+    /// Takes a quoted string with its quotes.
+    ///
+    /// # Errors
+    ///
+    /// When no quote is next or none closes.
+    pub(crate) fn quoted(&mut self) -> Result<&'a str, Malformed> {
+        let mut escaped = false;
+        for (at, byte) in self.rest.bytes().enumerate() {
+            match byte {
+                b'"' if at == 0 => {}
+                _ if at == 0 => break,
+                _ if escaped => escaped = false,
+                b'\\' => escaped = true,
+                b'"' => return Ok(self.take(at + 1)),
+                _ => {}
+            }
+        }
+        Err(Malformed("quoted string"))
+    }
+
+    fn take(&mut self, len: usize) -> &'a str {
+        let (taken, rest) = self.rest.split_at_checked(len).unwrap_or((self.rest, ""));
+        self.rest = rest;
+        taken
+    }
+}
+
+/// Reads one parameter after its semicolon: a name, and a raw value when `=` follows.
+pub(crate) fn param<'a>(cursor: &mut Cursor<'a>) -> Result<(&'a str, Option<&'a str>), Malformed> {
+    let name = cursor.token();
+    if name.is_empty() {
+        return Err(Malformed("parameter"));
+    }
+    if !cursor.eat_spaced('=') {
+        return Ok((name, None));
+    }
+    let value = if cursor.peek() == Some(b'"') {
+        cursor.quoted()?
+    } else {
+        cursor.take_while(|b| !matches!(b, b';' | b',' | b'"' | b'<' | b'>' | b' ' | b'\t'))
+    };
+    Ok((name, Some(value)))
+}
+
+/// Reads `;name=value` up to a comma or the end, which must follow the last parameter.
+pub(crate) fn params<'a>(
+    cursor: &mut Cursor<'a>,
+    sink: &mut impl FnMut(&'a str, Option<&'a str>) -> Result<(), Malformed>,
+) -> Result<(), Malformed> {
+    while cursor.eat_spaced(';') {
+        let (name, value) = param(cursor)?;
+        sink(name, value)?;
+    }
+    cursor.skip_space();
+    match cursor.peek() {
+        None | Some(b',') => Ok(()),
+        Some(_) => Err(Malformed("parameter")),
+    }
+}
+
+/// Reads decimal digits with checked arithmetic; leading zeros are legal, signs are not.
+pub(crate) fn number(text: &str) -> Option<u64> {
+    if text.is_empty() {
+        return None;
+    }
+    text.bytes().try_fold(0_u64, |sum, byte| {
+        let digit = byte.is_ascii_digit().then(|| u64::from(byte - b'0'))?;
+        sum.checked_mul(10)?.checked_add(digit)
+    })
+}
+
+/// The elements of a comma-separated list; commas inside quotes and angle brackets do not divide.
+#[derive(Clone, Debug)]
+pub struct List<'a> {
+    rest: Option<&'a str>,
+}
+
+impl<'a> List<'a> {
+    /// Reads `text` as a list; an empty text is an empty list.
+    #[must_use]
+    pub fn new(text: &'a str) -> Self {
+        let text = text.trim_matches([' ', '\t']);
+        Self { rest: (!text.is_empty()).then_some(text) }
+    }
+}
+
+impl<'a> Iterator for List<'a> {
+    type Item = &'a str;
+
+    fn next(&mut self) -> Option<&'a str> {
+        let rest = self.rest?;
+        let (mut quoted, mut escaped, mut angled) = (false, false, false);
+        let comma = rest.bytes().position(|byte| {
+            match byte {
+                _ if escaped => escaped = false,
+                b'\\' if quoted => escaped = true,
+                b'"' => quoted = !quoted,
+                b'<' if !quoted => angled = true,
+                b'>' if !quoted => angled = false,
+                _ => {}
+            }
+            byte == b',' && !quoted && !angled
+        });
+        let (element, tail) = match comma.and_then(|at| rest.split_at_checked(at)) {
+            Some((element, tail)) => (element, tail.strip_prefix(',')),
+            None => (rest, None),
+        };
+        self.rest = tail;
+        Some(element.trim_matches([' ', '\t']))
+    }
+}
+
+/// Whether every quote of `text` closes.
+pub(crate) fn quotes_balanced(text: &[u8]) -> bool {
+    let (mut quoted, mut escaped) = (false, false);
+    for &byte in text {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if quoted => escaped = true,
+            b'"' => quoted = !quoted,
+            _ => {}
+        }
+    }
+    !quoted
+}
+
+/// Whether `text` is a token: one or more token characters.
+pub(crate) fn is_token(text: &[u8]) -> bool {
+    !text.is_empty() && text.iter().all(|&b| is_token_byte(b))
+}
+
+/// `token` of RFC 3261 §25.1.
+pub(crate) const fn is_token_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric()
+        || matches!(byte, b'-' | b'.' | b'!' | b'%' | b'*' | b'_' | b'+' | b'`' | b'\'' | b'~')
+}
+
+/// Cuts spaces and tabs at both ends.
+pub(crate) fn trim(mut text: &[u8]) -> &[u8] {
+    while let [b' ' | b'\t', rest @ ..] = text {
+        text = rest;
+    }
+    while let [rest @ .., b' ' | b'\t'] = text {
+        text = rest;
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_digits_with_checked_arithmetic() {
+        for (name, input, expected) in [
+            ("leading zeros", "0068", Some(68)),
+            ("largest", "18446744073709551615", Some(u64::MAX)),
+            ("one more", "18446744073709551616", None),
+            ("sign", "+5", None),
+            ("negative", "-5", None),
+            ("empty", "", None),
+            ("hex", "0x1", None),
+        ] {
+            assert_eq!(number(input), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn lists_divide_at_commas_outside_quotes_and_angles() {
+        for (name, input, expected) in [
+            ("plain", "a, b ,c", vec!["a", "b", "c"]),
+            ("quoted", r#""x, \", y" <sip:a>, b"#, vec![r#""x, \", y" <sip:a>"#, "b"]),
+            ("angled", "<sip:a;x=1,2>,<sip:b>", vec!["<sip:a;x=1,2>", "<sip:b>"]),
+            ("empty", " ", vec![]),
+            ("empty element", "a,,b", vec!["a", "", "b"]),
+        ] {
+            assert_eq!(List::new(input).collect::<Vec<_>>(), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn quotes() {
+        for (input, expected) in [(r#""a" b"#, true), (r#""a\""#, false), (r#""a\"" x"#, true), ("\"", false)]
+        {
+            assert_eq!(quotes_balanced(input.as_bytes()), expected, "{input}");
+        }
+    }
+}

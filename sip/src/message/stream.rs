@@ -1,0 +1,138 @@
+//! Messages of a stream: found by their empty line and Content-Length, whatever the chunks (RFC 3261 §18.3).
+
+use bytes::{Buf as _, Bytes, BytesMut};
+
+use crate::message::index::index;
+use crate::message::limits::STREAM_MESSAGE_LEN_MAX;
+use crate::message::parse::{Framing, content_length, head_len, looks_like_sip, parse_framed};
+use crate::message::{Message, Rejected, Rejection};
+
+/// What a stream brought.
+#[derive(Debug)]
+pub enum StreamEvent {
+    /// A message that passed the guard.
+    Message(Message),
+    /// CRLFCRLF between messages, to be answered with CRLF (RFC 5626 §4.4.1).
+    Ping,
+    /// A message the guard refused.
+    Rejected {
+        /// The reason, and the response to send back if any.
+        rejected: Rejected,
+        /// The end of the message is not to be known: send the response and close the connection.
+        is_fatal: bool,
+    },
+}
+
+/// Cuts a stream into messages. Bytes go in by [`StreamParser::push`]; then [`StreamParser::poll`] until `None`.
+///
+/// *Bounds*: holds one message of at most [`STREAM_MESSAGE_LEN_MAX`] and the last chunk that was pushed.
+#[derive(Debug, Default)]
+pub struct StreamParser {
+    buffer: BytesMut,
+    /// How far the empty line has been searched for in vain.
+    searched: usize,
+    /// Head length and total length of the message whose body is awaited.
+    awaited: Option<(usize, usize)>,
+    is_dead: bool,
+}
+
+impl StreamParser {
+    /// A parser at the beginning of a stream.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a chunk; after a fatal event it is thrown away.
+    pub fn push(&mut self, chunk: &[u8]) {
+        if !self.is_dead {
+            self.buffer.extend_from_slice(chunk);
+        }
+    }
+
+    /// Whether no byte of an unfinished message is held.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.buffer.is_empty()
+    }
+
+    /// The next event, or `None` until more bytes come.
+    pub fn poll(&mut self) -> Option<StreamEvent> {
+        if self.is_dead {
+            return None;
+        }
+        let (head_len, total) = match self.awaited {
+            Some(awaited) => awaited,
+            None => {
+                if self.skip_crlf()? {
+                    return Some(StreamEvent::Ping);
+                }
+                match self.find_head() {
+                    Ok(found) => found?,
+                    Err(rejected) => return Some(self.die(rejected)),
+                }
+            }
+        };
+        self.awaited = Some((head_len, total));
+        if self.buffer.len() < total {
+            return None;
+        }
+        self.awaited = None;
+        self.searched = 0;
+        let raw = self.buffer.split_to(total).freeze();
+        Some(match parse_framed(&raw, 0, head_len, Framing::Stream) {
+            Ok(message) => StreamEvent::Message(message),
+            Err(rejected) => StreamEvent::Rejected { rejected, is_fatal: false },
+        })
+    }
+
+    /// Skips CRLFs between messages. `None` when more bytes must tell, `Some(true)` for a keep-alive.
+    fn skip_crlf(&mut self) -> Option<bool> {
+        loop {
+            match self.buffer.as_ref() {
+                [] | [b'\r'] | [b'\r', b'\n'] | [b'\r', b'\n', b'\r'] => return None,
+                [b'\r', b'\n', b'\r', b'\n', ..] => {
+                    self.buffer.advance(4);
+                    return Some(true);
+                }
+                [b'\r', b'\n', ..] => self.buffer.advance(2),
+                _ => return Some(false),
+            }
+        }
+    }
+
+    /// The length of the head and of the whole message, once the head has come.
+    fn find_head(&mut self) -> Result<Option<(usize, usize)>, Rejected> {
+        let refuse = |reason| Rejected { reason, reply: None };
+        let first_line_came = self.buffer.contains(&b' ') || self.buffer.contains(&b'\n');
+        if first_line_came && !looks_like_sip(&self.buffer) {
+            return Err(refuse(Rejection::NotSip));
+        }
+        let Some(head_len) = head_len(&self.buffer, self.searched).map_err(refuse)? else {
+            self.searched = self.buffer.len().saturating_sub(3);
+            return Ok(None);
+        };
+        let head = Bytes::copy_from_slice(self.buffer.get(..head_len).unwrap_or_default());
+        let indexed = index(&head, 0..head_len.saturating_sub(2));
+        let body_len = match (indexed.fault, content_length(&indexed.headers)) {
+            // Where a line is in doubt, so is the length; the same rules give the response, and the stream ends.
+            (Some(_), _) | (_, Err(_) | Ok(None)) => {
+                return match parse_framed(&head, 0, head_len, Framing::Stream) {
+                    Ok(_) => Err(refuse(Rejection::ContentLengthMissing)),
+                    Err(rejected) => Err(rejected),
+                };
+            }
+            (None, Ok(Some(len))) => len,
+        };
+        match head_len.checked_add(body_len).filter(|total| *total <= STREAM_MESSAGE_LEN_MAX) {
+            Some(total) => Ok(Some((head_len, total))),
+            None => Err(refuse(Rejection::TooLarge)),
+        }
+    }
+
+    fn die(&mut self, rejected: Rejected) -> StreamEvent {
+        self.is_dead = true;
+        self.buffer = BytesMut::new();
+        StreamEvent::Rejected { rejected, is_fatal: true }
+    }
+}

@@ -1,0 +1,480 @@
+//! SIP, SIPS, TEL and other URIs (RFC 3261 §19.1, RFC 3966).
+//!
+//! Escapes are kept as they were written; [`Uri::user_decoded`] takes them off.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use crate::message::limits::PARAMS_MAX;
+use crate::message::scan::Cursor;
+use crate::message::{Host, Malformed, Params, host};
+
+/// The scheme of a URI.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Scheme {
+    /// `sip:`.
+    Sip,
+    /// `sips:`.
+    Sips,
+    /// `tel:`, a telephone number.
+    Tel,
+    /// Any other, as it was written.
+    Other(String),
+}
+
+impl Scheme {
+    /// The scheme without its colon.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Sip => "sip",
+            Self::Sips => "sips",
+            Self::Tel => "tel",
+            Self::Other(name) => name,
+        }
+    }
+}
+
+/// A URI. A SIP URI has a host; a TEL URI has a number as its user and no host; any other is opaque text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Uri {
+    scheme: Scheme,
+    user: Option<String>,
+    password: Option<String>,
+    host: Option<Host>,
+    port: Option<u16>,
+    params: Params,
+    headers: Option<String>,
+}
+
+impl Uri {
+    /// A `sip:` URI.
+    #[must_use]
+    pub const fn sip(host: Host, port: Option<u16>) -> Self {
+        Self {
+            scheme: Scheme::Sip,
+            user: None,
+            password: None,
+            host: Some(host),
+            port,
+            params: Params::new(),
+            headers: None,
+        }
+    }
+
+    /// Reads a URI.
+    ///
+    /// # Errors
+    ///
+    /// When the text has no scheme, or breaks the grammar of its scheme.
+    pub fn parse(text: &str) -> Result<Self, Malformed> {
+        let parts = Parts::split(text)?;
+        let mut params = Params::new();
+        parts.each_param(|name, value| params.push(name, value))?;
+        Ok(Self {
+            scheme: match parts.kind {
+                Kind::Sip => Scheme::Sip,
+                Kind::Sips => Scheme::Sips,
+                Kind::Tel => Scheme::Tel,
+                Kind::Other => Scheme::Other(parts.scheme.to_owned()),
+            },
+            user: parts.user.map(str::to_owned),
+            password: parts.password.map(str::to_owned),
+            host: parts.host.map(Host::parse).transpose()?,
+            port: parts.port,
+            params,
+            headers: parts.headers.map(str::to_owned),
+        })
+    }
+
+    /// The URI with this user part; characters that may not stand there are escaped.
+    #[must_use]
+    pub fn with_user(mut self, user: &str) -> Self {
+        self.user = Some(escape_user(user));
+        self
+    }
+
+    /// The URI with this parameter set to a raw value.
+    #[must_use]
+    pub fn with_param(mut self, name: &str, value: Option<&str>) -> Self {
+        self.params.set(name, value);
+        self
+    }
+
+    /// Changes the scheme between `sip` and `sips`.
+    #[must_use]
+    pub fn with_scheme(mut self, scheme: Scheme) -> Self {
+        self.scheme = scheme;
+        self
+    }
+
+    /// Changes host and port.
+    pub fn set_host(&mut self, host: Host, port: Option<u16>) {
+        self.host = Some(host);
+        self.port = port;
+    }
+
+    /// The parameters, to change them.
+    pub const fn params_mut(&mut self) -> &mut Params {
+        &mut self.params
+    }
+
+    /// Removes the headers part, `?Subject=x`.
+    pub fn clear_headers(&mut self) {
+        self.headers = None;
+    }
+
+    /// The scheme.
+    #[must_use]
+    pub const fn scheme(&self) -> &Scheme {
+        &self.scheme
+    }
+
+    /// Whether the scheme is `sip` or `sips`.
+    #[must_use]
+    pub const fn is_sip(&self) -> bool {
+        matches!(self.scheme, Scheme::Sip | Scheme::Sips)
+    }
+
+    /// The user part of a SIP URI, the number of a TEL URI, the whole text after the colon of any other, all raw.
+    #[must_use]
+    pub fn user(&self) -> Option<&str> {
+        self.user.as_deref()
+    }
+
+    /// The user part with its `%` escapes taken off; what is not UTF-8 then is replaced.
+    #[must_use]
+    pub fn user_decoded(&self) -> Option<Cow<'_, str>> {
+        self.user().map(|user| {
+            if user.contains('%') {
+                Cow::Owned(String::from_utf8_lossy(&unescape(user)).into_owned())
+            } else {
+                Cow::Borrowed(user)
+            }
+        })
+    }
+
+    /// The password after the user, raw.
+    #[must_use]
+    pub fn password(&self) -> Option<&str> {
+        self.password.as_deref()
+    }
+
+    /// The host; `None` unless the scheme is `sip` or `sips`.
+    #[must_use]
+    pub const fn host(&self) -> Option<&Host> {
+        self.host.as_ref()
+    }
+
+    /// The port, when one is written.
+    #[must_use]
+    pub const fn port(&self) -> Option<u16> {
+        self.port
+    }
+
+    /// The parameters.
+    #[must_use]
+    pub const fn params(&self) -> &Params {
+        &self.params
+    }
+
+    /// The raw value of a parameter; `%6C%72` is `lr` (RFC 3261 §19.1.4).
+    #[must_use]
+    pub fn param(&self, name: &str) -> Option<&str> {
+        self.params.iter().find(|p| same(&p.name, name)).map(|p| p.value.as_deref().unwrap_or(""))
+    }
+
+    /// The text after `?`.
+    #[must_use]
+    pub fn headers(&self) -> Option<&str> {
+        self.headers.as_deref()
+    }
+
+    /// Whether both URIs name the same resource by RFC 3261 §19.1.4; not transitive, so not `Eq`.
+    #[must_use]
+    pub fn is_equivalent(&self, other: &Self) -> bool {
+        if self.scheme.as_str().to_ascii_lowercase() != other.scheme.as_str().to_ascii_lowercase() {
+            return false;
+        }
+        let users = match (&self.user, &other.user) {
+            (Some(a), Some(b)) => unescape(a) == unescape(b),
+            (None, None) => true,
+            _ => false,
+        };
+        let passwords = match (&self.password, &other.password) {
+            (Some(a), Some(b)) => unescape(a) == unescape(b),
+            (None, None) => true,
+            _ => false,
+        };
+        let hosts = match (&self.host, &other.host) {
+            (Some(a), Some(b)) => a.is_equivalent(b),
+            (None, None) => true,
+            _ => false,
+        };
+        users
+            && passwords
+            && hosts
+            && self.port == other.port
+            && self.params_cover(other)
+            && other.params_cover(self)
+            && self.header_set() == other.header_set()
+    }
+
+    /// Parameters in both must match; user, ttl, method, maddr and (by errata) transport may not stand in one only.
+    fn params_cover(&self, other: &Self) -> bool {
+        self.params.iter().all(|param| match other.params.iter().find(|p| same(&p.name, &param.name)) {
+            Some(twin) => match (&param.value, &twin.value) {
+                (Some(a), Some(b)) => same(a, b),
+                (None, None) => true,
+                _ => false,
+            },
+            None => {
+                !["user", "ttl", "method", "maddr", "transport"].iter().any(|name| same(&param.name, name))
+            }
+        })
+    }
+
+    fn header_set(&self) -> Vec<Vec<u8>> {
+        let text = self.headers.as_deref().unwrap_or("");
+        let mut set: Vec<_> = text
+            .split('&')
+            .filter(|h| !h.is_empty())
+            .map(|header| {
+                let (name, value) = header.split_once('=').unwrap_or((header, ""));
+                let mut entry = unescape(name).to_ascii_lowercase();
+                entry.push(b'=');
+                entry.extend(unescape(value));
+                entry
+            })
+            .collect();
+        set.sort_unstable();
+        set
+    }
+}
+
+impl std::str::FromStr for Uri {
+    type Err = Malformed;
+
+    fn from_str(text: &str) -> Result<Self, Malformed> {
+        Self::parse(text)
+    }
+}
+
+impl fmt::Display for Uri {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:", self.scheme.as_str())?;
+        if let Some(user) = &self.user {
+            f.write_str(user)?;
+            if let Some(password) = &self.password {
+                write!(f, ":{password}")?;
+            }
+            if self.host.is_some() {
+                f.write_str("@")?;
+            }
+        }
+        if let Some(host) = &self.host {
+            host.fmt(f)?;
+        }
+        if let Some(port) = self.port {
+            write!(f, ":{port}")?;
+        }
+        self.params.fmt(f)?;
+        match &self.headers {
+            Some(headers) => write!(f, "?{headers}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Which grammar a URI follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Sip,
+    Sips,
+    Tel,
+    Other,
+}
+
+/// The pieces of a checked URI, borrowed.
+pub(crate) struct Parts<'a> {
+    pub(crate) kind: Kind,
+    scheme: &'a str,
+    user: Option<&'a str>,
+    password: Option<&'a str>,
+    host: Option<&'a str>,
+    port: Option<u16>,
+    params: &'a str,
+    pub(crate) headers: Option<&'a str>,
+}
+
+impl<'a> Parts<'a> {
+    /// Divides and checks a URI.
+    pub(crate) fn split(text: &'a str) -> Result<Self, Malformed> {
+        // U+FFFD stands where the bytes were not UTF-8 and were replaced: such a URI was never sent.
+        if text.chars().any(|c| c <= ' ' || matches!(c, '\u{7f}' | '<' | '>' | '\u{fffd}')) {
+            return Err(Malformed("URI"));
+        }
+        let (scheme, rest) = text.split_once(':').ok_or(Malformed("URI"))?;
+        let sound = scheme.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'-' | b'.'));
+        if !sound || !scheme.bytes().next().is_some_and(|b| b.is_ascii_alphabetic()) {
+            return Err(Malformed("URI scheme"));
+        }
+        let kind = match scheme {
+            s if s.eq_ignore_ascii_case("sip") => Kind::Sip,
+            s if s.eq_ignore_ascii_case("sips") => Kind::Sips,
+            s if s.eq_ignore_ascii_case("tel") => Kind::Tel,
+            _ => Kind::Other,
+        };
+        let parts = Self {
+            kind,
+            scheme,
+            user: None,
+            password: None,
+            host: None,
+            port: None,
+            params: "",
+            headers: None,
+        };
+        let parts = match kind {
+            Kind::Sip | Kind::Sips => parts.split_sip(rest)?,
+            Kind::Tel => parts.split_tel(rest)?,
+            Kind::Other if rest.is_empty() => return Err(Malformed("URI")),
+            Kind::Other => Self { user: Some(rest), ..parts },
+        };
+        parts.each_param(|_, _| Ok(()))?;
+        Ok(parts)
+    }
+
+    fn split_sip(mut self, rest: &'a str) -> Result<Self, Malformed> {
+        let rest = match rest.split_once('@') {
+            Some((userinfo, rest)) => {
+                let (user, password) = match userinfo.split_once(':') {
+                    Some((user, password)) => (user, Some(password)),
+                    None => (userinfo, None),
+                };
+                if user.is_empty() || userinfo.contains(['"', '[', ']']) || !escapes_sound(userinfo) {
+                    return Err(Malformed("URI user"));
+                }
+                self.user = Some(user);
+                self.password = password;
+                rest
+            }
+            None => rest,
+        };
+        if rest.contains('@') {
+            return Err(Malformed("URI"));
+        }
+        let mut cursor = Cursor::new(rest);
+        let (host, port) = host::take(&mut cursor, false)?;
+        self.host = Some(host);
+        self.port = port;
+        self.split_tail(cursor.rest())
+    }
+
+    fn split_tel(mut self, rest: &'a str) -> Result<Self, Malformed> {
+        let end = rest.find([';', '?']).unwrap_or(rest.len());
+        let (user, tail) = rest.split_at_checked(end).unwrap_or((rest, ""));
+        let sound = !user.is_empty()
+            && user.bytes().enumerate().all(|(at, b)| {
+                b.is_ascii_hexdigit()
+                    || matches!(b, b'-' | b'.' | b'(' | b')' | b'*' | b'#')
+                    || (at == 0 && b == b'+')
+            });
+        if !sound {
+            return Err(Malformed("telephone number"));
+        }
+        self.user = Some(user);
+        self.split_tail(tail)
+    }
+
+    fn split_tail(mut self, tail: &'a str) -> Result<Self, Malformed> {
+        let (params, headers) = match tail.split_once('?') {
+            Some((params, headers)) => (params, Some(headers)),
+            None => (tail, None),
+        };
+        if !params.is_empty() && !params.starts_with(';') {
+            return Err(Malformed("URI"));
+        }
+        self.params = params;
+        self.headers = headers;
+        Ok(self)
+    }
+
+    fn each_param(
+        &self,
+        mut sink: impl FnMut(&'a str, Option<&'a str>) -> Result<(), Malformed>,
+    ) -> Result<(), Malformed> {
+        let Some(params) = self.params.strip_prefix(';') else { return Ok(()) };
+        for (count, param) in params.split(';').enumerate() {
+            let (name, value) = match param.split_once('=') {
+                Some((name, value)) => (name, Some(value)),
+                None => (param, None),
+            };
+            if name.is_empty() || count >= PARAMS_MAX {
+                return Err(Malformed("URI parameter"));
+            }
+            sink(name, value)?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether every `%` is followed by two hex digits.
+fn escapes_sound(text: &str) -> bool {
+    let mut bytes = text.bytes();
+    while let Some(byte) = bytes.next() {
+        if byte == b'%' {
+            let hex = |b: Option<u8>| b.is_some_and(|b| b.is_ascii_hexdigit());
+            if !hex(bytes.next()) || !hex(bytes.next()) {
+                return false;
+            }
+        }
+    }
+    true
+}
+
+/// Takes `%` escapes off; a `%` that escapes nothing stays.
+fn unescape(text: &str) -> Vec<u8> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&byte, tail)) = rest.split_first() {
+        rest = tail;
+        if let (b'%', [high, low, after @ ..]) = (byte, tail)
+            && let (Some(high), Some(low)) = (hex(*high), hex(*low))
+        {
+            out.push(high * 16 + low);
+            rest = after;
+        } else {
+            out.push(byte);
+        }
+    }
+    out
+}
+
+fn hex(digit: u8) -> Option<u8> {
+    char::from(digit).to_digit(16).and_then(|d| u8::try_from(d).ok())
+}
+
+/// Equal without regard to case and escapes.
+fn same(a: &str, b: &str) -> bool {
+    if a.contains('%') || b.contains('%') {
+        unescape(a).eq_ignore_ascii_case(&unescape(b))
+    } else {
+        a.eq_ignore_ascii_case(b)
+    }
+}
+
+/// Escapes what may not stand in a user part; `%` is always escaped, the text is taken as plain.
+fn escape_user(user: &str) -> String {
+    use fmt::Write as _;
+    let mut out = String::with_capacity(user.len());
+    for byte in user.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-_.!~*'()&=+$,;?/".contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            // Writing to a String cannot fail.
+            let _ = write!(out, "%{byte:02X}");
+        }
+    }
+    out
+}

@@ -1,0 +1,217 @@
+//! Via: one hop of a message's way (RFC 3261 §20.42, RFC 3581).
+
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+
+use crate::message::scan::{self, Cursor, is_token};
+use crate::message::{Host, Malformed, Params, host};
+
+/// A transport name of Via or of `;transport=`: an open set.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[expect(missing_docs, reason = "each variant is its name on the wire")]
+pub enum Transport {
+    Sctp,
+    Tcp,
+    Tls,
+    Udp,
+    Ws,
+    Wss,
+    /// A transport this library has no word for, as it was written.
+    Other(String),
+}
+
+impl Transport {
+    /// Reads a transport name in any case.
+    #[must_use]
+    pub fn from_token(text: &str) -> Self {
+        for (name, transport) in [
+            ("UDP", Self::Udp),
+            ("TCP", Self::Tcp),
+            ("TLS", Self::Tls),
+            ("WS", Self::Ws),
+            ("WSS", Self::Wss),
+            ("SCTP", Self::Sctp),
+        ] {
+            if text.eq_ignore_ascii_case(name) {
+                return transport;
+            }
+        }
+        Self::Other(text.to_owned())
+    }
+
+    /// The name as Via has it.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Sctp => "SCTP",
+            Self::Tcp => "TCP",
+            Self::Tls => "TLS",
+            Self::Udp => "UDP",
+            Self::Ws => "WS",
+            Self::Wss => "WSS",
+            Self::Other(name) => name,
+        }
+    }
+
+    /// The port that is meant when none is written: 5061 for TLS, 80 and 443 for WebSocket, else 5060.
+    #[must_use]
+    pub const fn default_port(&self) -> u16 {
+        match self {
+            Self::Tls => 5_061,
+            Self::Ws => 80,
+            Self::Wss => 443,
+            _ => 5_060,
+        }
+    }
+}
+
+impl fmt::Display for Transport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// One hop.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Via {
+    /// How the hop sent the message.
+    pub transport: Transport,
+    /// Sent-by: where the hop wants its responses.
+    pub host: Host,
+    /// The port of sent-by, when one is written.
+    pub port: Option<u16>,
+    /// Branch, received, rport and the others, raw.
+    pub params: Params,
+}
+
+/// The cookie every RFC 3261 branch starts with (§8.1.1.7).
+const MAGIC_COOKIE: &str = "z9hG4bK";
+
+impl Via {
+    /// A hop with a branch and an empty `rport`, as a client sends it (RFC 3581 §3).
+    #[must_use]
+    pub fn new(transport: Transport, host: Host, port: Option<u16>, branch: &str) -> Self {
+        let mut params = Params::new();
+        params.set("rport", None);
+        params.set("branch", Some(branch));
+        Self { transport, host, port, params }
+    }
+
+    /// Reads one hop.
+    ///
+    /// # Errors
+    ///
+    /// When the text is not one sound hop; a second one after a comma is an error too.
+    pub fn parse(text: &str) -> Result<Self, Malformed> {
+        let mut cursor = Cursor::new(text);
+        let via = Self::take(&mut cursor)?;
+        if cursor.is_done() { Ok(via) } else { Err(Malformed("Via")) }
+    }
+
+    /// Takes the next hop of a list; stops at its comma or at the end.
+    pub(crate) fn take(cursor: &mut Cursor<'_>) -> Result<Self, Malformed> {
+        let mut params = Params::new();
+        let (transport, host, port) = take_parts(cursor, &mut |name, value| params.push(name, value))?;
+        Ok(Self { transport: Transport::from_token(transport), host: Host::parse(host)?, port, params })
+    }
+
+    /// The branch; `None` when absent or empty, as RFC 2543 elements send it.
+    #[must_use]
+    pub fn branch(&self) -> Option<&str> {
+        self.params.get("branch").filter(|branch| !branch.is_empty())
+    }
+
+    /// Whether the branch is one of RFC 3261: the cookie and more, so that it alone names the transaction.
+    #[must_use]
+    pub fn has_rfc3261_branch(&self) -> bool {
+        self.branch()
+            .and_then(|branch| branch.strip_prefix(MAGIC_COOKIE))
+            .is_some_and(|rest| !rest.is_empty())
+    }
+
+    /// The address the message came from, with or without brackets around IPv6 (RFC 5118 §4.5).
+    #[must_use]
+    pub fn received(&self) -> Option<IpAddr> {
+        let text = self.params.get("received")?;
+        let text = text.strip_prefix('[').and_then(|t| t.strip_suffix(']')).unwrap_or(text);
+        text.parse().ok()
+    }
+
+    /// The port the message came from; `None` when absent or not yet filled in.
+    #[must_use]
+    pub fn rport(&self) -> Option<u16> {
+        self.params.get("rport")?.parse().ok()
+    }
+
+    /// Whether the sender asks for its port (RFC 3581).
+    #[must_use]
+    pub fn wants_rport(&self) -> bool {
+        self.params.has("rport")
+    }
+
+    /// The port of sent-by, or the transport's own.
+    #[must_use]
+    pub const fn sent_by_port(&self) -> u16 {
+        match self.port {
+            Some(port) => port,
+            None => self.transport.default_port(),
+        }
+    }
+
+    /// The hop as the server keeps it: `received` when the source differs or `rport` was asked (§18.2.1, RFC 3581 §4).
+    #[must_use]
+    pub fn with_received_rport(mut self, source: SocketAddr) -> Self {
+        let source_ip = source.ip().to_canonical();
+        let wants_rport = self.wants_rport();
+        if wants_rport {
+            self.params.set("rport", Some(&source.port().to_string()));
+        }
+        if wants_rport || self.host.ip().map(|ip| ip.to_canonical()) != Some(source_ip) {
+            self.params.set("received", Some(&source_ip.to_string()));
+        } else {
+            // A sender that fills in its own `received` would steer the responses.
+            self.params.remove("received");
+        }
+        self
+    }
+}
+
+impl std::str::FromStr for Via {
+    type Err = Malformed;
+
+    fn from_str(text: &str) -> Result<Self, Malformed> {
+        Self::parse(text)
+    }
+}
+
+impl fmt::Display for Via {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SIP/2.0/{} {}", self.transport, self.host)?;
+        if let Some(port) = self.port {
+            write!(f, ":{port}")?;
+        }
+        self.params.fmt(f)
+    }
+}
+
+/// Takes one hop: transport, host and port; the parameters go to `sink`.
+pub(crate) fn take_parts<'a>(
+    cursor: &mut Cursor<'a>,
+    sink: &mut impl FnMut(&'a str, Option<&'a str>) -> Result<(), Malformed>,
+) -> Result<(&'a str, &'a str, Option<u16>), Malformed> {
+    cursor.skip_space();
+    let protocol = cursor.token();
+    let slashed = cursor.eat_spaced('/');
+    let version = cursor.token();
+    if !protocol.eq_ignore_ascii_case("SIP") || !slashed || version != "2.0" || !cursor.eat_spaced('/') {
+        return Err(Malformed("Via"));
+    }
+    let transport = cursor.token();
+    if !is_token(transport.as_bytes()) || !matches!(cursor.peek(), Some(b' ' | b'\t')) {
+        return Err(Malformed("Via"));
+    }
+    cursor.skip_space();
+    let (host, port) = host::take(cursor, true)?;
+    scan::params(cursor, sink)?;
+    Ok((transport, host, port))
+}

@@ -1,0 +1,306 @@
+//! Typed views of the headers, made when they are asked for (RFC 3261 §20).
+//!
+//! The guard has already read Via, From, To, Call-ID, CSeq, Max-Forwards and Contact of every message that came
+//! from the wire, so these views fail only on messages that were built otherwise.
+
+use std::borrow::Cow;
+
+use crate::message::fields::{CSeq, Event, RAck, Reason, Replaces, SessionExpires, seconds};
+use crate::message::limits::{LIST_LEN_MAX, VIAS_MAX};
+use crate::message::scan::{Cursor, number};
+use crate::message::{Contacts, Digest, FieldError, Headers, Malformed, Name, NameAddr, Via};
+
+impl Headers {
+    /// The top Via: where a response goes.
+    ///
+    /// # Errors
+    ///
+    /// When there is none or it is malformed.
+    pub fn via_top(&self) -> Result<Via, FieldError> {
+        let text = self.required(Name::Via)?;
+        Via::take(&mut Cursor::new(&text)).map_err(|_| FieldError::Malformed("Via"))
+    }
+
+    /// All Via hops from the top, over lines and lists.
+    ///
+    /// # Errors
+    ///
+    /// When one is malformed or there are more than [`VIAS_MAX`].
+    pub fn vias(&self) -> Result<Vec<Via>, FieldError> {
+        let mut vias = Vec::new();
+        for line in self.header_all_bytes(Name::Via) {
+            let text = String::from_utf8_lossy(line);
+            let mut cursor = Cursor::new(&text);
+            loop {
+                if vias.len() >= VIAS_MAX {
+                    return Err(FieldError::Malformed("Via"));
+                }
+                vias.push(Via::take(&mut cursor).map_err(|_| FieldError::Malformed("Via"))?);
+                if !cursor.eat(',') {
+                    break;
+                }
+            }
+        }
+        Ok(vias)
+    }
+
+    /// From.
+    ///
+    /// # Errors
+    ///
+    /// When it is absent or malformed.
+    pub fn from(&self) -> Result<NameAddr, FieldError> {
+        self.address(Name::From)
+    }
+
+    /// To.
+    ///
+    /// # Errors
+    ///
+    /// When it is absent or malformed.
+    pub fn to(&self) -> Result<NameAddr, FieldError> {
+        self.address(Name::To)
+    }
+
+    /// Call-ID; empty when absent, which the guard lets no message of the wire be.
+    #[must_use]
+    pub fn call_id(&self) -> &str {
+        self.header(Name::CallId).unwrap_or_default()
+    }
+
+    /// CSeq.
+    ///
+    /// # Errors
+    ///
+    /// When it is absent or malformed.
+    pub fn cseq(&self) -> Result<CSeq, FieldError> {
+        self.read(Name::CSeq, "CSeq", CSeq::parse)
+    }
+
+    /// Contact: all addresses over lines and lists, or `*`.
+    ///
+    /// # Errors
+    ///
+    /// When one is malformed, `*` stands beside another, or there are more than [`LIST_LEN_MAX`].
+    pub fn contacts(&self) -> Result<Contacts, FieldError> {
+        if self.header_all_bytes(Name::Contact).eq([b"*".as_slice()]) {
+            return Ok(Contacts::Star);
+        }
+        self.addresses(Name::Contact, "Contact").map(Contacts::List)
+    }
+
+    /// The Route set, top first.
+    ///
+    /// # Errors
+    ///
+    /// When one is malformed.
+    pub fn routes(&self) -> Result<Vec<NameAddr>, FieldError> {
+        self.addresses(Name::Route, "Route")
+    }
+
+    /// The Record-Route set, top first.
+    ///
+    /// # Errors
+    ///
+    /// When one is malformed.
+    pub fn record_routes(&self) -> Result<Vec<NameAddr>, FieldError> {
+        self.addresses(Name::RecordRoute, "Record-Route")
+    }
+
+    /// Max-Forwards; `None` when absent.
+    #[must_use]
+    pub fn max_forwards(&self) -> Option<u8> {
+        u8::try_from(number(self.header(Name::MaxForwards)?)?).ok()
+    }
+
+    /// Expires in seconds; `None` when absent or malformed.
+    #[must_use]
+    pub fn expires(&self) -> Option<u32> {
+        self.header(Name::Expires).and_then(seconds)
+    }
+
+    /// Min-Expires in seconds.
+    #[must_use]
+    pub fn min_expires(&self) -> Option<u32> {
+        self.header(Name::MinExpires).and_then(seconds)
+    }
+
+    /// Min-SE in seconds (RFC 4028 §5).
+    #[must_use]
+    pub fn min_se(&self) -> Option<u32> {
+        self.header(Name::MinSe).and_then(|text| seconds(text.split(';').next()?.trim()))
+    }
+
+    /// Content-Type as it was written.
+    #[must_use]
+    pub fn content_type(&self) -> Option<&str> {
+        self.header(Name::ContentType)
+    }
+
+    /// Whether Content-Type names this media type, parameters and case aside.
+    #[must_use]
+    pub fn is_content_type(&self, media_type: &str) -> bool {
+        let essence = |text: &str| -> String {
+            text.split(';').next().unwrap_or("").chars().filter(|c| !c.is_ascii_whitespace()).collect()
+        };
+        self.content_type().is_some_and(|text| essence(text).eq_ignore_ascii_case(media_type))
+    }
+
+    /// User-Agent of a request or Server of a response, lossy for display.
+    #[must_use]
+    pub fn user_agent(&self) -> Option<Cow<'_, str>> {
+        self.header_bytes(Name::UserAgent)
+            .or_else(|| self.header_bytes(Name::Server))
+            .map(String::from_utf8_lossy)
+    }
+
+    /// Every Authorization header, each as it reads or fails to.
+    pub fn authorization(&self) -> impl Iterator<Item = Result<Digest, Malformed>> {
+        self.header_all(Name::Authorization).map(Digest::parse)
+    }
+
+    /// Every Proxy-Authorization header.
+    pub fn proxy_authorization(&self) -> impl Iterator<Item = Result<Digest, Malformed>> {
+        self.header_all(Name::ProxyAuthorization).map(Digest::parse)
+    }
+
+    /// Every WWW-Authenticate challenge.
+    pub fn www_authenticate(&self) -> impl Iterator<Item = Result<Digest, Malformed>> {
+        self.header_all(Name::WwwAuthenticate).map(Digest::parse)
+    }
+
+    /// Every Proxy-Authenticate challenge.
+    pub fn proxy_authenticate(&self) -> impl Iterator<Item = Result<Digest, Malformed>> {
+        self.header_all(Name::ProxyAuthenticate).map(Digest::parse)
+    }
+
+    /// RSeq of a reliable provisional response (RFC 3262 §7.1); `None` when absent or malformed.
+    #[must_use]
+    pub fn rseq(&self) -> Option<u32> {
+        u32::try_from(number(self.header(Name::RSeq)?)?).ok()
+    }
+
+    /// RAck of a PRACK.
+    ///
+    /// # Errors
+    ///
+    /// When it is absent or malformed.
+    pub fn rack(&self) -> Result<RAck, FieldError> {
+        self.read(Name::RAck, "RAck", RAck::parse)
+    }
+
+    /// Session-Expires.
+    ///
+    /// # Errors
+    ///
+    /// When it is absent or malformed.
+    pub fn session_expires(&self) -> Result<SessionExpires, FieldError> {
+        self.read(Name::SessionExpires, "Session-Expires", SessionExpires::parse)
+    }
+
+    /// Replaces.
+    ///
+    /// # Errors
+    ///
+    /// When it is absent or malformed.
+    pub fn replaces(&self) -> Result<Replaces, FieldError> {
+        self.read(Name::Replaces, "Replaces", Replaces::parse)
+    }
+
+    /// Refer-To (RFC 3515).
+    ///
+    /// # Errors
+    ///
+    /// When it is absent or malformed.
+    pub fn refer_to(&self) -> Result<NameAddr, FieldError> {
+        self.address(Name::ReferTo)
+    }
+
+    /// Referred-By (RFC 3892).
+    ///
+    /// # Errors
+    ///
+    /// When it is absent or malformed.
+    pub fn referred_by(&self) -> Result<NameAddr, FieldError> {
+        self.address(Name::ReferredBy)
+    }
+
+    /// P-Asserted-Identity: one or two addresses (RFC 3325 §9.1), to be believed only from a trusted peer.
+    ///
+    /// # Errors
+    ///
+    /// When one is malformed.
+    pub fn p_asserted_identity(&self) -> Result<Vec<NameAddr>, FieldError> {
+        self.addresses(Name::PAssertedIdentity, "P-Asserted-Identity")
+    }
+
+    /// Diversion: who passed the call on, the last first (RFC 5806).
+    ///
+    /// # Errors
+    ///
+    /// When one is malformed.
+    pub fn diversion(&self) -> Result<Vec<NameAddr>, FieldError> {
+        self.addresses(Name::Diversion, "Diversion")
+    }
+
+    /// Path (RFC 3327).
+    ///
+    /// # Errors
+    ///
+    /// When one is malformed.
+    pub fn path(&self) -> Result<Vec<NameAddr>, FieldError> {
+        self.addresses(Name::Path, "Path")
+    }
+
+    /// Every Reason that can be read (RFC 3326): the header, not the phrase of a status line.
+    pub fn reasons(&self) -> impl Iterator<Item = Reason> {
+        self.list(Name::Reason).filter_map(|text| Reason::parse(text).ok())
+    }
+
+    /// Event.
+    ///
+    /// # Errors
+    ///
+    /// When it is absent or malformed.
+    pub fn event(&self) -> Result<Event, FieldError> {
+        self.read(Name::Event, "Event", Event::parse)
+    }
+
+    /// Subscription-State: the state as the package word, its parameters beside it.
+    ///
+    /// # Errors
+    ///
+    /// When it is absent or malformed.
+    pub fn subscription_state(&self) -> Result<Event, FieldError> {
+        self.read(Name::SubscriptionState, "Subscription-State", Event::parse)
+    }
+
+    /// The one address of a header; bytes that are not UTF-8 can stand in its display name only.
+    fn address(&self, name: Name<'static>) -> Result<NameAddr, FieldError> {
+        let text = self.required(name)?;
+        NameAddr::parse(&text).map_err(|_| FieldError::Malformed(name.as_str()))
+    }
+
+    fn addresses(&self, name: Name<'static>, what: &'static str) -> Result<Vec<NameAddr>, FieldError> {
+        let mut list = Vec::new();
+        for line in self.header_all_bytes(name).take(LIST_LEN_MAX) {
+            let text = String::from_utf8_lossy(line);
+            NameAddr::take_list(&text, &mut list).map_err(|_| FieldError::Malformed(what))?;
+        }
+        Ok(list)
+    }
+
+    fn read<T>(
+        &self,
+        name: Name<'static>,
+        what: &'static str,
+        parse: impl FnOnce(&str) -> Result<T, Malformed>,
+    ) -> Result<T, FieldError> {
+        let text = self.required(name)?;
+        parse(&text).map_err(|_| FieldError::Malformed(what))
+    }
+
+    fn required(&self, name: Name<'static>) -> Result<Cow<'_, str>, FieldError> {
+        self.header_bytes(name).map(String::from_utf8_lossy).ok_or(FieldError::Missing(name.as_str()))
+    }
+}

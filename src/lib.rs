@@ -5,3 +5,4 @@ pub mod config;
 pub mod fields;
 pub mod media_plan;
 pub mod routing;
+pub mod store;

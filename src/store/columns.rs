@@ -1,0 +1,81 @@
+//! Reading columns into the model's types.
+
+use std::str::FromStr;
+
+use sidetone_model::directory::Network;
+use sidetone_model::time::Timestamp;
+use sqlx::Row;
+use sqlx::sqlite::SqliteRow;
+
+use crate::store::StoreError;
+
+/// The parsed text of a column that is never null.
+pub(super) fn parsed<T: FromStr>(row: &SqliteRow, column: &'static str) -> Result<T, StoreError> {
+    let text: &str = row.try_get(column)?;
+    text.parse().map_err(|_| StoreError::Corrupt { column })
+}
+
+/// The parsed text of a column, when there is one.
+pub(super) fn parsed_opt<T: FromStr>(row: &SqliteRow, column: &'static str) -> Result<Option<T>, StoreError> {
+    let text: Option<&str> = row.try_get(column)?;
+    text.map(|text| text.parse().map_err(|_| StoreError::Corrupt { column })).transpose()
+}
+
+/// The word of a closed set in a column that is never null.
+pub(super) fn word<T>(
+    row: &SqliteRow,
+    column: &'static str,
+    from_name: fn(&str) -> Option<T>,
+) -> Result<T, StoreError> {
+    from_name(row.try_get(column)?).ok_or(StoreError::Corrupt { column })
+}
+
+/// The word of a closed set in a column, when there is one.
+pub(super) fn word_opt<T>(
+    row: &SqliteRow,
+    column: &'static str,
+    from_name: fn(&str) -> Option<T>,
+) -> Result<Option<T>, StoreError> {
+    let text: Option<&str> = row.try_get(column)?;
+    text.map(|text| from_name(text).ok_or(StoreError::Corrupt { column })).transpose()
+}
+
+/// The whole number of a column in the size that the model gives it.
+pub(super) fn number<T: TryFrom<i64>>(row: &SqliteRow, column: &'static str) -> Result<T, StoreError> {
+    T::try_from(row.try_get::<i64, _>(column)?).map_err(|_| StoreError::Corrupt { column })
+}
+
+/// The instant of a column that is never null.
+pub(super) fn instant(row: &SqliteRow, column: &'static str) -> Result<Timestamp, StoreError> {
+    Ok(Timestamp::from_micros(row.try_get(column)?))
+}
+
+/// The instant of a column, when there is one.
+pub(super) fn instant_opt(row: &SqliteRow, column: &'static str) -> Result<Option<Timestamp>, StoreError> {
+    Ok(row.try_get::<Option<i64>, _>(column)?.map(Timestamp::from_micros))
+}
+
+/// The items of a column that lists them with commas between.
+pub(super) fn items(row: &SqliteRow, column: &'static str) -> Result<Vec<String>, StoreError> {
+    let text: &str = row.try_get(column)?;
+    Ok(text.split(',').filter(|item| !item.is_empty()).map(str::to_owned).collect())
+}
+
+/// The networks of a column that lists them with commas between.
+pub(super) fn networks(row: &SqliteRow, column: &'static str) -> Result<Vec<Network>, StoreError> {
+    items(row, column)?
+        .iter()
+        .map(|text| {
+            let (address, prefix_len) = text.split_once('/')?;
+            Some(Network { address: address.parse().ok()?, prefix_len: prefix_len.parse().ok()? })
+        })
+        .collect::<Option<_>>()
+        .ok_or(StoreError::Corrupt { column })
+}
+
+/// The stored form of networks.
+pub(super) fn networks_text(networks: &[Network]) -> String {
+    let texts: Vec<String> =
+        networks.iter().map(|network| format!("{}/{}", network.address, network.prefix_len)).collect();
+    texts.join(",")
+}

@@ -1,0 +1,116 @@
+//! The directory as the switch caches it: one consistent read of everything it routes by.
+
+use sidetone_model::directory::{
+    Destination, DirectorySnapshot, Extension, Ha1, Number, Organisation, Trunk,
+};
+use sidetone_model::ids::ExtensionId;
+use sqlx::sqlite::SqliteRow;
+use sqlx::{Row, SqliteConnection};
+
+use crate::store::columns::{items, networks, parsed, parsed_opt};
+use crate::store::numbers::DESTINATION_EXTENSION;
+use crate::store::{Store, StoreError};
+
+impl Store {
+    /// Grows with every change of the directory; reading it is cheap enough to do every second.
+    ///
+    /// # Errors
+    /// When the database refuses.
+    pub async fn directory_revision(&self) -> Result<i64, StoreError> {
+        let row = sqlx::query("SELECT revision FROM directory_revision WHERE id = 1")
+            .fetch_one(self.readers())
+            .await?;
+        Ok(row.try_get("revision")?)
+    }
+
+    /// Everything the switch routes by, of all tenants, as of one instant.
+    ///
+    /// # Errors
+    /// When the database refuses, or holds what this version does not understand.
+    pub async fn directory(&self) -> Result<DirectorySnapshot, StoreError> {
+        let mut transaction = self.readers().begin().await?;
+        let row = sqlx::query("SELECT revision FROM directory_revision WHERE id = 1")
+            .fetch_one(&mut *transaction)
+            .await?;
+        Ok(DirectorySnapshot {
+            revision: row.try_get("revision")?,
+            organisations: organisations(&mut transaction).await?,
+            extensions: extensions(&mut transaction).await?,
+            numbers: numbers(&mut transaction).await?,
+            trunks: trunks(&mut transaction).await?,
+        })
+    }
+}
+
+async fn organisations(connection: &mut SqliteConnection) -> Result<Vec<Organisation>, StoreError> {
+    let rows = sqlx::query("SELECT id, name, sip_domain, currency FROM organisations ORDER BY name")
+        .fetch_all(connection)
+        .await?;
+    let organisation = |row: &SqliteRow| {
+        Ok(Organisation {
+            id: parsed(row, "id")?,
+            name: row.try_get("name")?,
+            sip_domain: row.try_get("sip_domain")?,
+            currency: parsed(row, "currency")?,
+        })
+    };
+    rows.iter().map(organisation).collect()
+}
+
+async fn extensions(connection: &mut SqliteConnection) -> Result<Vec<Extension>, StoreError> {
+    let rows = sqlx::query(
+        "SELECT id, organisation_id, team_id, number, name, ha1_md5, ha1_sha256, codecs
+         FROM extensions ORDER BY organisation_id, number",
+    )
+    .fetch_all(connection)
+    .await?;
+    let extension = |row: &SqliteRow| {
+        Ok(Extension {
+            id: parsed(row, "id")?,
+            organisation_id: parsed(row, "organisation_id")?,
+            team_id: parsed_opt(row, "team_id")?,
+            number: row.try_get("number")?,
+            name: row.try_get("name")?,
+            ha1: Ha1 { md5: row.try_get("ha1_md5")?, sha256: row.try_get("ha1_sha256")? },
+            codecs: items(row, "codecs")?,
+        })
+    };
+    rows.iter().map(extension).collect()
+}
+
+async fn numbers(connection: &mut SqliteConnection) -> Result<Vec<Number>, StoreError> {
+    let rows = sqlx::query(
+        "SELECT id, organisation_id, number, destination, destination_id FROM numbers ORDER BY number",
+    )
+    .fetch_all(connection)
+    .await?;
+    let number = |row: &SqliteRow| {
+        let destination = match row.try_get("destination")? {
+            DESTINATION_EXTENSION => Destination::Extension(parsed::<ExtensionId>(row, "destination_id")?),
+            _ => return Err(StoreError::Corrupt { column: "destination" }),
+        };
+        Ok(Number {
+            id: parsed(row, "id")?,
+            organisation_id: parsed(row, "organisation_id")?,
+            number: row.try_get("number")?,
+            destination,
+        })
+    };
+    rows.iter().map(number).collect()
+}
+
+async fn trunks(connection: &mut SqliteConnection) -> Result<Vec<Trunk>, StoreError> {
+    let rows =
+        sqlx::query("SELECT id, organisation_id, name, accept_from FROM trunks ORDER BY priority, name")
+            .fetch_all(connection)
+            .await?;
+    let trunk = |row: &SqliteRow| {
+        Ok(Trunk {
+            id: parsed(row, "id")?,
+            organisation_id: parsed_opt(row, "organisation_id")?,
+            name: row.try_get("name")?,
+            accept_from: networks(row, "accept_from")?,
+        })
+    };
+    rows.iter().map(trunk).collect()
+}

@@ -1,0 +1,26 @@
+//! The database: the only room with SQL in it, one file per aggregate.
+//!
+//! Statements are whole literals beside the function that runs them, in the SQL that SQLite and
+//! PostgreSQL share: `$1` parameters, TEXT ids, BIGINT microseconds and money. Whatever reads
+//! tenant data takes a `Scope`. Writes of the directory go through [`WriteTransaction`], one
+//! `BEGIN IMMEDIATE` for all of them.
+
+mod api_keys;
+mod cdrs;
+mod columns;
+mod database;
+mod directory;
+mod extensions;
+mod nodes;
+mod numbers;
+mod organisations;
+mod trunks;
+mod write;
+
+pub use api_keys::{ApiKeyRow, ApiKeyText};
+pub use database::{Store, StoreError};
+pub use extensions::ExtensionRow;
+pub use numbers::NumberRow;
+pub use organisations::OrganisationRow;
+pub use trunks::TrunkRow;
+pub use write::{Change, WriteTransaction};

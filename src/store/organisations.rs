@@ -1,0 +1,145 @@
+//! Organisations and their teams.
+
+use sidetone_model::ids::{OrganisationId, TeamId};
+use sidetone_model::money::{Amount, Currency};
+use sidetone_model::time::Timestamp;
+use sqlx::Row;
+use uuid::Uuid;
+
+use crate::store::columns::{parsed, parsed_opt};
+use crate::store::{Change, StoreError, WriteTransaction};
+
+/// An organisation as it is declared.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OrganisationRow {
+    /// Its name, the natural key.
+    pub name: String,
+    /// The domain and digest realm of its phones, lower case.
+    pub sip_domain: String,
+    /// The currency of its amounts.
+    pub currency: Currency,
+    /// How much it may spend; `None` is no limit.
+    pub credit: Option<Amount>,
+}
+
+impl WriteTransaction {
+    /// The organisation of that name and its present domain.
+    ///
+    /// # Errors
+    /// When the database refuses.
+    pub async fn find_organisation(
+        &mut self,
+        name: &str,
+    ) -> Result<Option<(OrganisationId, String)>, StoreError> {
+        let row = sqlx::query("SELECT id, sip_domain FROM organisations WHERE name = $1")
+            .bind(name)
+            .fetch_optional(&mut *self.transaction)
+            .await?;
+        row.map(|row| Ok((parsed(&row, "id")?, row.try_get("sip_domain")?))).transpose()
+    }
+
+    /// Makes the organisation as declared.
+    ///
+    /// # Errors
+    /// [`StoreError::Taken`] when another one has the domain; else when the database refuses.
+    pub async fn declare_organisation(
+        &mut self,
+        declared: &OrganisationRow,
+        now: Timestamp,
+    ) -> Result<(OrganisationId, Change), StoreError> {
+        let clash = sqlx::query("SELECT id FROM organisations WHERE sip_domain = $1 AND name <> $2")
+            .bind(&declared.sip_domain)
+            .bind(&declared.name)
+            .fetch_optional(&mut *self.transaction)
+            .await?;
+        if clash.is_some() {
+            return Err(StoreError::Taken { column: "sip_domain" });
+        }
+        let row =
+            sqlx::query("SELECT id, sip_domain, currency, credit_scaled FROM organisations WHERE name = $1")
+                .bind(&declared.name)
+                .fetch_optional(&mut *self.transaction)
+                .await?;
+        let credit = declared.credit.map(Amount::scaled);
+        let Some(row) = row else {
+            let id = OrganisationId(Uuid::new_v4());
+            sqlx::query(
+                "INSERT INTO organisations
+                 (id, name, sip_domain, currency, credit_scaled, created_at_us, updated_at_us)
+                 VALUES ($1, $2, $3, $4, $5, $6, $6)",
+            )
+            .bind(id.to_string())
+            .bind(&declared.name)
+            .bind(&declared.sip_domain)
+            .bind(declared.currency.as_str())
+            .bind(credit)
+            .bind(now.as_micros())
+            .execute(&mut *self.transaction)
+            .await?;
+            return Ok((id, self.note(Change::Created)));
+        };
+        let id = parsed(&row, "id")?;
+        let same = row.try_get::<&str, _>("sip_domain")? == declared.sip_domain
+            && row.try_get::<&str, _>("currency")? == declared.currency.as_str()
+            && row.try_get::<Option<i64>, _>("credit_scaled")? == credit;
+        if same {
+            return Ok((id, Change::Unchanged));
+        }
+        sqlx::query(
+            "UPDATE organisations SET sip_domain = $1, currency = $2, credit_scaled = $3, updated_at_us = $4
+             WHERE id = $5",
+        )
+        .bind(&declared.sip_domain)
+        .bind(declared.currency.as_str())
+        .bind(credit)
+        .bind(now.as_micros())
+        .bind(id.to_string())
+        .execute(&mut *self.transaction)
+        .await?;
+        Ok((id, self.note(Change::Changed)))
+    }
+
+    /// Makes the team of that name exist.
+    ///
+    /// # Errors
+    /// When the database refuses.
+    pub async fn declare_team(
+        &mut self,
+        organisation: OrganisationId,
+        name: &str,
+        now: Timestamp,
+    ) -> Result<(TeamId, Change), StoreError> {
+        if let Some(id) = self.find_team(organisation, name).await? {
+            return Ok((id, Change::Unchanged));
+        }
+        let id = TeamId(Uuid::new_v4());
+        sqlx::query(
+            "INSERT INTO teams (id, organisation_id, name, created_at_us, updated_at_us)
+             VALUES ($1, $2, $3, $4, $4)",
+        )
+        .bind(id.to_string())
+        .bind(organisation.to_string())
+        .bind(name)
+        .bind(now.as_micros())
+        .execute(&mut *self.transaction)
+        .await?;
+        Ok((id, self.note(Change::Created)))
+    }
+
+    /// The team of that name.
+    ///
+    /// # Errors
+    /// When the database refuses.
+    pub async fn find_team(
+        &mut self,
+        organisation: OrganisationId,
+        name: &str,
+    ) -> Result<Option<TeamId>, StoreError> {
+        let row = sqlx::query("SELECT id FROM teams WHERE organisation_id = $1 AND name = $2")
+            .bind(organisation.to_string())
+            .bind(name)
+            .fetch_optional(&mut *self.transaction)
+            .await?;
+        row.map_or(Ok(None), |row| parsed_opt(&row, "id"))
+    }
+}

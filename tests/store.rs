@@ -1,0 +1,345 @@
+//! The contract of the store, on SQLite.
+
+#[path = "common/records.rs"]
+mod records;
+
+use records::{TempDir, answered, at, ended, organisation};
+use sidetone::cdr::writer::CdrSink;
+use sidetone::store::{
+    ApiKeyRow, ApiKeyText, Change, ExtensionRow, NumberRow, OrganisationRow, Store, StoreError, TrunkRow,
+};
+use sidetone_model::access::{Permission, Scope};
+use sidetone_model::call::{BillingMode, Direction, HangupCause, Transport};
+use sidetone_model::cdr::Cdr;
+use sidetone_model::directory::{Destination, Ha1, Network};
+use sidetone_model::ids::{
+    AgentId, CampaignId, ContactId, ExtensionId, NodeId, OrganisationId, TeamId, TrunkId,
+};
+use sidetone_model::money::Amount;
+use sidetone_model::page::Window;
+use sidetone_model::ports::{ApiKeys, CdrLog};
+use sidetone_model::quality::MediaVerdict;
+use sidetone_model::time::Timestamp;
+use sqlx::Row;
+use uuid::Uuid;
+
+/// Runs one case on a fresh database.
+fn with_store(case: impl AsyncFnOnce(&Store)) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let dir = TempDir::new();
+        let store = Store::open(&dir.path().join("new/sidetone.db")).await.unwrap();
+        case(&store).await;
+        store.close().await;
+    });
+}
+
+fn everything() -> Cdr {
+    let id = Uuid::from_u128;
+    Cdr {
+        extension_id: Some(ExtensionId(id(1))),
+        trunk_id: Some(TrunkId(id(2))),
+        direction: Direction::Inbound,
+        transport: Transport::Whatsapp,
+        billing_mode: BillingMode::Rated,
+        dialled_number: Some("00441".to_owned()),
+        agent_id: Some(AgentId(id(3))),
+        team_id: Some(TeamId(id(4))),
+        campaign_id: Some(CampaignId(id(5))),
+        contact_id: Some(ContactId(id(6))),
+        node_id: Some(NodeId(id(7))),
+        bridge_cause: Some(HangupCause::UserBusy),
+        sip_status: Some(486),
+        sell_amount: Amount::from_scaled(123_456_789),
+        cost_amount: Amount::from_scaled(-1),
+        ..ended(1)
+    }
+}
+
+#[test]
+fn a_record_comes_back_as_it_was_written() {
+    with_store(async |store| {
+        let mut bare = answered(2);
+        (bare.answered_at, bare.codec_a, bare.codec_b, bare.caller_number) = (None, None, None, None);
+        (bare.destination_number, bare.node_id, bare.sip_status, bare.currency) = (None, None, None, None);
+        for cdr in [everything(), bare] {
+            assert_eq!(store.store(std::slice::from_ref(&cdr)).await, Ok(1));
+            assert_eq!(CdrLog::find(store, cdr.call_uuid).await, Ok(Some(cdr)));
+        }
+        assert_eq!(CdrLog::find(store, ended(9).call_uuid).await, Ok(None));
+    });
+}
+
+#[test]
+fn every_word_of_the_model_can_be_stored() {
+    with_store(async |store| {
+        for (number, (verdict, _)) in (100..).zip(MediaVerdict::ALL) {
+            let mut cdr = ended(number);
+            cdr.quality.verdict = Some(verdict);
+            assert_eq!(store.store(std::slice::from_ref(&cdr)).await, Ok(1));
+            assert_eq!(CdrLog::find(store, cdr.call_uuid).await, Ok(Some(cdr)));
+        }
+    });
+}
+
+#[test]
+fn a_record_is_stored_once_with_one_event() {
+    let dir = TempDir::new();
+    let path = dir.path().join("sidetone.db");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let store = Store::open(&path).await.unwrap();
+        let batch = [ended(1), ended(2), ended(1)];
+        assert_eq!(store.store(&batch).await, Ok(2));
+        let mut changed = ended(2);
+        changed.billsec = 1;
+        assert_eq!(store.store(&[changed, ended(3)]).await, Ok(1), "the first one stays");
+        let kept = CdrLog::find(&store, ended(2).call_uuid).await.unwrap().unwrap();
+        assert_eq!(kept.billsec, 60);
+        store.close().await;
+
+        let database = sqlx::SqlitePool::connect(&format!("sqlite://{}", path.display())).await.unwrap();
+        let rows = sqlx::query("SELECT kind, at_us, data FROM events ORDER BY id")
+            .fetch_all(&database)
+            .await
+            .unwrap();
+        assert_eq!(rows.len(), 3);
+        let data: serde_json::Value = serde_json::from_str(rows[0].get("data")).unwrap();
+        assert_eq!(rows[0].get::<&str, _>("kind"), "call.ended");
+        assert_eq!(rows[0].get::<i64, _>("at_us"), at(62).as_micros());
+        assert_eq!(data["call_uuid"], ended(1).call_uuid.to_string());
+        assert!(data.get("cost_amount").is_none() && data.get("margin").is_none());
+        database.close().await;
+    });
+}
+
+#[test]
+fn the_list_is_newest_first_with_the_id_as_tiebreak_and_pages_are_disjoint() {
+    with_store(async |store| {
+        let mut all: Vec<Cdr> = (0..25).map(ended).collect();
+        for (index, cdr) in all.iter_mut().enumerate() {
+            // Five instants, five records each.
+            cdr.started_at = at((index % 5) as i64);
+        }
+        store.store(&all).await.unwrap();
+        all.sort_by_key(|cdr| std::cmp::Reverse((cdr.started_at, cdr.call_uuid)));
+        let scope = Scope::Organisation(organisation(1));
+        let mut seen = Vec::new();
+        for page in 0..5 {
+            let page = store.list(scope, Window { limit: 7, offset: page * 7 }).await.unwrap();
+            assert_eq!((page.total, page.limit), (25, 7));
+            seen.extend(page.items);
+        }
+        assert_eq!(seen, all);
+    });
+}
+
+#[test]
+fn a_scope_sees_its_own_records_alone_and_so_does_the_total() {
+    with_store(async |store| {
+        let mut foreign = ended(50);
+        foreign.organisation_id = organisation(2);
+        store.store(&[ended(1), foreign.clone(), ended(2)]).await.unwrap();
+        let list = async |number| {
+            store.list(Scope::Organisation(organisation(number)), Window::default()).await.unwrap()
+        };
+        assert_eq!(list(1).await.total, 2);
+        assert_eq!(list(2).await.items, [foreign]);
+        assert_eq!(list(3).await.items, []);
+        assert_eq!(list(3).await.total, 0);
+    });
+}
+
+#[test]
+fn a_page_beyond_the_end_is_empty_and_knows_the_total() {
+    with_store(async |store| {
+        store.store(&[ended(1)]).await.unwrap();
+        for offset in [1, u64::MAX] {
+            let page =
+                store.list(Scope::Organisation(organisation(1)), Window { limit: 1, offset }).await.unwrap();
+            assert_eq!((page.items.len(), page.total, page.offset), (0, 1, offset));
+        }
+    });
+}
+
+fn acme() -> OrganisationRow {
+    OrganisationRow {
+        name: "Acme".to_owned(),
+        sip_domain: "acme.test".to_owned(),
+        currency: "EUR".parse().unwrap(),
+        credit: "25.00".parse().ok(),
+    }
+}
+
+fn line(organisation_id: OrganisationId, team_id: Option<TeamId>) -> ExtensionRow {
+    ExtensionRow {
+        organisation_id,
+        number: "1001".to_owned(),
+        name: "Ada".to_owned(),
+        team_id,
+        ha1: Some(Ha1 { md5: "m".to_owned(), sha256: "s".to_owned() }),
+        codecs: vec!["PCMA".to_owned(), "PCMU".to_owned()],
+    }
+}
+
+fn key(organisation_id: OrganisationId, short_id: &str) -> ApiKeyRow {
+    ApiKeyRow {
+        organisation_id,
+        name: "crm".to_owned(),
+        text: Some(ApiKeyText {
+            prefix: "tel".to_owned(),
+            short_id: short_id.to_owned(),
+            secret_sha256: [0xA5; 32],
+            last4: "wxyz".to_owned(),
+        }),
+        permissions: vec![Permission::CallsRead, Permission::MarginRead],
+        allow: vec![
+            Network { address: "127.0.0.1".parse().unwrap(), prefix_len: 32 },
+            Network { address: "2001:db8::".parse().unwrap(), prefix_len: 32 },
+        ],
+        rate_per_minute: 600,
+    }
+}
+
+#[test]
+fn the_directory_is_what_was_declared() {
+    with_store(async |store| {
+        let mut write = store.write().await.unwrap();
+        let (organisation, _) = write.declare_organisation(&acme(), at(0)).await.unwrap();
+        let (team, _) = write.declare_team(organisation, "support", at(0)).await.unwrap();
+        let (extension, _) = write.declare_extension(&line(organisation, Some(team)), at(0)).await.unwrap();
+        let number = NumberRow {
+            organisation_id: organisation,
+            number: "+442071230000".to_owned(),
+            destination: Destination::Extension(extension),
+        };
+        write.declare_number(&number, at(0)).await.unwrap();
+        let trunk = TrunkRow {
+            name: "carrier".to_owned(),
+            organisation_id: None,
+            address: Some("sip:carrier.example:5060".to_owned()),
+            accept_from: vec![Network { address: "192.0.2.0".parse().unwrap(), prefix_len: 24 }],
+            priority: 10,
+        };
+        write.declare_trunk(&trunk, at(0)).await.unwrap();
+        assert_eq!(store.directory().await.unwrap().organisations.len(), 0, "not before the commit");
+        write.commit().await.unwrap();
+
+        let directory = store.directory().await.unwrap();
+        assert_eq!(directory.revision, 1);
+        assert_eq!(store.directory_revision().await.unwrap(), 1);
+        assert_eq!(directory.organisations[0].sip_domain, "acme.test");
+        let extension_row = &directory.extensions[0];
+        assert_eq!((extension_row.id, extension_row.team_id), (extension, Some(team)));
+        assert_eq!(extension_row.codecs, ["PCMA", "PCMU"]);
+        assert_eq!(directory.numbers[0].destination, Destination::Extension(extension));
+        assert_eq!(directory.trunks[0].accept_from, trunk.accept_from);
+    });
+}
+
+#[test]
+fn declaring_twice_changes_nothing_and_the_revision_says_so() {
+    with_store(async |store| {
+        for (pass, expected) in
+            [Change::Created, Change::Unchanged, Change::Unchanged].into_iter().enumerate()
+        {
+            let now = at(pass as i64);
+            let mut write = store.write().await.unwrap();
+            let (organisation, change) = write.declare_organisation(&acme(), now).await.unwrap();
+            assert_eq!(change, expected);
+            let (team, change) = write.declare_team(organisation, "support", now).await.unwrap();
+            assert_eq!(change, expected);
+            let mut extension = line(organisation, Some(team));
+            if pass == 2 {
+                // A credential that is not given again is kept.
+                extension.ha1 = None;
+            }
+            assert_eq!(write.declare_extension(&extension, now).await.unwrap().1, expected);
+            assert_eq!(write.declare_api_key(&key(organisation, "AAAA"), now).await.unwrap().1, expected);
+            write.commit().await.unwrap();
+            assert_eq!(store.directory_revision().await.unwrap(), 1);
+        }
+    });
+}
+
+#[test]
+fn what_differs_is_changed_and_moves_the_revision() {
+    with_store(async |store| {
+        let mut write = store.write().await.unwrap();
+        let (organisation, _) = write.declare_organisation(&acme(), at(0)).await.unwrap();
+        write.declare_extension(&line(organisation, None), at(0)).await.unwrap();
+        write.commit().await.unwrap();
+
+        let mut write = store.write().await.unwrap();
+        let mut extension = line(organisation, None);
+        (extension.name, extension.ha1) = ("Grace".to_owned(), None);
+        let (_, change) = write.declare_extension(&extension, at(1)).await.unwrap();
+        assert_eq!(change, Change::Changed);
+        write.commit().await.unwrap();
+        let directory = store.directory().await.unwrap();
+        assert_eq!((directory.revision, directory.extensions[0].name.as_str()), (2, "Grace"));
+        assert_eq!(directory.extensions[0].ha1.md5, "m");
+    });
+}
+
+#[test]
+fn a_write_that_is_not_committed_leaves_nothing() {
+    with_store(async |store| {
+        let mut write = store.write().await.unwrap();
+        write.declare_organisation(&acme(), at(0)).await.unwrap();
+        drop(write);
+        let mut write = store.write().await.unwrap();
+        assert_eq!(write.find_organisation("Acme").await.unwrap(), None);
+    });
+}
+
+#[test]
+fn what_only_one_may_have_is_taken() {
+    with_store(async |store| {
+        let mut write = store.write().await.unwrap();
+        let (first, _) = write.declare_organisation(&acme(), at(0)).await.unwrap();
+        let other = OrganisationRow { name: "Bolt".to_owned(), ..acme() };
+        let taken = write.declare_organisation(&other, at(0)).await.unwrap_err();
+        assert!(matches!(taken, StoreError::Taken { column: "sip_domain" }));
+        let other = OrganisationRow { sip_domain: "bolt.test".to_owned(), ..other };
+        let (second, _) = write.declare_organisation(&other, at(0)).await.unwrap();
+        write.declare_api_key(&key(first, "AAAA"), at(0)).await.unwrap();
+        let taken = write.declare_api_key(&key(second, "AAAA"), at(0)).await.unwrap_err();
+        assert!(matches!(taken, StoreError::Taken { column: "short_id" }));
+        let number = |organisation_id| NumberRow {
+            organisation_id,
+            number: "+44".to_owned(),
+            destination: Destination::Extension(ExtensionId(Uuid::nil())),
+        };
+        write.declare_number(&number(first), at(0)).await.unwrap();
+        let taken = write.declare_number(&number(second), at(0)).await.unwrap_err();
+        assert!(matches!(taken, StoreError::Taken { column: "number" }));
+    });
+}
+
+#[test]
+fn a_key_is_found_by_its_short_id() {
+    with_store(async |store| {
+        let mut write = store.write().await.unwrap();
+        let (organisation, _) = write.declare_organisation(&acme(), at(0)).await.unwrap();
+        let declared = key(organisation, "ABCDEFGHIJKL");
+        let (id, _) = write.declare_api_key(&declared, at(0)).await.unwrap();
+        write.commit().await.unwrap();
+        let found = ApiKeys::find(store, "ABCDEFGHIJKL").await.unwrap().unwrap();
+        assert_eq!((found.key, found.organisation_id), (id, organisation));
+        assert_eq!(found.secret_sha256, [0xA5; 32]);
+        assert_eq!((found.permissions, found.allow), (declared.permissions, declared.allow));
+        assert_eq!(found.rate_per_minute, 600);
+        assert_eq!(ApiKeys::find(store, "ABCDEFGHIJKM").await.unwrap(), None);
+        assert_eq!(ApiKeys::find(store, "' OR 1=1 --").await.unwrap(), None);
+    });
+}
+
+#[test]
+fn a_node_keeps_its_id() {
+    with_store(async |store| {
+        let first = store.node("node-1", Timestamp::from_micros(1)).await.unwrap();
+        assert_eq!(store.node("node-1", Timestamp::from_micros(2)).await.unwrap(), first);
+        assert_ne!(store.node("node-2", Timestamp::from_micros(2)).await.unwrap(), first);
+    });
+}

@@ -16,12 +16,20 @@
 //! assert_eq!(session.close(Micros(40_000)).figures.received, 0);
 //! ```
 
+mod clock;
+mod closing;
 mod description;
 mod input;
+mod machine;
+mod payloads;
 mod report;
+mod rtcp;
+mod source;
+mod ssrc;
 
 pub use description::{Description, Payload, SessionConfig};
 pub use input::{Disposition, Input, Output, Reason};
+pub use machine::Session;
 pub use report::{Report, SessionCounters};
 
 pub use crate::rtp::PayloadKind;

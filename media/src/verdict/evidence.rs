@@ -91,6 +91,51 @@ pub struct Measure {
     pub threshold: Option<Value>,
 }
 
+impl Measure {
+    /// The same measure beside the threshold it was compared with.
+    pub(crate) fn held_to(self, threshold: Hundredths) -> Self {
+        let threshold = match self.value {
+            Value::Integer(_) if threshold.0 % 100 == 0 => Value::Integer(threshold.0 / 100),
+            _ => Value::Hundredths(threshold),
+        };
+        Measure { threshold: Some(threshold), ..self }
+    }
+}
+
+/// A count.
+pub(crate) fn count(name: &'static str, value: u64) -> Measure {
+    plain(name, Value::Integer(i64::try_from(value).unwrap_or(i64::MAX)))
+}
+
+/// A decimal, or the word for one that cannot be judged.
+pub(crate) fn decimal(name: &'static str, value: Option<Hundredths>) -> Measure {
+    plain(name, value.map_or_else(|| Value::Text("absent".into()), Value::Hundredths))
+}
+
+/// A yes or no.
+pub(crate) fn flag(name: &'static str, value: bool) -> Measure {
+    plain(name, Value::Flag(value))
+}
+
+/// Microseconds as whole milliseconds.
+pub(crate) fn millis(name: &'static str, us: i64) -> Measure {
+    plain(name, Value::Integer(us / 1000))
+}
+
+/// `part` in percent of `whole`.
+pub(crate) fn share(name: &'static str, part: i64, whole: i64) -> Measure {
+    decimal(name, Hundredths::ratio(i128::from(part) * 100, i128::from(whole)))
+}
+
+/// An address or a name.
+pub(crate) fn text(name: &'static str, value: impl fmt::Display) -> Measure {
+    plain(name, Value::Text(value.to_string()))
+}
+
+fn plain(name: &'static str, value: Value) -> Measure {
+    Measure { name, value, threshold: None }
+}
+
 /// A number or a word of the evidence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value {

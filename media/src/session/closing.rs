@@ -1,0 +1,138 @@
+//! A session's report: the figures, the facts the rules ask for, and the verdict.
+
+use crate::session::{Report, Session};
+use crate::stats::{Figures, Hundredths};
+use crate::time::Micros;
+use crate::verdict::address::is_unreachable;
+use crate::verdict::evidence::{count, flag, text};
+use crate::verdict::{Evidence, Facts, judge};
+
+impl Session {
+    /// What can be said at `now`; the session goes on undisturbed.
+    pub fn report(&self, now: Micros) -> Report {
+        let now = self.closed.unwrap_or(now);
+        let figures = self.figures();
+        let facts = self.facts(now);
+        let mut evidence = Evidence::default();
+        if self.state.description.is_some() {
+            evidence = judge(&figures, &facts, &self.config.thresholds);
+            self.add_circumstances(&mut evidence);
+        }
+        let state = &self.state;
+        let description = state.description.as_ref();
+        let audio = self.payloads.received_audio();
+        let after_answer = state.first_after_answer.zip(state.answered);
+        let mut counters = self.counters;
+        counters.received_after_answer = facts.received_after_answer;
+        counters.source_changes = self.source.changes().into();
+        Report {
+            verdict: evidence.rule,
+            evidence,
+            codec: audio.map(|audio| audio.name.clone()),
+            clock_rate: audio.map(|audio| audio.clock),
+            ssrc: self.gate.current(),
+            payload_types: self.payloads.seen(),
+            latched: self.source.is_latched(),
+            source: self.source.accepted(),
+            advertised: self.source.described(),
+            own_advertised: description.and_then(|description| description.own_advertised),
+            signalling: self.signalling(),
+            sent_to: state.sent_to,
+            rejected_source: state.rejected_source,
+            receive_expected_ms: facts.receive_expected_us / 1000,
+            send_expected_ms: facts.send_expected_us / 1000,
+            tail_ms: facts.tail_us / 1000,
+            first_after_answer_ms: after_answer
+                .map(|(first, answered)| Hundredths::millis_from_us(first.since(answered))),
+            latch_delay_ms: self.source.latch_delay_us().map(Hundredths::millis_from_us),
+            counters,
+            figures,
+        }
+    }
+
+    /// Ends the leg: what comes later is discarded and changes nothing.
+    pub fn close(&mut self, now: Micros) -> Report {
+        let report = self.report(now);
+        if self.closed.is_none() {
+            self.closed = Some(now);
+        }
+        report
+    }
+
+    fn figures(&self) -> Figures {
+        let mut figures = self.stream.figures_without(self.counters.local_drop);
+        figures.ssrc_changes = self.gate.changes().into();
+        figures.stray_ssrc = self.gate.strays().into();
+        figures
+    }
+
+    fn facts(&self, now: Micros) -> Facts {
+        let state = &self.state;
+        let description = state.description.as_ref();
+        let source = self.source.accepted().map(|source| source.ip().to_canonical());
+        let advertised = self.source.described().map(|described| described.ip().to_canonical());
+        let from = self.signalling();
+        let own_advertised = description.and_then(|description| description.own_advertised);
+        let dead_end = |address, own| from.is_some_and(|from| is_unreachable(address, from, own));
+        let received = self.stream.received();
+        let answered = state.answered.is_some();
+        Facts {
+            answered,
+            receive_expected_us: state.receive_clock.read(now),
+            send_expected_us: state.send_clock.read(now),
+            received_after_answer: if answered {
+                received.saturating_sub(state.received_at_answer)
+            } else {
+                0
+            },
+            sent_after_answer: self.counters.sent_after_answer,
+            rejected_source: self.counters.rejected_source,
+            advertised_unreachable: advertised
+                .is_some_and(|address| dead_end(address, &self.config.own_addresses)),
+            own_unreachable: own_advertised.is_some_and(|address| dead_end(address, &[])),
+            unreachable_errors: self.counters.unreachable,
+            blackhole_us: state.blackhole_clock.read(now),
+            relocated: self.source.is_latched() && source != advertised,
+            tail_us: self.tail_us(now),
+            ptime_ms: self.payloads.ptime_ms(),
+            own_ptime_ms: description.and_then(|description| description.own_ptime_ms),
+            own_maxptime_ms: description.and_then(|description| description.own_maxptime_ms),
+        }
+    }
+
+    /// From the last packet, or from when audio was expected again, until now; nothing while on hold.
+    fn tail_us(&self, now: Micros) -> i64 {
+        let last = self.stream.last();
+        let since = self.state.receive_clock.since();
+        since.zip(last).map_or(0, |(since, last)| now.since(since.max(last)).max(0))
+    }
+
+    /// What a reader of the evidence asks next: who sent from where, and who was refused.
+    fn add_circumstances(&self, evidence: &mut Evidence) {
+        let state = &self.state;
+        let measures = &mut evidence.measures;
+        let own = state.description.as_ref().and_then(|description| description.own_advertised);
+        let addresses = [
+            ("source", self.source.accepted()),
+            ("advertised", self.source.described()),
+            ("sent_to", state.sent_to),
+            ("last_rejected_source", state.rejected_source),
+        ];
+        for (name, address) in addresses {
+            measures.extend(address.map(|address| text(name, address)));
+        }
+        measures.extend(self.signalling().map(|address| text("signalling", address)));
+        measures.extend(own.map(|address| text("own_advertised", address)));
+        let counts = [
+            ("rejected_packets", self.counters.rejected_source),
+            ("local_drop", self.counters.local_drop),
+            ("source_changes", self.source.changes().into()),
+        ];
+        for (name, value) in counts {
+            measures.extend((value > 0).then(|| count(name, value)));
+        }
+        if self.source.is_latched() && evidence.reason != "relocated" {
+            measures.push(flag("latched", true));
+        }
+    }
+}

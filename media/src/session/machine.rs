@@ -1,0 +1,324 @@
+//! The machine itself: one leg's packets, signalling and sending brought together.
+
+use std::net::{IpAddr, SocketAddr};
+
+use crate::rtp::{Datagram, Packet, PayloadKind};
+use crate::session::clock::Stopwatch;
+use crate::session::payloads::{PTIME_DEFAULT_MS, PayloadMap};
+use crate::session::rtcp;
+use crate::session::source::{Admission, SourceFilter};
+use crate::session::ssrc::SsrcGate;
+use crate::session::{Description, Disposition, Input, Output, Reason, SessionConfig, SessionCounters};
+use crate::stats::{Stream, StreamConfig};
+use crate::time::{ClockRate, Micros};
+use crate::verdict::address::{is_permitted, is_unreachable};
+
+/// The media session of one leg, sans-I/O.
+///
+/// It never expires by itself: silence is judged when a report is asked for.
+#[derive(Clone, Debug)]
+pub struct Session {
+    pub(super) source: SourceFilter,
+    pub(super) gate: SsrcGate,
+    pub(super) stream: Stream,
+    pub(super) payloads: PayloadMap,
+    pub(super) counters: SessionCounters,
+    /// The first packet after the answer is still to come.
+    awaiting_first: bool,
+    rtcp_mux: bool,
+    pub(super) closed: Option<Micros>,
+    latched: Option<SocketAddr>,
+    pub(super) config: SessionConfig,
+    pub(super) state: LegState,
+}
+
+/// What signalling and sending know of the leg; not touched by received packets.
+#[derive(Clone, Debug, Default)]
+pub(super) struct LegState {
+    /// The current description without its payloads; `None` before the first.
+    pub(super) description: Option<Description>,
+    pub(super) answered: Option<Micros>,
+    pub(super) received_at_answer: u64,
+    pub(super) first_after_answer: Option<Micros>,
+    pub(super) receive_clock: Stopwatch,
+    pub(super) send_clock: Stopwatch,
+    pub(super) blackhole_clock: Stopwatch,
+    pub(super) sent_to: Option<SocketAddr>,
+    pub(super) rejected_source: Option<SocketAddr>,
+    pub(super) rtcp_source: Option<SocketAddr>,
+}
+
+impl Session {
+    /// A session that expects nothing until signalling describes it.
+    pub fn new(config: SessionConfig) -> Self {
+        let stream_config = StreamConfig::new(ClockRate::HZ_8000, PTIME_DEFAULT_MS, &config.thresholds);
+        Session {
+            source: SourceFilter::new(config.symmetric),
+            gate: SsrcGate::default(),
+            stream: Stream::new(&stream_config),
+            payloads: PayloadMap::new(),
+            counters: SessionCounters::default(),
+            awaiting_first: false,
+            rtcp_mux: false,
+            closed: None,
+            latched: None,
+            config,
+            state: LegState::default(),
+        }
+    }
+
+    /// Takes in whatever happened at `now`; afterwards [`Session::poll_output`] is drained.
+    pub fn handle_input(&mut self, now: Micros, input: Input<'_>) {
+        match input {
+            Input::Answered => self.answer(now),
+            Input::LocalDrop { packets } => self.local_drop(packets),
+            Input::Rtcp { source, datagram } => {
+                self.receive_rtcp(now, source, datagram);
+            }
+            Input::Rtp { source, datagram } => {
+                self.receive(now, source, datagram);
+            }
+            Input::Sent { packets, to } => self.sent(now, packets, to),
+            Input::Signalled(description) => self.describe(now, *description),
+            // Nothing in a session expires; see `next_timeout`.
+            Input::Timeout => {}
+            Input::Unreachable => self.unreachable(),
+        }
+    }
+
+    /// The next thing the driver should know, until there is none.
+    ///
+    /// *Bounds*: one latching is kept; a later one takes its place.
+    pub fn poll_output(&mut self) -> Option<Output> {
+        self.latched.take().map(|remote| Output::Latched { remote })
+    }
+
+    /// When to feed [`Input::Timeout`]: never, since nothing in a session expires.
+    pub fn next_timeout(&self) -> Option<Micros> {
+        None
+    }
+
+    /// Takes in a datagram that arrived on the RTP port, and says what becomes of it.
+    pub fn receive(&mut self, now: Micros, source: SocketAddr, datagram: &[u8]) -> Disposition {
+        if self.closed.is_some() {
+            return Disposition::Discard(Reason::Closed);
+        }
+        self.counters.datagrams = self.counters.datagrams.wrapping_add(1);
+        match Datagram::classify(datagram) {
+            Datagram::Rtp => {}
+            Datagram::Rtcp => return self.receive_muxed(now, source, datagram),
+            Datagram::Foreign => {
+                self.counters.foreign += 1;
+                return Disposition::Discard(Reason::Foreign);
+            }
+        }
+        let Ok(packet) = Packet::parse(datagram) else {
+            self.counters.malformed += 1;
+            return Disposition::Discard(Reason::Malformed);
+        };
+        self.receive_packet(now, source, &packet)
+    }
+
+    /// Takes in an RTP packet whose header the driver has read already, as a capture's does.
+    pub fn receive_packet(&mut self, now: Micros, source: SocketAddr, packet: &Packet) -> Disposition {
+        let kind = self.payloads.kind(packet.payload_type);
+        let usable = kind.is_some() && packet.payload_len > 0;
+        match self.source.admit(now, source, packet, usable) {
+            Admission::Accepted => {}
+            Admission::Rejected => {
+                self.counters.rejected_source += 1;
+                self.state.rejected_source = Some(source);
+                return Disposition::Discard(Reason::Source);
+            }
+            Admission::Latched => self.source_changed(now),
+            Admission::Found { replay } => {
+                for held in replay {
+                    self.counters.rejected_source = self.counters.rejected_source.saturating_sub(1);
+                    if let Some(kind) = self.payloads.kind(held.packet.payload_type) {
+                        self.fold(held.at, &held.packet, kind);
+                    }
+                }
+                self.source_changed(now);
+            }
+        }
+        let Some(kind) = kind else {
+            self.counters.payload_type += 1;
+            return Disposition::Discard(Reason::PayloadType);
+        };
+        if packet.payload_len == 0 {
+            self.counters.empty += 1;
+            return Disposition::Discard(Reason::Empty);
+        }
+        self.fold(now, packet, kind);
+        Disposition::Relay
+    }
+
+    /// Takes in a datagram that arrived on the RTCP port; only the party's own is relayed.
+    pub fn receive_rtcp(&mut self, _now: Micros, source: SocketAddr, datagram: &[u8]) -> Disposition {
+        if self.closed.is_some() {
+            return Disposition::Discard(Reason::Closed);
+        }
+        if !rtcp::is_valid(datagram) {
+            self.counters.malformed += 1;
+            return Disposition::Discard(Reason::Malformed);
+        }
+        // The RTCP port of a party behind NAT cannot be known, its address can.
+        let party = self.source.accepted().or(self.source.described());
+        if !party.is_some_and(|party| party.ip().to_canonical() == source.ip().to_canonical()) {
+            self.counters.rtcp_rejected += 1;
+            return Disposition::Discard(Reason::Source);
+        }
+        self.counters.rtcp += 1;
+        self.state.rtcp_source = Some(source);
+        Disposition::Relay
+    }
+
+    /// Signalling settled `description`, for the first time or anew.
+    pub fn describe(&mut self, now: Micros, mut description: Description) {
+        let ptime_ms = description.ptime_ms.or(description.own_ptime_ms);
+        let payloads = std::mem::take(&mut description.payloads);
+        let same_payloads = self.payloads.is(&payloads);
+        if !same_payloads || self.state.description.as_ref() != Some(&description) {
+            self.stream.begin_segment();
+        }
+        if let Some(remote) = description.remote {
+            self.source.describe(now, remote);
+        }
+        self.rtcp_mux = description.rtcp_mux;
+        self.payloads.replace(payloads, ptime_ms);
+        self.state.description = Some(description);
+        self.configure_stream();
+        self.set_clocks(now);
+    }
+
+    /// The leg was answered; a second answer changes nothing.
+    pub fn answer(&mut self, now: Micros) {
+        if self.state.answered.is_some() {
+            return;
+        }
+        self.state.answered = Some(now);
+        self.state.received_at_answer = self.stream.received();
+        self.awaiting_first = true;
+        self.stream.begin_segment();
+        self.set_clocks(now);
+    }
+
+    /// RTP packets went out to the party.
+    pub fn sent(&mut self, now: Micros, packets: u32, to: SocketAddr) {
+        self.counters.sent = self.counters.sent.saturating_add(packets.into());
+        if self.state.answered.is_some() {
+            self.counters.sent_after_answer = self.counters.sent_after_answer.saturating_add(packets.into());
+        }
+        if self.state.sent_to != Some(to) {
+            self.state.sent_to = Some(to);
+            self.set_clocks(now);
+        }
+    }
+
+    /// Our own receive queue dropped `packets` more.
+    pub fn local_drop(&mut self, packets: u32) {
+        self.counters.local_drop = self.counters.local_drop.saturating_add(packets.into());
+    }
+
+    /// ICMP said that nobody listens where we sent.
+    pub fn unreachable(&mut self) {
+        self.counters.unreachable = self.counters.unreachable.saturating_add(1);
+    }
+
+    /// Where RTP to the party goes now: where it was latched to, or where SDP says.
+    ///
+    /// `None` on hold, before SDP, and when the address is one that nobody may be sent to.
+    pub fn destination(&self) -> Option<SocketAddr> {
+        let description = self.state.description.as_ref()?;
+        description.remote.filter(|_| description.send)?;
+        self.source.target().filter(|target| self.may_send_to(*target))
+    }
+
+    /// Where RTCP to the party goes now; it goes on while the party holds the call (RFC 3264 §5.1).
+    pub fn rtcp_destination(&self) -> Option<SocketAddr> {
+        let description = self.state.description.as_ref()?;
+        let remote = description.remote?;
+        let target = self.source.target()?;
+        let next_port = |address: SocketAddr| {
+            address.port().checked_add(1).map(|port| SocketAddr::new(address.ip(), port))
+        };
+        let rtcp = if description.rtcp_mux {
+            Some(target)
+        } else if self.source.is_latched() {
+            self.state.rtcp_source.filter(|source| source.ip() == target.ip()).or_else(|| next_port(target))
+        } else {
+            description.remote_rtcp.or_else(|| next_port(remote))
+        };
+        rtcp.filter(|rtcp| self.may_send_to(*rtcp))
+    }
+
+    /// Whether anybody may be sent to `address` on behalf of this party.
+    fn may_send_to(&self, address: SocketAddr) -> bool {
+        address.port() != 0 && is_permitted(address.ip(), self.signalling())
+    }
+
+    pub(super) fn signalling(&self) -> Option<IpAddr> {
+        self.state.description.as_ref().and_then(|description| description.signalling)
+    }
+
+    /// RTCP on the RTP port (RFC 5761).
+    #[cold]
+    fn receive_muxed(&mut self, now: Micros, source: SocketAddr, datagram: &[u8]) -> Disposition {
+        if !self.rtcp_mux {
+            self.counters.rtcp_rejected += 1;
+            return Disposition::Discard(Reason::Rtcp);
+        }
+        match self.receive_rtcp(now, source, datagram) {
+            Disposition::Relay => Disposition::RelayRtcp,
+            discarded => discarded,
+        }
+    }
+
+    #[inline]
+    fn fold(&mut self, now: Micros, packet: &Packet, kind: PayloadKind) {
+        if self.payloads.note(packet.payload_type, kind) {
+            self.configure_stream();
+        }
+        self.gate.fold(&mut self.stream, now, packet, kind);
+        if self.awaiting_first {
+            self.awaiting_first = false;
+            self.state.first_after_answer = Some(now);
+        }
+    }
+
+    /// The stream's clock and frame size follow the audio received.
+    #[cold]
+    fn configure_stream(&mut self) {
+        if let Some(config) = self.payloads.stream_config(&self.config.thresholds) {
+            self.stream.reconfigure(&config);
+        }
+    }
+
+    #[cold]
+    fn source_changed(&mut self, now: Micros) {
+        if self.source.is_latched() || self.source.changes() > 0 {
+            self.latched = self.source.target();
+        }
+        self.set_clocks(now);
+    }
+
+    /// Sets the clocks of what is expected; called after everything that can change it.
+    pub(super) fn set_clocks(&mut self, now: Micros) {
+        let state = &mut self.state;
+        let live = self.closed.is_none() && state.answered.is_some();
+        let (receive, send) = match &state.description {
+            Some(description) if live && description.remote.is_some() => {
+                // A party that only sends has put us on hold; many phones then send nothing at all.
+                (description.receive && description.send, description.send)
+            }
+            _ => (false, false),
+        };
+        let signalling = state.description.as_ref().and_then(|description| description.signalling);
+        let dead_end = state.sent_to.zip(signalling).is_some_and(|(to, from)| {
+            self.source.accepted() != Some(to) && is_unreachable(to.ip(), from, &self.config.own_addresses)
+        });
+        state.receive_clock.set(now, receive);
+        state.send_clock.set(now, send);
+        state.blackhole_clock.set(now, send && dead_end);
+    }
+}

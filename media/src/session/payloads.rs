@@ -1,0 +1,100 @@
+//! The negotiated payload types, looked up once per packet.
+
+use crate::rtp::PayloadKind;
+use crate::session::Payload;
+use crate::stats::StreamConfig;
+use crate::verdict::Thresholds;
+
+/// The payload types of the current description, and which were ever received.
+#[derive(Clone, Debug)]
+pub(crate) struct PayloadMap {
+    kinds: [Option<PayloadKind>; 128],
+    /// The audio payload type last received.
+    audio: Option<u8>,
+    /// Bit n says whether payload type n was received.
+    seen: u128,
+    payloads: Vec<Payload>,
+    ptime_ms: Option<u32>,
+}
+
+impl PayloadMap {
+    pub(crate) fn new() -> Self {
+        PayloadMap { kinds: [None; 128], audio: None, seen: 0, payloads: Vec::new(), ptime_ms: None }
+    }
+
+    /// Replaces what was negotiated; `ptime_ms` is the advertised packet duration, if there is one.
+    pub(crate) fn replace(&mut self, payloads: Vec<Payload>, ptime_ms: Option<u32>) {
+        // The same number may mean another codec now.
+        self.audio = self.audio.filter(|_| self.is(&payloads));
+        self.kinds = [None; 128];
+        self.ptime_ms = ptime_ms;
+        self.payloads = payloads;
+        for payload in &self.payloads {
+            if let Some(kind) = self.kinds.get_mut(usize::from(payload.number)) {
+                *kind = Some(payload.kind);
+            }
+        }
+    }
+
+    /// Whether `payloads` is what is negotiated already.
+    pub(crate) fn is(&self, payloads: &[Payload]) -> bool {
+        self.payloads == payloads
+    }
+
+    /// What packets of the payload type `number` carry; `None` when it is not negotiated.
+    #[inline]
+    pub(crate) fn kind(&self, number: u8) -> Option<PayloadKind> {
+        self.kinds.get(usize::from(number)).copied().flatten()
+    }
+
+    /// Notes a received payload type; true when the audio goes on with another.
+    #[inline]
+    pub(crate) fn note(&mut self, number: u8, kind: PayloadKind) -> bool {
+        self.seen |= 1 << (number & 0x7f);
+        let changes = kind == PayloadKind::Audio && self.audio != Some(number);
+        if changes {
+            self.audio = Some(number);
+        }
+        changes
+    }
+
+    /// The audio last received; without any, the first that was negotiated.
+    pub(crate) fn audio(&self) -> Option<&Payload> {
+        match self.audio {
+            Some(number) => self.payloads.iter().rev().find(|payload| payload.number == number),
+            None => self.payloads.iter().find(|payload| payload.kind == PayloadKind::Audio),
+        }
+    }
+
+    /// The name of the audio last received.
+    pub(crate) fn received_audio(&self) -> Option<&Payload> {
+        self.audio.and_then(|_| self.audio())
+    }
+
+    /// The packet duration that was advertised, or the codec's default, in milliseconds.
+    pub(crate) fn ptime_ms(&self) -> u32 {
+        self.ptime_ms
+            .unwrap_or_else(|| self.audio().map_or(PTIME_DEFAULT_MS, |audio| default_ptime_ms(&audio.name)))
+    }
+
+    /// How a stream of this audio is counted.
+    pub(crate) fn stream_config(&self, thresholds: &Thresholds) -> Option<StreamConfig> {
+        let audio = self.audio()?;
+        let config = StreamConfig::new(audio.clock, self.ptime_ms(), thresholds);
+        Some(StreamConfig { bytes_per_ms: audio.bytes_per_ms, ..config })
+    }
+
+    /// The payload types ever received, in ascending order.
+    pub(crate) fn seen(&self) -> Vec<u8> {
+        (0..128).filter(|number| self.seen >> number & 1 == 1).collect()
+    }
+}
+
+/// The packet duration of a codec when SDP says nothing (RFC 3551 §4.5, RFC 3952 §3.1).
+fn default_ptime_ms(name: &str) -> u32 {
+    let frames_of_30_ms = ["G723", "iLBC"];
+    if frames_of_30_ms.iter().any(|codec| name.eq_ignore_ascii_case(codec)) { 30 } else { PTIME_DEFAULT_MS }
+}
+
+/// The default packet duration of almost every codec (RFC 3551 §4.2).
+pub(crate) const PTIME_DEFAULT_MS: u32 = 20;

@@ -1,0 +1,374 @@
+//! Whose packets are the party's: the source filter, and latching (symmetric RTP, RFC 4961).
+//!
+//! The party is expected where SDP says. Elsewhere it is found by four packets with consecutive numbers and
+//! one SSRC; from then on our packets go there too. A source in use is left only when signalling names
+//! another address, when it has been silent for two seconds, or for the very address that SDP names: what a
+//! stranger sends beside a talking party goes nowhere.
+
+use std::net::SocketAddr;
+
+use crate::rtp::Packet;
+use crate::time::Micros;
+
+/// The accepted source of one leg, and the one that may become it.
+#[derive(Clone, Debug)]
+pub(crate) struct SourceFilter {
+    /// Where the party's packets come from.
+    accepted: Option<SocketAddr>,
+    accepted_at: Micros,
+    /// Since when signalling names another address than the accepted one.
+    unsettled: Option<Micros>,
+    symmetric: bool,
+    latched: bool,
+    described: Option<SocketAddr>,
+    candidate: Option<Candidate>,
+    latch_delay_us: Option<i64>,
+    changes: u32,
+}
+
+/// What the filter says of one packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Admission {
+    /// The party sent it.
+    Accepted,
+    /// The party sent it, and our packets go to where it came from as of now.
+    Latched,
+    /// The party sent it, after `replay` that were held back; our packets go there as of now.
+    Found { replay: [Arrived; REPLAYED] },
+    /// Somebody else sent it.
+    Rejected,
+}
+
+/// The header of a packet that was held back, and when it came.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Arrived {
+    pub(crate) at: Micros,
+    pub(crate) packet: Packet,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Candidate {
+    source: SocketAddr,
+    since: Micros,
+    /// Consecutive packets so far.
+    run: u32,
+    /// The latest packets, newest last.
+    recent: [Arrived; RUN],
+}
+
+impl SourceFilter {
+    pub(crate) fn new(symmetric: bool) -> Self {
+        SourceFilter {
+            accepted: None,
+            accepted_at: Micros::default(),
+            unsettled: None,
+            symmetric,
+            latched: false,
+            described: None,
+            candidate: None,
+            latch_delay_us: None,
+            changes: 0,
+        }
+    }
+
+    /// Judges the source of one packet; `usable` says whether its payload type is negotiated.
+    #[inline]
+    pub(crate) fn admit(
+        &mut self,
+        now: Micros,
+        source: SocketAddr,
+        packet: &Packet,
+        usable: bool,
+    ) -> Admission {
+        if self.accepted == Some(source) && self.unsettled.is_none() {
+            self.accepted_at = now;
+            return Admission::Accepted;
+        }
+        self.admit_other(now, source, packet, usable)
+    }
+
+    /// Signalling names `remote` as the party's address.
+    pub(crate) fn describe(&mut self, now: Micros, remote: SocketAddr) {
+        if self.described.is_some_and(|before| same(before, remote)) {
+            return;
+        }
+        self.described = Some(remote);
+        self.candidate = None;
+        self.latched = false;
+        self.unsettled = self.accepted.filter(|accepted| !same(*accepted, remote)).map(|_| now);
+    }
+
+    /// Where to send: the latched source, or what SDP says.
+    pub(crate) fn target(&self) -> Option<SocketAddr> {
+        if self.latched { self.accepted } else { self.described }
+    }
+
+    /// Where the party's packets come from.
+    pub(crate) fn accepted(&self) -> Option<SocketAddr> {
+        self.accepted
+    }
+
+    /// Where SDP last said the party is.
+    pub(crate) fn described(&self) -> Option<SocketAddr> {
+        self.described
+    }
+
+    /// Whether the party was found elsewhere than described.
+    pub(crate) fn is_latched(&self) -> bool {
+        self.latched
+    }
+
+    /// How long the winning source's packets were held back, in microseconds.
+    pub(crate) fn latch_delay_us(&self) -> Option<i64> {
+        self.latch_delay_us
+    }
+
+    /// Changes of the accepted source after the first.
+    pub(crate) fn changes(&self) -> u32 {
+        self.changes
+    }
+
+    #[cold]
+    fn admit_other(&mut self, now: Micros, source: SocketAddr, packet: &Packet, usable: bool) -> Admission {
+        let described = self.described.is_some_and(|described| same(described, source));
+        if self.accepted == Some(source) {
+            return self.admit_unsettled(now);
+        }
+        if described && (self.accepted.is_none() || self.unsettled.is_some()) {
+            if usable {
+                self.accept(now, source);
+            }
+            return Admission::Accepted;
+        }
+        if !self.symmetric || !usable {
+            return Admission::Rejected;
+        }
+        self.try_candidate(now, source, packet, described)
+    }
+
+    /// The old source still sends although signalling named another.
+    fn admit_unsettled(&mut self, now: Micros) -> Admission {
+        self.accepted_at = now;
+        let long = self.unsettled.is_some_and(|since| now.since(since) >= UNSETTLED_US);
+        if !long || !self.symmetric {
+            return Admission::Accepted;
+        }
+        self.unsettled = None;
+        self.latched = true;
+        Admission::Latched
+    }
+
+    fn try_candidate(
+        &mut self,
+        now: Micros,
+        source: SocketAddr,
+        packet: &Packet,
+        described: bool,
+    ) -> Admission {
+        let arrived = Arrived { at: now, packet: *packet };
+        let candidate = match &mut self.candidate {
+            Some(candidate) if candidate.source == source => {
+                candidate.extend(arrived);
+                *candidate
+            }
+            // A stranger cannot take the slot from a candidate that is still at it.
+            Some(candidate) if candidate.is_fresh(now) => return Admission::Rejected,
+            _ => *self.candidate.insert(Candidate::new(source, arrived)),
+        };
+        let free = self.accepted.is_none()
+            || self.unsettled.is_some()
+            || described
+            || now.since(self.accepted_at) >= SILENT_US;
+        if candidate.run < RUN_PACKETS || !free {
+            return Admission::Rejected;
+        }
+        self.accept(now, source);
+        self.latched = !described;
+        self.latch_delay_us = Some(now.since(candidate.since));
+        Admission::Found { replay: candidate.held_back() }
+    }
+
+    fn accept(&mut self, now: Micros, source: SocketAddr) {
+        if self.accepted.is_some_and(|before| before != source) {
+            self.changes = self.changes.saturating_add(1);
+        }
+        self.accepted = Some(source);
+        self.accepted_at = now;
+        self.unsettled = None;
+        self.candidate = None;
+    }
+}
+
+impl Candidate {
+    fn new(source: SocketAddr, arrived: Arrived) -> Self {
+        let mut candidate =
+            Candidate { source, since: arrived.at, run: 0, recent: [Arrived::default(); RUN] };
+        candidate.begin(arrived);
+        candidate
+    }
+
+    fn begin(&mut self, arrived: Arrived) {
+        self.since = arrived.at;
+        self.run = 1;
+        if let Some(newest) = self.recent.last_mut() {
+            *newest = arrived;
+        }
+    }
+
+    /// Goes on with the next packet of the same source, or begins anew with it.
+    fn extend(&mut self, arrived: Arrived) {
+        let newest = self.newest();
+        let follows = newest.packet.ssrc == arrived.packet.ssrc
+            && newest.packet.sequence.wrapping_add(1) == arrived.packet.sequence
+            && arrived.at.since(newest.at) < SILENT_US;
+        if follows {
+            self.recent.rotate_left(1);
+            self.run = self.run.saturating_add(1);
+            if let Some(newest) = self.recent.last_mut() {
+                *newest = arrived;
+            }
+        } else {
+            self.begin(arrived);
+        }
+    }
+
+    fn newest(&self) -> Arrived {
+        let [.., newest] = self.recent;
+        newest
+    }
+
+    fn is_fresh(&self, now: Micros) -> bool {
+        now.since(self.newest().at) < CANDIDATE_US
+    }
+
+    /// The packets of the run before the one that completed it.
+    fn held_back(&self) -> [Arrived; REPLAYED] {
+        let [first, second, third, _] = self.recent;
+        [first, second, third]
+    }
+}
+
+/// Whether two addresses are one, an IPv4 address mapped into IPv6 being the same.
+fn same(one: SocketAddr, other: SocketAddr) -> bool {
+    one.port() == other.port() && one.ip().to_canonical() == other.ip().to_canonical()
+}
+
+/// Consecutive packets that make a candidate the party; Asterisk takes four as well.
+const RUN: usize = 4;
+const RUN_PACKETS: u32 = 4;
+/// Those of them that were held back.
+const REPLAYED: usize = RUN - 1;
+/// A source in use this long silent may be replaced.
+const SILENT_US: i64 = 2_000_000;
+/// The old source, still sending this long after signalling named another, is the party after all.
+const UNSETTLED_US: i64 = 1_000_000;
+/// A candidate keeps its slot this long after its latest packet.
+const CANDIDATE_US: i64 = 200_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DESCRIBED: &str = "10.0.0.1:4000";
+    const OTHER: &str = "192.0.2.1:4000";
+    const STRANGER: &str = "192.0.2.66:4000";
+
+    /// Feeds (milliseconds, source, number) to a filter that expects `DESCRIBED`; one letter for each packet:
+    /// a accepted, l latched, f found, r rejected.
+    fn letters(symmetric: bool, packets: &[(i64, &str, u16)]) -> String {
+        let mut filter = SourceFilter::new(symmetric);
+        filter.describe(Micros(0), DESCRIBED.parse().unwrap());
+        packets.iter().map(|packet| letter(&mut filter, *packet)).collect()
+    }
+
+    fn letter(filter: &mut SourceFilter, (ms, source, sequence): (i64, &str, u16)) -> char {
+        let packet = Packet { sequence, ..Packet::default() };
+        match filter.admit(Micros::from_millis(ms), source.parse().unwrap(), &packet, true) {
+            Admission::Accepted => 'a',
+            Admission::Latched => 'l',
+            Admission::Found { .. } => 'f',
+            Admission::Rejected => 'r',
+        }
+    }
+
+    #[test]
+    fn sources_are_judged() {
+        let run = |source, from: i64, count: i64| {
+            (from..from + count).map(move |n| (n * 20, source, u16::try_from(n % 65_536).unwrap()))
+        };
+        let cases: Vec<(&str, bool, Vec<(i64, &str, u16)>, &str)> = vec![
+            ("as described", true, run(DESCRIBED, 0, 5).collect(), "aaaaa"),
+            ("from elsewhere", true, run(OTHER, 0, 6).collect(), "rrrfaa"),
+            ("from elsewhere, latching off", false, run(OTHER, 0, 6).collect(), "rrrrrr"),
+            (
+                "from elsewhere with a gap",
+                true,
+                [0, 1, 2, 4, 5, 6, 7].map(|n| (n * 20, OTHER, n as u16)).to_vec(),
+                "rrrrrrf",
+            ),
+            (
+                "a mapped address is the same",
+                true,
+                vec![(0, "[::ffff:10.0.0.1]:4000", 1), (20, "[::ffff:10.0.0.1]:4000", 2)],
+                "aa",
+            ),
+            (
+                "a stranger beside the party",
+                true,
+                run(DESCRIBED, 0, 6).zip(run(STRANGER, 0, 6)).flat_map(|(a, b)| [a, b]).collect(),
+                "arararararar",
+            ),
+            (
+                "a stranger once the party is silent",
+                true,
+                run(DESCRIBED, 0, 2).chain(run(STRANGER, 99, 5)).collect(),
+                "aarrrfa",
+            ),
+            (
+                "a stranger who began before the silence",
+                true,
+                run(DESCRIBED, 0, 1).chain(run(STRANGER, 96, 6)).collect(),
+                "arrrrfa".get(..7).unwrap(),
+            ),
+            (
+                "the described one wins back what was latched",
+                true,
+                run(OTHER, 0, 5).chain(run(DESCRIBED, 5, 5)).collect(),
+                "rrrfarrrfa",
+            ),
+            (
+                "a stranger cannot disturb a candidate",
+                true,
+                run(OTHER, 0, 5)
+                    .zip(run(STRANGER, 7, 5))
+                    .flat_map(|(a, (ms, source, n))| [a, (ms - 140, source, n)])
+                    .collect(),
+                "rrrrrrfrar",
+            ),
+        ];
+        for (name, symmetric, packets, expected) in cases {
+            assert_eq!(letters(symmetric, &packets), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn signalling_unsettles_the_source() {
+        let mut filter = SourceFilter::new(true);
+        let feed = |filter: &mut SourceFilter, packets: &[(i64, &str, u16)]| {
+            packets.iter().map(|packet| letter(filter, *packet)).collect::<String>()
+        };
+        filter.describe(Micros(0), DESCRIBED.parse().unwrap());
+        assert_eq!(feed(&mut filter, &[(0, DESCRIBED, 0)]), "a");
+        filter.describe(Micros(10_000), OTHER.parse().unwrap());
+        assert_eq!(filter.target(), Some(OTHER.parse().unwrap()));
+        assert_eq!(feed(&mut filter, &[(20, DESCRIBED, 1), (40, OTHER, 2), (60, DESCRIBED, 3)]), "aar");
+        assert_eq!(filter.target(), Some(OTHER.parse().unwrap()));
+        assert!(!filter.is_latched());
+        // The new address is named but the packets go on from the old one: it is behind NAT.
+        filter.describe(Micros(100_000), STRANGER.parse().unwrap());
+        assert_eq!(feed(&mut filter, &[(120, OTHER, 4), (1_090, OTHER, 5), (1_100, OTHER, 6)]), "aal");
+        assert_eq!(filter.target(), Some(OTHER.parse().unwrap()));
+        filter.describe(Micros(2_000_000), STRANGER.parse().unwrap());
+        assert!(filter.is_latched(), "the same description again changes nothing");
+    }
+}

@@ -1,0 +1,79 @@
+//! Which SSRC the party sends with now (RFC 3550 §8).
+
+use crate::rtp::{Packet, PayloadKind};
+use crate::stats::Stream;
+use crate::time::Micros;
+
+/// The confirmed SSRC, and one that may take its place.
+///
+/// Another SSRC is taken over with its second consecutive packet within a second, or with its first after
+/// signalling; a single stray one changes nothing.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SsrcGate {
+    current: Option<u32>,
+    candidate: Option<Candidate>,
+    changes: u32,
+    strays: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Candidate {
+    at: Micros,
+    packet: Packet,
+    kind: PayloadKind,
+}
+
+impl SsrcGate {
+    /// Folds `packet` into `stream` when it is of the confirmed SSRC, or confirms another.
+    #[inline]
+    pub(crate) fn fold(&mut self, stream: &mut Stream, now: Micros, packet: &Packet, kind: PayloadKind) {
+        if self.current == Some(packet.ssrc) {
+            stream.push(now, packet, kind);
+        } else {
+            self.fold_other(stream, now, packet, kind);
+        }
+    }
+
+    /// The confirmed SSRC.
+    pub(crate) fn current(&self) -> Option<u32> {
+        self.current
+    }
+
+    /// Confirmed changes.
+    pub(crate) fn changes(&self) -> u32 {
+        self.changes
+    }
+
+    /// Packets of an SSRC that was not confirmed.
+    pub(crate) fn strays(&self) -> u32 {
+        self.strays
+    }
+
+    #[cold]
+    fn fold_other(&mut self, stream: &mut Stream, now: Micros, packet: &Packet, kind: PayloadKind) {
+        let confirmed = self.candidate.filter(|candidate| {
+            candidate.packet.ssrc == packet.ssrc
+                && candidate.packet.sequence.wrapping_add(1) == packet.sequence
+                && now.since(candidate.at) < CONFIRM_US
+        });
+        if self.current.is_none() || stream.is_restarting() || confirmed.is_some() {
+            if self.current.is_some() {
+                self.changes = self.changes.saturating_add(1);
+                stream.begin_source();
+            }
+            self.current = Some(packet.ssrc);
+            self.candidate = None;
+            if let Some(first) = confirmed {
+                self.strays = self.strays.saturating_sub(1);
+                stream.push(first.at, &first.packet, first.kind);
+            }
+            stream.push(now, packet, kind);
+        } else {
+            self.strays = self.strays.saturating_add(1);
+            self.candidate = Some(Candidate { at: now, packet: *packet, kind });
+        }
+    }
+}
+
+/// The second packet of a new SSRC must come within this time.
+const CONFIRM_US: i64 = 1_000_000;

@@ -1,0 +1,298 @@
+//! Loss, duplicates and reordering by sequence number alone (RFC 3550 appendix A.1 and A.3).
+//!
+//! A *segment* is a run of continuous numbering. A packet is lost only once it leaves a window of 128
+//! packets unseen, or once its segment closes, so reordering can never be loss, nor duplicates a negative
+//! one. Wraparound needs no code: all arithmetic on sequence numbers is modulo 2^16.
+
+/// The window over the newest sequence numbers of a segment, and the counts of all segments so far.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LossWindow {
+    /// Bit i says whether the packet i before `newest` arrived.
+    seen: u128,
+    newest: u16,
+    /// The number that would confirm a jump (RFC 3550 A.1 `bad_seq`).
+    awaited: Option<u16>,
+    /// Packets of the open segment that should have arrived; 0 while none is open.
+    in_segment: u32,
+    /// Packets of the segments closed so far that should have arrived.
+    closed: u64,
+    lost: u64,
+    flaws: u64,
+    run: u32,
+    /// How many loss runs, each one arrival apart, the latest one makes.
+    cluster: u32,
+    /// Arrivals since the latest loss run.
+    since: u32,
+    pub(crate) duplicates: u32,
+    pub(crate) reordered: u32,
+    pub(crate) before_segment: u32,
+    pub(crate) jumps: u32,
+    pub(crate) segments: u32,
+    pub(crate) runs: [u32; 10],
+}
+
+/// Where a sequence number stands to those before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// After the newest.
+    Ahead,
+    /// Before the first of its segment: too late to be counted.
+    BeforeSegment,
+    /// Between others, for the first time.
+    Behind,
+    /// Seen already.
+    Duplicate,
+    /// The first of a new segment.
+    First,
+    /// Far off; the next one decides whether the sender jumped.
+    Unconfirmed,
+}
+
+impl LossWindow {
+    /// Opens a segment that begins with `sequence`, after closing the one before it.
+    pub(crate) fn open(&mut self, sequence: u16) {
+        self.close();
+        self.seen = 1;
+        self.newest = sequence;
+        self.in_segment = 1;
+        self.awaited = None;
+        self.segments = self.segments.saturating_add(1);
+    }
+
+    /// Closes the open segment: what is missing in it now is lost.
+    pub(crate) fn close(&mut self) {
+        let kept = self.in_segment.min(WINDOW);
+        for index in (0..kept).rev() {
+            self.leave(self.seen >> index & 1 == 1);
+        }
+        self.end_run();
+        self.closed = self.closed.saturating_add(u64::from(self.in_segment));
+        self.in_segment = 0;
+        self.seen = 0;
+        self.cluster = 0;
+        self.since = FAR;
+    }
+
+    /// Takes in the sequence number of one arrival.
+    pub(crate) fn place(&mut self, sequence: u16) -> Place {
+        if self.in_segment == 0 {
+            self.open(sequence);
+            return Place::First;
+        }
+        match sequence.wrapping_sub(self.newest) {
+            0 => {
+                self.duplicates = self.duplicates.saturating_add(1);
+                Place::Duplicate
+            }
+            ahead @ 1..DROPOUT_MAX => {
+                self.advance(u32::from(ahead));
+                self.newest = sequence;
+                self.awaited = None;
+                Place::Ahead
+            }
+            far if far >= MISORDER_START => self.fill(u32::from(far.wrapping_neg())),
+            _ if self.awaited == Some(sequence) => {
+                self.jumps = self.jumps.saturating_add(1);
+                self.open(sequence);
+                Place::First
+            }
+            _ => {
+                self.awaited = Some(sequence.wrapping_add(1));
+                Place::Unconfirmed
+            }
+        }
+    }
+
+    /// Whether `sequence` would fall among the numbers already in the window.
+    pub(crate) fn covers(&self, sequence: u16) -> bool {
+        let behind = u32::from(self.newest.wrapping_sub(sequence));
+        behind < self.in_segment && behind <= MISORDER_MAX
+    }
+
+    /// Packets that should have arrived, over all segments.
+    pub(crate) fn expected(&self) -> u64 {
+        self.closed.saturating_add(u64::from(self.in_segment))
+    }
+
+    /// Packets known to be lost.
+    pub(crate) fn lost(&self) -> u64 {
+        self.lost
+    }
+
+    /// Lost packets and the penalties of clustered loss.
+    pub(crate) fn flaws(&self) -> u64 {
+        self.flaws
+    }
+
+    /// A packet that comes `behind` the newest: late, doubled, or older than its segment.
+    fn fill(&mut self, behind: u32) -> Place {
+        let bit = 1_u128 << (behind & (WINDOW - 1));
+        if behind >= self.in_segment {
+            self.before_segment = self.before_segment.saturating_add(1);
+            Place::BeforeSegment
+        } else if self.seen & bit != 0 {
+            self.duplicates = self.duplicates.saturating_add(1);
+            Place::Duplicate
+        } else {
+            self.seen |= bit;
+            self.reordered = self.reordered.saturating_add(1);
+            Place::Behind
+        }
+    }
+
+    /// Moves the window `ahead` packets on; only the last of them has arrived.
+    #[inline]
+    fn advance(&mut self, ahead: u32) {
+        if ahead == 1 {
+            if self.in_segment >= WINDOW {
+                self.leave(self.seen >> (WINDOW - 1) == 1);
+            }
+            self.seen = self.seen << 1 | 1;
+        } else {
+            self.jump_ahead(ahead);
+        }
+        self.in_segment = self.in_segment.saturating_add(ahead);
+    }
+
+    #[cold]
+    fn jump_ahead(&mut self, ahead: u32) {
+        // The oldest numbers leave first; those not yet of this segment leave without a trace.
+        for step in 0..ahead.min(WINDOW) {
+            if self.in_segment.saturating_add(step) >= WINDOW {
+                self.leave(self.seen >> (WINDOW - 1 - step) & 1 == 1);
+            }
+        }
+        // What is beyond the window's width came and went unseen, in one run.
+        if let Some(beyond) = ahead.checked_sub(WINDOW).filter(|beyond| *beyond > 0) {
+            self.leave(false);
+            let rest = u64::from(beyond - 1);
+            self.lost = self.lost.saturating_add(rest);
+            self.flaws = self.flaws.saturating_add(rest);
+            self.run = self.run.saturating_add(beyond - 1);
+        }
+        self.seen = self.seen.checked_shl(ahead).unwrap_or(0) | 1;
+    }
+
+    /// Decides one number that leaves the window, in order.
+    #[inline]
+    fn leave(&mut self, arrived: bool) {
+        if arrived {
+            self.end_run();
+            self.since = self.since.saturating_add(1);
+        } else {
+            self.miss();
+        }
+    }
+
+    #[cold]
+    fn miss(&mut self) {
+        self.lost = self.lost.saturating_add(1);
+        self.flaws = self.flaws.saturating_add(1);
+        if self.run == 0 {
+            self.cluster =
+                if self.since == 1 && self.cluster > 0 { self.cluster.saturating_add(1) } else { 1 };
+            self.flaws = self.flaws.saturating_add(cluster_penalty(self.cluster));
+        }
+        self.run = self.run.saturating_add(1);
+    }
+
+    #[inline]
+    fn end_run(&mut self) {
+        if self.run > 0 {
+            let index = usize::try_from(self.run - 1).unwrap_or(usize::MAX).min(self.runs.len() - 1);
+            if let Some(count) = self.runs.get_mut(index) {
+                *count = count.saturating_add(1);
+            }
+            self.run = 0;
+            self.since = 0;
+        }
+    }
+}
+
+/// What the `cluster`-th loss run of a cluster adds to the flaws: 2, 0, 3, 4, 5, … in sum 2, 2, 5, 9, 14, …
+///
+/// FreeSWITCH's penalty for loss that comes thick, which its users' figures have long contained.
+const fn cluster_penalty(cluster: u32) -> u64 {
+    match cluster {
+        1 => 2,
+        2 => 0,
+        more => more as u64,
+    }
+}
+
+/// Packets that may still arrive late; the width of the bit field.
+const WINDOW: u32 = 128;
+/// A larger step ahead is a jump, not loss (RFC 3550 A.1 `MAX_DROPOUT`).
+const DROPOUT_MAX: u16 = 3000;
+/// A packet further behind is a jump, not reordering (RFC 3550 A.1 `MAX_MISORDER`).
+const MISORDER_MAX: u32 = 100;
+/// The distances modulo 2^16 from which a packet counts as behind.
+const MISORDER_START: u16 = 0_u16.wrapping_sub(100);
+/// "Long ago", for arrivals since the latest loss run.
+const FAR: u32 = 99;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Feeds `sequences`, closes, and returns (expected, lost, flaws, duplicates, reordered).
+    fn fold(sequences: impl IntoIterator<Item = u16>) -> (u64, u64, u64, u32, u32) {
+        let mut window = LossWindow::default();
+        for sequence in sequences {
+            window.place(sequence);
+        }
+        window.close();
+        (window.expected(), window.lost(), window.flaws(), window.duplicates, window.reordered)
+    }
+
+    #[test]
+    fn sequences_are_judged() {
+        let without = |missing: &[u16]| (0..300).filter(|n| !missing.contains(n)).collect::<Vec<u16>>();
+        type Outcome = (u64, u64, u64, u32, u32);
+        let cases: Vec<(&str, Vec<u16>, Outcome)> = vec![
+            ("nothing", vec![], (0, 0, 0, 0, 0)),
+            ("one", vec![7], (1, 0, 0, 0, 0)),
+            ("in order", without(&[]), (300, 0, 0, 0, 0)),
+            ("over the wrap", (65_500..=65_535).chain(0..100).collect(), (136, 0, 0, 0, 0)),
+            ("one lost", without(&[50]), (300, 1, 3, 0, 0)),
+            ("a run of three", without(&[50, 51, 52]), (300, 3, 5, 0, 0)),
+            ("two, one apart", without(&[50, 52]), (300, 2, 4, 0, 0)),
+            ("three, one apart each", without(&[50, 52, 54]), (300, 3, 8, 0, 0)),
+            ("four, one apart each", without(&[50, 52, 54, 56]), (300, 4, 13, 0, 0)),
+            ("two, two apart", without(&[50, 53]), (300, 2, 6, 0, 0)),
+            ("swapped", vec![0, 2, 1, 3], (4, 0, 0, 0, 1)),
+            ("doubled", vec![0, 0, 1, 1, 2, 2], (3, 0, 0, 3, 0)),
+            ("doubled late", vec![0, 1, 2, 0], (3, 0, 0, 1, 0)),
+            ("before the first", vec![10, 9, 11], (2, 0, 0, 0, 0)),
+            ("100 late", (0..20).chain(21..121).chain([20]).collect(), (121, 0, 0, 0, 1)),
+            ("a single far number", vec![0, 1, 40_000, 2, 3], (4, 0, 0, 0, 0)),
+            ("a jump", vec![0, 1, 40_000, 40_001, 40_002], (4, 0, 0, 0, 0)),
+            ("2,999 ahead", vec![0, 2_999], (3_000, 2_998, 3_000, 0, 0)),
+            ("3,000 ahead", vec![0, 3_000, 3_001], (2, 0, 0, 0, 0)),
+        ];
+        for (name, sequences, expected) in cases {
+            assert_eq!(fold(sequences), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_wide_step_equals_many_small_ones() {
+        // The bulk path must count what the window bit by bit would count.
+        for ahead in [2_u16, 100, 127, 128, 129, 130, 200, 300] {
+            let missing: Vec<u16> = (301..300 + ahead).chain([50, 299]).collect();
+            let (expected, lost, ..) = fold((0..=300 + ahead).filter(|n| !missing.contains(n)));
+            assert_eq!(expected, u64::from(ahead) + 301, "{ahead}");
+            assert_eq!(lost, u64::from(ahead) + 1, "{ahead}");
+        }
+    }
+
+    #[test]
+    fn runs_are_sorted_by_length() {
+        let mut window = LossWindow::default();
+        for sequence in (0..1000).filter(|n| !matches!(n, 10 | 20..=21 | 30..=45 | 990..=998)) {
+            window.place(sequence);
+        }
+        window.close();
+        assert_eq!(window.runs, [1, 1, 0, 0, 0, 0, 0, 0, 1, 1]);
+    }
+}

@@ -1,0 +1,96 @@
+//! The most frequent of a run of values, in constant space.
+
+/// Counts of the values seen most, in four slots; a new value takes the slot with the smallest count.
+///
+/// Exact while at most four values compete, which is more than the packet durations of a call.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Modal {
+    most: Slot,
+    others: [Slot; 3],
+    total: u32,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Slot {
+    value: i32,
+    count: u32,
+}
+
+impl Modal {
+    /// No values yet; `value` stands for the most frequent until one is counted.
+    pub(crate) fn starting_with(value: i64) -> Self {
+        Modal { most: Slot { value: narrow(value), count: 0 }, ..Modal::default() }
+    }
+
+    /// Counts one value; true when the most frequent value is now another.
+    #[inline]
+    pub(crate) fn add(&mut self, value: i64) -> bool {
+        let value = narrow(value);
+        self.total = self.total.saturating_add(1);
+        if value == self.most.value {
+            self.most.count = self.most.count.saturating_add(1);
+            return false;
+        }
+        self.add_other(value)
+    }
+
+    /// The most frequent value.
+    pub(crate) fn most(&self) -> i64 {
+        i64::from(self.most.value)
+    }
+
+    /// How often it was counted.
+    pub(crate) fn most_count(&self) -> u32 {
+        self.most.count
+    }
+
+    /// How many values were counted.
+    pub(crate) fn total(&self) -> u32 {
+        self.total
+    }
+
+    #[cold]
+    fn add_other(&mut self, value: i32) -> bool {
+        let known = self.others.iter().position(|slot| slot.count > 0 && slot.value == value);
+        let slot = match known {
+            Some(index) => self.others.get_mut(index),
+            None => self.others.iter_mut().min_by_key(|slot| slot.count),
+        };
+        let Some(slot) = slot else { return false };
+        let count = if known.is_some() { slot.count.saturating_add(1) } else { 1 };
+        *slot = Slot { value, count };
+        let overtakes = count > self.most.count;
+        if overtakes {
+            std::mem::swap(slot, &mut self.most);
+        }
+        overtakes
+    }
+}
+
+fn narrow(value: i64) -> i32 {
+    i32::try_from(value).unwrap_or(i32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_most_frequent_value_is_found() {
+        let cases: &[(&str, &[i64], i64, u32)] = &[
+            ("nothing", &[], 160, 0),
+            ("another once", &[240], 240, 1),
+            ("the first to lead holds a draw", &[160, 240, 240, 160], 240, 2),
+            ("many others once each", &[160, 160, 1, 2, 3, 4, 5, 6, 7, 160], 160, 3),
+            ("zero is a value", &[0, 0, 1], 0, 2),
+        ];
+        for (name, values, most, count) in cases {
+            let mut modal = Modal::starting_with(160);
+            for value in *values {
+                modal.add(*value);
+            }
+            assert_eq!((modal.most(), modal.most_count()), (*most, *count), "{name}");
+            assert_eq!(usize::try_from(modal.total()), Ok(values.len()));
+        }
+    }
+}

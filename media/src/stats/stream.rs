@@ -1,0 +1,364 @@
+//! The packets of one stream folded into figures.
+
+use crate::rtp::{Packet, PayloadKind};
+use crate::stats::decimal::divide_half_even;
+use crate::stats::loss::{LossWindow, Place};
+use crate::stats::timing::Timing;
+use crate::stats::{Figures, Hundredths, Sums};
+use crate::time::{ClockRate, Micros};
+use crate::verdict::Thresholds;
+
+/// What a stream must know before its first packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StreamConfig {
+    /// The RTP clock of the audio.
+    pub clock: ClockRate,
+    /// The advertised packet duration in milliseconds.
+    pub ptime_ms: u32,
+    /// Payload bytes per millisecond, of a codec with a constant bit rate.
+    pub bytes_per_ms: Option<u32>,
+    /// Smoothed jitter that counts as high, in microseconds.
+    pub high_jitter_us: u32,
+    /// Lateness that counts as late, in microseconds.
+    pub late_us: u32,
+    /// A gap below this share of the packet duration is back to back, in percent.
+    pub short_gap_pct: u32,
+    /// Deviation of the media rate that is off pace, in percent.
+    pub pace_pct: u32,
+}
+
+impl StreamConfig {
+    /// The configuration for a clock and an advertised duration, counting by `thresholds`.
+    pub fn new(clock: ClockRate, ptime_ms: u32, thresholds: &Thresholds) -> Self {
+        StreamConfig {
+            clock,
+            ptime_ms,
+            bytes_per_ms: None,
+            high_jitter_us: us_from_millis(thresholds.jitter_ms),
+            late_us: us_from_millis(thresholds.late_ms),
+            short_gap_pct: whole_percent(thresholds.clump_gap_pct),
+            pace_pct: whole_percent(thresholds.pace_pct),
+        }
+    }
+
+    /// The clock in Hz, at least that of RTP's slowest payload (RFC 4103, 1,000 Hz).
+    pub(crate) fn clock_hz(&self) -> i64 {
+        i64::from(self.clock.hz()).max(CLOCK_MIN_HZ)
+    }
+
+    /// The advertised packet duration in clock units.
+    pub(crate) fn ptime_ticks(&self) -> i64 {
+        i64::from(self.ptime_ms.clamp(1, PTIME_MAX_MS)) * self.clock_hz() / 1000
+    }
+}
+
+/// What became of one packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrival {
+    /// It is counted, once.
+    Counted,
+    /// It had arrived before.
+    Duplicate,
+    /// It is numbered before its segment, or so far off that the next packet decides.
+    Set,
+}
+
+/// The packets of one stream, folded as they arrive.
+///
+/// Fed with the packets of one SSRC it gives that stream's figures. A leg's session feeds it with one
+/// SSRC after the other, each announced by [`Stream::begin_source`].
+#[derive(Clone, Debug)]
+pub struct Stream {
+    window: LossWindow,
+    timing: Timing,
+    /// The next packet opens a segment, whatever its number.
+    restart: Restart,
+    audio: u32,
+    comfort_noise: u32,
+    events: u32,
+    clock_hz: u32,
+    bytes_per_ms: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Restart {
+    No,
+    /// Signalling changed something; stragglers of the old segment still belong to it.
+    Signalled,
+    /// The packets come from another SSRC.
+    Source,
+}
+
+impl Stream {
+    /// A stream without packets.
+    pub fn new(config: &StreamConfig) -> Self {
+        Stream {
+            window: LossWindow::default(),
+            timing: Timing::new(config),
+            restart: Restart::No,
+            audio: 0,
+            comfort_noise: 0,
+            events: 0,
+            clock_hz: config.clock.hz(),
+            bytes_per_ms: config.bytes_per_ms.unwrap_or(0),
+        }
+    }
+
+    /// Folds one packet that arrived at `now` and carries what `kind` says.
+    #[inline]
+    pub fn push(&mut self, now: Micros, packet: &Packet, kind: PayloadKind) -> Arrival {
+        if self.restart != Restart::No {
+            self.apply_restart(now, packet.sequence);
+        }
+        let fresh = match self.window.place(packet.sequence) {
+            Place::Ahead | Place::Behind => false,
+            Place::First => true,
+            Place::Duplicate => return Arrival::Duplicate,
+            Place::BeforeSegment | Place::Unconfirmed => return Arrival::Set,
+        };
+        let count = match kind {
+            PayloadKind::Audio => &mut self.audio,
+            PayloadKind::ComfortNoise => &mut self.comfort_noise,
+            PayloadKind::Event | PayloadKind::Other => &mut self.events,
+        };
+        *count = count.saturating_add(1);
+        self.timing.arrive(now, packet, kind, fresh);
+        Arrival::Counted
+    }
+
+    /// Signalling changed address, codec or direction: the next packet opens a segment.
+    pub fn begin_segment(&mut self) {
+        if self.restart == Restart::No && self.window.segments > 0 {
+            self.restart = Restart::Signalled;
+        }
+    }
+
+    /// The next packet is the first of another SSRC.
+    pub fn begin_source(&mut self) {
+        self.restart = Restart::Source;
+    }
+
+    /// The audio goes on as `config` says: another clock makes the next packet no sample, another frame
+    /// size counts payload lengths anew. The numbering goes on as it was, and thresholds stay.
+    pub fn reconfigure(&mut self, config: &StreamConfig) {
+        if config.clock.hz() != self.clock_hz {
+            self.clock_hz = config.clock.hz();
+            self.timing.set_clock(config.clock_hz(), config.ptime_ticks());
+        } else if self.timing.steps.total() == 0 {
+            self.timing.assume_step(config.ptime_ticks());
+        }
+        if config.bytes_per_ms.unwrap_or(0) != self.bytes_per_ms {
+            self.bytes_per_ms = config.bytes_per_ms.unwrap_or(0);
+            self.timing.forget_payload_lens();
+        }
+    }
+
+    /// Whether the next packet opens a segment.
+    pub(crate) fn is_restarting(&self) -> bool {
+        self.restart != Restart::No
+    }
+
+    /// Unique packets so far, of every kind.
+    pub fn received(&self) -> u64 {
+        u64::from(self.audio) + u64::from(self.comfort_noise) + u64::from(self.events)
+    }
+
+    /// Arrival of the last counted packet.
+    pub fn last(&self) -> Option<Micros> {
+        self.timing.first.map(|_| self.timing.last)
+    }
+
+    /// The figures so far, as if the stream ended here.
+    pub fn figures(&self) -> Figures {
+        self.figures_without(0)
+    }
+
+    /// The figures so far, with `local_drop` of the missing packets dropped by our own host.
+    pub fn figures_without(&self, local_drop: u64) -> Figures {
+        let mut stream = self.clone();
+        stream.window.close();
+        stream.timing.close();
+        stream.closed_figures(local_drop)
+    }
+
+    fn closed_figures(&self, local_drop: u64) -> Figures {
+        let timing = &self.timing;
+        let received = self.received();
+        let expected = self.window.expected();
+        let missing = self.window.lost();
+        let local_drop = local_drop.min(missing);
+        let lost = missing - local_drop;
+        let span_us = timing.first.map_or(0, |first| timing.last.since(first));
+        let sums = self.sums();
+        let mut figures = Figures {
+            received,
+            expected,
+            lost,
+            local_drop,
+            duplicates: self.window.duplicates.into(),
+            reordered: self.window.reordered.into(),
+            before_segment: self.window.before_segment.into(),
+            audio: self.audio.into(),
+            comfort_noise: self.comfort_noise.into(),
+            events: self.events.into(),
+            segments: self.window.segments.into(),
+            sequence_jumps: self.window.jumps.into(),
+            timestamp_resets: timing.timestamp_resets.into(),
+            pauses: timing.pauses.into(),
+            interruptions: timing.interruptions.into(),
+            silence_ms: timing.silence_us / 1000,
+            interruption_ms: timing.interruption_us / 1000,
+            flaws: self.flaws(lost, missing, &sums),
+            enough: received >= 10 && (expected >= 50 || (expected >= 20 && span_us >= 1_000_000)),
+            jitter_ms: (sums.jitter_count >= 20).then(|| Hundredths::millis_from_us(sums.jitter_peak_us)),
+            jitter_mean_ms: mean_millis(sums.jitter_sum_us, sums.jitter_count),
+            max_gap_ms: (received > 1).then(|| Hundredths::millis_from_us(timing.max_gap_us)),
+            first: timing.first,
+            last: self.last(),
+            loss_runs: self.window.runs,
+            lateness: timing.playout.lateness,
+            ..Figures::default()
+        };
+        if sums.gap_count >= 20 {
+            figures.mean_interval_ms = mean_millis(sums.gap_sum_us, sums.gap_count);
+        }
+        if sums.pair_count > 0 {
+            figures.ptime_ms =
+                Hundredths::ratio(i128::from(sums.step_ticks) * 1000, i128::from(self.clock_hz.max(1000)));
+            figures.payload_ptime_ms =
+                Hundredths::ratio(i128::from(sums.payload_len), i128::from(self.bytes_per_ms));
+        }
+        if figures.enough {
+            figures.loss_pct = Hundredths::ratio(i128::from(lost) * 100, i128::from(expected));
+            figures.quality_pct = quality_pct(received, figures.flaws);
+            figures.mos = figures.quality_pct.map(mos);
+        }
+        figures.sums = sums;
+        figures
+    }
+
+    /// Lost packets with their penalties, unexplained timestamps, and frames that had to be concealed.
+    ///
+    /// Packets that our own host dropped take their share of the penalties with them.
+    fn flaws(&self, lost: u64, missing: u64, sums: &Sums) -> u64 {
+        let of_loss = u128::from(self.window.flaws()) * u128::from(lost) / u128::from(missing.max(1));
+        let concealed = u64::try_from(sums.underrun_us / sums.step_us.max(1)).unwrap_or(0);
+        u64::try_from(of_loss)
+            .unwrap_or(u64::MAX)
+            .saturating_add(u64::from(self.timing.flaws))
+            .saturating_add(concealed)
+    }
+
+    fn sums(&self) -> Sums {
+        let timing = &self.timing;
+        Sums {
+            jitter_count: timing.jitter_count.into(),
+            jitter_high_count: timing.jitter_high_count.into(),
+            jitter_sum_us: timing.jitter_sum_us,
+            jitter_peak_us: timing.jitter_peak_us.into(),
+            gap_count: timing.gap_count.into(),
+            gap_sum_us: timing.gap_sum_us,
+            media_sum_us: timing.media_sum_us,
+            short_gap_count: timing.short_gap_count.into(),
+            clump_count: timing.clump_count.into(),
+            clump_sum_us: timing.clump_sum_us,
+            clump_square_sum: timing.clump_square_sum,
+            pace_windows: timing.pace_windows.into(),
+            pace_windows_off: timing.pace_windows_off.into(),
+            late_count: timing.playout.late_count.into(),
+            pair_count: timing.steps.total().into(),
+            step_ticks: timing.steps.most(),
+            step_count: timing.steps.most_count().into(),
+            step_us: timing.ptime_us(),
+            payload_len: u64::try_from(timing.payload_lens.most()).unwrap_or(0),
+            payload_len_count: timing.payload_lens.most_count().into(),
+            underrun_us: timing.playout.underrun_us,
+            ends_in_audio: timing.ends_in_audio(),
+        }
+    }
+
+    #[cold]
+    fn apply_restart(&mut self, now: Micros, sequence: u16) {
+        let straggler = self.restart == Restart::Signalled
+            && self.window.covers(sequence)
+            && now.since(self.timing.last) < STRAGGLER_US;
+        if !straggler {
+            self.restart = Restart::No;
+            self.window.close();
+        }
+    }
+}
+
+/// `100 · (received − flaws) / received`, between 0 and 100; `None` without packets.
+fn quality_pct(received: u64, flaws: u64) -> Option<Hundredths> {
+    Hundredths::ratio(i128::from(received.saturating_sub(flaws)) * 100, i128::from(received))
+}
+
+/// The mean opinion score of a quality: `1 + 0.035 q + 7·10⁻⁶ q (q − 60) (100 − q)` (ITU-T G.107 Annex B),
+/// between 1.00 and 4.50.
+pub(crate) fn mos(quality: Hundredths) -> Hundredths {
+    let q = i128::from(quality.0.clamp(0, 10_000));
+    // In units of 10⁻¹⁰ hundredths, exactly.
+    let scaled = 1_000_000_000_000 + 350_000_000 * q + 7 * q * (q - 6_000) * (10_000 - q);
+    let hundredths = divide_half_even(scaled, 10_000_000_000).and_then(|value| i64::try_from(value).ok());
+    Hundredths(hundredths.unwrap_or(100).clamp(100, 450))
+}
+
+fn mean_millis(sum_us: i64, count: u64) -> Option<Hundredths> {
+    Hundredths::ratio(i128::from(sum_us), i128::from(count) * 1000)
+}
+
+fn us_from_millis(ms: Hundredths) -> u32 {
+    u32::try_from(ms.0.saturating_mul(10)).unwrap_or(u32::MAX)
+}
+
+fn whole_percent(pct: Hundredths) -> u32 {
+    u32::try_from(pct.0 / 100).unwrap_or(0).min(100)
+}
+
+/// RTP's slowest clock in use, text (RFC 4103); the conversion to microseconds stays within 64 bits.
+const CLOCK_MIN_HZ: i64 = 1_000;
+/// A longer advertised packet is none.
+const PTIME_MAX_MS: u32 = 10_000;
+/// After signalling, a packet of the old segment may come this much later.
+const STRAGGLER_US: i64 = 1_000_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mos_follows_quality() {
+        let cases =
+            [(10_000, 450), (8_520, 420), (9_203, 439), (6_667, 344), (0, 100), (990, 103), (7_520, 383)];
+        for (quality, expected) in cases {
+            assert_eq!(mos(Hundredths(quality)), Hundredths(expected), "{quality}");
+        }
+    }
+
+    #[test]
+    fn an_empty_stream_judges_nothing() {
+        let config = StreamConfig::new(ClockRate::HZ_8000, 20, &Thresholds::default());
+        let figures = Stream::new(&config).figures();
+        let sums = Sums { step_ticks: 160, step_us: 20_000, ..Sums::default() };
+        assert_eq!(figures, Figures { sums, ..Figures::default() });
+    }
+
+    #[test]
+    fn own_drops_are_not_the_networks() {
+        let config = StreamConfig::new(ClockRate::HZ_8000, 20, &Thresholds::default());
+        let mut stream = Stream::new(&config);
+        for n in (0_u16..1000).filter(|n| n % 10 != 5) {
+            let packet =
+                Packet { sequence: n, timestamp: u32::from(n) * 160, payload_len: 160, ..Packet::default() };
+            stream.push(Micros(i64::from(n) * 20_000), &packet, PayloadKind::Audio);
+        }
+        let figures = stream.figures_without(100);
+        assert_eq!((figures.expected, figures.lost, figures.local_drop), (1000, 0, 100));
+        assert_eq!((figures.flaws, figures.mos), (0, Some(Hundredths(450))));
+        let figures = stream.figures_without(60);
+        assert_eq!((figures.lost, figures.local_drop, figures.loss_pct), (40, 60, Some(Hundredths(400))));
+        let figures = stream.figures();
+        assert_eq!((figures.lost, figures.flaws), (100, 300));
+    }
+}

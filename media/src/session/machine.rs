@@ -164,7 +164,7 @@ impl Session {
         }
         // The RTCP port of a party behind NAT cannot be known, its address can.
         let party = self.source.accepted().or(self.source.described());
-        if !party.is_some_and(|party| party.ip().to_canonical() == source.ip().to_canonical()) {
+        if party.is_none_or(|party| party.ip().to_canonical() != source.ip().to_canonical()) {
             self.counters.rtcp_rejected += 1;
             return Disposition::Discard(Reason::Source);
         }

@@ -185,12 +185,12 @@ mod tests {
             false,
             "600 200, 1100 200",
             expect![[r#"
-                 0ms  new              >net request
-               500ms  timer E          >net request
-               600ms  200              >tu response
-              1100ms  200
-              5600ms  timer K          end
-        "#]],
+                0ms      new              >net request
+                500ms    timer E          >net request
+                600ms    200              >tu response
+                1100ms   200
+                5600ms   timer K          end
+            "#]],
         );
     }
 
@@ -200,19 +200,19 @@ mod tests {
             false,
             "",
             expect![[r#"
-                 0ms  new              >net request
-               500ms  timer E          >net request
-              1500ms  timer E          >net request
-              3500ms  timer E          >net request
-              7500ms  timer E          >net request
-             11500ms  timer E          >net request
-             15500ms  timer E          >net request
-             19500ms  timer E          >net request
-             23500ms  timer E          >net request
-             27500ms  timer E          >net request
-             31500ms  timer E          >net request
-             32000ms  timer F          >tu timeout, end
-        "#]],
+                0ms      new              >net request
+                500ms    timer E          >net request
+                1500ms   timer E          >net request
+                3500ms   timer E          >net request
+                7500ms   timer E          >net request
+                11500ms  timer E          >net request
+                15500ms  timer E          >net request
+                19500ms  timer E          >net request
+                23500ms  timer E          >net request
+                27500ms  timer E          >net request
+                31500ms  timer E          >net request
+                32000ms  timer F          >tu timeout, end
+            "#]],
         );
     }
 
@@ -222,14 +222,14 @@ mod tests {
             false,
             "100 100, 9000 200",
             expect![[r#"
-                 0ms  new              >net request
-               100ms  100              >tu response
-               500ms  timer E          >net request
-              4500ms  timer E          >net request
-              8500ms  timer E          >net request
-              9000ms  200              >tu response
-             14000ms  timer K          end
-        "#]],
+                0ms      new              >net request
+                100ms    100              >tu response
+                500ms    timer E          >net request
+                4500ms   timer E          >net request
+                8500ms   timer E          >net request
+                9000ms   200              >tu response
+                14000ms  timer K          end
+            "#]],
         );
     }
 
@@ -239,9 +239,9 @@ mod tests {
             true,
             "100 200",
             expect![[r#"
-                 0ms  new              >net request
-               100ms  200              >tu response, end
-        "#]],
+                0ms      new              >net request
+                100ms    200              >tu response, end
+            "#]],
         );
     }
 
@@ -251,10 +251,10 @@ mod tests {
             true,
             "100 cancel, 200 404",
             expect![[r#"
-                 0ms  new              >net request
-               100ms  cancel
-               200ms  404              >tu response, end
-        "#]],
+                0ms      new              >net request
+                100ms    cancel
+                200ms    404              >tu response, end
+            "#]],
         );
     }
 
@@ -264,9 +264,9 @@ mod tests {
             false,
             "0 error",
             expect![[r#"
-                 0ms  new              >net request
-                 0ms  error            >tu unreachable, end
-        "#]],
+                0ms      new              >net request
+                0ms      error            >tu unreachable, end
+            "#]],
         );
     }
 }

@@ -177,14 +177,14 @@ mod tests {
             false,
             "50 100, 300 180, 2000 200, 2500 200, 3000 486",
             expect![[r#"
-                 0ms  new              >net request
-                50ms  100              >tu response
-               300ms  180              >tu response
-              2000ms  200              >tu response
-              2500ms  200              >tu response
-              3000ms  486
-             34000ms  timer M          end
-        "#]],
+                0ms      new              >net request
+                50ms     100              >tu response
+                300ms    180              >tu response
+                2000ms   200              >tu response
+                2500ms   200              >tu response
+                3000ms   486
+                34000ms  timer M          end
+            "#]],
         );
     }
 
@@ -194,15 +194,15 @@ mod tests {
             false,
             "",
             expect![[r#"
-                 0ms  new              >net request
-               500ms  timer A          >net request
-              1500ms  timer A          >net request
-              3500ms  timer A          >net request
-              7500ms  timer A          >net request
-             15500ms  timer A          >net request
-             31500ms  timer A          >net request
-             32000ms  timer B          >tu timeout, end
-        "#]],
+                0ms      new              >net request
+                500ms    timer A          >net request
+                1500ms   timer A          >net request
+                3500ms   timer A          >net request
+                7500ms   timer A          >net request
+                15500ms  timer A          >net request
+                31500ms  timer A          >net request
+                32000ms  timer B          >tu timeout, end
+            "#]],
         );
     }
 
@@ -212,9 +212,9 @@ mod tests {
             true,
             "",
             expect![[r#"
-                 0ms  new              >net request
-             32000ms  timer B          >tu timeout, end
-        "#]],
+                0ms      new              >net request
+                32000ms  timer B          >tu timeout, end
+            "#]],
         );
     }
 
@@ -224,15 +224,15 @@ mod tests {
             false,
             "50 100, 900 486, 1400 486, 2400 486, 3000 180, 3100 200",
             expect![[r#"
-                 0ms  new              >net request
-                50ms  100              >tu response
-               900ms  486              >net ACK, >tu response
-              1400ms  486              >net ACK
-              2400ms  486              >net ACK
-              3000ms  180
-              3100ms  200
-             32900ms  timer D          end
-        "#]],
+                0ms      new              >net request
+                50ms     100              >tu response
+                900ms    486              >net ACK, >tu response
+                1400ms   486              >net ACK
+                2400ms   486              >net ACK
+                3000ms   180
+                3100ms   200
+                32900ms  timer D          end
+            "#]],
         );
     }
 
@@ -242,9 +242,9 @@ mod tests {
             true,
             "50 486",
             expect![[r#"
-                 0ms  new              >net request
-                50ms  486              >net ACK, >tu response, end
-        "#]],
+                0ms      new              >net request
+                50ms     486              >net ACK, >tu response, end
+            "#]],
         );
     }
 
@@ -254,14 +254,14 @@ mod tests {
             false,
             "100 cancel, 700 180, 710 cancel, 900 487",
             expect![[r#"
-                 0ms  new              >net request
-               100ms  cancel
-               500ms  timer A          >net request
-               700ms  180              >tu response, >net CANCEL
-               710ms  cancel
-               900ms  487              >net ACK, >tu response
-             32900ms  timer D          end
-        "#]],
+                0ms      new              >net request
+                100ms    cancel
+                500ms    timer A          >net request
+                700ms    180              >tu response, >net CANCEL
+                710ms    cancel
+                900ms    487              >net ACK, >tu response
+                32900ms  timer D          end
+            "#]],
         );
     }
 
@@ -271,12 +271,12 @@ mod tests {
             false,
             "50 180, 100 cancel, 110 200",
             expect![[r#"
-                 0ms  new              >net request
-                50ms  180              >tu response
-               100ms  cancel           >net CANCEL
-               110ms  200              >tu response
-             32110ms  timer M          end
-        "#]],
+                0ms      new              >net request
+                50ms     180              >tu response
+                100ms    cancel           >net CANCEL
+                110ms    200              >tu response
+                32110ms  timer M          end
+            "#]],
         );
     }
 
@@ -286,11 +286,11 @@ mod tests {
             false,
             "50 180, 1000 cancel",
             expect![[r#"
-                 0ms  new              >net request
-                50ms  180              >tu response
-              1000ms  cancel           >net CANCEL
-             33000ms  timer Cancelled  >tu timeout, end
-        "#]],
+                0ms      new              >net request
+                50ms     180              >tu response
+                1000ms   cancel           >net CANCEL
+                33000ms  timer Cancelled  >tu timeout, end
+            "#]],
         );
     }
 
@@ -300,9 +300,9 @@ mod tests {
             false,
             "0 error",
             expect![[r#"
-                 0ms  new              >net request
-                 0ms  error            >tu unreachable, end
-        "#]],
+                0ms      new              >net request
+                0ms      error            >tu unreachable, end
+            "#]],
         );
     }
 }

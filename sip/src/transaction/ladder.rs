@@ -73,7 +73,7 @@ fn run_timers(machine: &mut impl Machine, zero: Instant, until: Option<Duration>
 }
 
 fn print(out: &mut String, at: Duration, input: &str, outputs: &[&str]) {
-    let line = format!("{:>6}ms  {input:<16} {}", at.as_millis(), outputs.join(", "));
+    let line = format!("{:<9}{input:<16} {}", format!("{}ms", at.as_millis()), outputs.join(", "));
     writeln!(out, "{}", line.trim_end()).expect("a String takes all");
 }
 

@@ -1,17 +1,34 @@
 //! Transactions: one request and its responses, made reliable (RFC 3261 §17, RFC 6026, RFC 4320).
 //!
-//! Four machines decide when something is sent, told or forgotten. They know neither bytes nor addresses.
+//! Four machines decide when something is sent, told or forgotten; they know neither bytes nor addresses. The
+//! [`Layer`] owns them all, finds the one that a message belongs to and moves the bytes.
+//!
+//! What is deliberately not here: which requests make sense (dialogs do that), and what to answer (the user does).
 
 mod client;
 mod client_invite;
+mod config;
+pub(crate) mod deadlines;
+mod entry;
+mod event;
+mod key;
 #[cfg(test)]
-mod ladder;
+pub(crate) mod ladder;
+mod layer;
+pub(crate) mod outgoing;
 mod server;
 mod server_invite;
+#[cfg(test)]
+mod tests;
 mod timers;
 
 pub use client::{Client, ClientInput, ClientOutput, ResponseClass};
 pub use client_invite::ClientInvite;
+pub use config::{HostPort, LayerConfig, Local, TRANSACTIONS_MAX};
+pub use event::{Counters, Event, Output, SendError};
+pub use key::{ClientKey, ServerKey};
+pub use layer::{Input, Layer};
 pub use server::{Server, ServerInput, ServerOutput};
 pub use server_invite::ServerInvite;
+pub(crate) use timers::Backoff;
 pub use timers::{T1, T2, T4, TRYING_AFTER, Timer, Timers};

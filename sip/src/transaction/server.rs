@@ -164,13 +164,13 @@ mod tests {
             false,
             "10 request, 20 200, 500 request, 600 404",
             expect![[r#"
-                 0ms  new
-                10ms  request
-                20ms  200              >net response
-               500ms  request          >net response
-               600ms  404
-             32020ms  timer J          end
-        "#]],
+                0ms      new
+                10ms     request
+                20ms     200              >net response
+                500ms    request          >net response
+                600ms    404
+                32020ms  timer J          end
+            "#]],
         );
     }
 
@@ -180,14 +180,14 @@ mod tests {
             false,
             "100 180, 1000 request, 4000 request, 5000 200",
             expect![[r#"
-                 0ms  new
-               100ms  180
-              1000ms  request
-              3500ms  timer Trying     >net 100
-              4000ms  request          >net response
-              5000ms  200              >net response
-             37000ms  timer J          end
-        "#]],
+                0ms      new
+                100ms    180
+                1000ms   request
+                3500ms   timer Trying     >net 100
+                4000ms   request          >net response
+                5000ms   200              >net response
+                37000ms  timer J          end
+            "#]],
         );
     }
 
@@ -197,10 +197,10 @@ mod tests {
             false,
             "",
             expect![[r#"
-                 0ms  new
-              3500ms  timer Trying     >net 100
-             32000ms  timer F          end
-        "#]],
+                0ms      new
+                3500ms   timer Trying     >net 100
+                32000ms  timer F          end
+            "#]],
         );
     }
 
@@ -210,9 +210,9 @@ mod tests {
             true,
             "20 200",
             expect![[r#"
-                 0ms  new
-                20ms  200              >net response, end
-        "#]],
+                0ms      new
+                20ms     200              >net response, end
+            "#]],
         );
     }
 }

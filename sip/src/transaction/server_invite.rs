@@ -171,15 +171,15 @@ mod tests {
             false,
             "100 180, 600 request, 3000 200, 3500 request, 3500 200, 3700 ack",
             expect![[r#"
-                 0ms  new
-               100ms  180              >net response
-               600ms  request          >net response
-              3000ms  200              >net response
-              3500ms  request
-              3500ms  200              >net response
-              3700ms  ack              >tu ACK
-             35000ms  timer L          end
-        "#]],
+                0ms      new
+                100ms    180              >net response
+                600ms    request          >net response
+                3000ms   200              >net response
+                3500ms   request
+                3500ms   200              >net response
+                3700ms   ack              >tu ACK
+                35000ms  timer L          end
+            "#]],
         );
     }
 
@@ -189,14 +189,14 @@ mod tests {
             false,
             "500 request, 900 486, 950 ack, 1400 ack",
             expect![[r#"
-                 0ms  new
-               200ms  timer Trying     >net 100
-               500ms  request          >net response
-               900ms  486              >net response
-               950ms  ack
-              1400ms  ack
-              5950ms  timer I          end
-        "#]],
+                0ms      new
+                200ms    timer Trying     >net 100
+                500ms    request          >net response
+                900ms    486              >net response
+                950ms    ack
+                1400ms   ack
+                5950ms   timer I          end
+            "#]],
         );
     }
 
@@ -206,12 +206,12 @@ mod tests {
             false,
             "150 request, 160 request, 400 200",
             expect![[r#"
-                 0ms  new
-               150ms  request          >net 100
-               160ms  request          >net response
-               400ms  200              >net response
-             32400ms  timer L          end
-        "#]],
+                0ms      new
+                150ms    request          >net 100
+                160ms    request          >net response
+                400ms    200              >net response
+                32400ms  timer L          end
+            "#]],
         );
     }
 
@@ -221,14 +221,14 @@ mod tests {
             false,
             "10 404, 700 request, 2000 ack",
             expect![[r#"
-                 0ms  new
-                10ms  404              >net response
-               510ms  timer G          >net response
-               700ms  request          >net response
-              1510ms  timer G          >net response
-              2000ms  ack
-              7000ms  timer I          end
-        "#]],
+                0ms      new
+                10ms     404              >net response
+                510ms    timer G          >net response
+                700ms    request          >net response
+                1510ms   timer G          >net response
+                2000ms   ack
+                7000ms   timer I          end
+            "#]],
         );
     }
 
@@ -238,20 +238,20 @@ mod tests {
             false,
             "10 404",
             expect![[r#"
-                 0ms  new
-                10ms  404              >net response
-               510ms  timer G          >net response
-              1510ms  timer G          >net response
-              3510ms  timer G          >net response
-              7510ms  timer G          >net response
-             11510ms  timer G          >net response
-             15510ms  timer G          >net response
-             19510ms  timer G          >net response
-             23510ms  timer G          >net response
-             27510ms  timer G          >net response
-             31510ms  timer G          >net response
-             32010ms  timer H          >tu no ACK, end
-        "#]],
+                0ms      new
+                10ms     404              >net response
+                510ms    timer G          >net response
+                1510ms   timer G          >net response
+                3510ms   timer G          >net response
+                7510ms   timer G          >net response
+                11510ms  timer G          >net response
+                15510ms  timer G          >net response
+                19510ms  timer G          >net response
+                23510ms  timer G          >net response
+                27510ms  timer G          >net response
+                31510ms  timer G          >net response
+                32010ms  timer H          >tu no ACK, end
+            "#]],
         );
     }
 
@@ -261,10 +261,10 @@ mod tests {
             true,
             "10 404, 100 ack",
             expect![[r#"
-                 0ms  new
-                10ms  404              >net response
-               100ms  ack              end
-        "#]],
+                0ms      new
+                10ms     404              >net response
+                100ms    ack              end
+            "#]],
         );
     }
 
@@ -274,13 +274,13 @@ mod tests {
             true,
             "10 200, 20 404, 30 180, 40 ack",
             expect![[r#"
-                 0ms  new
-                10ms  200              >net response
-                20ms  404
-                30ms  180
-                40ms  ack              >tu ACK
-             32010ms  timer L          end
-        "#]],
+                0ms      new
+                10ms     200              >net response
+                20ms     404
+                30ms     180
+                40ms     ack              >tu ACK
+                32010ms  timer L          end
+            "#]],
         );
     }
 }

@@ -1,0 +1,326 @@
+//! One dialog: its identity, its sequence numbers, its target and its way (RFC 3261 §12).
+
+use std::net::{IpAddr, SocketAddr};
+
+use bytes::Bytes;
+use thiserror::Error;
+
+use crate::dialog::RouteSet;
+use crate::flow::Flow;
+use crate::message::{Headers, Malformed, Method, Name, Request, Response, Uri};
+
+/// What identifies a dialog to one of its ends (§12).
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct DialogId {
+    /// The Call-ID.
+    pub call_id: String,
+    /// Our tag.
+    pub local_tag: String,
+    /// The peer's tag; empty for a peer of RFC 2543 that sends none.
+    pub remote_tag: String,
+}
+
+/// Which side of the first INVITE we were.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// We sent it.
+    Uac,
+    /// We answered it.
+    Uas,
+}
+
+/// How far a dialog has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// A provisional response made it.
+    Early,
+    /// A 2xx confirmed it.
+    Confirmed,
+    /// A BYE was sent or received.
+    Terminated,
+}
+
+/// Why a request inside a dialog is refused. Completes "failed to take the request: …".
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+pub enum DialogError {
+    /// Its CSeq is lower than one seen before: to be answered 500 (§12.2.2).
+    #[error("the request is out of order")]
+    OutOfOrder,
+    /// A header that the dialog is made of cannot be read.
+    #[error(transparent)]
+    Malformed(#[from] Malformed),
+}
+
+/// A relation with one peer.
+#[derive(Clone, Debug)]
+pub struct Dialog {
+    id: DialogId,
+    role: Role,
+    state: State,
+    /// From of our requests and To of our responses, with our tag.
+    local: Bytes,
+    /// To of our requests, with the peer's tag.
+    remote: Bytes,
+    local_cseq: u32,
+    remote_cseq: Option<u32>,
+    routes: RouteSet,
+    remote_target: Uri,
+    contact: String,
+    /// The path the peer's messages come by.
+    flow: Flow,
+    /// Whether the peer was seen to write another address than it sends from.
+    behind_nat: bool,
+    /// The ACK of the latest 2xx, with its CSeq number and its way, for sending it again (§13.2.2.4).
+    last_ack: Option<(u32, Flow, Bytes)>,
+}
+
+impl Dialog {
+    /// The dialog of an INVITE that we answer with `local_tag` (§12.1.1).
+    ///
+    /// # Errors
+    ///
+    /// When From, To, Contact or Record-Route cannot be read.
+    pub fn uas(request: &Request, local_tag: &str, flow: Flow, contact: String) -> Result<Self, DialogError> {
+        let from = request.from().map_err(|_| Malformed("From"))?;
+        let id = DialogId {
+            call_id: request.call_id().to_owned(),
+            local_tag: local_tag.to_owned(),
+            remote_tag: from.tag().unwrap_or_default().to_owned(),
+        };
+        // Display names need not be UTF-8; the tag goes behind whatever stands there.
+        let mut local = header(request, Name::To)?.to_vec();
+        local.extend_from_slice(b";tag=");
+        local.extend_from_slice(local_tag.as_bytes());
+        let via = request.via_top().map_err(|_| Malformed("Via"))?;
+        let sent_from = SocketAddr::new(flow.remote.ip(), flow.remote.port());
+        let behind_nat = via.host.ip().is_some_and(|ip| SocketAddr::new(ip, via.sent_by_port()) != sent_from);
+        Ok(Self {
+            role: Role::Uas,
+            state: State::Early,
+            local: local.into(),
+            remote: header(request, Name::From)?,
+            local_cseq: 0,
+            remote_cseq: Some(request.cseq().map_err(|_| Malformed("CSeq"))?.number),
+            routes: RouteSet::of_request(request)?,
+            // §8.1.1.8 requires a Contact; without one the sender's own address is the best guess.
+            remote_target: target(request)?.unwrap_or(from.uri),
+            contact,
+            flow,
+            behind_nat,
+            last_ack: None,
+            id,
+        })
+    }
+
+    /// The dialog that a response makes for the sender of `invite` (§12.1.2).
+    ///
+    /// # Errors
+    ///
+    /// When To, Contact or Record-Route cannot be read.
+    pub fn uac(
+        invite: &Request,
+        response: &Response,
+        flow: Flow,
+        contact: String,
+    ) -> Result<Self, DialogError> {
+        let cseq = invite.cseq().map_err(|_| Malformed("CSeq"))?.number;
+        let from = invite.from().map_err(|_| Malformed("From"))?;
+        let to = response.to().map_err(|_| Malformed("To"))?;
+        let id = DialogId {
+            call_id: invite.call_id().to_owned(),
+            local_tag: from.tag().unwrap_or_default().to_owned(),
+            remote_tag: to.tag().unwrap_or_default().to_owned(),
+        };
+        let remote_target = match target(response)? {
+            Some(target) => target,
+            None => Uri::parse(invite.uri())?,
+        };
+        let mut dialog = Self {
+            id,
+            role: Role::Uac,
+            state: State::Early,
+            local: header(invite, Name::From)?,
+            remote: header(response, Name::To)?,
+            local_cseq: cseq,
+            remote_cseq: None,
+            routes: RouteSet::of_response(response)?,
+            remote_target,
+            contact,
+            flow,
+            behind_nat: false,
+            last_ack: None,
+        };
+        if response.status().as_u16() >= 200 {
+            dialog.state = State::Confirmed;
+        }
+        Ok(dialog)
+    }
+
+    /// A 2xx came for this early dialog of ours: the route set is computed anew, for the last time (§13.2.2.4).
+    ///
+    /// # Errors
+    ///
+    /// When Record-Route or Contact cannot be read.
+    pub fn confirm_uac(&mut self, response: &Response) -> Result<(), DialogError> {
+        if self.state == State::Early {
+            self.routes = RouteSet::of_response(response)?;
+        }
+        self.state = State::Confirmed;
+        self.refresh_target(response)
+    }
+
+    /// We send a 2xx.
+    pub fn confirm_uas(&mut self) {
+        self.state = State::Confirmed;
+    }
+
+    /// A BYE was sent or received.
+    pub fn terminate(&mut self) {
+        self.state = State::Terminated;
+    }
+
+    /// Takes a request of the peer: its place in the sequence and, if it refreshes the target, its Contact (§12.2.2).
+    ///
+    /// # Errors
+    ///
+    /// [`DialogError::OutOfOrder`] for a CSeq that is not higher than the last one.
+    pub fn receive(&mut self, flow: Flow, request: &Request) -> Result<(), DialogError> {
+        let number = request.cseq().map_err(|_| Malformed("CSeq"))?.number;
+        // An equal number in a new transaction is no retransmission either.
+        if self.remote_cseq.is_some_and(|last| number <= last) {
+            return Err(DialogError::OutOfOrder);
+        }
+        if refreshes_target(request.method())
+            && let Some(target) = target(request)?
+        {
+            self.remote_target = target;
+        }
+        self.remote_cseq = Some(number);
+        self.flow = flow;
+        Ok(())
+    }
+
+    /// Takes the Contact of a 2xx to an INVITE or UPDATE of ours (§12.2.1.2).
+    ///
+    /// # Errors
+    ///
+    /// When Contact cannot be read.
+    pub fn refresh_target(&mut self, response: &Response) -> Result<(), DialogError> {
+        if let Some(target) = target(response)? {
+            self.remote_target = target;
+        }
+        Ok(())
+    }
+
+    /// The number of our next request; an ACK keeps the number of its INVITE.
+    pub fn next_cseq(&mut self) -> u32 {
+        self.local_cseq = (self.local_cseq + 1) % CSEQ_LIMIT;
+        self.local_cseq
+    }
+
+    /// Where requests of this dialog go.
+    ///
+    /// An address in the first route or the remote target is followed, unless the peer is seen to be behind a NAT:
+    /// then, and where a name stands, messages take the path that the peer's own messages come by (RFC 3581's reason).
+    pub fn route(&self) -> Flow {
+        let hop = self.routes.next_hop(&self.remote_target);
+        let address = hop.host().and_then(|host| host.ip());
+        match address {
+            Some(ip) if !self.flow.protocol.is_reliable() && self.is_reachable(ip) => {
+                let port = hop.port().unwrap_or_else(|| self.flow.protocol.default_port());
+                Flow { remote: SocketAddr::new(ip, port), ..self.flow }
+            }
+            _ => self.flow,
+        }
+    }
+
+    /// Keeps the ACK of a 2xx.
+    pub fn keep_ack(&mut self, cseq: u32, flow: Flow, bytes: Bytes) {
+        self.last_ack = Some((cseq, flow, bytes));
+    }
+
+    /// The ACK to send again when the 2xx of this CSeq comes again.
+    pub fn ack_of(&self, cseq: u32) -> Option<(Flow, Bytes)> {
+        self.last_ack.as_ref().filter(|(of, ..)| *of == cseq).map(|(_, flow, bytes)| (*flow, bytes.clone()))
+    }
+
+    /// The identity.
+    pub fn id(&self) -> &DialogId {
+        &self.id
+    }
+
+    /// Which side of the first INVITE we were.
+    pub fn role(&self) -> Role {
+        self.role
+    }
+
+    /// How far it has come.
+    pub fn state(&self) -> State {
+        self.state
+    }
+
+    /// From of our requests.
+    pub fn local(&self) -> &[u8] {
+        &self.local
+    }
+
+    /// To of our requests.
+    pub fn remote(&self) -> &[u8] {
+        &self.remote
+    }
+
+    /// Contact of our requests and responses.
+    pub fn contact(&self) -> &str {
+        &self.contact
+    }
+
+    /// The proxies on the way.
+    pub fn routes(&self) -> &RouteSet {
+        &self.routes
+    }
+
+    /// The peer's Contact.
+    pub fn remote_target(&self) -> &Uri {
+        &self.remote_target
+    }
+
+    fn is_reachable(&self, ip: IpAddr) -> bool {
+        let same_family = ip.is_ipv4() == self.flow.remote.is_ipv4();
+        let seen = self.flow.remote.ip();
+        let behind_nat = self.routes.is_empty() && self.behind_nat;
+        same_family && !ip.is_unspecified() && !behind_nat && (is_public(ip) || !is_public(seen))
+    }
+}
+
+/// Which requests carry a new remote target (§12.2, RFC 3311 §5.1).
+fn refreshes_target(method: &Method) -> bool {
+    matches!(method, Method::Invite | Method::Update)
+}
+
+fn header(headers: &Headers, name: Name<'static>) -> Result<Bytes, Malformed> {
+    headers.header_bytes(name).map(Bytes::copy_from_slice).ok_or(Malformed(name.as_str()))
+}
+
+/// The first Contact, fit for a Request-URI.
+fn target(headers: &Headers) -> Result<Option<Uri>, Malformed> {
+    let contacts = headers.contacts().map_err(|_| Malformed("Contact"))?;
+    Ok(contacts.first().map(|contact| {
+        let mut uri = contact.uri.clone();
+        uri.clear_headers();
+        uri
+    }))
+}
+
+/// Whether an address can be reached from elsewhere (RFC 1918, RFC 6598, RFC 4193, link-local and loopback cannot).
+fn is_public(ip: IpAddr) -> bool {
+    match ip {
+        IpAddr::V4(ip) => {
+            let shared = ip.octets()[0] == 100 && (64..128).contains(&ip.octets()[1]);
+            !(ip.is_private() || ip.is_loopback() || ip.is_link_local() || shared)
+        }
+        IpAddr::V6(ip) => !(ip.is_loopback() || ip.is_unique_local() || ip.is_unicast_link_local()),
+    }
+}
+
+/// CSeq numbers stay below 2³¹ (§8.1.1.5).
+const CSEQ_LIMIT: u32 = 1 << 31;

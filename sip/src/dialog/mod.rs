@@ -1,0 +1,14 @@
+//! Dialogs: a lasting relation of two user agents (RFC 3261 §12), and the rules of the INVITEs inside it (§13, §14).
+//!
+//! Nothing here sends: a dialog makes requests and checks those that come, its machines say when.
+
+mod answer;
+#[expect(clippy::module_inception, reason = "the folder is the room, the file its main thing")]
+mod dialog;
+mod offer;
+mod route_set;
+
+pub use answer::{Answer, AnswerInput, AnswerOutput};
+pub use dialog::{Dialog, DialogError, DialogId, Role, State};
+pub use offer::{Clash, InviteInput, InviteOutput, InviteUsage};
+pub use route_set::RouteSet;

@@ -1,0 +1,161 @@
+//! What the layer keeps for one transaction: its machine, its bytes and its way back.
+
+use std::time::Instant;
+
+use bytes::Bytes;
+
+use crate::flow::Flow;
+use crate::message::{Method, Request, Response, StatusCode};
+use crate::transaction::key::WireKey;
+use crate::transaction::{
+    Client, ClientInput, ClientInvite, ClientOutput, Server, ServerInput, ServerInvite, ServerOutput, Timers,
+    outgoing,
+};
+
+/// A client transaction.
+pub(super) struct ClientEntry {
+    pub(super) machine: ClientMachine,
+    pub(super) flow: Flow,
+    pub(super) wire: WireKey,
+    /// Until the final response hands it back.
+    pub(super) request: Option<Request>,
+    pub(super) bytes: Bytes,
+    /// The ACK of the failure that came.
+    pub(super) ack: Option<Bytes>,
+    /// Started by the layer itself, which tells nobody how it ends.
+    pub(super) internal: bool,
+}
+
+/// A server transaction.
+pub(super) struct ServerEntry {
+    pub(super) machine: ServerMachine,
+    /// Where responses go.
+    pub(super) route: Flow,
+    pub(super) wire: WireKey,
+    pub(super) merged: Option<WireKey>,
+    /// Until the final response.
+    pub(super) request: Option<Request>,
+    /// The latest response.
+    pub(super) last: Option<Bytes>,
+}
+
+/// One of the two client machines.
+pub(super) enum ClientMachine {
+    Invite(ClientInvite),
+    Other(Client),
+}
+
+/// One of the two server machines.
+pub(super) enum ServerMachine {
+    Invite(ServerInvite),
+    Other(Server),
+}
+
+impl ClientEntry {
+    pub(super) fn new(
+        now: Instant,
+        timers: &Timers,
+        flow: Flow,
+        wire: WireKey,
+        request: Request,
+        internal: bool,
+    ) -> Self {
+        let reliable = flow.protocol.is_reliable();
+        let machine = match request.method() {
+            Method::Invite => ClientMachine::Invite(ClientInvite::new(now, *timers, reliable)),
+            _ => ClientMachine::Other(Client::new(now, *timers, reliable)),
+        };
+        let bytes = request.to_bytes();
+        Self { machine, flow, wire, request: Some(request), bytes, ack: None, internal }
+    }
+
+    /// Makes the ACK of a failure, once, if this is an INVITE.
+    pub(super) fn prepare_ack(&mut self, response: &Response) {
+        if let (ClientMachine::Invite(_), None, Some(request)) = (&self.machine, &self.ack, &self.request) {
+            self.ack = outgoing::ack_of_failure(request, response).ok().map(|ack| ack.to_bytes());
+        }
+    }
+
+    /// The key of another method on the same branch.
+    pub(super) fn wire_of(&self, method: &Method) -> Option<WireKey> {
+        let via = self.request.as_ref()?.via_top().ok()?;
+        Some(WireKey::of_branch(via.branch()?, method))
+    }
+}
+
+impl ServerEntry {
+    pub(super) fn new(
+        now: Instant,
+        timers: &Timers,
+        route: Flow,
+        wire: WireKey,
+        merged: Option<WireKey>,
+        request: Request,
+    ) -> Self {
+        let reliable = route.protocol.is_reliable();
+        let machine = match request.method() {
+            Method::Invite => ServerMachine::Invite(ServerInvite::new(now, *timers, reliable)),
+            _ => ServerMachine::Other(Server::new(now, *timers, reliable)),
+        };
+        Self { machine, route, wire, merged, request: Some(request), last: None }
+    }
+
+    /// Whether the user still owes the final response.
+    pub(super) fn is_pending(&self) -> bool {
+        match &self.machine {
+            ServerMachine::Invite(machine) => machine.is_pending(),
+            ServerMachine::Other(machine) => machine.is_pending(),
+        }
+    }
+
+    /// The 100 a machine sends by itself.
+    pub(super) fn trying(&self) -> Option<Bytes> {
+        Some(Response::reply_to(self.request.as_ref()?, StatusCode::TRYING).to_bytes())
+    }
+}
+
+impl ClientMachine {
+    pub(super) fn handle_input(&mut self, now: Instant, input: ClientInput) {
+        match self {
+            Self::Invite(machine) => machine.handle_input(now, input),
+            Self::Other(machine) => machine.handle_input(now, input),
+        }
+    }
+
+    pub(super) fn poll_output(&mut self) -> Option<ClientOutput> {
+        match self {
+            Self::Invite(machine) => machine.poll_output(),
+            Self::Other(machine) => machine.poll_output(),
+        }
+    }
+
+    pub(super) fn next_timeout(&self) -> Option<Instant> {
+        match self {
+            Self::Invite(machine) => machine.next_timeout(),
+            Self::Other(machine) => machine.next_timeout(),
+        }
+    }
+}
+
+impl ServerMachine {
+    pub(super) fn handle_input(&mut self, now: Instant, input: ServerInput) {
+        match self {
+            Self::Invite(machine) => machine.handle_input(now, input),
+            Self::Other(machine) => machine.handle_input(now, input),
+        }
+    }
+
+    pub(super) fn poll_output(&mut self) -> Option<ServerOutput> {
+        match self {
+            Self::Invite(machine) => machine.poll_output(),
+            Self::Other(machine) => machine.poll_output(),
+        }
+    }
+
+    pub(super) fn next_timeout(&self) -> Option<Instant> {
+        match self {
+            Self::Invite(machine) => machine.next_timeout(),
+            Self::Other(machine) => machine.next_timeout(),
+        }
+    }
+}

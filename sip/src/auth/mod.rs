@@ -1,0 +1,22 @@
+//! Digest authentication both ways (RFC 3261 §22, RFC 7616, RFC 8760).
+//!
+//! [`Authenticator`] is the server: it challenges without keeping state, SHA-256 before MD5, and verifies what comes
+//! back, with the [`FailureLimiter`] against guessing. [`Client`] answers the challenges of a peer that we are
+//! configured for and of nobody else. [`Credential`] is what is stored instead of a password.
+//!
+//! Not here: which account may do what, and who is a trunk by its address. Those are the switch's to say.
+
+mod client;
+mod digest;
+mod limiter;
+mod nonce;
+mod server;
+
+pub use client::{Client, Realm};
+pub use digest::{Algorithm, Credential, Qop, response};
+pub use limiter::{FAILURES_MAX, FailureLimiter, TRACKED_MAX, WINDOW};
+pub use nonce::{GUARDED_MAX, NONCE_LIFE, NonceFault, Nonces, SECRET_BYTES};
+pub use server::{Attempt, Authenticator, Decision, Refusal};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,206 @@
+//! The server's side: challenges, and what comes back to them.
+
+use std::net::IpAddr;
+use std::time::Instant;
+
+use crate::auth::digest::equal;
+use crate::auth::{Algorithm, Credential, FailureLimiter, NonceFault, Nonces, Qop, SECRET_BYTES, response};
+use crate::message::Digest;
+
+/// Challenges and verifies for all realms of this process.
+pub struct Authenticator {
+    nonces: Nonces,
+    limiter: FailureLimiter,
+    /// Stands in for the credential of an account that does not exist, so that it takes the same path.
+    decoy: Credential,
+    algorithms: &'static [Algorithm],
+}
+
+/// One request that has to authenticate.
+#[derive(Clone, Copy, Debug)]
+pub struct Attempt<'a> {
+    /// Every readable `Authorization` header (or `Proxy-Authorization` for a proxy) of the request.
+    pub headers: &'a [Digest],
+    /// The request's method.
+    pub method: &'a str,
+    /// Our realm: the organisation's SIP domain.
+    pub realm: &'a str,
+    /// Where the request came from, as the socket says.
+    pub source: IpAddr,
+}
+
+/// What to do with a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// The account of this user name sent it.
+    Accepted {
+        /// The digest's user name, unescaped.
+        username: String,
+    },
+    /// Answer 401 or 407 with these values, one header each, in this order.
+    Challenge {
+        /// The header values, the strongest algorithm first (RFC 8760 §2.3).
+        challenges: Vec<String>,
+        /// Why, for the counters; never for the peer.
+        refusal: Refusal,
+    },
+    /// Too many failures from this source: answer 403, nothing was computed.
+    Limited,
+}
+
+/// Why a request is challenged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Refusal {
+    /// Its nonce is ours but aged: the challenge says `stale=true`, and the phone tries again by itself.
+    Aged,
+    /// It uses an algorithm or a form of digest that was not offered.
+    Algorithm,
+    /// Its nonce is not one we sent to it.
+    Foreign,
+    /// The header lacks what it must have.
+    Malformed,
+    /// It has no credentials for our realm.
+    Missing,
+    /// Its nonce count was used before.
+    Replayed,
+    /// The account is unknown or the password wrong; which of the two is not to be told apart.
+    Wrong {
+        /// This failure closed the account to the source: worth an alert.
+        closed: bool,
+    },
+}
+
+impl Authenticator {
+    /// An authenticator that offers SHA-256 and MD5. `secret` is random and of this process alone; `epoch` is any
+    /// instant not after the first use.
+    pub fn new(secret: [u8; SECRET_BYTES], epoch: Instant) -> Self {
+        let decoy: String = secret.iter().map(|byte| char::from(*byte)).collect();
+        Authenticator {
+            nonces: Nonces::new(secret, epoch),
+            limiter: FailureLimiter::new(),
+            decoy: Credential::new("", "", &decoy),
+            algorithms: &[Algorithm::Sha256, Algorithm::Md5],
+        }
+    }
+
+    /// The same, without MD5: for installations whose phones all know RFC 8760.
+    #[must_use]
+    pub fn sha256_only(self) -> Self {
+        Authenticator { algorithms: &[Algorithm::Sha256], ..self }
+    }
+
+    /// Judges a request. `credential` is looked up by the user name, and an account that does not exist takes the
+    /// same time and gets the same answer as a wrong password.
+    ///
+    /// The digest's `uri` is hashed as sent and not compared with the Request-URI, which a hop on the way may have
+    /// rewritten (RFC 3261 §22.4); a captured response is of no use anyway, since its count is spent.
+    pub fn verify(
+        &mut self,
+        now: Instant,
+        attempt: Attempt<'_>,
+        credential: impl FnOnce(&str) -> Option<Credential>,
+    ) -> Decision {
+        let header = attempt
+            .headers
+            .iter()
+            .find(|d| d.is_digest() && d.get("realm").as_deref() == Some(attempt.realm));
+        let Some(header) = header else {
+            return self.challenge(now, attempt, Refusal::Missing);
+        };
+        let Some(answer) = Answer::read(header) else {
+            return self.challenge(now, attempt, Refusal::Malformed);
+        };
+        if self.limiter.is_closed(now, &answer.username, attempt.source) {
+            return Decision::Limited;
+        }
+        match self.judge(now, attempt, &answer, credential) {
+            Ok(()) => Decision::Accepted { username: answer.username },
+            Err(refusal) => self.challenge(now, attempt, refusal),
+        }
+    }
+
+    /// How many pairs of account and source have failed lately.
+    pub fn tracked(&self) -> usize {
+        self.limiter.len()
+    }
+
+    fn judge(
+        &mut self,
+        now: Instant,
+        attempt: Attempt<'_>,
+        answer: &Answer<'_>,
+        credential: impl FnOnce(&str) -> Option<Credential>,
+    ) -> Result<(), Refusal> {
+        let algorithm = answer.algorithm.filter(|algorithm| self.algorithms.contains(algorithm));
+        let algorithm = algorithm.ok_or(Refusal::Algorithm)?;
+        // We offered qop=auth, and without it there is no count to tell a replay by.
+        let qop = answer.qop.ok_or(Refusal::Algorithm)?;
+        let count = u32::from_str_radix(qop.nc, 16).map_err(|_| Refusal::Malformed)?;
+        self.nonces.check(now, answer.nonce, attempt.source, attempt.realm, algorithm)?;
+
+        let found = credential(&answer.username);
+        let known = found.is_some();
+        let credential = found.as_ref().unwrap_or(&self.decoy);
+        let expected = response(algorithm, credential, answer.nonce, Some(qop), attempt.method, answer.uri);
+        let right = equal(&expected, &answer.response.to_ascii_lowercase());
+        if !(right & known) {
+            let closed = self.limiter.fail(now, &answer.username, attempt.source);
+            return Err(Refusal::Wrong { closed });
+        }
+        self.nonces.spend(now, answer.nonce, count)?;
+        Ok(())
+    }
+
+    fn challenge(&mut self, now: Instant, attempt: Attempt<'_>, refusal: Refusal) -> Decision {
+        let challenges = self.algorithms.iter().map(|algorithm| {
+            let nonce = self.nonces.mint(now, attempt.source, attempt.realm, *algorithm);
+            let challenge = Digest::new()
+                .with_quoted("realm", attempt.realm)
+                .with_quoted("nonce", &nonce)
+                .with("algorithm", algorithm.as_str())
+                .with_quoted("qop", "auth");
+            let stale = refusal == Refusal::Aged;
+            if stale { challenge.with("stale", "true").to_string() } else { challenge.to_string() }
+        });
+        Decision::Challenge { challenges: challenges.collect(), refusal }
+    }
+}
+
+impl From<NonceFault> for Refusal {
+    fn from(fault: NonceFault) -> Self {
+        match fault {
+            NonceFault::Aged => Refusal::Aged,
+            NonceFault::Foreign => Refusal::Foreign,
+            NonceFault::Replayed => Refusal::Replayed,
+        }
+    }
+}
+
+/// The parameters of an `Authorization` header, as they stood on the wire.
+struct Answer<'a> {
+    username: String,
+    nonce: &'a str,
+    uri: &'a str,
+    response: &'a str,
+    algorithm: Option<Algorithm>,
+    qop: Option<Qop<'a>>,
+}
+
+impl<'a> Answer<'a> {
+    fn read(header: &'a Digest) -> Option<Self> {
+        let qop = match header.inner("qop") {
+            Some(qop) if qop.eq_ignore_ascii_case("auth") => {
+                Some(Qop { nc: header.inner("nc")?, cnonce: header.inner("cnonce")? })
+            }
+            Some(_) | None => None,
+        };
+        Some(Answer {
+            username: header.get("username")?.into_owned(),
+            nonce: header.inner("nonce")?,
+            uri: header.inner("uri")?,
+            response: header.inner("response")?,
+            algorithm: Algorithm::from_token(header.inner("algorithm")),
+            qop,
+        })
+    }
+}

@@ -8,3 +8,5 @@ pub mod flow;
 pub mod message;
 pub mod sdp;
 pub mod transaction;
+#[cfg(feature = "transport")]
+pub mod transport;

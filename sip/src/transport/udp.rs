@@ -1,0 +1,423 @@
+//! UDP listeners: datagrams in with the flow they came by, datagrams out without ever waiting.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket as StdUdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use socket2::{Domain, Protocol as SocketProtocol, Socket, Type};
+use tokio::io::ReadBuf;
+use tokio::net::UdpSocket;
+
+use crate::flow::{Flow, ListenerId, Protocol};
+
+/// The longest datagram that UDP can bring, in bytes; nothing is ever cut.
+pub const DATAGRAM_BYTES_MAX: usize = 65_535;
+
+/// Failed to open a listener; names the address, so that a person can act on it.
+#[derive(Debug, thiserror::Error)]
+#[error("listen on udp://{address}")]
+pub struct BindError {
+    /// The address asked for.
+    pub address: SocketAddr,
+    /// What the system said.
+    #[source]
+    pub source: io::Error,
+}
+
+/// Failed to send a datagram.
+#[derive(Debug, thiserror::Error)]
+pub enum SendError {
+    /// The socket's buffer is full and the datagram is lost, as on any link; a retransmission may get through.
+    #[error("send a datagram: the socket's buffer is full")]
+    Full,
+    /// The system refuses: no route, too long, forbidden. A transport error to its transaction (RFC 3261 §18.4).
+    #[error("send a datagram")]
+    Refused(#[source] io::Error),
+    /// The flow is of no listener here, or not of UDP.
+    #[error("send a datagram by an unknown listener")]
+    UnknownListener,
+}
+
+/// What passed through all listeners since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Datagrams received.
+    pub received: u64,
+    /// Errors while receiving; none of them ends the loop.
+    pub receive_errors: u64,
+    /// Datagrams handed to the system.
+    pub sent: u64,
+    /// Datagrams lost because a socket's buffer was full.
+    pub dropped: u64,
+    /// Datagrams that the system refused to send.
+    pub send_errors: u64,
+}
+
+/// The receiving side of our UDP listeners.
+pub struct UdpTransport {
+    sockets: Vec<UdpSocket>,
+    sender: UdpSender,
+    buffer: Vec<u8>,
+    /// The listener whose turn it is, so that a flood at one does not silence the others.
+    turn: usize,
+}
+
+/// The sending side; cheap to clone, and sends from any thread.
+#[derive(Clone)]
+pub struct UdpSender {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    listeners: Vec<Listener>,
+    received: AtomicU64,
+    receive_errors: AtomicU64,
+    sent: AtomicU64,
+    dropped: AtomicU64,
+    send_errors: AtomicU64,
+}
+
+struct Listener {
+    /// The same socket as the receiver's. A plain system call suffices to send without waiting, and unlike the
+    /// runtime's it works before the runtime has first seen the socket writable.
+    socket: StdUdpSocket,
+    local: SocketAddr,
+}
+
+impl UdpTransport {
+    /// Opens a listener on each address; the n-th is [`ListenerId`] n. Port 0 takes a free one. Runs within a tokio
+    /// runtime.
+    ///
+    /// # Errors
+    /// The first address that cannot be had: in use, not ours, not permitted.
+    pub fn bind(addresses: &[SocketAddr]) -> Result<Self, BindError> {
+        let (mut sockets, mut listeners) = (Vec::new(), Vec::new());
+        for address in addresses {
+            let failed = |source| BindError { address: *address, source };
+            // An IPv6 listener serves IPv4 too unless that port has an IPv4 listener of its own.
+            let v6_only = addresses.iter().any(|other| other.is_ipv4() && other.port() == address.port());
+            let socket = open(*address, v6_only).map_err(failed)?;
+            let local = socket.local_addr().map_err(failed)?;
+            listeners.push(Listener { socket: socket.try_clone().map_err(failed)?, local });
+            sockets.push(UdpSocket::from_std(socket).map_err(failed)?);
+        }
+        let shared = Shared {
+            listeners,
+            received: AtomicU64::new(0),
+            receive_errors: AtomicU64::new(0),
+            sent: AtomicU64::new(0),
+            dropped: AtomicU64::new(0),
+            send_errors: AtomicU64::new(0),
+        };
+        let sender = UdpSender { shared: Arc::new(shared) };
+        Ok(UdpTransport { sockets, sender, buffer: vec![0; DATAGRAM_BYTES_MAX], turn: 0 })
+    }
+
+    /// A handle that sends.
+    pub fn sender(&self) -> UdpSender {
+        self.sender.clone()
+    }
+
+    /// The next datagram and the flow it came by. Safe to drop while it waits: nothing is lost.
+    ///
+    /// Each datagram gets a buffer of exactly its length: a slice of a shared arena would save the copy of some
+    /// hundred bytes, and would hold the whole arena for as long as a dialog keeps one message.
+    pub async fn recv(&mut self) -> (Flow, Bytes) {
+        std::future::poll_fn(|context| self.poll_recv(context)).await
+    }
+
+    /// The next datagram if one is there already: what a driver takes after [`UdpTransport::recv`] woke it, before it
+    /// goes back to wait.
+    pub fn try_recv(&mut self) -> Option<(Flow, Bytes)> {
+        for _ in 0..self.sockets.len() {
+            let at = self.next_turn();
+            if let Some(socket) = self.sockets.get(at)
+                && let Ok((len, remote)) = socket.try_recv_from(&mut self.buffer)
+            {
+                return Some(self.received(at, len, remote));
+            }
+        }
+        None
+    }
+
+    fn poll_recv(&mut self, context: &mut Context<'_>) -> Poll<(Flow, Bytes)> {
+        let mut errors = 0;
+        let mut waiting = 0;
+        while waiting < self.sockets.len() {
+            let at = self.turn;
+            let Some(socket) = self.sockets.get(at) else {
+                self.turn = 0;
+                continue;
+            };
+            let mut buffer = ReadBuf::new(&mut self.buffer);
+            match socket.poll_recv_from(context, &mut buffer) {
+                Poll::Ready(Ok(remote)) => {
+                    let len = buffer.filled().len();
+                    self.next_turn();
+                    return Poll::Ready(self.received(at, len, remote));
+                }
+                Poll::Ready(Err(_)) if errors < ERRORS_AT_ONCE => {
+                    // What a peer or the network did to an earlier datagram of ours; the socket is still good.
+                    errors += 1;
+                    self.sender.shared.receive_errors.fetch_add(1, Ordering::Relaxed);
+                }
+                Poll::Ready(Err(_)) => {
+                    self.sender.shared.receive_errors.fetch_add(1, Ordering::Relaxed);
+                    self.next_turn();
+                    context.waker().wake_by_ref();
+                    return Poll::Pending;
+                }
+                Poll::Pending => {
+                    waiting += 1;
+                    self.next_turn();
+                }
+            }
+        }
+        Poll::Pending
+    }
+
+    fn next_turn(&mut self) -> usize {
+        let turn = self.turn;
+        self.turn = if turn + 1 < self.sockets.len() { turn + 1 } else { 0 };
+        turn
+    }
+
+    fn received(&self, at: usize, len: usize, remote: SocketAddr) -> (Flow, Bytes) {
+        self.sender.shared.received.fetch_add(1, Ordering::Relaxed);
+        let listener = ListenerId(u32::try_from(at).unwrap_or(u32::MAX));
+        let datagram = Bytes::copy_from_slice(self.buffer.get(..len).unwrap_or_default());
+        (Flow::udp(listener, remote), datagram)
+    }
+}
+
+impl UdpSender {
+    /// Sends a datagram by a flow, at once or not at all.
+    ///
+    /// # Errors
+    /// When it was not sent; every case is counted too.
+    pub fn try_send(&self, flow: &Flow, datagram: &[u8]) -> Result<(), SendError> {
+        let listener = self.listener(flow.listener).filter(|_| flow.protocol == Protocol::Udp);
+        let listener = listener.ok_or(SendError::UnknownListener)?;
+        let remote = match flow.remote {
+            SocketAddr::V4(v4) if listener.local.is_ipv6() => {
+                SocketAddr::new(IpAddr::V6(v4.ip().to_ipv6_mapped()), v4.port())
+            }
+            remote => remote,
+        };
+        match listener.socket.send_to(datagram, remote) {
+            Ok(_) => {
+                self.shared.sent.fetch_add(1, Ordering::Relaxed);
+                Ok(())
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                self.shared.dropped.fetch_add(1, Ordering::Relaxed);
+                Err(SendError::Full)
+            }
+            Err(error) => {
+                self.shared.send_errors.fetch_add(1, Ordering::Relaxed);
+                Err(SendError::Refused(error))
+            }
+        }
+    }
+
+    /// The addresses of our listeners, with the ports that they really have.
+    pub fn listeners(&self) -> impl Iterator<Item = (ListenerId, SocketAddr)> {
+        self.shared.listeners.iter().zip(0..).map(|(listener, id)| (ListenerId(id), listener.local))
+    }
+
+    /// The listener that can reach an address: the first of its family, else one of IPv6 that serves both.
+    pub fn listener_towards(&self, remote: IpAddr) -> Option<ListenerId> {
+        let same = |(_, local): &(ListenerId, SocketAddr)| local.is_ipv4() == remote.to_canonical().is_ipv4();
+        let any = |(_, local): &(ListenerId, SocketAddr)| local.ip() == IpAddr::V6(Ipv6Addr::UNSPECIFIED);
+        self.listeners().find(same).or_else(|| self.listeners().find(any)).map(|(id, _)| id)
+    }
+
+    /// Our address as the far end of a flow sees it: what Via, Contact and SDP name where no external address is
+    /// configured. A listener on all addresses is asked which one routes there.
+    ///
+    /// # Errors
+    /// When there is no such listener or no route.
+    pub fn local_address(&self, flow: &Flow) -> io::Result<SocketAddr> {
+        let listener = self.listener(flow.listener).ok_or(io::ErrorKind::NotFound)?;
+        if !listener.local.ip().is_unspecified() {
+            return Ok(listener.local);
+        }
+        Ok(SocketAddr::new(local_address_towards(flow.remote.ip())?, listener.local.port()))
+    }
+
+    /// What passed since the start.
+    pub fn counters(&self) -> Counters {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Counters {
+            received: read(&self.shared.received),
+            receive_errors: read(&self.shared.receive_errors),
+            sent: read(&self.shared.sent),
+            dropped: read(&self.shared.dropped),
+            send_errors: read(&self.shared.send_errors),
+        }
+    }
+
+    fn listener(&self, id: ListenerId) -> Option<&Listener> {
+        self.shared.listeners.get(usize::try_from(id.0).ok()?)
+    }
+}
+
+/// The address of this host from which the system would reach `remote`. Asks the routing table; sends nothing.
+///
+/// # Errors
+/// When there is no route.
+pub fn local_address_towards(remote: IpAddr) -> io::Result<IpAddr> {
+    let remote = remote.to_canonical();
+    let any: IpAddr = match remote {
+        IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    // Connecting a UDP socket only makes the system choose its source address.
+    let socket = StdUdpSocket::bind(SocketAddr::new(any, 0))?;
+    socket.connect(SocketAddr::new(remote, ROUTE_PORT))?;
+    Ok(socket.local_addr()?.ip().to_canonical())
+}
+
+/// A listener's socket. Without SO_REUSEADDR: two engines on one port would each hear half of the calls.
+fn open(address: SocketAddr, v6_only: bool) -> io::Result<StdUdpSocket> {
+    let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(SocketProtocol::UDP))?;
+    if address.is_ipv6() {
+        socket.set_only_v6(v6_only)?;
+    }
+    // The system grants what its own limits allow; less is no reason not to start.
+    let _granted = socket.set_recv_buffer_size(RECEIVE_BUFFER_BYTES);
+    let _granted = socket.set_send_buffer_size(SEND_BUFFER_BYTES);
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())?;
+    Ok(socket.into())
+}
+
+/// Seconds of a flood fit, so that what a busy driver cannot read at once is not lost.
+const RECEIVE_BUFFER_BYTES: usize = 4 << 20;
+/// Room for the answers to it.
+const SEND_BUFFER_BYTES: usize = 1 << 20;
+/// Errors taken from one socket before others get their turn.
+const ERRORS_AT_ONCE: u32 = 16;
+/// Any port: a route does not depend on it.
+const ROUTE_PORT: u16 = 5060;
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn loopback() -> SocketAddr {
+        "127.0.0.1:0".parse().unwrap()
+    }
+
+    async fn next(transport: &mut UdpTransport) -> (Flow, Bytes) {
+        tokio::time::timeout(Duration::from_secs(20), transport.recv()).await.expect("a datagram comes")
+    }
+
+    #[tokio::test]
+    async fn a_datagram_is_answered_by_its_flow() {
+        let mut transport = UdpTransport::bind(&[loopback(), loopback()]).unwrap();
+        let sender = transport.sender();
+        let listeners: Vec<_> = sender.listeners().collect();
+        let phone = StdUdpSocket::bind(loopback()).unwrap();
+        phone.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        for (id, local) in listeners {
+            phone.send_to(b"ping", local).unwrap();
+            let (flow, datagram) = next(&mut transport).await;
+            assert_eq!(flow, Flow::udp(id, phone.local_addr().unwrap()));
+            assert_eq!(datagram.as_ref(), b"ping");
+            sender.try_send(&flow, b"pong").unwrap();
+            let mut buffer = [0; 16];
+            assert_eq!(phone.recv_from(&mut buffer).unwrap(), (4, local));
+            assert_eq!(sender.local_address(&flow).unwrap(), local);
+        }
+        let expected = Counters { received: 2, sent: 2, ..Counters::default() };
+        assert_eq!(sender.counters(), expected);
+    }
+
+    #[tokio::test]
+    async fn the_longest_datagram_is_whole_and_the_empty_one_is_one() {
+        let mut transport = UdpTransport::bind(&[loopback()]).unwrap();
+        let (_, local) = transport.sender().listeners().next().unwrap();
+        let phone = StdUdpSocket::bind(loopback()).unwrap();
+        for len in [65_507, 0, 1] {
+            phone.send_to(&vec![b'x'; len], local).unwrap();
+            assert_eq!(next(&mut transport).await.1.len(), len);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_flood_at_one_listener_does_not_silence_the_other() {
+        let mut transport = UdpTransport::bind(&[loopback(), loopback()]).unwrap();
+        let locals: Vec<_> = transport.sender().listeners().map(|(_, local)| local).collect();
+        let phone = StdUdpSocket::bind(loopback()).unwrap();
+        for _ in 0..50 {
+            phone.send_to(b"flood", locals[0]).unwrap();
+        }
+        phone.send_to(b"call", locals[1]).unwrap();
+        let mut heard = vec![next(&mut transport).await.1];
+        while let Some((_, datagram)) = transport.try_recv() {
+            heard.push(datagram);
+        }
+        while heard.len() < 51 {
+            heard.push(next(&mut transport).await.1);
+        }
+        let place = heard.iter().position(|datagram| datagram.as_ref() == b"call").unwrap();
+        assert!(place < 50, "it came in turn, not last: {place}");
+    }
+
+    #[tokio::test]
+    async fn a_taken_port_is_an_error_that_names_it() {
+        let first = UdpTransport::bind(&[loopback()]).unwrap();
+        let (_, taken) = first.sender().listeners().next().unwrap();
+        let error = UdpTransport::bind(&[taken]).err().unwrap();
+        assert_eq!(error.to_string(), format!("listen on udp://{taken}"));
+        assert_eq!(error.source.kind(), io::ErrorKind::AddrInUse);
+    }
+
+    #[tokio::test]
+    async fn what_cannot_be_sent_is_an_error_and_counted() {
+        let transport = UdpTransport::bind(&[loopback()]).unwrap();
+        let sender = transport.sender();
+        let flow = Flow::udp(ListenerId(0), "127.0.0.1:9".parse().unwrap());
+        assert!(matches!(sender.try_send(&flow, &vec![0; 70_000]), Err(SendError::Refused(_))));
+        let strange = Flow { listener: ListenerId(7), ..flow };
+        assert!(matches!(sender.try_send(&strange, b"x"), Err(SendError::UnknownListener)));
+        let stream = Flow { protocol: Protocol::Tcp, ..flow };
+        assert!(matches!(sender.try_send(&stream, b"x"), Err(SendError::UnknownListener)));
+        assert_eq!(sender.counters().send_errors, 1);
+    }
+
+    #[tokio::test]
+    async fn a_listener_on_all_addresses_names_the_one_that_the_peer_sees() {
+        let transport = UdpTransport::bind(&["0.0.0.0:0".parse().unwrap()]).unwrap();
+        let sender = transport.sender();
+        let (id, local) = sender.listeners().next().unwrap();
+        let flow = Flow::udp(id, "127.0.0.1:5060".parse().unwrap());
+        assert_eq!(sender.local_address(&flow).unwrap(), SocketAddr::new(flow.remote.ip(), local.port()));
+        assert_eq!(sender.listener_towards(flow.remote.ip()), Some(id));
+        assert_eq!(sender.listener_towards("2001:db8::1".parse().unwrap()), None);
+    }
+
+    #[tokio::test]
+    async fn an_ipv6_listener_serves_ipv4_phones_under_their_own_address() {
+        let Ok(mut transport) = UdpTransport::bind(&["[::]:0".parse().unwrap()]) else {
+            eprintln!("skipped: this host has no IPv6");
+            return;
+        };
+        let sender = transport.sender();
+        let (id, local) = sender.listeners().next().unwrap();
+        let phone = StdUdpSocket::bind(loopback()).unwrap();
+        phone.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        phone.send_to(b"ping", SocketAddr::new(Ipv4Addr::LOCALHOST.into(), local.port())).unwrap();
+        let (flow, _) = next(&mut transport).await;
+        assert_eq!(flow, Flow::udp(id, phone.local_addr().unwrap()));
+        sender.try_send(&flow, b"pong").unwrap();
+        assert_eq!(phone.recv(&mut [0; 16]).unwrap(), 4);
+        assert_eq!(sender.listener_towards(flow.remote.ip()), Some(id));
+    }
+}

@@ -6,3 +6,4 @@ pub mod fields;
 pub mod media_plan;
 pub mod routing;
 pub mod store;
+pub mod switch;

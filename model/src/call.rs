@@ -65,39 +65,47 @@ words! {
 words! {
     /// Why a leg ended: Q.850 names in the spelling that FreeSWITCH made common.
     HangupCause {
-        /// Authentication failed or the caller may not place this call.
+        /// Authentication failed or the party does not want the call.
         CallRejected = "CALL_REJECTED",
         /// The engine died while the call was up.
         Crash = "CRASH",
-        /// The destination is registered nowhere.
-        DestinationOutOfOrder = "DESTINATION_OUT_OF_ORDER",
+        /// The signalling went in circles.
+        ExchangeRoutingError = "EXCHANGE_ROUTING_ERROR",
         /// No codec or media address in common.
         IncompatibleDestination = "INCOMPATIBLE_DESTINATION",
+        /// The parties' protocols do not fit.
+        Interworking = "INTERWORKING",
         /// The dialled digits are malformed.
         InvalidNumberFormat = "INVALID_NUMBER_FORMAT",
-        /// Nobody's audio arrived for too long.
-        MediaTimeout = "MEDIA_TIMEOUT",
         /// The call was answered elsewhere.
         LoseRace = "LOSE_RACE",
+        /// Nobody's audio arrived for too long.
+        MediaTimeout = "MEDIA_TIMEOUT",
         /// The far end's network failed.
         NetworkOutOfOrder = "NETWORK_OUT_OF_ORDER",
         /// It rang and nobody answered.
         NoAnswer = "NO_ANSWER",
-        /// Nothing responded at all.
+        /// There is no way to the destination.
+        NoRouteDestination = "NO_ROUTE_DESTINATION",
+        /// The destination is there and does not respond.
         NoUserResponse = "NO_USER_RESPONSE",
         /// Somebody hung up.
         NormalClearing = "NORMAL_CLEARING",
         /// A failure without a better name.
         NormalTemporaryFailure = "NORMAL_TEMPORARY_FAILURE",
+        /// The number is another one now.
+        NumberChanged = "NUMBER_CHANGED",
         /// The caller gave up before the answer.
         OriginatorCancel = "ORIGINATOR_CANCEL",
-        /// A protocol error on the leg.
-        ProtocolError = "PROTOCOL_ERROR",
         /// A timer of the protocol ran out.
         RecoveryOnTimerExpire = "RECOVERY_ON_TIMER_EXPIRE",
+        /// The far end has no such service.
+        ServiceNotImplemented = "SERVICE_NOT_IMPLEMENTED",
+        /// The far end does not offer the service here.
+        ServiceUnavailable = "SERVICE_UNAVAILABLE",
         /// No free port, leg or channel here.
         SwitchCongestion = "SWITCH_CONGESTION",
-        /// No such number here.
+        /// No such number.
         UnallocatedNumber = "UNALLOCATED_NUMBER",
         /// The party was busy.
         UserBusy = "USER_BUSY",
@@ -107,22 +115,25 @@ words! {
 }
 
 impl HangupCause {
-    /// The cause that a final SIP response stands for (RFC 3398 §7.2.4.1 and common practice).
-    pub fn from_sip_status(status: u16) -> Self {
+    /// The cause that a final SIP response stands for, as FreeSWITCH maps it (cf. RFC 3398 §7.2.4.1).
+    pub const fn from_sip_status(status: u16) -> Self {
         match status {
             200..=299 => HangupCause::NormalClearing,
-            401 | 402 | 403 | 407 | 603 | 607 | 608 => HangupCause::CallRejected,
-            404 | 410 | 604 => HangupCause::UnallocatedNumber,
-            408 => HangupCause::NoUserResponse,
-            480 => HangupCause::NoAnswer,
+            401..=403 | 407 | 603 | 607 | 608 => HangupCause::CallRejected,
+            404 => HangupCause::UnallocatedNumber,
+            405 => HangupCause::ServiceUnavailable,
+            406 | 415 | 501 => HangupCause::ServiceNotImplemented,
+            408 | 504 => HangupCause::RecoveryOnTimerExpire,
+            410 => HangupCause::NumberChanged,
+            413 | 414 | 416 | 420 | 421 | 423 | 505 | 513 => HangupCause::Interworking,
+            480 => HangupCause::NoUserResponse,
+            482 | 483 => HangupCause::ExchangeRoutingError,
             484 => HangupCause::InvalidNumberFormat,
+            485 | 604 => HangupCause::NoRouteDestination,
             486 | 600 => HangupCause::UserBusy,
             487 => HangupCause::OriginatorCancel,
-            415 | 488 | 606 => HangupCause::IncompatibleDestination,
-            400 | 481 | 482 | 483 | 489 | 491 | 493 => HangupCause::ProtocolError,
-            502 => HangupCause::DestinationOutOfOrder,
-            503 => HangupCause::SwitchCongestion,
-            504 => HangupCause::RecoveryOnTimerExpire,
+            488 | 606 => HangupCause::IncompatibleDestination,
+            502 => HangupCause::NetworkOutOfOrder,
             _ => HangupCause::NormalTemporaryFailure,
         }
     }
@@ -145,11 +156,11 @@ mod tests {
         let cases = [
             (200, HangupCause::NormalClearing),
             (404, HangupCause::UnallocatedNumber),
-            (480, HangupCause::NoAnswer),
+            (480, HangupCause::NoUserResponse),
             (486, HangupCause::UserBusy),
             (487, HangupCause::OriginatorCancel),
             (488, HangupCause::IncompatibleDestination),
-            (503, HangupCause::SwitchCongestion),
+            (503, HangupCause::NormalTemporaryFailure),
             (603, HangupCause::CallRejected),
             (500, HangupCause::NormalTemporaryFailure),
         ];

@@ -1,0 +1,721 @@
+//! One call between a caller and the bindings of a callee: a back-to-back user agent (RFC 7092) as a machine.
+//!
+//! It knows descriptions and media ports but no SIP message: the switch turns requests and responses into
+//! [`Input`]s and [`Output`]s back into them. All forks ring at once; the first answer wins, the others are
+//! cancelled. Audio is relayed, never transcoded here.
+
+use std::collections::VecDeque;
+use std::net::{IpAddr, SocketAddr};
+use std::time::{Duration, Instant};
+
+use sidetone_media::session::{Description, Report};
+use sidetone_model::call::HangupCause;
+use sidetone_model::cdr::Cdr;
+use sidetone_model::quality::{Hundredths, MediaVerdict, Quality};
+use sidetone_sip::sdp::{self, CodecPolicy, Direction, SessionDescription};
+
+use crate::cdr::build::{Facts, Outcome, build};
+use crate::switch::leg::Leg;
+use crate::switch::negotiation::Renegotiation;
+
+/// A media port of the relay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PortId(pub u64);
+
+/// A media port and the address that a description names for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Port {
+    /// The port.
+    pub id: PortId,
+    /// Where the party shall send RTP.
+    pub advertised: SocketAddr,
+}
+
+/// Hands out media ports; the one thing that a call needs an answer to at once.
+pub trait Ports {
+    /// A port for a party whose SIP comes from `towards`; `group` is one per call. `None` when none is left.
+    fn open(&mut self, group: u64, towards: IpAddr) -> Option<Port>;
+}
+
+/// What a media port is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MediaCommand {
+    /// The leg was answered.
+    Answered,
+    /// What arrives goes to `peer`, its payload types renumbered by the map.
+    Bridge {
+        /// The other leg's port.
+        peer: PortId,
+        /// Payload type received to payload type sent; `None` is identity.
+        payload_map: Option<Box<[u8; 128]>>,
+    },
+    /// The leg is over: report and free the port.
+    Close,
+    /// SDP settled something.
+    Describe(Box<Description>),
+    /// What arrives goes nowhere.
+    Unbridge,
+}
+
+/// A party of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Party {
+    /// A binding of the callee, by its place in the fork.
+    Callee(usize),
+    /// Who called.
+    Caller,
+}
+
+/// Where one fork goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// Where the binding's SIP comes from and goes to.
+    pub signalling: IpAddr,
+}
+
+/// How long things may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// From the first fork to an answer.
+    pub ring: Duration,
+    /// From the end of the caller's leg to its media report.
+    pub report: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits { ring: Duration::from_secs(60), report: Duration::from_secs(2) }
+    }
+}
+
+/// What happened to a call.
+#[derive(Debug)]
+pub enum Input {
+    /// A 2xx that we sent to `party` was acknowledged; the ACK may carry the answer to our offer.
+    Acknowledged(Party, Option<SessionDescription>),
+    /// A fork answered with a 2xx.
+    Answered(usize, Option<SessionDescription>),
+    /// The caller gave up.
+    Cancelled,
+    /// End the call, whatever its state.
+    End(HangupCause),
+    /// A fork ended with a final response, or with 408 when nothing came.
+    Failed(usize, u16),
+    /// A party hung up, or its dialog broke.
+    HungUp(Party, HangupCause),
+    /// The answer that the call waits to give is on the disk.
+    Journalled,
+    /// A party offers anew inside its dialog; without a description it wants our offer.
+    Offer(Party, Option<SessionDescription>),
+    /// Our own offer inside a party's dialog was answered, or refused with a status.
+    Offered(Party, Result<Option<SessionDescription>, u16>),
+    /// A fork sent a provisional response above 100.
+    Provisional(usize, u16, Option<SessionDescription>),
+    /// A port was closed; its report.
+    Report(PortId, Box<Report>),
+    /// The time of [`Call::next_timeout`] has come.
+    Timeout,
+}
+
+/// What the switch shall do.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Output {
+    /// Acknowledge the fork's 2xx.
+    Acknowledge(usize),
+    /// Answer the caller's INVITE with 200 and this description.
+    Answer(SessionDescription),
+    /// Hang up a confirmed dialog.
+    Bye(Party),
+    /// Cancel a fork that has no final response.
+    Cancel(usize),
+    /// The record is complete; the call is over.
+    Ended(Box<Cdr>),
+    /// Invite a fork with this offer.
+    Invite(usize, SessionDescription),
+    /// Note on disk that the call is answered, then feed [`Input::Journalled`].
+    Journal(Box<Cdr>),
+    /// Tell a media port.
+    Media(PortId, MediaCommand),
+    /// Offer anew inside a party's dialog.
+    Offer(Party, SessionDescription),
+    /// Answer the party's own offer: a 200 with the description, or a failure status.
+    OfferResult(Party, Result<SessionDescription, u16>),
+    /// Refuse the caller's INVITE.
+    Reject(u16),
+    /// Tell the caller how far it is.
+    Ring(u16, Option<SessionDescription>),
+}
+
+/// A call that could not begin.
+#[derive(Debug)]
+pub struct Stillborn {
+    /// What to refuse the INVITE with.
+    pub status: u16,
+    /// What is known of the call.
+    pub facts: Box<Facts>,
+    /// Ports to close.
+    pub ports: Vec<PortId>,
+}
+
+/// One call.
+#[derive(Debug)]
+pub struct Call {
+    facts: Facts,
+    limits: Limits,
+    started: Instant,
+    pub(super) caller: Leg,
+    pub(super) forks: Vec<Fork>,
+    state: State,
+    pub(super) renegotiation: Option<Renegotiation>,
+    /// The offer of the caller's INVITE; without one ours goes out with the 200 (RFC 3261 §13.2.1).
+    offer: Option<SessionDescription>,
+    /// The fork that answered first.
+    winner: Option<usize>,
+    /// What the far end said of the last attempt.
+    far: Far,
+    answered_after: Option<Duration>,
+    outputs: VecDeque<Output>,
+}
+
+#[derive(Debug)]
+pub(super) struct Fork {
+    pub(super) leg: Leg,
+    state: ForkState,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ForkState {
+    /// It was cancelled or lost the race; a 2xx that crosses is acknowledged and hung up.
+    Cancelled,
+    /// It has a final response or its dialog is over.
+    Ended,
+    /// No final response yet.
+    Ringing,
+    /// Its dialog is confirmed.
+    Up,
+}
+
+#[derive(Debug)]
+enum State {
+    /// The record waits for the caller's media report.
+    Ending { cause: HangupCause, ended_after: Duration, deadline: Instant },
+    /// The record was given out.
+    Over,
+    /// Forks ring; `early` is the one whose early media the caller hears.
+    Ringing { deadline: Instant, early: Option<usize> },
+    /// The callee answered; the caller's 200 waits for the journal.
+    Answering { answer: SessionDescription },
+    /// Both sides are up.
+    Up,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Far {
+    status: Option<u16>,
+    cause: Option<HangupCause>,
+}
+
+impl Call {
+    /// A call from `caller_at` to `targets` (at least one), with the caller's offer, if it made one.
+    ///
+    /// # Errors
+    /// [`Stillborn`], with 488 without a codec in common and 503 without a free port.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "the parts of one call, named once, at its single birthplace"
+    )]
+    pub fn new(
+        now: Instant,
+        facts: Facts,
+        limits: Limits,
+        offer: Option<SessionDescription>,
+        caller_at: IpAddr,
+        policies: (CodecPolicy, CodecPolicy),
+        targets: &[Target],
+        session_id: u64,
+        ports: &mut dyn Ports,
+    ) -> Result<Call, Stillborn> {
+        let group = session_id;
+        let (caller_policy, callee_policy) = policies;
+        let Some(port) = ports.open(group, caller_at) else {
+            return Err(Stillborn { status: 503, facts: Box::new(facts), ports: Vec::new() });
+        };
+        let caller = Leg::new(port, session_id, caller_policy, Some(caller_at));
+        let deadline = now + limits.ring;
+        let mut call = Call {
+            facts,
+            limits,
+            started: now,
+            caller,
+            forks: Vec::new(),
+            state: State::Ringing { deadline, early: None },
+            renegotiation: None,
+            offer: offer.clone(),
+            winner: None,
+            far: Far::default(),
+            answered_after: None,
+            outputs: VecDeque::new(),
+        };
+        if let Some(offer) = offer
+            && call.caller.exchange.receive_offer(offer).is_err()
+        {
+            return Err(call.stillborn(488));
+        }
+        for (place, target) in targets.iter().enumerate() {
+            let Some(port) = ports.open(group, target.signalling) else { break };
+            // Session ids of one call differ in their low bits (RFC 8866 §5.2: unique per session and host).
+            let fork_session = session_id.wrapping_add(1).wrapping_add(place as u64);
+            let leg = Leg::new(port, fork_session, callee_policy.clone(), Some(target.signalling));
+            call.forks.push(Fork { leg, state: ForkState::Ringing });
+            if let Err(status) = call.invite(place) {
+                return Err(call.stillborn(status));
+            }
+        }
+        if call.forks.is_empty() { Err(call.stillborn(503)) } else { Ok(call) }
+    }
+
+    /// Feeds what happened; drain [`Call::poll_output`] afterwards.
+    pub fn handle_input(&mut self, now: Instant, input: Input) {
+        match input {
+            Input::Acknowledged(party, answer) => self.acknowledged(now, party, answer),
+            Input::Answered(fork, answer) => self.answered(now, fork, answer),
+            Input::Cancelled => self.cancelled(now),
+            Input::End(cause) => self.end_by_us(now, cause),
+            Input::Failed(fork, status) => self.failed(now, fork, status),
+            Input::HungUp(party, cause) => self.hung_up(now, party, cause),
+            Input::Journalled => self.journalled(now),
+            Input::Offer(party, offer) => self.offer(party, offer),
+            Input::Offered(party, result) => self.offered(now, party, result),
+            Input::Provisional(fork, status, answer) => self.provisional(fork, status, answer),
+            Input::Report(port, report) => self.report(port, &report),
+            Input::Timeout => self.timeout(now),
+        }
+    }
+
+    /// The next thing to do; drain to `None` after every input.
+    pub fn poll_output(&mut self) -> Option<Output> {
+        self.outputs.pop_front()
+    }
+
+    /// When to feed [`Input::Timeout`].
+    pub fn next_timeout(&self) -> Option<Instant> {
+        match self.state {
+            State::Ending { deadline, .. } | State::Ringing { deadline, .. } => Some(deadline),
+            State::Answering { .. } | State::Over | State::Up => None,
+        }
+    }
+
+    /// Whether the record was given out and nothing is left to do.
+    pub fn is_over(&self) -> bool {
+        matches!(self.state, State::Over)
+    }
+
+    /// The call's record so far: what a crash of this node must not lose.
+    pub fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    /// The ports that the call holds or held.
+    pub fn ports(&self) -> impl Iterator<Item = PortId> + '_ {
+        std::iter::once(self.caller.port()).chain(self.forks.iter().map(|fork| fork.leg.port()))
+    }
+
+    pub(super) fn push(&mut self, output: Output) {
+        self.outputs.push_back(output);
+    }
+
+    /// The callee that is in the call, once one is.
+    pub(super) fn callee(&self) -> Option<usize> {
+        match self.state {
+            State::Answering { .. } | State::Up => self.winner,
+            State::Ending { .. } | State::Over | State::Ringing { .. } => None,
+        }
+    }
+
+    pub(super) fn is_up(&self) -> bool {
+        matches!(self.state, State::Up)
+    }
+
+    pub(super) fn leg(&self, party: Party) -> Option<&Leg> {
+        match party {
+            Party::Callee(fork) => self.forks.get(fork).map(|fork| &fork.leg),
+            Party::Caller => Some(&self.caller),
+        }
+    }
+
+    pub(super) fn leg_mut(&mut self, party: Party) -> Option<&mut Leg> {
+        match party {
+            Party::Callee(fork) => self.forks.get_mut(fork).map(|fork| &mut fork.leg),
+            Party::Caller => Some(&mut self.caller),
+        }
+    }
+
+    fn stillborn(self, status: u16) -> Stillborn {
+        let ports = self.ports().collect();
+        Stillborn { status, facts: Box::new(self.facts), ports }
+    }
+
+    fn invite(&mut self, place: usize) -> Result<(), u16> {
+        let Some(fork) = self.forks.get_mut(place) else { return Ok(()) };
+        let local = fork.leg.local();
+        let offer = match &self.offer {
+            Some(offered) => sdp::offer_from(offered, local, &self.caller.policy, &fork.leg.policy)
+                .map_err(|refused| refused.status())?,
+            None => {
+                let codecs = fork.leg.policy.apply(&self.caller.policy.codecs());
+                sdp::offer(local, codecs, Direction::SendRecv)
+            }
+        };
+        let offer = fork.leg.exchange.send_offer(offer).map_err(|_| 488_u16)?;
+        self.push(Output::Invite(place, offer));
+        Ok(())
+    }
+
+    fn provisional(&mut self, place: usize, status: u16, answer: Option<SessionDescription>) {
+        let State::Ringing { early, .. } = &mut self.state else {
+            return; // A provisional response after the call was decided changes nothing.
+        };
+        let Some(fork) = self.forks.get_mut(place).filter(|fork| fork.state == ForkState::Ringing) else {
+            return;
+        };
+        let Some(answer) =
+            answer.filter(|_| self.offer.is_some() && early.is_none_or(|other| other == place))
+        else {
+            // Once the caller hears one fork, a bare 180 of another would only confuse its phone.
+            if early.is_none() {
+                self.push(Output::Ring(status, None));
+            }
+            return;
+        };
+        let Ok(_) = fork.leg.exchange.receive_answer(answer.clone()) else {
+            self.push(Output::Ring(status, None));
+            return;
+        };
+        *early = Some(place);
+        match self.answer_for_caller(&answer) {
+            Some(answer) => {
+                self.connect(place);
+                self.push(Output::Ring(status, Some(answer)));
+            }
+            None => self.push(Output::Ring(status, None)),
+        }
+    }
+
+    fn answered(&mut self, now: Instant, place: usize, answer: Option<SessionDescription>) {
+        let Some(fork) = self.forks.get_mut(place) else { return };
+        self.outputs.push_back(Output::Acknowledge(place));
+        if !matches!(self.state, State::Ringing { .. }) || fork.state != ForkState::Ringing {
+            // A 2xx that crossed our CANCEL, or a second fork's: the dialog stands and is ended (RFC 3261 §9.1).
+            fork.state = ForkState::Ended;
+            self.push(Output::Bye(Party::Callee(place)));
+            return;
+        }
+        let settled = match &answer {
+            Some(answer) => fork.leg.exchange.receive_answer(answer.clone()).is_ok(),
+            // A 2xx without a description follows a provisional response that had it (RFC 3261 §13.2.1).
+            None => fork.leg.exchange.negotiated().is_some(),
+        };
+        let heard = answer.or_else(|| fork.leg.settled()).filter(|_| settled);
+        fork.state = ForkState::Up;
+        let reply = heard.and_then(|heard| self.answer_for_caller(&heard));
+        let Some(reply) = reply else {
+            self.far = Far { status: Some(200), cause: Some(HangupCause::IncompatibleDestination) };
+            if let Some(fork) = self.forks.get_mut(place) {
+                fork.state = ForkState::Ended;
+            }
+            self.push(Output::Bye(Party::Callee(place)));
+            self.release(Party::Callee(place));
+            self.give_up_on_forks(now, 488);
+            return;
+        };
+        self.far = Far { status: Some(200), cause: None };
+        self.drop_forks(Some(place));
+        self.connect(place);
+        self.tell(Party::Callee(place), Some(MediaCommand::Answered));
+        self.winner = Some(place);
+        self.state = State::Answering { answer: reply };
+        let answered_after = Some(now.saturating_duration_since(self.started));
+        let record = self.record(answered_after, None, None, Quality::default());
+        self.push(Output::Journal(Box::new(record)));
+    }
+
+    fn journalled(&mut self, now: Instant) {
+        let state = std::mem::replace(&mut self.state, State::Over);
+        let State::Answering { answer } = state else {
+            self.state = state; // The caller hung up while the disk was writing.
+            return;
+        };
+        self.answered_after = Some(now.saturating_duration_since(self.started));
+        self.state = State::Up;
+        self.tell(Party::Caller, Some(MediaCommand::Answered));
+        self.push(Output::Answer(answer));
+    }
+
+    fn failed(&mut self, now: Instant, place: usize, status: u16) {
+        let Some(fork) = self.forks.get_mut(place) else { return };
+        let was = std::mem::replace(&mut fork.state, ForkState::Ended);
+        self.release(Party::Callee(place));
+        if was == ForkState::Cancelled || !matches!(self.state, State::Ringing { .. }) {
+            return; // The 487 to our own CANCEL says nothing about the far end.
+        }
+        self.far.status = Some(self.far.status.map_or(status, |other| better(other, status)));
+        self.far.cause = self.far.status.map(HangupCause::from_sip_status);
+        // Somebody declined for everybody (RFC 3261 §16.7 step 5).
+        let everybody = status >= 600;
+        if everybody || self.forks.iter().all(|fork| fork.state == ForkState::Ended) {
+            let status = self.far.status.unwrap_or(status);
+            self.give_up_on_forks(now, refusal(status));
+        }
+    }
+
+    /// No fork answers any more: the caller gets `status`.
+    fn give_up_on_forks(&mut self, now: Instant, status: u16) {
+        self.drop_forks(None);
+        self.push(Output::Reject(status));
+        let cause = self.far.cause.unwrap_or(HangupCause::from_sip_status(status));
+        self.finish(now, cause);
+    }
+
+    fn cancelled(&mut self, now: Instant) {
+        match self.state {
+            State::Ringing { .. } => {
+                self.drop_forks(None);
+                self.push(Output::Reject(487));
+                self.finish(now, HangupCause::OriginatorCancel);
+            }
+            // The callee answered while the CANCEL was on its way and the caller has no 200 yet.
+            State::Answering { .. } => {
+                self.bye_callee();
+                self.push(Output::Reject(487));
+                self.finish(now, HangupCause::OriginatorCancel);
+            }
+            State::Ending { .. } | State::Over | State::Up => {} // Too late (RFC 3261 §9.2).
+        }
+    }
+
+    fn hung_up(&mut self, now: Instant, party: Party, cause: HangupCause) {
+        if let Party::Callee(place) = party
+            && let Some(fork) = self.forks.get_mut(place)
+        {
+            fork.state = ForkState::Ended;
+            if self.callee() != Some(place) {
+                self.release(party);
+                return; // A fork that had lost hangs up before our BYE reaches it.
+            }
+        }
+        match (&self.state, party) {
+            (State::Up | State::Answering { .. }, Party::Caller) => self.bye_callee(),
+            (State::Up, Party::Callee(_)) => self.push(Output::Bye(Party::Caller)),
+            (State::Answering { .. }, Party::Callee(_)) => self.push(Output::Reject(480)),
+            (State::Ringing { .. }, Party::Caller) => self.drop_forks(None),
+            (State::Ending { .. } | State::Over, _) | (State::Ringing { .. }, Party::Callee(_)) => return,
+        }
+        self.far.cause = self.far.status.is_some().then_some(cause);
+        self.finish(now, cause);
+    }
+
+    fn end_by_us(&mut self, now: Instant, cause: HangupCause) {
+        match self.state {
+            State::Ringing { .. } => {
+                self.drop_forks(None);
+                self.push(Output::Reject(503));
+            }
+            State::Answering { .. } => {
+                self.bye_callee();
+                self.push(Output::Reject(503));
+            }
+            State::Up => {
+                self.bye_callee();
+                self.push(Output::Bye(Party::Caller));
+            }
+            State::Ending { .. } | State::Over => return,
+        }
+        self.finish(now, cause);
+    }
+
+    fn bye_callee(&mut self) {
+        if let Some(callee) = self.winner {
+            self.push(Output::Bye(Party::Callee(callee)));
+        }
+    }
+
+    fn timeout(&mut self, now: Instant) {
+        match self.state {
+            State::Ringing { deadline, .. } if deadline <= now => {
+                self.far = Far::default();
+                self.drop_forks(None);
+                self.push(Output::Reject(480));
+                self.finish(now, HangupCause::NoAnswer);
+            }
+            // The relay owes a report and does not give it: the record is worth more than its figures.
+            State::Ending { deadline, .. } if deadline <= now => self.complete(Quality::default()),
+            _ => {}
+        }
+    }
+
+    fn report(&mut self, port: PortId, report: &Report) {
+        if port == self.caller.port() && matches!(self.state, State::Ending { .. }) {
+            self.complete(quality(report));
+        }
+    }
+
+    /// The caller's leg is over: every port is closed, and the record waits for the caller's report.
+    fn finish(&mut self, now: Instant, cause: HangupCause) {
+        let ended_after = now.saturating_duration_since(self.started);
+        for place in 0..self.forks.len() {
+            self.release(Party::Callee(place));
+        }
+        self.release(Party::Caller);
+        self.state = State::Ending { cause, ended_after, deadline: now + self.limits.report };
+    }
+
+    fn complete(&mut self, mut quality: Quality) {
+        let State::Ending { cause, ended_after, .. } = self.state else { return };
+        if self.answered_after.is_none() {
+            // The callee was rung with a port of ours waiting for the caller's audio: an RTP session, unanswered.
+            quality.verdict = Some(MediaVerdict::Unanswered);
+        }
+        let record = self.record(self.answered_after, Some(ended_after), Some(cause), quality);
+        self.state = State::Over;
+        self.push(Output::Ended(Box::new(record)));
+    }
+
+    fn record(
+        &self,
+        answered_after: Option<Duration>,
+        ended_after: Option<Duration>,
+        cause: Option<HangupCause>,
+        quality: Quality,
+    ) -> Cdr {
+        let micros = |after: Duration| i64::try_from(after.as_micros()).unwrap_or(i64::MAX);
+        let callee = self.winner.and_then(|place| self.forks.get(place)).filter(|_| answered_after.is_some());
+        let outcome = Outcome {
+            answered_after_us: answered_after.map(micros),
+            ended_after_us: ended_after.map(micros),
+            codec_a: self.caller.codec().filter(|_| answered_after.is_some()),
+            codec_b: callee.and_then(|fork| fork.leg.codec()),
+            hangup_cause: cause,
+            bridge_cause: self.far.cause,
+            sip_status: self.far.status,
+            quality,
+        };
+        build(&self.facts, outcome)
+    }
+
+    /// Ends every fork but `kept`.
+    fn drop_forks(&mut self, kept: Option<usize>) {
+        for place in (0..self.forks.len()).filter(|place| Some(*place) != kept) {
+            if let Some(fork) = self.forks.get_mut(place)
+                && fork.state == ForkState::Ringing
+            {
+                fork.state = ForkState::Cancelled;
+                self.push(Output::Cancel(place));
+            }
+            self.release(Party::Callee(place));
+        }
+    }
+
+    /// Our answer to the caller, made from what a fork answered; for a caller that made no offer, our offer.
+    fn answer_for_caller(&mut self, heard: &SessionDescription) -> Option<SessionDescription> {
+        let local = self.caller.local();
+        let Some(offered) = self.offer.clone() else {
+            let (_, audio) = heard.carried_audio()?;
+            let codecs = self.caller.policy.apply(&audio.codecs);
+            let offer = sdp::offer(local, codecs, heard.direction_of(audio).reversed());
+            return self.caller.exchange.send_offer(offer).ok();
+        };
+        let answer = sdp::answer_to(&offered, heard, local).ok()?;
+        self.caller.exchange.send_answer(answer).ok()
+    }
+
+    /// Describes both legs and relays between them.
+    pub(super) fn connect(&mut self, place: usize) {
+        let Some(fork) = self.forks.get(place) else { return };
+        let commands = [
+            (Party::Caller, self.caller.describe()),
+            (Party::Callee(place), fork.leg.describe()),
+            (Party::Caller, self.caller.bridge_to(&fork.leg)),
+            (Party::Callee(place), fork.leg.bridge_to(&self.caller)),
+        ];
+        for (party, command) in commands {
+            self.tell(party, command);
+        }
+    }
+
+    fn tell(&mut self, party: Party, command: Option<MediaCommand>) {
+        let port = self.leg(party).filter(|leg| leg.is_open()).map(Leg::port);
+        if let (Some(port), Some(command)) = (port, command) {
+            self.push(Output::Media(port, command));
+        }
+    }
+
+    fn release(&mut self, party: Party) {
+        let Some(leg) = self.leg_mut(party) else { return };
+        let port = leg.port();
+        if let Some(command) = leg.close() {
+            self.push(Output::Media(port, command));
+        }
+    }
+
+    fn acknowledged(&mut self, now: Instant, party: Party, answer: Option<SessionDescription>) {
+        let Some(leg) = self.leg_mut(party) else { return };
+        if leg.exchange.local_offer().is_none() {
+            return; // The usual ACK: our 2xx had the answer.
+        }
+        let settled = answer.is_some_and(|answer| leg.exchange.receive_answer(answer).is_ok());
+        match (settled, self.callee()) {
+            (true, Some(callee)) => self.connect(callee),
+            (true, None) => {}
+            // We offered, and the party acknowledged without agreeing on anything (RFC 3261 §13.2.2.4).
+            (false, _) if party == Party::Caller && self.is_up() && !self.caller_has_settled() => {
+                self.end_by_us(now, HangupCause::IncompatibleDestination);
+            }
+            (false, _) => {
+                if let Some(leg) = self.leg_mut(party) {
+                    leg.exchange.roll_back();
+                }
+            }
+        }
+    }
+
+    fn caller_has_settled(&self) -> bool {
+        self.caller.exchange.negotiated().is_some()
+    }
+}
+
+/// Of two final responses the one a caller learns more from (RFC 3261 §16.7 step 6): 6xx, then the lowest
+/// class, and inside a class what says something about the callee before what says something about a device.
+fn better(a: u16, b: u16) -> u16 {
+    let rank = |status: u16| match status {
+        600.. => (0, 0),
+        486 => (4, 0),
+        408 => (4, 3),
+        401 | 407 | 415 | 420 | 484 => (4, 1),
+        _ => (status / 100, 2),
+    };
+    if rank(b) < rank(a) { b } else { a }
+}
+
+/// What the caller is told for a fork's final response: a redirection or a challenge between us and a phone is
+/// not the caller's business (RFC 3261 §16.7 step 7).
+fn refusal(status: u16) -> u16 {
+    match status {
+        300..=399 | 401 | 407 | 481 | 487 => 480,
+        503 => 500,
+        other => other,
+    }
+}
+
+/// The record's figures of a media report.
+fn quality(report: &Report) -> Quality {
+    let figures = &report.figures;
+    let exact = |figure: Option<sidetone_media::stats::Hundredths>| figure.map(|figure| Hundredths(figure.0));
+    Quality {
+        jitter_ms: exact(figures.jitter_ms),
+        loss_pct: exact(figures.loss_pct),
+        mean_interval_ms: exact(figures.mean_interval_ms),
+        mos: exact(figures.mos),
+        quality_pct: exact(figures.quality_pct),
+        verdict: report.verdict.and_then(|verdict| MediaVerdict::from_name(verdict.as_str())),
+    }
+}

@@ -1,0 +1,8 @@
+//! The switch: back-to-back calls between phones and trunks, with media anchored on our ports.
+//!
+//! [`call`] decides about one call and knows no SIP message; [`switch`] connects calls with dialogs,
+//! the registrar and the directory; [`driver`] alone has sockets, a clock and a task.
+
+pub mod call;
+mod leg;
+mod negotiation;

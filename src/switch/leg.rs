@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use sidetone_sip::sdp::{CodecPolicy, Media, OfferAnswer, SessionDescription, payload_map};
 
 use crate::media_plan;
-use crate::switch::call::{MediaCommand, Port, PortId};
+use crate::switch::face::{MediaCommand, Port, PortId};
 
 /// One party's side of a call.
 #[derive(Debug)]

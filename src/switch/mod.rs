@@ -4,5 +4,10 @@
 //! the registrar and the directory; [`driver`] alone has sockets, a clock and a task.
 
 pub mod call;
+pub mod face;
 mod leg;
 mod negotiation;
+mod outcome;
+
+#[cfg(test)]
+mod tests;

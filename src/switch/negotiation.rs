@@ -8,7 +8,8 @@ use std::time::Instant;
 use sidetone_model::call::HangupCause;
 use sidetone_sip::sdp::{self, SessionDescription};
 
-use crate::switch::call::{Call, Output, Party};
+use crate::switch::call::Call;
+use crate::switch::face::{Input, Output, Party};
 
 /// An offer of one party that waits for the other's answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,7 +64,7 @@ impl Call {
             Err(408 | 481) => {
                 self.roll_back(from, to, 481);
                 let cause = HangupCause::RecoveryOnTimerExpire;
-                return self.handle_input(now, crate::switch::call::Input::HungUp(to, cause));
+                return self.handle_input(now, Input::HungUp(to, cause));
             }
             Err(status) => return self.roll_back(from, to, status),
         };

@@ -1,0 +1,150 @@
+//! What a call is told and what it says: its ports, parties, inputs and outputs.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use sidetone_media::session::{Description, Report};
+use sidetone_model::call::HangupCause;
+use sidetone_model::cdr::Cdr;
+use sidetone_sip::sdp::SessionDescription;
+
+use crate::cdr::build::Facts;
+
+/// A media port of the relay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PortId(pub u64);
+
+/// A media port and the address that a description names for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Port {
+    /// The port.
+    pub id: PortId,
+    /// Where the party shall send RTP.
+    pub advertised: SocketAddr,
+}
+
+/// Hands out media ports; the one thing that a call needs an answer to at once.
+pub trait Ports {
+    /// A port for a party whose SIP comes from `towards`; `group` is one per call. `None` when none is left.
+    fn open(&mut self, group: u64, towards: IpAddr) -> Option<Port>;
+}
+
+/// What a media port is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MediaCommand {
+    /// The leg was answered.
+    Answered,
+    /// What arrives goes to `peer`, its payload types renumbered by the map.
+    Bridge {
+        /// The other leg's port.
+        peer: PortId,
+        /// Payload type received to payload type sent; `None` is identity.
+        payload_map: Option<Box<[u8; 128]>>,
+    },
+    /// The leg is over: report and free the port.
+    Close,
+    /// SDP settled something.
+    Describe(Box<Description>),
+    /// What arrives goes nowhere.
+    Unbridge,
+}
+
+/// A party of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Party {
+    /// A binding of the callee, by its place in the fork.
+    Callee(usize),
+    /// Who called.
+    Caller,
+}
+
+/// Where one fork goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// Where the binding's SIP comes from and goes to.
+    pub signalling: IpAddr,
+}
+
+/// How long things may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// From the first fork to an answer.
+    pub ring: Duration,
+    /// From the end of the caller's leg to its media report.
+    pub report: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits { ring: Duration::from_secs(60), report: Duration::from_secs(2) }
+    }
+}
+
+/// What happened to a call.
+#[derive(Debug)]
+pub enum Input {
+    /// A 2xx that we sent to `party` was acknowledged; the ACK may carry the answer to our offer.
+    Acknowledged(Party, Option<SessionDescription>),
+    /// A fork answered with a 2xx.
+    Answered(usize, Option<SessionDescription>),
+    /// The caller gave up.
+    Cancelled,
+    /// End the call, whatever its state.
+    End(HangupCause),
+    /// A fork ended with a final response, or with 408 when nothing came.
+    Failed(usize, u16),
+    /// A party hung up, or its dialog broke.
+    HungUp(Party, HangupCause),
+    /// The answer that the call waits to give is on the disk.
+    Journalled,
+    /// A party offers anew inside its dialog; without a description it wants our offer.
+    Offer(Party, Option<SessionDescription>),
+    /// Our own offer inside a party's dialog was answered, or refused with a status.
+    Offered(Party, Result<Option<SessionDescription>, u16>),
+    /// A fork sent a provisional response above 100.
+    Provisional(usize, u16, Option<SessionDescription>),
+    /// A port was closed; its report.
+    Report(PortId, Box<Report>),
+    /// The time of [`Call::next_timeout`] has come.
+    Timeout,
+}
+
+/// What the switch shall do.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Output {
+    /// Acknowledge the fork's 2xx.
+    Acknowledge(usize),
+    /// Answer the caller's INVITE with 200 and this description.
+    Answer(SessionDescription),
+    /// Hang up a confirmed dialog.
+    Bye(Party),
+    /// Cancel a fork that has no final response.
+    Cancel(usize),
+    /// The record is complete; the call is over.
+    Ended(Box<Cdr>),
+    /// Invite a fork with this offer.
+    Invite(usize, SessionDescription),
+    /// Note on disk that the call is answered, then feed [`Input::Journalled`].
+    Journal(Box<Cdr>),
+    /// Tell a media port.
+    Media(PortId, MediaCommand),
+    /// Offer anew inside a party's dialog.
+    Offer(Party, SessionDescription),
+    /// Answer the party's own offer: a 200 with the description, or a failure status.
+    OfferResult(Party, Result<SessionDescription, u16>),
+    /// Refuse the caller's INVITE.
+    Reject(u16),
+    /// Tell the caller how far it is.
+    Ring(u16, Option<SessionDescription>),
+}
+
+/// A call that could not begin.
+#[derive(Debug)]
+pub struct Stillborn {
+    /// What to refuse the INVITE with.
+    pub status: u16,
+    /// What is known of the call.
+    pub facts: Box<Facts>,
+    /// Ports to close.
+    pub ports: Vec<PortId>,
+}

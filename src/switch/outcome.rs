@@ -1,0 +1,41 @@
+//! What the responses and the report of a call mean for its caller and its record; pure.
+
+use sidetone_media::session::Report;
+use sidetone_model::quality::{Hundredths, MediaVerdict, Quality};
+
+/// Of two final responses the one a caller learns more from (RFC 3261 §16.7 step 6): 6xx, then the lowest
+/// class, and inside a class what says something about the callee before what says something about a device.
+pub(super) fn better(a: u16, b: u16) -> u16 {
+    let rank = |status: u16| match status {
+        600.. => (0, 0),
+        486 => (4, 0),
+        408 => (4, 3),
+        401 | 407 | 415 | 420 | 484 => (4, 1),
+        _ => (status / 100, 2),
+    };
+    if rank(b) < rank(a) { b } else { a }
+}
+
+/// What the caller is told for a fork's final response: a redirection or a challenge between us and a phone is
+/// not the caller's business (RFC 3261 §16.7 step 7).
+pub(super) fn refusal(status: u16) -> u16 {
+    match status {
+        300..=399 | 401 | 407 | 481 | 487 => 480,
+        503 => 500,
+        other => other,
+    }
+}
+
+/// The record's figures of a media report.
+pub(super) fn quality(report: &Report) -> Quality {
+    let figures = &report.figures;
+    let exact = |figure: Option<sidetone_media::stats::Hundredths>| figure.map(|figure| Hundredths(figure.0));
+    Quality {
+        jitter_ms: exact(figures.jitter_ms),
+        loss_pct: exact(figures.loss_pct),
+        mean_interval_ms: exact(figures.mean_interval_ms),
+        mos: exact(figures.mos),
+        quality_pct: exact(figures.quality_pct),
+        verdict: report.verdict.and_then(|verdict| MediaVerdict::from_name(verdict.as_str())),
+    }
+}

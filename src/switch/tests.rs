@@ -1,0 +1,881 @@
+//! Ladders of one call: what happened in, what the switch is told out.
+
+use std::fmt::Write as _;
+use std::net::{IpAddr, SocketAddr};
+use std::time::{Duration, Instant};
+
+use expect_test::{Expect, expect};
+use sidetone_media::session::Report;
+use sidetone_model::call::{Direction, HangupCause};
+use sidetone_model::cdr::Cdr;
+use sidetone_model::ids::{CallId, NodeId, OrganisationId};
+use sidetone_model::time::Timestamp;
+use sidetone_sip::sdp::{CodecPolicy, SessionDescription};
+use uuid::Uuid;
+
+use crate::cdr::build::Facts;
+use crate::switch::call::Call;
+use crate::switch::face::{Input, Limits, MediaCommand, Output, Party, Port, PortId, Ports, Target};
+
+/// Ports 20000, 20002, … of 198.51.100.1.
+struct Counting {
+    next: u64,
+    left: usize,
+}
+
+impl Ports for Counting {
+    fn open(&mut self, _group: u64, _towards: IpAddr) -> Option<Port> {
+        self.left = self.left.checked_sub(1)?;
+        let id = PortId(self.next);
+        self.next += 1;
+        let number = 20_000 + u16::try_from(id.0).unwrap() * 2;
+        Some(Port { id, advertised: SocketAddr::new("198.51.100.1".parse().unwrap(), number) })
+    }
+}
+
+fn facts() -> Facts {
+    Facts {
+        call: CallId(Uuid::from_u128(1)),
+        organisation: OrganisationId(Uuid::from_u128(2)),
+        currency: "EUR".parse().unwrap(),
+        extension: None,
+        team: None,
+        trunk: None,
+        direction: Direction::Internal,
+        node: NodeId(Uuid::from_u128(3)),
+        started_at: Timestamp::from_micros(0),
+        caller_number: Some("1001".into()),
+        destination_number: Some("1002".into()),
+        dialled_number: None,
+    }
+}
+
+/// A party's description: `port codec,codec direction`.
+fn description(text: &str) -> SessionDescription {
+    let words: Vec<_> = text.split_whitespace().collect();
+    let [port, codecs, direction] = words.as_slice() else { panic!("a description: {text}") };
+    let numbers: Vec<_> = codecs
+        .split(',')
+        .map(|codec| match codec {
+            "PCMU" => "0",
+            "PCMA" => "8",
+            "G722" => "9",
+            "G729" => "18",
+            other => panic!("codec {other}"),
+        })
+        .collect();
+    let sdp = format!(
+        "v=0\r\no=- 1 1 IN IP4 192.0.2.1\r\ns=-\r\nc=IN IP4 192.0.2.1\r\nt=0 0\r\nm=audio {port} RTP/AVP {}\r\na={direction}\r\n",
+        numbers.join(" ")
+    );
+    SessionDescription::parse(sdp.as_bytes()).unwrap()
+}
+
+fn summary(sdp: &SessionDescription) -> String {
+    let audio = &sdp.media[0];
+    let codecs: Vec<_> = audio.codecs.iter().map(|codec| codec.name.as_str()).collect();
+    format!("{} {} {} v{}", audio.port, codecs.join(","), audio.direction.as_str(), sdp.origin.version)
+}
+
+fn party(text: &str) -> Party {
+    match text {
+        "caller" => Party::Caller,
+        fork => Party::Callee(fork.parse().unwrap()),
+    }
+}
+
+fn name(party: &Party) -> String {
+    match party {
+        Party::Caller => "caller".into(),
+        Party::Callee(fork) => format!("fork {fork}"),
+    }
+}
+
+fn record(cdr: &Cdr) -> String {
+    format!(
+        "{} answered {} billsec {} bridge {} status {} codecs {}/{} verdict {}",
+        cdr.hangup_cause.map_or("-", HangupCause::as_str),
+        cdr.answered_at.map_or("-".into(), |at| at.to_string()),
+        cdr.billsec,
+        cdr.bridge_cause.map_or("-", HangupCause::as_str),
+        cdr.sip_status.map_or("-".into(), |status| status.to_string()),
+        cdr.codec_a.as_deref().unwrap_or("-"),
+        cdr.codec_b.as_deref().unwrap_or("-"),
+        cdr.quality.verdict.map_or("-", |verdict| verdict.as_str()),
+    )
+}
+
+fn write_output(log: &mut String, output: &Output) {
+    let text = match output {
+        Output::Acknowledge(fork) => format!("ACK fork {fork}"),
+        Output::Answer(sdp) => format!("200 caller [{}]", summary(sdp)),
+        Output::Bye(party) => format!("BYE {}", name(party)),
+        Output::Cancel(fork) => format!("CANCEL fork {fork}"),
+        Output::Ended(cdr) => format!("record {}", record(cdr)),
+        Output::Invite(fork, sdp) => format!("INVITE fork {fork} [{}]", summary(sdp)),
+        Output::Journal(_) => "journal".into(),
+        Output::Media(port, command) => match command {
+            MediaCommand::Answered => format!("media {} answered", port.0),
+            MediaCommand::Bridge { peer, payload_map } => {
+                format!(
+                    "media {} to {}{}",
+                    port.0,
+                    peer.0,
+                    if payload_map.is_some() { " renumbered" } else { "" }
+                )
+            }
+            MediaCommand::Close => format!("media {} close", port.0),
+            MediaCommand::Describe(description) => format!(
+                "media {} party {} receive {} send {}",
+                port.0,
+                description.remote.map_or("-".into(), |remote| remote.port().to_string()),
+                description.receive,
+                description.send
+            ),
+            MediaCommand::Unbridge => format!("media {} alone", port.0),
+        },
+        Output::Offer(party, sdp) => format!("re-INVITE {} [{}]", name(party), summary(sdp)),
+        Output::OfferResult(party, Ok(sdp)) => format!("re-INVITE {} 200 [{}]", name(party), summary(sdp)),
+        Output::OfferResult(party, Err(status)) => format!("re-INVITE {} {status}", name(party)),
+        Output::Reject(status) => format!("{status} caller"),
+        Output::Ring(status, sdp) => {
+            format!(
+                "{status} caller{}",
+                sdp.as_ref().map_or(String::new(), |sdp| format!(" [{}]", summary(sdp)))
+            )
+        }
+    };
+    writeln!(log, "          {text}").unwrap();
+}
+
+/// Plays a script against a call. The first line is `call OFFER -> FORKS` (`-` without an offer); the others
+/// `MS what…`.
+fn check(script: &str, expect: Expect) {
+    let mut lines = script.lines().map(str::trim).filter(|line| !line.is_empty());
+    let (offer, forks) = lines
+        .next()
+        .and_then(|l| l.strip_prefix("call "))
+        .and_then(|line| line.split_once(" -> "))
+        .expect("call OFFER -> FORKS");
+    let start = Instant::now();
+    let targets = vec![Target { signalling: "192.0.2.2".parse().unwrap() }; forks.parse().unwrap()];
+    let mut log = String::new();
+    let call = Call::new(
+        start,
+        facts(),
+        Limits::default(),
+        (offer != "-").then(|| description(offer)),
+        "192.0.2.1".parse().unwrap(),
+        (CodecPolicy::ANY, CodecPolicy::ANY),
+        &targets,
+        100,
+        &mut Counting { next: 0, left: 8 },
+    );
+    let mut call = match call {
+        Ok(call) => call,
+        Err(stillborn) => {
+            writeln!(log, "stillborn {} ports {}", stillborn.status, stillborn.ports.len()).unwrap();
+            return expect.assert_eq(&log);
+        }
+    };
+    while let Some(output) = call.poll_output() {
+        write_output(&mut log, &output);
+    }
+    for line in lines {
+        writeln!(log, "{line}").unwrap();
+        let (ms, what) = line.split_once(' ').expect("MS what");
+        let now = start + Duration::from_millis(ms.parse().unwrap());
+        call.handle_input(now, input(what));
+        while let Some(output) = call.poll_output() {
+            write_output(&mut log, &output);
+        }
+    }
+    expect.assert_eq(&log);
+}
+
+fn input(what: &str) -> Input {
+    let words: Vec<_> = what.split_whitespace().collect();
+    let sdp = |from: usize| (words.len() > from).then(|| description(&words[from..].join(" ")));
+    match words[0] {
+        "ack" => Input::Acknowledged(party(words[1]), sdp(2)),
+        "answered" => Input::Answered(words[1].parse().unwrap(), sdp(2)),
+        "bye" => Input::HungUp(party(words[1]), HangupCause::NormalClearing),
+        "cancel" => Input::Cancelled,
+        "end" => Input::End(HangupCause::NormalClearing),
+        "failed" => Input::Failed(words[1].parse().unwrap(), words[2].parse().unwrap()),
+        "journalled" => Input::Journalled,
+        "offer" => Input::Offer(party(words[1]), sdp(2)),
+        "offered" if words.len() == 3 => Input::Offered(party(words[1]), Err(words[2].parse().unwrap())),
+        "offered" => Input::Offered(party(words[1]), Ok(sdp(2))),
+        "ringing" => Input::Provisional(words[1].parse().unwrap(), words[2].parse().unwrap(), sdp(3)),
+        "report" => Input::Report(PortId(words[1].parse().unwrap()), Box::new(Report::default())),
+        "timeout" => Input::Timeout,
+        other => panic!("input {other}"),
+    }
+}
+
+#[test]
+fn a_call_is_answered_and_hung_up() {
+    check(
+        "call 4000 PCMU,PCMA sendrecv -> 1
+         100 ringing 0 180
+         3000 answered 0 5000 PCMA sendrecv
+         3010 journalled
+         3050 ack caller
+         63900 bye caller
+         63910 report 0",
+        expect![[r#"
+                      INVITE fork 0 [20002 PCMU,PCMA sendrecv v1]
+            100 ringing 0 180
+                      180 caller
+            3000 answered 0 5000 PCMA sendrecv
+                      ACK fork 0
+                      media 0 party 4000 receive true send true
+                      media 1 party 5000 receive true send true
+                      media 0 to 1
+                      media 1 to 0
+                      media 1 answered
+                      journal
+            3010 journalled
+                      media 0 answered
+                      200 caller [20000 PCMA sendrecv v1]
+            3050 ack caller
+            63900 bye caller
+                      BYE fork 0
+                      media 1 close
+                      media 0 close
+            63910 report 0
+                      record NORMAL_CLEARING answered 1970-01-01T00:00:03.010Z billsec 60 bridge NORMAL_CLEARING status 200 codecs PCMA/PCMA verdict -
+        "#]],
+    );
+}
+
+#[test]
+fn early_media_is_heard_and_the_answer_may_repeat_it() {
+    check(
+        "call 4000 PCMU sendrecv -> 1
+         100 ringing 0 183 5000 PCMU sendrecv
+         3000 answered 0
+         3010 journalled
+         9000 bye 0
+         9010 report 0",
+        expect![[r#"
+                      INVITE fork 0 [20002 PCMU sendrecv v1]
+            100 ringing 0 183 5000 PCMU sendrecv
+                      media 0 party 4000 receive true send true
+                      media 1 party 5000 receive true send true
+                      media 0 to 1
+                      media 1 to 0
+                      183 caller [20000 PCMU sendrecv v1]
+            3000 answered 0
+                      ACK fork 0
+                      media 0 party 4000 receive true send true
+                      media 1 party 5000 receive true send true
+                      media 0 to 1
+                      media 1 to 0
+                      media 1 answered
+                      journal
+            3010 journalled
+                      media 0 answered
+                      200 caller [20000 PCMU sendrecv v1]
+            9000 bye 0
+                      BYE caller
+                      media 1 close
+                      media 0 close
+            9010 report 0
+                      record NORMAL_CLEARING answered 1970-01-01T00:00:03.010Z billsec 5 bridge NORMAL_CLEARING status 200 codecs PCMU/PCMU verdict -
+        "#]],
+    );
+}
+
+#[test]
+fn the_first_fork_to_answer_wins_and_a_late_answer_is_hung_up() {
+    check(
+        "call 4000 PCMU sendrecv -> 3
+         100 ringing 0 180
+         120 ringing 1 183 5002 PCMU sendrecv
+         130 ringing 2 180
+         3000 answered 0 5000 PCMU sendrecv
+         3005 answered 2 5004 PCMU sendrecv
+         3010 journalled
+         3020 failed 1 487
+         5000 bye caller
+         5010 report 0",
+        expect![[r#"
+                      INVITE fork 0 [20002 PCMU sendrecv v1]
+                      INVITE fork 1 [20004 PCMU sendrecv v1]
+                      INVITE fork 2 [20006 PCMU sendrecv v1]
+            100 ringing 0 180
+                      180 caller
+            120 ringing 1 183 5002 PCMU sendrecv
+                      media 0 party 4000 receive true send true
+                      media 2 party 5002 receive true send true
+                      media 0 to 2
+                      media 2 to 0
+                      183 caller [20000 PCMU sendrecv v1]
+            130 ringing 2 180
+            3000 answered 0 5000 PCMU sendrecv
+                      ACK fork 0
+                      CANCEL fork 1
+                      media 2 close
+                      CANCEL fork 2
+                      media 3 close
+                      media 0 party 4000 receive true send true
+                      media 1 party 5000 receive true send true
+                      media 0 to 1
+                      media 1 to 0
+                      media 1 answered
+                      journal
+            3005 answered 2 5004 PCMU sendrecv
+                      ACK fork 2
+                      BYE fork 2
+            3010 journalled
+                      media 0 answered
+                      200 caller [20000 PCMU sendrecv v1]
+            3020 failed 1 487
+            5000 bye caller
+                      BYE fork 0
+                      media 1 close
+                      media 0 close
+            5010 report 0
+                      record NORMAL_CLEARING answered 1970-01-01T00:00:03.010Z billsec 1 bridge NORMAL_CLEARING status 200 codecs PCMU/PCMU verdict -
+        "#]],
+    );
+}
+
+#[test]
+fn cancel_ends_every_fork() {
+    check(
+        "call 4000 PCMU sendrecv -> 2
+         100 ringing 0 180
+         2000 cancel
+         2010 failed 0 487
+         2020 report 0
+         2030 failed 1 487",
+        expect![[r#"
+                      INVITE fork 0 [20002 PCMU sendrecv v1]
+                      INVITE fork 1 [20004 PCMU sendrecv v1]
+            100 ringing 0 180
+                      180 caller
+            2000 cancel
+                      CANCEL fork 0
+                      media 1 close
+                      CANCEL fork 1
+                      media 2 close
+                      487 caller
+                      media 0 close
+            2010 failed 0 487
+            2020 report 0
+                      record ORIGINATOR_CANCEL answered - billsec 0 bridge - status - codecs -/- verdict unanswered
+            2030 failed 1 487
+        "#]],
+    );
+}
+
+/// The callee's 200 and the caller's CANCEL cross: nobody was answered.
+#[test]
+fn cancel_crosses_the_answer() {
+    check(
+        "call 4000 PCMU sendrecv -> 1
+         2000 cancel
+         2001 answered 0 5000 PCMU sendrecv
+         2010 report 0",
+        expect![[r#"
+                      INVITE fork 0 [20002 PCMU sendrecv v1]
+            2000 cancel
+                      CANCEL fork 0
+                      media 1 close
+                      487 caller
+                      media 0 close
+            2001 answered 0 5000 PCMU sendrecv
+                      ACK fork 0
+                      BYE fork 0
+            2010 report 0
+                      record ORIGINATOR_CANCEL answered - billsec 0 bridge - status - codecs -/- verdict unanswered
+        "#]],
+    );
+    check(
+        "call 4000 PCMU sendrecv -> 1
+         2000 answered 0 5000 PCMU sendrecv
+         2001 cancel
+         2002 journalled
+         2010 report 0",
+        expect![[r#"
+                      INVITE fork 0 [20002 PCMU sendrecv v1]
+            2000 answered 0 5000 PCMU sendrecv
+                      ACK fork 0
+                      media 0 party 4000 receive true send true
+                      media 1 party 5000 receive true send true
+                      media 0 to 1
+                      media 1 to 0
+                      media 1 answered
+                      journal
+            2001 cancel
+                      BYE fork 0
+                      487 caller
+                      media 1 close
+                      media 0 close
+            2002 journalled
+            2010 report 0
+                      record ORIGINATOR_CANCEL answered - billsec 0 bridge - status 200 codecs -/- verdict unanswered
+        "#]],
+    );
+    check(
+        "call 4000 PCMU sendrecv -> 1
+         2000 answered 0 5000 PCMU sendrecv
+         2001 journalled
+         2002 cancel",
+        expect![[r#"
+                      INVITE fork 0 [20002 PCMU sendrecv v1]
+            2000 answered 0 5000 PCMU sendrecv
+                      ACK fork 0
+                      media 0 party 4000 receive true send true
+                      media 1 party 5000 receive true send true
+                      media 0 to 1
+                      media 1 to 0
+                      media 1 answered
+                      journal
+            2001 journalled
+                      media 0 answered
+                      200 caller [20000 PCMU sendrecv v1]
+            2002 cancel
+        "#]],
+    );
+}
+
+#[test]
+fn refusals_reach_the_caller_as_what_they_mean() {
+    check(
+        "call 4000 PCMU sendrecv -> 1
+         100 failed 0 486
+         110 report 0",
+        expect![[r#"
+                      INVITE fork 0 [20002 PCMU sendrecv v1]
+            100 failed 0 486
+                      media 1 close
+                      486 caller
+                      media 0 close
+            110 report 0
+                      record USER_BUSY answered - billsec 0 bridge USER_BUSY status 486 codecs -/- verdict unanswered
+        "#]],
+    );
+    check(
+        "call 4000 PCMU sendrecv -> 2
+         100 failed 0 404
+         200 failed 1 486
+         210 report 0",
+        expect![[r#"
+                      INVITE fork 0 [20002 PCMU sendrecv v1]
+                      INVITE fork 1 [20004 PCMU sendrecv v1]
+            100 failed 0 404
+                      media 1 close
+            200 failed 1 486
+                      media 2 close
+                      486 caller
+                      media 0 close
+            210 report 0
+                      record USER_BUSY answered - billsec 0 bridge USER_BUSY status 486 codecs -/- verdict unanswered
+        "#]],
+    );
+    check(
+        "call 4000 PCMU sendrecv -> 2
+         100 failed 0 603
+         210 report 0",
+        expect![[r#"
+                      INVITE fork 0 [20002 PCMU sendrecv v1]
+                      INVITE fork 1 [20004 PCMU sendrecv v1]
+            100 failed 0 603
+                      media 1 close
+                      CANCEL fork 1
+                      media 2 close
+                      603 caller
+                      media 0 close
+            210 report 0
+                      record CALL_REJECTED answered - billsec 0 bridge CALL_REJECTED status 603 codecs -/- verdict unanswered
+        "#]],
+    );
+    check(
+        "call 4000 PCMU sendrecv -> 1
+         100 failed 0 302
+         210 report 0",
+        expect![[r#"
+                      INVITE fork 0 [20002 PCMU sendrecv v1]
+            100 failed 0 302
+                      media 1 close
+                      480 caller
+                      media 0 close
+            210 report 0
+                      record NORMAL_TEMPORARY_FAILURE answered - billsec 0 bridge NORMAL_TEMPORARY_FAILURE status 302 codecs -/- verdict unanswered
+        "#]],
+    );
+}
+
+#[test]
+fn nobody_answers() {
+    check(
+        "call 4000 PCMU sendrecv -> 1
+         100 ringing 0 180
+         60000 timeout
+         60010 failed 0 487
+         60020 report 0",
+        expect![[r#"
+                      INVITE fork 0 [20002 PCMU sendrecv v1]
+            100 ringing 0 180
+                      180 caller
+            60000 timeout
+                      CANCEL fork 0
+                      media 1 close
+                      480 caller
+                      media 0 close
+            60010 failed 0 487
+            60020 report 0
+                      record NO_ANSWER answered - billsec 0 bridge - status - codecs -/- verdict unanswered
+        "#]],
+    );
+}
+
+/// The relay's report never comes: the record does.
+#[test]
+fn a_missing_report_delays_the_record_and_no_more() {
+    check(
+        "call 4000 PCMU sendrecv -> 1
+         100 failed 0 486
+         2099 timeout
+         2100 timeout
+         2200 report 0",
+        expect![[r#"
+                      INVITE fork 0 [20002 PCMU sendrecv v1]
+            100 failed 0 486
+                      media 1 close
+                      486 caller
+                      media 0 close
+            2099 timeout
+            2100 timeout
+                      record USER_BUSY answered - billsec 0 bridge USER_BUSY status 486 codecs -/- verdict unanswered
+            2200 report 0
+        "#]],
+    );
+}
+
+#[test]
+fn without_a_codec_in_common_nothing_rings() {
+    check(
+        "call 4000 G729 sendrecv -> 1",
+        expect![[r#"
+        stillborn 488 ports 2
+    "#]],
+    );
+    check(
+        "call 4000 PCMU sendrecv -> 1
+         100 answered 0 5000 PCMA sendrecv
+         110 report 0",
+        expect![[r#"
+                      INVITE fork 0 [20002 PCMU sendrecv v1]
+            100 answered 0 5000 PCMA sendrecv
+                      ACK fork 0
+                      BYE fork 0
+                      media 1 close
+                      488 caller
+                      media 0 close
+            110 report 0
+                      record INCOMPATIBLE_DESTINATION answered - billsec 0 bridge INCOMPATIBLE_DESTINATION status 200 codecs -/- verdict unanswered
+        "#]],
+    );
+}
+
+#[test]
+fn hold_reaches_the_other_party_and_an_address_does_not() {
+    check(
+        "call 4000 PCMU sendrecv -> 1
+         1000 answered 0 5000 PCMU sendrecv
+         1010 journalled
+         2000 offer caller 4000 PCMU sendonly
+         2050 offered 0 5000 PCMU recvonly
+         3000 offer caller 4002 PCMU sendonly
+         4000 offer caller 4002 PCMU sendrecv
+         4050 offered 0 5000 PCMU sendrecv
+         5000 offer 0 5008 PCMU sendrecv",
+        expect![[r#"
+                      INVITE fork 0 [20002 PCMU sendrecv v1]
+            1000 answered 0 5000 PCMU sendrecv
+                      ACK fork 0
+                      media 0 party 4000 receive true send true
+                      media 1 party 5000 receive true send true
+                      media 0 to 1
+                      media 1 to 0
+                      media 1 answered
+                      journal
+            1010 journalled
+                      media 0 answered
+                      200 caller [20000 PCMU sendrecv v1]
+            2000 offer caller 4000 PCMU sendonly
+                      re-INVITE fork 0 [20002 PCMU sendonly v2]
+            2050 offered 0 5000 PCMU recvonly
+                      media 0 party 4000 receive true send false
+                      media 1 party 5000 receive false send true
+                      media 0 to 1
+                      media 1 to 0
+                      re-INVITE caller 200 [20000 PCMU recvonly v2]
+            3000 offer caller 4002 PCMU sendonly
+                      media 0 party 4002 receive true send false
+                      media 1 party 5000 receive false send true
+                      media 0 to 1
+                      media 1 to 0
+                      re-INVITE caller 200 [20000 PCMU recvonly v2]
+            4000 offer caller 4002 PCMU sendrecv
+                      re-INVITE fork 0 [20002 PCMU sendrecv v3]
+            4050 offered 0 5000 PCMU sendrecv
+                      media 0 party 4002 receive true send true
+                      media 1 party 5000 receive true send true
+                      media 0 to 1
+                      media 1 to 0
+                      re-INVITE caller 200 [20000 PCMU sendrecv v3]
+            5000 offer 0 5008 PCMU sendrecv
+                      media 0 party 4002 receive true send true
+                      media 1 party 5008 receive true send true
+                      media 0 to 1
+                      media 1 to 0
+                      re-INVITE fork 0 200 [20002 PCMU sendrecv v3]
+        "#]],
+    );
+}
+
+#[test]
+fn offers_that_cross_are_told_to_wait() {
+    check(
+        "call 4000 PCMU sendrecv -> 1
+         1000 answered 0 5000 PCMU sendrecv
+         1010 journalled
+         2000 offer caller 4000 PCMU sendonly
+         2010 offer 0 5000 PCMU sendonly
+         2020 offered 0 491
+         3000 offer caller 4000 PCMU inactive
+         3010 offered 0 481
+         3020 report 0",
+        expect![[r#"
+                      INVITE fork 0 [20002 PCMU sendrecv v1]
+            1000 answered 0 5000 PCMU sendrecv
+                      ACK fork 0
+                      media 0 party 4000 receive true send true
+                      media 1 party 5000 receive true send true
+                      media 0 to 1
+                      media 1 to 0
+                      media 1 answered
+                      journal
+            1010 journalled
+                      media 0 answered
+                      200 caller [20000 PCMU sendrecv v1]
+            2000 offer caller 4000 PCMU sendonly
+                      re-INVITE fork 0 [20002 PCMU sendonly v2]
+            2010 offer 0 5000 PCMU sendonly
+                      re-INVITE fork 0 491
+            2020 offered 0 491
+                      re-INVITE caller 491
+            3000 offer caller 4000 PCMU inactive
+                      re-INVITE fork 0 [20002 PCMU inactive v3]
+            3010 offered 0 481
+                      re-INVITE caller 481
+                      BYE caller
+                      media 1 close
+                      media 0 close
+            3020 report 0
+                      record RECOVERY_ON_TIMER_EXPIRE answered 1970-01-01T00:00:01.010Z billsec 2 bridge RECOVERY_ON_TIMER_EXPIRE status 200 codecs PCMU/PCMU verdict -
+        "#]],
+    );
+}
+
+#[test]
+fn a_caller_without_an_offer_gets_ours_and_answers_with_the_ack() {
+    check(
+        "call - -> 1
+         1000 answered 0 5000 PCMA,PCMU sendrecv
+         1010 journalled
+         1050 ack caller 4000 PCMU sendrecv
+         2000 bye 0
+         2010 report 0",
+        expect![[r#"
+                      INVITE fork 0 [20002 opus,G722,PCMA,PCMU,telephone-event,CN sendrecv v1]
+            1000 answered 0 5000 PCMA,PCMU sendrecv
+                      ACK fork 0
+                      media 1 party 5000 receive true send true
+                      media 1 answered
+                      journal
+            1010 journalled
+                      media 0 answered
+                      200 caller [20000 PCMA sendrecv v1]
+            1050 ack caller 4000 PCMU sendrecv
+                      BYE fork 0
+                      BYE caller
+                      media 1 close
+                      media 0 close
+            2000 bye 0
+            2010 report 0
+                      record INCOMPATIBLE_DESTINATION answered 1970-01-01T00:00:01.010Z billsec 0 bridge - status 200 codecs -/PCMA verdict -
+        "#]],
+    );
+    check(
+        "call - -> 1
+         1000 answered 0 5000 PCMU sendrecv
+         1010 journalled
+         1050 ack caller
+         1060 report 0",
+        expect![[r#"
+                      INVITE fork 0 [20002 opus,G722,PCMA,PCMU,telephone-event,CN sendrecv v1]
+            1000 answered 0 5000 PCMU sendrecv
+                      ACK fork 0
+                      media 1 party 5000 receive true send true
+                      media 1 answered
+                      journal
+            1010 journalled
+                      media 0 answered
+                      200 caller [20000 PCMU sendrecv v1]
+            1050 ack caller
+                      BYE fork 0
+                      BYE caller
+                      media 1 close
+                      media 0 close
+            1060 report 0
+                      record INCOMPATIBLE_DESTINATION answered 1970-01-01T00:00:01.010Z billsec 0 bridge - status 200 codecs -/PCMU verdict -
+        "#]],
+    );
+}
+
+#[test]
+fn both_hang_up_at_once() {
+    check(
+        "call 4000 PCMU sendrecv -> 1
+         1000 answered 0 5000 PCMU sendrecv
+         1010 journalled
+         2000 bye caller
+         2001 bye 0
+         2010 report 0",
+        expect![[r#"
+                      INVITE fork 0 [20002 PCMU sendrecv v1]
+            1000 answered 0 5000 PCMU sendrecv
+                      ACK fork 0
+                      media 0 party 4000 receive true send true
+                      media 1 party 5000 receive true send true
+                      media 0 to 1
+                      media 1 to 0
+                      media 1 answered
+                      journal
+            1010 journalled
+                      media 0 answered
+                      200 caller [20000 PCMU sendrecv v1]
+            2000 bye caller
+                      BYE fork 0
+                      media 1 close
+                      media 0 close
+            2001 bye 0
+            2010 report 0
+                      record NORMAL_CLEARING answered 1970-01-01T00:00:01.010Z billsec 0 bridge NORMAL_CLEARING status 200 codecs PCMU/PCMU verdict -
+        "#]],
+    );
+}
+
+#[test]
+fn a_draining_engine_ends_what_it_finds() {
+    check(
+        "call 4000 PCMU sendrecv -> 1
+         1000 end
+         1010 report 0",
+        expect![[r#"
+                      INVITE fork 0 [20002 PCMU sendrecv v1]
+            1000 end
+                      CANCEL fork 0
+                      media 1 close
+                      503 caller
+                      media 0 close
+            1010 report 0
+                      record NORMAL_CLEARING answered - billsec 0 bridge - status - codecs -/- verdict unanswered
+        "#]],
+    );
+    check(
+        "call 4000 PCMU sendrecv -> 1
+         1000 answered 0 5000 PCMU sendrecv
+         1010 journalled
+         2500 end
+         2510 report 0",
+        expect![[r#"
+                      INVITE fork 0 [20002 PCMU sendrecv v1]
+            1000 answered 0 5000 PCMU sendrecv
+                      ACK fork 0
+                      media 0 party 4000 receive true send true
+                      media 1 party 5000 receive true send true
+                      media 0 to 1
+                      media 1 to 0
+                      media 1 answered
+                      journal
+            1010 journalled
+                      media 0 answered
+                      200 caller [20000 PCMU sendrecv v1]
+            2500 end
+                      BYE fork 0
+                      BYE caller
+                      media 1 close
+                      media 0 close
+            2510 report 0
+                      record NORMAL_CLEARING answered 1970-01-01T00:00:01.010Z billsec 1 bridge - status 200 codecs PCMU/PCMU verdict -
+        "#]],
+    );
+}
+
+/// Any order of any inputs: no panic, at most one record, and every port is given back once.
+#[test]
+fn fuzz_any_order_of_inputs_ends_in_one_record() {
+    use proptest::prelude::*;
+    let steps = prop::sample::select(vec![
+        "ringing 0 180",
+        "ringing 1 183 5002 PCMU sendrecv",
+        "answered 0 5000 PCMU sendrecv",
+        "answered 1",
+        "answered 1 5002 PCMA sendrecv",
+        "failed 0 486",
+        "failed 1 603",
+        "failed 7 404",
+        "cancel",
+        "journalled",
+        "ack caller",
+        "ack caller 4000 PCMU sendrecv",
+        "bye caller",
+        "bye 0",
+        "bye 1",
+        "offer caller 4000 PCMU sendonly",
+        "offer 0 5000 PCMU inactive",
+        "offer 1",
+        "offered 0 5000 PCMU recvonly",
+        "offered caller 491",
+        "offered caller 4000 PCMU sendrecv",
+        "offered 0 481",
+        "report 0",
+        "report 1",
+        "timeout",
+        "end",
+    ]);
+    proptest!(|(steps in prop::collection::vec(steps, 0..24), offer in any::<bool>())| {
+        let start = Instant::now();
+        let targets = vec![Target { signalling: "192.0.2.2".parse().unwrap() }; 2];
+        let mut call = Call::new(
+            start, facts(), Limits::default(), offer.then(|| description("4000 PCMU sendrecv")),
+            "192.0.2.1".parse().unwrap(), (CodecPolicy::ANY, CodecPolicy::ANY), &targets, 1,
+            &mut Counting { next: 0, left: 8 },
+        ).unwrap();
+        let (mut records, mut closed) = (0, Vec::new());
+        let ends = ["end", "report 0", "timeout"];
+        for (at, step) in steps.iter().copied().chain(ends).enumerate() {
+            let late = if step == "timeout" { 200 } else { 0 };
+            call.handle_input(start + Duration::from_secs(at as u64 + late), input(step));
+            while let Some(output) = call.poll_output() {
+                match output {
+                    Output::Ended(_) => records += 1,
+                    Output::Media(port, MediaCommand::Close) => closed.push(port),
+                    _ => {}
+                }
+            }
+        }
+        prop_assert_eq!(records, 1);
+        closed.sort();
+        prop_assert_eq!(closed, call.ports().collect::<Vec<_>>());
+        prop_assert!(call.is_over());
+    });
+}

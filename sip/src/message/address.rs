@@ -149,7 +149,7 @@ pub(crate) struct AddressParts<'a> {
 /// Takes one address; its header parameters go to `sink`. The URI is divided off, not yet checked.
 pub(crate) fn take_parts<'a>(
     cursor: &mut Cursor<'a>,
-    sink: &mut impl FnMut(&'a str, Option<&'a str>) -> Result<(), Malformed>,
+    sink: &mut impl FnMut(&'a str, Option<&'a str>),
 ) -> Result<AddressParts<'a>, Malformed> {
     cursor.skip_space();
     let display = if cursor.peek() == Some(b'"') {
@@ -190,6 +190,6 @@ pub(crate) fn take_parts<'a>(
 
 /// Checks one address of a list without keeping it.
 pub(crate) fn check(cursor: &mut Cursor<'_>) -> Result<(), Malformed> {
-    let parts = take_parts(cursor, &mut |_, _| Ok(()))?;
+    let parts = take_parts(cursor, &mut |_, _| {})?;
     Parts::split(parts.uri).map(|_| ())
 }

@@ -143,7 +143,7 @@ fn check_vias(text: &str, hops: &mut usize) -> Result<(), Rejection> {
         if *hops > VIAS_MAX {
             return Err(Rejection::TooManyVias);
         }
-        via::take_parts(&mut cursor, &mut |_, _| Ok(())).map_err(|_| Rejection::Via)?;
+        via::take_parts(&mut cursor, &mut |_, _| {}).map_err(|_| Rejection::Via)?;
         if !cursor.eat(',') {
             return Ok(());
         }

@@ -26,7 +26,7 @@ impl Host {
     pub fn parse(text: &str) -> Result<Self, Malformed> {
         check(text)?;
         if let Some(inner) = text.strip_prefix('[').and_then(|t| t.strip_suffix(']')) {
-            return inner.parse().map(Self::V6).map_err(|_| Malformed("host"));
+            return parse_v6(inner).map(Self::V6).ok_or(Malformed("host"));
         }
         Ok(text.parse().map_or_else(|_| Self::Name(text.to_owned()), Self::V4))
     }
@@ -79,13 +79,23 @@ impl fmt::Display for Host {
 /// Checks what [`Host::parse`] reads, without keeping it.
 pub(crate) fn check(text: &str) -> Result<(), Malformed> {
     let sound = match text.strip_prefix('[') {
-        Some(rest) => rest.strip_suffix(']').is_some_and(|t| t.parse::<Ipv6Addr>().is_ok()),
+        Some(rest) => rest.strip_suffix(']').is_some_and(|t| parse_v6(t).is_some()),
         None => {
             !text.is_empty()
                 && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_'))
         }
     };
     if sound { Ok(()) } else { Err(Malformed("host")) }
+}
+
+/// Reads an IPv6 address, also with the third colon that the grammar of RFC 3261 puts before an IPv4 part and that
+/// RFC 5118 §4.10 asks to tolerate.
+fn parse_v6(text: &str) -> Option<Ipv6Addr> {
+    match text.parse() {
+        Ok(ip) => Some(ip),
+        Err(_) if text.contains('.') && text.contains(":::") => text.replacen(":::", "::", 1).parse().ok(),
+        Err(_) => None,
+    }
 }
 
 /// Takes a host and an optional port; white space around the colon is for Via alone.

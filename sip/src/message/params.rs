@@ -3,9 +3,6 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use crate::message::Malformed;
-use crate::message::limits::PARAMS_MAX;
-
 /// One parameter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Param {
@@ -26,13 +23,9 @@ impl Params {
         Self(Vec::new())
     }
 
-    /// Appends a parameter that a view has read.
-    pub(crate) fn push(&mut self, name: &str, value: Option<&str>) -> Result<(), Malformed> {
-        if self.0.len() >= PARAMS_MAX {
-            return Err(Malformed("parameter"));
-        }
+    /// Appends a parameter that a view has read, and counted.
+    pub(crate) fn push(&mut self, name: &str, value: Option<&str>) {
         self.0.push(Param { name: name.to_owned(), value: value.map(str::to_owned) });
-        Ok(())
     }
 
     /// Sets a parameter to a raw value, in place when it is there, else last.

@@ -3,6 +3,7 @@
 //! Nothing here knows a header; nothing here allocates.
 
 use crate::message::Malformed;
+use crate::message::limits::PARAMS_MAX;
 
 /// A position in a header value; the value is unfolded, so white space is space and tab only.
 #[derive(Clone, Copy, Debug)]
@@ -113,11 +114,16 @@ pub(crate) fn param<'a>(cursor: &mut Cursor<'a>) -> Result<(&'a str, Option<&'a 
 /// Reads `;name=value` up to a comma or the end, which must follow the last parameter.
 pub(crate) fn params<'a>(
     cursor: &mut Cursor<'a>,
-    sink: &mut impl FnMut(&'a str, Option<&'a str>) -> Result<(), Malformed>,
+    sink: &mut impl FnMut(&'a str, Option<&'a str>),
 ) -> Result<(), Malformed> {
+    let mut count = 0;
     while cursor.eat_spaced(';') {
+        count += 1;
+        if count > PARAMS_MAX {
+            return Err(Malformed("parameter"));
+        }
         let (name, value) = param(cursor)?;
-        sink(name, value)?;
+        sink(name, value);
     }
     cursor.skip_space();
     match cursor.peek() {

@@ -159,12 +159,14 @@ impl StatusCode {
             603 => "Decline",
             604 => "Does Not Exist Anywhere",
             606 => "Not Acceptable",
-            100..=199 => "Session Progress",
-            200..=299 => "OK",
-            300..=399 => "Redirection",
-            400..=499 => "Bad Request",
-            500..=599 => "Server Internal Error",
-            _ => "Busy Everywhere",
+            _ => match self.class() {
+                1 => "Session Progress",
+                2 => "OK",
+                3 => "Redirection",
+                4 => "Bad Request",
+                5 => "Server Internal Error",
+                _ => "Busy Everywhere",
+            },
         }
     }
 }

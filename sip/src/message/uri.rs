@@ -193,7 +193,7 @@ impl Uri {
     /// Whether both URIs name the same resource by RFC 3261 §19.1.4; not transitive, so not `Eq`.
     #[must_use]
     pub fn is_equivalent(&self, other: &Self) -> bool {
-        if self.scheme.as_str().to_ascii_lowercase() != other.scheme.as_str().to_ascii_lowercase() {
+        if !self.scheme.as_str().eq_ignore_ascii_case(other.scheme.as_str()) {
             return false;
         }
         let users = match (&self.user, &other.user) {
@@ -341,7 +341,7 @@ impl<'a> Parts<'a> {
             Kind::Other if rest.is_empty() => return Err(Malformed("URI")),
             Kind::Other => Self { user: Some(rest), ..parts },
         };
-        parts.each_param(|_, _| Ok(()))?;
+        parts.each_param(|_, _| {})?;
         Ok(parts)
     }
 
@@ -400,10 +400,7 @@ impl<'a> Parts<'a> {
         Ok(self)
     }
 
-    fn each_param(
-        &self,
-        mut sink: impl FnMut(&'a str, Option<&'a str>) -> Result<(), Malformed>,
-    ) -> Result<(), Malformed> {
+    fn each_param(&self, mut sink: impl FnMut(&'a str, Option<&'a str>)) -> Result<(), Malformed> {
         let Some(params) = self.params.strip_prefix(';') else { return Ok(()) };
         for (count, param) in params.split(';').enumerate() {
             let (name, value) = match param.split_once('=') {
@@ -413,7 +410,7 @@ impl<'a> Parts<'a> {
             if name.is_empty() || count >= PARAMS_MAX {
                 return Err(Malformed("URI parameter"));
             }
-            sink(name, value)?;
+            sink(name, value);
         }
         Ok(())
     }

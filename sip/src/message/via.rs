@@ -197,7 +197,7 @@ impl fmt::Display for Via {
 /// Takes one hop: transport, host and port; the parameters go to `sink`.
 pub(crate) fn take_parts<'a>(
     cursor: &mut Cursor<'a>,
-    sink: &mut impl FnMut(&'a str, Option<&'a str>) -> Result<(), Malformed>,
+    sink: &mut impl FnMut(&'a str, Option<&'a str>),
 ) -> Result<(&'a str, &'a str, Option<u16>), Malformed> {
     cursor.skip_space();
     let protocol = cursor.token();

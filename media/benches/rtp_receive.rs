@@ -3,6 +3,8 @@
 //! Legs take turns packet by packet, the worst order for a cache; the clean streams are what most calls are,
 //! the lossy ones lose and reorder one packet in a hundred.
 
+#![allow(clippy::indexing_slicing, missing_docs, reason = "fixed arrays; criterion's macros")]
+
 use std::hint::black_box;
 use std::net::SocketAddr;
 

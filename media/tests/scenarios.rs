@@ -1,5 +1,12 @@
 //! The labelled streams of the shared folder: every figure and every verdict, by a session as calls use it.
 
+#![allow(
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test may stop where it fails"
+)]
+
 mod support;
 
 use std::collections::BTreeMap;

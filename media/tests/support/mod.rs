@@ -18,6 +18,11 @@ pub(crate) fn addr(text: &str) -> SocketAddr {
     text.parse().unwrap()
 }
 
+/// Port 4000 of a host in 10.0.0.0/24; the party's is number 1.
+pub(crate) fn addr_v4(host: u8) -> SocketAddr {
+    ([10, 0, 0, host], 4000).into()
+}
+
 /// An address from its text.
 pub(crate) fn ip(text: &str) -> IpAddr {
     text.parse().unwrap()

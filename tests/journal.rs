@@ -1,5 +1,13 @@
 //! The journal across crashes: a crash is the copy of its directory at that instant.
 
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a helper of a test may fail the test"
+)]
+
 #[path = "common/records.rs"]
 mod records;
 

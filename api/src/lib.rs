@@ -1,1 +1,16 @@
-//! The HTTP face of Sidetone.
+//! The HTTP face of Sidetone: who asks, what they may see, and one JSON shape for every answer.
+//!
+//! [`router`] is the table of contents, [`ApiState`] the ports behind it. No SQL, no SIP, no
+//! clock: all of them come in through the state.
+
+mod auth;
+mod error;
+mod page;
+mod router;
+mod routes;
+mod server;
+mod state;
+
+pub use router::router;
+pub use server::serve;
+pub use state::{ApiState, Clock};

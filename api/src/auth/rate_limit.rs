@@ -1,0 +1,200 @@
+//! How often: a fixed window of a minute per key, and per address for who is not let in.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv6Addr};
+
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use parking_lot::Mutex;
+use sidetone_model::ids::ApiKeyId;
+use sidetone_model::time::Timestamp;
+
+/// Who shares one allowance.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Bucket {
+    /// An address; of an IPv6 one its /64, which is one household's.
+    Address(IpAddr),
+    /// A key.
+    Key(ApiKeyId),
+    /// All addresses together that found the table full.
+    Overflow,
+}
+
+impl Bucket {
+    /// The bucket of an address.
+    pub(super) fn of_address(address: IpAddr) -> Self {
+        match address {
+            IpAddr::V4(_) => Self::Address(address),
+            IpAddr::V6(v6) => {
+                Self::Address(IpAddr::V6(Ipv6Addr::from_bits(v6.to_bits() & (u128::MAX << 64))))
+            }
+        }
+    }
+}
+
+/// The windows that are open now.
+#[derive(Debug, Default)]
+pub(crate) struct RateLimits {
+    table: Mutex<Table>,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    windows: HashMap<Bucket, Window>,
+    /// A full table is looked through for ended windows once a second, not at every request.
+    sweep_after: Timestamp,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Window {
+    ends_at: Timestamp,
+    used: u32,
+}
+
+/// What is left of an allowance after a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Quota {
+    limit: u32,
+    remaining: u32,
+    ends_at: Timestamp,
+    retry_after_s: Option<u64>,
+}
+
+impl RateLimits {
+    /// Takes `cost` requests from the allowance of `bucket`, which is `limit` a minute.
+    ///
+    /// *Bounds*: addresses beyond [`WINDOWS_LEN_MAX`] share one allowance; keys are as many as are stored.
+    pub(super) fn take(&self, bucket: Bucket, limit: u32, cost: u32, now: Timestamp) -> Quota {
+        let mut table = self.table.lock();
+        let bucket = table.place_for(bucket, now);
+        let fresh = Window { ends_at: now.plus_micros(WINDOW_US), used: 0 };
+        let window = table.windows.entry(bucket).or_insert(fresh);
+        // A clock that was set back must not lock anybody out for longer than a window.
+        if window.ends_at <= now || window.ends_at > fresh.ends_at {
+            *window = fresh;
+        }
+        let allowed = window.used.saturating_add(cost) <= limit;
+        if allowed {
+            window.used = window.used.saturating_add(cost);
+        }
+        Quota {
+            limit,
+            remaining: limit.saturating_sub(window.used),
+            ends_at: window.ends_at,
+            retry_after_s: (!allowed).then(|| seconds_up(window.ends_at.since(now)).max(1)),
+        }
+    }
+}
+
+impl Table {
+    /// `bucket` itself while there is room for it.
+    fn place_for(&mut self, bucket: Bucket, now: Timestamp) -> Bucket {
+        if self.windows.len() < WINDOWS_LEN_MAX || self.windows.contains_key(&bucket) {
+            return bucket;
+        }
+        if now >= self.sweep_after {
+            self.windows.retain(|_, window| window.ends_at > now);
+            self.sweep_after = now.plus_micros(SWEEP_EVERY_US);
+        }
+        let full = self.windows.len() >= WINDOWS_LEN_MAX;
+        if full && matches!(bucket, Bucket::Address(_)) { Bucket::Overflow } else { bucket }
+    }
+}
+
+impl Quota {
+    /// Seconds to wait when there was nothing left.
+    pub(super) fn retry_after_s(&self) -> Option<u64> {
+        self.retry_after_s
+    }
+
+    /// Writes the three `X-RateLimit-*` headers.
+    pub(super) fn write(&self, headers: &mut HeaderMap) {
+        headers.insert(HeaderName::from_static("x-ratelimit-limit"), HeaderValue::from(self.limit));
+        headers.insert(HeaderName::from_static("x-ratelimit-remaining"), HeaderValue::from(self.remaining));
+        let reset = seconds_up(self.ends_at.as_micros());
+        headers.insert(HeaderName::from_static("x-ratelimit-reset"), HeaderValue::from(reset));
+    }
+}
+
+/// Whole seconds, rounded up: who waits that long finds a new window.
+fn seconds_up(micros: i64) -> u64 {
+    micros.max(0).unsigned_abs().div_ceil(1_000_000)
+}
+
+/// Requests a minute of an address that is not let in.
+pub(super) const UNAUTHENTICATED_PER_MINUTE: u32 = 60;
+const SWEEP_EVERY_US: i64 = 1_000_000;
+const WINDOWS_LEN_MAX: usize = 65_536;
+const WINDOW_US: i64 = 60_000_000;
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use super::*;
+
+    fn at(ms: i64) -> Timestamp {
+        Timestamp::from_micros(1_767_225_600_500_000 + ms * 1000)
+    }
+
+    fn address(number: u32) -> Bucket {
+        Bucket::of_address(IpAddr::V4(Ipv4Addr::from_bits(number)))
+    }
+
+    #[test]
+    fn the_limit_is_exact_in_every_window() {
+        let limits = RateLimits::default();
+        for minute in 0..3 {
+            let accepted = (0..1200).filter(|n| {
+                limits.take(address(1), 600, 1, at(minute * 60_000 + n * 50)).retry_after_s.is_none()
+            });
+            assert_eq!(accepted.count(), 600, "minute {minute}");
+        }
+    }
+
+    #[test]
+    fn the_headers_count_down_and_retry_after_is_the_rest_of_the_window() {
+        let limits = RateLimits::default();
+        let first = limits.take(address(1), 2, 1, at(0));
+        assert_eq!((first.remaining, first.retry_after_s), (1, None));
+        let second = limits.take(address(1), 2, 1, at(10_000));
+        assert_eq!((second.remaining, second.ends_at), (0, at(60_000)));
+        let third = limits.take(address(1), 2, 1, at(58_100));
+        assert_eq!((third.remaining, third.retry_after_s), (0, Some(2)));
+        let mut headers = HeaderMap::new();
+        third.write(&mut headers);
+        assert_eq!(headers["x-ratelimit-limit"], "2");
+        assert_eq!(headers["x-ratelimit-remaining"], "0");
+        assert_eq!(headers["x-ratelimit-reset"], "1767225661");
+        assert_eq!(limits.take(address(1), 2, 1, at(60_000)).retry_after_s, None, "a new window");
+    }
+
+    #[test]
+    fn allowances_are_apart_and_a_free_request_costs_nothing() {
+        let limits = RateLimits::default();
+        assert_eq!(limits.take(address(1), 1, 1, at(0)).retry_after_s, None);
+        assert_eq!(limits.take(address(2), 1, 1, at(0)).retry_after_s, None);
+        assert_eq!(limits.take(address(1), 1, 0, at(0)).retry_after_s, None);
+        assert!(limits.take(address(1), 1, 1, at(0)).retry_after_s.is_some());
+        let v6 = |text: &str| Bucket::of_address(text.parse().unwrap());
+        assert_eq!(v6("2001:db8::1"), v6("2001:db8::ffff:1"));
+        assert_ne!(v6("2001:db8::1"), v6("2001:db8:0:1::1"));
+    }
+
+    #[test]
+    fn the_table_is_bounded_and_recovers() {
+        let limits = RateLimits::default();
+        for number in 0..WINDOWS_LEN_MAX as u32 + 10 {
+            limits.take(address(number), 60, 1, at(0));
+        }
+        assert!(limits.table.lock().windows.len() <= WINDOWS_LEN_MAX + 1);
+        limits.take(address(u32::MAX), 60, 1, at(61_000));
+        assert_eq!(limits.table.lock().windows.len(), 1);
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_opens_a_new_window() {
+        let limits = RateLimits::default();
+        limits.take(address(1), 1, 1, at(3_600_000));
+        assert_eq!(limits.take(address(1), 1, 1, at(0)).retry_after_s, None);
+    }
+}

@@ -1,0 +1,189 @@
+//! The error envelope `{"error": {"code", "message"}}`, and the only place where what went wrong
+//! becomes a status.
+
+use axum::Json;
+use axum::body::Body;
+use axum::http::header::{CONTENT_LENGTH, RETRY_AFTER, TRANSFER_ENCODING, WWW_AUTHENTICATE};
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use sidetone_model::problem::{FieldProblem, Problem};
+
+/// A failure as the caller sees it.
+#[derive(Debug, Clone)]
+pub(crate) struct ApiError {
+    status: StatusCode,
+    code: &'static str,
+    message: String,
+    fields: Vec<FieldProblem>,
+    retry_after_s: Option<u64>,
+}
+
+impl ApiError {
+    /// The token is missing or wrong.
+    pub(crate) fn unauthenticated(message: &str) -> Self {
+        Self::new(StatusCode::UNAUTHORIZED, "unauthenticated", message)
+    }
+
+    /// The key is right and the address is not.
+    pub(crate) fn ip_not_allowed() -> Self {
+        Self::new(
+            StatusCode::FORBIDDEN,
+            "ip_not_allowed",
+            "the key may not be used from this address, add it to the key's allowlist",
+        )
+    }
+
+    /// The key is from before allowlists were compulsory.
+    pub(crate) fn ip_allowlist_required() -> Self {
+        Self::new(
+            StatusCode::FORBIDDEN,
+            "ip_allowlist_required",
+            "the key has no address allowlist, give it one before it is used",
+        )
+    }
+
+    /// Outside the caller's scope or rights.
+    pub(crate) fn forbidden(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::FORBIDDEN, "forbidden", message)
+    }
+
+    /// There is no such thing.
+    pub(crate) fn not_found(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, "not_found", message)
+    }
+
+    /// The request is wrong; every wrong field is named, in the order of the request.
+    pub(crate) fn invalid(fields: Vec<FieldProblem>) -> Self {
+        let texts: Vec<String> =
+            fields.iter().map(|field| format!("{}: {}", field.field, field.message)).collect();
+        Self { fields, ..Self::new(StatusCode::BAD_REQUEST, "invalid_request", texts.join("; ")) }
+    }
+
+    /// Too many requests; the same one may be sent again after `retry_after_s` seconds.
+    pub(crate) fn rate_limited(retry_after_s: u64) -> Self {
+        Self {
+            retry_after_s: Some(retry_after_s),
+            ..Self::new(
+                StatusCode::TOO_MANY_REQUESTS,
+                "rate_limited",
+                format!("too many requests, try again in {retry_after_s} s"),
+            )
+        }
+    }
+
+    /// The path is longer than any that we have.
+    pub(crate) fn uri_too_long() -> Self {
+        Self::of_status(StatusCode::URI_TOO_LONG)
+    }
+
+    /// The engine cannot do its work yet or any more.
+    pub(crate) fn not_ready(unready: &[String]) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "not_ready", unready.join("; "))
+    }
+
+    /// Our own failure; what it was stays in the log.
+    pub(crate) fn internal() -> Self {
+        Self::of_status(StatusCode::INTERNAL_SERVER_ERROR)
+    }
+
+    /// Whether it is our own failure.
+    pub(crate) fn is_internal(&self) -> bool {
+        self.status.is_server_error()
+    }
+
+    /// What a bare status means, for answers that the layers below us made.
+    fn of_status(status: StatusCode) -> Self {
+        let (code, message) = match status {
+            StatusCode::NOT_FOUND => ("not_found", "there is nothing at this path"),
+            StatusCode::METHOD_NOT_ALLOWED => {
+                ("method_not_allowed", "this path does not know that method, see Allow")
+            }
+            StatusCode::REQUEST_TIMEOUT => ("request_timeout", "the request took too long to arrive"),
+            StatusCode::PAYLOAD_TOO_LARGE => ("payload_too_large", "the body is too large"),
+            StatusCode::URI_TOO_LONG => ("uri_too_long", "the address is too long"),
+            StatusCode::UNSUPPORTED_MEDIA_TYPE => {
+                ("unsupported_media_type", "send the body as application/json")
+            }
+            StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE => ("headers_too_large", "the headers are too large"),
+            status if status.is_client_error() => ("invalid_request", "the request is not valid"),
+            _ => ("internal", "something failed here; the request id finds it in the log"),
+        };
+        Self::new(status, code, message)
+    }
+
+    fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
+        Self { status, code, message: message.into(), fields: Vec::new(), retry_after_s: None }
+    }
+}
+
+impl From<Problem> for ApiError {
+    fn from(problem: Problem) -> Self {
+        match problem {
+            Problem::Conflict(message) => Self::new(StatusCode::CONFLICT, "conflict", message),
+            Problem::Forbidden(message) => Self::forbidden(message),
+            Problem::Internal(text) => {
+                tracing::error!(error = text, "a request failed");
+                Self::internal()
+            }
+            Problem::InvalidRequest(fields) => Self::invalid(fields),
+            Problem::NotFound(message) => Self::not_found(message),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Envelope<'a> {
+    error: Detail<'a>,
+}
+
+#[derive(Serialize)]
+struct Detail<'a> {
+    code: &'a str,
+    message: &'a str,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    fields: Vec<Field<'a>>,
+}
+
+#[derive(Serialize)]
+struct Field<'a> {
+    field: &'a str,
+    message: &'a str,
+}
+
+/// Marks an answer whose body is the envelope already.
+#[derive(Debug, Clone, Copy)]
+struct Enveloped;
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let fields =
+            self.fields.iter().map(|field| Field { field: &field.field, message: &field.message }).collect();
+        let body = Envelope { error: Detail { code: self.code, message: &self.message, fields } };
+        let mut response = (self.status, Json(body)).into_response();
+        response.extensions_mut().insert(Enveloped);
+        if let Some(seconds) = self.retry_after_s {
+            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        if self.status == StatusCode::UNAUTHORIZED {
+            response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        response
+    }
+}
+
+/// Gives a failure that some layer below made in its own words our envelope; its headers stay.
+pub(crate) fn enveloped(response: Response) -> Response {
+    let status = response.status();
+    let failed = status.is_client_error() || status.is_server_error();
+    if !failed || response.extensions().get::<Enveloped>().is_some() {
+        return response;
+    }
+    let (mut kept, _) = response.into_parts();
+    let (made, body) = ApiError::of_status(status).into_response().into_parts();
+    kept.headers.remove(CONTENT_LENGTH);
+    kept.headers.remove(TRANSFER_ENCODING);
+    kept.headers.extend(made.headers);
+    kept.extensions.insert(Enveloped);
+    Response::from_parts(kept, Body::new(body))
+}

@@ -1,0 +1,91 @@
+//! The table of contents: every path, and what every request and answer passes through.
+
+use std::any::Any;
+
+use axum::Router;
+use axum::extract::Request;
+use axum::http::header::CACHE_CONTROL;
+use axum::http::{HeaderName, HeaderValue};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use tower_http::catch_panic::CatchPanicLayer;
+use tower_http::limit::RequestBodyLimitLayer;
+use uuid::Uuid;
+
+use crate::auth;
+use crate::error::{ApiError, enveloped};
+use crate::routes::{cdrs, health};
+use crate::state::ApiState;
+
+/// Every route over these ports.
+pub fn router(state: ApiState) -> Router {
+    let v1 = Router::new()
+        .route("/cdrs", get(cdrs::list))
+        .route("/cdrs/{uuid}", get(cdrs::find))
+        .fallback(nothing_here)
+        .layer(RequestBodyLimitLayer::new(BODY_LEN_MAX))
+        .layer(CatchPanicLayer::custom(panicked))
+        .layer(from_fn_with_state(state.clone(), auth::identify));
+    Router::new()
+        .route("/healthz", get(health::alive))
+        .route("/readyz", get(health::ready))
+        .nest("/api/v1", v1)
+        .layer(CatchPanicLayer::custom(panicked))
+        .layer(from_fn(finish))
+        .with_state(state)
+}
+
+async fn nothing_here() -> ApiError {
+    ApiError::not_found("there is nothing at this path")
+}
+
+/// The outermost layer: bounds the address, gives every failure the envelope and every answer
+/// its common headers.
+async fn finish(request: Request, next: Next) -> Response {
+    let request_id = request_id(&request);
+    let too_long = request.uri().path_and_query().is_some_and(|text| text.as_str().len() > URI_LEN_MAX);
+    let response = if too_long { ApiError::uri_too_long().into_response() } else { next.run(request).await };
+    let mut response = enveloped(response);
+    if response.status().is_server_error() {
+        tracing::warn!(
+            request.id = request_id.to_str().unwrap_or_default(),
+            status = response.status().as_u16(),
+            "a request was answered with a failure of ours"
+        );
+    }
+    let headers = response.headers_mut();
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(REQUEST_ID, request_id);
+    response
+}
+
+/// The caller's own id when it is a short plain text, a new one otherwise.
+fn request_id(request: &Request) -> HeaderValue {
+    let own = request.headers().get(REQUEST_ID).filter(|id| {
+        (1..=REQUEST_ID_LEN_MAX).contains(&id.len()) && id.as_bytes().iter().all(u8::is_ascii_graphic)
+    });
+    own.cloned().unwrap_or_else(|| {
+        HeaderValue::from_str(&Uuid::new_v4().to_string())
+            .unwrap_or_else(|_| HeaderValue::from_static("unknown"))
+    })
+}
+
+fn panicked(panic: Box<dyn Any + Send + 'static>) -> Response {
+    let text = panic
+        .downcast_ref::<String>()
+        .map(String::as_str)
+        .or_else(|| panic.downcast_ref::<&str>().copied())
+        .unwrap_or("unknown");
+    tracing::error!(panic = text, "a request handler panicked");
+    ApiError::internal().into_response()
+}
+
+/// No body of this version comes near.
+const BODY_LEN_MAX: usize = 1024 * 1024;
+const CONTENT_TYPE_OPTIONS: HeaderName = HeaderName::from_static("x-content-type-options");
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+const REQUEST_ID_LEN_MAX: usize = 128;
+/// Every filter of the call log at its longest fits.
+const URI_LEN_MAX: usize = 8 * 1024;

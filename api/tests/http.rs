@@ -1,0 +1,357 @@
+//! Every answer of the HTTP face over fake ports: the envelope, the headers, who is let in.
+
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a helper of a test may fail the test"
+)]
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::ConnectInfo;
+use axum::http::{HeaderMap, Request, StatusCode};
+use http_body_util::BodyExt;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use sidetone_api::{ApiState, router};
+use sidetone_model::access::{Permission, Scope};
+use sidetone_model::cdr::Cdr;
+use sidetone_model::directory::Network;
+use sidetone_model::ids::{ApiKeyId, CallId, OrganisationId};
+use sidetone_model::page::{Page, Window};
+use sidetone_model::ports::{ApiKey, ApiKeys, CdrLog, PortFuture, Readiness};
+use sidetone_model::problem::Problem;
+use sidetone_model::time::Timestamp;
+use tower::ServiceExt;
+use uuid::Uuid;
+
+/// A call log that fails in the way that the offset asks for.
+struct Log;
+
+impl CdrLog for Log {
+    fn list(&self, _scope: Scope, window: Window) -> PortFuture<'_, Page<Cdr>> {
+        Box::pin(async move {
+            match window.offset {
+                666 => panic!("secret detail"),
+                500 => Err(Problem::Internal("secret detail".to_owned())),
+                _ => Ok(Page { items: vec![], total: 7, limit: window.limit, offset: window.offset }),
+            }
+        })
+    }
+
+    fn find(&self, _call: CallId) -> PortFuture<'_, Option<Cdr>> {
+        Box::pin(async { Ok(None) })
+    }
+}
+
+struct Keys;
+
+impl ApiKeys for Keys {
+    fn find(&self, id: &str) -> PortFuture<'_, Option<ApiKey>> {
+        let network = |address: &str| Network { address: address.parse().unwrap(), prefix_len: 32 };
+        let key = ApiKey {
+            key: ApiKeyId(Uuid::from_u128(id.len() as u128)),
+            organisation_id: OrganisationId(Uuid::nil()),
+            secret_sha256: Sha256::digest(b"secret").into(),
+            permissions: vec![Permission::CallsRead],
+            allow: vec![network("127.0.0.1")],
+            rate_per_minute: 100,
+        };
+        let found = match id {
+            "GOOD" => Ok(Some(key)),
+            "BARE" => Ok(Some(ApiKey { permissions: vec![Permission::ConferencesRead], ..key })),
+            "OLD" => Ok(Some(ApiKey { allow: vec![], ..key })),
+            "SLOW" => Ok(Some(ApiKey { rate_per_minute: 2, ..key })),
+            "FAILS" => Err(Problem::Internal("secret detail".to_owned())),
+            _ => Ok(None),
+        };
+        Box::pin(async { found })
+    }
+}
+
+struct NotReady(Vec<String>);
+
+impl Readiness for NotReady {
+    fn unready(&self) -> Vec<String> {
+        self.0.clone()
+    }
+}
+
+struct Answer {
+    status: StatusCode,
+    headers: HeaderMap,
+    body: Value,
+}
+
+impl Answer {
+    fn code(&self) -> &str {
+        self.body["error"]["code"].as_str().unwrap()
+    }
+
+    fn message(&self) -> &str {
+        self.body["error"]["message"].as_str().unwrap()
+    }
+}
+
+struct Api {
+    router: Router,
+    clock: Arc<AtomicI64>,
+}
+
+impl Api {
+    fn new() -> Self {
+        Self::with_unready(vec![])
+    }
+
+    fn with_unready(unready: Vec<String>) -> Self {
+        let clock = Arc::new(AtomicI64::new(1_767_225_600_000_000));
+        let now = Arc::clone(&clock);
+        let now = Arc::new(move || Timestamp::from_micros(now.load(Ordering::Relaxed)));
+        let state = ApiState::new(Arc::new(Log), Arc::new(Keys), Arc::new(NotReady(unready)), now)
+            .with_trusted_proxies(vec!["10.0.0.0/8".parse().unwrap()]);
+        Self { router: router(state), clock }
+    }
+
+    async fn send_from(&self, peer: &str, request: axum::http::request::Builder, body: Body) -> Answer {
+        let mut request = request.body(body).unwrap();
+        request.extensions_mut().insert(ConnectInfo(SocketAddr::new(peer.parse().unwrap(), 4711)));
+        let response = self.router.clone().oneshot(request).await.unwrap();
+        let (parts, body) = response.into_parts();
+        let bytes = body.collect().await.unwrap().to_bytes();
+        let body = if bytes.is_empty() { Value::Null } else { serde_json::from_slice(&bytes).unwrap() };
+        Answer { status: parts.status, headers: parts.headers, body }
+    }
+
+    async fn get_as(&self, key: &str, path: &str) -> Answer {
+        let request = Request::get(path).header("authorization", format!("Bearer {key}"));
+        self.send_from("127.0.0.1", request, Body::empty()).await
+    }
+
+    async fn get(&self, path: &str) -> Answer {
+        self.get_as("tel_GOOD_secret", path).await
+    }
+}
+
+fn check<F: Future>(case: F) -> F::Output {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(case)
+}
+
+#[test]
+fn every_failure_has_the_envelope_and_the_common_headers() {
+    let long = format!("/api/v1/cdrs?q={}", "x".repeat(9000));
+    let cases = [
+        ("unknown path", "GET", "/api/v1/nothing", 404, "not_found"),
+        ("unknown path at the root", "GET", "/nothing", 404, "not_found"),
+        ("the prefix itself", "GET", "/api/v1", 404, "not_found"),
+        ("a trailing slash", "GET", "/api/v1/cdrs/", 404, "not_found"),
+        ("wrong method", "DELETE", "/api/v1/cdrs", 405, "method_not_allowed"),
+        ("wrong method on a record", "POST", "/api/v1/cdrs/x", 405, "method_not_allowed"),
+        ("wrong method on health", "POST", "/healthz", 405, "method_not_allowed"),
+        ("bad limit", "GET", "/api/v1/cdrs?limit=0", 400, "invalid_request"),
+        ("no uuid", "GET", "/api/v1/cdrs/123", 400, "invalid_request"),
+        ("no UTF-8", "GET", "/api/v1/cdrs/%FF", 400, "invalid_request"),
+        ("no record", "GET", "/api/v1/cdrs/00000000-0000-0000-0000-000000000001", 404, "not_found"),
+        ("database away", "GET", "/api/v1/cdrs?offset=500", 500, "internal"),
+        ("panic", "GET", "/api/v1/cdrs?offset=666", 500, "internal"),
+        ("long address", "GET", long.as_str(), 414, "uri_too_long"),
+    ];
+    check(async {
+        let api = Api::new();
+        for (name, method, path, status, code) in cases {
+            let request =
+                Request::builder().method(method).uri(path).header("authorization", "Bearer tel_GOOD_secret");
+            let answer = api.send_from("127.0.0.1", request, Body::empty()).await;
+            assert_eq!((answer.status.as_u16(), answer.code()), (status, code), "{name}");
+            assert!(!answer.message().is_empty() && !answer.message().contains("secret"), "{name}");
+            assert_eq!(answer.headers["content-type"], "application/json", "{name}");
+            assert_eq!(answer.headers["cache-control"], "no-store", "{name}");
+            assert_eq!(answer.headers["x-content-type-options"], "nosniff", "{name}");
+            assert_eq!(answer.headers["x-request-id"].len(), 36, "{name}");
+            if status == 405 {
+                assert_eq!(answer.headers["allow"], "GET,HEAD", "{name}");
+            }
+            if path.starts_with("/api/v1") && status != 414 {
+                assert!(answer.headers.contains_key("x-ratelimit-remaining"), "{name}");
+            }
+        }
+    });
+}
+
+#[test]
+fn a_body_that_is_too_large_is_refused() {
+    check(async {
+        let request = Request::get("/api/v1/cdrs")
+            .header("authorization", "Bearer tel_GOOD_secret")
+            .header("content-length", "1048577");
+        let answer = Api::new().send_from("127.0.0.1", request, Body::from(vec![b' '; 1_048_577])).await;
+        assert_eq!((answer.status.as_u16(), answer.code()), (413, "payload_too_large"));
+    });
+}
+
+#[test]
+fn who_is_let_in() {
+    let cases = [
+        ("the key", "Bearer tel_GOOD_secret", "127.0.0.1", 200, ""),
+        ("an IPv4-mapped client", "Bearer tel_GOOD_secret", "::ffff:127.0.0.1", 200, ""),
+        ("lower-case scheme", "bearer tel_GOOD_secret", "127.0.0.1", 200, ""),
+        ("wrong secret", "Bearer tel_GOOD_Secret", "127.0.0.1", 401, "unauthenticated"),
+        ("wrong secret from elsewhere", "Bearer tel_GOOD_Secret", "192.0.2.1", 401, "unauthenticated"),
+        ("deleted or unknown key", "Bearer tel_NONE_secret", "127.0.0.1", 401, "unauthenticated"),
+        ("unknown key from elsewhere", "Bearer tel_NONE_secret", "192.0.2.1", 401, "unauthenticated"),
+        ("no key", "Bearer hello", "127.0.0.1", 401, "unauthenticated"),
+        ("another scheme", "Basic dXNlcjpwYXNz", "127.0.0.1", 401, "unauthenticated"),
+        ("another address", "Bearer tel_GOOD_secret", "127.0.0.2", 403, "ip_not_allowed"),
+        ("a key without an allowlist", "Bearer tel_OLD_secret", "127.0.0.1", 403, "ip_allowlist_required"),
+        ("a key without the permission", "Bearer tel_BARE_secret", "127.0.0.1", 403, "forbidden"),
+        ("the database is away", "Bearer tel_FAILS_secret", "127.0.0.1", 500, "internal"),
+    ];
+    check(async {
+        let api = Api::new();
+        for (name, authorization, peer, status, code) in cases {
+            let request = Request::get("/api/v1/cdrs").header("authorization", authorization);
+            let answer = api.send_from(peer, request, Body::empty()).await;
+            assert_eq!(answer.status.as_u16(), status, "{name}");
+            if status != 200 {
+                assert_eq!(answer.code(), code, "{name}");
+            }
+            assert_eq!(answer.headers.contains_key("www-authenticate"), status == 401, "{name}");
+        }
+        let answer = api.send_from("127.0.0.1", Request::get("/api/v1/cdrs"), Body::empty()).await;
+        assert_eq!((answer.status.as_u16(), answer.code()), (401, "unauthenticated"), "no header at all");
+    });
+}
+
+#[test]
+fn a_forwarded_address_counts_from_a_trusted_proxy_alone() {
+    let cases = [
+        ("through the proxy", "10.1.2.3", "127.0.0.1", 200),
+        ("a stranger behind the proxy", "10.1.2.3", "127.0.0.1, 192.0.2.1", 403),
+        ("a stranger who says so himself", "192.0.2.1", "127.0.0.1", 403),
+    ];
+    check(async {
+        for (name, peer, forwarded, status) in cases {
+            let request = Request::get("/api/v1/cdrs")
+                .header("authorization", "Bearer tel_GOOD_secret")
+                .header("x-forwarded-for", forwarded);
+            let answer = Api::new().send_from(peer, request, Body::empty()).await;
+            assert_eq!(answer.status.as_u16(), status, "{name}");
+        }
+    });
+}
+
+#[test]
+fn the_window_of_a_list() {
+    check(async {
+        let api = Api::new();
+        let cases = [
+            ("", 50, 0),
+            ("?limit=1", 1, 0),
+            ("?limit=500&offset=7", 500, 7),
+            ("?offset=9223372036854775807", 50, i64::MAX),
+        ];
+        for (query, limit, offset) in cases {
+            let answer = api.get(&format!("/api/v1/cdrs{query}")).await;
+            let expected = json!({"items": [], "total": 7, "limit": limit, "offset": offset});
+            assert_eq!(answer.body, expected, "{query}");
+        }
+    });
+}
+
+#[test]
+fn the_message_names_every_wrong_field_in_the_order_of_the_request() {
+    let cases = [
+        ("limit=0", "limit: must be between 1 and 500"),
+        ("limit=501", "limit: must be between 1 and 500"),
+        ("limit=", "limit: must be between 1 and 500"),
+        ("limit=%2B5", "limit: must be between 1 and 500"),
+        ("limit=1e2", "limit: must be between 1 and 500"),
+        ("offset=-1", "offset: must be a whole number, 0 or more"),
+        ("offset=9223372036854775808", "offset: must be a whole number, 0 or more"),
+        ("offset=x&limit=x", "offset: must be a whole number, 0 or more; limit: must be between 1 and 500"),
+        ("limit=1&limit=2", "limit: is given more than once"),
+        ("direction=inbound", "direction: is not supported by this version yet"),
+        (
+            "limt=5&sort=billsec",
+            "limt: is not a parameter of this list; sort: is not supported by this version yet",
+        ),
+    ];
+    check(async {
+        let api = Api::new();
+        for (query, message) in cases {
+            let answer = api.get(&format!("/api/v1/cdrs?{query}")).await;
+            assert_eq!((answer.status.as_u16(), answer.message()), (400, message), "{query}");
+        }
+        let answer = api.get("/api/v1/cdrs?limit=0").await;
+        let fields = json!([{"field": "limit", "message": "must be between 1 and 500"}]);
+        assert_eq!(answer.body["error"]["fields"], fields);
+    });
+}
+
+#[test]
+fn a_key_has_its_rate_and_every_answer_says_what_is_left() {
+    check(async {
+        let api = Api::new();
+        for remaining in ["1", "0"] {
+            let answer = api.get_as("tel_SLOW_secret", "/api/v1/cdrs").await;
+            assert_eq!(answer.status, 200);
+            assert_eq!(answer.headers["x-ratelimit-limit"], "2");
+            assert_eq!(answer.headers["x-ratelimit-remaining"], remaining);
+            assert_eq!(answer.headers["x-ratelimit-reset"], "1767225660");
+        }
+        api.clock.fetch_add(20_500_000, Ordering::Relaxed);
+        let answer = api.get_as("tel_SLOW_secret", "/api/v1/cdrs").await;
+        assert_eq!((answer.status.as_u16(), answer.code()), (429, "rate_limited"));
+        assert_eq!(answer.headers["retry-after"], "40");
+        assert_eq!(answer.headers["x-ratelimit-remaining"], "0");
+        api.clock.fetch_add(40_000_000, Ordering::Relaxed);
+        assert_eq!(api.get_as("tel_SLOW_secret", "/api/v1/cdrs").await.status, 200);
+    });
+}
+
+#[test]
+fn guessing_keys_is_slow_and_hurts_nobody_else() {
+    check(async {
+        let api = Api::new();
+        for _ in 0..60 {
+            assert_eq!(api.get_as("tel_GOOD_guess", "/api/v1/cdrs").await.status, 401);
+        }
+        assert_eq!(api.get_as("tel_GOOD_guess", "/api/v1/cdrs").await.status, 429);
+        let answer = api.get("/api/v1/cdrs").await;
+        assert_eq!(answer.status, 200, "the right key is let in from the same address");
+        assert_eq!(answer.headers["x-ratelimit-remaining"], "99");
+    });
+}
+
+#[test]
+fn health_needs_no_key() {
+    check(async {
+        let send =
+            async |api: Api, path: &str| api.send_from("192.0.2.1", Request::get(path), Body::empty()).await;
+        let answer = send(Api::new(), "/healthz").await;
+        assert_eq!((answer.status.as_u16(), answer.body), (200, json!({"status": "ok"})));
+        let answer = send(Api::new(), "/readyz").await;
+        assert_eq!((answer.status.as_u16(), answer.body), (200, json!({"status": "ready"})));
+        let unready = vec!["the journal cannot be written".to_owned(), "no SIP listener".to_owned()];
+        let answer = send(Api::with_unready(unready), "/readyz").await;
+        assert_eq!((answer.status.as_u16(), answer.code()), (503, "not_ready"));
+        assert_eq!(answer.message(), "the journal cannot be written; no SIP listener");
+    });
+}
+
+#[test]
+fn a_request_keeps_its_own_id() {
+    check(async {
+        let api = Api::new();
+        for (id, kept) in [("abc-123", true), ("with space", false), (&"x".repeat(129), false)] {
+            let request = Request::get("/healthz").header("x-request-id", id);
+            let answer = api.send_from("127.0.0.1", request, Body::empty()).await;
+            assert_eq!(answer.headers["x-request-id"] == id, kept, "{id}");
+        }
+    });
+}

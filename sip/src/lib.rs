@@ -6,6 +6,7 @@
 pub mod auth;
 pub mod flow;
 pub mod message;
+pub mod registrar;
 pub mod sdp;
 pub mod transaction;
 #[cfg(feature = "transport")]

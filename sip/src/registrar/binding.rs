@@ -1,0 +1,70 @@
+//! One binding of an address of record to a contact.
+
+use std::time::{Duration, Instant};
+
+use crate::flow::Flow;
+use crate::message::{Host, NameAddr, Uri};
+
+/// Names a binding for as long as it lives; a refresh keeps it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BindingId(pub u64);
+
+/// A registered contact and the way to it.
+#[derive(Clone, Debug)]
+pub struct Binding {
+    /// Its name.
+    pub id: BindingId,
+    /// The contact as registered: the Request-URI of requests to it.
+    pub contact: Uri,
+    /// Where requests to it are sent: back where the REGISTER came from, whatever the contact claims.
+    pub flow: Flow,
+    /// Routes between us and the phone, nearest first (RFC 3327 §5.3).
+    pub path: Vec<NameAddr>,
+    /// Preference in thousandths, 0–1,000.
+    pub q_permille: u16,
+    /// `+sip.instance`: which device this is, whatever its address (RFC 5626 §4.1).
+    pub instance: Option<String>,
+    /// `reg-id`: which of the device's flows.
+    pub reg_id: Option<u32>,
+    /// The Call-ID of the REGISTER that made it last.
+    pub call_id: String,
+    /// The CSeq of that REGISTER.
+    pub cseq: u32,
+    /// When it was made or refreshed last.
+    pub refreshed_at: Instant,
+    /// When it ends unless refreshed.
+    pub expires_at: Instant,
+    /// When its flow is to be kept alive next; only behind a NAT.
+    pub(super) keep_alive_at: Option<Instant>,
+}
+
+impl Binding {
+    /// What is left of its life.
+    pub fn expires_in(&self, now: Instant) -> Duration {
+        self.expires_at.saturating_duration_since(now)
+    }
+
+    /// Whether the contact is not the address that the REGISTER came from: a NAT is between, or a name.
+    pub fn is_behind_nat(&self) -> bool {
+        is_behind_nat(&self.contact, &self.flow)
+    }
+
+    /// Whether another registration of `contact` concerns this binding: the same address (RFC 3261 §19.1.4), or the
+    /// same flow of the same device, wherever it moved.
+    pub(super) fn is_of(&self, contact: &Uri, instance: Option<&str>, reg_id: Option<u32>) -> bool {
+        let same_device = instance.is_some() && self.instance.as_deref() == instance && self.reg_id == reg_id;
+        same_device || self.contact.is_equivalent(contact)
+    }
+
+    /// When something has to be done about it.
+    pub(super) fn wakes_at(&self) -> Instant {
+        self.keep_alive_at.map_or(self.expires_at, |at| at.min(self.expires_at))
+    }
+}
+
+/// Whether a contact cannot be the address that its REGISTER came from.
+pub(super) fn is_behind_nat(contact: &Uri, flow: &Flow) -> bool {
+    let port = contact.port().unwrap_or(flow.protocol.default_port());
+    contact.host().and_then(Host::ip).map(|ip| ip.to_canonical()) != Some(flow.remote.ip())
+        || port != flow.remote.port()
+}

@@ -1,0 +1,394 @@
+//! The registrar: bindings, their order, their end.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::flow::Flow;
+use crate::message::Uri;
+use crate::registrar::binding::is_behind_nat;
+use crate::registrar::{Binding, BindingId, ContactUpdate, Contacts, RegisterError, Registration};
+
+/// What a registrar permits.
+#[derive(Clone, Debug)]
+pub struct RegistrarConfig {
+    /// Shorter registrations are refused with 423 (RFC 3261 §10.2.8).
+    pub expires_min: Duration,
+    /// The life of a registration that asks for none.
+    pub expires_default: Duration,
+    /// Longer registrations are cut to this.
+    pub expires_max: Duration,
+    /// The most bindings of one address of record; the one refreshed longest ago gives way to a new one.
+    pub bindings_max: usize,
+    /// The most addresses of record.
+    pub aors_max: usize,
+    /// How often flows through a NAT are used, so that the NAT keeps them open. Most forget after 30 s.
+    pub keep_alive: Duration,
+}
+
+impl Default for RegistrarConfig {
+    fn default() -> Self {
+        RegistrarConfig {
+            expires_min: Duration::from_secs(60),
+            expires_default: Duration::from_secs(3_600),
+            expires_max: Duration::from_secs(7_200),
+            bindings_max: 10,
+            aors_max: 100_000,
+            keep_alive: Duration::from_secs(25),
+        }
+    }
+}
+
+/// What happens to a registrar besides registrations.
+#[derive(Clone, Copy, Debug)]
+pub enum Input<'a> {
+    /// A flow is gone: its connection closed, or nobody answers there any more.
+    FlowFailed(&'a Flow),
+    /// The account of an address of record was deleted.
+    Forget {
+        /// The address of record.
+        aor: &'a str,
+    },
+    /// The time of [`Registrar::next_timeout`] has come.
+    Timeout,
+}
+
+/// What a registrar has to say.
+#[derive(Clone, Debug)]
+pub enum Output {
+    /// Send something to this flow, or the NAT in front of the phone will forget it. An OPTIONS also tells whether
+    /// the phone is there.
+    KeepAlive {
+        /// The address of record.
+        aor: Arc<str>,
+        /// The contact, for a Request-URI.
+        contact: Uri,
+        /// The flow.
+        flow: Flow,
+    },
+    /// A binding was made or refreshed.
+    Registered {
+        /// The address of record.
+        aor: Arc<str>,
+        /// The binding.
+        binding: BindingId,
+        /// It was not there before.
+        is_new: bool,
+    },
+    /// A binding is gone.
+    Removed {
+        /// The address of record.
+        aor: Arc<str>,
+        /// The binding as it was.
+        binding: Box<Binding>,
+        /// Why.
+        reason: RemovalReason,
+    },
+}
+
+/// Why a binding is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RemovalReason {
+    /// A newer one needed its place.
+    Displaced,
+    /// It was not refreshed in time.
+    Expired,
+    /// Its flow failed.
+    FlowFailed,
+    /// Its account is gone.
+    Forgotten,
+    /// The phone took it back.
+    Unregistered,
+}
+
+/// The bindings of all addresses of record.
+///
+/// A registration is answered at once, by [`Registrar::register`]; what follows from it, and what time brings, comes
+/// out of [`Registrar::poll_output`].
+///
+/// ```
+/// # use std::time::Instant;
+/// # use sidetone_sip::flow::Flow;
+/// # use sidetone_sip::message::Request;
+/// use sidetone_sip::registrar::{Input, Registrar, RegistrarConfig, Registration, reply};
+///
+/// # fn run(now: Instant, flow: Flow, request: &Request) {
+/// let mut registrar = Registrar::new(RegistrarConfig::default());
+/// // An authenticated REGISTER of acme.test's extension 1001:
+/// let result = Registration::from_request(request, flow)
+///     .and_then(|registration| registrar.register(now, "1001@acme.test", registration));
+/// let response = reply(request, result.as_deref(), now);
+/// // The loop of its driver:
+/// while let Some(output) = registrar.poll_output() { /* keep alive, log, tell whoever waits for the phone */ }
+/// if registrar.next_timeout().is_some_and(|at| at <= now) {
+///     registrar.handle_input(now, Input::Timeout);
+/// }
+/// # }
+/// ```
+pub struct Registrar {
+    config: RegistrarConfig,
+    aors: HashMap<Arc<str>, Vec<Binding>>,
+    /// When something is due for which binding.
+    wakes: BTreeMap<(Instant, BindingId), Arc<str>>,
+    next_id: u64,
+    outputs: VecDeque<Output>,
+}
+
+impl Registrar {
+    /// A registrar that knows nobody.
+    pub fn new(config: RegistrarConfig) -> Self {
+        Registrar {
+            config,
+            aors: HashMap::new(),
+            wakes: BTreeMap::new(),
+            next_id: 0,
+            outputs: VecDeque::new(),
+        }
+    }
+
+    /// Carries out an authorised registration and returns the bindings that hold now, for the 200 (RFC 3261 §10.3
+    /// steps 6–8). It changes everything that it asks for, or nothing.
+    ///
+    /// # Errors
+    /// Each tells the status of the answer.
+    pub fn register(
+        &mut self,
+        now: Instant,
+        aor: &str,
+        registration: Registration,
+    ) -> Result<Vec<Binding>, RegisterError> {
+        let mut bindings = self.aors.get(aor).cloned().unwrap_or_default();
+        let mut outputs = Vec::new();
+        let aor: Arc<str> =
+            self.aors.get_key_value(aor).map_or_else(|| Arc::from(aor), |(key, _)| Arc::clone(key));
+        let mut remove = |bindings: &mut Vec<Binding>, reason, which: &dyn Fn(&Binding) -> bool| {
+            for binding in bindings.extract_if(.., |binding| which(binding)) {
+                outputs.push(Output::Removed { aor: Arc::clone(&aor), binding: Box::new(binding), reason });
+            }
+        };
+        remove(&mut bindings, RemovalReason::Expired, &|binding| binding.expires_at <= now);
+        let mut registered = Vec::new();
+        match &registration.contacts {
+            Contacts::All if registration.expires != Some(0) => return Err(RegisterError::Star),
+            Contacts::All => {
+                in_order(bindings.iter(), &registration)?;
+                remove(&mut bindings, RemovalReason::Unregistered, &|_| true);
+            }
+            Contacts::List(contacts) => {
+                let lives = self.lives(&registration, contacts, &bindings)?;
+                for (contact, life) in contacts.iter().zip(lives) {
+                    let is_it = |binding: &Binding| contact.is_of(binding);
+                    let Some(life) = life else {
+                        remove(&mut bindings, RemovalReason::Unregistered, &is_it);
+                        continue;
+                    };
+                    let known = bindings.extract_if(.., |binding| is_it(binding)).next();
+                    let id = known.as_ref().map_or(BindingId(self.next_id), |binding| binding.id);
+                    self.next_id += u64::from(known.is_none());
+                    // A second old binding that this contact replaces: the device moved onto another's address.
+                    remove(&mut bindings, RemovalReason::Unregistered, &is_it);
+                    registered.push((id, known.is_none()));
+                    bindings.push(self.binding(now, id, &registration, contact, life));
+                }
+                while bindings.len() > self.config.bindings_max {
+                    let oldest = bindings.iter().min_by_key(|b| (b.refreshed_at, b.id)).map(|b| b.id);
+                    remove(&mut bindings, RemovalReason::Displaced, &|binding| Some(binding.id) == oldest);
+                }
+            }
+        }
+        if self.aors.len() >= self.config.aors_max && !self.aors.contains_key(&aor) && !bindings.is_empty() {
+            return Err(RegisterError::Full);
+        }
+        self.outputs.extend(outputs);
+        self.outputs.extend(registered.into_iter().map(|(binding, is_new)| Output::Registered {
+            aor: Arc::clone(&aor),
+            binding,
+            is_new,
+        }));
+        self.store(&aor, bindings.clone());
+        sort(&mut bindings);
+        Ok(bindings)
+    }
+
+    /// Takes what happened.
+    pub fn handle_input(&mut self, now: Instant, input: Input<'_>) {
+        match input {
+            Input::FlowFailed(flow) => self.remove_where(RemovalReason::FlowFailed, |_, b| b.flow == *flow),
+            Input::Forget { aor } => {
+                if let Some(bindings) = self.aors.get(aor).map(Vec::len)
+                    && bindings > 0
+                {
+                    self.remove_where(RemovalReason::Forgotten, |of, _| of == aor);
+                }
+            }
+            Input::Timeout => self.wake(now),
+        }
+    }
+
+    /// What there is to do; drain it after every input.
+    pub fn poll_output(&mut self) -> Option<Output> {
+        self.outputs.pop_front()
+    }
+
+    /// When to feed [`Input::Timeout`].
+    pub fn next_timeout(&self) -> Option<Instant> {
+        self.wakes.first_key_value().map(|((at, _), _)| *at)
+    }
+
+    /// The bindings of an address of record, the one to try first in front: by `q`, then the freshest.
+    pub fn lookup(&self, aor: &str, now: Instant) -> Vec<Binding> {
+        let bindings = self.aors.get(aor).map(Vec::as_slice).unwrap_or_default();
+        let mut alive: Vec<Binding> = bindings.iter().filter(|b| b.expires_at > now).cloned().collect();
+        sort(&mut alive);
+        alive
+    }
+
+    /// How many bindings there are.
+    pub fn bindings(&self) -> usize {
+        // Each binding waits for exactly one thing.
+        self.wakes.len()
+    }
+
+    /// How many addresses of record have bindings.
+    pub fn len(&self) -> usize {
+        self.aors.len()
+    }
+
+    /// Whether nobody is registered.
+    pub fn is_empty(&self) -> bool {
+        self.aors.is_empty()
+    }
+
+    /// The life of each contact, `None` for one to be removed; checks everything that can refuse the request.
+    fn lives(
+        &self,
+        registration: &Registration,
+        contacts: &[ContactUpdate],
+        bindings: &[Binding],
+    ) -> Result<Vec<Option<Duration>>, RegisterError> {
+        if contacts.len() > self.config.bindings_max {
+            return Err(RegisterError::TooMany);
+        }
+        let concerned =
+            bindings.iter().filter(|binding| contacts.iter().any(|contact| contact.is_of(binding)));
+        in_order(concerned, registration)?;
+        let life = |contact: &ContactUpdate| {
+            let asked = contact.expires.or(registration.expires);
+            let asked =
+                asked.map_or(self.config.expires_default, |seconds| Duration::from_secs(seconds.into()));
+            match asked {
+                Duration::ZERO => Ok(None),
+                brief if brief < self.config.expires_min => {
+                    Err(RegisterError::TooBrief { min_seconds: seconds_up(self.config.expires_min) })
+                }
+                life => Ok(Some(life.min(self.config.expires_max))),
+            }
+        };
+        contacts.iter().map(life).collect()
+    }
+
+    fn binding(
+        &self,
+        now: Instant,
+        id: BindingId,
+        registration: &Registration,
+        contact: &ContactUpdate,
+        life: Duration,
+    ) -> Binding {
+        let keep_alive =
+            is_behind_nat(&contact.uri, &registration.flow).then(|| now + self.config.keep_alive);
+        Binding {
+            id,
+            contact: contact.uri.clone(),
+            flow: registration.flow,
+            path: registration.path.clone(),
+            q_permille: contact.q_permille,
+            instance: contact.instance.clone(),
+            reg_id: contact.reg_id,
+            call_id: registration.call_id.clone(),
+            cseq: registration.cseq,
+            refreshed_at: now,
+            expires_at: now + life,
+            keep_alive_at: keep_alive,
+        }
+    }
+
+    /// Replaces the bindings of an address of record and what is due for them.
+    fn store(&mut self, aor: &Arc<str>, bindings: Vec<Binding>) {
+        for binding in self.aors.get(aor).map(Vec::as_slice).unwrap_or_default() {
+            self.wakes.remove(&(binding.wakes_at(), binding.id));
+        }
+        for binding in &bindings {
+            self.wakes.insert((binding.wakes_at(), binding.id), Arc::clone(aor));
+        }
+        if bindings.is_empty() {
+            self.aors.remove(aor);
+        } else {
+            self.aors.insert(Arc::clone(aor), bindings);
+        }
+    }
+
+    /// Handles what is due, at most [`WAKES_AT_ONCE`] of it; the rest stays due.
+    fn wake(&mut self, now: Instant) {
+        for _ in 0..WAKES_AT_ONCE {
+            let Some(entry) = self.wakes.first_entry().filter(|entry| entry.key().0 <= now) else {
+                break;
+            };
+            let ((_, id), aor) = entry.remove_entry();
+            let Some(bindings) = self.aors.get_mut(&aor) else {
+                continue;
+            };
+            let over = bindings.extract_if(.., |b| b.id == id && b.expires_at <= now).next();
+            if let Some(binding) = over {
+                let (binding, reason) = (Box::new(binding), RemovalReason::Expired);
+                if bindings.is_empty() {
+                    self.aors.remove(&aor);
+                }
+                self.outputs.push_back(Output::Removed { aor, binding, reason });
+            } else if let Some(binding) = bindings.iter_mut().find(|b| b.id == id) {
+                // Counted from now and not from when it was due: after a pause there is no burst to catch up.
+                binding.keep_alive_at = binding.keep_alive_at.map(|_| now + self.config.keep_alive);
+                self.wakes.insert((binding.wakes_at(), id), Arc::clone(&aor));
+                let (contact, flow) = (binding.contact.clone(), binding.flow);
+                self.outputs.push_back(Output::KeepAlive { aor, contact, flow });
+            }
+        }
+    }
+
+    /// Removes every binding that `which` names; rare, so it looks at all of them.
+    fn remove_where(&mut self, reason: RemovalReason, which: impl Fn(&str, &Binding) -> bool) {
+        let (wakes, outputs) = (&mut self.wakes, &mut self.outputs);
+        self.aors.retain(|aor, bindings| {
+            for binding in bindings.extract_if(.., |binding| which(aor, binding)) {
+                wakes.remove(&(binding.wakes_at(), binding.id));
+                outputs.push_back(Output::Removed {
+                    aor: Arc::clone(aor),
+                    binding: Box::new(binding),
+                    reason,
+                });
+            }
+            !bindings.is_empty()
+        });
+    }
+}
+
+/// RFC 3261 §10.3 step 7: within one Call-ID a REGISTER counts only when its CSeq is higher than that of the binding.
+fn in_order<'a>(
+    mut bindings: impl Iterator<Item = &'a Binding>,
+    registration: &Registration,
+) -> Result<(), RegisterError> {
+    let stale = bindings.any(|b| b.call_id == registration.call_id && b.cseq >= registration.cseq);
+    if stale { Err(RegisterError::OutOfOrder) } else { Ok(()) }
+}
+
+fn sort(bindings: &mut [Binding]) {
+    bindings.sort_by_key(|b| (std::cmp::Reverse(b.q_permille), std::cmp::Reverse((b.refreshed_at, b.id))));
+}
+
+/// Whole seconds, rounded up: a binding is never said to end before it does.
+pub(super) fn seconds_up(duration: Duration) -> u64 {
+    duration.as_secs() + u64::from(duration.subsec_nanos() > 0)
+}
+
+/// Due bindings handled by one [`Input::Timeout`], so that outputs stay few after a long pause.
+const WAKES_AT_ONCE: usize = 1_024;

@@ -1,0 +1,194 @@
+//! Between REGISTER messages and the registrar's own words.
+
+use std::time::Instant;
+
+use crate::flow::Flow;
+use crate::message::{Contacts as ContactHeaders, Name, NameAddr, Request, Response, StatusCode, Uri};
+use crate::registrar::Binding;
+use crate::registrar::machine::seconds_up;
+
+/// What a REGISTER asks for.
+#[derive(Clone, Debug)]
+pub struct Registration {
+    /// Which contacts.
+    pub contacts: Contacts,
+    /// The Expires header, seconds.
+    pub expires: Option<u32>,
+    /// The Call-ID: all REGISTERs of one boot of a phone share it.
+    pub call_id: String,
+    /// The CSeq number.
+    pub cseq: u32,
+    /// The Path headers (RFC 3327).
+    pub path: Vec<NameAddr>,
+    /// The flow that it came by.
+    pub flow: Flow,
+}
+
+/// The contacts of a REGISTER.
+#[derive(Clone, Debug)]
+pub enum Contacts {
+    /// `*`: all bindings.
+    All,
+    /// These; an empty list only asks what there is.
+    List(Vec<ContactUpdate>),
+}
+
+/// One contact to be bound, refreshed or removed.
+#[derive(Clone, Debug)]
+pub struct ContactUpdate {
+    /// The address.
+    pub uri: Uri,
+    /// Its `expires` parameter, seconds; 0 removes it.
+    pub expires: Option<u32>,
+    /// Its `q` in thousandths.
+    pub q_permille: u16,
+    /// Its `+sip.instance`.
+    pub instance: Option<String>,
+    /// Its `reg-id`, which means nothing without an instance (RFC 5626 §6).
+    pub reg_id: Option<u32>,
+}
+
+/// Failed to register.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+pub enum RegisterError {
+    /// The registrar has no room for another address of record.
+    #[error("register: no room for another address of record")]
+    Full,
+    /// A header cannot be read, or a contact is no SIP address.
+    #[error("register: malformed {0}")]
+    Malformed(&'static str),
+    /// The request is older than what it would change.
+    #[error("register: the CSeq is not higher than before")]
+    OutOfOrder,
+    /// `*` beside other contacts, or without `Expires: 0`.
+    #[error("register: * stands alone and with Expires: 0")]
+    Star,
+    /// The registration would end too soon.
+    #[error("register: the shortest registration is {min_seconds} s")]
+    TooBrief {
+        /// What the answer's Min-Expires says.
+        min_seconds: u64,
+    },
+    /// More contacts than one address of record may have.
+    #[error("register: too many contacts")]
+    TooMany,
+}
+
+impl RegisterError {
+    /// The status of the answer.
+    pub const fn status(self) -> StatusCode {
+        match self {
+            RegisterError::Full => StatusCode::SERVICE_UNAVAILABLE,
+            RegisterError::Malformed(_) | RegisterError::Star => StatusCode::BAD_REQUEST,
+            // The RFC names no status; 500 is what §12.2.2 gives to the same mistake in a dialog.
+            RegisterError::OutOfOrder => StatusCode::SERVER_ERROR,
+            RegisterError::TooBrief { .. } => StatusCode::INTERVAL_TOO_BRIEF,
+            RegisterError::TooMany => StatusCode::FORBIDDEN,
+        }
+    }
+}
+
+impl Registration {
+    /// Reads a REGISTER that came by `flow`.
+    ///
+    /// # Errors
+    /// When a header cannot be read, or a contact is neither `sip:` nor `sips:`.
+    pub fn from_request(request: &Request, flow: Flow) -> Result<Self, RegisterError> {
+        let contacts = match request.contacts().map_err(|_| RegisterError::Malformed("Contact"))? {
+            ContactHeaders::Star => Contacts::All,
+            ContactHeaders::List(list) => {
+                Contacts::List(list.iter().map(ContactUpdate::from_address).collect::<Result<_, _>>()?)
+            }
+        };
+        Ok(Registration {
+            contacts,
+            expires: request.expires(),
+            call_id: request.call_id().to_owned(),
+            cseq: request.cseq().map_err(|_| RegisterError::Malformed("CSeq"))?.number,
+            path: request.path().map_err(|_| RegisterError::Malformed("Path"))?,
+            flow,
+        })
+    }
+}
+
+impl ContactUpdate {
+    fn from_address(address: &NameAddr) -> Result<Self, RegisterError> {
+        if !address.uri.is_sip() {
+            return Err(RegisterError::Malformed("Contact"));
+        }
+        let instance = address.params.unquoted("+sip.instance").map(|instance| instance.into_owned());
+        let reg_id =
+            address.params.get("reg-id").and_then(|text| text.parse().ok()).filter(|_| instance.is_some());
+        Ok(ContactUpdate {
+            uri: address.uri.clone(),
+            expires: address.expires(),
+            q_permille: address.q_permille(),
+            instance,
+            reg_id,
+        })
+    }
+
+    /// Whether it concerns `binding`.
+    pub(super) fn is_of(&self, binding: &Binding) -> bool {
+        binding.is_of(&self.uri, self.instance.as_deref(), self.reg_id)
+    }
+}
+
+/// The answer to a REGISTER: a 200 with every binding and what is left of it, or the refusal. A To tag is still to be
+/// set.
+pub fn reply(request: &Request, result: Result<&[Binding], &RegisterError>, now: Instant) -> Response {
+    let bindings = match result {
+        Ok(bindings) => bindings,
+        Err(error) => {
+            let mut response = Response::reply_to(request, error.status());
+            if let RegisterError::TooBrief { min_seconds } = error {
+                set(&mut response, Name::MinExpires, &min_seconds.to_string());
+            }
+            return response;
+        }
+    };
+    let mut response = Response::reply_to(request, StatusCode::OK);
+    for binding in bindings {
+        push(&mut response, Name::Contact, &contact(binding, now));
+    }
+    // RFC 3327 §5.3: the phone learns which path it was registered with.
+    response.headers_mut().copy_from(request.headers(), Name::Path);
+    if bindings.iter().any(|binding| binding.reg_id.is_some())
+        && request.headers().lists(Name::Supported, "outbound")
+    {
+        set(&mut response, Name::Require, "outbound");
+    }
+    response
+}
+
+/// The Contact of a binding, with its parameters as they were registered.
+fn contact(binding: &Binding, now: Instant) -> String {
+    let mut address = NameAddr::new(binding.contact.clone());
+    address.params.set("expires", Some(&seconds_up(binding.expires_in(now)).to_string()));
+    if binding.q_permille < Q_PERMILLE_MAX {
+        address.params.set("q", Some(&format!("0.{:03}", binding.q_permille)));
+    }
+    if let Some(instance) = &binding.instance {
+        let quoted = instance.replace('\\', "\\\\").replace('"', "\\\"");
+        address.params.set("+sip.instance", Some(&format!("\"{quoted}\"")));
+    }
+    if let Some(reg_id) = binding.reg_id {
+        address.params.set("reg-id", Some(&reg_id.to_string()));
+    }
+    address.to_string()
+}
+
+/// Every value comes from a message that the guard let in or from a number, so the writer never refuses one; were it
+/// to, a 200 without a Contact is still a sound answer.
+fn push(response: &mut Response, name: Name<'_>, value: &str) {
+    let refused = response.headers_mut().push(name, value).is_err();
+    debug_assert!(!refused, "a header value of ours is sound");
+}
+
+fn set(response: &mut Response, name: Name<'_>, value: &str) {
+    let refused = response.headers_mut().set(name, value).is_err();
+    debug_assert!(!refused, "a header value of ours is sound");
+}
+
+/// `q=1`, which is what no `q` means.
+const Q_PERMILLE_MAX: u16 = 1_000;

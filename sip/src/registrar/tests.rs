@@ -1,0 +1,422 @@
+//! Ladders: REGISTERs and time in; answers and outputs out.
+
+use std::fmt::Write as _;
+use std::time::{Duration, Instant};
+
+use expect_test::{Expect, expect};
+
+use super::*;
+use crate::flow::{Flow, ListenerId};
+use crate::message::{Datagram, Message, Name, Request, parse_datagram};
+
+const AOR: &str = "1001@acme.test";
+
+/// Runs lines of the form `SECONDS COMMAND …` and compares the log.
+///
+/// `reg SOURCE CALL-ID CSEQ [header | header …]` registers, `tick` lets the time come, `forget`, `fail SOURCE`, `look`.
+fn check(script: &str, expected: Expect) {
+    check_with(
+        RegistrarConfig { keep_alive: Duration::from_secs(10_000), ..RegistrarConfig::default() },
+        script,
+        expected,
+    );
+}
+
+fn check_with(config: RegistrarConfig, script: &str, expected: Expect) {
+    #[expect(clippy::disallowed_methods, reason = "a test needs some instant to count from")]
+    let start = Instant::now();
+    let mut registrar = Registrar::new(config);
+    let mut log = String::new();
+    for line in script.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        let (seconds, command) = line.split_once(' ').unwrap();
+        let now = start + Duration::from_secs(seconds.parse().unwrap());
+        let (verb, rest) = command.split_once(' ').unwrap_or((command, ""));
+        match verb {
+            "reg" => {
+                let (request, flow) = register(rest);
+                let result = Registration::from_request(&request, flow);
+                let result = result.and_then(|registration| registrar.register(now, AOR, registration));
+                let response = reply(&request, result.as_deref(), now);
+                write!(log, "{seconds:>5}s {}", response.status()).unwrap();
+                for name in [Name::MinExpires, Name::Contact, Name::Path, Name::Require] {
+                    for value in response.headers().header_all(name) {
+                        write!(log, "\n         {name}: {value}").unwrap();
+                    }
+                }
+                log.push('\n');
+            }
+            "tick" => registrar.handle_input(now, Input::Timeout),
+            "forget" => registrar.handle_input(now, Input::Forget { aor: AOR }),
+            "fail" => registrar.handle_input(now, Input::FlowFailed(&flow(rest))),
+            "look" => {
+                for binding in registrar.lookup(AOR, now) {
+                    writeln!(log, "{seconds:>5}s {} by {}", binding.contact, binding.flow.remote).unwrap();
+                }
+            }
+            other => panic!("no command {other}"),
+        }
+        while let Some(output) = registrar.poll_output() {
+            let text = match output {
+                Output::KeepAlive { contact, flow, .. } => format!("keep alive {contact} by {}", flow.remote),
+                Output::Registered { binding, is_new, .. } => {
+                    format!("{} {}", if is_new { "new" } else { "refreshed" }, binding.0)
+                }
+                Output::Removed { binding, reason, .. } => format!("removed {} {reason:?}", binding.id.0),
+            };
+            writeln!(log, "{seconds:>5}s   > {text}").unwrap();
+        }
+    }
+    writeln!(log, "{} left", registrar.bindings()).unwrap();
+    expected.assert_eq(&log);
+}
+
+fn flow(source: &str) -> Flow {
+    Flow::udp(ListenerId(0), source.parse().unwrap())
+}
+
+fn register(text: &str) -> (Request, Flow) {
+    let mut fields = text.splitn(4, ' ');
+    let mut field = || fields.next().unwrap_or_default();
+    let (source, call_id, cseq, headers) = (field(), field(), field(), field());
+    let headers: String = headers
+        .split('|')
+        .map(str::trim)
+        .filter(|h| !h.is_empty())
+        .fold(String::new(), |all, h| all + h + "\r\n");
+    let text = format!(
+        "REGISTER sip:acme.test SIP/2.0\r\nVia: SIP/2.0/UDP {source};branch=z9hG4bK1;rport\r\nMax-Forwards: 70\r\n\
+         From: <sip:{AOR}>;tag=1\r\nTo: <sip:{AOR}>\r\nCall-ID: {call_id}\r\nCSeq: {cseq} REGISTER\r\n{headers}\
+         Content-Length: 0\r\n\r\n"
+    );
+    match parse_datagram(text.into_bytes().into()) {
+        Ok(Datagram::Message(Message::Request(request))) => (request, flow(source)),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_phone_comes_stays_and_goes() {
+    check(
+        "0 reg 192.0.2.1:5060 a 1 Contact: <sip:1001@192.0.2.1>
+         0 reg 192.0.2.1:5060 a 2
+         100 reg 192.0.2.1:5060 a 3 Contact: <sip:1001@192.0.2.1>;expires=120
+         150 look
+         150 reg 192.0.2.1:5060 a 4 Contact: <sip:1001@192.0.2.1> | Expires: 0
+         150 look",
+        expect![[r#"
+                0s 200
+                     Contact: <sip:1001@192.0.2.1>;expires=3600
+                0s   > new 0
+                0s 200
+                     Contact: <sip:1001@192.0.2.1>;expires=3600
+              100s 200
+                     Contact: <sip:1001@192.0.2.1>;expires=120
+              100s   > refreshed 0
+              150s sip:1001@192.0.2.1 by 192.0.2.1:5060
+              150s 200
+              150s   > removed 0 Unregistered
+            0 left
+        "#]],
+    );
+}
+
+#[test]
+fn what_is_not_refreshed_ends() {
+    check(
+        "0 reg 192.0.2.1:5060 a 1 Contact: <sip:1001@192.0.2.1>;expires=60, <sip:1001@192.0.2.1:5070>;expires=61
+         59 tick
+         60 look
+         60 tick
+         61 look
+         61 tick",
+        expect![[r#"
+                0s 200
+                     Contact: <sip:1001@192.0.2.1:5070>;expires=61
+                     Contact: <sip:1001@192.0.2.1>;expires=60
+                0s   > new 0
+                0s   > new 1
+               60s sip:1001@192.0.2.1:5070 by 192.0.2.1:5060
+               60s   > removed 0 Expired
+               61s   > removed 1 Expired
+            0 left
+        "#]],
+    );
+}
+
+#[test]
+fn the_length_of_a_registration_is_ours_to_limit() {
+    check(
+        "0 reg 192.0.2.1:5060 a 1 Contact: <sip:1001@192.0.2.1>;expires=59
+         0 reg 192.0.2.1:5060 a 2 Contact: <sip:1001@192.0.2.1> | Expires: 1
+         0 reg 192.0.2.1:5060 a 3 Contact: <sip:1001@192.0.2.1> | Expires: 4294967295
+         0 reg 192.0.2.1:5060 a 4 Contact: <sip:1001@192.0.2.1>;expires=rubbish",
+        expect![[r#"
+                0s 423
+                     Min-Expires: 60
+                0s 423
+                     Min-Expires: 60
+                0s 200
+                     Contact: <sip:1001@192.0.2.1>;expires=7200
+                0s   > new 0
+                0s 200
+                     Contact: <sip:1001@192.0.2.1>;expires=3600
+                0s   > refreshed 0
+            1 left
+        "#]],
+    );
+}
+
+#[test]
+fn all_or_nothing() {
+    check(
+        "0 reg 192.0.2.1:5060 a 1 Contact: <sip:one@192.0.2.1>
+         1 reg 192.0.2.1:5060 a 2 Contact: <sip:one@192.0.2.1>;expires=0, <sip:two@192.0.2.1>;expires=5
+         1 reg 192.0.2.1:5060 a 3 Contact: <sip:one@192.0.2.1>;expires=0, <tel:+15551>
+         1 look",
+        expect![[r#"
+                0s 200
+                     Contact: <sip:one@192.0.2.1>;expires=3600
+                0s   > new 0
+                1s 423
+                     Min-Expires: 60
+                1s 400
+                1s sip:one@192.0.2.1 by 192.0.2.1:5060
+            1 left
+        "#]],
+    );
+}
+
+#[test]
+fn order_counts_within_one_call_id() {
+    check(
+        "0 reg 192.0.2.1:5060 a 7 Contact: <sip:1001@192.0.2.1>
+         1 reg 192.0.2.1:5060 a 7 Contact: <sip:1001@192.0.2.1>
+         1 reg 192.0.2.1:5060 a 6 Contact: <sip:1001@192.0.2.1>;expires=0
+         1 reg 192.0.2.1:5060 a 6 Contact: * | Expires: 0
+         1 reg 192.0.2.1:5060 a 6 Contact: <sip:other@192.0.2.1>
+         2 reg 192.0.2.1:5060 rebooted 1 Contact: <sip:1001@192.0.2.1>",
+        expect![[r#"
+                0s 200
+                     Contact: <sip:1001@192.0.2.1>;expires=3600
+                0s   > new 0
+                1s 500
+                1s 500
+                1s 500
+                1s 200
+                     Contact: <sip:other@192.0.2.1>;expires=3600
+                     Contact: <sip:1001@192.0.2.1>;expires=3599
+                1s   > new 1
+                2s 200
+                     Contact: <sip:1001@192.0.2.1>;expires=3600
+                     Contact: <sip:other@192.0.2.1>;expires=3599
+                2s   > refreshed 0
+            2 left
+        "#]],
+    );
+}
+
+#[test]
+fn the_star_takes_everything_back() {
+    check(
+        "0 reg 192.0.2.1:5060 a 1 Contact: <sip:1001@192.0.2.1>
+         0 reg 192.0.2.2:5060 b 1 Contact: <sip:1001@192.0.2.2>
+         1 reg 192.0.2.1:5060 a 2 Contact: *
+         1 reg 192.0.2.1:5060 a 3 Contact: * | Expires: 60
+         1 reg 192.0.2.1:5060 a 4 Contact: * | Expires: 0",
+        expect![[r#"
+                0s 200
+                     Contact: <sip:1001@192.0.2.1>;expires=3600
+                0s   > new 0
+                0s 200
+                     Contact: <sip:1001@192.0.2.2>;expires=3600
+                     Contact: <sip:1001@192.0.2.1>;expires=3600
+                0s   > new 1
+                1s 400
+                1s 400
+                1s 200
+                1s   > removed 0 Unregistered
+                1s   > removed 1 Unregistered
+            0 left
+        "#]],
+    );
+}
+
+#[test]
+fn several_phones_are_tried_best_first() {
+    check(
+        "0 reg 192.0.2.1:5060 a 1 Contact: <sip:1001@192.0.2.1>;q=0.5
+         1 reg 192.0.2.2:5060 b 1 Contact: <sip:1001@192.0.2.2>;q=0.75
+         2 reg 192.0.2.3:5060 c 1 Contact: <sip:1001@192.0.2.3>;q=0.5
+         3 look",
+        expect![[r#"
+                0s 200
+                     Contact: <sip:1001@192.0.2.1>;expires=3600;q=0.500
+                0s   > new 0
+                1s 200
+                     Contact: <sip:1001@192.0.2.2>;expires=3600;q=0.750
+                     Contact: <sip:1001@192.0.2.1>;expires=3599;q=0.500
+                1s   > new 1
+                2s 200
+                     Contact: <sip:1001@192.0.2.2>;expires=3599;q=0.750
+                     Contact: <sip:1001@192.0.2.3>;expires=3600;q=0.500
+                     Contact: <sip:1001@192.0.2.1>;expires=3598;q=0.500
+                2s   > new 2
+                3s sip:1001@192.0.2.2 by 192.0.2.2:5060
+                3s sip:1001@192.0.2.3 by 192.0.2.3:5060
+                3s sip:1001@192.0.2.1 by 192.0.2.1:5060
+            3 left
+        "#]],
+    );
+}
+
+#[test]
+fn a_device_that_moves_leaves_no_ghost() {
+    check(
+        "0 reg 192.0.2.1:5060 a 1 Contact: <sip:1001@192.0.2.1>;+sip.instance=\"<urn:uuid:1>\";reg-id=1 | Supported: path, outbound
+         1 reg 192.0.2.9:5060 b 1 Contact: <sip:1001@192.0.2.9>;+sip.instance=\"<urn:uuid:1>\";reg-id=1
+         2 reg 192.0.2.9:5062 c 1 Contact: <sip:1001@192.0.2.9:5062>;+sip.instance=\"<urn:uuid:1>\";reg-id=2
+         3 look",
+        expect![[r#"
+                0s 200
+                     Contact: <sip:1001@192.0.2.1>;expires=3600;+sip.instance="<urn:uuid:1>";reg-id=1
+                     Require: outbound
+                0s   > new 0
+                1s 200
+                     Contact: <sip:1001@192.0.2.9>;expires=3600;+sip.instance="<urn:uuid:1>";reg-id=1
+                1s   > refreshed 0
+                2s 200
+                     Contact: <sip:1001@192.0.2.9:5062>;expires=3600;+sip.instance="<urn:uuid:1>";reg-id=2
+                     Contact: <sip:1001@192.0.2.9>;expires=3599;+sip.instance="<urn:uuid:1>";reg-id=1
+                2s   > new 1
+                3s sip:1001@192.0.2.9:5062 by 192.0.2.9:5062
+                3s sip:1001@192.0.2.9 by 192.0.2.9:5060
+            2 left
+        "#]],
+    );
+}
+
+#[test]
+fn too_many_phones() {
+    let config = || RegistrarConfig { bindings_max: 2, ..RegistrarConfig::default() };
+    check_with(
+        config(),
+        "0 reg 192.0.2.1:5060 a 1 Contact: <sip:1001@192.0.2.1>
+         1 reg 192.0.2.2:5060 b 1 Contact: <sip:1001@192.0.2.2>
+         2 reg 192.0.2.1:5060 a 2 Contact: <sip:1001@192.0.2.1>
+         3 reg 192.0.2.3:5060 c 1 Contact: <sip:1001@192.0.2.3>
+         4 reg 192.0.2.3:5060 c 2 Contact: <sip:a@192.0.2.3>, <sip:b@192.0.2.3>, <sip:c@192.0.2.3>",
+        expect![[r#"
+                0s 200
+                     Contact: <sip:1001@192.0.2.1>;expires=3600
+                0s   > new 0
+                1s 200
+                     Contact: <sip:1001@192.0.2.2>;expires=3600
+                     Contact: <sip:1001@192.0.2.1>;expires=3599
+                1s   > new 1
+                2s 200
+                     Contact: <sip:1001@192.0.2.1>;expires=3600
+                     Contact: <sip:1001@192.0.2.2>;expires=3599
+                2s   > refreshed 0
+                3s 200
+                     Contact: <sip:1001@192.0.2.3>;expires=3600
+                     Contact: <sip:1001@192.0.2.1>;expires=3599
+                3s   > removed 1 Displaced
+                3s   > new 2
+                4s 403
+            2 left
+        "#]],
+    );
+    check_with(
+        RegistrarConfig { aors_max: 0, ..config() },
+        "0 reg 192.0.2.1:5060 a 1 Contact: <sip:1001@192.0.2.1>
+         0 reg 192.0.2.1:5060 a 2",
+        expect![[r#"
+                0s 503
+                0s 200
+            0 left
+        "#]],
+    );
+}
+
+#[test]
+fn a_nat_is_kept_open_and_answered_through() {
+    check_with(
+        RegistrarConfig::default(),
+        "0 reg 198.51.100.7:31000 a 1 Contact: <sip:1001@10.0.0.5:5060>;expires=60
+         24 tick
+         25 tick
+         49 tick
+         51 look
+         55 tick
+         60 tick",
+        expect![[r#"
+                0s 200
+                     Contact: <sip:1001@10.0.0.5:5060>;expires=60
+                0s   > new 0
+               25s   > keep alive sip:1001@10.0.0.5:5060 by 198.51.100.7:31000
+               51s sip:1001@10.0.0.5:5060 by 198.51.100.7:31000
+               55s   > keep alive sip:1001@10.0.0.5:5060 by 198.51.100.7:31000
+               60s   > removed 0 Expired
+            0 left
+        "#]],
+    );
+    check_with(
+        RegistrarConfig::default(),
+        "0 reg 198.51.100.7:5060 a 1 Contact: <sip:1001@198.51.100.7>;expires=60
+         50 tick
+         50 reg [2001:db8::1]:5070 b 1 Contact: <sip:1001@[2001:DB8::1]:5070>;expires=60
+         60 tick
+         109 tick
+         110 tick",
+        expect![[r#"
+                0s 200
+                     Contact: <sip:1001@198.51.100.7>;expires=60
+                0s   > new 0
+               50s 200
+                     Contact: <sip:1001@[2001:db8::1]:5070>;expires=60
+                     Contact: <sip:1001@198.51.100.7>;expires=10
+               50s   > new 1
+               60s   > removed 0 Expired
+              110s   > removed 1 Expired
+            0 left
+        "#]],
+    );
+}
+
+#[test]
+fn a_path_is_kept_and_told() {
+    check(
+        "0 reg 192.0.2.50:5060 a 1 Path: <sip:edge.example;lr> | Contact: <sip:1001@10.0.0.5> | Supported: path",
+        expect![[r#"
+                0s 200
+                     Contact: <sip:1001@10.0.0.5>;expires=3600
+                     Path: <sip:edge.example;lr>
+                0s   > new 0
+            1 left
+        "#]],
+    );
+}
+
+#[test]
+fn lost_flows_and_deleted_accounts() {
+    check(
+        "0 reg 192.0.2.1:5060 a 1 Contact: <sip:1001@192.0.2.1>
+         0 reg 192.0.2.2:5060 b 1 Contact: <sip:1001@192.0.2.2>
+         1 fail 192.0.2.1:5060
+         1 fail 192.0.2.77:5060
+         2 forget
+         2 forget",
+        expect![[r#"
+                0s 200
+                     Contact: <sip:1001@192.0.2.1>;expires=3600
+                0s   > new 0
+                0s 200
+                     Contact: <sip:1001@192.0.2.2>;expires=3600
+                     Contact: <sip:1001@192.0.2.1>;expires=3600
+                0s   > new 1
+                1s   > removed 0 FlowFailed
+                2s   > removed 1 Forgotten
+            0 left
+        "#]],
+    );
+}

@@ -4,6 +4,8 @@
 //! socket and a capture file are two drivers of one [`session::Session`], so a call and its own recording
 //! give the same figures. Nothing here knows SIP, records or HTTP.
 
+#[cfg(feature = "net")]
+pub mod net;
 pub mod pcap;
 pub mod rtp;
 pub mod session;

@@ -1,0 +1,43 @@
+//! How another thread interrupts a worker that waits for packets.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use nix::sys::eventfd::{EfdFlags, EventFd};
+
+/// An eventfd that is written only when its worker may be asleep.
+#[derive(Debug)]
+pub(super) struct Alarm {
+    event: EventFd,
+    rung: AtomicBool,
+}
+
+impl Alarm {
+    /// A silent alarm.
+    pub(super) fn new() -> io::Result<Alarm> {
+        let event = EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK)?;
+        Ok(Alarm { event, rung: AtomicBool::new(false) })
+    }
+
+    /// Wakes the worker; what was queued before is seen by it. Never blocks.
+    pub(super) fn ring(&self) {
+        if !self.rung.swap(true, Ordering::SeqCst) {
+            // The counter of a non-blocking eventfd overflows after 2^64 - 2 rings; nothing else can fail.
+            let _ = self.event.write(1);
+        }
+    }
+
+    /// Silences the alarm. The worker calls it *before* it looks into its queue, so that what is queued
+    /// meanwhile rings again.
+    pub(super) fn silence(&self) {
+        let _ = self.event.read();
+        self.rung.store(false, Ordering::SeqCst);
+    }
+}
+
+impl AsFd for Alarm {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.event.as_fd()
+    }
+}

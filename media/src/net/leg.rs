@@ -1,0 +1,293 @@
+//! One leg on the wire: its two sockets, its session, and where its packets go.
+
+use std::net::{IpAddr, SocketAddr};
+use std::ops::RangeInclusive;
+
+use super::clock::Sample;
+use super::counters::{Batch, Count};
+use super::endpoint::{Endpoint, Pair};
+use super::message::PortId;
+use super::wire::{BATCH, Sent, Wire};
+use crate::session::{Disposition, Input, Session};
+use crate::time::Micros;
+
+/// A leg as its worker holds it.
+pub(super) struct Leg {
+    pub(super) id: PortId,
+    pub(super) session: Session,
+    pub(super) rtp: Endpoint,
+    pub(super) rtcp: Endpoint,
+    pub(super) forward: Option<Forward>,
+    /// SDP settled that RTP and RTCP share one port (RFC 5761).
+    pub(super) rtcp_mux: bool,
+    /// When the next snapshot is due, if somebody reads them.
+    pub(super) next_snapshot: Micros,
+    rtp_target: Option<SocketAddr>,
+    rtcp_target: Option<SocketAddr>,
+}
+
+/// Where a leg's accepted packets go.
+pub(super) struct Forward {
+    pub(super) peer: PortId,
+    /// Payload type received to payload type sent; 128 and above is not sent.
+    pub(super) payload_map: Option<Box<[u8; 128]>>,
+}
+
+/// Positions in the wire's last batch that go on to the peer.
+pub(super) struct Picked {
+    pub(super) rtp: Indices,
+    pub(super) rtcp: Indices,
+}
+
+/// A list of positions in a batch, without allocation.
+#[derive(Default)]
+pub(super) struct Indices {
+    at: [u8; BATCH],
+    len: usize,
+}
+
+/// Which addresses are the relay's own: sending there would make a loop.
+#[derive(Clone, Debug)]
+pub(super) struct Guard {
+    pub(super) ports: RangeInclusive<u16>,
+    pub(super) own: Vec<IpAddr>,
+}
+
+impl Leg {
+    /// A leg that waits for its description.
+    pub(super) fn new(id: PortId, session: Session, pair: Pair, now: Micros) -> Leg {
+        let Pair { rtp, rtcp } = pair;
+        Leg {
+            id,
+            session,
+            rtp,
+            rtcp,
+            forward: None,
+            rtcp_mux: false,
+            next_snapshot: now,
+            rtp_target: None,
+            rtcp_target: None,
+        }
+    }
+
+    /// The socket that epoll reported.
+    pub(super) fn endpoint_mut(&mut self, rtcp: bool) -> &mut Endpoint {
+        if rtcp { &mut self.rtcp } else { &mut self.rtp }
+    }
+
+    /// Asks the session again where to send; to be called whenever it may have changed its mind.
+    pub(super) fn retarget(&mut self, guard: &Guard) {
+        let local = self.rtp.local.ip();
+        self.rtp_target = self.session.destination().filter(|to| guard.allows(local, *to));
+        self.rtcp_target = self.session.rtcp_destination().filter(|to| guard.allows(local, *to));
+    }
+
+    /// Measures the `count` datagrams that `wire` received on one of the leg's sockets and picks what goes on.
+    ///
+    /// Payload types are rewritten where the datagram lies.
+    pub(super) fn measure(
+        &mut self,
+        wire: &mut Wire,
+        on_rtcp: bool,
+        count: usize,
+        sample: Sample,
+        batch: &mut Batch,
+    ) -> Picked {
+        let mut picked = Picked { rtp: Indices::default(), rtcp: Indices::default() };
+        for index in 0..count {
+            let Some((arrival, datagram)) = wire.datagram(index) else { break };
+            let at = sample.mono(arrival.stamp_us);
+            batch.add(Count::Unstamped, u32::from(arrival.stamp_us.is_none()));
+            if let Some(drops) = arrival.drops {
+                self.count_drops(on_rtcp, at, drops, batch);
+            }
+            if arrival.truncated {
+                batch.add(Count::Oversize, 1);
+                continue;
+            }
+            let disposition = if on_rtcp {
+                self.session.receive_rtcp(at, arrival.source, datagram)
+            } else {
+                self.session.receive(at, arrival.source, datagram)
+            };
+            let is_rtcp = match disposition {
+                Disposition::Discard(reason) => {
+                    batch.discard(reason);
+                    continue;
+                }
+                Disposition::Relay => on_rtcp,
+                Disposition::RelayRtcp => true,
+            };
+            let Some(forward) = &self.forward else {
+                batch.add(Count::Held, 1);
+                continue;
+            };
+            if is_rtcp {
+                picked.rtcp.push(index);
+            } else if forward.rewrite(datagram) {
+                picked.rtp.push(index);
+            } else {
+                batch.add(Count::Unmapped, 1);
+            }
+        }
+        picked
+    }
+
+    /// Sends what the peer received and picked to this leg's party, from the buffers it was received into.
+    pub(super) fn send(&mut self, wire: &mut Wire, picked: &Picked, now: Micros, batch: &mut Batch) {
+        if let Some(to) = hold_or_target(self.rtp_target, &picked.rtp, batch) {
+            let outcome = wire.send(&self.rtp, to, picked.rtp.as_slice());
+            if outcome.sent > 0 {
+                self.session.sent(now, outcome.sent, to);
+            }
+            count_sent(outcome, batch);
+        }
+        if let Some(to) = hold_or_target(self.rtcp_target, &picked.rtcp, batch) {
+            let endpoint = if self.rtcp_mux { &self.rtp } else { &self.rtcp };
+            count_sent(wire.send(endpoint, to, picked.rtcp.as_slice()), batch);
+        }
+    }
+
+    /// Reads what ICMP said about the RTP that was sent, at most [`BATCH`] entries.
+    pub(super) fn hear_unreachable(&mut self, wire: &mut Wire, now: Micros, batch: &mut Batch) {
+        for _ in 0..BATCH {
+            let Some(error) = wire.unreachable(&self.rtp) else { break };
+            // An error about an address that is no longer the target says nothing about the party; one that
+            // nothing was sent to is an injection. RTCP that shares the port is not audio.
+            if error.unreachable && error.to.is_some() && error.to == self.rtp_target {
+                batch.add(Count::Unreachable, 1);
+                self.session.handle_input(now, Input::Unreachable);
+            }
+        }
+    }
+
+    fn count_drops(&mut self, on_rtcp: bool, at: Micros, drops: u32, batch: &mut Batch) {
+        let endpoint = self.endpoint_mut(on_rtcp);
+        let packets = drops.wrapping_sub(endpoint.drops_seen);
+        endpoint.drops_seen = drops;
+        if packets == 0 {
+            return;
+        }
+        batch.add(Count::LocalDrops, packets);
+        // Lost RTCP is not lost audio.
+        if !on_rtcp {
+            self.session.handle_input(at, Input::LocalDrop { packets });
+        }
+    }
+}
+
+impl Forward {
+    /// Puts the peer's payload type into the datagram; `false` when the peer has none for it.
+    fn rewrite(&self, datagram: &mut [u8]) -> bool {
+        let Some(map) = &self.payload_map else { return true };
+        let Some(octet) = datagram.get_mut(1) else { return false };
+        match map.get(usize::from(*octet & 0x7f)) {
+            Some(number) if *number < 0x80 => {
+                // The marker stays (RFC 3550 §5.1).
+                *octet = (*octet & 0x80) | number;
+                true
+            }
+            _ => false,
+        }
+    }
+}
+
+impl Picked {
+    /// How many packets, RTP and RTCP.
+    pub(super) fn len(&self) -> u32 {
+        u32::try_from(self.rtp.len + self.rtcp.len).unwrap_or(u32::MAX)
+    }
+}
+
+impl Indices {
+    fn as_slice(&self) -> &[u8] {
+        self.at.get(..self.len).unwrap_or_default()
+    }
+
+    /// A position beyond a batch is not taken.
+    fn push(&mut self, index: usize) {
+        if let (Some(slot), Ok(index)) = (self.at.get_mut(self.len), u8::try_from(index)) {
+            *slot = index;
+            self.len += 1;
+        }
+    }
+}
+
+impl Guard {
+    /// Whether a packet may be sent to `to` from a socket on `local`: not to a relay port of this machine.
+    fn allows(&self, local: IpAddr, to: SocketAddr) -> bool {
+        let ip = to.ip().to_canonical();
+        let own = ip.is_loopback() || ip == local || self.own.contains(&ip);
+        !(own && self.ports.contains(&to.port()))
+    }
+}
+
+/// The target, when there is something to send; without a target the picked packets are counted as held.
+fn hold_or_target(target: Option<SocketAddr>, indices: &Indices, batch: &mut Batch) -> Option<SocketAddr> {
+    let count = u32::try_from(indices.len).unwrap_or(u32::MAX);
+    if count > 0 && target.is_none() {
+        batch.add(Count::Held, count);
+    }
+    target.filter(|_| count > 0)
+}
+
+fn count_sent(outcome: Sent, batch: &mut Batch) {
+    batch.add(Count::Relayed, outcome.sent);
+    batch.add(Count::SendErrors, outcome.failed);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_payload_type_is_rewritten_and_the_marker_kept() {
+        let mut map = Box::new([0xff; 128]);
+        map[101] = 96;
+        map[0] = 0;
+        let mapped = Forward { peer: PortId::new(1, 0, 2), payload_map: Some(map) };
+        let plain = Forward { peer: PortId::new(1, 0, 2), payload_map: None };
+        for (name, forward, octet, expected) in [
+            ("mapped", &mapped, 101, Some(96)),
+            ("mapped with marker", &mapped, 0x80 | 101, Some(0x80 | 96)),
+            ("the same number", &mapped, 0x80, Some(0x80)),
+            ("unknown to the peer", &mapped, 8, None),
+            ("no map", &plain, 0x80 | 8, Some(0x80 | 8)),
+        ] {
+            let mut datagram = [0x80, octet, 0, 1];
+            let sent = forward.rewrite(&mut datagram);
+            assert_eq!(sent.then_some(datagram[1]), expected, "{name}");
+        }
+        assert!(!mapped.rewrite(&mut [0x80]));
+    }
+
+    #[test]
+    fn a_relay_port_of_this_machine_is_never_a_target() {
+        let guard = Guard { ports: 10_000..=10_099, own: vec!["192.0.2.1".parse().unwrap()] };
+        let local: IpAddr = "198.51.100.7".parse().unwrap();
+        for (to, expected) in [
+            ("192.0.2.1:10000", false),
+            ("192.0.2.1:10099", false),
+            ("192.0.2.1:10100", true),
+            ("198.51.100.7:10050", false),
+            ("127.0.0.1:10050", false),
+            ("127.9.9.9:10050", false),
+            ("127.0.0.1:9999", true),
+            ("[::1]:10050", false),
+            ("[::ffff:192.0.2.1]:10050", false),
+            ("203.0.113.5:10050", true),
+        ] {
+            assert_eq!(guard.allows(local, to.parse().unwrap()), expected, "{to}");
+        }
+    }
+
+    #[test]
+    fn a_batch_of_positions_has_a_bound() {
+        let mut indices = Indices::default();
+        for index in 0..100 {
+            indices.push(index);
+        }
+        assert_eq!(indices.as_slice().len(), BATCH);
+        assert_eq!(indices.as_slice()[..3], [0, 1, 2]);
+    }
+}

@@ -1,0 +1,267 @@
+//! The handle of the relay: starts the workers, opens ports, passes commands, gives the notices out.
+
+use std::io;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
+
+use super::alarm::Alarm;
+use super::clock::Clock;
+use super::counters::{Count, Counters, Tally, sum};
+use super::endpoint::Pair;
+use super::leg::{Guard, Leg};
+use super::message::{Command, CommandError, Notice, OpenError, Port, PortId, RelayConfig, RelayError};
+use super::ports::Ports;
+use super::worker::{self, Worker};
+use crate::session::{Session, SessionConfig};
+use crate::time::Micros;
+
+/// Receives, measures and relays the RTP and RTCP of all legs on threads of its own.
+///
+/// A leg's life: [`open`](Relay::open), [`Command::Describe`] with every SDP, [`Command::Bridge`] in both
+/// directions, [`Command::Answered`], [`Command::Close`], and its final report in [`Notice::Closed`].
+/// Dropping the relay stops and joins the threads.
+pub struct Relay {
+    shared: Arc<Shared>,
+    workers: Vec<Handle>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+    notices: Receiver<Notice>,
+    serial: AtomicU64,
+}
+
+/// What the handle and every worker see.
+pub(super) struct Shared {
+    pub(super) clock: Clock,
+    pub(super) guard: Guard,
+    /// Microseconds between two snapshots of a leg; 0 for none.
+    pub(super) snapshot_us: AtomicI64,
+    pub(super) stop: AtomicBool,
+    pub(super) tallies: Vec<Tally>,
+    /// Reports of closed legs that found the channel full, over all workers.
+    pub(super) backlog: AtomicUsize,
+    pub(super) notices: Sender<Notice>,
+    pub(super) wake: Arc<dyn Fn() + Send + Sync>,
+    session: SessionConfig,
+    ports: Mutex<Ports>,
+}
+
+/// What one worker is given to do.
+pub(super) enum Order {
+    Command(PortId, Command),
+    Open(Box<Leg>),
+}
+
+/// How the handle reaches one worker.
+struct Handle {
+    orders: Sender<Order>,
+    alarm: Arc<Alarm>,
+}
+
+impl Relay {
+    /// Starts the workers; `wake` is called from their threads after notices were queued and must not block.
+    pub fn start(config: RelayConfig, wake: Arc<dyn Fn() + Send + Sync>) -> Result<Relay, RelayError> {
+        let ports = Ports::new(&config.ports, config.seed);
+        if ports.pairs() == 0 {
+            return Err(RelayError::NoPorts(config.ports));
+        }
+        let wanted = match config.workers {
+            0 => thread::available_parallelism().map_or(1, usize::from),
+            workers => workers,
+        };
+        let count = wanted.min(WORKERS_MAX);
+        let (notice_sender, notices) = bounded(NOTICES_MAX);
+        let mut own = config.session.own_addresses.clone();
+        own.push(config.bind);
+        let shared = Arc::new(Shared {
+            clock: Clock::start(),
+            guard: Guard { ports: config.ports, own },
+            snapshot_us: AtomicI64::new(0),
+            stop: AtomicBool::new(false),
+            tallies: std::iter::repeat_with(Tally::default).take(count).collect(),
+            backlog: AtomicUsize::new(0),
+            notices: notice_sender,
+            wake,
+            session: config.session,
+            ports: Mutex::new(ports),
+        });
+        let mut relay = Relay {
+            shared,
+            workers: Vec::with_capacity(count),
+            threads: Mutex::new(Vec::with_capacity(count)),
+            notices,
+            serial: AtomicU64::new(0),
+        };
+        // A worker that fails to start drops the relay, which stops the ones before it.
+        (0..count).try_for_each(|index| relay.start_worker(index)).map_err(RelayError::Worker)?;
+        Ok(relay)
+    }
+
+    /// Binds a free pair of ports on `bind` and hands it to a worker.
+    ///
+    /// Legs that are to be bridged share a `group`; legs of one group share a worker.
+    ///
+    /// # Errors
+    /// See [`OpenError`]; nothing stays bound.
+    pub fn open(&self, group: u64, bind: IpAddr) -> Result<Port, OpenError> {
+        if self.shared.stop.load(Ordering::Relaxed) {
+            return Err(OpenError::Stopped);
+        }
+        let worker = usize::try_from(group % self.workers.len().max(1) as u64).unwrap_or(0);
+        let (Some(handle), Ok(number)) = (self.workers.get(worker), u8::try_from(worker)) else {
+            return Err(OpenError::Stopped);
+        };
+        if self.shared.backlog.load(Ordering::Relaxed) >= BACKLOG_MAX || handle.orders.is_full() {
+            return Err(OpenError::Busy);
+        }
+        let pair = self.bind_pair(bind)?;
+        let (rtp, rtcp) = (pair.rtp.local, pair.rtcp.local);
+        let id = PortId::new(self.serial.fetch_add(1, Ordering::Relaxed), number, rtp.port());
+        let session = Session::new(self.shared.session.clone());
+        let leg = Box::new(Leg::new(id, session, pair, self.now()));
+        match handle.orders.try_send(Order::Open(leg)) {
+            Ok(()) => {
+                handle.alarm.ring();
+                Ok(Port { id, rtp, rtcp })
+            }
+            Err(refused) => {
+                let stopped = matches!(refused, TrySendError::Disconnected(_));
+                // The sockets close before their ports may be given to somebody else.
+                drop(refused);
+                self.shared.release(rtp.port());
+                Err(if stopped { OpenError::Stopped } else { OpenError::Busy })
+            }
+        }
+    }
+
+    /// Passes a command to a port's worker. Never blocks.
+    ///
+    /// A command to a port that is already closed does nothing.
+    ///
+    /// # Errors
+    /// [`CommandError::Busy`] is counted and may be tried again: a port that is never told to close stays open.
+    pub fn command(&self, id: PortId, command: Command) -> Result<(), CommandError> {
+        if matches!(&command, Command::Bridge { peer, .. } if peer.worker() != id.worker()) {
+            return Err(CommandError::OtherGroup);
+        }
+        let Some(handle) = self.workers.get(id.worker()) else { return Err(CommandError::Stopped) };
+        match handle.orders.try_send(Order::Command(id, command)) {
+            Ok(()) => {
+                handle.alarm.ring();
+                Ok(())
+            }
+            Err(TrySendError::Disconnected(_)) => Err(CommandError::Stopped),
+            Err(TrySendError::Full(_)) => {
+                if let Some(tally) = self.shared.tallies.get(id.worker()) {
+                    tally.add(Count::CommandsRefused);
+                }
+                Err(CommandError::Busy)
+            }
+        }
+    }
+
+    /// Where the workers' notices come out; `wake` says when.
+    pub fn notices(&self) -> &Receiver<Notice> {
+        &self.notices
+    }
+
+    /// Whether every leg sends a [`Notice::Snapshot`] unasked, and how often at most; about once a second at best.
+    ///
+    /// Off at the start: a report costs an allocation, so it is made only while there is a reader.
+    pub fn snapshot_every(&self, interval: Option<Duration>) {
+        let interval_us =
+            interval.map_or(0, |interval| i64::try_from(interval.as_micros()).unwrap_or(i64::MAX).max(1));
+        self.shared.snapshot_us.store(interval_us, Ordering::Relaxed);
+    }
+
+    /// The relay's clock: monotonic, from 0 at the start. All times of its reports are on it.
+    pub fn now(&self) -> Micros {
+        self.shared.clock.now()
+    }
+
+    /// Totals since the start.
+    pub fn counters(&self) -> Counters {
+        sum(&self.shared.tallies)
+    }
+
+    /// Stops and joins the workers; all ports close.
+    ///
+    /// Legs that were still open report as far as the channel of notices has room.
+    pub fn shutdown(&self) {
+        self.shared.stop.store(true, Ordering::SeqCst);
+        for handle in &self.workers {
+            handle.alarm.ring();
+        }
+        let threads = std::mem::take(&mut *lock(&self.threads));
+        for thread in threads {
+            if thread.join().is_err() {
+                tracing::error!("an RTP worker had panicked outside of its legs");
+            }
+        }
+    }
+
+    fn start_worker(&mut self, index: usize) -> io::Result<()> {
+        let (orders, order_receiver) = bounded(ORDERS_MAX);
+        let alarm = Arc::new(Alarm::new()?);
+        let epoll = worker::listen(&alarm)?;
+        let (shared, own_alarm) = (Arc::clone(&self.shared), Arc::clone(&alarm));
+        let work = move || Worker::new(index, shared, own_alarm, order_receiver, epoll).run();
+        let thread = thread::Builder::new().name(format!("rtp-{index}")).spawn(work)?;
+        self.workers.push(Handle { orders, alarm });
+        lock(&self.threads).push(thread);
+        Ok(())
+    }
+
+    /// A bound pair. Ports that another program holds rest like used ones, so the next try meets others.
+    fn bind_pair(&self, ip: IpAddr) -> Result<Pair, OpenError> {
+        for _ in 0..BIND_TRIES_MAX {
+            let taken = {
+                let mut ports = lock(&self.shared.ports);
+                ports.take(self.shared.clock.now()).ok_or(OpenError::Exhausted { pairs: ports.pairs() })
+            };
+            let port = taken?;
+            match Pair::bind(ip, port) {
+                Ok(pair) => return Ok(pair),
+                Err(source) => {
+                    self.shared.release(port);
+                    if source.kind() != io::ErrorKind::AddrInUse {
+                        return Err(OpenError::Bind { ip, source });
+                    }
+                }
+            }
+        }
+        Err(OpenError::Exhausted { pairs: lock(&self.shared.ports).pairs() })
+    }
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        self.shutdown();
+    }
+}
+
+impl Shared {
+    /// Gives a pair back to rest. Its sockets must be closed.
+    pub(super) fn release(&self, port: u16) {
+        lock(&self.ports).release(self.clock.now(), port);
+    }
+}
+
+/// A thread that panicked while it held the lock left the data whole: every change is one push or pop.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// More reports than this waiting for a reader, and no new port is opened.
+const BACKLOG_MAX: usize = 65_536;
+/// How many pairs of a crowded range are tried for one leg.
+const BIND_TRIES_MAX: usize = 64;
+/// Notices that wait for their reader.
+const NOTICES_MAX: usize = 8_192;
+/// Commands and new legs that wait for one worker.
+const ORDERS_MAX: usize = 8_192;
+/// A worker's number is eight bits of a [`PortId`].
+const WORKERS_MAX: usize = 256;

@@ -1,0 +1,154 @@
+use std::net::{Ipv4Addr, Ipv6Addr, UdpSocket};
+use std::time::Duration;
+
+use super::*;
+use crate::net::clock::Clock;
+use crate::net::endpoint::Pair;
+
+fn endpoint() -> Endpoint {
+    Endpoint::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).unwrap()
+}
+
+fn phone() -> UdpSocket {
+    let phone = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    phone.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    phone
+}
+
+/// Returns when what was sent before it lies in its receiver's queue.
+///
+/// On loopback that is mostly so when `send` returns, but a busy kernel may hand the work to its own thread;
+/// the queue in between is first in, first out. Twice, because the answer to a datagram (ICMP) queues behind it.
+fn settle() {
+    for _ in 0..2 {
+        let (one, other) = (phone(), phone());
+        one.send_to(&[0], other.local_addr().unwrap()).unwrap();
+        other.recv_from(&mut [0; 4]).unwrap();
+    }
+}
+
+#[test]
+fn a_batch_has_bytes_sources_and_rising_kernel_times() {
+    let (mut wire, mut endpoint, phone) = (Wire::new(), endpoint(), phone());
+    let before = Clock::start().sample().wall_us;
+    for number in 0..20u8 {
+        phone.send_to(&[number; 33], endpoint.local).unwrap();
+    }
+    let after = Clock::start().sample().wall_us;
+    settle();
+    assert_eq!(wire.receive(&mut endpoint), Ok(20));
+    let mut last = before;
+    for number in 0..20u8 {
+        let (arrival, datagram) = wire.datagram(usize::from(number)).unwrap();
+        assert_eq!(datagram, [number; 33]);
+        assert_eq!(arrival.source, phone.local_addr().unwrap());
+        assert!(!arrival.truncated);
+        let stamp_us = arrival.stamp_us.unwrap();
+        assert!((last..=after).contains(&stamp_us), "{last} {stamp_us} {after}");
+        last = stamp_us;
+    }
+    assert!(wire.datagram(20).is_none());
+    assert_eq!(wire.receive(&mut endpoint), Err(Errno::EAGAIN));
+    assert!(!endpoint.crowded);
+}
+
+#[test]
+fn a_long_datagram_is_marked_and_an_empty_one_is_seen() {
+    let (mut wire, mut endpoint, phone) = (Wire::new(), endpoint(), phone());
+    phone.send_to(&[1; DATAGRAM_BYTES_MAX + 1], endpoint.local).unwrap();
+    phone.send_to(&[2; DATAGRAM_BYTES_MAX], endpoint.local).unwrap();
+    phone.send_to(&[], endpoint.local).unwrap();
+    settle();
+    assert_eq!(wire.receive(&mut endpoint), Ok(3));
+    let seen: Vec<(usize, bool)> = (0..3)
+        .map(|index| wire.datagram(index).unwrap().0)
+        .map(|arrival| (arrival.len, arrival.truncated))
+        .collect();
+    assert_eq!(seen, [(DATAGRAM_BYTES_MAX, true), (DATAGRAM_BYTES_MAX, false), (0, false)]);
+}
+
+#[test]
+fn overflow_is_counted_exactly_and_every_packet_keeps_its_time() {
+    let (mut wire, mut endpoint, phone) = (Wire::new(), endpoint(), phone());
+    let total = 6_000;
+    // Short batches first, so that the headers have shrunk to what a message without drops needs.
+    for _ in 0..3 {
+        phone.send_to(&[0; 172], endpoint.local).unwrap();
+        settle();
+        assert_eq!(wire.receive(&mut endpoint), Ok(1));
+    }
+    for _ in 0..total {
+        phone.send_to(&[0; 172], endpoint.local).unwrap();
+    }
+    settle();
+    let (mut received, mut drops) = (0, 0);
+    let mut drain = |wire: &mut Wire, endpoint: &mut Endpoint| {
+        while let Ok(count) = wire.receive(endpoint) {
+            received += count;
+            for index in 0..count {
+                let (arrival, _) = wire.datagram(index).unwrap();
+                assert!(arrival.stamp_us.is_some(), "packet {received} has no time");
+                drops = arrival.drops.unwrap_or(drops);
+            }
+        }
+    };
+    drain(&mut wire, &mut endpoint);
+    // The counter travels with the first packet that was queued after the drop.
+    phone.send_to(&[0; 172], endpoint.local).unwrap();
+    settle();
+    drain(&mut wire, &mut endpoint);
+    assert!(endpoint.crowded);
+    assert!(drops > 0, "a default receive buffer held {total} packets");
+    assert_eq!(received + drops as usize, total + 1);
+}
+
+#[test]
+fn chosen_datagrams_are_sent_from_the_receive_buffers() {
+    let (mut wire, mut endpoint, phone) = (Wire::new(), endpoint(), phone());
+    let other = self::endpoint();
+    let target = self::phone();
+    for number in 0..5u8 {
+        phone.send_to(&[number; 40], endpoint.local).unwrap();
+    }
+    settle();
+    assert_eq!(wire.receive(&mut endpoint), Ok(5));
+    if let Some((_, datagram)) = wire.datagram(3) {
+        datagram[1] = 0x7f;
+    }
+    assert_eq!(wire.send(&other, target.local_addr().unwrap(), &[0, 3, 4]), Sent { sent: 3, failed: 0 });
+    let mut buffer = [0; 64];
+    for expected in [[0, 0, 0], [3, 0x7f, 3], [4, 4, 4]] {
+        let (len, source) = target.recv_from(&mut buffer).unwrap();
+        assert_eq!((len, source), (40, other.local));
+        assert_eq!(buffer[..3], expected);
+    }
+    // Another family and an index beyond the batch are refused, not sent somewhere else.
+    let v6 = SocketAddr::from((Ipv6Addr::LOCALHOST, 9));
+    assert_eq!(wire.send(&other, v6, &[0, 1]), Sent { sent: 0, failed: 2 });
+    assert_eq!(wire.send(&other, target.local_addr().unwrap(), &[77]), Sent::default());
+}
+
+#[test]
+fn a_closed_port_is_heard_and_does_not_cost_the_next_datagram() {
+    let (mut wire, mut endpoint, phone) = (Wire::new(), endpoint(), phone());
+    let pair = (1..200)
+        .find_map(|_| {
+            let port = self::endpoint().local.port() & !1;
+            Pair::bind(Ipv4Addr::LOCALHOST.into(), port).ok()
+        })
+        .expect("a free pair of ports");
+    phone.send_to(&[7; 40], endpoint.local).unwrap();
+    settle();
+    assert_eq!(wire.receive(&mut endpoint), Ok(1));
+    let gone = self::phone().local_addr().unwrap();
+    assert_eq!(wire.send(&pair.rtp, gone, &[0]), Sent { sent: 1, failed: 0 });
+    settle();
+    assert_eq!(wire.unreachable(&pair.rtp), Some(IcmpError { to: Some(gone), unreachable: true }));
+    assert_eq!(wire.unreachable(&pair.rtp), None);
+    assert_eq!(wire.send(&pair.rtp, gone, &[0]), Sent { sent: 1, failed: 0 });
+    settle();
+    // The error that is pending from the line above must not swallow a packet to someone else.
+    assert_eq!(wire.send(&pair.rtp, phone.local_addr().unwrap(), &[0]), Sent { sent: 1, failed: 0 });
+    let mut buffer = [0; 64];
+    assert_eq!(phone.recv_from(&mut buffer).unwrap(), (40, pair.rtp.local));
+}

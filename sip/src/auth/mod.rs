@@ -10,12 +10,14 @@ mod client;
 mod digest;
 mod limiter;
 mod nonce;
+mod reply;
 mod server;
 
 pub use client::{Client, Realm};
 pub use digest::{Algorithm, Credential, Qop, response};
 pub use limiter::{FAILURES_MAX, FailureLimiter, TRACKED_MAX, WINDOW};
 pub use nonce::{GUARDED_MAX, NONCE_LIFE, NonceFault, Nonces, SECRET_BYTES};
+pub use reply::challenge_reply;
 pub use server::{Attempt, Authenticator, Decision, Refusal};
 
 #[cfg(test)]

@@ -24,7 +24,7 @@ pub const SECRET_BYTES: usize = 32;
 pub struct Nonces {
     secret: [u8; SECRET_BYTES],
     epoch: Instant,
-    minted: u32,
+    minted: u16,
     used: BTreeMap<Stamp, Counts>,
     /// Nonces up to this one count as aged, because their counts may have been forgotten.
     forgotten: Option<Stamp>,
@@ -34,7 +34,7 @@ pub struct Nonces {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Stamp {
     at_ms: u64,
-    number: u32,
+    number: u16,
 }
 
 /// The counts that a nonce was used with: the highest, and a bit for each of the 64 up to it.
@@ -62,7 +62,8 @@ impl Nonces {
         Nonces { secret, epoch, minted: 0, used: BTreeMap::new(), forgotten: None }
     }
 
-    /// A new nonce for a challenge: 20 hex digits of stamp and 32 of seal.
+    /// A new nonce for a challenge: 14 hex digits of stamp and 24 of seal. Short, because a challenge goes to
+    /// whoever asks, and to whoever is made to look as if he asked.
     ///
     /// Bound to the source's address, but not its port, which a NAT may change between two requests; and to the
     /// algorithm, so that a stronger challenge cannot be answered with the weaker hash.
@@ -70,7 +71,7 @@ impl Nonces {
         let stamp = Stamp { at_ms: self.milliseconds(now), number: self.minted };
         self.minted = self.minted.wrapping_add(1);
         let seal = self.seal(stamp, source, realm, algorithm);
-        format!("{:012x}{:08x}{seal}", stamp.at_ms, stamp.number)
+        format!("{:010x}{:04x}{seal}", stamp.at_ms, stamp.number)
     }
 
     /// Whether a nonce is ours and fresh. Touches no memory of its use.
@@ -131,10 +132,10 @@ impl Nonces {
 
     fn milliseconds(&self, now: Instant) -> u64 {
         let ms = now.saturating_duration_since(self.epoch).as_millis();
-        u64::try_from(ms).unwrap_or(u64::MAX) & STAMP_MS_MASK
+        u64::try_from(ms).unwrap_or(u64::MAX) & TIME_MS_MASK
     }
 
-    /// The first half of an HMAC-SHA256 over everything that the nonce is bound to.
+    /// The head of an HMAC-SHA256 over everything that the nonce is bound to.
     fn seal(&self, stamp: Stamp, source: IpAddr, realm: &str, algorithm: Algorithm) -> String {
         // The key has the length of a block or less, which HMAC always takes.
         let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(&self.secret) else {
@@ -177,17 +178,19 @@ fn split(nonce: &str) -> Option<(Stamp, &str)> {
     if nonce.len() != STAMP_DIGITS + SEAL_DIGITS || !nonce.bytes().all(digits) {
         return None;
     }
-    let at_ms = u64::from_str_radix(nonce.get(..12)?, 16).ok()?;
-    let number = u32::from_str_radix(nonce.get(12..STAMP_DIGITS)?, 16).ok()?;
+    let at_ms = u64::from_str_radix(nonce.get(..TIME_DIGITS)?, 16).ok()?;
+    let number = u16::from_str_radix(nonce.get(TIME_DIGITS..STAMP_DIGITS)?, 16).ok()?;
     Some((Stamp { at_ms, number }, nonce.get(STAMP_DIGITS..)?))
 }
 
-/// Hex digits of the stamp: 12 of time, 8 of number.
-const STAMP_DIGITS: usize = 20;
-/// Hex digits of the seal: 128 bits.
-const SEAL_DIGITS: usize = 32;
-/// Milliseconds that 12 hex digits hold: 8,900 years.
-const STAMP_MS_MASK: u64 = 0xffff_ffff_ffff;
+/// Hex digits of the time: 34 years of milliseconds.
+const TIME_DIGITS: usize = 10;
+/// Milliseconds that they hold.
+const TIME_MS_MASK: u64 = 0xff_ffff_ffff;
+/// Hex digits of the stamp: the time and 4 of the number, which tells nonces of one millisecond apart.
+const STAMP_DIGITS: usize = TIME_DIGITS + 4;
+/// Hex digits of the seal: 96 bits, to be guessed within [`NONCE_LIFE`].
+const SEAL_DIGITS: usize = 24;
 
 #[cfg(test)]
 #[expect(clippy::disallowed_methods, reason = "a test needs some instant to count from")]
@@ -205,7 +208,7 @@ mod tests {
         let start = Instant::now();
         let mut nonces = Nonces::new([7; SECRET_BYTES], start);
         let nonce = nonces.mint(start, source(), REALM, Algorithm::Sha256);
-        assert_eq!(nonce.len(), 52);
+        assert_eq!(nonce.len(), 38);
         let mut other_node = Nonces::new([8; SECRET_BYTES], start);
         let foreign = other_node.mint(start, source(), REALM, Algorithm::Sha256);
         let altered = format!("f{}", &nonce[1..]);
@@ -227,7 +230,7 @@ mod tests {
         for (name, nonce, now, source, realm, algorithm, expected) in table {
             assert_eq!(nonces.check(now, nonce, source, realm, algorithm), expected, "{name}");
         }
-        for rubbish in ["", "00", "é".repeat(26).as_str(), &"0".repeat(52), &nonce.to_uppercase()] {
+        for rubbish in ["", "00", "é".repeat(19).as_str(), &"0".repeat(38), &nonce.to_uppercase()] {
             assert_eq!(nonces.check(start, rubbish, source(), REALM, Sha256), Err(Foreign), "{rubbish}");
         }
     }
@@ -272,10 +275,10 @@ mod tests {
             |nonces: &Nonces, nonce: &str| nonces.check(start, nonce, source(), REALM, Algorithm::Md5);
         let first = nonces.mint(start, source(), REALM, Algorithm::Md5);
         nonces.spend(start, &first, 1).unwrap();
+        let later = start + Duration::from_millis(1);
         for _ in 0..GUARDED_MAX {
-            let nonce = format!("{:012x}{:08x}{}", 0, nonces.minted, "0".repeat(32));
-            nonces.minted += 1;
-            nonces.spend(start, &nonce, 1).unwrap();
+            let nonce = nonces.mint(later, source(), REALM, Algorithm::Md5);
+            nonces.spend(later, &nonce, 1).unwrap();
         }
         assert_eq!(nonces.used.len(), GUARDED_MAX);
         assert_eq!(
@@ -283,7 +286,7 @@ mod tests {
             Err(NonceFault::Aged),
             "its counts are gone, so it is asked for anew"
         );
-        let last = nonces.mint(start, source(), REALM, Algorithm::Md5);
+        let last = nonces.mint(start + NONCE_LIFE, source(), REALM, Algorithm::Md5);
         assert_eq!(check(&nonces, &last), Ok(()));
         nonces.spend(start + NONCE_LIFE * 2, &last, 1).unwrap();
         assert_eq!(nonces.used.len(), 1, "aged nonces need no memory");

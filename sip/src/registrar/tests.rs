@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
 use expect_test::{Expect, expect};
+use proptest::prelude::*;
 
 use super::*;
 use crate::flow::{Flow, ListenerId};
@@ -419,4 +420,40 @@ fn lost_flows_and_deleted_accounts() {
             0 left
         "#]],
     );
+}
+
+proptest! {
+    /// Whatever comes in whichever order: the bounds hold, nothing outlives its time, and every binding is waited for.
+    #[test]
+    fn any_order_of_events_is_survived(events in prop::collection::vec((0_u32..120, 0_u32..8, 0_u32..4, 0_u32..3, 0_u32..200), 0..80)) {
+        #[expect(clippy::disallowed_methods, reason = "a test needs some instant to count from")]
+        let start = Instant::now();
+        let config = RegistrarConfig { bindings_max: 3, aors_max: 2, ..RegistrarConfig::default() };
+        let mut registrar = Registrar::new(config);
+        let mut now = start;
+        for (seconds, verb, phone, cseq, expires) in events {
+            now += Duration::from_secs(seconds.into());
+            let aor = format!("{}@acme.test", phone % 3);
+            let text = format!("192.0.2.{phone}:5060 {phone} {cseq} Contact: <sip:a@192.0.2.{}>;expires={expires}", phone / 2);
+            let (request, flow) = register(if verb == 7 { "192.0.2.1:5060 x 9 Contact: * | Expires: 0" } else { &text });
+            match verb {
+                0 => registrar.handle_input(now, Input::Timeout),
+                1 => registrar.handle_input(now, Input::FlowFailed(&flow)),
+                2 => registrar.handle_input(now, Input::Forget { aor: &aor }),
+                _ => {
+                    let registration = Registration::from_request(&request, flow).unwrap();
+                    let _ = registrar.register(now, &aor, registration);
+                }
+            }
+            while registrar.poll_output().is_some() {}
+            prop_assert!(registrar.len() <= 2 && registrar.bindings() <= 6);
+            let alive: usize = (0..3).map(|aor| registrar.lookup(&format!("{aor}@acme.test"), start).len()).sum();
+            prop_assert_eq!(registrar.bindings(), alive, "one wake for each binding");
+            if verb == 0 {
+                prop_assert!(registrar.next_timeout().is_none_or(|at| at > now));
+            }
+        }
+        registrar.handle_input(now + Duration::from_secs(7_201), Input::Timeout);
+        prop_assert!(registrar.is_empty());
+    }
 }

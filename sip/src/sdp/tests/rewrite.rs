@@ -1,6 +1,7 @@
 use std::net::SocketAddr;
 
 use expect_test::{Expect, expect};
+use proptest::prelude::*;
 
 use crate::sdp::*;
 
@@ -258,4 +259,43 @@ fn versions_count_changes_and_sections_stay() {
     assert_eq!(second.media[1].direction, Direction::SendOnly);
     leg.receive_answer(parse("m=video 0 RTP/AVP 31\nm=audio 4000 RTP/AVP 0\na=recvonly")).unwrap();
     assert_eq!(leg.negotiated().unwrap().direction, Direction::SendOnly);
+}
+
+proptest! {
+    /// Whatever the order of offers and answers, ours and theirs: no panic, and what we send is a description of ours.
+    #[test]
+    fn any_order_of_turns_is_survived(turns in prop::collection::vec((0_u8..6, 0_usize..6), 0..30)) {
+        let bodies = [
+            parse("m=audio 4000 RTP/AVP 0 8"),
+            parse(BROWSER),
+            parse("m=video 4 RTP/AVP 31"),
+            parse("m=audio 0 RTP/AVP 0"),
+            parse("m=audio 4000 RTP/AVP 0\nc=IN IP4 0.0.0.0"),
+            offer(local(), CodecPolicy::ANY.codecs(), Direction::SendOnly),
+        ];
+        let (mut leg, mut version) = (OfferAnswer::new(9), 0);
+        for (turn, body) in turns {
+            let body = bodies[body].clone();
+            let sent = match turn {
+                0 => leg.send_offer(body).ok(),
+                1 => leg.send_answer(body).ok(),
+                2 => leg.receive_offer(body).err().and_then(|_| leg.local().cloned()),
+                3 => leg.receive_answer(body).err().and_then(|_| leg.local().cloned()),
+                4 => match leg.remote_offer().cloned().map(|offer| answer(&offer, local(), &CodecPolicy::ANY, Direction::SendRecv)) {
+                    Some(Ok(ours)) => Some(leg.send_answer(ours).unwrap()),
+                    _ => None,
+                },
+                _ => {
+                    leg.roll_back();
+                    None
+                }
+            };
+            if let Some(sent) = sent {
+                prop_assert_eq!(sent.origin.session_id.as_str(), "9");
+                prop_assert!(sent.origin.version >= version);
+                version = sent.origin.version;
+                prop_assert!(SessionDescription::parse(&sent.to_bytes()).is_ok());
+            }
+        }
+    }
 }

@@ -1,0 +1,109 @@
+//! The response that carries a challenge, no bigger than it has to be.
+
+use crate::message::{InvalidValue, Name, Request, Response, StatusCode};
+
+/// The 401 or 407 with these challenges, one header each.
+///
+/// It goes to whoever the request claims to come from, before anybody has proved anything. So that nobody gets a
+/// flood turned up through us, it keeps to one and a half times a request that has a Contact, as INVITE and REGISTER
+/// must: where all challenges are too many, it carries only the last, the one that every phone understands.
+///
+/// # Errors
+/// When the tag or a challenge cannot be written.
+pub fn challenge_reply(
+    request: &Request,
+    status: StatusCode,
+    to_tag: &str,
+    challenges: &[String],
+) -> Result<Response, InvalidValue> {
+    let response = with_challenges(request, status, to_tag, challenges)?;
+    let (out, came) = (response.to_bytes().len(), request.to_bytes().len().saturating_sub(SOURCE_NOTE_BYTES));
+    match challenges.last() {
+        Some(last) if challenges.len() > 1 && out * 2 > came * 3 => {
+            with_challenges(request, status, to_tag, std::slice::from_ref(last))
+        }
+        _ => Ok(response),
+    }
+}
+
+fn with_challenges(
+    request: &Request,
+    status: StatusCode,
+    to_tag: &str,
+    challenges: &[String],
+) -> Result<Response, InvalidValue> {
+    let proxy = status == StatusCode::PROXY_AUTHENTICATION_REQUIRED;
+    let mut response = Response::reply_to(request, status);
+    response.set_to_tag(to_tag)?;
+    for challenge in challenges {
+        let name = if proxy { Name::ProxyAuthenticate } else { Name::WwwAuthenticate };
+        response.headers_mut().push(name, challenge)?;
+    }
+    Ok(response)
+}
+
+/// What the transport adds to the top Via before anyone measures: `;received=192.0.2.100` and the port of `rport`.
+const SOURCE_NOTE_BYTES: usize = 27;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::auth::{Attempt, Authenticator, Decision, SECRET_BYTES};
+    use crate::message::{Datagram, Message, parse_datagram};
+
+    fn request(extra: &str) -> Request {
+        let text = format!(
+            "REGISTER sip:acme.test SIP/2.0\r\nVia: SIP/2.0/UDP 192.0.2.1:5060;branch=z9hG4bK-1234567890;rport\r\n\
+             Max-Forwards: 70\r\nFrom: <sip:1001@acme.test>;tag=1234567890\r\nTo: <sip:1001@acme.test>\r\n\
+             Call-ID: 1234567890@192.0.2.1\r\nCSeq: 1 REGISTER\r\n{extra}Content-Length: 0\r\n\r\n"
+        );
+        match parse_datagram(text.into_bytes().into()) {
+            Ok(Datagram::Message(Message::Request(mut request))) => {
+                request.note_source("192.0.2.100:50600".parse().unwrap()).unwrap();
+                request
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_challenge_is_no_amplifier() {
+        #[expect(clippy::disallowed_methods, reason = "a test needs some instant to count from")]
+        let now = std::time::Instant::now();
+        let mut authenticator = Authenticator::new([7; SECRET_BYTES], now);
+        let attempt = Attempt {
+            headers: &[],
+            method: "REGISTER",
+            realm: "acme.test",
+            source: "192.0.2.100".parse().unwrap(),
+        };
+        let Decision::Challenge { challenges, .. } = authenticator.verify(now, attempt, |_| None) else {
+            panic!()
+        };
+        let phone = "Contact: <sip:1001@192.0.2.1:5060;transport=udp>\r\nExpires: 3600\r\nUser-Agent: Phone 1.0\r\n\
+                     Allow: INVITE, ACK, CANCEL, BYE, OPTIONS, INFO, UPDATE\r\nSupported: path\r\n";
+        for (name, extra, expected) in [
+            ("a phone's", phone, 2),
+            ("the smallest that can register", "Contact: <sip:1001@192.0.2.1>\r\n", 1),
+        ] {
+            let request = request(extra);
+            let status = StatusCode::UNAUTHORIZED;
+            let response = challenge_reply(&request, status, "0123456789abcdef", &challenges).unwrap();
+            let values: Vec<_> = response.headers().header_all(Name::WwwAuthenticate).collect();
+            assert_eq!(values.len(), expected, "{name}");
+            assert!(values.last().unwrap().contains("algorithm=MD5"), "{name}");
+            let came = request.to_bytes().len() - SOURCE_NOTE_BYTES;
+            let out = response.to_bytes().len();
+            assert!(out * 2 <= came * 3, "{name}: {out} bytes for {came}");
+        }
+    }
+
+    #[test]
+    fn each_status_has_its_header() {
+        let challenges = ["Digest realm=\"a\"".to_owned()];
+        let status = StatusCode::PROXY_AUTHENTICATION_REQUIRED;
+        let response = challenge_reply(&request(""), status, "tag", &challenges).unwrap();
+        assert_eq!(response.headers().header(Name::ProxyAuthenticate), Some("Digest realm=\"a\""));
+        assert!(challenge_reply(&request(""), status, "tag", &["a\r\nb".to_owned()]).is_err());
+    }
+}

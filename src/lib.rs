@@ -1,9 +1,11 @@
 //! The engine of Sidetone: the rooms that the binary composes.
 
 pub mod cdr;
+pub mod cli;
 pub mod config;
 pub mod fields;
 pub mod media_plan;
+pub mod provision;
 pub mod routing;
 pub mod store;
 pub mod switch;

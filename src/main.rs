@@ -1,1 +1,48 @@
-fn main() {}
+//! The `sidetone` binary: reads the command line and hands over to a subcommand.
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand, ValueEnum};
+use sidetone::cli;
+use tracing_subscriber::EnvFilter;
+
+/// A SIP switch and RTP media analyser with an embedded HTTP API.
+#[derive(Debug, Parser)]
+#[command(version, arg_required_else_help = true)]
+struct Cli {
+    /// How log lines are written to stderr; RUST_LOG says which.
+    #[arg(long, global = true, value_enum, default_value_t = LogFormat::Text)]
+    log_format: LogFormat,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Declare organisations and all they own.
+    Apply(cli::apply::ApplyArgs),
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum LogFormat {
+    Json,
+    Text,
+}
+
+fn main() -> ExitCode {
+    // A wrong command line ends here with exit code 2.
+    let Cli { log_format, command } = Cli::parse();
+    start_log(log_format);
+    match command {
+        Command::Apply(args) => cli::apply::run(&args),
+    }
+}
+
+fn start_log(format: LogFormat) {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    match format {
+        LogFormat::Json => log.json().init(),
+        LogFormat::Text => log.init(),
+    }
+}

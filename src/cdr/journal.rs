@@ -12,6 +12,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::File;
 use std::future::Future;
 use std::io;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -90,7 +91,7 @@ impl Journal {
     /// When another process has the journal open, or the disk refuses.
     pub fn open(dir: &Path) -> Result<(Self, JournalReader, Recovery), JournalError> {
         let failed = |source| JournalError::Io { dir: dir.to_path_buf(), source };
-        std::fs::create_dir_all(dir).map_err(failed)?;
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(failed)?;
         let lock = File::create(dir.join(LOCK_FILE)).map_err(failed)?;
         if lock.try_lock().is_err() {
             return Err(JournalError::InUse { dir: dir.to_path_buf() });

@@ -1,5 +1,6 @@
 //! Opening the database: one writer, several readers, migrations first.
 
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -78,7 +79,11 @@ impl Store {
     /// When the file cannot be opened, or was written by a newer version.
     pub async fn open(path: &Path) -> Result<Self, StoreError> {
         if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-            std::fs::create_dir_all(parent)
+            // Credentials and call records are in it: nobody else on the machine reads them.
+            std::fs::DirBuilder::new()
+                .recursive(true)
+                .mode(0o700)
+                .create(parent)
                 .map_err(|source| StoreError::Directory { path: path.to_path_buf(), source })?;
         }
         let failed = |source| StoreError::Open { path: path.to_path_buf(), source };

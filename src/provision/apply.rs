@@ -1,0 +1,319 @@
+//! Making declarations true: one transaction, idempotent by natural keys.
+
+use rand::CryptoRng;
+use rand::distr::{Alphanumeric, SampleString};
+use sidetone_model::directory::{Destination, Ha1};
+use sidetone_model::ids::{OrganisationId, TeamId};
+use sidetone_model::time::Timestamp;
+use sidetone_sip::auth::{Algorithm, Credential};
+
+use crate::fields::Problem;
+use crate::provision::file::{ApiKey, Declaration, Extension, Number, Organisation, Trunk};
+use crate::provision::key_text;
+use crate::provision::report::{ExtensionReport, KeyReport, Named, Numbered, Report};
+use crate::store::{
+    ApiKeyRow, Change, ExtensionRow, NumberRow, OrganisationRow, Store, StoreError, TrunkRow,
+    WriteTransaction,
+};
+
+/// Why nothing was applied.
+#[derive(Debug, thiserror::Error)]
+pub enum ProvisionError {
+    /// What is declared does not fit what is stored; by the index of its file.
+    #[error("the files do not fit what is stored")]
+    Refused(Vec<(usize, Problem)>),
+    /// The database failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Makes `declarations` true in `store`, all or nothing; with `dry_run` only says what it would do.
+///
+/// Generated passwords and keys come from `rng`; they are in the report and nowhere else.
+///
+/// # Errors
+/// When something declared contradicts what is stored, or the database fails; nothing has
+/// changed then.
+pub async fn apply(
+    store: &Store,
+    declarations: &[Declaration],
+    dry_run: bool,
+    now: Timestamp,
+    rng: &mut impl CryptoRng,
+) -> Result<Report, ProvisionError> {
+    let mut work = Work {
+        write: store.write().await?,
+        now,
+        rng,
+        dry_run,
+        report: Report::default(),
+        file: 0,
+        problems: Vec::new(),
+    };
+    for (file, declaration) in declarations.iter().enumerate() {
+        work.file = file;
+        for organisation in &declaration.organisations {
+            work.organisation(organisation).await?;
+        }
+    }
+    // Trunks name organisations, of any file.
+    for (file, declaration) in declarations.iter().enumerate() {
+        work.file = file;
+        for trunk in &declaration.trunks {
+            work.trunk(trunk).await?;
+        }
+    }
+    if !work.problems.is_empty() {
+        return Err(ProvisionError::Refused(work.problems));
+    }
+    if !dry_run {
+        work.write.commit().await?;
+    }
+    Ok(work.report)
+}
+
+struct Work<'r, R> {
+    write: WriteTransaction,
+    now: Timestamp,
+    rng: &'r mut R,
+    dry_run: bool,
+    report: Report,
+    file: usize,
+    problems: Vec<(usize, Problem)>,
+}
+
+impl<R: CryptoRng> Work<'_, R> {
+    async fn organisation(&mut self, declared: &Organisation) -> Result<(), StoreError> {
+        self.refuse_orphaned_passwords(declared).await?;
+        let row = OrganisationRow {
+            name: declared.name.clone(),
+            sip_domain: declared.sip_domain.clone(),
+            currency: declared.currency,
+            credit: declared.credit,
+        };
+        let result = self.write.declare_organisation(&row, self.now).await;
+        let Some((id, change)) =
+            self.allowed(result, &declared.path, "another organisation has this domain")?
+        else {
+            return Ok(());
+        };
+        self.report.count(change, format_args!("organisation {}", declared.name), None);
+        let shown = self.shown(id, change);
+        self.report.organisation(&declared.name, shown);
+        for team in &declared.teams {
+            let (team_id, change) = self.write.declare_team(id, team, self.now).await?;
+            self.report.count(change, format_args!("team {team} of {}", declared.name), None);
+            let shown = self.shown(team_id, change);
+            self.report
+                .organisation(&declared.name, None)
+                .teams
+                .push(Named { name: team.clone(), id: shown });
+        }
+        for extension in &declared.extensions {
+            self.extension(id, declared, extension).await?;
+        }
+        for key in &declared.api_keys {
+            self.api_key(id, declared, key).await?;
+        }
+        for number in &declared.numbers {
+            self.number(id, declared, number).await?;
+        }
+        Ok(())
+    }
+
+    /// A credential is bound to its domain: with a new domain every password has to be given again.
+    async fn refuse_orphaned_passwords(&mut self, declared: &Organisation) -> Result<(), StoreError> {
+        let Some((id, domain)) = self.write.find_organisation(&declared.name).await? else { return Ok(()) };
+        if domain == declared.sip_domain {
+            return Ok(());
+        }
+        let given =
+            |number: &String| declared.extensions.iter().any(|e| e.number == *number && e.password.is_some());
+        let mut numbers = self.write.extension_numbers(id).await?;
+        numbers.retain(|number| !given(number));
+        if !numbers.is_empty() {
+            let message = format!(
+                "was {domain}; passwords belong to a domain, give those of {} here as well",
+                numbers.join(", ")
+            );
+            self.refuse(&declared.path, "sip_domain", message);
+        }
+        Ok(())
+    }
+
+    async fn extension(
+        &mut self,
+        id: OrganisationId,
+        organisation: &Organisation,
+        declared: &Extension,
+    ) -> Result<(), StoreError> {
+        let team_id = match &declared.team {
+            Some(name) => self.team(id, name, &declared.path).await?,
+            None => None,
+        };
+        let generated = match (&declared.password, self.write.find_extension(id, &declared.number).await?) {
+            (None, None) => Some(Alphanumeric.sample_string(self.rng, PASSWORD_LEN)),
+            _ => None,
+        };
+        let password = declared.password.as_ref().or(generated.as_ref());
+        let row = ExtensionRow {
+            organisation_id: id,
+            number: declared.number.clone(),
+            name: declared.name.clone(),
+            team_id,
+            ha1: password.map(|password| ha1(&declared.number, &organisation.sip_domain, password)),
+            codecs: declared.codecs.clone(),
+        };
+        let (extension, change) = self.write.declare_extension(&row, self.now).await?;
+        let password = generated.filter(|_| !self.dry_run);
+        let what = format_args!("extension {} of {}", declared.number, organisation.name);
+        self.report.count(change, what, password.as_deref());
+        let id = self.shown(extension, change);
+        self.report.organisation(&organisation.name, None).extensions.push(ExtensionReport {
+            number: declared.number.clone(),
+            id,
+            password,
+        });
+        Ok(())
+    }
+
+    async fn team(
+        &mut self,
+        id: OrganisationId,
+        name: &str,
+        path: &str,
+    ) -> Result<Option<TeamId>, StoreError> {
+        let team = self.write.find_team(id, name).await?;
+        if team.is_none() {
+            self.refuse(path, "team", format!("there is no team \"{name}\", declare it under teams"));
+        }
+        Ok(team)
+    }
+
+    async fn api_key(
+        &mut self,
+        id: OrganisationId,
+        organisation: &Organisation,
+        declared: &ApiKey,
+    ) -> Result<(), StoreError> {
+        let stored = self.write.find_api_key(id, &declared.name).await?;
+        let generated = (declared.key.is_none() && stored.is_none()).then(|| key_text::generate(self.rng));
+        let text = declared.key.as_ref().or(generated.as_ref());
+        let row = ApiKeyRow {
+            organisation_id: id,
+            name: declared.name.clone(),
+            text: text.and_then(|text| key_text::stored(text)),
+            permissions: declared.permissions.clone(),
+            allow: declared.allow.clone(),
+            rate_per_minute: declared.rate_per_minute,
+        };
+        let result = self.write.declare_api_key(&row, self.now).await;
+        let Some((key, change)) = self.allowed(result, &declared.path, "another key has this id")? else {
+            return Ok(());
+        };
+        // A generated key would be another one next time: a dry run shows none.
+        let generated = generated.filter(|_| !self.dry_run);
+        let what = format_args!("API key {} of {}", declared.name, organisation.name);
+        self.report.count(change, what, generated.as_deref());
+        let id = self.shown(key, change);
+        self.report.organisation(&organisation.name, None).api_keys.push(KeyReport {
+            name: declared.name.clone(),
+            id,
+            key: declared.key.clone().or(generated),
+        });
+        Ok(())
+    }
+
+    async fn number(
+        &mut self,
+        id: OrganisationId,
+        organisation: &Organisation,
+        declared: &Number,
+    ) -> Result<(), StoreError> {
+        let Some(extension) = self.write.find_extension(id, &declared.extension).await? else {
+            let message = format!("there is no extension \"{}\", declare it", declared.extension);
+            self.refuse(&declared.path, "destination", message);
+            return Ok(());
+        };
+        let row = NumberRow {
+            organisation_id: id,
+            number: declared.number.clone(),
+            destination: Destination::Extension(extension),
+        };
+        let result = self.write.declare_number(&row, self.now).await;
+        let Some((number, change)) =
+            self.allowed(result, &declared.path, "the number belongs to another organisation")?
+        else {
+            return Ok(());
+        };
+        self.report.count(change, format_args!("number {} of {}", declared.number, organisation.name), None);
+        let id = self.shown(number, change);
+        let number = declared.number.clone();
+        self.report.organisation(&organisation.name, None).numbers.push(Numbered { number, id });
+        Ok(())
+    }
+
+    async fn trunk(&mut self, declared: &Trunk) -> Result<(), StoreError> {
+        let organisation_id = match &declared.organisation {
+            None => None,
+            Some(name) => match self.write.find_organisation(name).await? {
+                Some((id, _)) => Some(id),
+                None => {
+                    let message = format!("there is no organisation \"{name}\", declare it");
+                    self.refuse(&declared.path, "organisation", message);
+                    return Ok(());
+                }
+            },
+        };
+        let row = TrunkRow {
+            name: declared.name.clone(),
+            organisation_id,
+            address: declared.address.clone(),
+            accept_from: declared.accept_from.clone(),
+            priority: declared.priority,
+        };
+        let (id, change) = self.write.declare_trunk(&row, self.now).await?;
+        self.report.count(change, format_args!("trunk {}", declared.name), None);
+        let shown = self.shown(id, change);
+        self.report.trunk(declared.name.clone(), shown);
+        Ok(())
+    }
+
+    /// Turns a value that something else has into a problem of the file.
+    fn allowed<T>(
+        &mut self,
+        result: Result<T, StoreError>,
+        path: &str,
+        message: &str,
+    ) -> Result<Option<T>, StoreError> {
+        match result {
+            Ok(value) => Ok(Some(value)),
+            Err(StoreError::Taken { column }) => {
+                let key = if column == "short_id" { "key" } else { column };
+                self.refuse(path, key, message.to_owned());
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn refuse(&mut self, path: &str, key: &str, message: String) {
+        self.problems.push((self.file, Problem::new(format!("{path}.{key}"), message)));
+    }
+
+    /// The id to report; what a dry run would create has none yet.
+    fn shown(&self, id: impl ToString, change: Change) -> Option<String> {
+        (!self.dry_run || change != Change::Created).then(|| id.to_string())
+    }
+}
+
+fn ha1(number: &str, sip_domain: &str, password: &str) -> Ha1 {
+    let credential = Credential::new(number, sip_domain, password);
+    Ha1 {
+        md5: credential.ha1(Algorithm::Md5).to_owned(),
+        sha256: credential.ha1(Algorithm::Sha256).to_owned(),
+    }
+}
+
+/// 119 bits, and still to be typed into a phone.
+const PASSWORD_LEN: usize = 20;

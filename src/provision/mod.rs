@@ -1,0 +1,14 @@
+//! Apply files: what organisations own, declared in TOML and made true in the database.
+//!
+//! [`Declaration::parse`] reads and validates a file without looking at the database and reports
+//! every mistake at once; [`apply`] then makes it so in one transaction, idempotent by natural
+//! keys. What is stored and not declared stays. Secrets leave this room once, in the [`Report`].
+
+mod apply;
+mod file;
+mod key_text;
+mod report;
+
+pub use apply::{ProvisionError, apply};
+pub use file::Declaration;
+pub use report::Report;

@@ -4,6 +4,7 @@
 //! Nothing here knows RTP, records or HTTP.
 
 pub mod auth;
+pub mod dialog;
 pub mod flow;
 pub mod message;
 pub mod registrar;
@@ -11,3 +12,4 @@ pub mod sdp;
 pub mod transaction;
 #[cfg(feature = "transport")]
 pub mod transport;
+pub mod ua;

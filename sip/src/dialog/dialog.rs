@@ -7,7 +7,8 @@ use thiserror::Error;
 
 use crate::dialog::RouteSet;
 use crate::flow::Flow;
-use crate::message::{Headers, Malformed, Method, Name, Request, Response, Uri};
+use crate::message::{Headers, InvalidValue, Malformed, Method, Name, Request, Response, Uri};
+use crate::transaction::outgoing::MAX_FORWARDS;
 
 /// What identifies a dialog to one of its ends (§12).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -179,7 +180,7 @@ impl Dialog {
         self.state = State::Terminated;
     }
 
-    /// Takes a request of the peer: its place in the sequence and, if it refreshes the target, its Contact (§12.2.2).
+    /// Takes a request of the peer into the sequence (§12.2.2).
     ///
     /// # Errors
     ///
@@ -190,13 +191,22 @@ impl Dialog {
         if self.remote_cseq.is_some_and(|last| number <= last) {
             return Err(DialogError::OutOfOrder);
         }
+        self.remote_cseq = Some(number);
+        self.flow = flow;
+        Ok(())
+    }
+
+    /// Takes the Contact of an INVITE or UPDATE of the peer that is not refused (§12.2.2, RFC 3311 §5.1).
+    ///
+    /// # Errors
+    ///
+    /// When Contact cannot be read.
+    pub fn refresh_target_by(&mut self, request: &Request) -> Result<(), DialogError> {
         if refreshes_target(request.method())
             && let Some(target) = target(request)?
         {
             self.remote_target = target;
         }
-        self.remote_cseq = Some(number);
-        self.flow = flow;
         Ok(())
     }
 
@@ -216,6 +226,30 @@ impl Dialog {
     pub fn next_cseq(&mut self) -> u32 {
         self.local_cseq = (self.local_cseq + 1) % CSEQ_LIMIT;
         self.local_cseq
+    }
+
+    /// A request inside this dialog (§12.2.1.1), without body; the number is one of [`Dialog::next_cseq`], or for an
+    /// ACK the one of its INVITE.
+    ///
+    /// # Errors
+    ///
+    /// When the peer's Contact or Record-Route make no header of ours.
+    pub fn request(&self, method: Method, cseq: u32) -> Result<Request, InvalidValue> {
+        let (uri, routes) = self.routes.apply(&self.remote_target);
+        let mut request = Request::new(method, uri)?;
+        let method = request.method().clone();
+        for route in routes {
+            request.push(Name::Route, route)?;
+        }
+        request.push(Name::MaxForwards, MAX_FORWARDS)?;
+        request.push_bytes(Name::From, &self.local)?;
+        request.push_bytes(Name::To, &self.remote)?;
+        request.push(Name::CallId, &self.id.call_id)?;
+        request.push(Name::CSeq, format_args!("{cseq} {method}"))?;
+        if !matches!(method, Method::Ack | Method::Bye | Method::Cancel) {
+            request.push(Name::Contact, &self.contact)?;
+        }
+        Ok(request)
     }
 
     /// Where requests of this dialog go.

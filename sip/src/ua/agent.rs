@@ -1,0 +1,263 @@
+//! The user agent itself: what it owns, and the one face it has for its driver.
+
+use std::collections::{HashMap, VecDeque};
+use std::time::Instant;
+
+use bytes::Bytes;
+use rand::rngs::StdRng;
+
+use crate::dialog::{AnswerInput, AnswerOutput, InviteInput, InviteOutput};
+use crate::flow::Flow;
+use crate::message::Uri;
+use crate::transaction::deadlines::Deadlines;
+use crate::transaction::{self, ClientKey, Counters, Layer, LayerConfig};
+use crate::ua::event::{Cause, Event, Output};
+use crate::ua::leg::{Leg, LegKey, Phase};
+
+/// A user agent, client and server in one.
+pub struct Ua {
+    pub(super) config: UaConfig,
+    pub(super) layer: Layer,
+    pub(super) legs: HashMap<LegKey, Leg>,
+    /// Every dialog of a leg has our one tag.
+    pub(super) legs_by_tag: HashMap<String, LegKey>,
+    /// Why a client transaction was begun, until its final response.
+    pub(super) purposes: HashMap<ClientKey, Purpose>,
+    deadlines: Deadlines<LegKey>,
+    outputs: VecDeque<Output>,
+    keys: u64,
+}
+
+/// Settings of a [`Ua`].
+#[derive(Clone, Debug)]
+pub struct UaConfig {
+    /// Settings of the transaction layer.
+    pub layer: LayerConfig,
+    /// How many legs may live at once; an INVITE beyond is answered 503.
+    pub legs_len_max: usize,
+    /// The option tags that may stand in Require; any other is answered 420.
+    pub extensions: Vec<String>,
+}
+
+/// What a user agent is fed with by its driver.
+#[derive(Debug)]
+pub enum Input {
+    /// Bytes came.
+    Datagram {
+        /// From where.
+        flow: Flow,
+        /// One datagram, or one whole message of a stream.
+        bytes: Bytes,
+    },
+    /// The time of [`Ua::next_timeout`] has come.
+    Timeout,
+    /// An [`Output::Transmit`] with this key could not be sent.
+    TransportError {
+        /// The key it carried.
+        key: ClientKey,
+    },
+}
+
+/// Why a client transaction was begun.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Purpose {
+    Bye(LegKey),
+    Invite(LegKey),
+    Outside,
+    Reinvite { leg: LegKey, cseq: u32, offered: bool },
+    Within(LegKey),
+}
+
+impl UaConfig {
+    /// Room for [`LEGS_MAX`] legs, no extension.
+    pub fn new(layer: LayerConfig) -> Self {
+        Self { layer, legs_len_max: LEGS_MAX, extensions: Vec::new() }
+    }
+}
+
+impl Ua {
+    /// A user agent without legs; `rng` makes branches, tags, Call-IDs and random waits.
+    pub fn new(config: UaConfig, rng: StdRng) -> Self {
+        Self {
+            layer: Layer::new(config.layer.clone(), rng),
+            config,
+            legs: HashMap::new(),
+            legs_by_tag: HashMap::new(),
+            purposes: HashMap::new(),
+            deadlines: Deadlines::new(),
+            outputs: VecDeque::new(),
+            keys: 0,
+        }
+    }
+
+    /// Feeds one event of the driver.
+    pub fn handle_input(&mut self, now: Instant, input: Input) {
+        match input {
+            Input::Datagram { flow, bytes } => {
+                self.layer.handle_input(now, transaction::Input::Datagram { flow, bytes });
+            }
+            Input::TransportError { key } => {
+                self.layer.handle_input(now, transaction::Input::TransportError { key });
+            }
+            Input::Timeout => {
+                self.layer.handle_input(now, transaction::Input::Timeout);
+                self.timeout(now);
+            }
+        }
+        self.pump(now);
+    }
+
+    /// What to do next; drain after every call that changes the user agent.
+    pub fn poll_output(&mut self) -> Option<Output> {
+        self.outputs.pop_front()
+    }
+
+    /// When to feed [`Input::Timeout`].
+    pub fn next_timeout(&self) -> Option<Instant> {
+        [self.layer.next_timeout(), self.deadlines.next()].into_iter().flatten().min()
+    }
+
+    /// What the transaction layer absorbed so far.
+    pub fn counters(&self) -> Counters {
+        self.layer.counters()
+    }
+
+    /// How many legs live, those that wait for their last BYE included.
+    pub fn legs_len(&self) -> usize {
+        self.legs.len()
+    }
+
+    /// How many client and server transactions live.
+    pub fn transactions(&self) -> (usize, usize) {
+        self.layer.transactions()
+    }
+
+    /// The Call-ID of a leg's INVITE.
+    pub fn call_id(&self, leg: LegKey) -> Option<&str> {
+        let leg = self.legs.get(&leg)?;
+        match leg.dialogs.first() {
+            Some(dialog) => Some(&dialog.id().call_id),
+            None => leg.invite.as_ref().map(|invite| invite.call_id()),
+        }
+    }
+
+    /// Moves what the layer has to say: bytes to the driver, events to the legs.
+    pub(super) fn pump(&mut self, now: Instant) {
+        while let Some(output) = self.layer.poll_output() {
+            match output {
+                transaction::Output::Event(event) => self.dispatch(now, event),
+                transaction::Output::Overload { flow } => self.outputs.push_back(Output::Overload { flow }),
+                transaction::Output::Rejected { flow, reason } => {
+                    self.outputs.push_back(Output::Rejected { flow, reason });
+                }
+                transaction::Output::Transmit { flow, bytes, key } => {
+                    self.outputs.push_back(Output::Transmit { flow, bytes, key });
+                }
+            }
+        }
+    }
+
+    pub(super) fn event(&mut self, event: Event) {
+        self.outputs.push_back(Output::Event(event));
+    }
+
+    pub(super) fn overload(&mut self, flow: Flow) {
+        self.outputs.push_back(Output::Overload { flow });
+    }
+
+    pub(super) fn insert_leg(&mut self, leg: Leg) -> LegKey {
+        self.keys += 1;
+        let key = LegKey(self.keys);
+        self.legs_by_tag.insert(leg.local_tag.clone(), key);
+        self.legs.insert(key, leg);
+        key
+    }
+
+    /// Tells the user that the leg is over, once.
+    pub(super) fn release(&mut self, key: LegKey, cause: Cause) {
+        if let Some(leg) = self.legs.get_mut(&key).filter(|leg| !leg.released) {
+            leg.released = true;
+            self.event(Event::Ended { leg: key, cause });
+        }
+    }
+
+    pub(super) fn remove_leg(&mut self, key: LegKey) {
+        if let Some(leg) = self.legs.remove(&key) {
+            self.legs_by_tag.remove(&leg.local_tag);
+        }
+        self.deadlines.set(key, None);
+    }
+
+    /// Forgets a leg that owes nothing any more, and else notes when it wants to be woken.
+    pub(super) fn settle(&mut self, key: LegKey) {
+        match self.legs.get(&key) {
+            Some(leg) if matches!(leg.phase, Phase::Ending) && leg.byes == 0 => self.remove_leg(key),
+            Some(leg) => self.deadlines.set(key, leg.next_timeout()),
+            None => {}
+        }
+    }
+
+    /// Our Contact towards the peer of a flow.
+    pub(super) fn contact(&self, flow: &Flow, user: Option<&str>) -> String {
+        let local = self.config.layer.local.address(flow);
+        let mut uri = Uri::sip(local.host, local.port);
+        if let Some(user) = user {
+            uri = uri.with_user(user);
+        }
+        if flow.protocol.is_reliable() {
+            uri = uri.with_param("transport", Some(&flow.protocol.as_str().to_ascii_lowercase()));
+        }
+        format!("<{uri}>")
+    }
+
+    fn timeout(&mut self, now: Instant) {
+        for _ in 0..TIMEOUTS_PER_INPUT_MAX {
+            let Some(key) = self.deadlines.pop_due(now) else { return };
+            self.timeout_leg(now, key);
+            self.settle(key);
+        }
+    }
+
+    fn timeout_leg(&mut self, now: Instant, key: LegKey) {
+        let Some(leg) = self.legs.get_mut(&key) else { return };
+        // §13.3.1.1: proxies cancel a call of which they hear nothing for three minutes.
+        if let Phase::Ringing { server, refresh: Some(at) } = &mut leg.phase
+            && now >= *at
+        {
+            *at = now + crate::ua::leg::PROVISIONAL_EVERY;
+            self.layer.retransmit(now, server);
+        }
+        if let Some(answer) = &mut leg.answer {
+            answer.machine.handle_input(now, AnswerInput::Timeout);
+            match answer.machine.poll_output() {
+                Some(AnswerOutput::Retransmit) => self.layer.retransmit(now, &answer.key),
+                Some(AnswerOutput::GiveUp) => {
+                    leg.answer = None;
+                    self.end_by_bye(now, key, Cause::AckMissing);
+                    return;
+                }
+                None => {}
+            }
+        }
+        if let Some(leg) = self.legs.get_mut(&key) {
+            leg.usage.handle_input(now, InviteInput::Timeout, self.layer.rng());
+        }
+        self.poll_usage(key);
+    }
+
+    /// Hands a due retry of an INVITE to the user.
+    pub(super) fn poll_usage(&mut self, key: LegKey) {
+        let Some(leg) = self.legs.get_mut(&key) else { return };
+        if let Some(InviteOutput::Retry) = leg.usage.poll_output()
+            && !leg.released
+        {
+            self.event(Event::ReinviteDue { leg: key });
+        }
+    }
+}
+
+/// Default bound of the table of legs: 5,000 calls of two legs.
+pub const LEGS_MAX: usize = 10_000;
+
+/// How many timers of legs fire for one input; the others wait for the next.
+const TIMEOUTS_PER_INPUT_MAX: usize = 256;

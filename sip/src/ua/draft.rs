@@ -1,0 +1,184 @@
+//! What the user writes of a message; the rest is the user agent's.
+
+use bytes::Bytes;
+
+use crate::message::{Headers, InvalidValue, Method, Name, StatusCode};
+
+/// Headers and a body that the user adds to a message.
+///
+/// A header given here takes the place of one that the user agent would write: a Contact of a REGISTER's 200, say.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Extra {
+    /// Names and values; a name may come more than once.
+    pub headers: Vec<(String, String)>,
+    /// The body.
+    pub content: Option<Content>,
+}
+
+/// A body and its type.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Content {
+    /// Content-Type.
+    pub content_type: String,
+    /// The bytes.
+    pub body: Bytes,
+}
+
+/// A request outside dialogs: REGISTER, OPTIONS, MESSAGE. Call-ID, CSeq, From tag, Via and Max-Forwards are added.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Draft {
+    pub(super) method: Method,
+    pub(super) uri: String,
+    pub(super) from: String,
+    pub(super) to: String,
+    pub(super) call_id: Option<String>,
+    pub(super) cseq: u32,
+    pub(super) extra: Extra,
+}
+
+/// An INVITE that begins a leg. A body is taken for an offer, and then the ACK of the answer is sent by itself;
+/// without one the user owes the ACK with its answer ([`Ua::ack`](super::Ua::ack)).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Invite(pub(super) Draft);
+
+/// A response; Via, From, To, Call-ID, CSeq, Contact and Record-Route are added.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reply {
+    pub(super) status: StatusCode,
+    pub(super) reason: Option<String>,
+    pub(super) extra: Extra,
+}
+
+impl Extra {
+    /// Nothing.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a header.
+    #[must_use]
+    pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.headers.push((name.into(), value.into()));
+        self
+    }
+
+    /// Sets the body.
+    #[must_use]
+    pub fn content(mut self, content_type: impl Into<String>, body: impl Into<Bytes>) -> Self {
+        self.content = Some(Content { content_type: content_type.into(), body: body.into() });
+        self
+    }
+
+    /// Writes the headers over what is there: the first of a name replaces, the others follow.
+    pub(super) fn write_headers(&self, headers: &mut Headers) -> Result<(), InvalidValue> {
+        for (at, (name, value)) in self.headers.iter().enumerate() {
+            let seen = self.headers.iter().take(at).any(|(earlier, _)| earlier.eq_ignore_ascii_case(name));
+            if seen {
+                headers.push(Name::from(name), value)?;
+            } else {
+                headers.set(Name::from(name), value)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Draft {
+    /// A request to `uri`; `from` and `to` are header values, without tags.
+    pub fn new(
+        method: Method,
+        uri: impl Into<String>,
+        from: impl Into<String>,
+        to: impl Into<String>,
+    ) -> Self {
+        Self {
+            method,
+            uri: uri.into(),
+            from: from.into(),
+            to: to.into(),
+            call_id: None,
+            cseq: 1,
+            extra: Extra::new(),
+        }
+    }
+
+    /// Gives Call-ID and CSeq number: all REGISTERs of one phone share the one and count the other up (§10.2).
+    #[must_use]
+    pub fn sequence(mut self, call_id: impl Into<String>, cseq: u32) -> Self {
+        (self.call_id, self.cseq) = (Some(call_id.into()), cseq);
+        self
+    }
+
+    /// Adds a header.
+    #[must_use]
+    pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.extra = self.extra.header(name, value);
+        self
+    }
+
+    /// Sets the body.
+    #[must_use]
+    pub fn content(mut self, content_type: impl Into<String>, body: impl Into<Bytes>) -> Self {
+        self.extra = self.extra.content(content_type, body);
+        self
+    }
+}
+
+impl Invite {
+    /// An INVITE to `uri`; `from` and `to` are header values, without tags.
+    pub fn new(uri: impl Into<String>, from: impl Into<String>, to: impl Into<String>) -> Self {
+        Self(Draft::new(Method::Invite, uri, from, to))
+    }
+
+    /// Gives the Call-ID, which is random otherwise.
+    #[must_use]
+    pub fn call_id(mut self, call_id: impl Into<String>) -> Self {
+        self.0.call_id = Some(call_id.into());
+        self
+    }
+
+    /// Adds a header.
+    #[must_use]
+    pub fn header(self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        Self(self.0.header(name, value))
+    }
+
+    /// Sets the offer.
+    #[must_use]
+    pub fn content(self, content_type: impl Into<String>, body: impl Into<Bytes>) -> Self {
+        Self(self.0.content(content_type, body))
+    }
+}
+
+impl Reply {
+    /// A response with the usual phrase.
+    pub fn new(status: StatusCode) -> Self {
+        Self { status, reason: None, extra: Extra::new() }
+    }
+
+    /// Gives the phrase.
+    #[must_use]
+    pub fn reason(mut self, reason: impl Into<String>) -> Self {
+        self.reason = Some(reason.into());
+        self
+    }
+
+    /// Adds a header.
+    #[must_use]
+    pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.extra = self.extra.header(name, value);
+        self
+    }
+
+    /// Sets the body.
+    #[must_use]
+    pub fn content(mut self, content_type: impl Into<String>, body: impl Into<Bytes>) -> Self {
+        self.extra = self.extra.content(content_type, body);
+        self
+    }
+
+    /// The status.
+    pub fn status(&self) -> StatusCode {
+        self.status
+    }
+}

@@ -1,0 +1,426 @@
+//! What comes from the transaction layer, sorted to the legs (RFC 3261 §12.2.2, §13.2.2, §14.2, §15.1.2).
+
+use std::time::Instant;
+
+use rand::RngExt;
+
+use crate::dialog::{AnswerInput, Clash, Dialog, DialogError, InviteInput};
+use crate::flow::Flow;
+use crate::message::{Method, Name, Request, Response, StatusCode};
+use crate::transaction::{self, ClientKey, ServerKey};
+use crate::ua::agent::{Purpose, Ua};
+use crate::ua::draft::{Extra, Reply};
+use crate::ua::event::{Cause, Event};
+use crate::ua::leg::{FORKS_MAX, Leg, LegKey, Phase};
+
+impl Ua {
+    pub(super) fn dispatch(&mut self, now: Instant, event: transaction::Event) {
+        use transaction::Event as E;
+        match event {
+            E::Request { key, flow, request } => self.on_request(now, key, flow, request),
+            E::Ack { request, .. } => self.on_ack(now, request),
+            E::Cancelled { key, request } => self.on_cancelled(now, key, request),
+            E::Response { key, response, request, .. } => self.on_response(now, key, response, request),
+            E::StraySuccess { response, .. } => self.on_success_again(now, &response),
+            E::Timeout { key, .. } => self.on_no_response(now, key, false),
+            E::TransportError { key, .. } => self.on_no_response(now, key, true),
+            // §13.3.1.4 asks nothing of the user: the INVITE was refused, whether or not the peer knows.
+            E::AckTimeout { .. } => {}
+        }
+    }
+
+    fn on_request(&mut self, now: Instant, key: ServerKey, flow: Flow, request: Request) {
+        let unknown: Vec<&str> = request
+            .list(Name::Require)
+            .filter(|tag| !self.config.extensions.iter().any(|known| known.eq_ignore_ascii_case(tag)))
+            .collect();
+        if !unknown.is_empty() {
+            let reply = Reply::new(StatusCode::BAD_EXTENSION).header("Unsupported", unknown.join(", "));
+            return self.refuse_quietly(&key, &reply);
+        }
+        let to_tag = request.to().ok().and_then(|to| to.tag().map(str::to_owned));
+        match (to_tag, request.method()) {
+            (Some(tag), _) => self.on_request_within(now, key, flow, request, &tag),
+            (None, Method::Invite) => self.on_invite(key, flow, request),
+            // These mean something inside a dialog only (§15.1.2, RFC 3262 §3, RFC 3311 §5.2, RFC 6086 §4.2.1).
+            (None, Method::Bye | Method::Info | Method::Prack | Method::Update) => {
+                self.refuse_quietly(&key, &Reply::new(StatusCode::NO_TRANSACTION));
+            }
+            (None, _) => self.event(Event::Request { leg: None, key, flow, request }),
+        }
+    }
+
+    fn on_invite(&mut self, key: ServerKey, flow: Flow, request: Request) {
+        if self.legs.len() >= self.config.legs_len_max {
+            self.refuse_quietly(&key, &Reply::new(StatusCode::SERVICE_UNAVAILABLE));
+            return self.overload(flow);
+        }
+        let Some(local_tag) = self.layer.local_tag(&key) else { return };
+        // The same INVITE after the life of its transaction, while its leg lives.
+        if self.legs_by_tag.contains_key(&local_tag) {
+            return self.refuse_quietly(&key, &Reply::new(StatusCode::LOOP_DETECTED));
+        }
+        let user = request.parsed_uri().ok().and_then(|uri| uri.user_decoded().map(|user| user.into_owned()));
+        let contact = self.contact(&flow, user.as_deref());
+        let Ok(dialog) = Dialog::uas(&request, &local_tag, flow, contact) else {
+            return self.refuse_quietly(&key, &Reply::new(StatusCode::BAD_REQUEST));
+        };
+        let mut leg = Leg::new(local_tag, flow, Phase::Ringing { server: key, refresh: None }, None);
+        leg.dialogs.push(dialog);
+        let leg = self.insert_leg(leg);
+        self.event(Event::Invited { leg, key, flow, request });
+    }
+
+    fn on_request_within(
+        &mut self,
+        now: Instant,
+        key: ServerKey,
+        flow: Flow,
+        request: Request,
+        to_tag: &str,
+    ) {
+        let from_tag = request.from().ok().and_then(|from| from.tag().map(str::to_owned)).unwrap_or_default();
+        let place = self
+            .leg_of_tag(to_tag)
+            .and_then(|leg| Some((leg, self.legs.get(&leg)?.dialog_with(request.call_id(), &from_tag)?)));
+        let Some((leg_key, at)) = place else {
+            return self.refuse_quietly(&key, &Reply::new(StatusCode::NO_TRANSACTION));
+        };
+        let dialog = self.legs.get_mut(&leg_key).and_then(|leg| leg.dialogs.get_mut(at));
+        match dialog.map(|dialog| dialog.receive(flow, &request)) {
+            Some(Ok(())) => {}
+            Some(Err(DialogError::OutOfOrder)) => return self.answer(now, &key, StatusCode::SERVER_ERROR),
+            Some(Err(DialogError::Malformed(_))) | None => {
+                return self.answer(now, &key, StatusCode::BAD_REQUEST);
+            }
+        }
+        match request.method() {
+            Method::Bye => self.on_bye(now, leg_key, at, key, request),
+            Method::Invite => self.on_reinvite(now, leg_key, at, key, request),
+            _ if self.legs.get(&leg_key).is_none_or(|leg| leg.released) => {
+                self.answer(now, &key, StatusCode::NO_TRANSACTION);
+            }
+            _ => {
+                self.refresh_target(leg_key, at, &request);
+                self.event(Event::Request { leg: Some(leg_key), key, flow, request });
+            }
+        }
+        self.settle(leg_key);
+    }
+
+    fn on_bye(&mut self, now: Instant, key: LegKey, at: usize, server: ServerKey, request: Request) {
+        self.answer(now, &server, StatusCode::OK);
+        let Some(leg) = self.legs.get_mut(&key) else { return };
+        if at > 0 || matches!(leg.phase, Phase::Calling { .. }) {
+            leg.dialogs.remove(at); // One fork less; the INVITE goes on.
+            return;
+        }
+        if let Some(dialog) = leg.dialogs.first_mut() {
+            dialog.terminate();
+        }
+        leg.answer = None;
+        if let Phase::Ringing { server, .. } = std::mem::replace(&mut leg.phase, Phase::Ending) {
+            self.answer(now, &server, StatusCode::REQUEST_TERMINATED); // §15.1.2
+        }
+        self.refuse_reinvite(now, key);
+        self.release(key, Cause::Bye(request));
+    }
+
+    /// §14.2.
+    fn on_reinvite(&mut self, now: Instant, key: LegKey, at: usize, server: ServerKey, request: Request) {
+        let Some(leg) = self.legs.get_mut(&key) else { return };
+        let verdict = match leg.phase {
+            Phase::Ending => return self.answer(now, &server, StatusCode::NO_TRANSACTION),
+            _ if leg.released => return self.answer(now, &server, StatusCode::NO_TRANSACTION),
+            Phase::Calling { .. } => Err(Clash::Ours),
+            Phase::Ringing { .. } => Err(Clash::Theirs),
+            // Our 2xx is not acknowledged, or the user's ACK is not out: the exchange before is not over.
+            Phase::Confirmed { ack_owed: Some(_) } => Err(Clash::Ours),
+            Phase::Confirmed { .. } if leg.answer.is_some() => Err(Clash::Ours),
+            Phase::Confirmed { .. } => leg.usage.receive(server),
+        };
+        match verdict {
+            Ok(()) => {
+                self.refresh_target(key, at, &request);
+                self.event(Event::Reinvited { leg: key, key: server, request });
+            }
+            Err(Clash::Ours) => self.answer(now, &server, StatusCode::REQUEST_PENDING),
+            Err(Clash::Theirs) => {
+                let retry_after_s: u8 = self.layer.rng().random_range(0..=10);
+                let reply =
+                    Reply::new(StatusCode::SERVER_ERROR).header("Retry-After", retry_after_s.to_string());
+                if let Ok(response) = self.build_reply(&server, &reply) {
+                    self.layer.respond(now, &server, &response);
+                }
+            }
+        }
+    }
+
+    fn on_ack(&mut self, now: Instant, request: Request) {
+        let tags = request.to().ok().and_then(|to| to.tag().map(str::to_owned));
+        let Some(key) = tags.and_then(|tag| self.leg_of_tag(&tag)) else { return };
+        let Some(leg) = self.legs.get_mut(&key) else { return };
+        let from_tag = request.from().ok().and_then(|from| from.tag().map(str::to_owned)).unwrap_or_default();
+        let number = request.cseq().ok().map(|cseq| cseq.number);
+        let known = leg.dialog_with(request.call_id(), &from_tag).is_some();
+        // Anything but the ACK that is waited for is a repetition or a stray.
+        let Some(answer) = leg.answer.as_mut().filter(|answer| known && Some(answer.cseq) == number) else {
+            return;
+        };
+        answer.machine.handle_input(now, AnswerInput::Ack);
+        leg.answer = None;
+        if leg.released {
+            self.end_by_bye(now, key, Cause::HungUp); // The BYE has waited for this (§15).
+        } else {
+            self.event(Event::Acked { leg: key, request });
+        }
+        self.settle(key);
+    }
+
+    fn on_cancelled(&mut self, now: Instant, server: ServerKey, cancel: Request) {
+        let Some(key) = self.leg_of_invite(&server) else { return };
+        self.answer(now, &server, StatusCode::REQUEST_TERMINATED);
+        let Some(leg) = self.legs.get_mut(&key) else { return };
+        match &leg.phase {
+            Phase::Ringing { server: ringing, .. } if *ringing == server => {
+                self.release(key, Cause::Cancelled(cancel));
+                self.remove_leg(key);
+            }
+            _ if leg.usage.received() == Some(server) => {
+                leg.usage.handle_input(now, InviteInput::Finished, self.layer.rng());
+                self.event(Event::ReinviteCancelled { leg: key, key: server });
+                self.poll_usage(key);
+            }
+            _ => {}
+        }
+        self.settle(key);
+    }
+
+    fn on_response(&mut self, now: Instant, key: ClientKey, response: Response, request: Option<Request>) {
+        let is_final = response.status().is_final();
+        let purpose = if is_final { self.purposes.remove(&key) } else { self.purposes.get(&key).copied() };
+        match purpose {
+            Some(Purpose::Invite(leg)) => {
+                self.on_invite_response(now, leg, response, request);
+                self.settle(leg);
+            }
+            Some(Purpose::Reinvite { leg, cseq, offered }) if is_final => {
+                self.on_reinvite_response(now, key, (leg, cseq, offered), response, request);
+                self.settle(leg);
+            }
+            Some(Purpose::Bye(leg)) if is_final => {
+                self.on_bye_done(leg);
+                // A challenged BYE is the user's to repeat: only it knows whom to trust with credentials.
+                if matches!(response.status().as_u16(), 401 | 407) {
+                    self.event(Event::Response { leg: None, key, response, request });
+                }
+            }
+            Some(Purpose::Within(leg)) => {
+                if self.legs.get(&leg).is_none_or(|leg| leg.released) {
+                    return;
+                }
+                if let (Some(Method::Update), true) =
+                    (request.as_ref().map(Request::method), response.status().is_success())
+                {
+                    let dialog = self.legs.get_mut(&leg).and_then(|leg| leg.dialogs.first_mut());
+                    dialog.map(|dialog| dialog.refresh_target(&response));
+                }
+                self.event(Event::Response { leg: Some(leg), key, response, request });
+            }
+            Some(Purpose::Outside) => self.event(Event::Response { leg: None, key, response, request }),
+            // The layer lets nothing but a further 2xx through after the first final response.
+            None if response.status().is_success() => self.on_success_again(now, &response),
+            Some(Purpose::Bye(_) | Purpose::Reinvite { .. }) | None => {}
+        }
+    }
+
+    fn on_invite_response(
+        &mut self,
+        now: Instant,
+        key: LegKey,
+        response: Response,
+        request: Option<Request>,
+    ) {
+        if response.status().is_success() {
+            return self.on_success(now, key, &response);
+        }
+        if response.status().is_final() {
+            self.release(key, Cause::Refused { response, request });
+            return self.remove_leg(key);
+        }
+        if response.status() == StatusCode::TRYING {
+            return;
+        }
+        let Some(leg) = self.legs.get_mut(&key) else { return };
+        let to_tag = response.to().ok().and_then(|to| to.tag().map(str::to_owned));
+        if let (Some(tag), Some(invite)) = (to_tag, &leg.invite)
+            && leg.dialog_with(response.call_id(), &tag).is_none()
+            && leg.dialogs.len() < FORKS_MAX
+            && let Ok(dialog) = Dialog::uac(invite, &response, leg.flow, contact_of(invite))
+        {
+            leg.dialogs.push(dialog);
+        }
+        if !leg.released {
+            self.event(Event::Progress { leg: key, response });
+        }
+    }
+
+    /// §13.2.2.4: the first 2xx makes the call, one of another fork is acknowledged and ended at once.
+    fn on_success(&mut self, now: Instant, key: LegKey, response: &Response) {
+        let Some(leg) = self.legs.get_mut(&key) else { return };
+        let Some(invite) = &leg.invite else { return };
+        let (offered, contact) = (!invite.body().is_empty(), contact_of(invite));
+        let Ok(cseq) = invite.cseq().map(|cseq| cseq.number) else { return };
+        let tag = response.to().ok().and_then(|to| to.tag().map(str::to_owned)).unwrap_or_default();
+        let early = leg.dialog_with(response.call_id(), &tag).map(|at| leg.dialogs.swap_remove(at));
+        let confirmed = match early {
+            Some(mut dialog) => dialog.confirm_uac(response).map(|()| dialog),
+            None => Dialog::uac(invite, response, leg.flow, contact),
+        };
+        let Ok(dialog) = confirmed else {
+            // No ACK can be made of it, and no call.
+            self.release(key, Cause::Refused { response: response.clone(), request: None });
+            return self.remove_leg(key);
+        };
+        if !matches!(leg.phase, Phase::Calling { .. }) {
+            leg.dialogs.push(dialog);
+            let at = leg.dialogs.len() - 1;
+            self.send_ack(key, at, cseq, &Extra::new());
+            return self.send_bye(now, key, at);
+        }
+        leg.dialogs = vec![dialog];
+        leg.phase = Phase::Confirmed { ack_owed: Some(cseq) };
+        if leg.released {
+            return self.end_by_bye(now, key, Cause::HungUp); // The 2xx crossed our CANCEL.
+        }
+        if offered {
+            leg.phase = Phase::Confirmed { ack_owed: None };
+            self.send_ack(key, 0, cseq, &Extra::new());
+        }
+        self.event(Event::Answered { leg: key, response: response.clone() });
+    }
+
+    /// A 2xx after the first: its ACK was lost, or another fork answered.
+    fn on_success_again(&mut self, now: Instant, response: &Response) {
+        let from_tag = response.from().ok().and_then(|from| from.tag().map(str::to_owned));
+        let Some(key) = from_tag.and_then(|tag| self.leg_of_tag(&tag)) else { return };
+        let Some(leg) = self.legs.get_mut(&key) else { return };
+        let tag = response.to().ok().and_then(|to| to.tag().map(str::to_owned)).unwrap_or_default();
+        let Ok(cseq) = response.cseq().map(|cseq| cseq.number) else { return };
+        match leg.dialog_with(response.call_id(), &tag).and_then(|at| leg.dialogs.get(at)) {
+            Some(dialog) => {
+                // Nothing is kept while the user has not sent the ACK it owes.
+                if let Some((flow, bytes)) = dialog.ack_of(cseq) {
+                    self.layer.transmit(flow, bytes);
+                }
+            }
+            None if leg.invite.as_ref().is_some_and(|i| i.call_id() == response.call_id())
+                && leg.dialogs.len() < FORKS_MAX =>
+            {
+                self.on_success(now, key, response);
+                self.settle(key);
+            }
+            None => {}
+        }
+    }
+
+    fn on_reinvite_response(
+        &mut self,
+        now: Instant,
+        client: ClientKey,
+        (key, cseq, offered): (LegKey, u32, bool),
+        response: Response,
+        request: Option<Request>,
+    ) {
+        let Some(leg) = self.legs.get_mut(&key) else { return };
+        let status = response.status();
+        let input = if status == StatusCode::REQUEST_PENDING {
+            InviteInput::RequestPending
+        } else {
+            InviteInput::Finished
+        };
+        leg.usage.handle_input(now, input, self.layer.rng());
+        if status.is_success() {
+            if let Some(dialog) = leg.dialogs.first_mut() {
+                let _ = dialog.refresh_target(&response); // An unreadable Contact leaves the old target.
+            }
+            match &mut leg.phase {
+                Phase::Confirmed { ack_owed } if !offered && !leg.released => *ack_owed = Some(cseq),
+                _ => self.send_ack(key, 0, cseq, &Extra::new()),
+            }
+        }
+        if matches!(status, StatusCode::NO_TRANSACTION | StatusCode::REQUEST_TIMEOUT) {
+            return self.on_gone(now, key, status == StatusCode::REQUEST_TIMEOUT);
+        }
+        let released = self.legs.get(&key).is_none_or(|leg| leg.released);
+        if !released && status != StatusCode::REQUEST_PENDING {
+            self.event(Event::Response { leg: Some(key), key: client, response, request });
+        }
+    }
+
+    fn on_no_response(&mut self, now: Instant, key: ClientKey, unreachable: bool) {
+        match self.purposes.remove(&key) {
+            Some(Purpose::Invite(leg)) => {
+                self.release(leg, if unreachable { Cause::Unreachable } else { Cause::TimedOut });
+                self.remove_leg(leg);
+            }
+            Some(Purpose::Reinvite { leg, .. }) => {
+                self.on_gone(now, leg, true);
+                self.settle(leg);
+            }
+            Some(Purpose::Bye(leg)) => self.on_bye_done(leg),
+            Some(Purpose::Within(leg)) if self.legs.get(&leg).is_some_and(|leg| !leg.released) => {
+                self.event(Event::Unanswered { leg: Some(leg), key, unreachable });
+            }
+            Some(Purpose::Outside) => self.event(Event::Unanswered { leg: None, key, unreachable }),
+            // About a leg that the user has been told the end of.
+            Some(Purpose::Within(_)) | None => {}
+        }
+    }
+
+    /// §12.2.1.2: the peer does not know the dialog, or is not there; in the latter case it is told nevertheless.
+    fn on_gone(&mut self, now: Instant, key: LegKey, say_bye: bool) {
+        let Some(leg) = self.legs.get_mut(&key) else { return };
+        if matches!(leg.phase, Phase::Ending) {
+            return;
+        }
+        if say_bye {
+            return self.end_by_bye(now, key, Cause::Gone);
+        }
+        leg.phase = Phase::Ending;
+        leg.answer = None;
+        self.release(key, Cause::Gone);
+    }
+
+    fn on_bye_done(&mut self, key: LegKey) {
+        if let Some(leg) = self.legs.get_mut(&key) {
+            leg.byes = leg.byes.saturating_sub(1);
+            self.settle(key);
+        }
+    }
+
+    fn refresh_target(&mut self, key: LegKey, at: usize, request: &Request) {
+        if let Some(dialog) = self.legs.get_mut(&key).and_then(|leg| leg.dialogs.get_mut(at)) {
+            let _ = dialog.refresh_target_by(request); // The guard has read Contact; an unreadable one changes nothing.
+        }
+    }
+
+    /// A final response that needs nothing but its status.
+    fn answer(&mut self, now: Instant, key: &ServerKey, status: StatusCode) {
+        if let Ok(response) = self.build_reply(key, &Reply::new(status)) {
+            self.layer.respond(now, key, &response);
+        }
+    }
+
+    /// A refusal that costs no memory: nothing shows yet that the peer is more than a stranger.
+    fn refuse_quietly(&mut self, key: &ServerKey, reply: &Reply) {
+        if let Ok(response) = self.build_reply(key, reply) {
+            self.layer.respond_statelessly(key, &response);
+        }
+    }
+}
+
+/// The Contact our INVITE had.
+fn contact_of(invite: &Request) -> String {
+    invite.header(Name::Contact).unwrap_or_default().to_owned()
+}

@@ -1,0 +1,107 @@
+//! One leg: an INVITE and the dialogs it makes, of which at most one lasts.
+
+use std::fmt;
+use std::time::{Duration, Instant};
+
+use crate::dialog::{Answer, Dialog, InviteUsage};
+use crate::flow::Flow;
+use crate::message::Request;
+use crate::transaction::{ClientKey, ServerKey};
+
+/// Names one leg for the life of its user agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct LegKey(pub(super) u64);
+
+/// What the user agent keeps of a leg.
+pub(super) struct Leg {
+    /// Our tag: it finds the leg for every message of its dialogs.
+    pub(super) local_tag: String,
+    /// Where the INVITE came from or went to.
+    pub(super) flow: Flow,
+    pub(super) phase: Phase,
+    /// Our INVITE: further forks may answer it after the first, and its credentials go into the ACK.
+    pub(super) invite: Option<Box<Request>>,
+    /// The dialogs; once confirmed, the lasting one first and those of a fork that are being ended behind it.
+    pub(super) dialogs: Vec<Dialog>,
+    pub(super) usage: InviteUsage,
+    /// A 2xx of ours that waits for its ACK.
+    pub(super) answer: Option<PendingAnswer>,
+    /// Whether the user has got its [`Ended`](super::Event::Ended); what remains is between us and the peer.
+    pub(super) released: bool,
+    /// Our BYEs that have no answer yet.
+    pub(super) byes: usize,
+}
+
+pub(super) enum Phase {
+    /// Our INVITE waits for its answer.
+    Calling { client: ClientKey },
+    /// The peer's INVITE waits for ours; a provisional response is repeated at `refresh`.
+    Ringing { server: ServerKey, refresh: Option<Instant> },
+    /// There is a dialog. `ack_owed`: the CSeq number of an INVITE of ours whose 2xx the user must acknowledge.
+    Confirmed { ack_owed: Option<u32> },
+    /// A BYE was sent or received.
+    Ending,
+}
+
+pub(super) struct PendingAnswer {
+    pub(super) machine: Answer,
+    pub(super) key: ServerKey,
+    /// Whether it confirmed the dialog; before its ACK no BYE may be sent (§15).
+    pub(super) first: bool,
+    /// The CSeq number its ACK has.
+    pub(super) cseq: u32,
+}
+
+impl Leg {
+    pub(super) fn new(local_tag: String, flow: Flow, phase: Phase, invite: Option<Box<Request>>) -> Self {
+        let owns_call_id = invite.is_some();
+        Self {
+            local_tag,
+            flow,
+            phase,
+            invite,
+            dialogs: Vec::new(),
+            usage: InviteUsage::new(owns_call_id),
+            answer: None,
+            released: false,
+            byes: 0,
+        }
+    }
+
+    pub(super) fn next_timeout(&self) -> Option<Instant> {
+        let refresh = match &self.phase {
+            Phase::Ringing { refresh, .. } => *refresh,
+            _ => None,
+        };
+        let answer = self.answer.as_ref().and_then(|answer| answer.machine.next_timeout());
+        [refresh, answer, self.usage.next_timeout()].into_iter().flatten().min()
+    }
+
+    /// The dialog with this peer.
+    pub(super) fn dialog_with(&self, call_id: &str, remote_tag: &str) -> Option<usize> {
+        self.dialogs.iter().position(|dialog| {
+            let id = dialog.id();
+            id.call_id == call_id && id.remote_tag == remote_tag
+        })
+    }
+
+    /// The lasting dialog, if the leg has one that the user may use.
+    pub(super) fn confirmed(&mut self) -> Option<&mut Dialog> {
+        match self.phase {
+            Phase::Confirmed { .. } if !self.released => self.dialogs.first_mut(),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for LegKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "leg {}", self.0)
+    }
+}
+
+/// How often a provisional response is sent again (§13.3.1.1).
+pub(super) const PROVISIONAL_EVERY: Duration = Duration::from_secs(60);
+
+/// How many dialogs one INVITE may make before further ones are ignored.
+pub(super) const FORKS_MAX: usize = 16;

@@ -5,6 +5,7 @@
 
 pub mod call;
 pub mod face;
+mod gate;
 mod leg;
 mod negotiation;
 mod outcome;

@@ -1,10 +1,10 @@
 //! The directory as the switch reads it on every call: one consistent snapshot, indexed.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 
 use sidetone_model::directory::{DirectorySnapshot, Extension, Number, Organisation, Trunk};
-use sidetone_model::ids::{ExtensionId, OrganisationId};
+use sidetone_model::ids::{ExtensionId, OrganisationId, TrunkId};
 
 /// An indexed [`DirectorySnapshot`]; immutable, replaced as a whole when the stored one changes.
 #[derive(Debug, Default)]
@@ -61,6 +61,24 @@ impl Directory {
     pub fn line(&self, organisation: OrganisationId, number: &str) -> Option<&Extension> {
         // The key is owned; one short copy per call setup, never per packet.
         self.lines.get(&(organisation, number.to_owned())).and_then(|at| self.snapshot.extensions.get(*at))
+    }
+
+    /// The address of record of an extension: `number@domain`.
+    pub fn aor(&self, extension: &Extension) -> Option<String> {
+        let organisation = self.organisation(extension.organisation_id)?;
+        Some(format!("{}@{}", extension.number, organisation.sip_domain))
+    }
+
+    /// The addresses of record that `other`, a later reading, no longer has.
+    pub fn lines_missing_in(&self, other: &Directory) -> Vec<String> {
+        let remains: HashSet<String> = other.snapshot.extensions.iter().filter_map(|line| other.aor(line)).collect();
+        let lines = self.snapshot.extensions.iter().filter_map(|line| self.aor(line));
+        lines.filter(|aor| !remains.contains(aor)).collect()
+    }
+
+    /// The trunk of that id.
+    pub fn trunk(&self, id: TrunkId) -> Option<&Trunk> {
+        self.snapshot.trunks.iter().find(|trunk| trunk.id == id)
     }
 
     /// The phone number `e164`, with its `+`.

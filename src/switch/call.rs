@@ -266,9 +266,8 @@ impl Call {
 
     fn answered(&mut self, now: Instant, place: usize, answer: Option<SessionDescription>) {
         let Some(fork) = self.forks.get_mut(place) else { return };
-        self.outputs.push_back(Output::Acknowledge(place));
         if !matches!(self.state, State::Ringing { .. }) || fork.state != ForkState::Ringing {
-            // A 2xx that crossed our CANCEL, or a second fork's: the dialog stands and is ended (RFC 3261 §9.1).
+            // A 2xx that crossed our CANCEL: the dialog stands and is ended (RFC 3261 §9.1).
             fork.state = ForkState::Ended;
             self.push(Output::Bye(Party::Callee(place)));
             return;

@@ -112,8 +112,6 @@ pub enum Input {
 /// What the switch shall do.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Output {
-    /// Acknowledge the fork's 2xx.
-    Acknowledge(usize),
     /// Answer the caller's INVITE with 200 and this description.
     Answer(SessionDescription),
     /// Hang up a confirmed dialog.

@@ -6,9 +6,12 @@
 pub mod call;
 pub mod face;
 mod gate;
+mod incoming;
 mod leg;
 mod negotiation;
 mod outcome;
+mod outgoing;
+pub mod switch;
 
 #[cfg(test)]
 mod tests;

@@ -107,7 +107,6 @@ fn record(cdr: &Cdr) -> String {
 
 fn write_output(log: &mut String, output: &Output) {
     let text = match output {
-        Output::Acknowledge(fork) => format!("ACK fork {fork}"),
         Output::Answer(sdp) => format!("200 caller [{}]", summary(sdp)),
         Output::Bye(party) => format!("BYE {}", name(party)),
         Output::Cancel(fork) => format!("CANCEL fork {fork}"),

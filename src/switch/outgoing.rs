@@ -1,0 +1,134 @@
+//! What calls want of their legs: responses and requests, and how a leg's end is told to its call.
+
+use sidetone_model::call::HangupCause;
+use sidetone_model::ids::CallId;
+use sidetone_sip::message::{Name, Request, StatusCode};
+use sidetone_sip::sdp::SessionDescription;
+use sidetone_sip::transaction::ServerKey;
+use sidetone_sip::ua::{Cause, Extra, Invite, LegKey, Reply};
+
+use crate::switch::face::{Input, Party};
+use crate::switch::switch::{Now, Switch, description, status_code};
+
+impl Switch {
+    /// Answers the caller's INVITE.
+    pub(super) fn answer(&mut self, now: Now, id: CallId, status: StatusCode, body: Option<&SessionDescription>) {
+        let Some(live) = self.calls.get(&id) else { return };
+        let key = live.invite;
+        self.respond(now, &key, with_description(Reply::new(status), body));
+    }
+
+    /// Invites one fork.
+    pub(super) fn invite(&mut self, now: Now, id: CallId, fork: usize, offer: &SessionDescription) {
+        let Some(live) = self.calls.get_mut(&id) else { return };
+        let Some(callee) = live.callees.get(fork) else { return };
+        let (binding, invitation) = (&callee.binding, &live.invitation);
+        let mut invite = Invite::new(binding.contact.to_string(), &invitation.from, &invitation.to)
+            .header(Name::MaxForwards.as_str(), invitation.max_forwards.to_string())
+            .content(SDP, offer.to_bytes());
+        for route in &binding.path {
+            invite = invite.header(Name::Route.as_str(), route.to_string());
+        }
+        let flow = binding.flow;
+        match self.ua.invite(now.instant, flow, invite) {
+            Ok(leg) => {
+                self.legs.insert(leg, (id, Party::Callee(fork)));
+                if let Some(callee) = self.calls.get_mut(&id).and_then(|live| live.callees.get_mut(fork)) {
+                    callee.leg = Some(leg);
+                }
+            }
+            // A full table, or a contact that cannot be written: this fork cannot be reached.
+            Err(_) => self.tell_call(now, id, Input::Failed(fork, 503)),
+        }
+    }
+
+    /// Ends a party's leg by what its state asks for: CANCEL, a refusal or BYE.
+    pub(super) fn hang_up(&mut self, now: Now, id: CallId, party: Party) {
+        if let Some(leg) = self.leg_of(id, party) {
+            self.ua.hang_up(now.instant, leg);
+        }
+    }
+
+    /// Offers anew inside a party's dialog.
+    pub(super) fn offer(&mut self, now: Now, id: CallId, party: Party, offer: &SessionDescription) {
+        let extra = Extra::new().content(SDP, offer.to_bytes());
+        let sent = self.leg_of(id, party).map(|leg| self.ua.reinvite(now.instant, leg, &extra));
+        if !matches!(sent, Some(Ok(_))) {
+            // An INVITE of the party is on its way: both wait (RFC 3261 §14.1).
+            self.tell_call(now, id, Input::Offered(party, Err(491)));
+        }
+    }
+
+    /// Answers a party's own offer.
+    pub(super) fn offer_result(
+        &mut self,
+        now: Now,
+        id: CallId,
+        party: Party,
+        result: Result<SessionDescription, u16>,
+    ) {
+        let Some(key) = self.calls.get_mut(&id).and_then(|live| live.offers.remove(&party)) else { return };
+        let reply = match result {
+            Ok(answer) => with_description(Reply::new(StatusCode::OK), Some(&answer)),
+            Err(status) => Reply::new(status_code(status)),
+        };
+        self.respond(now, &key, reply);
+    }
+
+    /// A party offers anew.
+    pub(super) fn reinvited(&mut self, now: Now, leg: LegKey, key: ServerKey, request: &Request) {
+        let Some((id, party)) = self.legs.get(&leg).copied() else {
+            return self.respond(now, &key, Reply::new(StatusCode::NO_TRANSACTION));
+        };
+        let offer = description(request.headers(), request.body());
+        if offer.is_none() && !request.body().is_empty() {
+            return self.respond(now, &key, Reply::new(StatusCode::NOT_ACCEPTABLE_HERE));
+        }
+        if let Some(live) = self.calls.get_mut(&id) {
+            live.offers.insert(party, key);
+        }
+        self.tell_call(now, id, Input::Offer(party, offer));
+    }
+
+    /// A leg is over, whoever ended it.
+    pub(super) fn leg_ended(&mut self, now: Now, leg: LegKey, cause: Cause) {
+        let Some((id, party)) = self.legs.remove(&leg) else { return };
+        let input = match (party, cause) {
+            (_, Cause::HungUp) => match party {
+                // Cancelled by us: the fork is off the call's hands.
+                Party::Callee(fork) => Input::Failed(fork, StatusCode::REQUEST_TERMINATED.as_u16()),
+                Party::Caller => return,
+            },
+            (Party::Caller, Cause::Cancelled(_)) => Input::Cancelled,
+            (Party::Callee(fork), Cause::Refused { response, .. }) => Input::Failed(fork, response.status().as_u16()),
+            (Party::Callee(fork), Cause::TimedOut) => Input::Failed(fork, StatusCode::REQUEST_TIMEOUT.as_u16()),
+            (Party::Callee(fork), Cause::Unreachable) => {
+                Input::Failed(fork, StatusCode::SERVICE_UNAVAILABLE.as_u16())
+            }
+            (_, Cause::Bye(_)) => Input::HungUp(party, HangupCause::NormalClearing),
+            (_, Cause::AckMissing | Cause::Gone) => Input::HungUp(party, HangupCause::RecoveryOnTimerExpire),
+            // The ends of the other role's INVITE cannot happen to this party; were one told, the call ends.
+            (_, Cause::Cancelled(_) | Cause::Refused { .. } | Cause::TimedOut | Cause::Unreachable) => {
+                Input::HungUp(party, HangupCause::NormalTemporaryFailure)
+            }
+        };
+        self.tell_call(now, id, input);
+    }
+
+    fn leg_of(&self, id: CallId, party: Party) -> Option<LegKey> {
+        let live = self.calls.get(&id)?;
+        match party {
+            Party::Caller => Some(live.caller),
+            Party::Callee(fork) => live.callees.get(fork)?.leg,
+        }
+    }
+}
+
+fn with_description(reply: Reply, description: Option<&SessionDescription>) -> Reply {
+    match description {
+        Some(description) => reply.content(SDP, description.to_bytes()),
+        None => reply,
+    }
+}
+
+const SDP: &str = "application/sdp";

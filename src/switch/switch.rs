@@ -1,0 +1,445 @@
+//! Connects calls with dialogs, the registrar and the directory: SIP in, SIP out, and decisions by [`Call`].
+//!
+//! A machine like the others: the driver feeds datagrams, reports and time, and carries out what comes back.
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Instant;
+
+use bytes::Bytes;
+use rand::RngExt;
+use rand::rngs::StdRng;
+use sidetone_media::session::Report;
+use sidetone_model::call::HangupCause;
+use sidetone_model::cdr::Cdr;
+use sidetone_model::ids::{CallId, NodeId};
+use sidetone_model::time::Timestamp;
+use sidetone_sip::auth::Authenticator;
+use sidetone_sip::flow::Flow;
+use sidetone_sip::message::{Method, Name, StatusCode};
+use sidetone_sip::registrar::{self, Registrar, RegistrarConfig};
+use sidetone_sip::sdp::SessionDescription;
+use sidetone_sip::transaction::{ClientKey, ServerKey};
+use sidetone_sip::ua::{self, Draft, Event, LegKey, Reply, Ua};
+
+use crate::routing::Directory;
+use crate::switch::call::Call;
+use crate::switch::face::{self, Limits, MediaCommand, Party, PortId, Ports};
+use crate::switch::gate::Gate;
+
+/// The moment of an input: the monotonic clock decides, the wall clock is written down.
+#[derive(Clone, Copy, Debug)]
+pub struct Now {
+    /// The monotonic clock.
+    pub instant: Instant,
+    /// The wall clock.
+    pub wall: Timestamp,
+}
+
+/// What happened to the switch.
+#[derive(Debug)]
+pub enum Input {
+    /// A datagram came.
+    Datagram {
+        /// From where, to which listener.
+        flow: Flow,
+        /// Its bytes.
+        bytes: Bytes,
+    },
+    /// The stored directory changed.
+    Directory(Arc<Directory>),
+    /// Take no new calls.
+    Drain,
+    /// End every call.
+    EndCalls(HangupCause),
+    /// The journal has the answered call on disk.
+    Journalled(CallId),
+    /// A media port was closed; its report.
+    Report(PortId, Box<Report>),
+    /// The time of [`Switch::next_timeout`] has come.
+    Timeout,
+    /// A message could not be sent.
+    TransportError(ClientKey),
+}
+
+/// What the driver shall do.
+#[derive(Debug)]
+pub enum Output {
+    /// Note on disk that the call is answered, then feed [`Input::Journalled`].
+    Answered(CallId, Box<Cdr>),
+    /// The call is over: note its record on disk and store it.
+    Ended(Box<Cdr>),
+    /// Tell a media port.
+    Media(PortId, MediaCommand),
+    /// Something for the operator's log.
+    Notice(Notice),
+    /// Send these bytes.
+    Transmit {
+        /// To where.
+        flow: Flow,
+        /// One whole message.
+        bytes: Bytes,
+        /// The transaction to name in [`Input::TransportError`].
+        key: Option<ClientKey>,
+    },
+}
+
+/// What an operator wants to know of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Notice {
+    /// Somebody tried too many wrong passwords from there.
+    Guessing(IpAddr),
+    /// A table is full; a message from there was answered 503.
+    Overload(IpAddr),
+    /// A datagram from there was no SIP message.
+    Rejected(IpAddr, &'static str),
+}
+
+/// What the switch is made of.
+pub struct SwitchConfig {
+    /// This node, for records.
+    pub node: NodeId,
+    /// How long things may take.
+    pub limits: Limits,
+    /// How many calls may be up at once; one more is answered 503.
+    pub calls_max: usize,
+}
+
+/// The switch.
+pub struct Switch {
+    pub(super) config: SwitchConfig,
+    pub(super) ua: Ua,
+    pub(super) gate: Gate,
+    pub(super) registrar: Registrar,
+    pub(super) directory: Arc<Directory>,
+    pub(super) calls: HashMap<CallId, LiveCall>,
+    pub(super) legs: HashMap<LegKey, (CallId, Party)>,
+    ports: HashMap<PortId, CallId>,
+    timers: BTreeSet<(Instant, CallId)>,
+    rng: StdRng,
+    pub(super) is_draining: bool,
+    outputs: VecDeque<Output>,
+}
+
+/// A call and the legs that stand for its parties.
+pub(super) struct LiveCall {
+    pub(super) call: Call,
+    /// The caller's INVITE.
+    pub(super) invite: ServerKey,
+    pub(super) caller: LegKey,
+    pub(super) callees: Vec<Callee>,
+    /// Offers of parties inside their dialogs that wait for our answer.
+    pub(super) offers: HashMap<Party, ServerKey>,
+    /// What the INVITEs to the callees say of the call.
+    pub(super) invitation: Invitation,
+    due: Option<Instant>,
+}
+
+/// One fork: the binding and, once invited, its leg.
+pub(super) struct Callee {
+    pub(super) binding: registrar::Binding,
+    pub(super) leg: Option<LegKey>,
+}
+
+/// What every INVITE of a fork carries.
+pub(super) struct Invitation {
+    pub(super) from: String,
+    pub(super) to: String,
+    pub(super) max_forwards: u8,
+}
+
+impl Switch {
+    /// A switch that knows no phone yet.
+    pub fn new(
+        config: SwitchConfig,
+        ua: Ua,
+        authenticator: Authenticator,
+        directory: Arc<Directory>,
+        rng: StdRng,
+    ) -> Self {
+        Switch {
+            config,
+            ua,
+            gate: Gate::new(authenticator),
+            registrar: Registrar::new(RegistrarConfig::default()),
+            directory,
+            calls: HashMap::new(),
+            legs: HashMap::new(),
+            ports: HashMap::new(),
+            timers: BTreeSet::new(),
+            rng,
+            is_draining: false,
+            outputs: VecDeque::new(),
+        }
+    }
+
+    /// Feeds what happened; drain [`Switch::poll_output`] afterwards.
+    pub fn handle_input(&mut self, now: Now, input: Input, ports: &mut dyn Ports) {
+        match input {
+            Input::Datagram { flow, bytes } => {
+                self.ua.handle_input(now.instant, ua::Input::Datagram { flow, bytes });
+            }
+            Input::Directory(directory) => self.replace_directory(now, directory),
+            Input::Drain => self.is_draining = true,
+            Input::EndCalls(cause) => self.end_calls(now, cause),
+            Input::Journalled(call) => self.tell_call(now, call, face::Input::Journalled),
+            Input::Report(port, report) => {
+                if let Some(call) = self.ports.remove(&port) {
+                    self.tell_call(now, call, face::Input::Report(port, report));
+                }
+            }
+            Input::Timeout => self.timeout(now),
+            Input::TransportError(key) => self.ua.handle_input(now.instant, ua::Input::TransportError { key }),
+        }
+        self.settle(now, ports);
+    }
+
+    /// The next thing to do; drain to `None` after every input.
+    pub fn poll_output(&mut self) -> Option<Output> {
+        self.outputs.pop_front()
+    }
+
+    /// When to feed [`Input::Timeout`].
+    pub fn next_timeout(&self) -> Option<Instant> {
+        let call = self.timers.first().map(|(due, _)| *due);
+        [self.ua.next_timeout(), self.registrar.next_timeout(), call].into_iter().flatten().min()
+    }
+
+    /// How many calls there are, from the first INVITE to the record.
+    pub fn live_calls(&self) -> usize {
+        self.calls.len()
+    }
+
+    /// How many bindings are registered.
+    pub fn bindings(&self) -> usize {
+        self.registrar.bindings()
+    }
+
+    pub(super) fn push(&mut self, output: Output) {
+        self.outputs.push_back(output);
+    }
+
+    /// A fresh call id that sorts by time (RFC 9562 §5.7).
+    pub(super) fn call_id(&mut self, wall: Timestamp) -> CallId {
+        let millis = u64::try_from(wall.as_micros() / 1000).unwrap_or_default();
+        let random: [u8; 10] = self.rng.random();
+        CallId(uuid::Builder::from_unix_timestamp_millis(millis, &random).into_uuid())
+    }
+
+    /// An SDP session id, and the media group of a call: below 2⁶² so that a few may be added (RFC 8866 §5.2).
+    pub(super) fn session_id(&mut self) -> u64 {
+        self.rng.random::<u64>() >> 2
+    }
+
+    pub(super) fn respond(&mut self, now: Now, key: &ServerKey, reply: Reply) {
+        // Refused when the transaction is over, which is what a crossing CANCEL or BYE makes of it.
+        let _ = self.ua.respond(now.instant, key, reply);
+    }
+
+    /// Puts a new call among the live ones and carries out what it wants first.
+    pub(super) fn adopt(&mut self, now: Now, id: CallId, live: LiveCall) {
+        for port in live.call.ports() {
+            self.ports.insert(port, id);
+        }
+        self.legs.insert(live.caller, (id, Party::Caller));
+        self.calls.insert(id, live);
+        self.carry_out(now, id);
+    }
+
+    /// Feeds a call and carries out what it says.
+    pub(super) fn tell_call(&mut self, now: Now, id: CallId, input: face::Input) {
+        if let Some(live) = self.calls.get_mut(&id) {
+            live.call.handle_input(now.instant, input);
+            self.carry_out(now, id);
+        }
+    }
+
+    fn carry_out(&mut self, now: Now, id: CallId) {
+        while let Some(output) = self.calls.get_mut(&id).and_then(|live| live.call.poll_output()) {
+            self.carry_out_one(now, id, output);
+        }
+        let Some(live) = self.calls.get_mut(&id) else { return };
+        let due = live.call.next_timeout();
+        if let Some(before) = std::mem::replace(&mut live.due, due) {
+            self.timers.remove(&(before, id));
+        }
+        if let Some(due) = due {
+            self.timers.insert((due, id));
+        }
+        if live.call.is_over() {
+            self.calls.remove(&id);
+        }
+    }
+
+    fn carry_out_one(&mut self, now: Now, id: CallId, output: face::Output) {
+        match output {
+            face::Output::Answer(description) => self.answer(now, id, StatusCode::OK, Some(&description)),
+            face::Output::Bye(party) => self.hang_up(now, id, party),
+            face::Output::Cancel(fork) => self.hang_up(now, id, Party::Callee(fork)),
+            face::Output::Ended(record) => self.push(Output::Ended(record)),
+            face::Output::Invite(fork, offer) => self.invite(now, id, fork, &offer),
+            face::Output::Journal(record) => self.push(Output::Answered(id, record)),
+            face::Output::Media(port, command) => self.push(Output::Media(port, command)),
+            face::Output::Offer(party, offer) => self.offer(now, id, party, &offer),
+            face::Output::OfferResult(party, result) => self.offer_result(now, id, party, result),
+            face::Output::Reject(status) => self.answer(now, id, status_code(status), None),
+            face::Output::Ring(status, description) => {
+                self.answer(now, id, status_code(status), description.as_ref());
+            }
+        }
+    }
+
+    /// Dispatches what the user agent and the registrar say until both are silent.
+    fn settle(&mut self, now: Now, ports: &mut dyn Ports) {
+        loop {
+            if let Some(output) = self.ua.poll_output() {
+                match output {
+                    ua::Output::Event(event) => self.event(now, event, ports),
+                    ua::Output::Overload { flow } => self.push(Output::Notice(Notice::Overload(flow.remote.ip()))),
+                    ua::Output::Rejected { flow, reason } => {
+                        self.push(Output::Notice(Notice::Rejected(flow.remote.ip(), reason.as_str())));
+                    }
+                    ua::Output::Transmit { flow, bytes, key } => self.push(Output::Transmit { flow, bytes, key }),
+                }
+            } else if let Some(output) = self.registrar.poll_output() {
+                self.keep_alive(now, output);
+            } else {
+                return;
+            }
+        }
+    }
+
+    fn event(&mut self, now: Now, event: Event, ports: &mut dyn Ports) {
+        match event {
+            Event::Invited { leg, key, flow, request } => self.invited(now, leg, key, flow, &request, ports),
+            Event::Request { leg, key, flow, request } => self.requested(now, leg, &key, flow, &request),
+            Event::Acked { leg, request } => {
+                let answer = description(request.headers(), request.body());
+                self.tell_leg(now, leg, |party| Some(face::Input::Acknowledged(party, answer)));
+            }
+            Event::Answered { leg, response } => {
+                let answer = description(response.headers(), response.body());
+                self.tell_leg(now, leg, |party| match party {
+                    Party::Callee(fork) => Some(face::Input::Answered(fork, answer)),
+                    Party::Caller => None,
+                });
+            }
+            Event::Progress { leg, response } => {
+                let answer = description(response.headers(), response.body());
+                let status = response.status().as_u16();
+                self.tell_leg(now, leg, |party| match party {
+                    Party::Callee(fork) => Some(face::Input::Provisional(fork, status, answer)),
+                    Party::Caller => None,
+                });
+            }
+            Event::Ended { leg, cause } => self.leg_ended(now, leg, cause),
+            Event::Reinvited { leg, key, request } => self.reinvited(now, leg, key, &request),
+            // The 487 is sent; the party's offer is answered to nobody when its result comes.
+            Event::ReinviteCancelled { leg, .. } => {
+                if let Some((id, party)) = self.legs.get(&leg)
+                    && let Some(live) = self.calls.get_mut(id)
+                {
+                    live.offers.remove(party);
+                }
+            }
+            // The party whose offer clashed was told 491 and tries again itself; ours was its offer passed on.
+            Event::ReinviteDue { .. } => {}
+            Event::Response { leg: Some(leg), response, .. } => {
+                let is_invite = response.cseq().is_ok_and(|cseq| cseq.method == Method::Invite);
+                if !is_invite || response.status().is_provisional() {
+                    return; // The answer to a BYE: the leg has ended already.
+                }
+                let result = if response.status().is_success() {
+                    Ok(description(response.headers(), response.body()))
+                } else {
+                    Err(response.status().as_u16())
+                };
+                self.tell_leg(now, leg, |party| Some(face::Input::Offered(party, result)));
+            }
+            Event::Unanswered { leg: Some(leg), .. } => {
+                self.tell_leg(now, leg, |party| Some(face::Input::Offered(party, Err(408))));
+            }
+            // The answer to a keep-alive, or its lack: a phone that is gone stops refreshing its binding.
+            Event::Response { leg: None, .. } | Event::Unanswered { leg: None, .. } => {}
+        }
+    }
+
+    pub(super) fn tell_leg(
+        &mut self,
+        now: Now,
+        leg: LegKey,
+        input: impl FnOnce(Party) -> Option<face::Input>,
+    ) {
+        if let Some((id, party)) = self.legs.get(&leg).copied()
+            && let Some(input) = input(party)
+        {
+            self.tell_call(now, id, input);
+        }
+    }
+
+    fn keep_alive(&mut self, now: Now, output: registrar::Output) {
+        if let registrar::Output::KeepAlive { contact, flow, .. } = output {
+            let to = format!("<{contact}>");
+            let draft = Draft::new(Method::Options, contact.to_string(), "<sip:keepalive@sidetone.invalid>", to)
+                .header(Name::Accept.as_str(), "application/sdp");
+            // A full table skips one keep-alive; the next comes in seconds.
+            let _ = self.ua.request(now.instant, flow, draft);
+        }
+    }
+
+    fn timeout(&mut self, now: Now) {
+        let is_due = |at: Option<Instant>| at.is_some_and(|at| at <= now.instant);
+        if is_due(self.ua.next_timeout()) {
+            self.ua.handle_input(now.instant, ua::Input::Timeout);
+        }
+        if is_due(self.registrar.next_timeout()) {
+            self.registrar.handle_input(now.instant, registrar::Input::Timeout);
+        }
+        while let Some((due, id)) = self.timers.first().copied()
+            && due <= now.instant
+        {
+            self.timers.remove(&(due, id));
+            self.tell_call(now, id, face::Input::Timeout);
+        }
+    }
+
+    fn end_calls(&mut self, now: Now, cause: HangupCause) {
+        let ids: Vec<CallId> = self.calls.keys().copied().collect();
+        for id in ids {
+            self.tell_call(now, id, face::Input::End(cause));
+        }
+    }
+
+    fn replace_directory(&mut self, now: Now, directory: Arc<Directory>) {
+        for aor in self.directory.lines_missing_in(&directory) {
+            self.registrar.handle_input(now.instant, registrar::Input::Forget { aor: &aor });
+        }
+        self.directory = directory;
+    }
+}
+
+impl LiveCall {
+    pub(super) fn new(
+        call: Call,
+        invite: ServerKey,
+        caller: LegKey,
+        bindings: Vec<registrar::Binding>,
+        invitation: Invitation,
+    ) -> Self {
+        let callees = bindings.into_iter().map(|binding| Callee { binding, leg: None }).collect();
+        LiveCall { call, invite, caller, callees, offers: HashMap::new(), invitation, due: None }
+    }
+}
+
+/// The SDP of a message; `None` without a body, or with one that is no readable SDP.
+pub(super) fn description(headers: &sidetone_sip::message::Headers, body: &[u8]) -> Option<SessionDescription> {
+    if body.is_empty() || !headers.is_content_type("application/sdp") {
+        return None;
+    }
+    SessionDescription::parse(body).ok()
+}
+
+pub(super) fn status_code(status: u16) -> StatusCode {
+    StatusCode::new(status).unwrap_or(StatusCode::SERVER_ERROR)
+}

@@ -71,7 +71,8 @@ impl Directory {
 
     /// The addresses of record that `other`, a later reading, no longer has.
     pub fn lines_missing_in(&self, other: &Directory) -> Vec<String> {
-        let remains: HashSet<String> = other.snapshot.extensions.iter().filter_map(|line| other.aor(line)).collect();
+        let remains: HashSet<String> =
+            other.snapshot.extensions.iter().filter_map(|line| other.aor(line)).collect();
         let lines = self.snapshot.extensions.iter().filter_map(|line| self.aor(line));
         lines.filter(|aor| !remains.contains(aor)).collect()
     }

@@ -38,7 +38,13 @@ impl Gate {
     }
 
     /// The sender of a request that a trunk may send, too.
-    pub(super) fn caller(&mut self, now: Instant, directory: &Directory, request: &Request, source: IpAddr) -> Sender {
+    pub(super) fn caller(
+        &mut self,
+        now: Instant,
+        directory: &Directory,
+        request: &Request,
+        source: IpAddr,
+    ) -> Sender {
         // A phone may sit inside a trunk's network; one that answered our challenge is a phone.
         if request.authorization().next().is_none()
             && let Some(Trunk { id, .. }) = directory.trunk_from(source)
@@ -49,13 +55,24 @@ impl Gate {
     }
 
     /// The sender of a request that only a phone may send.
-    pub(super) fn phone(&mut self, now: Instant, directory: &Directory, request: &Request, source: IpAddr) -> Sender {
+    pub(super) fn phone(
+        &mut self,
+        now: Instant,
+        directory: &Directory,
+        request: &Request,
+        source: IpAddr,
+    ) -> Sender {
         let Some(organisation) = organisation_of(directory, request) else { return Sender::Refused };
         let headers: Vec<Digest> = request.authorization().filter_map(Result::ok).collect();
-        let attempt =
-            Attempt { headers: &headers, method: request.method().as_str(), realm: &organisation.sip_domain, source };
+        let attempt = Attempt {
+            headers: &headers,
+            method: request.method().as_str(),
+            realm: &organisation.sip_domain,
+            source,
+        };
         let line = |number: &str| directory.line(organisation.id, number);
-        let decision = self.authenticator.verify(now, attempt, |username| line(username).and_then(credential));
+        let decision =
+            self.authenticator.verify(now, attempt, |username| line(username).and_then(credential));
         match decision {
             Decision::Accepted { username } => match line(&username) {
                 Some(extension) => Sender::Extension(extension.id),

@@ -48,8 +48,12 @@ impl Switch {
         ports: &mut dyn Ports,
     ) {
         let source = flow.remote.ip();
-        if self.is_draining || self.calls.len() >= self.config.calls_max {
-            return self.refuse(now, &key, Reply::new(StatusCode::SERVICE_UNAVAILABLE).header("Retry-After", "30"));
+        if !self.accepts || self.calls.len() >= self.config.calls_max {
+            return self.refuse(
+                now,
+                &key,
+                Reply::new(StatusCode::SERVICE_UNAVAILABLE).header("Retry-After", "30"),
+            );
         }
         if request.max_forwards() == Some(0) {
             return self.refuse(now, &key, Reply::new(StatusCode::TOO_MANY_HOPS));
@@ -97,7 +101,9 @@ impl Switch {
         request: &Request,
     ) {
         match (request.method(), leg) {
-            (Method::Options, _) => self.respond(now, key, allow(Reply::new(StatusCode::OK)).header("Accept", "application/sdp")),
+            (Method::Options, _) => {
+                self.respond(now, key, allow(Reply::new(StatusCode::OK)).header("Accept", "application/sdp"))
+            }
             (Method::Register, None) => self.register(now, key, flow, request),
             (Method::Other(_), _) => self.refuse(now, key, allow(Reply::new(StatusCode::NOT_IMPLEMENTED))),
             (_, Some(_)) => self.respond(now, key, allow(Reply::new(StatusCode::METHOD_NOT_ALLOWED))),
@@ -120,11 +126,13 @@ impl Switch {
         let directory = Arc::clone(&self.directory);
         let sender = self.gate.phone(now.instant, &directory, request, flow.remote.ip());
         let Some(Sender::Extension(id)) = self.known(now, key, flow, sender) else { return };
-        let Some((extension, aor)) = directory.extension(id).and_then(|e| Some((e, directory.aor(e)?))) else {
+        let Some((extension, aor)) = directory.extension(id).and_then(|e| Some((e, directory.aor(e)?)))
+        else {
             return self.refuse(now, key, Reply::new(StatusCode::FORBIDDEN));
         };
         // Whoever proves to be 1001 registers 1001 and nobody else (RFC 3261 §10.3 step 3).
-        let is_own = request.to().is_ok_and(|to| to.uri.user_decoded().is_some_and(|user| user == extension.number));
+        let is_own =
+            request.to().is_ok_and(|to| to.uri.user_decoded().is_some_and(|user| user == extension.number));
         if !is_own {
             return self.refuse(now, key, Reply::new(StatusCode::FORBIDDEN));
         }
@@ -183,7 +191,8 @@ impl Switch {
         request: &Request,
     ) -> Result<Placement, Refused> {
         let call = self.call_id(now.wall);
-        let nobody = || Refused { status: StatusCode::FORBIDDEN, cause: HangupCause::CallRejected, facts: None };
+        let nobody =
+            || Refused { status: StatusCode::FORBIDDEN, cause: HangupCause::CallRejected, facts: None };
         let dialled = request.parsed_uri().ok().and_then(|uri| dialled(&uri)).unwrap_or_default();
         let origin = match sender {
             Sender::Extension(id) => Origin::Extension(directory.extension(*id).ok_or_else(nobody)?),
@@ -209,17 +218,22 @@ impl Switch {
                 dialled_number: routed.map(|_| dialled.clone()),
             })
         };
-        let route = route(directory, origin, &dialled).map_err(|Refusal::Unallocated(organisation)| Refused {
-            status: StatusCode::NOT_FOUND,
-            cause: HangupCause::UnallocatedNumber,
-            facts: organisation.and_then(|organisation| facts(organisation, None, None)).map(Box::new),
-        })?;
+        let route =
+            route(directory, origin, &dialled).map_err(|Refusal::Unallocated(organisation)| Refused {
+                status: StatusCode::NOT_FOUND,
+                cause: HangupCause::UnallocatedNumber,
+                facts: organisation.and_then(|organisation| facts(organisation, None, None)).map(Box::new),
+            })?;
         let facts = facts(route.organisation_id, Some(route.extension), route.number).ok_or_else(nobody)?;
         let aor = directory.aor(route.extension).ok_or_else(nobody)?;
         let bindings = self.registrar.lookup(&aor, now.instant);
         if bindings.is_empty() {
             let status = StatusCode::TEMPORARILY_UNAVAILABLE;
-            return Err(Refused { status, cause: HangupCause::UserNotRegistered, facts: Some(Box::new(facts)) });
+            return Err(Refused {
+                status,
+                cause: HangupCause::UserNotRegistered,
+                facts: Some(Box::new(facts)),
+            });
         }
         let domain = aor.split_once('@').map_or("", |(_, domain)| domain);
         Ok(Placement {
@@ -258,14 +272,18 @@ impl<'a> Caller<'a> {
             Origin::Trunk(trunk) => Caller {
                 extension: None,
                 trunk: Some(trunk.id),
-                number: from.as_ref().and_then(|from| dialled(&from.uri)).filter(|number| number != "anonymous"),
+                number: from
+                    .as_ref()
+                    .and_then(|from| dialled(&from.uri))
+                    .filter(|number| number != "anonymous"),
                 display: from.and_then(|from| from.display).filter(|name| !name.is_empty()),
             },
         }
     }
 
     fn policy(&self) -> CodecPolicy {
-        self.extension.map_or(CodecPolicy::ANY, |extension| CodecPolicy::new(extension.codecs.iter().cloned()))
+        self.extension
+            .map_or(CodecPolicy::ANY, |extension| CodecPolicy::new(extension.codecs.iter().cloned()))
     }
 
     /// The From of the INVITE to the callee.

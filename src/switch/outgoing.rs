@@ -12,7 +12,13 @@ use crate::switch::switch::{Now, Switch, description, status_code};
 
 impl Switch {
     /// Answers the caller's INVITE.
-    pub(super) fn answer(&mut self, now: Now, id: CallId, status: StatusCode, body: Option<&SessionDescription>) {
+    pub(super) fn answer(
+        &mut self,
+        now: Now,
+        id: CallId,
+        status: StatusCode,
+        body: Option<&SessionDescription>,
+    ) {
         let Some(live) = self.calls.get(&id) else { return };
         let key = live.invite;
         self.respond(now, &key, with_description(Reply::new(status), body));
@@ -100,8 +106,12 @@ impl Switch {
                 Party::Caller => return,
             },
             (Party::Caller, Cause::Cancelled(_)) => Input::Cancelled,
-            (Party::Callee(fork), Cause::Refused { response, .. }) => Input::Failed(fork, response.status().as_u16()),
-            (Party::Callee(fork), Cause::TimedOut) => Input::Failed(fork, StatusCode::REQUEST_TIMEOUT.as_u16()),
+            (Party::Callee(fork), Cause::Refused { response, .. }) => {
+                Input::Failed(fork, response.status().as_u16())
+            }
+            (Party::Callee(fork), Cause::TimedOut) => {
+                Input::Failed(fork, StatusCode::REQUEST_TIMEOUT.as_u16())
+            }
             (Party::Callee(fork), Cause::Unreachable) => {
                 Input::Failed(fork, StatusCode::SERVICE_UNAVAILABLE.as_u16())
             }

@@ -17,7 +17,7 @@ use sidetone_model::ids::{CallId, NodeId};
 use sidetone_model::time::Timestamp;
 use sidetone_sip::auth::Authenticator;
 use sidetone_sip::flow::Flow;
-use sidetone_sip::message::{Method, Name, StatusCode};
+use sidetone_sip::message::{Method, Name, Rejection, StatusCode};
 use sidetone_sip::registrar::{self, Registrar, RegistrarConfig};
 use sidetone_sip::sdp::SessionDescription;
 use sidetone_sip::transaction::{ClientKey, ServerKey};
@@ -40,6 +40,8 @@ pub struct Now {
 /// What happened to the switch.
 #[derive(Debug)]
 pub enum Input {
+    /// Whether new calls are taken; at first they are.
+    Accept(bool),
     /// A datagram came.
     Datagram {
         /// From where, to which listener.
@@ -49,8 +51,6 @@ pub enum Input {
     },
     /// The stored directory changed.
     Directory(Arc<Directory>),
-    /// Take no new calls.
-    Drain,
     /// End every call.
     EndCalls(HangupCause),
     /// The journal has the answered call on disk.
@@ -93,7 +93,7 @@ pub enum Notice {
     /// A table is full; a message from there was answered 503.
     Overload(IpAddr),
     /// A datagram from there was no SIP message.
-    Rejected(IpAddr, &'static str),
+    Rejected(IpAddr, Rejection),
 }
 
 /// What the switch is made of.
@@ -118,7 +118,7 @@ pub struct Switch {
     ports: HashMap<PortId, CallId>,
     timers: BTreeSet<(Instant, CallId)>,
     rng: StdRng,
-    pub(super) is_draining: bool,
+    pub(super) accepts: bool,
     outputs: VecDeque<Output>,
 }
 
@@ -169,7 +169,7 @@ impl Switch {
             ports: HashMap::new(),
             timers: BTreeSet::new(),
             rng,
-            is_draining: false,
+            accepts: true,
             outputs: VecDeque::new(),
         }
     }
@@ -181,7 +181,7 @@ impl Switch {
                 self.ua.handle_input(now.instant, ua::Input::Datagram { flow, bytes });
             }
             Input::Directory(directory) => self.replace_directory(now, directory),
-            Input::Drain => self.is_draining = true,
+            Input::Accept(accepts) => self.accepts = accepts,
             Input::EndCalls(cause) => self.end_calls(now, cause),
             Input::Journalled(call) => self.tell_call(now, call, face::Input::Journalled),
             Input::Report(port, report) => {
@@ -190,7 +190,9 @@ impl Switch {
                 }
             }
             Input::Timeout => self.timeout(now),
-            Input::TransportError(key) => self.ua.handle_input(now.instant, ua::Input::TransportError { key }),
+            Input::TransportError(key) => {
+                self.ua.handle_input(now.instant, ua::Input::TransportError { key })
+            }
         }
         self.settle(now, ports);
     }
@@ -296,11 +298,15 @@ impl Switch {
             if let Some(output) = self.ua.poll_output() {
                 match output {
                     ua::Output::Event(event) => self.event(now, event, ports),
-                    ua::Output::Overload { flow } => self.push(Output::Notice(Notice::Overload(flow.remote.ip()))),
-                    ua::Output::Rejected { flow, reason } => {
-                        self.push(Output::Notice(Notice::Rejected(flow.remote.ip(), reason.as_str())));
+                    ua::Output::Overload { flow } => {
+                        self.push(Output::Notice(Notice::Overload(flow.remote.ip())))
                     }
-                    ua::Output::Transmit { flow, bytes, key } => self.push(Output::Transmit { flow, bytes, key }),
+                    ua::Output::Rejected { flow, reason } => {
+                        self.push(Output::Notice(Notice::Rejected(flow.remote.ip(), reason)));
+                    }
+                    ua::Output::Transmit { flow, bytes, key } => {
+                        self.push(Output::Transmit { flow, bytes, key })
+                    }
                 }
             } else if let Some(output) = self.registrar.poll_output() {
                 self.keep_alive(now, output);
@@ -313,7 +319,7 @@ impl Switch {
     fn event(&mut self, now: Now, event: Event, ports: &mut dyn Ports) {
         match event {
             Event::Invited { leg, key, flow, request } => self.invited(now, leg, key, flow, &request, ports),
-            Event::Request { leg, key, flow, request } => self.requested(now, leg, &key, flow, &request),
+            Event::Request { leg, key, flow, request } => self.requested(now, leg, &key, &flow, &request),
             Event::Acked { leg, request } => {
                 let answer = description(request.headers(), request.body());
                 self.tell_leg(now, leg, |party| Some(face::Input::Acknowledged(party, answer)));
@@ -381,8 +387,9 @@ impl Switch {
     fn keep_alive(&mut self, now: Now, output: registrar::Output) {
         if let registrar::Output::KeepAlive { contact, flow, .. } = output {
             let to = format!("<{contact}>");
-            let draft = Draft::new(Method::Options, contact.to_string(), "<sip:keepalive@sidetone.invalid>", to)
-                .header(Name::Accept.as_str(), "application/sdp");
+            let draft =
+                Draft::new(Method::Options, contact.to_string(), "<sip:keepalive@sidetone.invalid>", to)
+                    .header(Name::Accept.as_str(), "application/sdp");
             // A full table skips one keep-alive; the next comes in seconds.
             let _ = self.ua.request(now.instant, flow, draft);
         }
@@ -433,7 +440,10 @@ impl LiveCall {
 }
 
 /// The SDP of a message; `None` without a body, or with one that is no readable SDP.
-pub(super) fn description(headers: &sidetone_sip::message::Headers, body: &[u8]) -> Option<SessionDescription> {
+pub(super) fn description(
+    headers: &sidetone_sip::message::Headers,
+    body: &[u8],
+) -> Option<SessionDescription> {
     if body.is_empty() || !headers.is_content_type("application/sdp") {
         return None;
     }

@@ -222,15 +222,18 @@ impl Uri {
 
     /// Parameters in both must match; user, ttl, method, maddr and (by errata) transport may not stand in one only.
     fn params_cover(&self, other: &Self) -> bool {
-        self.params.iter().all(|param| match other.params.iter().find(|p| same(&p.name, &param.name)) {
-            Some(twin) => match (&param.value, &twin.value) {
+        self.params.iter().all(|param| {
+            let mut twins = other.params.iter().filter(|p| same(&p.name, &param.name)).peekable();
+            if twins.peek().is_none() {
+                return !["user", "ttl", "method", "maddr", "transport"]
+                    .iter()
+                    .any(|name| same(&param.name, name));
+            }
+            twins.any(|twin| match (&param.value, &twin.value) {
                 (Some(a), Some(b)) => same(a, b),
                 (None, None) => true,
                 _ => false,
-            },
-            None => {
-                !["user", "ttl", "method", "maddr", "transport"].iter().any(|name| same(&param.name, name))
-            }
+            })
         })
     }
 

@@ -391,16 +391,18 @@ impl Mutation {
     }
 }
 
-/// P6: every message of the corpus, cut at every offset, and two in one chunk.
+/// P6: every message of the corpus, cut at every offset, and with another in the same chunk.
 #[test]
 fn the_corpus_reads_the_same_however_it_is_cut() {
+    let next = RFC4475[9].bytes;
     for case in RFC4475.iter().chain(&RFC5118) {
-        let bytes = [case.bytes, b"\r\n", RFC4475[9].bytes].concat();
-        let whole = stream([bytes.as_slice()]);
-        for at in 0..=bytes.len() {
-            let (head, tail) = bytes.split_at(at);
+        let whole = stream([case.bytes]);
+        for at in 0..=case.bytes.len() {
+            let (head, tail) = case.bytes.split_at(at);
             assert_eq!(stream([head, tail]), whole, "{} cut at {at}", case.name);
         }
+        let coalesced = [case.bytes, b"\r\n", next].concat();
+        assert_eq!(stream([coalesced.as_slice()]), stream([case.bytes, b"\r\n", next]), "{}", case.name);
     }
 }
 

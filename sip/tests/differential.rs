@@ -3,6 +3,8 @@
 //! The table is why the engine does not read the wire with rsip (ARCHITECTURE.md). A row that fails because rsip has
 //! learned something is good news: the row goes, and the oracle's domain grows.
 
+#![allow(clippy::panic, clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests")]
+
 use bytes::Bytes;
 use proptest::prelude::*;
 use proptest::sample::select;

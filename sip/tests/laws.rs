@@ -2,6 +2,8 @@
 //!
 //! `PROPTEST_CASES` sets how many cases each law is tried on.
 
+#![allow(clippy::panic, clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests")]
+
 #[expect(dead_code, unreachable_pub, reason = "the corpus is shared with other tests")]
 mod corpus;
 

@@ -1,5 +1,7 @@
 //! The torture messages of RFC 4475 and RFC 5118, as datagrams and as streams one byte at a time.
 
+#![allow(clippy::panic, clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests")]
+
 #[expect(unreachable_pub, reason = "the corpus is shared with the tests of the root crate")]
 mod corpus;
 

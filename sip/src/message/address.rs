@@ -193,3 +193,58 @@ pub(crate) fn check(cursor: &mut Cursor<'_>) -> Result<(), Malformed> {
     let parts = take_parts(cursor, &mut |_, _| {})?;
     Parts::split(parts.uri).map(|_| ())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_read_and_print() {
+        for (text, display, uri, tag) in [
+            ("\"A. \\\"B\\\"\" <sip:a@h;x=1>;tag=t", Some("A. \"B\""), "sip:a@h;x=1", Some("t")),
+            ("A B  <sip:a@h>", Some("A B"), "sip:a@h", None),
+            ("A<sip:a@h>", Some("A"), "sip:a@h", None),
+            ("<sip:a@h> ; tag = t", None, "sip:a@h", Some("t")),
+            ("sip:a@h;tag=t", None, "sip:a@h", Some("t")),
+            ("Müller <sip:a@h>", Some("Müller"), "sip:a@h", None),
+            ("\"\" <tel:+1>", Some(""), "tel:+1", None),
+        ] {
+            let address = NameAddr::parse(text).unwrap();
+            assert_eq!(address.display.as_deref(), display, "{text}");
+            assert_eq!(address.uri.to_string(), uri, "{text}");
+            assert_eq!(address.tag(), tag, "{text}");
+            assert_eq!(NameAddr::parse(&address.to_string()).unwrap(), address, "{text}");
+        }
+        for text in [
+            "",
+            "<>",
+            "<sip:a@h",
+            "sip:a@h>",
+            "\"a <sip:a@h>",
+            "\"a\" sip:a@h",
+            "A, B <sip:a@h>",
+            "< sip:a@h >",
+            "sip:a@h?x=1",
+            "<sip:a@h>x",
+            "*",
+        ] {
+            assert!(NameAddr::parse(text).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn preferences_and_lifetimes_of_contacts() {
+        for (params, q_permille, expires) in [
+            ("", 1_000, None),
+            (";q=0.5;expires=60", 500, Some(60)),
+            (";q=1", 1_000, None),
+            (";q=0.333", 333, None),
+            (";q=0", 0, None),
+            (";q=7;expires=280297596632815", 1_000, Some(u32::MAX)),
+            (";q=0.1234;expires=x", 1_000, None),
+        ] {
+            let address = NameAddr::parse(&format!("<sip:a@h>{params}")).unwrap();
+            assert_eq!((address.q_permille(), address.expires()), (q_permille, expires), "{params}");
+        }
+    }
+}

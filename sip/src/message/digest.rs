@@ -127,3 +127,26 @@ impl fmt::Display for Digest {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_raw_until_they_are_asked_for() {
+        let text = "Digest username=\"a\\\"b\", realm=\"r\", uri=\"sip:e;x=1,2\", qop=auth, nc=00000001";
+        let digest = Digest::parse(text).unwrap();
+        assert_eq!(digest.raw("Username"), Some("\"a\\\"b\""));
+        assert_eq!(digest.inner("username"), Some("a\\\"b"));
+        assert_eq!(digest.get("username").as_deref(), Some("a\"b"));
+        assert_eq!(digest.get("qop").as_deref(), Some("auth"));
+        assert_eq!(digest.to_string(), text);
+        let built = Digest::new().with_quoted("realm", "a\"b").with("algorithm", "SHA-256");
+        assert_eq!(built.to_string(), "Digest realm=\"a\\\"b\", algorithm=SHA-256");
+        for text in
+            ["", "Digest", "Digest a", "Digest a=1 b=2", "Digest a=1, a=2", "Digest a=\"1", "Digest a=1,"]
+        {
+            assert!(Digest::parse(text).is_err(), "{text:?}");
+        }
+    }
+}

@@ -214,3 +214,43 @@ pub(crate) fn head_and_params<'a>(text: &'a str, what: &'static str) -> Result<(
     scan::params(&mut cursor, &mut |name, value| params.push(name, value))?;
     if head.is_empty() || !cursor.is_done() { Err(Malformed(what)) } else { Ok((head, params)) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sequence_numbers() {
+        for (text, expected) in [
+            ("4711 INVITE", Some((4_711, "INVITE"))),
+            ("0009  INVITE", Some((9, "INVITE"))),
+            ("2147483647 ACK", Some((2_147_483_647, "ACK"))),
+            ("2147483648 ACK", None),
+            ("36893488147419103232 REGISTER", None),
+            ("-1 ACK", None),
+            ("1", None),
+            ("1INVITE", None),
+            ("1 INVITE x", None),
+            ("", None),
+        ] {
+            let found = CSeq::parse(text).ok();
+            assert_eq!(found.as_ref().map(|c| (c.number, c.method.as_str())), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn other_fields_read_and_print() {
+        assert_eq!(RAck::parse("776656  1 INVITE").unwrap().to_string(), "776656 1 INVITE");
+        assert!(RAck::parse("1 INVITE").is_err());
+        let timer = SessionExpires::parse("1800 ; refresher=UAS").unwrap();
+        assert_eq!(timer.to_string(), "1800;refresher=uas");
+        assert!(SessionExpires::parse("1800;refresher=me").is_err());
+        assert!(Replaces::parse("c@h;to-tag=1").is_err());
+        assert!(Replaces::parse("c@h;from-tag=2;to-tag=1;early-only").unwrap().early_only);
+        assert_eq!(
+            Reason::parse("SIP;cause=200;text=\"Call completed elsewhere\"").unwrap().cause,
+            Some(200)
+        );
+        assert_eq!(Event::parse("presence;id=\"1\"").unwrap().params.unquoted("id").as_deref(), Some("1"));
+    }
+}

@@ -427,3 +427,57 @@ fn write_length(out: &mut BytesMut, body_len: usize) {
 fn range(bytes: &Bytes, start: u32, end: u32) -> &[u8] {
     bytes.get(start as usize..end as usize).unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(headers: &Headers) -> String {
+        headers.iter().map(|h| format!("{}={}|", h.name, String::from_utf8_lossy(h.value))).collect()
+    }
+
+    #[test]
+    fn lines_are_pushed_set_prepended_and_removed() {
+        let mut headers = Headers::new();
+        headers.push("v", "SIP/2.0/UDP a").unwrap();
+        headers.push("X-A", 1).unwrap();
+        headers.push(Name::Via, "SIP/2.0/UDP b").unwrap();
+        headers.prepend(Name::Via, "SIP/2.0/UDP c").unwrap();
+        assert_eq!(text(&headers), "Via=SIP/2.0/UDP c|Via=SIP/2.0/UDP a|X-A=1|Via=SIP/2.0/UDP b|");
+        headers.set("Via", "SIP/2.0/UDP d").unwrap();
+        headers.set("x-a", 2).unwrap();
+        assert_eq!(text(&headers), "Via=SIP/2.0/UDP d|x-a=2|");
+        headers.remove("X-A");
+        headers.set_first("Route", "<sip:r>").unwrap();
+        assert_eq!(text(&headers), "Via=SIP/2.0/UDP d|Route=<sip:r>|");
+    }
+
+    #[test]
+    fn what_would_break_a_line_is_refused() {
+        let mut headers = Headers::new();
+        for (name, value, expected) in [
+            ("X", "a\r\nb", InvalidValue::Control),
+            ("X", "a\0", InvalidValue::Control),
+            ("X:", "a", InvalidValue::Token),
+            ("", "a", InvalidValue::Token),
+            ("X Y", "a", InvalidValue::Token),
+        ] {
+            assert_eq!(headers.push(name, value), Err(expected), "{name:?}: {value:?}");
+        }
+        assert_eq!(headers.push("X", "a".repeat(HEADER_VALUE_LEN_MAX + 1)), Err(InvalidValue::TooLong));
+        for _ in 0..HEADER_LINES_MAX {
+            headers.push("X", "a").unwrap();
+        }
+        assert_eq!(headers.push("X", "a"), Err(InvalidValue::TooMany));
+    }
+
+    #[test]
+    fn lists_run_over_lines() {
+        let mut headers = Headers::new();
+        headers.push("k", "timer, 100rel").unwrap();
+        headers.push("Supported", "").unwrap();
+        headers.push("Supported", "replaces").unwrap();
+        assert_eq!(headers.list(Name::Supported).collect::<Vec<_>>(), ["timer", "100rel", "replaces"]);
+        assert!(headers.lists("supported", "REPLACES") && !headers.lists("Supported", "path"));
+    }
+}

@@ -377,7 +377,7 @@ impl<'a> Parts<'a> {
     fn split_tel(mut self, rest: &'a str) -> Result<Self, Malformed> {
         let end = rest.find([';', '?']).unwrap_or(rest.len());
         let (user, tail) = rest.split_at_checked(end).unwrap_or((rest, ""));
-        let sound = !user.is_empty()
+        let sound = user.bytes().any(|b| b.is_ascii_hexdigit() || matches!(b, b'*' | b'#'))
             && user.bytes().enumerate().all(|(at, b)| {
                 b.is_ascii_hexdigit()
                     || matches!(b, b'-' | b'.' | b'(' | b')' | b'*' | b'#')
@@ -477,4 +477,100 @@ fn escape_user(user: &str) -> String {
         }
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rfc3261_19_1_4_equivalence() {
+        for (a, b, expected) in [
+            ("sip:%61lice@atlanta.com;transport=TCP", "sip:alice@AtlanTa.CoM;Transport=tcp", true),
+            ("sip:carol@chicago.com", "sip:carol@chicago.com;newparam=5", true),
+            ("sip:carol@chicago.com", "sip:carol@chicago.com;security=on", true),
+            ("sip:carol@chicago.com;newparam=5", "sip:carol@chicago.com;security=on", true),
+            (
+                "sip:biloxi.com;transport=tcp;method=REGISTER?to=sip:bob%40biloxi.com",
+                "sip:biloxi.com;method=REGISTER;transport=tcp?to=sip:bob%40biloxi.com",
+                true,
+            ),
+            (
+                "sip:alice@atlanta.com?subject=project%20x&priority=urgent",
+                "sip:alice@atlanta.com?priority=urgent&subject=project%20x",
+                true,
+            ),
+            ("SIP:ALICE@AtLanTa.CoM;Transport=udp", "sip:alice@AtLanTa.CoM;Transport=UDP", false),
+            ("sip:bob@biloxi.com", "sip:bob@biloxi.com:5060", false),
+            ("sip:bob@biloxi.com", "sip:bob@biloxi.com;transport=udp", false),
+            ("sip:bob@biloxi.com", "sip:bob@biloxi.com:6000;transport=tcp", false),
+            ("sip:carol@chicago.com", "sip:carol@chicago.com?Subject=next%20meeting", false),
+            ("sip:bob@phone21.boxesbybob.com", "sip:bob@192.0.2.4", false),
+            ("sip:carol@chicago.com;security=on", "sip:carol@chicago.com;security=off", false),
+            ("sip:a@h", "sips:a@h", false),
+        ] {
+            let (a, b) = (Uri::parse(a).unwrap(), Uri::parse(b).unwrap());
+            assert_eq!((a.is_equivalent(&b), b.is_equivalent(&a)), (expected, expected), "{a} {b}");
+        }
+    }
+
+    #[test]
+    fn uris_read_and_print() {
+        for (text, user, host, port) in [
+            ("sip:h", None, Some("h"), None),
+            ("sips:a:p@h:5061;lr?x=y&z=", Some("a"), Some("h"), Some(5061)),
+            ("sip:a@[2001:db8::1]:5060;x", Some("a"), Some("[2001:db8::1]"), Some(5060)),
+            ("sip:+1;phone-context=x.y@h;user=phone", Some("+1;phone-context=x.y"), Some("h"), None),
+            ("tel:+1-555(1)*#;ext=2", Some("+1-555(1)*#"), None, None),
+            ("urn:service:sos", Some("service:sos"), None, None),
+        ] {
+            let uri = Uri::parse(text).unwrap();
+            assert_eq!(uri.user(), user, "{text}");
+            assert_eq!(uri.host().map(ToString::to_string).as_deref(), host, "{text}");
+            assert_eq!(uri.port(), port, "{text}");
+            assert_eq!(uri.to_string(), text);
+        }
+    }
+
+    #[test]
+    fn what_is_no_uri_is_refused() {
+        for text in [
+            "",
+            "sip",
+            "sip:",
+            ":h",
+            "1sip:h",
+            "sip:@h",
+            "sip:a@",
+            "sip:a@b@c",
+            "sip:a b@h",
+            "sip:h:",
+            "sip:h:65536",
+            "sip:h:x",
+            "sip:[::1",
+            "sip:::1",
+            "sip:[::g]",
+            "sip:h;",
+            "sip:h;;x",
+            "sip:h;=1",
+            "sip:a%4@h",
+            "sip:a%zz@h",
+            "sip:a@h>",
+            "<sip:a@h>",
+            "tel:",
+            "tel:+",
+            "tel:x y",
+            "tel:+1+2",
+            "sip:h\u{0}",
+        ] {
+            assert!(Uri::parse(text).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn user_parts_are_escaped_when_they_are_set() {
+        let uri = Uri::sip(Host::parse("h").unwrap(), None).with_user("a b@c;d%ü\r");
+        assert_eq!(uri.to_string(), "sip:a%20b%40c;d%25%C3%BC%0D@h");
+        assert_eq!(Uri::parse(&uri.to_string()).unwrap().user_decoded().unwrap(), "a b@c;d%ü\r");
+    }
 }

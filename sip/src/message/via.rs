@@ -215,3 +215,68 @@ pub(crate) fn take_parts<'a>(
     scan::params(cursor, sink)?;
     Ok((transport, host, port))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hops_read_and_print() {
+        let via = Via::parse("SIP / 2.0/udp h : 5070 ;branch = z9hG4bKa; x=\"a;b\" ").unwrap();
+        assert_eq!(via.to_string(), "SIP/2.0/UDP h:5070;branch=z9hG4bKa;x=\"a;b\"");
+        for text in [
+            "",
+            "SIP/2.0/UDP",
+            "SIP/2.0/UDP ",
+            "SIP/2.0 h",
+            "SIP/3.0/UDP h",
+            "HTTP/2.0/UDP h",
+            "SIP/2.0/UDP h;",
+            "SIP/2.0/UDP h;;a",
+            "SIP/2.0/UDP h,",
+            "SIP/2.0/UDP h;a GARBAGE",
+            "SIP/2.0/UDP h h",
+            "SIP/2.0/UDP ::1",
+            "SIP/2.0/UDP h:0x10",
+            "SIP/2.0/UDP h;a=\"b",
+            "SIP/2.0/UDP h, SIP/2.0/UDP g",
+        ] {
+            assert!(Via::parse(text).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn the_server_notes_where_a_hop_really_is() {
+        let source: SocketAddr = "192.0.2.9:1024".parse().unwrap();
+        for (name, text, expected) in [
+            (
+                "rport asked",
+                "SIP/2.0/UDP 10.0.0.1;rport",
+                "SIP/2.0/UDP 10.0.0.1;rport=1024;received=192.0.2.9",
+            ),
+            ("not asked", "SIP/2.0/UDP 10.0.0.1", "SIP/2.0/UDP 10.0.0.1;received=192.0.2.9"),
+            ("same address", "SIP/2.0/UDP 192.0.2.9:5060", "SIP/2.0/UDP 192.0.2.9:5060"),
+            ("a name", "SIP/2.0/UDP pbx.example", "SIP/2.0/UDP pbx.example;received=192.0.2.9"),
+            ("forged", "SIP/2.0/UDP 192.0.2.9;received=203.0.113.1", "SIP/2.0/UDP 192.0.2.9"),
+        ] {
+            assert_eq!(Via::parse(text).unwrap().with_received_rport(source).to_string(), expected, "{name}");
+        }
+        let mapped: SocketAddr = "[::ffff:192.0.2.9]:1024".parse().unwrap();
+        let via = Via::parse("SIP/2.0/UDP 192.0.2.9").unwrap().with_received_rport(mapped);
+        assert_eq!(via.received(), None, "a mapped address is the IPv4 address it maps");
+    }
+
+    #[test]
+    fn branches_of_rfc3261() {
+        for (text, branch, is_rfc3261) in [
+            ("SIP/2.0/UDP h;branch=z9hG4bKx", Some("z9hG4bKx"), true),
+            ("SIP/2.0/UDP h;branch=z9hG4bK", Some("z9hG4bK"), false),
+            ("SIP/2.0/UDP h;branch=1", Some("1"), false),
+            ("SIP/2.0/UDP h;branch=", None, false),
+            ("SIP/2.0/UDP h", None, false),
+        ] {
+            let via = Via::parse(text).unwrap();
+            assert_eq!((via.branch(), via.has_rfc3261_branch()), (branch, is_rfc3261), "{text}");
+        }
+    }
+}

@@ -11,8 +11,11 @@
 #[path = "common/records.rs"]
 mod records;
 
+use std::sync::atomic::Ordering;
+
 use records::{TempDir, answered, at, ended, organisation};
-use sidetone::cdr::writer::CdrSink;
+use sidetone::cdr::journal::Journal;
+use sidetone::cdr::writer::{CdrSink, CdrWriter};
 use sidetone::store::{
     ApiKeyRow, ApiKeyText, Change, ExtensionRow, NumberRow, OrganisationRow, Store, StoreError, TrunkRow,
 };
@@ -349,5 +352,61 @@ fn a_node_keeps_its_id() {
         let first = store.node("node-1", Timestamp::from_micros(1)).await.unwrap();
         assert_eq!(store.node("node-1", Timestamp::from_micros(2)).await.unwrap(), first);
         assert_ne!(store.node("node-2", Timestamp::from_micros(2)).await.unwrap(), first);
+    });
+}
+
+#[test]
+fn the_journal_becomes_rows_each_once_across_a_crash() {
+    with_store(async |store| {
+        let dir = TempDir::new();
+        let (journal, reader, _) = Journal::open(dir.path()).unwrap();
+        for number in 0..250 {
+            drop(journal.answered(answered(number)).unwrap());
+            if number < 200 {
+                drop(journal.ended(ended(number)).unwrap());
+            }
+        }
+        assert!(journal.tick(at(30)).unwrap().await);
+        // The process dies here once, and again when all of it is stored and the journal is still there.
+        let (first, second) = (TempDir::snapshot(dir.path()), TempDir::snapshot(dir.path()));
+        drop((journal, reader));
+        for (crashed, new) in [(first, 250), (second, 0)] {
+            let (journal, reader, recovery) = Journal::open(crashed.path()).unwrap();
+            assert_eq!(recovery.crashed_calls, 50);
+            drop(journal);
+            let writer = CdrWriter::new(reader);
+            let stored = writer.stored();
+            writer.run(store).await;
+            assert_eq!(stored.load(Ordering::Relaxed), new);
+        }
+        let list =
+            store.list(Scope::Organisation(organisation(1)), Window { limit: 500, offset: 0 }).await.unwrap();
+        assert_eq!(list.total, 250);
+        let crashed = list.items.iter().filter(|cdr| cdr.hangup_cause == Some(HangupCause::Crash));
+        assert_eq!(crashed.count(), 50);
+    });
+}
+
+#[test]
+fn while_another_process_holds_the_database_records_wait_and_lists_answer() {
+    let dir = TempDir::new();
+    let path = dir.path().join("sidetone.db");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let store = Store::open(&path).await.unwrap();
+        let other = sqlx::SqlitePool::connect(&format!("sqlite://{}", path.display())).await.unwrap();
+        let holding = other.begin_with("BEGIN EXCLUSIVE").await.unwrap();
+        let (journal, reader, _) = Journal::open(&dir.path().join("journal")).unwrap();
+        assert!(journal.ended(ended(1)).unwrap().await);
+        drop(journal);
+        let sink = store.clone();
+        let writer = tokio::spawn(async move { CdrWriter::new(reader).run(&sink).await });
+        let scope = Scope::Organisation(organisation(1));
+        assert_eq!(store.list(scope, Window::default()).await.unwrap().total, 0);
+        holding.rollback().await.unwrap();
+        writer.await.unwrap();
+        assert_eq!(store.list(scope, Window::default()).await.unwrap().total, 1);
+        other.close().await;
+        store.close().await;
     });
 }

@@ -1,0 +1,409 @@
+//! Apply files end to end: what is refused and how, what is made true, what a second time changes.
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a helper of a test may fail the test"
+)]
+
+#[path = "common/records.rs"]
+mod records;
+
+use std::process::{Command, Output};
+
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+use records::{TempDir, at};
+use serde_json::Value;
+use sidetone::provision::{Declaration, ProvisionError, Report, apply};
+use sidetone::store::Store;
+use sidetone_model::directory::Destination;
+use sidetone_model::ports::ApiKeys;
+use sidetone_sip::auth::{Algorithm, Credential};
+
+/// The apply file of the contract, as far as this version goes.
+const ACME: &str = r#"
+[[organisations]]
+name = "Acme"
+sip_domain = "ACME.test"
+currency = "EUR"
+credit = "25.00"
+  [[organisations.teams]]
+  name = "support"
+  [[organisations.extensions]]
+  number = "1001"
+  name = "Ada"
+  password = "correct horse"
+  team = "support"
+  codecs = ["Opus", "g722", "PCMA", "PCMU"]
+  [[organisations.extensions]]
+  number = "1002"
+  [[organisations.api_keys]]
+  name = "crm"
+  key = "tel_ABCDEFGHIJKL_0123456789abcdefghijklmnopqrstuvwxyzABC"
+  permissions = ["calls:read"]
+  allow = ["127.0.0.1", "::ffff:192.0.2.0/120", "2001:db8::1/32"]
+  rate_per_minute = 5
+  [[organisations.api_keys]]
+  name = "made"
+  preset = "full"
+  allow = ["127.0.0.1/32"]
+  [[organisations.numbers]]
+  number = "+442071230000"
+  destination = { extension = "1001" }
+[[trunks]]
+name = "carrier"
+organisation = "Acme"
+address = "sip:carrier.example:5060"
+accept_from = ["192.0.2.7/24"]
+username = ""
+priority = 10
+"#;
+
+fn parse(text: &str) -> Result<Declaration, Vec<String>> {
+    Declaration::parse(text.parse().unwrap()).map_err(|all| all.iter().map(ToString::to_string).collect())
+}
+
+/// Runs one case on a fresh database.
+fn with_store(case: impl AsyncFnOnce(&Store)) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let dir = TempDir::new();
+        let store = Store::open(&dir.path().join("sidetone.db")).await.unwrap();
+        case(&store).await;
+        store.close().await;
+    });
+}
+
+async fn declare(store: &Store, texts: &[&str], dry_run: bool) -> Result<Report, ProvisionError> {
+    let declarations: Vec<Declaration> = texts.iter().map(|text| parse(text).unwrap()).collect();
+    let mut rng = StdRng::seed_from_u64(7);
+    apply(store, &declarations, dry_run, at(0), &mut rng).await
+}
+
+fn json(report: &Report) -> Value {
+    serde_json::from_str(&report.to_json().unwrap()).unwrap()
+}
+
+fn refusals(error: ProvisionError) -> Vec<String> {
+    match error {
+        ProvisionError::Refused(problems) => {
+            problems.iter().map(|(file, problem)| format!("{file}: {problem}")).collect()
+        }
+        ProvisionError::Store(error) => panic!("{error}"),
+    }
+}
+
+#[test]
+fn the_file_of_the_contract_becomes_the_directory() {
+    with_store(async |store| {
+        let report = json(&declare(store, &[ACME], false).await.unwrap());
+        assert_eq!(
+            (&report["created"], &report["changed"], &report["unchanged"]),
+            (&8.into(), &0.into(), &0.into())
+        );
+        let acme = &report["organisations"][0];
+        assert_eq!(acme["name"], "Acme");
+        assert_eq!(acme["extensions"][0].get("password"), None, "it was given");
+        let password = acme["extensions"][1]["password"].as_str().unwrap();
+        assert_eq!(password.len(), 20);
+        assert!(acme["api_keys"][0]["key"].as_str().unwrap().starts_with("tel_ABCDEFGHIJKL_"));
+        assert_eq!(acme["api_keys"][1]["key"].as_str().unwrap().len(), 60);
+        for list in ["teams", "extensions", "api_keys", "numbers"] {
+            assert_eq!(acme[list][0]["id"].as_str().unwrap().len(), 36, "{list}");
+        }
+        assert_eq!((&acme["users"], &acme["rooms"]), (&Value::Array(vec![]), &Value::Array(vec![])));
+        assert_eq!(report["trunks"][0]["name"], "carrier");
+
+        let directory = store.directory().await.unwrap();
+        assert_eq!(directory.organisations[0].sip_domain, "acme.test");
+        let [ada, other] = directory.extensions.as_slice() else { panic!("two extensions") };
+        assert_eq!(ada.codecs, ["opus", "G722", "PCMA", "PCMU"]);
+        assert!(ada.team_id.is_some() && other.team_id.is_none());
+        for (extension, password) in [(ada, "correct horse"), (other, password)] {
+            let credential = Credential::new(&extension.number, "acme.test", password);
+            assert_eq!(extension.ha1.md5, credential.ha1(Algorithm::Md5));
+            assert_eq!(extension.ha1.sha256, credential.ha1(Algorithm::Sha256));
+        }
+        assert_eq!(directory.numbers[0].destination, Destination::Extension(ada.id));
+        let trunk = &directory.trunks[0];
+        assert_eq!(trunk.organisation_id, Some(directory.organisations[0].id));
+        assert_eq!(trunk.accept_from[0].address.to_string(), "192.0.2.0", "host bits are zero");
+
+        let key = ApiKeys::find(store, "ABCDEFGHIJKL").await.unwrap().unwrap();
+        let allow: Vec<String> =
+            key.allow.iter().map(|n| format!("{}/{}", n.address, n.prefix_len)).collect();
+        assert_eq!(allow, ["127.0.0.1/32", "192.0.2.0/24", "2001:db8::/32"]);
+        assert_eq!(key.rate_per_minute, 5);
+    });
+}
+
+#[test]
+fn a_second_time_changes_nothing_and_shows_no_generated_secret() {
+    with_store(async |store| {
+        let first = json(&declare(store, &[ACME], false).await.unwrap());
+        let before = store.directory().await.unwrap();
+        let second = json(&declare(store, &[ACME], false).await.unwrap());
+        assert_eq!(
+            (&second["created"], &second["changed"], &second["unchanged"]),
+            (&0.into(), &0.into(), &8.into())
+        );
+        let acme = &second["organisations"][0];
+        assert_eq!(acme["extensions"][1].get("password"), None);
+        assert_eq!(acme["api_keys"][1].get("key"), None);
+        assert_eq!(acme["id"], first["organisations"][0]["id"]);
+        assert_eq!(store.directory().await.unwrap(), before, "revision and all");
+    });
+}
+
+#[test]
+fn what_differs_is_changed_and_counted() {
+    with_store(async |store| {
+        declare(store, &[ACME], false).await.unwrap();
+        let changed = ACME.replace("Ada", "Grace").replace("rate_per_minute = 5", "rate_per_minute = 6");
+        let report = declare(store, &[&changed], false).await.unwrap();
+        let text = report.to_string();
+        assert_eq!(
+            text,
+            "changed extension 1001 of Acme\nchanged API key crm of Acme\n0 created, 2 changed, 6 unchanged\n"
+        );
+        assert_eq!(store.directory().await.unwrap().revision, 2);
+    });
+}
+
+#[test]
+fn a_dry_run_changes_nothing_and_shows_no_secret() {
+    with_store(async |store| {
+        let report = json(&declare(store, &[ACME], true).await.unwrap());
+        assert_eq!(report["created"], 8);
+        let acme = &report["organisations"][0];
+        assert_eq!((acme.get("id"), acme["extensions"][1].get("password")), (None, None));
+        assert_eq!(acme["api_keys"][1].get("key"), None);
+        let directory = store.directory().await.unwrap();
+        assert_eq!((directory.revision, directory.organisations.len()), (0, 0));
+    });
+}
+
+#[test]
+fn several_files_are_one_whole() {
+    with_store(async |store| {
+        let trunk = "[[trunks]]\nname = \"t\"\norganisation = \"Acme\"\naccept_from = [\"198.51.100.1\"]\n";
+        declare(store, &[trunk, ACME], false).await.unwrap();
+        assert_eq!(store.directory().await.unwrap().trunks.len(), 2);
+        let bad = "[[trunks]]\nname = \"u\"\norganisation = \"Nobody\"\n";
+        let more = "[[organisations]]\nname = \"Bolt\"\nsip_domain = \"bolt.test\"\n";
+        let refused = refusals(declare(store, &[more, bad], false).await.unwrap_err());
+        assert_eq!(refused, ["1: trunks[0].organisation: there is no organisation \"Nobody\", declare it"]);
+        assert_eq!(store.directory().await.unwrap().organisations.len(), 1, "all or nothing");
+    });
+}
+
+#[test]
+fn what_contradicts_the_database_is_refused_by_key() {
+    let cases = [
+        (
+            "a domain of another",
+            "[[organisations]]\nname = \"Bolt\"\nsip_domain = \"acme.test\"\n",
+            "0: organisations[0].sip_domain: another organisation has this domain",
+        ),
+        (
+            "a number of another",
+            "[[organisations]]\nname = \"Bolt\"\nsip_domain = \"bolt.test\"\n[[organisations.extensions]]\n\
+             number = \"1\"\n[[organisations.numbers]]\nnumber = \"+442071230000\"\n\
+             destination = { extension = \"1\" }\n",
+            "0: organisations[0].numbers[0].number: the number belongs to another organisation",
+        ),
+        (
+            "a key id of another",
+            "[[organisations]]\nname = \"Bolt\"\nsip_domain = \"bolt.test\"\n[[organisations.api_keys]]\n\
+             name = \"k\"\nkey = \"tel_ABCDEFGHIJKL_0123456789abcdefghijklmnopqrstuvwxyz\"\npreset = \"full\"\n\
+             allow = [\"127.0.0.1\"]\n",
+            "0: organisations[0].api_keys[0].key: another key has this id",
+        ),
+        (
+            "a destination that is not there",
+            "[[organisations]]\nname = \"Acme\"\nsip_domain = \"acme.test\"\n[[organisations.numbers]]\n\
+             number = \"+4420\"\ndestination = { extension = \"9\" }\n",
+            "0: organisations[0].numbers[0].destination: there is no extension \"9\", declare it",
+        ),
+        (
+            "a team that is not there",
+            "[[organisations]]\nname = \"Acme\"\nsip_domain = \"acme.test\"\n[[organisations.extensions]]\n\
+             number = \"7\"\nteam = \"sales\"\n",
+            "0: organisations[0].extensions[0].team: there is no team \"sales\", declare it under teams",
+        ),
+        (
+            "a new domain without the passwords",
+            "[[organisations]]\nname = \"Acme\"\nsip_domain = \"new.test\"\n",
+            "0: organisations[0].sip_domain: was acme.test; passwords belong to a domain, give those of 1001, 1002 \
+             here as well",
+        ),
+    ];
+    with_store(async |store| {
+        declare(store, &[ACME], false).await.unwrap();
+        let before = store.directory().await.unwrap();
+        for (name, text, expected) in cases {
+            let refused = refusals(declare(store, &[text], false).await.expect_err(name));
+            assert_eq!(refused, [expected], "{name}");
+        }
+        assert_eq!(store.directory().await.unwrap(), before);
+    });
+}
+
+#[test]
+fn every_mistake_in_a_file_is_named() {
+    let organisation =
+        |inside: &str| format!("[[organisations]]\nname = \"A\"\nsip_domain = \"a.test\"\n{inside}");
+    let key = |inside: &str| organisation(&format!("[[organisations.api_keys]]\nname = \"k\"\n{inside}\n"));
+    let later = "is not supported by this version yet";
+    let at_key = "organisations[0].api_keys[0]";
+    let cases: Vec<(&str, String, Vec<String>)> = vec![
+        ("nothing", String::new(), vec![]),
+        (
+            "empty organisation",
+            "[[organisations]]\n".to_owned(),
+            vec!["organisations[0].name: is missing".to_owned(), "organisations[0].sip_domain: is missing".to_owned()],
+        ),
+        (
+            "later features",
+            organisation("call_info_url = \"https://x\"\n[[organisations.users]]\nemail = \"a\"\n[[organisations.rooms]]\n"),
+            ["call_info_url", "users", "rooms"].map(|k| format!("organisations[0].{k}: {later}")).to_vec(),
+        ),
+        ("later tables", "[[sell_rates]]\n[[fx_rates]]\n".to_owned(), ["sell_rates", "fx_rates"].map(|k| format!("{k}: {later}")).to_vec()),
+        (
+            "values of an organisation",
+            "[[organisations]]\nname = \"A\"\nsip_domain = \"a b\"\ncurrency = \"euro\"\ncredit = \"1e3\"\n".to_owned(),
+            vec![
+                "organisations[0].sip_domain: must be a host name such as acme.test".to_owned(),
+                "organisations[0].currency: must be the three letters of a currency, such as EUR".to_owned(),
+                "organisations[0].credit: must be a decimal in quotes that is not negative, such as \"25.00\"".to_owned(),
+            ],
+        ),
+        (
+            "an extension",
+            organisation("[[organisations.extensions]]\nnumber = \"10a\"\npassword = \"\"\ncodecs = [\"G729\", \"pcmu\", \"PCMU\"]\n"),
+            vec![
+                "organisations[0].extensions[0].number: must be 1 to 15 digits".to_owned(),
+                "organisations[0].extensions[0].password: must be 1 to 128 bytes on one line".to_owned(),
+                "organisations[0].extensions[0].codecs: \"G729\" is none of G722, PCMA, PCMU, opus".to_owned(),
+                "organisations[0].extensions[0].codecs: PCMU is named twice".to_owned(),
+            ],
+        ),
+        (
+            "twice",
+            organisation("[[organisations.extensions]]\nnumber = \"1\"\n[[organisations.extensions]]\nnumber = \"1\"\n"),
+            vec!["organisations[0].extensions[1].number: \"1\" is declared twice".to_owned()],
+        ),
+        (
+            "a key without an allowlist or permissions",
+            key(""),
+            vec![
+                format!("{at_key}.permissions: is missing, name permissions or a preset"),
+                format!("{at_key}.allow: is missing, name the addresses that may use the key"),
+            ],
+        ),
+        (
+            "a key for the whole Internet",
+            key("preset = \"full\"\nallow = [\"0.0.0.0/0\", \"::/0\", \"localhost\"]"),
+            vec![
+                format!("{at_key}.allow: \"0.0.0.0/0\" is the whole Internet, name the addresses that call"),
+                format!("{at_key}.allow: \"::/0\" is the whole Internet, name the addresses that call"),
+                format!("{at_key}.allow: \"localhost\" must be an address or a network, such as 192.0.2.0/24"),
+            ],
+        ),
+        (
+            "an empty allowlist",
+            key("preset = \"full\"\nallow = []"),
+            vec![format!("{at_key}.allow: must name 1 to 64 addresses or networks")],
+        ),
+        (
+            "permissions",
+            key("permissions = [\"calls:write\"]\nallow = [\"127.0.0.1\"]\nrate_per_minute = 0\nkey = \"tel_short\""),
+            vec![
+                format!("{at_key}.key: must be a prefix, an id of 8 to 32 and a secret of 32 to 128 letters and digits, with _ between them"),
+                format!("{at_key}.permissions: \"calls:write\" is none of billing:read, calls:control, calls:read, conferences:control, conferences:read, conferences:write, margin:read, recordings:listen"),
+                format!("{at_key}.rate_per_minute: 0 is out of range, write 1 to 60000"),
+            ],
+        ),
+        (
+            "a number",
+            organisation("[[organisations.numbers]]\nnumber = \"0044\"\ndestination = { conference = true }\n"),
+            vec![
+                "organisations[0].numbers[0].number: must be written like +442071230000".to_owned(),
+                format!("organisations[0].numbers[0].destination.conference: {later}"),
+            ],
+        ),
+        (
+            "a trunk",
+            "[[trunks]]\nname = \"t\"\naddress = \"carrier\"\nusername = \"u\"\nregister = true\nport = 1\n".to_owned(),
+            vec![
+                "trunks[0].address: must be written like sip:carrier.example:5060".to_owned(),
+                format!("trunks[0].username: calls out through a trunk are not supported by this version yet"),
+                format!("trunks[0].register: registering at a trunk {later}"),
+                "trunks[0].port: unknown key, known here are: name, organisation, address, accept_from, username, password, register, priority".to_owned(),
+            ],
+        ),
+    ];
+    for (name, text, expected) in cases {
+        let found = parse(&text).err().unwrap_or_default();
+        assert_eq!(found, expected, "{name}");
+    }
+}
+
+/// The binary in `dir`, with its database there.
+fn sidetone(dir: &TempDir, args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_sidetone"))
+        .current_dir(dir.path())
+        .env("SIDETONE_NODE__DATA_DIR", dir.path())
+        .env_remove("SIDETONE_CONFIG")
+        .args(args)
+        .output()
+        .unwrap()
+}
+
+#[test]
+fn the_command_prints_the_object_of_the_contract_and_exits_0() {
+    let dir = TempDir::new();
+    std::fs::write(dir.path().join("acme.toml"), ACME).unwrap();
+    let output = sidetone(&dir, &["apply", "acme.toml", "--json"]);
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["created"], 8);
+    let output = sidetone(&dir, &["apply", "acme.toml"]);
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), "0 created, 0 changed, 8 unchanged\n");
+}
+
+#[test]
+fn a_wrong_command_line_or_file_exits_2_with_one_line() {
+    let dir = TempDir::new();
+    std::fs::write(dir.path().join("bad.toml"), "[[organisations]]\nnme = \"A\"\n").unwrap();
+    std::fs::write(dir.path().join("torn.toml"), "[[organisations\n").unwrap();
+    std::fs::write(dir.path().join("config.toml"), "[sip]\nlistn = 1\n").unwrap();
+    let cases: [(&[&str], &str); 4] = [
+        (&["apply", "missing.toml"], "sidetone: missing.toml: cannot be read"),
+        (&["apply", "bad.toml", "torn.toml"], "sidetone: torn.toml: line 1"),
+        (&["apply", "bad.toml"], "sidetone: bad.toml: organisations[0].name: is missing; bad.toml: "),
+        (&["apply", "bad.toml", "--config", "config.toml"], "sidetone: config.toml: sip.listn: unknown key"),
+    ];
+    for (args, expected) in cases {
+        let output = sidetone(&dir, args);
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {text}");
+        assert!(text.starts_with(expected) && text.lines().count() == 1, "{args:?}: {text}");
+        assert!(output.stdout.is_empty());
+    }
+    assert_eq!(sidetone(&dir, &["apply"]).status.code(), Some(2));
+    assert_eq!(sidetone(&dir, &["frobnicate"]).status.code(), Some(2));
+}
+
+#[test]
+fn a_database_that_cannot_be_opened_exits_1() {
+    let dir = TempDir::new();
+    std::fs::write(dir.path().join("acme.toml"), ACME).unwrap();
+    std::fs::write(dir.path().join("sidetone.db"), "this is not a database, whatever its name says").unwrap();
+    let output = sidetone(&dir, &["apply", "acme.toml"]);
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.contains("sidetone.db") && text.lines().count() == 1, "{text}");
+}

@@ -407,3 +407,18 @@ fn a_database_that_cannot_be_opened_exits_1() {
     assert_eq!(output.status.code(), Some(1), "{text}");
     assert!(text.contains("sidetone.db") && text.lines().count() == 1, "{text}");
 }
+
+#[test]
+fn a_running_engine_sees_what_another_process_applies() {
+    let dir = TempDir::new();
+    std::fs::write(dir.path().join("acme.toml"), ACME).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let store = Store::open(&dir.path().join("sidetone.db")).await.unwrap();
+        assert_eq!(store.directory_revision().await.unwrap(), 0);
+        assert_eq!(sidetone(&dir, &["apply", "acme.toml"]).status.code(), Some(0));
+        assert_eq!(store.directory_revision().await.unwrap(), 1);
+        assert_eq!(store.directory().await.unwrap().extensions.len(), 2);
+        store.close().await;
+    });
+}

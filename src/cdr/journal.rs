@@ -8,7 +8,7 @@
 //! call. After a crash [`Journal::open`] gives every call that was answered and has no end
 //! one: cause `CRASH`, at the last instant the node is known to have lived.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::future::Future;
 use std::io;
@@ -28,6 +28,7 @@ use sidetone_model::ids::CallId;
 use sidetone_model::time::Timestamp;
 use tokio::sync::{Notify, oneshot};
 
+use crate::cdr::reader::JournalReader;
 use crate::cdr::segment::{self, Record, Segment, Step};
 
 /// The writing end of the journal of one node; clones share it.
@@ -183,185 +184,20 @@ impl Future for Committed {
     }
 }
 
-/// The reading end: the records that wait for the database, in the order they were written.
-#[derive(Debug)]
-pub struct JournalReader {
-    dir: PathBuf,
-    shared: Arc<Shared>,
-    segment: u64,
-    offset: u64,
-    file: Option<File>,
-    /// The segment that holds the `answered` of a call whose end is not stored yet.
-    open_calls: HashMap<CallId, u64>,
-    /// How many such calls a segment holds: it must stay while there is one.
-    pins: BTreeMap<u64, usize>,
-    /// The segment that was current when settled ones were last removed.
-    swept: u64,
-}
-
-impl JournalReader {
-    fn new(dir: &Path, shared: Arc<Shared>) -> Self {
-        Self {
-            dir: dir.to_path_buf(),
-            shared,
-            segment: 0,
-            offset: 0,
-            file: None,
-            open_calls: HashMap::new(),
-            pins: BTreeMap::new(),
-            swept: 0,
-        }
-    }
-
-    /// The next ended calls, at most `len_max`; empty when all that is durable has been read.
-    ///
-    /// Blocks on the disk.
-    ///
-    /// # Errors
-    /// When a segment cannot be read; calling again tries again.
-    pub fn next_batch(&mut self, len_max: usize) -> io::Result<Vec<Cdr>> {
-        let mut batch = Vec::new();
-        while batch.len() < len_max {
-            let committed = *self.shared.committed.lock();
-            let Some(file) = &self.file else {
-                if self.open_next(committed.segment)? {
-                    continue;
-                }
-                break;
-            };
-            let newest = self.segment == committed.segment;
-            let end = if newest { committed.len } else { file.metadata()?.len() };
-            match segment::read(file, self.offset, end)? {
-                Step::Good(record, next) => {
-                    self.offset = next;
-                    self.take(record, &mut batch);
-                }
-                Step::Unreadable(next) => {
-                    tracing::error!(
-                        segment = self.segment,
-                        offset = self.offset,
-                        "a journal record of another version cannot be read and is left out"
-                    );
-                    self.offset = next;
-                }
-                Step::End if newest => break,
-                Step::Damaged if newest => {
-                    // We wrote it ourselves and the disk gave something else back.
-                    tracing::error!(
-                        segment = self.segment,
-                        offset = self.offset,
-                        "a journal record is damaged"
-                    );
-                    self.offset = end;
-                }
-                Step::End | Step::Damaged => self.file = None,
-            }
-        }
-        Ok(batch)
-    }
-
-    /// Notes that everything that [`JournalReader::next_batch`] ever returned is in the database,
-    /// and removes the segments that nobody needs any more.
-    pub fn settle(&mut self, stored: &[Cdr]) {
-        let mut removable = self.swept < self.segment;
-        for cdr in stored {
-            let Some(segment) = self.open_calls.remove(&cdr.call_uuid) else { continue };
-            if let Some(pins) = self.pins.get_mut(&segment) {
-                *pins = pins.saturating_sub(1);
-                if *pins == 0 {
-                    self.pins.remove(&segment);
-                    removable = true;
-                }
-            }
-        }
-        if removable {
-            self.remove_settled();
-        }
-    }
-
-    /// Completes when there may be more to read; `false` once the journal is closed for good.
-    pub async fn changed(&self) -> bool {
-        let written = self.shared.written.notified();
-        let committed = *self.shared.committed.lock();
-        if (self.segment, self.offset) != (committed.segment, committed.len) {
-            return true;
-        }
-        if self.shared.closed.load(Ordering::Acquire) {
-            return false;
-        }
-        written.await;
-        true
-    }
-
-    /// Removes everything once the journal is closed and all of it is stored.
-    ///
-    /// Calls that never ended keep their segments: the next start ends them.
-    pub fn finish(mut self) {
-        self.file = None;
-        self.segment = u64::MAX;
-        self.remove_settled();
-    }
-
-    fn take(&mut self, record: Record, batch: &mut Vec<Cdr>) {
-        match record {
-            Record::Answered(cdr) => {
-                if let std::collections::hash_map::Entry::Vacant(entry) = self.open_calls.entry(cdr.call_uuid)
-                {
-                    entry.insert(self.segment);
-                    *self.pins.entry(self.segment).or_default() += 1;
-                }
-            }
-            Record::Ended(cdr) => batch.push(*cdr),
-            Record::Tick(_) => {}
-        }
-    }
-
-    /// Moves on to the next segment; `false` when there is none yet.
-    fn open_next(&mut self, newest: u64) -> io::Result<bool> {
-        let next = segment::list(&self.dir)?.into_iter().find(|number| *number > self.segment);
-        let Some(next) = next.filter(|next| *next <= newest) else { return Ok(false) };
-        let file = File::open(segment::path_of(&self.dir, next))?;
-        self.segment = next;
-        // A segment without its head holds nothing: the next call goes on behind it.
-        self.file = segment::has_head(&file)?.then_some(file);
-        self.offset = segment::HEAD_LEN;
-        Ok(true)
-    }
-
-    fn remove_settled(&mut self) {
-        let numbers = match segment::list(&self.dir) {
-            Ok(numbers) => numbers,
-            Err(error) => {
-                tracing::warn!(%error, "the journal directory cannot be read");
-                return;
-            }
-        };
-        for number in numbers.into_iter().filter(|number| *number < self.segment) {
-            if self.pins.contains_key(&number) {
-                continue;
-            }
-            // One that stays is read again at the next start and changes nothing.
-            if let Err(error) = std::fs::remove_file(segment::path_of(&self.dir, number)) {
-                tracing::warn!(segment = number, %error, "a settled journal segment cannot be removed");
-            }
-        }
-        self.swept = self.segment;
-    }
-}
-
 /// How far the journal is durable.
 #[derive(Debug, Clone, Copy)]
-struct Mark {
-    segment: u64,
-    len: u64,
+pub(super) struct Mark {
+    pub(super) segment: u64,
+    pub(super) len: u64,
 }
 
+/// What the thread and the reader both see.
 #[derive(Debug)]
-struct Shared {
-    committed: Mutex<Mark>,
-    closed: AtomicBool,
-    failing: AtomicBool,
-    written: Notify,
+pub(super) struct Shared {
+    pub(super) committed: Mutex<Mark>,
+    pub(super) closed: AtomicBool,
+    pub(super) failing: AtomicBool,
+    pub(super) written: Notify,
 }
 
 #[derive(Debug)]

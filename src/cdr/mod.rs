@@ -2,5 +2,6 @@
 
 pub mod build;
 pub mod journal;
+pub mod reader;
 pub mod segment;
 pub mod writer;

@@ -11,7 +11,7 @@ use std::time::Duration;
 use sidetone_model::cdr::Cdr;
 use sidetone_model::ports::PortFuture;
 
-use crate::cdr::journal::JournalReader;
+use crate::cdr::reader::JournalReader;
 
 /// Where ended calls are stored.
 pub trait CdrSink: Send + Sync {

@@ -188,7 +188,12 @@ impl Layer {
     /// Answers a request and forgets it (§8.2.7): a retransmission comes up as a new request.
     ///
     /// For challenges and refusals before authentication: nothing is kept and nothing is sent twice for a stranger.
-    pub fn respond_statelessly(&mut self, key: &ServerKey, response: &Response) -> bool {
+    /// After a provisional it answers as [`Layer::respond`] does: the client no longer repeats its INVITE, and a lost
+    /// answer would leave it waiting for ever.
+    pub fn respond_statelessly(&mut self, now: Instant, key: &ServerKey, response: &Response) -> bool {
+        if self.servers.get(key).is_some_and(|entry| entry.last.is_some()) {
+            return self.respond(now, key, response);
+        }
         let Some(entry) = self.remove_server(*key) else { return false };
         self.transmit(entry.route, response.to_bytes());
         true

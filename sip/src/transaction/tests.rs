@@ -108,7 +108,7 @@ impl Bench {
         let mut response = Response::reply_to(request, StatusCode::new(status).unwrap());
         response.set_to_tag(&self.layer.local_tag(&key).unwrap()).unwrap();
         match word {
-            Some("stateless") => assert!(self.layer.respond_statelessly(&key, &response)),
+            Some("stateless") => assert!(self.layer.respond_statelessly(self.now, &key, &response)),
             _ => {
                 self.layer.respond(self.now, &key, &response);
             }

@@ -181,17 +181,21 @@ impl Ua {
         }
     }
 
-    pub(super) fn remove_leg(&mut self, key: LegKey) {
+    pub(super) fn remove_leg(&mut self, now: Instant, key: LegKey) {
         if let Some(leg) = self.legs.remove(&key) {
             self.legs_by_tag.remove(&leg.local_tag);
+            // A peer that said 100 and died would keep the INVITE's transaction for ever.
+            if let Some(client) = &leg.reinvite {
+                self.layer.cancel(now, client);
+            }
         }
         self.deadlines.set(key, None);
     }
 
     /// Forgets a leg that owes nothing any more, and else notes when it wants to be woken.
-    pub(super) fn settle(&mut self, key: LegKey) {
+    pub(super) fn settle(&mut self, now: Instant, key: LegKey) {
         match self.legs.get(&key) {
-            Some(leg) if matches!(leg.phase, Phase::Ending) && leg.byes == 0 => self.remove_leg(key),
+            Some(leg) if matches!(leg.phase, Phase::Ending) && leg.byes == 0 => self.remove_leg(now, key),
             Some(leg) => self.deadlines.set(key, leg.next_timeout()),
             None => {}
         }
@@ -214,7 +218,7 @@ impl Ua {
         for _ in 0..TIMEOUTS_PER_INPUT_MAX {
             let Some(key) = self.deadlines.pop_due(now) else { return };
             self.timeout_leg(now, key);
-            self.settle(key);
+            self.settle(now, key);
         }
     }
 

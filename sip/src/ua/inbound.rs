@@ -36,34 +36,34 @@ impl Ua {
             .collect();
         if !unknown.is_empty() {
             let reply = Reply::new(StatusCode::BAD_EXTENSION).header("Unsupported", unknown.join(", "));
-            return self.refuse_quietly(&key, &reply);
+            return self.refuse_quietly(now, &key, &reply);
         }
         let to_tag = request.to().ok().and_then(|to| to.tag().map(str::to_owned));
         match (to_tag, request.method()) {
             (Some(tag), _) => self.on_request_within(now, key, flow, request, &tag),
-            (None, Method::Invite) => self.on_invite(key, flow, request),
+            (None, Method::Invite) => self.on_invite(now, key, flow, request),
             // These mean something inside a dialog only (§15.1.2, RFC 3262 §3, RFC 3311 §5.2, RFC 6086 §4.2.1).
             (None, Method::Bye | Method::Info | Method::Prack | Method::Update) => {
-                self.refuse_quietly(&key, &Reply::new(StatusCode::NO_TRANSACTION));
+                self.refuse_quietly(now, &key, &Reply::new(StatusCode::NO_TRANSACTION));
             }
             (None, _) => self.event(Event::Request { leg: None, key, flow, request }),
         }
     }
 
-    fn on_invite(&mut self, key: ServerKey, flow: Flow, request: Request) {
+    fn on_invite(&mut self, now: Instant, key: ServerKey, flow: Flow, request: Request) {
         if self.legs.len() >= self.config.legs_len_max {
-            self.refuse_quietly(&key, &Reply::new(StatusCode::SERVICE_UNAVAILABLE));
+            self.refuse_quietly(now, &key, &Reply::new(StatusCode::SERVICE_UNAVAILABLE));
             return self.overload(flow);
         }
         let Some(local_tag) = self.layer.local_tag(&key) else { return };
         // The same INVITE after the life of its transaction, while its leg lives.
         if self.legs_by_tag.contains_key(&local_tag) {
-            return self.refuse_quietly(&key, &Reply::new(StatusCode::LOOP_DETECTED));
+            return self.refuse_quietly(now, &key, &Reply::new(StatusCode::LOOP_DETECTED));
         }
         let user = request.parsed_uri().ok().and_then(|uri| uri.user_decoded().map(|user| user.into_owned()));
         let contact = self.contact(&flow, user.as_deref());
         let Ok(dialog) = Dialog::uas(&request, &local_tag, flow, contact) else {
-            return self.refuse_quietly(&key, &Reply::new(StatusCode::BAD_REQUEST));
+            return self.refuse_quietly(now, &key, &Reply::new(StatusCode::BAD_REQUEST));
         };
         let mut leg = Leg::new(local_tag, flow, Phase::Ringing { server: key, refresh: None }, None);
         leg.dialogs.push(dialog);
@@ -84,7 +84,7 @@ impl Ua {
             .leg_of_tag(to_tag)
             .and_then(|leg| Some((leg, self.legs.get(&leg)?.dialog_with(request.call_id(), &from_tag)?)));
         let Some((leg_key, at)) = place else {
-            return self.refuse_quietly(&key, &Reply::new(StatusCode::NO_TRANSACTION));
+            return self.refuse_quietly(now, &key, &Reply::new(StatusCode::NO_TRANSACTION));
         };
         let dialog = self.legs.get_mut(&leg_key).and_then(|leg| leg.dialogs.get_mut(at));
         match dialog.map(|dialog| dialog.receive(flow, &request)) {
@@ -105,7 +105,7 @@ impl Ua {
                 self.event(Event::Request { leg: Some(leg_key), key, flow, request });
             }
         }
-        self.settle(leg_key);
+        self.settle(now, leg_key);
     }
 
     fn on_bye(&mut self, now: Instant, key: LegKey, at: usize, server: ServerKey, request: Request) {
@@ -174,7 +174,7 @@ impl Ua {
         } else {
             self.event(Event::Acked { leg: key, request });
         }
-        self.settle(key);
+        self.settle(now, key);
     }
 
     fn on_cancelled(&mut self, now: Instant, server: ServerKey, cancel: Request) {
@@ -184,7 +184,7 @@ impl Ua {
         match &leg.phase {
             Phase::Ringing { server: ringing, .. } if *ringing == server => {
                 self.release(key, Cause::Cancelled(cancel));
-                self.remove_leg(key);
+                self.remove_leg(now, key);
             }
             _ if leg.usage.received() == Some(server) => {
                 leg.usage.handle_input(now, InviteInput::Finished, self.layer.rng());
@@ -193,7 +193,7 @@ impl Ua {
             }
             _ => {}
         }
-        self.settle(key);
+        self.settle(now, key);
     }
 
     fn on_response(&mut self, now: Instant, key: ClientKey, response: Response, request: Option<Request>) {
@@ -202,14 +202,14 @@ impl Ua {
         match purpose {
             Some(Purpose::Invite(leg)) => {
                 self.on_invite_response(now, leg, response, request);
-                self.settle(leg);
+                self.settle(now, leg);
             }
             Some(Purpose::Reinvite { leg, cseq, offered }) if is_final => {
                 self.on_reinvite_response(now, key, (leg, cseq, offered), response, request);
-                self.settle(leg);
+                self.settle(now, leg);
             }
             Some(Purpose::Bye(leg)) if is_final => {
-                self.on_bye_done(leg);
+                self.on_bye_done(now, leg);
                 // A challenged BYE is the user's to repeat: only it knows whom to trust with credentials.
                 if matches!(response.status().as_u16(), 401 | 407) {
                     self.event(Event::Response { leg: None, key, response, request });
@@ -246,7 +246,7 @@ impl Ua {
         }
         if response.status().is_final() {
             self.release(key, Cause::Refused { response, request });
-            return self.remove_leg(key);
+            return self.remove_leg(now, key);
         }
         if response.status() == StatusCode::TRYING {
             return;
@@ -280,7 +280,7 @@ impl Ua {
         let Ok(dialog) = confirmed else {
             // No ACK can be made of it, and no call.
             self.release(key, Cause::Refused { response: response.clone(), request: None });
-            return self.remove_leg(key);
+            return self.remove_leg(now, key);
         };
         if !matches!(leg.phase, Phase::Calling { .. }) {
             leg.dialogs.push(dialog);
@@ -305,6 +305,10 @@ impl Ua {
         let from_tag = response.from().ok().and_then(|from| from.tag().map(str::to_owned));
         let Some(key) = from_tag.and_then(|tag| self.leg_of_tag(&tag)) else { return };
         let Some(leg) = self.legs.get_mut(&key) else { return };
+        // The first 2xx comes by its transaction; a stray one would leave that without an end.
+        if matches!(leg.phase, Phase::Calling { .. }) {
+            return;
+        }
         let tag = response.to().ok().and_then(|to| to.tag().map(str::to_owned)).unwrap_or_default();
         let Ok(cseq) = response.cseq().map(|cseq| cseq.number) else { return };
         match leg.dialog_with(response.call_id(), &tag).and_then(|at| leg.dialogs.get(at)) {
@@ -318,7 +322,7 @@ impl Ua {
                 && leg.dialogs.len() < FORKS_MAX =>
             {
                 self.on_success(now, key, response);
-                self.settle(key);
+                self.settle(now, key);
             }
             None => {}
         }
@@ -340,6 +344,7 @@ impl Ua {
             InviteInput::Finished
         };
         leg.usage.handle_input(now, input, self.layer.rng());
+        leg.reinvite = None;
         if status.is_success() {
             if let Some(dialog) = leg.dialogs.first_mut() {
                 let _ = dialog.refresh_target(&response); // An unreadable Contact leaves the old target.
@@ -362,13 +367,16 @@ impl Ua {
         match self.purposes.remove(&key) {
             Some(Purpose::Invite(leg)) => {
                 self.release(leg, if unreachable { Cause::Unreachable } else { Cause::TimedOut });
-                self.remove_leg(leg);
+                self.remove_leg(now, leg);
             }
             Some(Purpose::Reinvite { leg, .. }) => {
+                if let Some(leg) = self.legs.get_mut(&leg) {
+                    leg.reinvite = None;
+                }
                 self.on_gone(now, leg, true);
-                self.settle(leg);
+                self.settle(now, leg);
             }
-            Some(Purpose::Bye(leg)) => self.on_bye_done(leg),
+            Some(Purpose::Bye(leg)) => self.on_bye_done(now, leg),
             Some(Purpose::Within(leg)) if self.legs.get(&leg).is_some_and(|leg| !leg.released) => {
                 self.event(Event::Unanswered { leg: Some(leg), key, unreachable });
             }
@@ -392,10 +400,10 @@ impl Ua {
         self.release(key, Cause::Gone);
     }
 
-    fn on_bye_done(&mut self, key: LegKey) {
+    fn on_bye_done(&mut self, now: Instant, key: LegKey) {
         if let Some(leg) = self.legs.get_mut(&key) {
             leg.byes = leg.byes.saturating_sub(1);
-            self.settle(key);
+            self.settle(now, key);
         }
     }
 
@@ -413,9 +421,9 @@ impl Ua {
     }
 
     /// A refusal that costs no memory: nothing shows yet that the peer is more than a stranger.
-    fn refuse_quietly(&mut self, key: &ServerKey, reply: &Reply) {
+    fn refuse_quietly(&mut self, now: Instant, key: &ServerKey, reply: &Reply) {
         if let Ok(response) = self.build_reply(key, reply) {
-            self.layer.respond_statelessly(key, &response);
+            self.layer.respond_statelessly(now, key, &response);
         }
     }
 }

@@ -24,6 +24,8 @@ pub(super) struct Leg {
     /// The dialogs; once confirmed, the lasting one first and those of a fork that are being ended behind it.
     pub(super) dialogs: Vec<Dialog>,
     pub(super) usage: InviteUsage,
+    /// Our INVITE inside the dialog, until its final response.
+    pub(super) reinvite: Option<ClientKey>,
     /// A 2xx of ours that waits for its ACK.
     pub(super) answer: Option<PendingAnswer>,
     /// Whether the user has got its [`Ended`](super::Event::Ended); what remains is between us and the peer.
@@ -62,6 +64,7 @@ impl Leg {
             invite,
             dialogs: Vec::new(),
             usage: InviteUsage::new(owns_call_id),
+            reinvite: None,
             answer: None,
             released: false,
             byes: 0,
@@ -83,6 +86,12 @@ impl Leg {
             let id = dialog.id();
             id.call_id == call_id && id.remote_tag == remote_tag
         })
+    }
+
+    /// Whether an INVITE of ours may go into the dialog now (§14.1).
+    pub(super) fn may_reinvite(&self) -> bool {
+        let idle = self.answer.is_none() && self.usage.may_send();
+        idle && !self.released && matches!(self.phase, Phase::Confirmed { ack_owed: None })
     }
 
     /// The lasting dialog, if the leg has one that the user may use.

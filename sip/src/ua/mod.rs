@@ -67,6 +67,8 @@
 //! ```
 
 mod agent;
+#[cfg(test)]
+mod chaos;
 mod draft;
 mod event;
 mod inbound;

@@ -62,10 +62,9 @@ impl Ua {
         let purpose = match (method, to_tag, leg) {
             (Method::Invite, None, _) => return self.start_leg(now, flow, request).map(Retried::Leg),
             (Method::Invite, Some(_), Some(leg)) => {
-                let Some(usage) = self.legs.get_mut(&leg).filter(|leg| leg.usage.may_send()) else {
+                if self.legs.get(&leg).is_none_or(|leg| !leg.may_reinvite()) {
                     return Err(SendError::WrongState);
-                };
-                usage.usage.sent();
+                }
                 Purpose::Reinvite { leg, cseq, offered: !request.body().is_empty() }
             }
             (Method::Invite, Some(_), None) => return Err(SendError::WrongState),
@@ -91,7 +90,7 @@ impl Ua {
         }
         if let Some(leg) = invite {
             self.answered(now, leg, *key, reply.status, cseq);
-            self.settle(leg);
+            self.settle(now, leg);
         }
         self.pump(now);
         Ok(())
@@ -109,12 +108,12 @@ impl Ua {
         }
         let response = self.build_reply(key, &reply)?;
         let invite = self.leg_of_invite(key);
-        if !self.layer.respond_statelessly(key, &response) {
+        if !self.layer.respond_statelessly(now, key, &response) {
             return Err(SendError::WrongState);
         }
         if let Some(leg) = invite {
             self.answered(now, leg, *key, reply.status, 0);
-            self.settle(leg);
+            self.settle(now, leg);
         }
         self.pump(now);
         Ok(())
@@ -157,7 +156,7 @@ impl Ua {
             Phase::Confirmed { .. } => self.end_by_bye(now, key, Cause::HungUp),
             Phase::Ending => {}
         }
-        self.settle(key);
+        self.settle(now, key);
         self.pump(now);
     }
 
@@ -178,10 +177,7 @@ impl Ua {
         let (flow, cseq, request) = self.build_within(key, Method::Invite, extra)?;
         let offered = !request.body().is_empty();
         let client = self.start(now, flow, request, Purpose::Reinvite { leg: key, cseq, offered })?;
-        if let Some(leg) = self.legs.get_mut(&key) {
-            leg.usage.sent();
-        }
-        self.settle(key);
+        self.settle(now, key);
         Ok(client)
     }
 
@@ -309,7 +305,7 @@ impl Ua {
             }
         } else if first {
             self.release(key, Cause::HungUp);
-            self.remove_leg(key);
+            self.remove_leg(now, key);
         } else {
             leg.usage.handle_input(now, InviteInput::Finished, self.layer.rng());
             self.poll_usage(key);
@@ -339,6 +335,12 @@ impl Ua {
     ) -> Result<ClientKey, SendError> {
         let client = self.layer.request(now, flow, request)?;
         self.purposes.insert(client, purpose);
+        if let Purpose::Reinvite { leg, .. } = purpose
+            && let Some(leg) = self.legs.get_mut(&leg)
+        {
+            leg.usage.sent();
+            leg.reinvite = Some(client);
+        }
         self.pump(now);
         Ok(client)
     }

@@ -1,0 +1,171 @@
+//! Finding the file, applying the environment, and what an error looks like.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use toml::{Table, Value};
+
+use crate::config::sections;
+use crate::config::settings::Config;
+use crate::fields::Problem;
+
+/// Why the configuration cannot be used; one line, naming the file and every wrong key.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The file cannot be read.
+    #[error("{}: cannot be read ({source}); give --config FILE or SIDETONE_CONFIG", file.display())]
+    Read {
+        /// The file.
+        file: PathBuf,
+        /// What the system said.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The file is not TOML.
+    #[error("{}: line {line}: {message}", file.display())]
+    Syntax {
+        /// The file.
+        file: PathBuf,
+        /// The line, counted from 1.
+        line: usize,
+        /// What the parser wanted.
+        message: String,
+    },
+    /// Keys or values are wrong.
+    #[error("{origin}: {}", join(problems))]
+    Wrong {
+        /// The file, or `defaults and environment` when there is none.
+        origin: String,
+        /// All that is wrong.
+        problems: Vec<Problem>,
+    },
+}
+
+impl Config {
+    /// Loads `file`, or `SIDETONE_CONFIG` of `environment`, or `sidetone.toml` where it exists,
+    /// and applies the overrides of `environment` (`SIDETONE_SECTION__KEY`).
+    ///
+    /// # Errors
+    /// When a named file cannot be read, is not TOML, or any key or value is wrong.
+    pub fn load(
+        file: Option<&Path>,
+        environment: impl IntoIterator<Item = (String, String)>,
+    ) -> Result<Self, ConfigError> {
+        let environment: BTreeMap<String, String> =
+            environment.into_iter().filter(|(name, _)| name.starts_with(ENV_PREFIX)).collect();
+        let named = file
+            .map(Path::to_path_buf)
+            .or_else(|| environment.get(ENV_CONFIG).filter(|name| !name.is_empty()).map(PathBuf::from));
+        let file = named.or_else(|| Some(PathBuf::from(DEFAULT_FILE)).filter(|file| file.exists()));
+        let Some(file) = file else {
+            return Self::from_table(Table::new(), &environment, "defaults and environment");
+        };
+        let text = std::fs::read_to_string(&file)
+            .map_err(|source| ConfigError::Read { file: file.clone(), source })?;
+        let table = parse_toml(&file, &text)?;
+        Self::from_table(table, &environment, &file.display().to_string())
+    }
+
+    pub(super) fn from_table(
+        mut table: Table,
+        environment: &BTreeMap<String, String>,
+        origin: &str,
+    ) -> Result<Self, ConfigError> {
+        let mut problems = Vec::new();
+        override_by(&mut table, environment, &mut problems);
+        let config = sections::read(table, &mut problems);
+        if problems.is_empty() {
+            Ok(config)
+        } else {
+            Err(ConfigError::Wrong { origin: origin.to_owned(), problems })
+        }
+    }
+}
+
+/// Parses `text` of `file` as TOML.
+///
+/// # Errors
+/// [`ConfigError::Syntax`] with the line.
+pub fn parse_toml(file: &Path, text: &str) -> Result<Table, ConfigError> {
+    text.parse::<Table>().map_err(|error| ConfigError::Syntax {
+        file: file.to_path_buf(),
+        line: error
+            .span()
+            .map_or(1, |span| text.get(..span.start).map_or(1, |head| head.matches('\n').count() + 1)),
+        message: error.message().replace('\n', ", "),
+    })
+}
+
+/// Puts the values of `SIDETONE_SECTION__KEY` into `table`, converted to what the key holds.
+fn override_by(table: &mut Table, environment: &BTreeMap<String, String>, problems: &mut Vec<Problem>) {
+    for (name, text) in environment {
+        let Some((section, key)) = name.get(ENV_PREFIX.len()..).and_then(|rest| rest.split_once("__")) else {
+            continue;
+        };
+        let (section, key) = (section.to_ascii_lowercase(), key.to_ascii_lowercase());
+        let Some(&(_, _, kind)) = KEYS.iter().find(|known| known.0 == section && known.1 == key) else {
+            problems.push(Problem::new(name, format!("there is no key {section}.{key} to override")));
+            continue;
+        };
+        let value = match from_text(kind, text) {
+            Ok(value) => value,
+            Err(message) => {
+                problems.push(Problem::new(name, message));
+                continue;
+            }
+        };
+        let section = table.entry(section).or_insert_with(|| Value::Table(Table::new()));
+        if let Value::Table(section) = section {
+            section.insert(key, value);
+        }
+    }
+}
+
+fn from_text(kind: Kind, text: &str) -> Result<Value, &'static str> {
+    match kind {
+        Kind::Integer => text.trim().parse().map(Value::Integer).map_err(|_| "must be a whole number"),
+        Kind::List => {
+            let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
+            Ok(Value::Array(items.map(|item| Value::String(item.to_owned())).collect()))
+        }
+        Kind::Table => format!("value = {text}")
+            .parse::<Table>()
+            .ok()
+            .and_then(|mut table| table.remove("value"))
+            .ok_or("must be an inline table such as { loss_pct = 3.0 }"),
+        Kind::Text => Ok(Value::String(text.to_owned())),
+    }
+}
+
+fn join(problems: &[Problem]) -> String {
+    problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}
+
+/// What a key holds, so that a variable of the environment can be converted.
+#[derive(Debug, Clone, Copy)]
+enum Kind {
+    Integer,
+    List,
+    Table,
+    Text,
+}
+
+/// Every key that an environment variable may override.
+const KEYS: [(&str, &str, Kind); 12] = [
+    ("node", "name", Kind::Text),
+    ("node", "data_dir", Kind::Text),
+    ("node", "drain_seconds", Kind::Integer),
+    ("database", "url", Kind::Text),
+    ("sip", "listen", Kind::List),
+    ("sip", "external_address", Kind::Text),
+    ("media", "ports", Kind::Text),
+    ("media", "workers", Kind::Integer),
+    ("media", "verdict", Kind::Table),
+    ("http", "listen", Kind::Text),
+    ("http", "trusted_proxies", Kind::List),
+    ("cluster", "nats", Kind::Text),
+];
+
+const DEFAULT_FILE: &str = "sidetone.toml";
+const ENV_CONFIG: &str = "SIDETONE_CONFIG";
+const ENV_PREFIX: &str = "SIDETONE_";

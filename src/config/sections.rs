@@ -1,0 +1,203 @@
+//! Reading the sections of the file into settings.
+
+use std::net::IpAddr;
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use ipnet::IpNet;
+use sidetone_media::verdict::{ThresholdError, Thresholds};
+use toml::{Table, Value};
+
+use crate::config::settings::{Config, DATABASE_FILE, Database, Http, Listener, Media, Node, Sip, Transport};
+use crate::fields::{Fields, Problem};
+
+/// Reads every section; what is wrong is among `problems` and keeps its default.
+pub(super) fn read(table: Table, problems: &mut Vec<Problem>) -> Config {
+    let mut config = Config::default();
+    let mut root = Fields::new("", table, problems);
+    let mut section =
+        |name: &'static str| root.table(name).unwrap_or_else(|| (name.to_owned(), Table::new()));
+    let [node, database, sip, media, http, cluster] =
+        ["node", "database", "sip", "media", "http", "cluster"].map(&mut section);
+    root.finish();
+    read_node(Fields::new(node.0, node.1, problems), &mut config.node);
+    config.database.path = config.node.data_dir.join(DATABASE_FILE);
+    read_database(Fields::new(database.0, database.1, problems), &mut config.database);
+    read_sip(Fields::new(sip.0, sip.1, problems), &mut config.sip);
+    read_media(Fields::new(media.0, media.1, problems), &mut config.media);
+    read_http(Fields::new(http.0, http.1, problems), &mut config.http);
+    read_cluster(Fields::new(cluster.0, cluster.1, problems));
+    config
+}
+
+fn read_node(mut fields: Fields<'_>, node: &mut Node) {
+    if let Some(name) = fields.text("name") {
+        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+        if name.is_empty() || name.len() > NODE_NAME_LEN_MAX || !name.chars().all(plain) {
+            fields.refuse::<()>("name", "must be 1 to 64 letters, digits, '-', '_' or '.'");
+        } else {
+            node.name = name;
+        }
+    }
+    if let Some(data_dir) = fields.text("data_dir") {
+        if data_dir.is_empty() {
+            fields.refuse::<()>("data_dir", "must name a directory");
+        } else {
+            node.data_dir = PathBuf::from(data_dir);
+        }
+    }
+    if let Some(seconds) = fields.integer("drain_seconds", 0..=86_400) {
+        node.drain = Duration::from_secs(seconds.unsigned_abs());
+    }
+    fields.finish();
+}
+
+fn read_database(mut fields: Fields<'_>, database: &mut Database) {
+    if let Some(url) = fields.text("url") {
+        match url.strip_prefix("sqlite://") {
+            Some(path) if !path.is_empty() && !path.contains('?') => database.path = PathBuf::from(path),
+            Some(_) => {
+                fields.refuse::<()>("url", "must name a file, such as sqlite://data/sidetone.db");
+            }
+            None if url.starts_with("postgres://") || url.starts_with("postgresql://") => {
+                // The text may hold a password: it is not repeated.
+                fields.refuse::<()>(
+                    "url",
+                    "PostgreSQL is not supported by this build yet: use sqlite://data/sidetone.db",
+                );
+            }
+            None => {
+                fields.refuse::<()>("url", "must begin with sqlite://, such as sqlite://data/sidetone.db");
+            }
+        }
+    }
+    fields.finish();
+}
+
+fn read_sip(mut fields: Fields<'_>, sip: &mut Sip) {
+    if let Some(listeners) = fields.texts("listen") {
+        let mut parsed = Vec::with_capacity(listeners.len());
+        for text in &listeners {
+            match parse_listener(text) {
+                Ok(listener) => parsed.push(listener),
+                Err(message) => {
+                    fields.refuse::<()>("listen", message);
+                }
+            }
+        }
+        if listeners.is_empty() || listeners.len() > LISTENERS_MAX {
+            fields.refuse::<()>("listen", format!("must name 1 to {LISTENERS_MAX} listeners"));
+        }
+        sip.listen = parsed;
+    }
+    if let Some(address) = fields.text("external_address").filter(|address| !address.is_empty()) {
+        match address.parse::<IpAddr>() {
+            Ok(ip) if !ip.is_unspecified() && !ip.is_multicast() => sip.external_address = Some(ip),
+            _ => {
+                fields.refuse::<()>(
+                    "external_address",
+                    format!("\"{address}\" must be an IP address that peers can reach, such as 203.0.113.5"),
+                );
+            }
+        }
+    }
+    fields.finish();
+}
+
+fn parse_listener(text: &str) -> Result<Listener, String> {
+    let Some((scheme, address)) = text.split_once("://") else {
+        return Err(format!("\"{text}\" must be written like udp://0.0.0.0:5060"));
+    };
+    match scheme {
+        "udp" => address
+            .parse()
+            .map(|address| Listener { transport: Transport::Udp, address })
+            .map_err(|_| format!("\"{text}\" needs an IP address and a port, such as udp://0.0.0.0:5060")),
+        "tcp" | "tls" | "ws" | "wss" => {
+            Err(format!("{scheme}:// in \"{text}\" is not supported by this build yet: use udp://"))
+        }
+        _ => Err(format!("\"{text}\" has an unknown transport: use udp://")),
+    }
+}
+
+fn read_media(mut fields: Fields<'_>, media: &mut Media) {
+    if let Some(text) = fields.text("ports") {
+        match parse_ports(&text) {
+            Some(ports) => media.ports = ports,
+            None => {
+                fields.refuse::<()>(
+                    "ports",
+                    format!("\"{text}\" must be FIRST-LAST with 1024 <= FIRST < LAST, such as 20000-29999"),
+                );
+            }
+        }
+    }
+    if let Some(workers) = fields.integer("workers", 0..=1024) {
+        media.workers = usize::try_from(workers).ok().filter(|workers| *workers > 0);
+    }
+    if let Some((path, table)) = fields.table("verdict") {
+        for (name, value) in table {
+            let number = match value {
+                Value::Boolean(flag) => f64::from(u8::from(flag)),
+                Value::Float(number) => number,
+                // Thresholds are small numbers: exact in a double.
+                Value::Integer(number) => i32::try_from(number).map_or(f64::NAN, f64::from),
+                _ => f64::NAN,
+            };
+            let message = match media.verdict.set(&name, number) {
+                Ok(()) => continue,
+                Err(ThresholdError::Name) => {
+                    format!("unknown threshold, known are: {}", Thresholds::NAMES.join(", "))
+                }
+                Err(ThresholdError::Value) => "must be a number between 0 and 10,000,000".to_owned(),
+            };
+            fields.problems().push(Problem::new(format!("{path}.{name}"), message));
+        }
+    }
+    fields.finish();
+}
+
+fn parse_ports(text: &str) -> Option<RangeInclusive<u16>> {
+    let (first, last) = text.split_once('-')?;
+    let (first, last): (u16, u16) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
+    (first >= 1024 && first < last).then_some(first..=last)
+}
+
+fn read_http(mut fields: Fields<'_>, http: &mut Http) {
+    if let Some(text) = fields.text("listen") {
+        match text.parse() {
+            Ok(address) => http.listen = address,
+            Err(_) => {
+                fields.refuse::<()>(
+                    "listen",
+                    format!("\"{text}\" must be an IP address and a port, such as 127.0.0.1:8080"),
+                );
+            }
+        }
+    }
+    if let Some(proxies) = fields.texts("trusted_proxies") {
+        for text in proxies {
+            match text.parse::<IpNet>().or_else(|_| text.parse::<IpAddr>().map(IpNet::from)) {
+                Ok(network) => http.trusted_proxies.push(network),
+                Err(_) => {
+                    fields.refuse::<()>(
+                        "trusted_proxies",
+                        format!("\"{text}\" must be an address or a network, such as 10.0.0.0/8"),
+                    );
+                }
+            }
+        }
+    }
+    fields.finish();
+}
+
+fn read_cluster(mut fields: Fields<'_>) {
+    if fields.text("nats").is_some_and(|url| !url.is_empty()) {
+        fields.refuse::<()>("nats", "a cluster is not supported by this build yet: leave it empty");
+    }
+    fields.finish();
+}
+
+const LISTENERS_MAX: usize = 64;
+const NODE_NAME_LEN_MAX: usize = 64;

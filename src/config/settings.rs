@@ -1,0 +1,117 @@
+//! The settings as the rest of the program sees them, and their defaults.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use ipnet::IpNet;
+use sidetone_media::verdict::Thresholds;
+
+/// The whole configuration of one node, validated.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Config {
+    /// This node.
+    pub node: Node,
+    /// Where records and the directory are kept.
+    pub database: Database,
+    /// SIP listeners.
+    pub sip: Sip,
+    /// RTP ports and workers.
+    pub media: Media,
+    /// The HTTP listener.
+    pub http: Http,
+}
+
+/// `[node]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Node {
+    /// The node's name in logs and records, unique in a cluster.
+    pub name: String,
+    /// Database, journal, recordings and the node id live here.
+    pub data_dir: PathBuf,
+    /// How long calls may go on after SIGTERM.
+    pub drain: Duration,
+}
+
+/// `[database]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Database {
+    /// The SQLite file.
+    pub path: PathBuf,
+}
+
+/// `[sip]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sip {
+    /// Where requests are received.
+    pub listen: Vec<Listener>,
+    /// What Via, Contact and SDP advertise; `None` is the local address towards the peer.
+    pub external_address: Option<IpAddr>,
+}
+
+/// One SIP listener, such as `udp://0.0.0.0:5060`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Listener {
+    /// How datagrams or bytes travel.
+    pub transport: Transport,
+    /// The address to bind; port 0 takes a free one.
+    pub address: SocketAddr,
+}
+
+/// The transports of this build.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Transport {
+    /// UDP, RFC 3261 §18.
+    Udp,
+}
+
+/// `[media]`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Media {
+    /// The ports RTP and RTCP are received on; pairs begin at even ports.
+    pub ports: RangeInclusive<u16>,
+    /// Worker threads; `None` is one per core.
+    pub workers: Option<usize>,
+    /// Thresholds of the verdicts; the file names those that differ from their defaults.
+    pub verdict: Thresholds,
+}
+
+/// `[http]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Http {
+    /// The address to bind; port 0 takes a free one.
+    pub listen: SocketAddr,
+    /// Peers whose `X-Forwarded-For` is believed.
+    pub trusted_proxies: Vec<IpNet>,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            node: Node {
+                name: "node-1".to_owned(),
+                data_dir: PathBuf::from(DATA_DIR),
+                drain: Duration::from_secs(30),
+            },
+            database: Database { path: Path::new(DATA_DIR).join(DATABASE_FILE) },
+            // The contract's default adds tcp://0.0.0.0:5060; TCP comes in a later version.
+            sip: Sip {
+                listen: vec![Listener {
+                    transport: Transport::Udp,
+                    address: SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 5060),
+                }],
+                external_address: None,
+            },
+            media: Media { ports: 20_000..=29_999, workers: None, verdict: Thresholds::default() },
+            http: Http {
+                listen: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080),
+                trusted_proxies: Vec::new(),
+            },
+        }
+    }
+}
+
+const DATA_DIR: &str = "data";
+/// The database's file within the data directory, unless its URL says otherwise.
+pub(super) const DATABASE_FILE: &str = "sidetone.db";

@@ -1,0 +1,175 @@
+//! Tables of what the file and the environment may say.
+
+use std::path::Path;
+use std::time::Duration;
+
+use sidetone_media::stats::Hundredths;
+
+use crate::config::{Config, parse_toml};
+
+fn load(text: &str, environment: &[(&str, &str)]) -> Result<Config, String> {
+    let environment =
+        environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    let table = parse_toml(Path::new("sidetone.toml"), text).map_err(|error| error.to_string())?;
+    Config::from_table(table, &environment, "sidetone.toml").map_err(|error| error.to_string())
+}
+
+#[test]
+fn an_empty_file_is_the_defaults() {
+    assert_eq!(load("", &[]), Ok(Config::default()));
+    assert_eq!(Config::default().database.path, Path::new("data/sidetone.db"));
+}
+
+#[test]
+fn the_file_of_the_contract_is_read_whole() {
+    let config = load(
+        r#"
+        [node]
+        name = "edge-2"
+        data_dir = "/var/lib/sidetone"
+        drain_seconds = 5
+        [database]
+        url = "sqlite:///srv/db.sqlite"
+        [sip]
+        listen = ["udp://127.0.0.1:0", "udp://[::1]:5070"]
+        external_address = "203.0.113.5"
+        [media]
+        ports = "30000-30099"
+        workers = 2
+        verdict = { loss_pct = 3.5, lost_packets = 4, strict_address = true }
+        [http]
+        listen = "[::1]:0"
+        trusted_proxies = ["10.0.0.0/8", "192.0.2.1"]
+        [cluster]
+        nats = ""
+        "#,
+        &[],
+    )
+    .unwrap();
+    assert_eq!(config.node.name, "edge-2");
+    assert_eq!(config.node.drain, Duration::from_secs(5));
+    assert_eq!(config.database.path, Path::new("/srv/db.sqlite"));
+    assert_eq!(config.sip.listen.len(), 2);
+    assert_eq!(config.sip.external_address, Some("203.0.113.5".parse().unwrap()));
+    assert_eq!(config.media.ports, 30_000..=30_099);
+    assert_eq!(config.media.workers, Some(2));
+    assert_eq!(config.media.verdict.get("loss_pct"), Some(Hundredths(350)));
+    assert_eq!(config.media.verdict.get("lost_packets"), Some(Hundredths(400)));
+    assert!(config.media.verdict.strict_address);
+    assert_eq!(config.http.trusted_proxies.len(), 2);
+}
+
+#[test]
+fn the_environment_overrides_the_file() {
+    let config = load(
+        "[node]\ndata_dir = \"a\"\n",
+        &[
+            ("SIDETONE_NODE__DATA_DIR", "b"),
+            ("SIDETONE_SIP__LISTEN", "udp://127.0.0.1:1, udp://127.0.0.1:2"),
+            ("SIDETONE_MEDIA__WORKERS", "3"),
+            ("SIDETONE_MEDIA__VERDICT", "{ loss_pct = 1.0 }"),
+            ("SIDETONE_CONFIG", "ignored.toml"),
+            ("SIDETONE_SHARED", "ignored"),
+        ],
+    )
+    .unwrap();
+    assert_eq!(config.database.path, Path::new("b/sidetone.db"));
+    assert_eq!(config.sip.listen.len(), 2);
+    assert_eq!(config.media.workers, Some(3));
+    assert_eq!(config.media.verdict.get("loss_pct"), Some(Hundredths(100)));
+}
+
+#[test]
+fn every_mistake_is_one_line_that_names_the_key() {
+    let cases = [
+        (
+            "unknown section",
+            "[sipp]\n",
+            "sipp: unknown key, known here are: node, database, sip, media, http, cluster",
+        ),
+        (
+            "unknown key",
+            "[sip]\nlistn = []\n",
+            "sip.listn: unknown key, known here are: listen, external_address",
+        ),
+        ("section is no table", "sip = 1\n", "sip: must be a table, not a number"),
+        (
+            "node name",
+            "[node]\nname = \"a b\"\n",
+            "node.name: must be 1 to 64 letters, digits, '-', '_' or '.'",
+        ),
+        ("drain", "[node]\ndrain_seconds = -1\n", "node.drain_seconds: -1 is out of range, write 0 to 86400"),
+        (
+            "tcp",
+            "[sip]\nlisten = [\"tcp://0.0.0.0:5060\"]\n",
+            "sip.listen: tcp:// in \"tcp://0.0.0.0:5060\" is not supported by this build yet: use udp://",
+        ),
+        (
+            "no scheme",
+            "[sip]\nlisten = [\"0.0.0.0:5060\"]\n",
+            "sip.listen: \"0.0.0.0:5060\" must be written like udp://0.0.0.0:5060",
+        ),
+        (
+            "no port",
+            "[sip]\nlisten = [\"udp://0.0.0.0\"]\n",
+            "sip.listen: \"udp://0.0.0.0\" needs an IP address and a port, such as udp://0.0.0.0:5060",
+        ),
+        ("no listener", "[sip]\nlisten = []\n", "sip.listen: must name 1 to 64 listeners"),
+        (
+            "external",
+            "[sip]\nexternal_address = \"0.0.0.0\"\n",
+            "sip.external_address: \"0.0.0.0\" must be an IP address that peers can reach, such as 203.0.113.5",
+        ),
+        (
+            "ports",
+            "[media]\nports = \"300-200\"\n",
+            "media.ports: \"300-200\" must be FIRST-LAST with 1024 <= FIRST < LAST, such as 20000-29999",
+        ),
+        (
+            "verdict",
+            "[media]\nverdict = { loss_pct = \"a\" }\n",
+            "media.verdict.loss_pct: must be a number between 0 and 10,000,000",
+        ),
+        (
+            "unknown threshold",
+            "[media]\nverdict = { loss = 1.0 }\n",
+            "media.verdict.loss: unknown threshold, known are: media_packets, ",
+        ),
+        (
+            "postgres",
+            "[database]\nurl = \"postgres://u:secret@h/d\"\n",
+            "database.url: PostgreSQL is not supported by this build yet: use sqlite://data/sidetone.db",
+        ),
+        (
+            "nats",
+            "[cluster]\nnats = \"nats://x\"\n",
+            "cluster.nats: a cluster is not supported by this build yet: leave it empty",
+        ),
+        (
+            "http",
+            "[http]\nlisten = \"localhost\"\n",
+            "http.listen: \"localhost\" must be an IP address and a port, such as 127.0.0.1:8080",
+        ),
+        (
+            "proxy",
+            "[http]\ntrusted_proxies = [\"x\"]\n",
+            "http.trusted_proxies: \"x\" must be an address or a network, such as 10.0.0.0/8",
+        ),
+        ("syntax", "[node]\nname = \n", "line 2: "),
+    ];
+    for (name, text, expected) in cases {
+        let error = load(text, &[]).expect_err(name);
+        assert!(error.starts_with(&format!("sidetone.toml: {expected}")), "{name}: {error}");
+        assert!(!error.contains('\n') && !error.contains("secret"), "{name}: {error}");
+    }
+    assert_eq!(
+        load("", &[("SIDETONE_SIP__LISTN", "x")]).unwrap_err(),
+        "sidetone.toml: SIDETONE_SIP__LISTN: there is no key sip.listn to override"
+    );
+}
+
+#[test]
+fn a_named_file_must_exist() {
+    let error = Config::load(Some(Path::new("/nonexistent/sidetone.toml")), []).unwrap_err().to_string();
+    assert!(error.starts_with("/nonexistent/sidetone.toml: cannot be read"), "{error}");
+}

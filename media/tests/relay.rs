@@ -251,6 +251,31 @@ fn without_a_bridge_packets_are_measured_and_stay_here() {
 }
 
 #[test]
+fn packets_that_overtake_the_description_are_measured_with_it() {
+    let relay = start();
+    let (mut caller, callee) = (Phone::new(1), Phone::new(2));
+    let one = relay.open(1, V4).unwrap();
+    let other = relay.open(1, V4).unwrap();
+    bridge(&relay, one, other);
+    describe(&relay, other, description(&callee));
+    let mut packets: Vec<Vec<u8>> = (0..10).map(|_| caller.send(one.rtp)).collect();
+    assert_eq!(
+        snapshot(&relay, one.id).counters.datagrams,
+        0,
+        "nothing is read before it is known what it is"
+    );
+    describe(&relay, one, description(&caller));
+    packets.push(caller.send(one.rtp));
+    for packet in packets {
+        let (received, source) = callee.receive();
+        assert_eq!(source, other.rtp);
+        assert_eq!(received, packet);
+    }
+    let report = close(&relay, one.id);
+    assert_eq!((report.figures.received, report.figures.lost), (11, 0));
+}
+
+#[test]
 fn payload_types_are_rewritten_to_what_the_other_side_negotiated() {
     let relay = start();
     let (mut caller, callee) = (Phone::new(1), Phone::new(2));

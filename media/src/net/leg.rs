@@ -18,6 +18,9 @@ pub(super) struct Leg {
     pub(super) rtp: Endpoint,
     pub(super) rtcp: Endpoint,
     pub(super) forward: Option<Forward>,
+    /// SDP settled something. Before that nothing is read: packets that overtake the answer wait in the socket,
+    /// with the time they came, until it is known what they are.
+    pub(super) described: bool,
     /// SDP settled that RTP and RTCP share one port (RFC 5761).
     pub(super) rtcp_mux: bool,
     /// When the next snapshot is due, if somebody reads them.
@@ -63,6 +66,7 @@ impl Leg {
             rtp,
             rtcp,
             forward: None,
+            described: false,
             rtcp_mux: false,
             next_snapshot: now,
             rtp_target: None,
@@ -118,7 +122,8 @@ impl Leg {
                 Disposition::Relay => on_rtcp,
                 Disposition::RelayRtcp => true,
             };
-            let Some(forward) = &self.forward else {
+            let stale = sample.now.since(at) > STALE_US;
+            let Some(forward) = self.forward.as_ref().filter(|_| !stale) else {
                 batch.add(Count::Held, 1);
                 continue;
             };
@@ -235,6 +240,9 @@ fn count_sent(outcome: Sent, batch: &mut Batch) {
     batch.add(Count::Relayed, outcome.sent);
     batch.add(Count::SendErrors, outcome.failed);
 }
+
+/// A packet that waited here for longer is measured, but of no use to any jitter buffer.
+const STALE_US: i64 = 2_000_000;
 
 #[cfg(test)]
 mod tests {

@@ -70,6 +70,8 @@ pub struct Port {
 }
 
 /// What the switch tells a leg's port.
+///
+/// What the port had received before a command is measured, and relayed, before the command is obeyed.
 #[derive(Clone, Debug)]
 pub enum Command {
     /// The call was answered.
@@ -87,6 +89,8 @@ pub enum Command {
     /// Ends the leg: its ports close, its report comes as [`Notice::Closed`].
     Close,
     /// What SDP settled for this leg; replaces what was there before.
+    ///
+    /// Packets that overtake the first description wait in the socket and are measured with it.
     Describe(Box<Description>),
     /// Asks for a [`Notice::Snapshot`].
     Snapshot,

@@ -64,30 +64,13 @@ struct Handle {
 impl Relay {
     /// Starts the workers; `wake` is called from their threads after notices were queued and must not block.
     pub fn start(config: RelayConfig, wake: Arc<dyn Fn() + Send + Sync>) -> Result<Relay, RelayError> {
-        let ports = Ports::new(&config.ports, config.seed);
-        if ports.pairs() == 0 {
-            return Err(RelayError::NoPorts(config.ports));
-        }
         let wanted = match config.workers {
             0 => thread::available_parallelism().map_or(1, usize::from),
             workers => workers,
         };
         let count = wanted.min(WORKERS_MAX);
-        let (notice_sender, notices) = bounded(NOTICES_MAX);
-        let mut own = config.session.own_addresses.clone();
-        own.push(config.bind);
-        let shared = Arc::new(Shared {
-            clock: Clock::start(),
-            guard: Guard { ports: config.ports, own },
-            snapshot_us: AtomicI64::new(0),
-            stop: AtomicBool::new(false),
-            tallies: std::iter::repeat_with(Tally::default).take(count).collect(),
-            backlog: AtomicUsize::new(0),
-            notices: notice_sender,
-            wake,
-            session: config.session,
-            ports: Mutex::new(ports),
-        });
+        let (shared, notices) = Shared::new(config, count, wake)?;
+        let shared = Arc::new(shared);
         let mut relay = Relay {
             shared,
             workers: Vec::with_capacity(count),
@@ -117,11 +100,10 @@ impl Relay {
         if self.shared.backlog.load(Ordering::Relaxed) >= BACKLOG_MAX || handle.orders.is_full() {
             return Err(OpenError::Busy);
         }
-        let pair = self.bind_pair(bind)?;
+        let pair = self.shared.bind_pair(bind)?;
         let (rtp, rtcp) = (pair.rtp.local, pair.rtcp.local);
         let id = PortId::new(self.serial.fetch_add(1, Ordering::Relaxed), number, rtp.port());
-        let session = Session::new(self.shared.session.clone());
-        let leg = Box::new(Leg::new(id, session, pair, self.now()));
+        let leg = self.shared.leg(id, pair);
         match handle.orders.try_send(Order::Open(leg)) {
             Ok(()) => {
                 handle.alarm.ring();
@@ -214,27 +196,6 @@ impl Relay {
         lock(&self.threads).push(thread);
         Ok(())
     }
-
-    /// A bound pair. Ports that another program holds rest like used ones, so the next try meets others.
-    fn bind_pair(&self, ip: IpAddr) -> Result<Pair, OpenError> {
-        for _ in 0..BIND_TRIES_MAX {
-            let taken = {
-                let mut ports = lock(&self.shared.ports);
-                ports.take(self.shared.clock.now()).ok_or(OpenError::Exhausted { pairs: ports.pairs() })
-            };
-            let port = taken?;
-            match Pair::bind(ip, port) {
-                Ok(pair) => return Ok(pair),
-                Err(source) => {
-                    self.shared.release(port);
-                    if source.kind() != io::ErrorKind::AddrInUse {
-                        return Err(OpenError::Bind { ip, source });
-                    }
-                }
-            }
-        }
-        Err(OpenError::Exhausted { pairs: lock(&self.shared.ports).pairs() })
-    }
 }
 
 impl Drop for Relay {
@@ -244,6 +205,60 @@ impl Drop for Relay {
 }
 
 impl Shared {
+    /// What `count` workers of this configuration share, and where their notices come out.
+    pub(super) fn new(
+        config: RelayConfig,
+        count: usize,
+        wake: Arc<dyn Fn() + Send + Sync>,
+    ) -> Result<(Shared, Receiver<Notice>), RelayError> {
+        let ports = Ports::new(&config.ports, config.seed);
+        if ports.pairs() == 0 {
+            return Err(RelayError::NoPorts(config.ports));
+        }
+        let (sender, notices) = bounded(NOTICES_MAX);
+        let mut own = config.session.own_addresses.clone();
+        own.push(config.bind);
+        let shared = Shared {
+            clock: Clock::start(),
+            guard: Guard { ports: config.ports, own },
+            snapshot_us: AtomicI64::new(0),
+            stop: AtomicBool::new(false),
+            tallies: std::iter::repeat_with(Tally::default).take(count).collect(),
+            backlog: AtomicUsize::new(0),
+            notices: sender,
+            wake,
+            session: config.session,
+            ports: Mutex::new(ports),
+        };
+        Ok((shared, notices))
+    }
+
+    /// A bound pair. Ports that another program holds rest like used ones, so the next try meets others.
+    pub(super) fn bind_pair(&self, ip: IpAddr) -> Result<Pair, OpenError> {
+        for _ in 0..BIND_TRIES_MAX {
+            let taken = {
+                let mut ports = lock(&self.ports);
+                ports.take(self.clock.now()).ok_or(OpenError::Exhausted { pairs: ports.pairs() })
+            };
+            let port = taken?;
+            match Pair::bind(ip, port) {
+                Ok(pair) => return Ok(pair),
+                Err(source) => {
+                    self.release(port);
+                    if source.kind() != io::ErrorKind::AddrInUse {
+                        return Err(OpenError::Bind { ip, source });
+                    }
+                }
+            }
+        }
+        Err(OpenError::Exhausted { pairs: lock(&self.ports).pairs() })
+    }
+
+    /// A leg that waits for its description.
+    pub(super) fn leg(&self, id: PortId, pair: Pair) -> Box<Leg> {
+        Box::new(Leg::new(id, Session::new(self.session.clone()), pair, self.clock.now()))
+    }
+
     /// Gives a pair back to rest. Its sockets must be closed.
     pub(super) fn release(&self, port: u16) {
         lock(&self.ports).release(self.clock.now(), port);

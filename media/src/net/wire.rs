@@ -80,16 +80,14 @@ impl Wire {
     /// two packets waiting and never comes there.
     pub(super) fn receive(&mut self, endpoint: &mut Endpoint) -> Result<usize, Errno> {
         self.arrivals.clear();
-        let fd = endpoint.socket.as_raw_fd();
-        let outcome = if endpoint.crowded {
-            self.receive_singly(fd, endpoint.local)
-        } else {
-            self.receive_batch(fd, endpoint.local)
-        };
+        let mut outcome = self.receive_into_buffers(endpoint);
+        // A pending ICMP error is told once, in place of the datagrams behind it.
+        if matches!(outcome, Err(errno) if errno != Errno::EAGAIN) && self.arrivals.is_empty() {
+            outcome = self.receive_into_buffers(endpoint);
+        }
         // Datagrams that came before an error are worth more than the error.
-        match outcome {
-            Err(errno) if self.arrivals.is_empty() => return Err(errno),
-            _ => {}
+        if let (Err(errno), true) = (outcome, self.arrivals.is_empty()) {
+            return Err(errno);
         }
         let unread = self.arrivals.iter().any(|arrival| arrival.stamp_us.is_none());
         endpoint.crowded |= unread || self.arrivals.len() == BATCH;
@@ -134,6 +132,15 @@ impl Wire {
         match endpoint.local {
             SocketAddr::V4(_) => error_queue::<SockaddrIn>(fd, &mut self.control),
             SocketAddr::V6(_) => error_queue::<SockaddrIn6>(fd, &mut self.control),
+        }
+    }
+
+    fn receive_into_buffers(&mut self, endpoint: &Endpoint) -> Result<(), Errno> {
+        let fd = endpoint.socket.as_raw_fd();
+        if endpoint.crowded {
+            self.receive_singly(fd, endpoint.local)
+        } else {
+            self.receive_batch(fd, endpoint.local)
         }
     }
 

@@ -15,7 +15,7 @@ use super::counters::{Batch, Count};
 use super::leg::{Forward, Leg};
 use super::message::{Command, Notice, PortId};
 use super::relay::{Order, Shared};
-use super::wire::Wire;
+use super::wire::{BATCH, Wire};
 use crate::session::{Input, Output};
 use crate::time::Micros;
 
@@ -109,7 +109,7 @@ impl Worker {
                 self.orders_due = true;
             } else {
                 let (id, rtcp) = PortId::from_token(event.data());
-                self.visit(id, rtcp, event.events());
+                let _ = self.visit(id, rtcp, event.events());
             }
         }
         if self.orders_due {
@@ -123,18 +123,18 @@ impl Worker {
         self.deliver_waiting();
     }
 
-    /// The packet path: receive a batch, measure it, send it on.
-    fn visit(&mut self, id: PortId, rtcp: bool, flags: EpollFlags) {
-        let Some(place) = self.place(id) else { return };
-        let Some(leg) = find(&mut self.legs, place, id) else { return };
+    /// The packet path: receive a batch, measure it, send it on. Answers how many datagrams came.
+    fn visit(&mut self, id: PortId, rtcp: bool, flags: EpollFlags) -> usize {
+        let Some(place) = self.place(id) else { return 0 };
+        let Some(leg) = find(&mut self.legs, place, id) else { return 0 };
         self.current = Some(id);
         if flags.contains(EpollFlags::EPOLLERR) && !rtcp {
             leg.hear_unreachable(&mut self.wire, self.shared.clock.now(), &mut self.batch);
         }
-        // An error here is either "nothing there" or an ICMP error that the queue above has told already.
+        // An error here says that nothing is there; an ICMP error is told by the queue above.
         let Ok(count) = self.wire.receive(leg.endpoint_mut(rtcp)) else {
             self.current = None;
-            return;
+            return 0;
         };
         let sample = self.shared.clock.sample();
         self.batch.add(Count::Received, u32::try_from(count).unwrap_or(u32::MAX));
@@ -150,6 +150,18 @@ impl Worker {
         }
         self.current = None;
         self.publish();
+        count
+    }
+
+    /// Reads what waits in a leg's sockets, so that what came before a command counts as before it.
+    fn drain(&mut self, id: PortId) {
+        for rtcp in [false, true] {
+            for _ in 0..DRAINS_MAX {
+                if self.visit(id, rtcp, EpollFlags::empty()) < BATCH {
+                    break;
+                }
+            }
+        }
     }
 
     /// Hands on what a session said.
@@ -182,26 +194,20 @@ impl Worker {
     }
 
     fn admit(&mut self, leg: Box<Leg>) {
-        let id = leg.id;
-        let watched =
-            self.epoll.add(&leg.rtp.socket, EpollEvent::new(EpollFlags::EPOLLIN, id.token(false))).and_then(
-                |()| self.epoll.add(&leg.rtcp.socket, EpollEvent::new(EpollFlags::EPOLLIN, id.token(true))),
-            );
-        if let Some(slot) = self.place(id).and_then(|place| self.legs.get_mut(place)) {
+        if let Some(slot) = self.place(leg.id).and_then(|place| self.legs.get_mut(place)) {
             debug_assert!(slot.is_none(), "a pair of ports was opened twice");
             *slot = Some(leg);
             self.open += 1;
         }
-        // A leg that cannot be heard is closed at once: its owner learns of it by the notice.
-        if let Err(errno) = watched {
-            tracing::error!(%errno, port = id.port(), "failed to watch a leg's sockets");
-            self.close(id);
-        }
     }
 
     fn obey(&mut self, id: PortId, command: Command) {
-        let now = self.shared.clock.now();
         let Some(place) = self.place(id) else { return };
+        let Some(leg) = find(&mut self.legs, place, id) else { return };
+        if leg.described || matches!(command, Command::Close) {
+            self.drain(id);
+        }
+        let now = self.shared.clock.now();
         let Some(leg) = find(&mut self.legs, place, id) else { return };
         self.current = Some(id);
         match command {
@@ -212,6 +218,9 @@ impl Worker {
                 leg.rtcp_mux = description.rtcp_mux;
                 leg.session.describe(now, *description);
                 leg.retarget(&self.shared.guard);
+                if !std::mem::replace(&mut leg.described, true) {
+                    self.watch(id);
+                }
             }
             Command::Snapshot => {
                 let report = Box::new(leg.session.report(now));
@@ -221,6 +230,20 @@ impl Worker {
         }
         self.take_outputs(id);
         self.current = None;
+    }
+
+    /// Begins to read a leg's sockets. A leg that cannot be heard is closed: its owner learns of it by the notice.
+    fn watch(&mut self, id: PortId) {
+        let Some(leg) = self.place(id).and_then(|place| find(&mut self.legs, place, id)) else { return };
+        let event = |rtcp| EpollEvent::new(EpollFlags::EPOLLIN, id.token(rtcp));
+        let watched = self
+            .epoll
+            .add(&leg.rtp.socket, event(false))
+            .and_then(|()| self.epoll.add(&leg.rtcp.socket, event(true)));
+        if let Err(errno) = watched {
+            tracing::error!(%errno, port = id.port(), "failed to watch a leg's sockets");
+            self.close(id);
+        }
     }
 
     /// Visits a tenth of the places: sessions whose time has come, snapshots that are due.
@@ -261,7 +284,7 @@ impl Worker {
         }
         let open: Vec<PortId> = self.legs.iter().flatten().map(|leg| leg.id).collect();
         for id in open {
-            self.close(id);
+            self.obey(id, Command::Close);
         }
         self.deliver_waiting();
     }
@@ -374,6 +397,8 @@ fn find(legs: &mut [Option<Box<Leg>>], place: usize, id: PortId) -> Option<&mut 
 
 /// No leg has it: its serial number would need the top bit.
 const ALARM_TOKEN: u64 = u64::MAX;
+/// Batches that are read from a socket before a command; more than a receive buffer holds by default.
+const DRAINS_MAX: usize = 64;
 /// Sockets that one turn serves.
 const EVENTS_MAX: usize = 256;
 /// Orders that one turn takes.
@@ -382,3 +407,7 @@ const ORDERS_PER_TURN: usize = 256;
 const SWEEPS: usize = 10;
 /// Time between two sweeps.
 const SWEEP_US: i64 = 100_000;
+
+#[cfg(test)]
+#[path = "worker_tests.rs"]
+mod tests;

@@ -1,0 +1,98 @@
+//! No relayed packet costs an allocation once a call is up: the whole path, from socket to socket.
+
+#![cfg(feature = "net")]
+#![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
+
+use std::alloc::System;
+use std::net::{IpAddr, Ipv4Addr, UdpSocket};
+use std::sync::Arc;
+use std::time::Duration;
+
+use sidetone_media::net::{Command, Notice, Port, Relay, RelayConfig};
+use sidetone_media::session::{Description, Payload, PayloadKind, SessionConfig};
+use sidetone_media::time::ClockRate;
+use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
+
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+const LOCALHOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
+/// A described and answered port and its phone, which stays outside of the relay's ports.
+fn party(relay: &Relay) -> (UdpSocket, Port) {
+    let phone = loop {
+        let phone = UdpSocket::bind((LOCALHOST, 0)).unwrap();
+        if phone.local_addr().unwrap().port() > 31_999 {
+            break phone;
+        }
+    };
+    phone.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    let port = relay.open(0, LOCALHOST).unwrap();
+    let audio = Payload {
+        number: 0,
+        kind: PayloadKind::Audio,
+        clock: ClockRate::HZ_8000,
+        bytes_per_ms: Some(8),
+        name: "PCMU".to_owned(),
+    };
+    let description = Description {
+        remote: Some(phone.local_addr().unwrap()),
+        receive: true,
+        send: true,
+        payloads: vec![audio],
+        signalling: Some(LOCALHOST),
+        ..Description::default()
+    };
+    relay.command(port.id, Command::Describe(Box::new(description))).unwrap();
+    relay.command(port.id, Command::Answered).unwrap();
+    (phone, port)
+}
+
+/// Sends the next packet and takes what comes out at the other end.
+fn pass(packet: &mut [u8; 172], seq: u16, from: &UdpSocket, port: Port, to: &UdpSocket) {
+    packet[2..4].copy_from_slice(&seq.to_be_bytes());
+    packet[4..8].copy_from_slice(&(u32::from(seq) * 160).to_be_bytes());
+    from.send_to(packet, port.rtp).unwrap();
+    let mut received = [0; 200];
+    let (len, _) = to.recv_from(&mut received).unwrap();
+    assert_eq!(received.get(..len), Some(&packet[..]));
+}
+
+#[test]
+fn a_relayed_packet_allocates_nothing() {
+    let config = RelayConfig {
+        bind: LOCALHOST,
+        ports: 16_000..=31_999,
+        workers: 1,
+        session: SessionConfig::default(),
+        seed: u64::from(std::process::id()),
+    };
+    let relay = Relay::start(config, Arc::new(|| {})).unwrap();
+    let (caller, one) = party(&relay);
+    let (callee, other) = party(&relay);
+    let payload_map = Some(Box::new(std::array::from_fn(|number| number as u8)));
+    relay.command(one.id, Command::Bridge { peer: other.id, payload_map }).unwrap();
+    relay.command(other.id, Command::Bridge { peer: one.id, payload_map: None }).unwrap();
+    relay.command(other.id, Command::Snapshot).unwrap();
+    assert!(matches!(relay.notices().recv_timeout(Duration::from_secs(30)), Ok(Notice::Snapshot { .. })));
+
+    let mut packet = [0xd5; 172];
+    packet[..2].copy_from_slice(&[0x80, 0]);
+    let mut both_ways = |seq| {
+        pass(&mut packet, seq, &caller, one, &callee);
+        pass(&mut packet, seq, &callee, other, &caller);
+    };
+    for seq in 0..1_000 {
+        both_ways(seq);
+    }
+    let region = Region::new(ALLOCATOR);
+    for seq in 1_000..6_000 {
+        both_ways(seq);
+    }
+    let change = region.change();
+    assert_eq!((change.allocations, change.reallocations), (0, 0), "{change:?}");
+    // The counters are published after the packet has left; a snapshot comes after them.
+    relay.command(one.id, Command::Snapshot).unwrap();
+    assert!(relay.notices().recv_timeout(Duration::from_secs(30)).is_ok());
+    assert_eq!(relay.counters().relayed, 12_000);
+}

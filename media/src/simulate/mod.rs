@@ -19,6 +19,7 @@
 mod catalogue;
 mod packet;
 mod path;
+mod play;
 mod random;
 mod scenario;
 mod stream;
@@ -28,6 +29,7 @@ mod tone;
 
 pub use catalogue::{CATALOGUE, Entry};
 pub use packet::{Content, Packet};
+pub use play::{description, play};
 pub use random::Random;
 pub use scenario::{
     Call, Codec, Delay, Digits, Holes, Loss, Pace, Path, Scenario, Silence, SilenceMode, Span, Stalls, Talker,

@@ -19,6 +19,8 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Find calls and RTP streams in captures, with the figures and verdicts of a live call.
+    Analyze(cli::analyze::AnalyzeArgs),
     /// Declare organisations and all they own.
     Apply(cli::apply::ApplyArgs),
 }
@@ -34,6 +36,7 @@ fn main() -> ExitCode {
     let Cli { log_format, command } = Cli::parse();
     start_log(log_format);
     match command {
+        Command::Analyze(args) => cli::analyze::run(&args),
         Command::Apply(args) => cli::apply::run(&args),
     }
 }

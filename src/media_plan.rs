@@ -30,7 +30,7 @@ pub fn description(negotiated: &Negotiated, signalling: Option<IpAddr>) -> Descr
 }
 
 /// The payload type under which a party sends `codec`; `None` for a clock of zero, which no packet has.
-fn payload(codec: &Codec, number: u8) -> Option<Payload> {
+pub fn payload(codec: &Codec, number: u8) -> Option<Payload> {
     let clock = ClockRate::new(codec.clock_rate)?;
     let kind = if codec.is("telephone-event") {
         PayloadKind::Event
@@ -39,7 +39,37 @@ fn payload(codec: &Codec, number: u8) -> Option<Payload> {
     } else {
         PayloadKind::Audio
     };
-    Some(Payload { number, kind, clock, bytes_per_ms: bytes_per_ms(codec), name: codec.name.clone() })
+    Some(Payload {
+        number,
+        kind,
+        clock,
+        bytes_per_ms: bytes_per_ms(codec),
+        name: canonical_name(&codec.name),
+    })
+}
+
+/// An encoding name as it is registered; names compare without case (RFC 8866 §6.6), records do not.
+pub fn canonical_name(name: &str) -> String {
+    const REGISTERED: [&str; 16] = [
+        "AMR",
+        "AMR-WB",
+        "CN",
+        "EVS",
+        "G722",
+        "G723",
+        "G726-32",
+        "G729",
+        "GSM",
+        "iLBC",
+        "L16",
+        "opus",
+        "PCMA",
+        "PCMU",
+        "speex",
+        "telephone-event",
+    ];
+    let registered = REGISTERED.iter().find(|known| known.eq_ignore_ascii_case(name));
+    registered.map_or_else(|| name.to_owned(), |known| (*known).to_owned())
 }
 
 /// Payload bytes per millisecond of the codecs whose bit rate never varies (RFC 3551 §4.5).

@@ -1,0 +1,298 @@
+//! One call as its messages tell it: offer and answer, the answer's time, the end and its cause.
+//!
+//! The observer is no party: it sees requests and responses of one hop, possibly late, twice or not at all,
+//! so nothing here insists on an order that a lost packet could break.
+
+use std::net::{IpAddr, SocketAddr};
+
+use sidetone_media::session::{Description, Report, Session, SessionConfig};
+use sidetone_media::time::Micros;
+use sidetone_model::call::HangupCause;
+use sidetone_sip::message::{Message, Method};
+use sidetone_sip::sdp::{Media, Negotiated, Role, SessionDescription};
+
+use crate::media_plan;
+
+/// One call between the party that sent the first INVITE and whoever answered it.
+#[derive(Debug)]
+pub(super) struct Dialog {
+    pub(super) call_id: String,
+    pub(super) from: String,
+    pub(super) to: String,
+    pub(super) started: Micros,
+    pub(super) answered: Option<Micros>,
+    pub(super) ended: Option<Micros>,
+    pub(super) status: Option<u16>,
+    pub(super) cause: Option<HangupCause>,
+    /// The codec that offer and answer settled.
+    pub(super) codec: Option<String>,
+    /// What the caller and the called party advertised, in milliseconds.
+    pub(super) ptime_ms: (Option<u32>, Option<u32>),
+    /// The last message or packet of the call.
+    pub(super) last: Micros,
+    pub(super) state: State,
+    caller_tag: String,
+    invite_number: u32,
+    /// The first INVITE went from the first to the second of these.
+    hop: (SocketAddr, SocketAddr),
+    pending: Option<Offer>,
+    description: Option<Description>,
+    /// Media messages seen; a bound on what an endless dialog may add.
+    exchanges: u32,
+}
+
+/// The caller's leg: under measurement, or judged.
+#[derive(Debug)]
+pub(super) enum State {
+    Closed(Box<Report>),
+    Open(Box<Session>),
+}
+
+#[derive(Debug)]
+struct Offer {
+    by_caller: bool,
+    number: u32,
+    sdp: SessionDescription,
+}
+
+/// Where a party wants its media, to be entered into the endpoint table.
+#[derive(Debug)]
+pub(super) struct Announcement {
+    pub(super) address: SocketAddr,
+    /// The address is the caller's.
+    pub(super) of_caller: bool,
+    /// It is the audio that the call is judged by.
+    pub(super) audio: bool,
+    pub(super) media: Media,
+}
+
+impl Dialog {
+    /// The call that this INVITE begins; `None` for any other message.
+    pub(super) fn begin(at: Micros, hop: (SocketAddr, SocketAddr), message: &Message) -> Option<Self> {
+        let request = message.as_request().filter(|request| *request.method() == Method::Invite)?;
+        let headers = request.headers();
+        let (from, to) = (headers.from().ok()?, headers.to().ok()?);
+        // A To tag makes it a re-INVITE of a call whose beginning was not captured.
+        if to.tag().is_some() {
+            return None;
+        }
+        let name = |address: &sidetone_sip::message::NameAddr| {
+            let user = address.uri.user_decoded().map(|user| user.into_owned());
+            user.filter(|user| !user.is_empty())
+                .or_else(|| address.uri.host().map(ToString::to_string))
+                .unwrap_or_else(|| address.uri.to_string())
+        };
+        Some(Dialog {
+            call_id: headers.call_id().to_owned(),
+            from: name(&from),
+            to: name(&to),
+            started: at,
+            answered: None,
+            ended: None,
+            status: None,
+            cause: None,
+            codec: None,
+            ptime_ms: (None, None),
+            last: at,
+            state: State::Open(Box::new(Session::new(SessionConfig::default()))),
+            caller_tag: from.tag().unwrap_or_default().to_owned(),
+            invite_number: headers.cseq().map_or(0, |cseq| cseq.number),
+            hop,
+            pending: None,
+            description: None,
+            exchanges: 0,
+        })
+    }
+
+    /// Takes a message of this Call-ID; returns the media addresses that it announces.
+    pub(super) fn message(
+        &mut self,
+        at: Micros,
+        (source, destination): (SocketAddr, SocketAddr),
+        message: &Message,
+    ) -> Vec<Announcement> {
+        if !self.is_callers_hop(source, destination) {
+            return Vec::new();
+        }
+        let (Ok(from), Ok(cseq)) = (message.headers().from(), message.headers().cseq()) else {
+            return Vec::new();
+        };
+        self.last = self.last.max(at);
+        let of_caller = from.tag().unwrap_or_default() == self.caller_tag;
+        let sdp = message
+            .headers()
+            .is_content_type("application/sdp")
+            .then(|| SessionDescription::parse(message.body()).ok())
+            .flatten()
+            .filter(|_| self.exchanges < EXCHANGES_MAX);
+        match message {
+            Message::Request(request) => {
+                self.request(at, request.method(), cseq.number, of_caller);
+                self.media(at, sdp, of_caller, cseq.number, *request.method() == Method::Ack)
+            }
+            Message::Response(response) => {
+                let status = response.status().as_u16();
+                if cseq.method == Method::Invite {
+                    self.invite_response(at, status, cseq.number, of_caller);
+                }
+                let usable =
+                    status < 300 && matches!(cseq.method, Method::Invite | Method::Prack | Method::Update);
+                // A response carries the From of its request, and is sent by the other party.
+                self.media(at, sdp.filter(|_| usable), !of_caller, cseq.number, false)
+            }
+        }
+    }
+
+    /// One packet that the caller sent.
+    #[inline]
+    pub(super) fn received(&mut self, at: Micros, source: SocketAddr, packet: &sidetone_media::rtp::Packet) {
+        self.last = self.last.max(at);
+        if let State::Open(session) = &mut self.state {
+            session.receive_packet(at, source, packet);
+        }
+    }
+
+    /// One packet that was sent to the caller.
+    #[inline]
+    pub(super) fn sent(&mut self, at: Micros, destination: SocketAddr) {
+        self.last = self.last.max(at);
+        if let State::Open(session) = &mut self.state {
+            session.sent(at, 1, destination);
+        }
+    }
+
+    /// Judges the leg as of `at`, once.
+    pub(super) fn close(&mut self, at: Micros) -> &Report {
+        if let State::Open(session) = &mut self.state {
+            self.state = State::Closed(Box::new(session.close(at)));
+        }
+        match &self.state {
+            State::Closed(report) => report,
+            State::Open(_) => &EMPTY,
+        }
+    }
+
+    /// Whether a message belongs to the hop that the caller is on.
+    ///
+    /// Behind a proxy the same Call-ID appears on further hops, whose answers and refusals are not the
+    /// caller's. A BYE may go past the proxy, so the caller's own address is enough between hosts.
+    fn is_callers_hop(&self, source: SocketAddr, destination: SocketAddr) -> bool {
+        let (caller, peer) = self.hop;
+        let between_hosts = caller.ip() != peer.ip();
+        source == caller
+            || destination == caller
+            || (between_hosts && (source.ip() == caller.ip() || destination.ip() == caller.ip()))
+    }
+
+    fn request(&mut self, at: Micros, method: &Method, number: u32, of_caller: bool) {
+        match method {
+            Method::Bye if self.ended.is_none() => self.end(at, HangupCause::NormalClearing),
+            Method::Cancel if self.answered.is_none() && self.ended.is_none() => {
+                self.end(at, HangupCause::OriginatorCancel);
+            }
+            // Another attempt after a challenge or a redirection (RFC 3261 §22.2): the call goes on.
+            Method::Invite if of_caller && self.answered.is_none() && number > self.invite_number => {
+                self.invite_number = number;
+                self.status = None;
+                self.cause = None;
+                if self.ended.take().is_some() && matches!(self.state, State::Closed(_)) {
+                    self.state = State::Open(Box::new(Session::new(SessionConfig::default())));
+                    self.description = None;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn invite_response(&mut self, at: Micros, status: u16, number: u32, of_caller: bool) {
+        if !of_caller || number != self.invite_number || self.answered.is_some() || status < 200 {
+            return;
+        }
+        self.status = Some(status);
+        if status < 300 {
+            // A 200 that crossed a CANCEL: the call was answered, and a BYE will follow.
+            self.answered = Some(at);
+            self.ended = None;
+            self.cause = None;
+            if let State::Open(session) = &mut self.state {
+                session.answer(at);
+            }
+        } else if self.cause != Some(HangupCause::OriginatorCancel) {
+            self.end(at, HangupCause::from_sip_status(status));
+        }
+    }
+
+    /// Ends the call. The leg of an answered call is judged now; another one may still be revived.
+    fn end(&mut self, at: Micros, cause: HangupCause) {
+        self.ended = Some(at);
+        self.cause = Some(cause);
+        if self.answered.is_some() {
+            self.close(at);
+        }
+    }
+
+    /// Takes the SDP of a message: an offer, or the answer to one (RFC 3264 §5, RFC 3261 §13.2.1).
+    fn media(
+        &mut self,
+        at: Micros,
+        sdp: Option<SessionDescription>,
+        by_caller: bool,
+        number: u32,
+        is_ack: bool,
+    ) -> Vec<Announcement> {
+        let Some(sdp) = sdp else { return Vec::new() };
+        self.exchanges += 1;
+        let announced = announcements(&sdp, by_caller);
+        match &self.pending {
+            Some(offer) if offer.number == number && offer.by_caller != by_caller => {
+                let role = if offer.by_caller { Role::Answerer } else { Role::Offerer };
+                if let Ok(negotiated) = Negotiated::new(&offer.sdp, &sdp, role) {
+                    self.settle(at, &negotiated);
+                }
+            }
+            // Without an offer to answer, the SDP of an ACK means nothing.
+            _ if is_ack => {}
+            _ => self.pending = Some(Offer { by_caller, number, sdp }),
+        }
+        announced
+    }
+
+    fn settle(&mut self, at: Micros, negotiated: &Negotiated) {
+        self.codec = negotiated.codec().map(|codec| media_plan::canonical_name(&codec.name));
+        self.ptime_ms = (negotiated.ptime_ms, negotiated.own_ptime_ms);
+        let description = media_plan::description(negotiated, Some(self.hop.0.ip()));
+        if self.description.as_ref() == Some(&description) {
+            return;
+        }
+        if let State::Open(session) = &mut self.state {
+            session.describe(at, description.clone());
+        }
+        self.description = Some(description);
+    }
+}
+
+fn announcements(sdp: &SessionDescription, of_caller: bool) -> Vec<Announcement> {
+    let judged = sdp.media.iter().position(|media| {
+        media.port != 0
+            && media.kind == sidetone_sip::sdp::MediaKind::Audio
+            && media.protocol.contains("RTP/")
+    });
+    let mut out = Vec::new();
+    for (place, media) in sdp.media.iter().enumerate() {
+        let address = sdp.rtp_address(media).filter(|address| address.port() != 0 && is_usable(address.ip()));
+        if let Some(address) = address.filter(|_| media.protocol.contains("RTP/")) {
+            out.push(Announcement { address, of_caller, audio: judged == Some(place), media: media.clone() });
+        }
+    }
+    out
+}
+
+fn is_usable(address: IpAddr) -> bool {
+    !address.is_unspecified()
+}
+
+/// Bodies of one call that are read; every one of them costs memory and time.
+const EXCHANGES_MAX: u32 = 1_000;
+
+/// Stands for the report that a closed leg always has.
+static EMPTY: std::sync::LazyLock<Report> = std::sync::LazyLock::new(Report::default);

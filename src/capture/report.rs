@@ -1,0 +1,247 @@
+//! The result of an analysis, in the JSON shape that `analyze` promises.
+
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
+use sidetone_media::session::{Evidence, Figures, Report, Value};
+use sidetone_model::call::HangupCause;
+use sidetone_model::quality::Hundredths;
+use sidetone_model::time::Timestamp;
+
+/// What a capture holds.
+#[derive(Debug, Serialize)]
+pub struct Analysis {
+    /// The name it was given.
+    pub file: String,
+    /// Frames read.
+    pub packets: u64,
+    /// Their length on the wire in bytes.
+    pub bytes: u64,
+    /// Frames that could not be looked into.
+    pub skipped: Skipped,
+    /// Calls, by their first INVITE.
+    pub calls: Vec<CallReport>,
+    /// RTP streams, by their first packet.
+    pub streams: Vec<StreamReport>,
+}
+
+/// Why frames were not looked into.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Skipped {
+    /// No IP packet, or a link layer that is not read.
+    pub not_ip: u64,
+    /// Cut off inside the headers.
+    pub truncated: u64,
+    /// Fragments other than the first.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub fragments: u64,
+    /// SIP that the message guard refuses.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub malformed_sip: u64,
+    /// Packets of flows, streams or calls beyond the number that is kept.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub over_limit: u64,
+}
+
+/// One call, as the caller's leg saw it.
+#[derive(Debug, Serialize)]
+pub struct CallReport {
+    /// The SIP Call-ID.
+    pub call_id: String,
+    /// Who calls: the user part, or the host without one.
+    pub from: String,
+    /// Who is called.
+    pub to: String,
+    /// The first INVITE.
+    pub started_at: Timestamp,
+    /// The 200 OK.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answered_at: Option<Timestamp>,
+    /// The BYE or the final refusal; absent when the capture ends before the call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<Timestamp>,
+    /// Whole seconds from the answer to the end.
+    pub billsec: i64,
+    /// The final response to the INVITE.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sip_status: Option<u16>,
+    /// Why it ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hangup_cause: Option<HangupCause>,
+    /// The codec of the caller's leg.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub codec_a: Option<String>,
+    /// Peak jitter of the caller's audio, ms.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub jitter_ms: Option<Hundredths>,
+    /// Lost packets in percent of the expected.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub loss_pct: Option<Hundredths>,
+    /// Mean gap between arriving packets, ms.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mean_interval_ms: Option<Hundredths>,
+    /// Packets without flaw in percent of the received.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub quality_pct: Option<Hundredths>,
+    /// Mean opinion score.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mos: Option<Hundredths>,
+    /// The judgement; absent when no SDP was exchanged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub media_verdict: Option<&'static str>,
+    /// The numbers behind it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub evidence: Option<EvidenceReport>,
+    /// Its streams, as places in [`Analysis::streams`].
+    pub streams: Vec<usize>,
+}
+
+/// One source, destination and SSRC.
+#[derive(Debug, Serialize)]
+pub struct StreamReport {
+    /// Where it comes from.
+    pub src: String,
+    /// Where it goes.
+    pub dst: String,
+    /// Its SSRC in hexadecimal.
+    pub ssrc: String,
+    /// The payload types seen, in ascending order.
+    pub payload_types: Vec<u8>,
+    /// The encoding name; absent for a dynamic type that no SDP announced.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub codec: Option<String>,
+    /// The RTP clock in Hz, where it is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clock_rate: Option<u32>,
+    /// Packets captured, copies included.
+    pub packets: u64,
+    /// Packets that the sequence numbers say were sent.
+    pub expected: u64,
+    /// Packets that never arrived.
+    pub lost: u64,
+    /// The same in percent of the expected.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub loss_pct: Option<Hundredths>,
+    /// Packets that arrived again.
+    pub duplicates: u64,
+    /// Packets that arrived after a later one.
+    pub reordered: u64,
+    /// Peak jitter, ms.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub jitter_ms: Option<Hundredths>,
+    /// Mean jitter, ms.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub jitter_mean_ms: Option<Hundredths>,
+    /// Mean gap between arriving packets, ms.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mean_interval_ms: Option<Hundredths>,
+    /// Longest gap between two packets, ms.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_gap_ms: Option<Hundredths>,
+    /// Measured packet duration, ms.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ptime_ms: Option<Ptime>,
+    /// Packets without flaw in percent of the received.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub quality_pct: Option<Hundredths>,
+    /// Mean opinion score.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mos: Option<Hundredths>,
+    /// The judgement on this stream alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<&'static str>,
+    /// `from_caller` or `to_caller`; absent without signalling.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub direction: Option<&'static str>,
+    /// The numbers behind the verdict.
+    #[serde(skip)]
+    pub evidence: Evidence,
+}
+
+/// A packet duration: a whole number of milliseconds where it is one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ptime(pub Hundredths);
+
+impl Serialize for Ptime {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if self.0.0 % 100 == 0 {
+            serializer.serialize_i64(self.0.0 / 100)
+        } else {
+            self.0.serialize(serializer)
+        }
+    }
+}
+
+/// Why a verdict was given, as a flat JSON object: the rule, then each number and its threshold.
+#[derive(Debug, PartialEq, Eq)]
+pub struct EvidenceReport(pub Evidence);
+
+impl Serialize for EvidenceReport {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        if let Some(rule) = self.0.rule {
+            map.serialize_entry("rule", rule.as_str())?;
+        }
+        if !self.0.reason.is_empty() {
+            map.serialize_entry("reason", self.0.reason)?;
+        }
+        for (place, measure) in self.0.measures.iter().enumerate() {
+            // A rule may state one number against two thresholds; a JSON object has it once.
+            if self.0.measures.iter().take(place).any(|earlier| earlier.name == measure.name) {
+                continue;
+            }
+            map.serialize_entry(measure.name, &ValueReport(&measure.value))?;
+            if let Some(threshold) = &measure.threshold {
+                map.serialize_entry(&format!("{}_threshold", measure.name), &ValueReport(threshold))?;
+            }
+        }
+        map.end()
+    }
+}
+
+struct ValueReport<'a>(&'a Value);
+
+impl Serialize for ValueReport<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            Value::Flag(flag) => serializer.serialize_bool(*flag),
+            Value::Hundredths(number) => serializer.serialize_f64(number.as_f64()),
+            Value::Integer(number) => serializer.serialize_i64(*number),
+            Value::Text(text) => serializer.serialize_str(text),
+        }
+    }
+}
+
+/// The five figures that calls and streams share.
+pub(super) struct Shared {
+    pub(super) jitter_ms: Option<Hundredths>,
+    pub(super) loss_pct: Option<Hundredths>,
+    pub(super) mean_interval_ms: Option<Hundredths>,
+    pub(super) quality_pct: Option<Hundredths>,
+    pub(super) mos: Option<Hundredths>,
+}
+
+impl Shared {
+    pub(super) fn new(figures: &Figures) -> Self {
+        Shared {
+            jitter_ms: figures.jitter_ms.map(decimal),
+            loss_pct: figures.loss_pct.map(decimal),
+            mean_interval_ms: figures.mean_interval_ms.map(decimal),
+            quality_pct: figures.quality_pct.map(decimal),
+            mos: figures.mos.map(decimal),
+        }
+    }
+}
+
+/// The media core's decimal in the record's type.
+pub(super) fn decimal(number: sidetone_media::session::Hundredths) -> Hundredths {
+    Hundredths(number.0)
+}
+
+/// The name of a report's verdict.
+pub(super) fn verdict(report: &Report) -> Option<&'static str> {
+    report.verdict.map(sidetone_media::session::Verdict::as_str)
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}

@@ -1,0 +1,73 @@
+//! Drives a capture of any length through the engine with one buffer.
+
+use std::io::{self, Read};
+
+use sidetone_media::pcap::{Damage, Decoder, Progress};
+use thiserror::Error;
+
+use super::engine::Engine;
+use super::report::Analysis;
+
+/// What came of reading a capture.
+#[derive(Debug)]
+pub struct Outcome {
+    /// What was read, as far as it went.
+    pub analysis: Analysis,
+    /// Why it went no further; `None` when the end was reached.
+    pub broken: Option<Broken>,
+}
+
+/// Why a capture could not be read to its end.
+#[derive(Debug, Error)]
+pub enum Broken {
+    /// The bytes are no capture from here on.
+    #[error(transparent)]
+    Damage(#[from] Damage),
+    /// The bytes could not be had.
+    #[error("cannot be read: {0}")]
+    Io(#[from] io::Error),
+}
+
+/// Reads a capture from `input` to its end, or as far as it goes.
+///
+/// `progress` is told the number of bytes read, about once per megabyte. *Bounds*: the buffer holds one
+/// element of the file, at most [`sidetone_media::pcap::ELEMENT_LEN_MAX`] bytes.
+pub fn read(name: &str, input: &mut dyn Read, progress: &mut dyn FnMut(u64)) -> Outcome {
+    let mut engine = Engine::new();
+    let broken = drive(&mut engine, input, progress).err();
+    Outcome { analysis: engine.finish(name), broken }
+}
+
+fn drive(engine: &mut Engine, input: &mut dyn Read, progress: &mut dyn FnMut(u64)) -> Result<(), Broken> {
+    let mut decoder = Decoder::new();
+    let mut buffer = vec![0_u8; BUFFER_LEN];
+    let (mut begin, mut end) = (0, 0);
+    loop {
+        match decoder.next(buffer.get(begin..end).unwrap_or_default())? {
+            Progress::Record { consumed, record } => {
+                engine.record(&record);
+                begin += consumed;
+            }
+            Progress::Skipped { consumed } => begin += consumed,
+            Progress::More { needed } => {
+                buffer.copy_within(begin..end, 0);
+                end -= begin;
+                begin = 0;
+                // The decoder bounds `needed`, and the buffer grows only as far as bytes really come.
+                if needed > buffer.len() && end == buffer.len() {
+                    buffer.resize((buffer.len() * 2).min(needed), 0);
+                }
+                progress(decoder.offset());
+                let free = buffer.get_mut(end..).unwrap_or_default();
+                match input.read(free) {
+                    Ok(0) => return Ok(decoder.finish(end)?),
+                    Ok(len) => end += len,
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    Err(error) => return Err(error.into()),
+                }
+            }
+        }
+    }
+}
+
+const BUFFER_LEN: usize = 1 << 20;

@@ -1,0 +1,269 @@
+//! An analysis as a table for a person.
+
+use std::fmt::Write;
+
+use sidetone_model::quality::Hundredths;
+
+use super::report::{Analysis, CallReport, StreamReport};
+use super::sentence::sentence;
+
+/// Renders `analysis` as aligned text: a summary, the calls, the streams, and below each what was wrong.
+pub fn table(analysis: &Analysis) -> String {
+    let mut out = summary(analysis);
+    if !analysis.calls.is_empty() {
+        let mut grid = Grid::new(&[
+            "call",
+            "started (UTC)",
+            "from",
+            "to",
+            "status",
+            "billed",
+            "codec",
+            "loss %",
+            "jitter ms",
+            "interval ms",
+            "quality %",
+            "MOS",
+            "verdict",
+        ]);
+        for (place, call) in analysis.calls.iter().enumerate() {
+            grid.push(call_cells(place, call), call.evidence.as_ref().and_then(|found| sentence(&found.0)));
+        }
+        grid.write(&mut out);
+    }
+    if !analysis.streams.is_empty() {
+        let mut grid = Grid::new(&[
+            "stream",
+            "from",
+            "to",
+            "SSRC",
+            "codec",
+            "packets",
+            "lost",
+            "loss %",
+            "jitter ms",
+            "interval ms",
+            "quality %",
+            "MOS",
+            "verdict",
+        ]);
+        for (place, stream) in analysis.streams.iter().enumerate() {
+            grid.push(stream_cells(place, stream, analysis), sentence(&stream.evidence));
+        }
+        grid.write(&mut out);
+    }
+    out
+}
+
+fn summary(analysis: &Analysis) -> String {
+    let skipped = &analysis.skipped;
+    let counts = [
+        ("not IP", skipped.not_ip),
+        ("truncated", skipped.truncated),
+        ("later fragments", skipped.fragments),
+        ("malformed SIP", skipped.malformed_sip),
+        ("beyond the limits", skipped.over_limit),
+    ];
+    let mut out = format!(
+        "{}: {} packets, {}; {}, {}",
+        printable(&analysis.file),
+        grouped(analysis.packets),
+        size(analysis.bytes),
+        counted(analysis.calls.len(), "call"),
+        counted(analysis.streams.len(), "RTP stream"),
+    );
+    for (name, count) in counts.into_iter().filter(|(_, count)| *count > 0) {
+        // Writing to a string cannot fail.
+        let _ = write!(out, "; {} {name}", grouped(count));
+    }
+    out.push('\n');
+    out
+}
+
+fn call_cells(place: usize, call: &CallReport) -> Vec<String> {
+    let started = call.started_at.to_string();
+    let ended = match (call.sip_status, &call.hangup_cause) {
+        (Some(status), Some(cause)) => format!("{status} {cause}"),
+        (Some(status), None) => format!("{status}, no end captured"),
+        (None, Some(cause)) => cause.to_string(),
+        (None, None) => "no end captured".to_owned(),
+    };
+    vec![
+        (place + 1).to_string(),
+        started.get(..19).unwrap_or(&started).replace('T', " "),
+        call.from.clone(),
+        call.to.clone(),
+        ended,
+        if call.answered_at.is_some() { format!("{} s", call.billsec) } else { String::new() },
+        call.codec_a.clone().unwrap_or_default(),
+        figure(call.loss_pct),
+        figure(call.jitter_ms),
+        figure(call.mean_interval_ms),
+        figure(call.quality_pct),
+        figure(call.mos),
+        call.media_verdict.unwrap_or("no media").to_owned(),
+    ]
+}
+
+fn stream_cells(place: usize, stream: &StreamReport, analysis: &Analysis) -> Vec<String> {
+    let call = analysis.calls.iter().position(|call| call.streams.contains(&place));
+    let name = match (call, stream.direction) {
+        (Some(call), Some("from_caller")) => format!("{} (call {}, caller)", place + 1, call + 1),
+        (Some(call), _) => format!("{} (call {}, to caller)", place + 1, call + 1),
+        (None, _) => (place + 1).to_string(),
+    };
+    let codec = stream.codec.clone().unwrap_or_else(|| {
+        stream.payload_types.iter().map(|number| format!("type {number}")).collect::<Vec<_>>().join(", ")
+    });
+    vec![
+        name,
+        stream.src.clone(),
+        stream.dst.clone(),
+        stream.ssrc.clone(),
+        codec,
+        grouped(stream.packets),
+        grouped(stream.lost),
+        figure(stream.loss_pct),
+        figure(stream.jitter_ms),
+        figure(stream.mean_interval_ms),
+        figure(stream.quality_pct),
+        figure(stream.mos),
+        stream.verdict.unwrap_or_default().to_owned(),
+    ]
+}
+
+/// A figure that cannot be judged is a dash.
+fn figure(value: Option<Hundredths>) -> String {
+    value.map_or_else(|| "–".to_owned(), |value| format!("{:.2}", value.as_f64()))
+}
+
+fn counted(count: usize, noun: &str) -> String {
+    match count {
+        0 => format!("no {noun}s"),
+        1 => format!("1 {noun}"),
+        _ => format!("{} {noun}s", grouped(count as u64)),
+    }
+}
+
+/// Digits in groups of three.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+fn size(bytes: u64) -> String {
+    let bytes_f = bytes as f64;
+    match bytes {
+        0..1_000 => format!("{bytes} bytes"),
+        1_000..1_000_000 => format!("{:.1} kB", bytes_f / 1e3),
+        1_000_000..1_000_000_000 => format!("{:.1} MB", bytes_f / 1e6),
+        _ => format!("{:.1} GB", bytes_f / 1e9),
+    }
+}
+
+/// Text of a capture for a terminal: no control character reaches it, and no line grows without bound.
+fn printable(text: &str) -> String {
+    let mut out: String =
+        text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).take(CELL_WIDTH_MAX).collect();
+    if text.chars().nth(CELL_WIDTH_MAX).is_some() {
+        out.pop();
+        out.push('…');
+    }
+    out
+}
+
+/// Rows of cells, each with a remark below it.
+struct Grid {
+    header: Vec<String>,
+    rows: Vec<(Vec<String>, Option<String>)>,
+}
+
+impl Grid {
+    fn new(header: &[&str]) -> Self {
+        Grid { header: header.iter().map(|&cell| cell.to_owned()).collect(), rows: Vec::new() }
+    }
+
+    fn push(&mut self, cells: Vec<String>, remark: Option<String>) {
+        let cells = cells.iter().map(|cell| printable(cell)).collect();
+        self.rows.push((cells, remark));
+    }
+
+    /// Writes the rows; columns of numbers are aligned to the right.
+    fn write(&self, out: &mut String) {
+        let lines = || std::iter::once(&self.header).chain(self.rows.iter().map(|(cells, _)| cells));
+        let column = |place: usize| lines().filter_map(move |cells| cells.get(place));
+        let widths: Vec<usize> = (0..self.header.len())
+            .map(|place| column(place).map(|cell| cell.chars().count()).max().unwrap_or(0))
+            .collect();
+        let numeric: Vec<bool> = (0..self.header.len())
+            .map(|place| {
+                let is_number =
+                    |cell: &String| cell.chars().all(|c| c.is_ascii_digit() || ".,–-".contains(c));
+                column(place).skip(1).all(is_number)
+            })
+            .collect();
+        out.push('\n');
+        let remarks = std::iter::once(&None).chain(self.rows.iter().map(|(_, remark)| remark));
+        for (cells, remark) in lines().zip(remarks) {
+            let mut line = String::new();
+            for ((cell, width), numeric) in cells.iter().zip(&widths).zip(&numeric) {
+                let _ = if *numeric {
+                    write!(line, "{cell:>width$}  ")
+                } else {
+                    write!(line, "{cell:<width$}  ")
+                };
+            }
+            out.push_str(line.trim_end());
+            out.push('\n');
+            if let Some(remark) = remark {
+                let _ = writeln!(out, "      ↳ {}", printable(remark));
+            }
+        }
+    }
+}
+
+/// The widest cell; a Call-ID or a name may be of any length.
+const CELL_WIDTH_MAX: usize = 120;
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+
+    #[test]
+    fn numbers_read_easily() {
+        let cases = [(0, "0"), (999, "999"), (1_000, "1,000"), (1_234_567, "1,234,567")];
+        for (number, expected) in cases {
+            assert_eq!(grouped(number), expected);
+        }
+        assert_eq!(size(1_310_000), "1.3 MB");
+        assert_eq!(printable("a\u{1b}[2Jb\n"), "a\u{fffd}[2Jb\u{fffd}");
+    }
+
+    #[test]
+    fn columns_are_aligned_and_remarks_stand_below() {
+        let mut grid = Grid::new(&["name", "loss %", "verdict"]);
+        grid.push(vec!["Ada".into(), "0.00".into(), "ok".into()], None);
+        grid.push(vec!["Bartholomew".into(), "12.30".into(), "lossy_inbound".into()], Some("because".into()));
+        grid.push(vec!["Cy".into(), "–".into(), "ok".into()], None);
+        let mut out = String::new();
+        grid.write(&mut out);
+        expect![[r"
+
+            name         loss %  verdict
+            Ada            0.00  ok
+            Bartholomew   12.30  lossy_inbound
+                  ↳ because
+            Cy                –  ok
+        "]]
+        .assert_eq(&out);
+    }
+}

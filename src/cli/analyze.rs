@@ -1,0 +1,143 @@
+//! `sidetone analyze FILE…`: calls and RTP streams of captures, with the figures and verdicts of a live call.
+
+use std::fs::File;
+use std::io::{self, IsTerminal, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::capture::{self, Analysis};
+
+/// The arguments of `analyze`.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "\
+Each call is judged by the audio of its caller, as its record would be; each stream by itself.
+A capture that is damaged is read as far as it goes.
+
+Exit status: 0 when packets were read from every file, 1 when not, 2 for a wrong command line.
+
+Examples:
+  sidetone analyze call.pcap
+  sidetone analyze --format json -o report.json *.pcapng
+  tcpdump -w - udp | sidetone analyze -")]
+pub struct AnalyzeArgs {
+    /// Captures to read, pcap or pcapng; - is the standard input.
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// How the result is written; of several captures json writes an array.
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    format: Format,
+    /// Write the result here instead of the standard output.
+    #[arg(short, long, value_name = "OUT")]
+    output: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// One JSON object per capture, for programs.
+    Json,
+    /// Aligned text for people.
+    Table,
+}
+
+/// Reads every capture and prints what it holds.
+pub fn run(args: &AnalyzeArgs) -> ExitCode {
+    let mut whole = true;
+    let mut analyses = Vec::new();
+    for path in &args.files {
+        match analyze(path) {
+            Ok(analysis) => {
+                whole &= analysis.packets > 0;
+                analyses.push(analysis);
+            }
+            Err(error) => {
+                eprintln!("sidetone: {}: cannot be read: {error}", path.display());
+                whole = false;
+            }
+        }
+    }
+    let written = render(args.format, args.files.len(), &analyses).and_then(|text| {
+        let wanted = !analyses.is_empty();
+        if wanted { write_out(args.output.as_deref(), &text) } else { Ok(()) }
+    });
+    if let Err(error) = written {
+        let place =
+            args.output.as_deref().map_or_else(|| "the standard output".into(), Path::to_string_lossy);
+        // A reader that has seen enough (`| head`) is no failure.
+        if error.kind() != io::ErrorKind::BrokenPipe {
+            eprintln!("sidetone: {place}: cannot be written: {error}");
+            whole = false;
+        }
+    }
+    if whole { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Reads one capture as far as it goes; what is wrong with it is told on stderr.
+fn analyze(path: &Path) -> io::Result<Analysis> {
+    let name = if path == Path::new("-") { "standard input".into() } else { path.to_string_lossy() };
+    let (mut input, len): (Box<dyn Read>, Option<u64>) = if path == Path::new("-") {
+        (Box::new(io::stdin().lock()), None)
+    } else {
+        let file = File::open(path)?;
+        let metadata = file.metadata()?;
+        if metadata.is_dir() {
+            return Err(io::Error::new(io::ErrorKind::IsADirectory, "it is a directory"));
+        }
+        let len = metadata.is_file().then_some(metadata.len());
+        (Box::new(file), len)
+    };
+    let bar = progress_bar(len, &name);
+    let outcome = capture::read(&name, &mut input, &mut |offset| bar.set_position(offset));
+    bar.finish_and_clear();
+    if let Some(broken) = &outcome.broken {
+        let packets = outcome.analysis.packets;
+        eprintln!("sidetone: {name}: {broken}; {packets} packets were read before it");
+    } else if outcome.analysis.packets == 0 {
+        eprintln!("sidetone: {name}: the capture holds no packet");
+    }
+    Ok(outcome.analysis)
+}
+
+/// A bar on a terminal; nothing else is ever written in its place.
+fn progress_bar(len: Option<u64>, name: &str) -> ProgressBar {
+    if !io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let (bar, template) = match len {
+        Some(len) => (ProgressBar::new(len), "{msg} {wide_bar} {bytes}/{total_bytes} {eta}"),
+        None => (ProgressBar::new_spinner(), "{msg} {spinner} {bytes} {bytes_per_sec}"),
+    };
+    bar.enable_steady_tick(Duration::from_millis(200));
+    bar.set_message(name.to_owned());
+    // The template is a constant; were it wrong, the library's own would do.
+    match ProgressStyle::with_template(template) {
+        Ok(style) => bar.with_style(style),
+        Err(_) => bar,
+    }
+}
+
+fn render(format: Format, asked: usize, analyses: &[Analysis]) -> io::Result<String> {
+    let mut text = match (format, analyses) {
+        (Format::Json, [one]) if asked == 1 => serde_json::to_string_pretty(one)?,
+        (Format::Json, several) => serde_json::to_string_pretty(several)?,
+        (Format::Table, several) => several.iter().map(capture::table).collect::<Vec<_>>().join("\n"),
+    };
+    if !text.ends_with('\n') {
+        text.push('\n');
+    }
+    Ok(text)
+}
+
+fn write_out(output: Option<&Path>, text: &str) -> io::Result<()> {
+    match output {
+        Some(path) => std::fs::write(path, text),
+        None => {
+            let mut out = io::stdout().lock();
+            out.write_all(text.as_bytes())?;
+            out.flush()
+        }
+    }
+}

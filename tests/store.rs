@@ -410,3 +410,56 @@ fn while_another_process_holds_the_database_records_wait_and_lists_answer() {
         store.close().await;
     });
 }
+
+#[test]
+fn a_damaged_write_ahead_log_loses_nothing_that_the_journal_still_has() {
+    let dir = TempDir::new();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let store = Store::open(&dir.path().join("sidetone.db")).await.unwrap();
+        let journal_dir = TempDir::new();
+        let (journal, reader, _) = Journal::open(journal_dir.path()).unwrap();
+        let writer = CdrWriter::new(reader);
+        let stored = writer.stored();
+        let sink = store.clone();
+        let writer = tokio::spawn(async move { writer.run(&sink).await });
+        for number in 0..20 {
+            assert!(journal.ended(ended(number)).unwrap().await);
+        }
+        while stored.load(Ordering::Relaxed) < 20 {
+            tokio::task::yield_now().await;
+        }
+        // Both as a crash leaves them: the log holds the rows, the current segment the records.
+        let (database, segments) = (TempDir::snapshot(dir.path()), TempDir::snapshot(journal_dir.path()));
+        for back in (1..=512).step_by(73) {
+            for flip in [false, true] {
+                let (database, segments) =
+                    (TempDir::snapshot(database.path()), TempDir::snapshot(segments.path()));
+                damage(&database.path().join("sidetone.db-wal"), back, flip);
+                let store = Store::open(&database.path().join("sidetone.db")).await.unwrap();
+                let (journal, reader, _) = Journal::open(segments.path()).unwrap();
+                drop(journal);
+                CdrWriter::new(reader).run(&store).await;
+                let scope = Scope::Organisation(organisation(1));
+                let total = store.list(scope, Window::default()).await.unwrap().total;
+                assert_eq!(total, 20, "{back} bytes from the end, flipped: {flip}");
+                store.close().await;
+            }
+        }
+        drop(journal);
+        writer.await.unwrap();
+        store.close().await;
+    });
+}
+
+/// Flips the byte `back` from the end of `file`, or cuts the file there.
+fn damage(file: &std::path::Path, back: usize, flip: bool) {
+    let mut bytes = std::fs::read(file).unwrap();
+    let at = bytes.len() - back;
+    if flip {
+        bytes[at] ^= 0x40;
+    } else {
+        bytes.truncate(at);
+    }
+    std::fs::write(file, bytes).unwrap();
+}

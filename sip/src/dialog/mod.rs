@@ -7,6 +7,8 @@ mod answer;
 mod dialog;
 mod offer;
 mod route_set;
+#[cfg(test)]
+mod tests;
 
 pub use answer::{Answer, AnswerInput, AnswerOutput};
 pub use dialog::{Dialog, DialogError, DialogId, Role, State};

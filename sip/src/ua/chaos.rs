@@ -87,14 +87,22 @@ impl World {
                 }
             }
             (2, Some(leg), _) => end.ua.hang_up(now, leg),
-            (3, Some(leg), _) => drop(end.ua.reinvite(now, leg, &offer)),
-            (4, Some(leg), _) => drop(end.ua.ack(now, leg, &offer)),
-            (5, Some(leg), _) => drop(end.ua.request_within(now, leg, Method::Info, &Extra::new())),
+            (3, Some(leg), _) => {
+                let _ = end.ua.reinvite(now, leg, &offer);
+            }
+            (4, Some(leg), _) => {
+                let _ = end.ua.ack(now, leg, &offer);
+            }
+            (5, Some(leg), _) => {
+                let _ = end.ua.request_within(now, leg, Method::Info, &Extra::new());
+            }
             (6..=8, _, Some(key)) => {
                 let status = [180, 183, 200, 200, 200, 401, 486, 488][act.which % 8];
-                drop(end.ua.respond(now, &key, Reply::new(StatusCode::new(status).unwrap())));
+                let _ = end.ua.respond(now, &key, Reply::new(StatusCode::new(status).unwrap()));
             }
-            (9, _, Some(key)) => drop(end.ua.refuse(now, &key, Reply::new(StatusCode::UNAUTHORIZED))),
+            (9, _, Some(key)) => {
+                let _ = end.ua.refuse(now, &key, Reply::new(StatusCode::UNAUTHORIZED));
+            }
             (10, ..) => {
                 if let Some(request) = end.refused.pop()
                     && let Ok(Retried::Leg(leg)) = end.ua.retry(now, to, request, &Extra::new())
@@ -104,7 +112,7 @@ impl World {
             }
             (11, ..) => {
                 let draft = Draft::new(Method::Options, "sip:b@h", "<sip:a@h>", "<sip:b@h>");
-                drop(end.ua.request(now, to, draft));
+                let _ = end.ua.request(now, to, draft);
             }
             _ => {}
         }

@@ -31,7 +31,7 @@ pub enum Output {
         flow: Flow,
         /// One whole message.
         bytes: Bytes,
-        /// The transaction to name in [`Layer::transport_error`](super::Layer::transport_error) if sending fails.
+        /// The transaction to name in [`Input::TransportError`](super::Input::TransportError) if sending fails.
         key: Option<ClientKey>,
     },
 }

@@ -72,6 +72,8 @@ mod chaos;
 mod draft;
 mod event;
 mod inbound;
+#[cfg(test)]
+mod ladder;
 mod leg;
 mod outbound;
 #[cfg(test)]

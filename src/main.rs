@@ -23,6 +23,8 @@ enum Command {
     Analyze(cli::analyze::AnalyzeArgs),
     /// Declare organisations and all they own.
     Apply(cli::apply::ApplyArgs),
+    /// Run the engine: SIP, RTP and the HTTP API.
+    Serve(cli::serve::ServeArgs),
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -38,6 +40,7 @@ fn main() -> ExitCode {
     match command {
         Command::Analyze(args) => cli::analyze::run(&args),
         Command::Apply(args) => cli::apply::run(&args),
+        Command::Serve(args) => cli::serve::run(&args),
     }
 }
 

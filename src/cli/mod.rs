@@ -2,3 +2,9 @@
 
 pub mod analyze;
 pub mod apply;
+pub mod serve;
+
+/// The command line or the configuration is wrong.
+pub(crate) const EXIT_WRONG: u8 = 2;
+/// The work failed.
+pub(crate) const EXIT_FAILED: u8 = 1;

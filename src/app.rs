@@ -1,0 +1,304 @@
+//! The composition root: the one place that knows everybody and puts the engine together.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use rand::rngs::{StdRng, SysRng};
+use rand::{RngExt, SeedableRng};
+use sidetone_api::ApiState;
+use sidetone_media::net::{Relay, RelayConfig, RelayError};
+use sidetone_media::session::SessionConfig;
+use sidetone_media::verdict::{ThresholdError, Thresholds};
+use sidetone_model::ids::NodeId;
+use sidetone_model::ports::Readiness;
+use sidetone_model::time::Timestamp;
+use sidetone_sip::auth::Authenticator;
+use sidetone_sip::flow::Flow;
+use sidetone_sip::message::Host;
+use sidetone_sip::transaction::{HostPort, LayerConfig, Local};
+use sidetone_sip::transport::{BindError, UdpSender, UdpTransport};
+use sidetone_sip::ua::{Ua, UaConfig};
+use tokio::net::TcpListener;
+use tokio::sync::{Notify, watch};
+use tokio::task::JoinHandle;
+
+use crate::cdr::journal::{Journal, JournalError};
+use crate::cdr::writer::CdrWriter;
+use crate::config::Config;
+use crate::routing::Directory;
+use crate::store::{Store, StoreError};
+use crate::switch::driver::{Driver, Handle, Request};
+use crate::switch::face::Limits;
+use crate::switch::switch::{Switch, SwitchConfig};
+
+/// A running engine.
+pub struct Engine {
+    /// Where SIP is received, with the ports that were really bound.
+    pub sip: Vec<SocketAddr>,
+    /// Where HTTP is served.
+    pub http: SocketAddr,
+    /// This node.
+    pub node: NodeId,
+    /// The database.
+    pub store: Store,
+    switch: Handle,
+    driver: JoinHandle<()>,
+    writer: JoinHandle<()>,
+    web: JoinHandle<io::Result<()>>,
+    watcher: JoinHandle<()>,
+    stop: watch::Sender<bool>,
+}
+
+/// Why the engine cannot start; one line that names the thing and what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The HTTP address cannot be bound.
+    #[error("[http] listen {address}: {source}; choose another address or stop what uses it")]
+    Http {
+        /// The address.
+        address: SocketAddr,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// The journal cannot be opened.
+    #[error("[node] data_dir: {0}")]
+    Journal(#[from] JournalError),
+    /// The system gives no random numbers.
+    #[error("the system gives no random numbers: {0}")]
+    Random(String),
+    /// The relay cannot start.
+    #[error("[media] ports: {0}")]
+    Relay(#[from] RelayError),
+    /// A SIP address cannot be bound.
+    #[error("[sip] listen udp://{}: {}; choose another address or stop what uses it", .0.address, .0.source)]
+    Sip(#[from] BindError),
+    /// The database cannot be opened or read.
+    #[error("[database] url: failed to {0}")]
+    Store(#[from] StoreError),
+    /// A threshold is unknown or impossible.
+    #[error("[media] verdict: {0}")]
+    Threshold(#[from] ThresholdError),
+}
+
+impl Engine {
+    /// Starts everything that `config` describes. Runs within a tokio runtime.
+    ///
+    /// # Errors
+    /// The first part that cannot start; nothing stays behind.
+    pub async fn start(config: &Config) -> Result<Engine, StartError> {
+        let mut rng =
+            StdRng::try_from_rng(&mut SysRng).map_err(|error| StartError::Random(error.to_string()))?;
+        let store = Store::open(&config.database.path).await?;
+        let node = store.node(&config.node.name, wall_clock()).await?;
+        let directory = Directory::new(store.directory().await?);
+        let revision = directory.revision();
+
+        let listen: Vec<SocketAddr> = config.sip.listen.iter().map(|listener| listener.address).collect();
+        let transport = UdpTransport::bind(&listen)?;
+        let sip: Vec<SocketAddr> = transport.sender().listeners().map(|(_, local)| local).collect();
+        let web = TcpListener::bind(config.http.listen)
+            .await
+            .map_err(|source| StartError::Http { address: config.http.listen, source })?;
+        let http =
+            web.local_addr().map_err(|source| StartError::Http { address: config.http.listen, source })?;
+
+        let (journal, reader, recovery) = Journal::open(&journal_dir(config))?;
+        if recovery.crashed_calls > 0 || recovery.damaged_segments > 0 {
+            tracing::warn!(
+                calls = recovery.crashed_calls,
+                damaged_segments = recovery.damaged_segments,
+                "the journal of an earlier run was replayed; its answered calls ended with CRASH"
+            );
+        }
+
+        let notices = Arc::new(Notify::new());
+        let relay = Arc::new(start_relay(config, &mut rng, &notices)?);
+        let switch = switch(config, node, directory, transport.sender(), &mut rng);
+        let external = config.sip.external_address;
+        let (driver, handle) = Driver::new(switch, transport, relay, notices, external, journal.clone());
+        let (stop, stopped) = watch::channel(false);
+        let (engine_store, watched) = (store.clone(), store.clone());
+        let readiness = EngineReadiness { journal, switch: handle.clone() };
+        let state = ApiState::new(
+            Arc::new(store.clone()),
+            Arc::new(store.clone()),
+            Arc::new(readiness),
+            Arc::new(wall_clock),
+        )
+        .with_trusted_proxies(config.http.trusted_proxies.clone());
+
+        let mut http_stop = stopped.clone();
+        let http_shutdown = async move {
+            let _ = http_stop.wait_for(|stop| *stop).await;
+        };
+        Ok(Engine {
+            sip,
+            http,
+            node,
+            store,
+            driver: tokio::spawn(driver.run()),
+            writer: tokio::spawn(async move { CdrWriter::new(reader).run(&engine_store).await }),
+            web: tokio::spawn(sidetone_api::serve(web, state, http_shutdown)),
+            watcher: tokio::spawn(watch_directory(watched, handle.clone(), revision, stopped)),
+            switch: handle,
+            stop,
+        })
+    }
+
+    /// How many calls there are now.
+    pub fn live_calls(&self) -> usize {
+        self.switch.live_calls()
+    }
+
+    /// How many bindings are registered now.
+    pub fn bindings(&self) -> usize {
+        self.switch.bindings()
+    }
+
+    /// Takes no new calls, lets live ones go on for `limit` at most, stores every record, and stops.
+    pub async fn stop(self, limit: Duration) {
+        self.switch.send(Request::Drain(limit)).await;
+        let _ = self.driver.await;
+        // The journal closes with its last clone; the writer ends once all of it is stored.
+        let _ = self.stop.send(true);
+        let _ = self.watcher.await;
+        let _ = tokio::time::timeout(HTTP_STOP_MAX, self.web).await;
+        if tokio::time::timeout(WRITER_STOP_MAX, self.writer).await.is_err() {
+            tracing::warn!(
+                "the database did not take the last records; the journal keeps them for the next start"
+            );
+        }
+        self.store.close().await;
+    }
+}
+
+/// What `/readyz` says.
+struct EngineReadiness {
+    journal: Journal,
+    switch: Handle,
+}
+
+impl Readiness for EngineReadiness {
+    fn unready(&self) -> Vec<String> {
+        let mut unready = Vec::new();
+        if !self.journal.is_healthy() {
+            unready.push("journal: the disk takes no records".to_owned());
+        }
+        if !self.switch.is_running() {
+            unready.push("sip: the switch has stopped".to_owned());
+        }
+        unready
+    }
+}
+
+fn journal_dir(config: &Config) -> PathBuf {
+    config.node.data_dir.join("journal")
+}
+
+fn start_relay(config: &Config, rng: &mut StdRng, notices: &Arc<Notify>) -> Result<Relay, StartError> {
+    let mut thresholds = Thresholds::default();
+    for (name, value) in &config.media.verdict {
+        thresholds.set(name, *value)?;
+    }
+    let mut own_addresses = own_addresses();
+    own_addresses.extend(config.sip.external_address);
+    let session = SessionConfig { thresholds, own_addresses, ..SessionConfig::default() };
+    let bind = config.sip.listen.first().map_or(IpAddr::from([0, 0, 0, 0]), |listener| listener.address.ip());
+    let relay = RelayConfig {
+        bind,
+        ports: config.media.ports.clone(),
+        workers: config.media.workers.unwrap_or(0),
+        session,
+        seed: rng.random(),
+    };
+    let notify = Arc::clone(notices);
+    Ok(Relay::start(relay, Arc::new(move || notify.notify_one()))?)
+}
+
+/// The addresses of this host's interfaces: what no party elsewhere can sensibly advertise.
+fn own_addresses() -> Vec<IpAddr> {
+    let Ok(interfaces) = nix::ifaddrs::getifaddrs() else { return Vec::new() };
+    interfaces
+        .filter_map(|interface| interface.address)
+        .filter_map(|address| {
+            let v4 = address.as_sockaddr_in().map(|v4| IpAddr::V4(v4.ip()));
+            v4.or_else(|| address.as_sockaddr_in6().map(|v6| IpAddr::V6(v6.ip())))
+        })
+        .collect()
+}
+
+#[expect(clippy::disallowed_methods, reason = "the composition root hands the clock to the machines")]
+fn switch(
+    config: &Config,
+    node: NodeId,
+    directory: Directory,
+    sender: UdpSender,
+    rng: &mut StdRng,
+) -> Switch {
+    let external = config.sip.external_address;
+    let layer = LayerConfig::new(Local::new(move |flow| local_towards(&sender, external, flow)));
+    let ua = Ua::new(UaConfig::new(layer), StdRng::from_rng(rng));
+    let authenticator = Authenticator::new(rng.random(), Instant::now());
+    let config = SwitchConfig { node, limits: Limits::default(), calls_max: CALLS_MAX };
+    Switch::new(config, ua, authenticator, Arc::new(directory), StdRng::from_rng(rng))
+}
+
+/// What Via and Contact name towards the far end of `flow`.
+fn local_towards(sender: &UdpSender, external: Option<IpAddr>, flow: &Flow) -> HostPort {
+    let local = sender.local_address(flow).ok();
+    let port = local.map(|local| local.port());
+    let ip = external
+        .filter(|_| !flow.remote.ip().is_loopback())
+        .or(local.map(|local| local.ip()))
+        // No route back to where a message came from: what is named no longer matters.
+        .unwrap_or(IpAddr::from([0, 0, 0, 0]));
+    let host = match ip {
+        IpAddr::V4(v4) => Host::V4(v4),
+        IpAddr::V6(v6) => Host::V6(v6),
+    };
+    HostPort { host, port }
+}
+
+/// Reads the directory again whenever its stored revision changes.
+async fn watch_directory(store: Store, switch: Handle, mut revision: i64, mut stop: watch::Receiver<bool>) {
+    loop {
+        tokio::select! {
+            _ = stop.wait_for(|stop| *stop) => return,
+            () = tokio::time::sleep(DIRECTORY_EVERY) => {}
+        }
+        let snapshot = match store.directory_revision().await {
+            Ok(stored) if stored == revision => continue,
+            Ok(_) => store.directory().await,
+            Err(error) => Err(error),
+        };
+        match snapshot {
+            Ok(snapshot) => {
+                revision = snapshot.revision;
+                if !switch.send(Request::Directory(Arc::new(Directory::new(snapshot)))).await {
+                    return;
+                }
+            }
+            // Calls go on with what is known; the next reading comes soon.
+            Err(error) => tracing::warn!(%error, "the directory cannot be read again"),
+        }
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the composition root hands the clock to the HTTP face")]
+fn wall_clock() -> Timestamp {
+    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Timestamp::from_micros(i64::try_from(since_epoch.as_micros()).unwrap_or(i64::MAX))
+}
+
+/// Calls that may be up at once; every one costs two port pairs and some kilobytes.
+const CALLS_MAX: usize = 20_000;
+/// How often the stored revision is asked for; a change is known within two seconds.
+const DIRECTORY_EVERY: Duration = Duration::from_millis(500);
+/// How long requests in hand may take at the end.
+const HTTP_STOP_MAX: Duration = Duration::from_secs(5);
+/// How long the last records may take into the database.
+const WRITER_STOP_MAX: Duration = Duration::from_secs(10);

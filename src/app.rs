@@ -242,7 +242,7 @@ fn switch(
     let external = config.sip.external_address;
     let layer = LayerConfig::new(Local::new(move |flow| local_towards(&sender, external, flow)));
     let ua = Ua::new(UaConfig::new(layer), StdRng::from_rng(rng));
-    let authenticator = Authenticator::new(rng.random(), Instant::now());
+    let authenticator = Authenticator::new(rng.random(), Instant::now()).offering(config.sip.digest.clone());
     let config = SwitchConfig { node, limits: Limits::default(), calls_max: CALLS_MAX };
     Switch::new(config, ua, authenticator, Arc::new(directory), StdRng::from_rng(rng))
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use sidetone_model::call::{Direction, HangupCause};
 use sidetone_model::directory::Extension;
 use sidetone_model::ids::{OrganisationId, TrunkId};
-use sidetone_sip::auth::Refusal as AuthRefusal;
+use sidetone_sip::auth::{Refusal as AuthRefusal, challenge_reply};
 use sidetone_sip::flow::Flow;
 use sidetone_sip::message::{Host, Method, Name, NameAddr, Request, StatusCode, Uri};
 use sidetone_sip::registrar::{Binding, Registration, reply};
@@ -60,7 +60,7 @@ impl Switch {
         }
         let directory = Arc::clone(&self.directory);
         let sender = self.gate.caller(now.instant, &directory, request, source);
-        let Some(sender) = self.known(now, &key, &flow, sender) else { return };
+        let Some(sender) = self.known(now, &key, &flow, request, sender) else { return };
         let offer = match offer_of(request) {
             Ok(offer) => offer,
             Err(reply) => return self.respond(now, &key, reply),
@@ -115,7 +115,7 @@ impl Switch {
             (_, None) => {
                 let directory = Arc::clone(&self.directory);
                 let sender = self.gate.phone(now.instant, &directory, request, flow.remote.ip());
-                if self.known(now, key, flow, sender).is_some() {
+                if self.known(now, key, flow, request, sender).is_some() {
                     self.respond(now, key, allow(Reply::new(StatusCode::METHOD_NOT_ALLOWED)));
                 }
             }
@@ -125,7 +125,7 @@ impl Switch {
     fn register(&mut self, now: Now, key: &ServerKey, flow: &Flow, request: &Request) {
         let directory = Arc::clone(&self.directory);
         let sender = self.gate.phone(now.instant, &directory, request, flow.remote.ip());
-        let Some(Sender::Extension(id)) = self.known(now, key, flow, sender) else { return };
+        let Some(Sender::Extension(id)) = self.known(now, key, flow, request, sender) else { return };
         let Some((extension, aor)) = directory.extension(id).and_then(|e| Some((e, directory.aor(e)?)))
         else {
             return self.refuse(now, key, Reply::new(StatusCode::FORBIDDEN));
@@ -149,13 +149,23 @@ impl Switch {
     }
 
     /// The sender when it is somebody; others are challenged or refused here.
-    fn known(&mut self, now: Now, key: &ServerKey, flow: &Flow, sender: Sender) -> Option<Sender> {
+    fn known(
+        &mut self,
+        now: Now,
+        key: &ServerKey,
+        flow: &Flow,
+        request: &Request,
+        sender: Sender,
+    ) -> Option<Sender> {
         match sender {
             Sender::Extension(_) | Sender::Trunk(_) => return Some(sender),
             Sender::Challenge(challenges, why) => {
                 let mut reply = Reply::new(StatusCode::UNAUTHORIZED);
-                for challenge in challenges {
-                    reply = reply.header("WWW-Authenticate", challenge);
+                // The user agent sets the tag; the one here only takes its room in the measure.
+                if let Ok(sized) = challenge_reply(request, reply.status(), "0123456789abcdef", &challenges) {
+                    for challenge in sized.headers().header_all(Name::WwwAuthenticate) {
+                        reply = reply.header(Name::WwwAuthenticate.as_str(), challenge);
+                    }
                 }
                 if why == (AuthRefusal::Wrong { closed: true }) {
                     self.push(Output::Notice(Notice::Guessing(flow.remote.ip())));

@@ -6,7 +6,7 @@ use crate::message::{InvalidValue, Name, Request, Response, StatusCode};
 ///
 /// It goes to whoever the request claims to come from, before anybody has proved anything. So that nobody gets a
 /// flood turned up through us, it keeps to one and a half times a request that has a Contact, as INVITE and REGISTER
-/// must: where all challenges are too many, it carries only the last, the one that every phone understands.
+/// must: where all challenges are too many, it carries MD5 alone, the one that every phone understands.
 ///
 /// # Errors
 /// When the tag or a challenge cannot be written.
@@ -18,9 +18,11 @@ pub fn challenge_reply(
 ) -> Result<Response, InvalidValue> {
     let response = with_challenges(request, status, to_tag, challenges)?;
     let (out, came) = (response.to_bytes().len(), request.to_bytes().len().saturating_sub(SOURCE_NOTE_BYTES));
-    match challenges.last() {
-        Some(last) if challenges.len() > 1 && out * 2 > came * 3 => {
-            with_challenges(request, status, to_tag, std::slice::from_ref(last))
+    let plainest =
+        challenges.iter().find(|challenge| challenge.contains("algorithm=MD5")).or(challenges.last());
+    match plainest {
+        Some(plainest) if challenges.len() > 1 && out * 2 > came * 3 => {
+            with_challenges(request, status, to_tag, std::slice::from_ref(plainest))
         }
         _ => Ok(response),
     }

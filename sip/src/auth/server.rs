@@ -13,7 +13,7 @@ pub struct Authenticator {
     limiter: FailureLimiter,
     /// Stands in for the credential of an account that does not exist, so that it takes the same path.
     decoy: Credential,
-    algorithms: &'static [Algorithm],
+    algorithms: Vec<Algorithm>,
 }
 
 /// One request that has to authenticate.
@@ -39,7 +39,7 @@ pub enum Decision {
     },
     /// Answer 401 or 407 with these values, one header each, in this order.
     Challenge {
-        /// The header values, the strongest algorithm first (RFC 8760 §2.3).
+        /// The header values, in the order of the algorithms that are offered (RFC 8760 §2.3).
         challenges: Vec<String>,
         /// Why, for the counters; never for the peer.
         refusal: Refusal,
@@ -79,14 +79,15 @@ impl Authenticator {
             nonces: Nonces::new(secret, epoch),
             limiter: FailureLimiter::new(),
             decoy: Credential::new("", "", &decoy),
-            algorithms: &[Algorithm::Sha256, Algorithm::Md5],
+            algorithms: vec![Algorithm::Sha256, Algorithm::Md5],
         }
     }
 
-    /// The same, without MD5: for installations whose phones all know RFC 8760.
+    /// The same, offering these algorithms in this order. A phone is to take the first that it knows (RFC 8760 §2.4);
+    /// some look at the first alone, and for them MD5 has to stand there.
     #[must_use]
-    pub fn sha256_only(self) -> Self {
-        Authenticator { algorithms: &[Algorithm::Sha256], ..self }
+    pub fn offering(self, algorithms: Vec<Algorithm>) -> Self {
+        Authenticator { algorithms, ..self }
     }
 
     /// Judges a request. `credential` is looked up by the user name, and an account that does not exist takes the
@@ -153,8 +154,9 @@ impl Authenticator {
     }
 
     fn challenge(&mut self, now: Instant, attempt: Attempt<'_>, refusal: Refusal) -> Decision {
+        let nonces = &mut self.nonces;
         let challenges = self.algorithms.iter().map(|algorithm| {
-            let nonce = self.nonces.mint(now, attempt.source, attempt.realm, *algorithm);
+            let nonce = nonces.mint(now, attempt.source, attempt.realm, *algorithm);
             let challenge = Digest::new()
                 .with_quoted("realm", attempt.realm)
                 .with_quoted("nonce", &nonce)

@@ -91,7 +91,7 @@ fn a_phone_that_knows_only_md5_gets_in_unless_it_is_shut_out() {
     assert_eq!(server.verify(0, Some(&header)), accepted());
 
     let mut strict = Server::new();
-    strict.authenticator = strict.authenticator.sha256_only();
+    strict.authenticator = strict.authenticator.offering(vec![Algorithm::Sha256]);
     assert_eq!(strict.challenges(0).len(), 1);
     assert_eq!(refusal(strict.verify(0, Some(&header))), Refusal::Algorithm);
 }

@@ -11,7 +11,6 @@ use rand::{RngExt, SeedableRng};
 use sidetone_api::ApiState;
 use sidetone_media::net::{Relay, RelayConfig, RelayError};
 use sidetone_media::session::SessionConfig;
-use sidetone_media::verdict::{ThresholdError, Thresholds};
 use sidetone_model::ids::NodeId;
 use sidetone_model::ports::Readiness;
 use sidetone_model::time::Timestamp;
@@ -79,9 +78,6 @@ pub enum StartError {
     /// The database cannot be opened or read.
     #[error("[database] url: failed to {0}")]
     Store(#[from] StoreError),
-    /// A threshold is unknown or impossible.
-    #[error("[media] verdict: {0}")]
-    Threshold(#[from] ThresholdError),
 }
 
 impl Engine {
@@ -200,10 +196,7 @@ fn journal_dir(config: &Config) -> PathBuf {
 }
 
 fn start_relay(config: &Config, rng: &mut StdRng, notices: &Arc<Notify>) -> Result<Relay, StartError> {
-    let mut thresholds = Thresholds::default();
-    for (name, value) in &config.media.verdict {
-        thresholds.set(name, *value)?;
-    }
+    let thresholds = config.media.verdict.clone();
     let mut own_addresses = own_addresses();
     own_addresses.extend(config.sip.external_address);
     let session = SessionConfig { thresholds, own_addresses, ..SessionConfig::default() };

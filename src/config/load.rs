@@ -151,13 +151,14 @@ enum Kind {
 }
 
 /// Every key that an environment variable may override.
-const KEYS: [(&str, &str, Kind); 12] = [
+const KEYS: [(&str, &str, Kind); 13] = [
     ("node", "name", Kind::Text),
     ("node", "data_dir", Kind::Text),
     ("node", "drain_seconds", Kind::Integer),
     ("database", "url", Kind::Text),
     ("sip", "listen", Kind::List),
     ("sip", "external_address", Kind::Text),
+    ("sip", "digest", Kind::List),
     ("media", "ports", Kind::Text),
     ("media", "workers", Kind::Integer),
     ("media", "verdict", Kind::Table),

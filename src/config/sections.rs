@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use ipnet::IpNet;
 use sidetone_media::verdict::{ThresholdError, Thresholds};
+use sidetone_sip::auth::Algorithm;
 use toml::{Table, Value};
 
 use crate::config::settings::{Config, DATABASE_FILE, Database, Http, Listener, Media, Node, Sip, Transport};
@@ -100,6 +101,14 @@ fn read_sip(mut fields: Fields<'_>, sip: &mut Sip) {
                     format!("\"{address}\" must be an IP address that peers can reach, such as 203.0.113.5"),
                 );
             }
+        }
+    }
+    if let Some(names) = fields.texts("digest") {
+        sip.digest = names.iter().filter_map(|name| Algorithm::from_token(Some(name))).collect();
+        let repeated = names.len() == 2 && names.first() == names.last();
+        if names.is_empty() || sip.digest.len() != names.len() || names.len() > 2 || repeated {
+            fields
+                .refuse::<()>("digest", "must name \"SHA-256\", \"MD5\" or both, in the order to offer them");
         }
     }
     fields.finish();

@@ -327,6 +327,50 @@ fn a_party_behind_nat_is_answered_where_its_packets_come_from() {
 }
 
 #[test]
+fn where_packets_come_from_decides_which_are_heard() {
+    let relay = start();
+    let elsewhere = IpAddr::from([127, 0, 0, 2]);
+    for (group, (name, address, first_heard)) in
+        [("as described", None, 0), ("another port", Some(V4), 3), ("another address", Some(elsewhere), 3)]
+            .into_iter()
+            .enumerate()
+    {
+        let (mut caller, callee) = (Phone::new(1), Phone::new(2));
+        let (one, other) = call(&relay, group as u64, &caller, &callee);
+        if let Some(ip) = address {
+            caller.rtp = socket(ip);
+        }
+        let packets: Vec<Vec<u8>> = (0..8).map(|_| caller.send(one.rtp)).collect();
+        for packet in &packets[first_heard..] {
+            assert_eq!(&callee.receive().0, packet, "{name}");
+        }
+        // With those that made the source believable.
+        let report = close(&relay, one.id);
+        assert_eq!((report.figures.received, report.latched), (8, address.is_some()), "{name}");
+        assert_eq!(close(&relay, other.id).counters.sent, 8 - first_heard as u64, "{name}");
+    }
+}
+
+#[test]
+fn who_speaks_from_the_described_address_wins_over_a_spray_from_the_first_packet_on() {
+    let relay = start();
+    let (mut caller, callee) = (Phone::new(1), Phone::new(2));
+    let (one, other) = call(&relay, 13, &caller, &callee);
+    let mut attacker = Phone::new(3);
+    for round in 0..40 {
+        if round % 2 == 0 {
+            attacker.send(one.rtp);
+        }
+        let packet = caller.send(one.rtp);
+        assert_eq!(callee.receive().0, packet, "round {round}");
+        attacker.send(one.rtp);
+    }
+    assert_eq!(close(&relay, other.id).counters.sent, 40);
+    let report = close(&relay, one.id);
+    assert_eq!((report.figures.received, report.counters.rejected_source, report.latched), (40, 60, false));
+}
+
+#[test]
 fn a_third_party_is_never_heard() {
     let relay = start();
     let (mut caller, mut callee) = (Phone::new(0x1234), Phone::new(2));

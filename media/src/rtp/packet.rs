@@ -26,6 +26,7 @@ impl Packet {
     ///
     /// # Errors
     /// When the version is not 2, or when CSRCs, extension or padding reach beyond the datagram.
+    #[inline]
     pub fn parse(datagram: &[u8]) -> Result<Packet, PacketError> {
         let reader = RtpReader::new(datagram)?;
         Ok(Packet {
@@ -94,6 +95,7 @@ impl Datagram {
     /// Names the protocol of `datagram`, which arrived on an RTP port.
     ///
     /// A first byte from 64 to 127 or above 191 is left to [`Packet::parse`], whose version check refuses it.
+    #[inline]
     pub fn classify(datagram: &[u8]) -> Datagram {
         match *datagram {
             [] | [0..=63, ..] => Datagram::Foreign,

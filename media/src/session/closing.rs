@@ -1,6 +1,6 @@
 //! A session's report: the figures, the facts the rules ask for, and the verdict.
 
-use crate::session::{Report, Session};
+use crate::session::{Report, Session, SessionCounters};
 use crate::stats::{Figures, Hundredths};
 use crate::time::Micros;
 use crate::verdict::address::is_unreachable;
@@ -10,21 +10,20 @@ use crate::verdict::{Evidence, Facts, judge};
 impl Session {
     /// What can be said at `now`; the session goes on undisturbed.
     pub fn report(&self, now: Micros) -> Report {
-        let now = self.closed.unwrap_or(now);
+        let now = self.state.closed.unwrap_or(now);
         let figures = self.figures();
         let facts = self.facts(now);
         let mut evidence = Evidence::default();
         if self.state.description.is_some() {
-            evidence = judge(&figures, &facts, &self.config.thresholds);
+            evidence = judge(&figures, &facts, &self.state.config.thresholds);
             self.add_circumstances(&mut evidence);
         }
         let state = &self.state;
         let description = state.description.as_ref();
         let audio = self.payloads.received_audio();
         let after_answer = state.first_after_answer.zip(state.answered);
-        let mut counters = self.counters;
-        counters.received_after_answer = facts.received_after_answer;
-        counters.source_changes = self.source.changes().into();
+        let counters =
+            SessionCounters { received_after_answer: facts.received_after_answer, ..self.counters() };
         Report {
             verdict: evidence.rule,
             evidence,
@@ -53,14 +52,12 @@ impl Session {
     /// Ends the leg: what comes later is discarded and changes nothing.
     pub fn close(&mut self, now: Micros) -> Report {
         let report = self.report(now);
-        if self.closed.is_none() {
-            self.closed = Some(now);
-        }
+        self.end(now);
         report
     }
 
     fn figures(&self) -> Figures {
-        let mut figures = self.stream.figures_without(self.counters.local_drop);
+        let mut figures = self.stream.figures_without(self.state.counters.local_drop);
         figures.ssrc_changes = self.gate.changes().into();
         figures.stray_ssrc = self.gate.strays().into();
         figures
@@ -85,12 +82,12 @@ impl Session {
             } else {
                 0
             },
-            sent_after_answer: self.counters.sent_after_answer,
-            rejected_source: self.counters.rejected_source,
+            sent_after_answer: self.state.counters.sent_after_answer,
+            rejected_source: self.state.counters.rejected_source,
             advertised_unreachable: advertised
-                .is_some_and(|address| dead_end(address, &self.config.own_addresses)),
+                .is_some_and(|address| dead_end(address, &self.state.config.own_addresses)),
             own_unreachable: own_advertised.is_some_and(|address| dead_end(address, &[])),
-            unreachable_errors: self.counters.unreachable,
+            unreachable_errors: self.state.counters.unreachable,
             blackhole_us: state.blackhole_clock.read(now),
             relocated: self.source.is_latched() && source != advertised,
             tail_us: self.tail_us(now),
@@ -124,8 +121,8 @@ impl Session {
         measures.extend(self.signalling().map(|address| text("signalling", address)));
         measures.extend(own.map(|address| text("own_advertised", address)));
         let counts = [
-            ("rejected_packets", self.counters.rejected_source),
-            ("local_drop", self.counters.local_drop),
+            ("rejected_packets", self.state.counters.rejected_source),
+            ("local_drop", self.state.counters.local_drop),
             ("source_changes", self.source.changes().into()),
         ];
         for (name, value) in counts {

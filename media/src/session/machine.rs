@@ -22,19 +22,18 @@ pub struct Session {
     pub(super) gate: SsrcGate,
     pub(super) stream: Stream,
     pub(super) payloads: PayloadMap,
-    pub(super) counters: SessionCounters,
+    datagrams: u64,
     /// The first packet after the answer is still to come.
     awaiting_first: bool,
-    rtcp_mux: bool,
-    pub(super) closed: Option<Micros>,
-    latched: Option<SocketAddr>,
-    pub(super) config: SessionConfig,
-    pub(super) state: LegState,
+    is_closed: bool,
+    /// What packets from the party's source do not touch.
+    pub(super) state: Box<LegState>,
 }
 
-/// What signalling and sending know of the leg; not touched by received packets.
+/// What signalling, sending and strangers tell of the leg.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LegState {
+    pub(super) config: SessionConfig,
     /// The current description without its payloads; `None` before the first.
     pub(super) description: Option<Description>,
     pub(super) answered: Option<Micros>,
@@ -46,6 +45,9 @@ pub(super) struct LegState {
     pub(super) sent_to: Option<SocketAddr>,
     pub(super) rejected_source: Option<SocketAddr>,
     pub(super) rtcp_source: Option<SocketAddr>,
+    pub(super) counters: SessionCounters,
+    pub(super) closed: Option<Micros>,
+    latched: Option<SocketAddr>,
 }
 
 impl Session {
@@ -57,13 +59,10 @@ impl Session {
             gate: SsrcGate::default(),
             stream: Stream::new(&stream_config),
             payloads: PayloadMap::new(),
-            counters: SessionCounters::default(),
+            datagrams: 0,
             awaiting_first: false,
-            rtcp_mux: false,
-            closed: None,
-            latched: None,
-            config,
-            state: LegState::default(),
+            is_closed: false,
+            state: Box::new(LegState { config, ..LegState::default() }),
         }
     }
 
@@ -90,7 +89,7 @@ impl Session {
     ///
     /// *Bounds*: one latching is kept; a later one takes its place.
     pub fn poll_output(&mut self) -> Option<Output> {
-        self.latched.take().map(|remote| Output::Latched { remote })
+        self.state.latched.take().map(|remote| Output::Latched { remote })
     }
 
     /// When to feed [`Input::Timeout`]: never, since nothing in a session expires.
@@ -100,20 +99,20 @@ impl Session {
 
     /// Takes in a datagram that arrived on the RTP port, and says what becomes of it.
     pub fn receive(&mut self, now: Micros, source: SocketAddr, datagram: &[u8]) -> Disposition {
-        if self.closed.is_some() {
+        if self.is_closed {
             return Disposition::Discard(Reason::Closed);
         }
-        self.counters.datagrams = self.counters.datagrams.wrapping_add(1);
+        self.datagrams = self.datagrams.wrapping_add(1);
         match Datagram::classify(datagram) {
             Datagram::Rtp => {}
             Datagram::Rtcp => return self.receive_muxed(now, source, datagram),
             Datagram::Foreign => {
-                self.counters.foreign += 1;
+                self.state.counters.foreign += 1;
                 return Disposition::Discard(Reason::Foreign);
             }
         }
         let Ok(packet) = Packet::parse(datagram) else {
-            self.counters.malformed += 1;
+            self.state.counters.malformed += 1;
             return Disposition::Discard(Reason::Malformed);
         };
         self.receive_packet(now, source, &packet)
@@ -126,14 +125,15 @@ impl Session {
         match self.source.admit(now, source, packet, usable) {
             Admission::Accepted => {}
             Admission::Rejected => {
-                self.counters.rejected_source += 1;
+                self.state.counters.rejected_source += 1;
                 self.state.rejected_source = Some(source);
                 return Disposition::Discard(Reason::Source);
             }
             Admission::Latched => self.source_changed(now),
             Admission::Found { replay } => {
                 for held in replay {
-                    self.counters.rejected_source = self.counters.rejected_source.saturating_sub(1);
+                    self.state.counters.rejected_source =
+                        self.state.counters.rejected_source.saturating_sub(1);
                     if let Some(kind) = self.payloads.kind(held.packet.payload_type) {
                         self.fold(held.at, &held.packet, kind);
                     }
@@ -142,11 +142,11 @@ impl Session {
             }
         }
         let Some(kind) = kind else {
-            self.counters.payload_type += 1;
+            self.state.counters.payload_type += 1;
             return Disposition::Discard(Reason::PayloadType);
         };
         if packet.payload_len == 0 {
-            self.counters.empty += 1;
+            self.state.counters.empty += 1;
             return Disposition::Discard(Reason::Empty);
         }
         self.fold(now, packet, kind);
@@ -155,20 +155,20 @@ impl Session {
 
     /// Takes in a datagram that arrived on the RTCP port; only the party's own is relayed.
     pub fn receive_rtcp(&mut self, _now: Micros, source: SocketAddr, datagram: &[u8]) -> Disposition {
-        if self.closed.is_some() {
+        if self.is_closed {
             return Disposition::Discard(Reason::Closed);
         }
         if !rtcp::is_valid(datagram) {
-            self.counters.malformed += 1;
+            self.state.counters.malformed += 1;
             return Disposition::Discard(Reason::Malformed);
         }
         // The RTCP port of a party behind NAT cannot be known, its address can.
         let party = self.source.accepted().or(self.source.described());
         if party.is_none_or(|party| party.ip().to_canonical() != source.ip().to_canonical()) {
-            self.counters.rtcp_rejected += 1;
+            self.state.counters.rtcp_rejected += 1;
             return Disposition::Discard(Reason::Source);
         }
-        self.counters.rtcp += 1;
+        self.state.counters.rtcp += 1;
         self.state.rtcp_source = Some(source);
         Disposition::Relay
     }
@@ -184,7 +184,6 @@ impl Session {
         if let Some(remote) = description.remote {
             self.source.describe(now, remote);
         }
-        self.rtcp_mux = description.rtcp_mux;
         self.payloads.replace(payloads, ptime_ms);
         self.state.description = Some(description);
         self.configure_stream();
@@ -205,9 +204,10 @@ impl Session {
 
     /// RTP packets went out to the party.
     pub fn sent(&mut self, now: Micros, packets: u32, to: SocketAddr) {
-        self.counters.sent = self.counters.sent.saturating_add(packets.into());
+        self.state.counters.sent = self.state.counters.sent.saturating_add(packets.into());
         if self.state.answered.is_some() {
-            self.counters.sent_after_answer = self.counters.sent_after_answer.saturating_add(packets.into());
+            self.state.counters.sent_after_answer =
+                self.state.counters.sent_after_answer.saturating_add(packets.into());
         }
         if self.state.sent_to != Some(to) {
             self.state.sent_to = Some(to);
@@ -217,12 +217,12 @@ impl Session {
 
     /// Our own receive queue dropped `packets` more.
     pub fn local_drop(&mut self, packets: u32) {
-        self.counters.local_drop = self.counters.local_drop.saturating_add(packets.into());
+        self.state.counters.local_drop = self.state.counters.local_drop.saturating_add(packets.into());
     }
 
     /// ICMP said that nobody listens where we sent.
     pub fn unreachable(&mut self) {
-        self.counters.unreachable = self.counters.unreachable.saturating_add(1);
+        self.state.counters.unreachable = self.state.counters.unreachable.saturating_add(1);
     }
 
     /// Where RTP to the party goes now: where it was latched to, or where SDP says.
@@ -257,6 +257,21 @@ impl Session {
         address.port() != 0 && is_permitted(address.ip(), self.signalling())
     }
 
+    /// What was counted beside the statistics.
+    pub(super) fn counters(&self) -> SessionCounters {
+        SessionCounters {
+            datagrams: self.datagrams,
+            source_changes: self.source.changes().into(),
+            ..self.state.counters
+        }
+    }
+
+    /// Ends the leg at `now`.
+    pub(super) fn end(&mut self, now: Micros) {
+        self.is_closed = true;
+        self.state.closed.get_or_insert(now);
+    }
+
     pub(super) fn signalling(&self) -> Option<IpAddr> {
         self.state.description.as_ref().and_then(|description| description.signalling)
     }
@@ -264,8 +279,8 @@ impl Session {
     /// RTCP on the RTP port (RFC 5761).
     #[cold]
     fn receive_muxed(&mut self, now: Micros, source: SocketAddr, datagram: &[u8]) -> Disposition {
-        if !self.rtcp_mux {
-            self.counters.rtcp_rejected += 1;
+        if !self.state.description.as_ref().is_some_and(|description| description.rtcp_mux) {
+            self.state.counters.rtcp_rejected += 1;
             return Disposition::Discard(Reason::Rtcp);
         }
         match self.receive_rtcp(now, source, datagram) {
@@ -289,7 +304,7 @@ impl Session {
     /// The stream's clock and frame size follow the audio received.
     #[cold]
     fn configure_stream(&mut self) {
-        if let Some(config) = self.payloads.stream_config(&self.config.thresholds) {
+        if let Some(config) = self.payloads.stream_config(&self.state.config.thresholds) {
             self.stream.reconfigure(&config);
         }
     }
@@ -297,7 +312,7 @@ impl Session {
     #[cold]
     fn source_changed(&mut self, now: Micros) {
         if self.source.is_latched() || self.source.changes() > 0 {
-            self.latched = self.source.target();
+            self.state.latched = self.source.target();
         }
         self.set_clocks(now);
     }
@@ -305,7 +320,7 @@ impl Session {
     /// Sets the clocks of what is expected; called after everything that can change it.
     pub(super) fn set_clocks(&mut self, now: Micros) {
         let state = &mut self.state;
-        let live = self.closed.is_none() && state.answered.is_some();
+        let live = !self.is_closed && state.answered.is_some();
         let (receive, send) = match &state.description {
             Some(description) if live && description.remote.is_some() => {
                 // A party that only sends has put us on hold; many phones then send nothing at all.
@@ -315,7 +330,7 @@ impl Session {
         };
         let signalling = state.description.as_ref().and_then(|description| description.signalling);
         let dead_end = state.sent_to.zip(signalling).is_some_and(|(to, from)| {
-            self.source.accepted() != Some(to) && is_unreachable(to.ip(), from, &self.config.own_addresses)
+            self.source.accepted() != Some(to) && is_unreachable(to.ip(), from, &state.config.own_addresses)
         });
         state.receive_clock.set(now, receive);
         state.send_clock.set(now, send);

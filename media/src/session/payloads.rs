@@ -9,6 +9,8 @@ use crate::verdict::Thresholds;
 #[derive(Clone, Debug)]
 pub(crate) struct PayloadMap {
     kinds: [Option<PayloadKind>; 128],
+    /// The payload type last received.
+    last: Option<u8>,
     /// The audio payload type last received.
     audio: Option<u8>,
     /// Bit n says whether payload type n was received.
@@ -19,13 +21,21 @@ pub(crate) struct PayloadMap {
 
 impl PayloadMap {
     pub(crate) fn new() -> Self {
-        PayloadMap { kinds: [None; 128], audio: None, seen: 0, payloads: Vec::new(), ptime_ms: None }
+        PayloadMap {
+            kinds: [None; 128],
+            last: None,
+            audio: None,
+            seen: 0,
+            payloads: Vec::new(),
+            ptime_ms: None,
+        }
     }
 
     /// Replaces what was negotiated; `ptime_ms` is the advertised packet duration, if there is one.
     pub(crate) fn replace(&mut self, payloads: Vec<Payload>, ptime_ms: Option<u32>) {
         // The same number may mean another codec now.
         self.audio = self.audio.filter(|_| self.is(&payloads));
+        self.last = None;
         self.kinds = [None; 128];
         self.ptime_ms = ptime_ms;
         self.payloads = payloads;
@@ -50,6 +60,12 @@ impl PayloadMap {
     /// Notes a received payload type; true when the audio goes on with another.
     #[inline]
     pub(crate) fn note(&mut self, number: u8, kind: PayloadKind) -> bool {
+        self.last != Some(number) && self.note_other(number, kind)
+    }
+
+    #[cold]
+    fn note_other(&mut self, number: u8, kind: PayloadKind) -> bool {
+        self.last = Some(number);
         self.seen |= 1 << (number & 0x7f);
         let changes = kind == PayloadKind::Audio && self.audio != Some(number);
         if changes {

@@ -16,11 +16,19 @@ pub(crate) struct SourceFilter {
     /// Where the party's packets come from.
     accepted: Option<SocketAddr>,
     accepted_at: Micros,
-    /// Since when signalling names another address than the accepted one.
-    unsettled: Option<Micros>,
+    /// Whether signalling names no other address than the accepted one.
+    settled: bool,
+    /// What packets of the accepted source never touch.
+    search: Box<Search>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Search {
     symmetric: bool,
     latched: bool,
     described: Option<SocketAddr>,
+    /// When signalling last named another address than the accepted one.
+    unsettled_at: Micros,
     candidate: Option<Candidate>,
     latch_delay_us: Option<i64>,
     changes: u32,
@@ -61,13 +69,8 @@ impl SourceFilter {
         SourceFilter {
             accepted: None,
             accepted_at: Micros::default(),
-            unsettled: None,
-            symmetric,
-            latched: false,
-            described: None,
-            candidate: None,
-            latch_delay_us: None,
-            changes: 0,
+            settled: true,
+            search: Box::new(Search { symmetric, ..Search::default() }),
         }
     }
 
@@ -80,7 +83,7 @@ impl SourceFilter {
         packet: &Packet,
         usable: bool,
     ) -> Admission {
-        if self.accepted == Some(source) && self.unsettled.is_none() {
+        if self.settled && self.accepted == Some(source) {
             self.accepted_at = now;
             return Admission::Accepted;
         }
@@ -89,18 +92,19 @@ impl SourceFilter {
 
     /// Signalling names `remote` as the party's address.
     pub(crate) fn describe(&mut self, now: Micros, remote: SocketAddr) {
-        if self.described.is_some_and(|before| same(before, remote)) {
+        if self.search.described.is_some_and(|before| same(before, remote)) {
             return;
         }
-        self.described = Some(remote);
-        self.candidate = None;
-        self.latched = false;
-        self.unsettled = self.accepted.filter(|accepted| !same(*accepted, remote)).map(|_| now);
+        self.search.described = Some(remote);
+        self.search.candidate = None;
+        self.search.latched = false;
+        self.settled = self.accepted.is_none_or(|accepted| same(accepted, remote));
+        self.search.unsettled_at = now;
     }
 
     /// Where to send: the latched source, or what SDP says.
     pub(crate) fn target(&self) -> Option<SocketAddr> {
-        if self.latched { self.accepted } else { self.described }
+        if self.search.latched { self.accepted } else { self.search.described }
     }
 
     /// Where the party's packets come from.
@@ -110,37 +114,37 @@ impl SourceFilter {
 
     /// Where SDP last said the party is.
     pub(crate) fn described(&self) -> Option<SocketAddr> {
-        self.described
+        self.search.described
     }
 
     /// Whether the party was found elsewhere than described.
     pub(crate) fn is_latched(&self) -> bool {
-        self.latched
+        self.search.latched
     }
 
     /// How long the winning source's packets were held back, in microseconds.
     pub(crate) fn latch_delay_us(&self) -> Option<i64> {
-        self.latch_delay_us
+        self.search.latch_delay_us
     }
 
     /// Changes of the accepted source after the first.
     pub(crate) fn changes(&self) -> u32 {
-        self.changes
+        self.search.changes
     }
 
     #[cold]
     fn admit_other(&mut self, now: Micros, source: SocketAddr, packet: &Packet, usable: bool) -> Admission {
-        let described = self.described.is_some_and(|described| same(described, source));
+        let described = self.search.described.is_some_and(|described| same(described, source));
         if self.accepted == Some(source) {
             return self.admit_unsettled(now);
         }
-        if described && (self.accepted.is_none() || self.unsettled.is_some()) {
+        if described && (self.accepted.is_none() || !self.settled) {
             if usable {
                 self.accept(now, source);
             }
             return Admission::Accepted;
         }
-        if !self.symmetric || !usable {
+        if !self.search.symmetric || !usable {
             return Admission::Rejected;
         }
         self.try_candidate(now, source, packet, described)
@@ -149,12 +153,12 @@ impl SourceFilter {
     /// The old source still sends although signalling named another.
     fn admit_unsettled(&mut self, now: Micros) -> Admission {
         self.accepted_at = now;
-        let long = self.unsettled.is_some_and(|since| now.since(since) >= UNSETTLED_US);
-        if !long || !self.symmetric {
+        let long = now.since(self.search.unsettled_at) >= UNSETTLED_US;
+        if !long || !self.search.symmetric {
             return Admission::Accepted;
         }
-        self.unsettled = None;
-        self.latched = true;
+        self.settled = true;
+        self.search.latched = true;
         Admission::Latched
     }
 
@@ -166,36 +170,34 @@ impl SourceFilter {
         described: bool,
     ) -> Admission {
         let arrived = Arrived { at: now, packet: *packet };
-        let candidate = match &mut self.candidate {
+        let candidate = match &mut self.search.candidate {
             Some(candidate) if candidate.source == source => {
                 candidate.extend(arrived);
                 *candidate
             }
             // A stranger cannot take the slot from a candidate that is still at it.
             Some(candidate) if candidate.is_fresh(now) => return Admission::Rejected,
-            _ => *self.candidate.insert(Candidate::new(source, arrived)),
+            _ => *self.search.candidate.insert(Candidate::new(source, arrived)),
         };
-        let free = self.accepted.is_none()
-            || self.unsettled.is_some()
-            || described
-            || now.since(self.accepted_at) >= SILENT_US;
+        let free =
+            self.accepted.is_none() || !self.settled || described || now.since(self.accepted_at) >= SILENT_US;
         if candidate.run < RUN_PACKETS || !free {
             return Admission::Rejected;
         }
         self.accept(now, source);
-        self.latched = !described;
-        self.latch_delay_us = Some(now.since(candidate.since));
+        self.search.latched = !described;
+        self.search.latch_delay_us = Some(now.since(candidate.since));
         Admission::Found { replay: candidate.held_back() }
     }
 
     fn accept(&mut self, now: Micros, source: SocketAddr) {
         if self.accepted.is_some_and(|before| before != source) {
-            self.changes = self.changes.saturating_add(1);
+            self.search.changes = self.search.changes.saturating_add(1);
         }
         self.accepted = Some(source);
         self.accepted_at = now;
-        self.unsettled = None;
-        self.candidate = None;
+        self.settled = true;
+        self.search.candidate = None;
     }
 }
 

@@ -74,6 +74,7 @@ impl LossWindow {
     }
 
     /// Takes in the sequence number of one arrival.
+    #[inline]
     pub(crate) fn place(&mut self, sequence: u16) -> Place {
         if self.in_segment == 0 {
             self.open(sequence);

@@ -25,13 +25,18 @@ impl Modal {
     /// Counts one value; true when the most frequent value is now another.
     #[inline]
     pub(crate) fn add(&mut self, value: i64) -> bool {
-        let value = narrow(value);
-        self.total = self.total.saturating_add(1);
-        if value == self.most.value {
+        !self.add_most(value) && self.add_other(value)
+    }
+
+    /// Counts `value` if it is the most frequent one; false when it is another and was not counted.
+    #[inline]
+    pub(crate) fn add_most(&mut self, value: i64) -> bool {
+        let is_most = value == i64::from(self.most.value);
+        if is_most {
+            self.total = self.total.saturating_add(1);
             self.most.count = self.most.count.saturating_add(1);
-            return false;
         }
-        self.add_other(value)
+        is_most
     }
 
     /// The most frequent value.
@@ -49,8 +54,11 @@ impl Modal {
         self.total
     }
 
+    /// Counts a value that is not the most frequent one; true when it is now.
     #[cold]
-    fn add_other(&mut self, value: i32) -> bool {
+    pub(crate) fn add_other(&mut self, value: i64) -> bool {
+        let value = narrow(value);
+        self.total = self.total.saturating_add(1);
         let known = self.others.iter().position(|slot| slot.count > 0 && slot.value == value);
         let slot = match known {
             Some(index) => self.others.get_mut(index),

@@ -16,6 +16,8 @@ pub(crate) struct Timing {
     us_per_tick: i64,
     /// The packet duration by the most frequent step.
     ptime_us: i64,
+    /// A shorter gap is back to back.
+    short_us: i64,
     high_us: u32,
     short_pct: u32,
     pace_pct: u32,
@@ -65,6 +67,7 @@ impl Timing {
         let mut timing = Timing {
             us_per_tick: 0,
             ptime_us: 0,
+            short_us: 0,
             high_us: config.high_jitter_us,
             short_pct: config.short_gap_pct,
             pace_pct: config.pace_pct,
@@ -117,7 +120,7 @@ impl Timing {
     /// Takes `ptime_ticks` for the packet duration until pairs are counted.
     pub(crate) fn assume_step(&mut self, ptime_ticks: i64) {
         self.steps = Modal::starting_with(ptime_ticks);
-        self.ptime_us = self.to_us(self.steps.most());
+        self.follow_step();
     }
 
     /// Counts payload lengths anew, for a codec with another frame size.
@@ -133,7 +136,6 @@ impl Timing {
         }
         self.last = now;
         let before = self.kind;
-        let audio_pair = kind == PayloadKind::Audio && before == Some(PayloadKind::Audio);
         let gap_us = now.since(self.at).clamp(-GAP_MAX_US, GAP_MAX_US);
         let ticks = i64::from(packet.timestamp.wrapping_sub(self.timestamp).cast_signed());
         let packets = i64::from(packet.sequence.wrapping_sub(self.sequence).cast_signed());
@@ -141,21 +143,29 @@ impl Timing {
         self.timestamp = packet.timestamp;
         self.sequence = packet.sequence;
         self.kind = Some(kind);
-        if fresh || !audio_pair {
-            if kind == PayloadKind::ComfortNoise || before == Some(PayloadKind::ComfortNoise) {
-                self.pauses = self.pauses.saturating_add(1);
-            }
-            if kind == PayloadKind::Audio {
-                self.rebase();
-            }
+        if fresh || kind != PayloadKind::Audio || before != Some(PayloadKind::Audio) {
+            self.begin(kind, before);
             return;
         }
-        let pair = Pair { now, gap_us, media_us: self.to_us(ticks), ticks, packets, ptime_us: self.ptime_us };
+        let mut pair = Pair {
+            now,
+            gap_us,
+            media_us: self.ptime_us,
+            ticks,
+            packets,
+            ptime_us: self.ptime_us,
+            short_us: self.short_us,
+        };
         if packets == 1 && ticks > 0 {
-            if self.steps.add(ticks) {
-                self.ptime_us = self.to_us(self.steps.most());
-            }
             self.payload_lens.add(i64::from(packet.payload_len));
+            if !self.steps.add_most(ticks) {
+                pair.media_us = self.to_us(ticks);
+                if self.steps.add_other(ticks) {
+                    self.follow_step();
+                }
+            }
+        } else {
+            pair.media_us = self.to_us(ticks);
         }
         if !self.is_regular(&pair) {
             self.irregular(&pair, packet.marker);
@@ -183,11 +193,29 @@ impl Timing {
         }
     }
 
+    /// An arrival that makes no pair with the one before it.
+    #[cold]
+    fn begin(&mut self, kind: PayloadKind, before: Option<PayloadKind>) {
+        if kind == PayloadKind::ComfortNoise || before == Some(PayloadKind::ComfortNoise) {
+            self.pauses = self.pauses.saturating_add(1);
+        }
+        if kind == PayloadKind::Audio {
+            self.rebase();
+        }
+    }
+
+    fn follow_step(&mut self) {
+        self.ptime_us = self.to_us(self.steps.most());
+        self.short_us = self.ptime_us * i64::from(self.short_pct) / 100;
+    }
+
     /// Whether the timestamps go with the sequence numbers: the usual step, or up to 120 ms a packet.
     fn is_regular(&self, pair: &Pair) -> bool {
+        if pair.ticks == self.steps.most() * pair.packets {
+            return true;
+        }
         let most_us = PTIME_MAX_US * pair.packets;
-        pair.ticks == self.steps.most() * pair.packets
-            || (0 < pair.media_us && pair.media_us <= most_us)
+        (0 < pair.media_us && pair.media_us <= most_us)
             || (pair.packets < 0 && most_us <= pair.media_us && pair.media_us < 0)
     }
 
@@ -219,7 +247,7 @@ impl Timing {
 
     #[inline]
     fn sample(&mut self, pair: &Pair) {
-        let short = pair.gap_us < pair.ptime_us * i64::from(self.short_pct) / 100;
+        let short = pair.gap_us < pair.short_us;
         if self.pending_us != 0 {
             // Packets back to back after a long gap were held up: the network stalled.
             if short {
@@ -304,8 +332,9 @@ struct Pair {
     media_us: i64,
     ticks: i64,
     packets: i64,
-    /// The packet duration before this pair was counted.
+    /// The packet duration before this pair was counted, and what was back to back then.
     ptime_us: i64,
+    short_us: i64,
 }
 
 impl Pair {

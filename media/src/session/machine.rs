@@ -121,25 +121,8 @@ impl Session {
     /// Takes in an RTP packet whose header the driver has read already, as a capture's does.
     pub fn receive_packet(&mut self, now: Micros, source: SocketAddr, packet: &Packet) -> Disposition {
         let kind = self.payloads.kind(packet.payload_type);
-        let usable = kind.is_some() && packet.payload_len > 0;
-        match self.source.admit(now, source, packet, usable) {
-            Admission::Accepted => {}
-            Admission::Rejected => {
-                self.state.counters.rejected_source += 1;
-                self.state.rejected_source = Some(source);
-                return Disposition::Discard(Reason::Source);
-            }
-            Admission::Latched => self.source_changed(now),
-            Admission::Found { replay } => {
-                for held in replay {
-                    self.state.counters.rejected_source =
-                        self.state.counters.rejected_source.saturating_sub(1);
-                    if let Some(kind) = self.payloads.kind(held.packet.payload_type) {
-                        self.fold(held.at, &held.packet, kind);
-                    }
-                }
-                self.source_changed(now);
-            }
+        if !self.source.admit_known(now, source) && !self.admit_other(now, source, packet, kind.is_some()) {
+            return Disposition::Discard(Reason::Source);
         }
         let Some(kind) = kind else {
             self.state.counters.payload_type += 1;
@@ -287,6 +270,32 @@ impl Session {
             Disposition::Relay => Disposition::RelayRtcp,
             discarded => discarded,
         }
+    }
+
+    /// Whether a packet that is not from the accepted source is the party's all the same.
+    #[cold]
+    fn admit_other(&mut self, now: Micros, source: SocketAddr, packet: &Packet, negotiated: bool) -> bool {
+        let usable = negotiated && packet.payload_len > 0;
+        match self.source.admit_other(now, source, packet, usable) {
+            Admission::Accepted => {}
+            Admission::Rejected => {
+                self.state.counters.rejected_source += 1;
+                self.state.rejected_source = Some(source);
+                return false;
+            }
+            Admission::Latched => self.source_changed(now),
+            Admission::Found { replay } => {
+                for held in replay {
+                    let refused = &mut self.state.counters.rejected_source;
+                    *refused = refused.saturating_sub(1);
+                    if let Some(kind) = self.payloads.kind(held.packet.payload_type) {
+                        self.fold(held.at, &held.packet, kind);
+                    }
+                }
+                self.source_changed(now);
+            }
+        }
+        true
     }
 
     #[inline]

@@ -74,20 +74,14 @@ impl SourceFilter {
         }
     }
 
-    /// Judges the source of one packet; `usable` says whether its payload type is negotiated.
+    /// Whether a packet comes from the accepted source; if not, [`SourceFilter::admit_other`] decides.
     #[inline]
-    pub(crate) fn admit(
-        &mut self,
-        now: Micros,
-        source: SocketAddr,
-        packet: &Packet,
-        usable: bool,
-    ) -> Admission {
-        if self.settled && self.accepted == Some(source) {
+    pub(crate) fn admit_known(&mut self, now: Micros, source: SocketAddr) -> bool {
+        let known = self.settled && self.accepted == Some(source);
+        if known {
             self.accepted_at = now;
-            return Admission::Accepted;
         }
-        self.admit_other(now, source, packet, usable)
+        known
     }
 
     /// Signalling names `remote` as the party's address.
@@ -132,8 +126,15 @@ impl SourceFilter {
         self.search.changes
     }
 
+    /// Judges the source of any other packet; `usable` says whether its payload type is negotiated.
     #[cold]
-    fn admit_other(&mut self, now: Micros, source: SocketAddr, packet: &Packet, usable: bool) -> Admission {
+    pub(crate) fn admit_other(
+        &mut self,
+        now: Micros,
+        source: SocketAddr,
+        packet: &Packet,
+        usable: bool,
+    ) -> Admission {
         let described = self.search.described.is_some_and(|described| same(described, source));
         if self.accepted == Some(source) {
             return self.admit_unsettled(now);
@@ -288,7 +289,11 @@ mod tests {
 
     fn letter(filter: &mut SourceFilter, (ms, source, sequence): (i64, &str, u16)) -> char {
         let packet = Packet { sequence, ..Packet::default() };
-        match filter.admit(Micros::from_millis(ms), source.parse().unwrap(), &packet, true) {
+        let (now, source) = (Micros::from_millis(ms), source.parse().unwrap());
+        if filter.admit_known(now, source) {
+            return 'a';
+        }
+        match filter.admit_other(now, source, &packet, true) {
             Admission::Accepted => 'a',
             Admission::Latched => 'l',
             Admission::Found { .. } => 'f',

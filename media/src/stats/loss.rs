@@ -13,7 +13,7 @@ pub(crate) struct LossWindow {
     /// The number that would confirm a jump (RFC 3550 A.1 `bad_seq`).
     awaited: Option<u16>,
     /// Packets of the open segment that should have arrived; 0 while none is open.
-    in_segment: u32,
+    in_segment: u64,
     /// Packets of the segments closed so far that should have arrived.
     closed: u64,
     lost: u64,
@@ -22,7 +22,7 @@ pub(crate) struct LossWindow {
     /// How many loss runs, each one arrival apart, the latest one makes.
     cluster: u32,
     /// Arrivals since the latest loss run.
-    since: u32,
+    since: u64,
     pub(crate) duplicates: u32,
     pub(crate) reordered: u32,
     pub(crate) before_segment: u32,
@@ -61,12 +61,12 @@ impl LossWindow {
 
     /// Closes the open segment: what is missing in it now is lost.
     pub(crate) fn close(&mut self) {
-        let kept = self.in_segment.min(WINDOW);
+        let kept = self.in_segment.min(WINDOW.into());
         for index in (0..kept).rev() {
             self.leave(self.seen >> index & 1 == 1);
         }
         self.end_run();
-        self.closed = self.closed.saturating_add(u64::from(self.in_segment));
+        self.closed = self.closed.saturating_add(self.in_segment);
         self.in_segment = 0;
         self.seen = 0;
         self.cluster = 0;
@@ -106,13 +106,13 @@ impl LossWindow {
 
     /// Whether `sequence` would fall among the numbers already in the window.
     pub(crate) fn covers(&self, sequence: u16) -> bool {
-        let behind = u32::from(self.newest.wrapping_sub(sequence));
+        let behind = u64::from(self.newest.wrapping_sub(sequence));
         behind < self.in_segment && behind <= MISORDER_MAX
     }
 
     /// Packets that should have arrived, over all segments.
     pub(crate) fn expected(&self) -> u64 {
-        self.closed.saturating_add(u64::from(self.in_segment))
+        self.closed.saturating_add(self.in_segment)
     }
 
     /// Packets known to be lost.
@@ -128,7 +128,7 @@ impl LossWindow {
     /// A packet that comes `behind` the newest: late, doubled, or older than its segment.
     fn fill(&mut self, behind: u32) -> Place {
         let bit = 1_u128 << (behind & (WINDOW - 1));
-        if behind >= self.in_segment {
+        if u64::from(behind) >= self.in_segment {
             self.before_segment = self.before_segment.saturating_add(1);
             Place::BeforeSegment
         } else if self.seen & bit != 0 {
@@ -145,21 +145,21 @@ impl LossWindow {
     #[inline]
     fn advance(&mut self, ahead: u32) {
         if ahead == 1 {
-            if self.in_segment >= WINDOW {
+            if self.in_segment >= u64::from(WINDOW) {
                 self.leave(self.seen >> (WINDOW - 1) == 1);
             }
             self.seen = self.seen << 1 | 1;
         } else {
             self.jump_ahead(ahead);
         }
-        self.in_segment = self.in_segment.saturating_add(ahead);
+        self.in_segment += u64::from(ahead);
     }
 
     #[cold]
     fn jump_ahead(&mut self, ahead: u32) {
         // The oldest numbers leave first; those not yet of this segment leave without a trace.
         for step in 0..ahead.min(WINDOW) {
-            if self.in_segment.saturating_add(step) >= WINDOW {
+            if self.in_segment + u64::from(step) >= u64::from(WINDOW) {
                 self.leave(self.seen >> (WINDOW - 1 - step) & 1 == 1);
             }
         }
@@ -179,7 +179,7 @@ impl LossWindow {
     fn leave(&mut self, arrived: bool) {
         if arrived {
             self.end_run();
-            self.since = self.since.saturating_add(1);
+            self.since += 1;
         } else {
             self.miss();
         }
@@ -226,11 +226,11 @@ const WINDOW: u32 = 128;
 /// A larger step ahead is a jump, not loss (RFC 3550 A.1 `MAX_DROPOUT`).
 const DROPOUT_MAX: u16 = 3000;
 /// A packet further behind is a jump, not reordering (RFC 3550 A.1 `MAX_MISORDER`).
-const MISORDER_MAX: u32 = 100;
+const MISORDER_MAX: u64 = 100;
 /// The distances modulo 2^16 from which a packet counts as behind.
 const MISORDER_START: u16 = 0_u16.wrapping_sub(100);
 /// "Long ago", for arrivals since the latest loss run.
-const FAR: u32 = 99;
+const FAR: u64 = 99;
 
 #[cfg(test)]
 mod tests {

@@ -7,19 +7,18 @@
 pub(crate) struct Modal {
     most: Slot,
     others: [Slot; 3],
-    total: u32,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Slot {
-    value: i32,
-    count: u32,
+    value: i64,
+    count: u64,
 }
 
 impl Modal {
     /// No values yet; `value` stands for the most frequent until one is counted.
     pub(crate) fn starting_with(value: i64) -> Self {
-        Modal { most: Slot { value: narrow(value), count: 0 }, ..Modal::default() }
+        Modal { most: Slot { value, count: 0 }, ..Modal::default() }
     }
 
     /// Counts one value; true when the most frequent value is now another.
@@ -31,41 +30,33 @@ impl Modal {
     /// Counts `value` if it is the most frequent one; false when it is another and was not counted.
     #[inline]
     pub(crate) fn add_most(&mut self, value: i64) -> bool {
-        let is_most = value == i64::from(self.most.value);
+        let is_most = value == self.most.value;
         if is_most {
-            self.total = self.total.saturating_add(1);
-            self.most.count = self.most.count.saturating_add(1);
+            self.most.count += 1;
         }
         is_most
     }
 
     /// The most frequent value.
     pub(crate) fn most(&self) -> i64 {
-        i64::from(self.most.value)
+        self.most.value
     }
 
     /// How often it was counted.
-    pub(crate) fn most_count(&self) -> u32 {
+    pub(crate) fn most_count(&self) -> u64 {
         self.most.count
-    }
-
-    /// How many values were counted.
-    pub(crate) fn total(&self) -> u32 {
-        self.total
     }
 
     /// Counts a value that is not the most frequent one; true when it is now.
     #[cold]
     pub(crate) fn add_other(&mut self, value: i64) -> bool {
-        let value = narrow(value);
-        self.total = self.total.saturating_add(1);
         let known = self.others.iter().position(|slot| slot.count > 0 && slot.value == value);
         let slot = match known {
             Some(index) => self.others.get_mut(index),
             None => self.others.iter_mut().min_by_key(|slot| slot.count),
         };
         let Some(slot) = slot else { return false };
-        let count = if known.is_some() { slot.count.saturating_add(1) } else { 1 };
+        let count = if known.is_some() { slot.count + 1 } else { 1 };
         *slot = Slot { value, count };
         let overtakes = count > self.most.count;
         if overtakes {
@@ -75,17 +66,13 @@ impl Modal {
     }
 }
 
-fn narrow(value: i64) -> i32 {
-    i32::try_from(value).unwrap_or(i32::MAX)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn the_most_frequent_value_is_found() {
-        let cases: &[(&str, &[i64], i64, u32)] = &[
+        let cases: &[(&str, &[i64], i64, u64)] = &[
             ("nothing", &[], 160, 0),
             ("another once", &[240], 240, 1),
             ("the first to lead holds a draw", &[160, 240, 240, 160], 240, 2),
@@ -98,7 +85,6 @@ mod tests {
                 modal.add(*value);
             }
             assert_eq!((modal.most(), modal.most_count()), (*most, *count), "{name}");
-            assert_eq!(usize::try_from(modal.total()), Ok(values.len()));
         }
     }
 }

@@ -69,28 +69,33 @@ impl Playout {
             self.begin(now);
             return;
         }
-        self.transit_us = self.transit_us.saturating_add(late_us);
-        if now.since(self.bucket_start) > BUCKET_US {
+        self.transit_us = self.transit_us.wrapping_add(late_us);
+        if now.0.wrapping_sub(self.bucket_start.0) > BUCKET_US {
             self.least_before_us = self.least_us;
             self.least_us = self.transit_us;
             self.bucket_start = now;
             self.buffer_us = self.least_before_us;
         }
         self.least_us = self.least_us.min(self.transit_us);
-        let lateness_us = self.transit_us.saturating_sub(self.least_us.min(self.least_before_us));
-        let bucket = LATENESS_US.iter().take_while(|limit| lateness_us >= **limit).count();
-        if let Some(count) = self.lateness.get_mut(bucket) {
-            *count = count.saturating_add(1);
-        }
+        let lateness_us = self.transit_us.wrapping_sub(self.least_us.min(self.least_before_us));
+        self.count_lateness(lateness_us);
         if lateness_us > self.late_limit_us {
             self.late(now, lateness_us, ptime_us);
         } else {
             self.late_in_a_row = 0;
         }
         self.late_before_us = lateness_us;
-        let over_us = self.transit_us.saturating_sub(self.buffer_us) - BUFFER_US;
+        let over_us = self.transit_us.wrapping_sub(self.buffer_us).wrapping_sub(BUFFER_US);
         if over_us > 0 {
             self.run_dry(over_us, overtaken, ptime_us);
+        }
+    }
+
+    #[inline]
+    fn count_lateness(&mut self, lateness_us: i64) {
+        let bucket = LATENESS_US.iter().take_while(|limit| lateness_us >= **limit).count();
+        if let Some(count) = self.lateness.get_mut(bucket) {
+            *count = count.wrapping_add(1);
         }
     }
 

@@ -73,9 +73,9 @@ pub struct Stream {
     timing: Timing,
     /// The next packet opens a segment, whatever its number.
     restart: Restart,
-    audio: u32,
-    comfort_noise: u32,
-    events: u32,
+    audio: u64,
+    comfort_noise: u64,
+    events: u64,
     clock_hz: u32,
     bytes_per_ms: u32,
 }
@@ -121,7 +121,7 @@ impl Stream {
             PayloadKind::ComfortNoise => &mut self.comfort_noise,
             PayloadKind::Event | PayloadKind::Other => &mut self.events,
         };
-        *count = count.saturating_add(1);
+        *count += 1;
         self.timing.arrive(now, packet, kind, fresh);
         Arrival::Counted
     }
@@ -144,7 +144,7 @@ impl Stream {
         if config.clock.hz() != self.clock_hz {
             self.clock_hz = config.clock.hz();
             self.timing.set_clock(config.clock_hz(), config.ptime_ticks());
-        } else if self.timing.steps.total() == 0 {
+        } else if self.timing.pair_count() == 0 {
             self.timing.assume_step(config.ptime_ticks());
         }
         if config.bytes_per_ms.unwrap_or(0) != self.bytes_per_ms {
@@ -160,12 +160,12 @@ impl Stream {
 
     /// Unique packets so far, of every kind.
     pub fn received(&self) -> u64 {
-        u64::from(self.audio) + u64::from(self.comfort_noise) + u64::from(self.events)
+        self.audio + self.comfort_noise + self.events
     }
 
     /// Arrival of the last counted packet.
     pub fn last(&self) -> Option<Micros> {
-        self.timing.first.map(|_| self.timing.last)
+        self.timing.span().map(|(_, last)| last)
     }
 
     /// The figures so far, as if the stream ended here.
@@ -188,8 +188,8 @@ impl Stream {
         let missing = self.window.lost();
         let local_drop = local_drop.min(missing);
         let lost = missing - local_drop;
-        let span_us = timing.first.map_or(0, |first| timing.last.since(first));
-        let sums = self.sums();
+        let span_us = timing.span().map_or(0, |(first, last)| last.since(first));
+        let sums = timing.sums();
         let mut figures = Figures {
             received,
             expected,
@@ -198,9 +198,9 @@ impl Stream {
             duplicates: self.window.duplicates.into(),
             reordered: self.window.reordered.into(),
             before_segment: self.window.before_segment.into(),
-            audio: self.audio.into(),
-            comfort_noise: self.comfort_noise.into(),
-            events: self.events.into(),
+            audio: self.audio,
+            comfort_noise: self.comfort_noise,
+            events: self.events,
             segments: self.window.segments.into(),
             sequence_jumps: self.window.jumps.into(),
             timestamp_resets: timing.timestamp_resets.into(),
@@ -212,11 +212,11 @@ impl Stream {
             enough: received >= 10 && (expected >= 50 || (expected >= 20 && span_us >= 1_000_000)),
             jitter_ms: (sums.jitter_count >= 20).then(|| Hundredths::millis_from_us(sums.jitter_peak_us)),
             jitter_mean_ms: mean_millis(sums.jitter_sum_us, sums.jitter_count),
-            max_gap_ms: (received > 1).then(|| Hundredths::millis_from_us(timing.max_gap_us)),
-            first: timing.first,
+            max_gap_ms: (received > 1).then(|| Hundredths::millis_from_us(timing.max_gap_us())),
+            first: timing.span().map(|(first, _)| first),
             last: self.last(),
             loss_runs: self.window.runs,
-            lateness: timing.playout.lateness,
+            lateness: timing.lateness(),
             ..Figures::default()
         };
         if sums.gap_count >= 20 {
@@ -249,39 +249,11 @@ impl Stream {
             .saturating_add(concealed)
     }
 
-    fn sums(&self) -> Sums {
-        let timing = &self.timing;
-        Sums {
-            jitter_count: timing.jitter_count.into(),
-            jitter_high_count: timing.jitter_high_count.into(),
-            jitter_sum_us: timing.jitter_sum_us,
-            jitter_peak_us: timing.jitter_peak_us.into(),
-            gap_count: timing.gap_count.into(),
-            gap_sum_us: timing.gap_sum_us,
-            media_sum_us: timing.media_sum_us,
-            short_gap_count: timing.short_gap_count.into(),
-            clump_count: timing.clump_count.into(),
-            clump_sum_us: timing.clump_sum_us,
-            clump_square_sum: timing.clump_square_sum,
-            pace_windows: timing.pace_windows.into(),
-            pace_windows_off: timing.pace_windows_off.into(),
-            late_count: timing.playout.late_count.into(),
-            pair_count: timing.steps.total().into(),
-            step_ticks: timing.steps.most(),
-            step_count: timing.steps.most_count().into(),
-            step_us: timing.ptime_us(),
-            payload_len: u64::try_from(timing.payload_lens.most()).unwrap_or(0),
-            payload_len_count: timing.payload_lens.most_count().into(),
-            underrun_us: timing.playout.underrun_us,
-            ends_in_audio: timing.ends_in_audio(),
-        }
-    }
-
     #[cold]
     fn apply_restart(&mut self, now: Micros, sequence: u16) {
         let straggler = self.restart == Restart::Signalled
             && self.window.covers(sequence)
-            && now.since(self.timing.last) < STRAGGLER_US;
+            && self.last().is_some_and(|last| now.since(last) < STRAGGLER_US);
         if !straggler {
             self.restart = Restart::No;
             self.window.close();

@@ -4,59 +4,62 @@
 //! therefore never create jitter or intervals.
 
 use crate::rtp::{Packet, PayloadKind};
+use crate::stats::Sums;
 use crate::stats::modal::Modal;
 use crate::stats::playout::Playout;
 use crate::stats::stream::StreamConfig;
 use crate::time::Micros;
 
 /// The running sums of arrival times.
+///
+/// Sums wrap rather than saturate: to get there, gaps must add up to 292,000 years.
 #[derive(Clone, Debug)]
 pub(crate) struct Timing {
+    // The arrival before.
+    at: Micros,
+    timestamp: u32,
+    sequence: u16,
+    kind: Option<PayloadKind>,
     /// Microseconds per clock unit, in 2^-16.
     us_per_tick: i64,
     /// The packet duration by the most frequent step.
     ptime_us: i64,
     /// A shorter gap is back to back.
     short_us: i64,
-    high_us: u32,
-    short_pct: u32,
-    pace_pct: u32,
-    // The arrival before.
-    at: Micros,
-    timestamp: u32,
-    sequence: u16,
-    kind: Option<PayloadKind>,
-    pub(crate) playout: Playout,
-    /// Lateness of the packet after an interruption, until the next gap explains it.
-    pending_us: i64,
-    // Interarrival jitter, ×16.
-    jitter_x16: u32,
-    pub(crate) jitter_peak_us: u32,
-    pub(crate) jitter_count: u32,
-    pub(crate) jitter_high_count: u32,
-    pub(crate) jitter_sum_us: i64,
-    pub(crate) gap_count: u32,
-    pub(crate) short_gap_count: u32,
-    pub(crate) gap_sum_us: i64,
-    pub(crate) media_sum_us: i64,
-    // The pace of the current window.
+    high_us: u64,
+    /// Interarrival jitter, ×16.
+    jitter_x16: u64,
+    jitter_sum_us: u64,
+    jitter_peak_us: u64,
+    jitter_high_count: u64,
+    /// Pairs of audio arrivals that were samples.
+    sample_count: u64,
+    short_gap_count: u64,
+    // Over the windows before the current one, and in the current one.
+    gap_sum_us: i64,
+    media_sum_us: i64,
     window_gap_us: i64,
     window_media_us: i64,
-    pub(crate) pace_windows: u32,
-    pub(crate) pace_windows_off: u32,
     clump_start: Option<Micros>,
-    pub(crate) clump_count: u32,
-    pub(crate) clump_sum_us: i64,
-    pub(crate) clump_square_sum: i64,
-    pub(crate) steps: Modal,
-    pub(crate) payload_lens: Modal,
-    pub(crate) first: Option<Micros>,
-    pub(crate) last: Micros,
-    pub(crate) max_gap_us: i64,
-    pub(crate) pauses: u32,
+    clump_count: u64,
+    clump_sum_us: i64,
+    clump_square_sum: i64,
+    pair_count: u64,
+    steps: Modal,
+    payload_lens: Modal,
+    max_gap_us: i64,
+    playout: Playout,
+    /// Lateness of the packet after an interruption, until the next gap explains it.
+    pending_us: i64,
+    first: Option<Micros>,
     pub(crate) silence_us: i64,
-    pub(crate) interruptions: u32,
     pub(crate) interruption_us: i64,
+    pace_windows: u32,
+    pace_windows_off: u32,
+    short_pct: u32,
+    pace_pct: u32,
+    pub(crate) pauses: u32,
+    pub(crate) interruptions: u32,
     pub(crate) timestamp_resets: u32,
     /// Timestamp discontinuities that no marker announced.
     pub(crate) flaws: u32,
@@ -65,44 +68,43 @@ pub(crate) struct Timing {
 impl Timing {
     pub(crate) fn new(config: &StreamConfig) -> Self {
         let mut timing = Timing {
-            us_per_tick: 0,
-            ptime_us: 0,
-            short_us: 0,
-            high_us: config.high_jitter_us,
-            short_pct: config.short_gap_pct,
-            pace_pct: config.pace_pct,
             at: Micros::default(),
             timestamp: 0,
             sequence: 0,
             kind: None,
-            playout: Playout::new(config.late_us),
-            pending_us: 0,
+            us_per_tick: 0,
+            ptime_us: 0,
+            short_us: 0,
+            high_us: config.high_jitter_us.into(),
             jitter_x16: 0,
-            jitter_peak_us: 0,
-            jitter_count: 0,
-            jitter_high_count: 0,
             jitter_sum_us: 0,
-            gap_count: 0,
+            jitter_peak_us: 0,
+            jitter_high_count: 0,
+            sample_count: 0,
             short_gap_count: 0,
             gap_sum_us: 0,
             media_sum_us: 0,
             window_gap_us: 0,
             window_media_us: 0,
-            pace_windows: 0,
-            pace_windows_off: 0,
             clump_start: None,
             clump_count: 0,
             clump_sum_us: 0,
             clump_square_sum: 0,
+            pair_count: 0,
             steps: Modal::default(),
             payload_lens: Modal::default(),
-            first: None,
-            last: Micros::default(),
             max_gap_us: 0,
-            pauses: 0,
+            playout: Playout::new(config.late_us),
+            pending_us: 0,
+            first: None,
             silence_us: 0,
-            interruptions: 0,
             interruption_us: 0,
+            pace_windows: 0,
+            pace_windows_off: 0,
+            short_pct: config.short_gap_pct,
+            pace_pct: config.pace_pct,
+            pauses: 0,
+            interruptions: 0,
             timestamp_resets: 0,
             flaws: 0,
         };
@@ -120,6 +122,7 @@ impl Timing {
     /// Takes `ptime_ticks` for the packet duration until pairs are counted.
     pub(crate) fn assume_step(&mut self, ptime_ticks: i64) {
         self.steps = Modal::starting_with(ptime_ticks);
+        self.pair_count = 0;
         self.follow_step();
     }
 
@@ -130,13 +133,8 @@ impl Timing {
 
     /// Takes in one arrival; `fresh` opens a segment and is no sample.
     pub(crate) fn arrive(&mut self, now: Micros, packet: &Packet, kind: PayloadKind, fresh: bool) {
-        match self.first {
-            Some(_) => self.max_gap_us = self.max_gap_us.max(now.since(self.last)),
-            None => self.first = Some(now),
-        }
-        self.last = now;
         let before = self.kind;
-        let gap_us = now.since(self.at).clamp(-GAP_MAX_US, GAP_MAX_US);
+        let gap_us = between(self.at, now).clamp(-GAP_MAX_US, GAP_MAX_US);
         let ticks = i64::from(packet.timestamp.wrapping_sub(self.timestamp).cast_signed());
         let packets = i64::from(packet.sequence.wrapping_sub(self.sequence).cast_signed());
         self.at = now;
@@ -144,9 +142,10 @@ impl Timing {
         self.sequence = packet.sequence;
         self.kind = Some(kind);
         if fresh || kind != PayloadKind::Audio || before != Some(PayloadKind::Audio) {
-            self.begin(kind, before);
+            self.begin(now, gap_us, kind, before);
             return;
         }
+        self.max_gap_us = self.max_gap_us.max(gap_us);
         let mut pair = Pair {
             now,
             gap_us,
@@ -157,6 +156,7 @@ impl Timing {
             short_us: self.short_us,
         };
         if packets == 1 && ticks > 0 {
+            self.pair_count += 1;
             self.payload_lens.add(i64::from(packet.payload_len));
             if !self.steps.add_most(ticks) {
                 pair.media_us = self.to_us(ticks);
@@ -176,14 +176,52 @@ impl Timing {
         }
     }
 
-    /// The most frequent packet duration by the timestamps, in microseconds.
-    pub(crate) fn ptime_us(&self) -> i64 {
-        self.ptime_us
+    /// The arrival of the first packet, and of the last.
+    pub(crate) fn span(&self) -> Option<(Micros, Micros)> {
+        self.first.map(|first| (first, self.at))
     }
 
-    /// Whether the last arrival was audio.
-    pub(crate) fn ends_in_audio(&self) -> bool {
-        self.kind == Some(PayloadKind::Audio)
+    /// The longest gap between two arrivals.
+    pub(crate) fn max_gap_us(&self) -> i64 {
+        self.max_gap_us
+    }
+
+    /// Packets by lateness.
+    pub(crate) fn lateness(&self) -> [u32; 8] {
+        self.playout.lateness
+    }
+
+    /// Pairs whose timestamp step was counted.
+    pub(crate) fn pair_count(&self) -> u64 {
+        self.pair_count
+    }
+
+    /// Everything the rules compare.
+    pub(crate) fn sums(&self) -> Sums {
+        Sums {
+            jitter_count: self.sample_count,
+            jitter_high_count: self.jitter_high_count,
+            jitter_sum_us: i64::try_from(self.jitter_sum_us).unwrap_or(i64::MAX),
+            jitter_peak_us: i64::try_from(self.jitter_peak_us).unwrap_or(i64::MAX),
+            gap_count: self.sample_count,
+            gap_sum_us: self.gap_sum_us.wrapping_add(self.window_gap_us),
+            media_sum_us: self.media_sum_us.wrapping_add(self.window_media_us),
+            short_gap_count: self.short_gap_count,
+            clump_count: self.clump_count,
+            clump_sum_us: self.clump_sum_us,
+            clump_square_sum: self.clump_square_sum,
+            pace_windows: self.pace_windows.into(),
+            pace_windows_off: self.pace_windows_off.into(),
+            late_count: self.playout.late_count.into(),
+            pair_count: self.pair_count,
+            step_ticks: self.steps.most(),
+            step_count: self.steps.most_count(),
+            step_us: self.ptime_us,
+            payload_len: u64::try_from(self.payload_lens.most()).unwrap_or(0),
+            payload_len_count: self.payload_lens.most_count(),
+            underrun_us: self.playout.underrun_us,
+            ends_in_audio: self.kind == Some(PayloadKind::Audio),
+        }
     }
 
     /// Judges the pace of a last window that is at least half full.
@@ -195,7 +233,11 @@ impl Timing {
 
     /// An arrival that makes no pair with the one before it.
     #[cold]
-    fn begin(&mut self, kind: PayloadKind, before: Option<PayloadKind>) {
+    fn begin(&mut self, now: Micros, gap_us: i64, kind: PayloadKind, before: Option<PayloadKind>) {
+        match self.first {
+            Some(_) => self.max_gap_us = self.max_gap_us.max(gap_us),
+            None => self.first = Some(now),
+        }
         if kind == PayloadKind::ComfortNoise || before == Some(PayloadKind::ComfortNoise) {
             self.pauses = self.pauses.saturating_add(1);
         }
@@ -256,16 +298,14 @@ impl Timing {
             self.pending_us = 0;
         }
         self.fold_jitter(pair.lateness_us());
-        self.gap_count = self.gap_count.saturating_add(1);
-        self.gap_sum_us = self.gap_sum_us.saturating_add(pair.gap_us);
-        self.media_sum_us = self.media_sum_us.saturating_add(pair.media_us);
-        self.window_gap_us = self.window_gap_us.saturating_add(pair.gap_us);
-        self.window_media_us = self.window_media_us.saturating_add(pair.media_us);
+        self.sample_count += 1;
+        self.window_gap_us = self.window_gap_us.wrapping_add(pair.gap_us);
+        self.window_media_us = self.window_media_us.wrapping_add(pair.media_us);
         if self.window_gap_us >= PACE_WINDOW_US || self.window_media_us >= PACE_WINDOW_US {
             self.end_window();
         }
         if short {
-            self.short_gap_count = self.short_gap_count.saturating_add(1);
+            self.short_gap_count += 1;
         } else {
             self.begin_clump(pair.now);
         }
@@ -275,27 +315,25 @@ impl Timing {
     /// RFC 3550 A.8, in microseconds, with a single deviation bounded to one second.
     #[inline]
     fn fold_jitter(&mut self, lateness_us: i64) {
-        let deviation = u32::try_from(lateness_us.unsigned_abs()).unwrap_or(u32::MAX).min(DEVIATION_MAX_US);
-        self.jitter_x16 = self.jitter_x16 + deviation - ((self.jitter_x16 + 8) >> 4);
+        let decay = (self.jitter_x16 + 8) >> 4;
+        self.jitter_x16 = self.jitter_x16 + lateness_us.unsigned_abs().min(DEVIATION_MAX_US) - decay;
         let jitter_us = self.jitter_x16 >> 4;
-        self.jitter_count = self.jitter_count.saturating_add(1);
-        self.jitter_sum_us = self.jitter_sum_us.saturating_add(i64::from(jitter_us));
-        if self.jitter_count > JITTER_LEAD {
+        self.jitter_sum_us = self.jitter_sum_us.wrapping_add(jitter_us);
+        // Called before the sample is counted.
+        if self.sample_count >= JITTER_LEAD {
             self.jitter_peak_us = self.jitter_peak_us.max(jitter_us);
         }
-        if jitter_us >= self.high_us {
-            self.jitter_high_count = self.jitter_high_count.saturating_add(1);
-        }
+        self.jitter_high_count += u64::from(jitter_us >= self.high_us);
     }
 
     #[inline]
     fn begin_clump(&mut self, now: Micros) {
         if let Some(start) = self.clump_start {
-            let interval_us = now.since(start);
+            let interval_us = between(start, now);
             let scaled = interval_us >> 5;
-            self.clump_count = self.clump_count.saturating_add(1);
-            self.clump_sum_us = self.clump_sum_us.saturating_add(interval_us);
-            self.clump_square_sum = self.clump_square_sum.saturating_add(scaled.saturating_mul(scaled));
+            self.clump_count += 1;
+            self.clump_sum_us = self.clump_sum_us.wrapping_add(interval_us);
+            self.clump_square_sum = self.clump_square_sum.wrapping_add(scaled.wrapping_mul(scaled));
         }
         self.clump_start = Some(now);
     }
@@ -309,6 +347,8 @@ impl Timing {
             self.pace_windows_off = self.pace_windows_off.saturating_add(1);
         }
         self.pace_windows = self.pace_windows.saturating_add(1);
+        self.gap_sum_us = self.gap_sum_us.wrapping_add(self.window_gap_us);
+        self.media_sum_us = self.media_sum_us.wrapping_add(self.window_media_us);
         self.window_gap_us = 0;
         self.window_media_us = 0;
     }
@@ -345,6 +385,12 @@ impl Pair {
     }
 }
 
+/// Microseconds from `earlier` to `later`, which may be anything a driver says.
+#[inline]
+fn between(earlier: Micros, later: Micros) -> i64 {
+    later.0.wrapping_sub(earlier.0)
+}
+
 /// A larger gap between two arrivals, 12 days, is a broken clock.
 const GAP_MAX_US: i64 = 1 << 40;
 /// A longer gap is no sample of the sender's pace.
@@ -354,8 +400,8 @@ const PTIME_MAX_US: i64 = 120_000;
 /// How far a silence may differ from the timestamp's step.
 const SILENCE_TOLERANCE_US: i64 = 100_000;
 /// A single deviation counts no more, so that one packet cannot decide the peak.
-const DEVIATION_MAX_US: u32 = 1_000_000;
+const DEVIATION_MAX_US: u64 = 1_000_000;
 /// The estimator's first samples do not count as a peak.
-const JITTER_LEAD: u32 = 10;
+const JITTER_LEAD: u64 = 10;
 /// The pace is judged over windows of this length.
 const PACE_WINDOW_US: i64 = 5_000_000;

@@ -1,6 +1,7 @@
 //! One RTP packet's header (RFC 3550 §5.1), and which protocol a datagram on an RTP port belongs to.
 //!
-//! The checks are rtp-rs's; this file decides nothing about streams.
+//! The checks are rtp-rs's. The plain header, which almost every packet has, is read here: rtp-rs looks at
+//! each field's bounds anew, a fifth of a packet's cost. A test holds both against each other.
 
 use rtp_rs::{RtpReader, RtpReaderError};
 
@@ -28,6 +29,29 @@ impl Packet {
     /// When the version is not 2, or when CSRCs, extension or padding reach beyond the datagram.
     #[inline]
     pub fn parse(datagram: &[u8]) -> Result<Packet, PacketError> {
+        match Packet::parse_plain(datagram) {
+            Some(packet) => Ok(packet),
+            None => Packet::parse_any(datagram),
+        }
+    }
+
+    /// Reads a header without CSRCs, extension and padding; `None` when there is more, or less.
+    #[inline]
+    fn parse_plain(datagram: &[u8]) -> Option<Packet> {
+        let (header, payload) = datagram.split_first_chunk::<12>()?;
+        let [PLAIN, second, s0, s1, t0, t1, t2, t3, r0, r1, r2, r3] = *header else { return None };
+        Some(Packet {
+            ssrc: u32::from_be_bytes([r0, r1, r2, r3]),
+            timestamp: u32::from_be_bytes([t0, t1, t2, t3]),
+            payload_len: u32::try_from(payload.len()).unwrap_or(u32::MAX),
+            sequence: u16::from_be_bytes([s0, s1]),
+            payload_type: second & 0x7f,
+            marker: second & 0x80 != 0,
+        })
+    }
+
+    #[cold]
+    fn parse_any(datagram: &[u8]) -> Result<Packet, PacketError> {
         let reader = RtpReader::new(datagram)?;
         Ok(Packet {
             ssrc: reader.ssrc(),
@@ -105,9 +129,31 @@ impl Datagram {
     }
 }
 
+/// The first byte of a header with version 2 and nothing more.
+const PLAIN: u8 = 0x80;
+
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn the_plain_header_reads_as_rtp_rs_reads_it(
+            first in prop_oneof![Just(0x80_u8), any::<u8>()],
+            rest in prop::collection::vec(any::<u8>(), 0..64),
+        ) {
+            let datagram = [vec![first], rest].concat();
+            let plain = Packet::parse_plain(&datagram);
+            let any = Packet::parse_any(&datagram);
+            prop_assert_eq!(plain.is_some(), first == 0x80 && datagram.len() >= 12);
+            if let Some(plain) = plain {
+                prop_assert_eq!(Ok(plain), any);
+            }
+            prop_assert_eq!(Packet::parse(&datagram), any);
+        }
+    }
 
     #[test]
     fn headers_are_read() {

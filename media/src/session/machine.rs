@@ -158,6 +158,8 @@ impl Session {
 
     /// Signalling settled `description`, for the first time or anew.
     pub fn describe(&mut self, now: Micros, mut description: Description) {
+        // Port 0 is no address (RFC 3264 §5.1).
+        description.remote = description.remote.filter(|remote| remote.port() != 0);
         let ptime_ms = description.ptime_ms.or(description.own_ptime_ms);
         let payloads = std::mem::take(&mut description.payloads);
         let same_payloads = self.payloads.is(&payloads);

@@ -1,6 +1,9 @@
 //! What the media tests share: leg descriptions, datagrams, and where the shared material lies.
 #![allow(dead_code, reason = "every test binary uses a part of it")]
 
+pub(crate) mod leg;
+pub(crate) mod random;
+
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 

@@ -21,6 +21,8 @@ struct Cli {
 enum Command {
     /// Find calls and RTP streams in captures, with the figures and verdicts of a live call.
     Analyze(cli::analyze::AnalyzeArgs),
+    /// Make impaired calls to order, as a capture or as live RTP.
+    Simulate(cli::simulate::SimulateArgs),
     /// Declare organisations and all they own.
     Apply(cli::apply::ApplyArgs),
     /// Run the engine: SIP, RTP and the HTTP API.
@@ -39,6 +41,7 @@ fn main() -> ExitCode {
     start_log(log_format);
     match command {
         Command::Analyze(args) => cli::analyze::run(&args),
+        Command::Simulate(args) => cli::simulate::run(&args),
         Command::Apply(args) => cli::apply::run(&args),
         Command::Serve(args) => cli::serve::run(&args),
     }

@@ -5,6 +5,7 @@
 //! judged by the same `media::session::Session` that carries a live call.
 
 mod calls;
+mod compose;
 mod dialog;
 mod engine;
 mod flows;
@@ -16,6 +17,7 @@ mod source;
 mod stream;
 mod table;
 
+pub use compose::compose;
 pub use engine::Engine;
 pub use report::{Analysis, CallReport, EvidenceReport, Skipped, StreamReport};
 pub use sentence::sentence;

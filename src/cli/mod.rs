@@ -3,6 +3,7 @@
 pub mod analyze;
 pub mod apply;
 pub mod serve;
+pub mod simulate;
 
 /// The command line or the configuration is wrong.
 pub(crate) const EXIT_WRONG: u8 = 2;

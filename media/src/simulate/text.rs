@@ -32,7 +32,7 @@ pub const KEYS: [(&str, &str, &str); 46] = [
     ("hole", "A..B", "lose everything sent from A to B; repeatable"),
     ("jitter", "A..B|…", "the same as delay"),
     ("lose", "N,N,…", "lose the packets with these numbers"),
-    ("loss", "PCT", "lose packets at random; repeatable"),
+    ("loss", "PCT", "lose packets at random"),
     ("loss_every", "N", "lose every N-th packet"),
     ("noise", "US", "uncertainty of every arrival in microseconds (200)"),
     ("order", "queue|any", "any: a random delay may reorder"),
@@ -220,7 +220,11 @@ fn apply_path(scenario: &mut Scenario, key: &str, value: &str) -> Option<()> {
             let numbers: Option<Vec<u32>> = value.split(',').map(|text| text.parse().ok()).collect();
             path.losses.push(Loss::Numbers(numbers?));
         }
-        "loss" => path.losses.push(Loss::Random(percent(value)?)),
+        "loss" => {
+            let random = Loss::Random(percent(value)?);
+            path.losses.retain(|loss| !matches!(loss, Loss::Random(_)));
+            path.losses.push(random);
+        }
         "loss_every" => path.losses.push(Loss::Every(number(value, 1, u32::MAX)?)),
         "noise" => path.noise_us = Some(number(value, 0, 1_000_000)?),
         "order" => {
@@ -394,7 +398,7 @@ mod tests {
                 .parse()
                 .unwrap();
         assert_eq!(line, file);
-        assert_eq!(line.path.losses, [Loss::Random(5.0), Loss::Random(2.0)]);
+        assert_eq!(line.path.losses, [Loss::Random(2.0)]);
         assert_eq!((line.duration_ms, line.seed, line.expected), (90_000, 5, None));
         assert_eq!("lossy seed=9".parse::<Scenario>().unwrap().expected, CATALOGUE[1].expected.into());
     }

@@ -1,0 +1,250 @@
+//! `sidetone simulate SCENARIO`: impaired calls to order, as a capture or as live RTP.
+
+use std::fs::File;
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::net::{SocketAddr, ToSocketAddrs, UdpSocket};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use indicatif::{ProgressBar, ProgressStyle};
+use sidetone_media::simulate::{CATALOGUE, KEYS, Scenario, Simulation};
+
+use crate::capture;
+use crate::cli::EXIT_WRONG;
+
+/// The arguments of `simulate`.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "\
+A scenario is a name, settings as key=value, or a name with settings that change it; --list shows all.
+The same scenario and seed give the same packets, byte for byte.
+
+Exit status: 0 done, 1 when writing or sending failed, 2 for a wrong scenario or command line.
+
+Examples:
+  sidetone simulate lossy -o lossy.pcap
+  sidetone simulate clean jitter=normal:60:30 loss=1 duration=2m --seed 7 -o bad.pcap
+  sidetone simulate unpaced --duration 10s --to 192.0.2.7:4000
+  sidetone simulate --list")]
+pub struct SimulateArgs {
+    /// A scenario's name and settings, or a file that holds them.
+    #[arg(required_unless_present = "list", value_name = "SCENARIO")]
+    scenario: Vec<String>,
+    /// Write a capture of the whole call here, SIP and both directions of RTP; - is the standard output.
+    #[arg(short, long, value_name = "FILE.pcap", required_unless_present_any = ["to", "list"], conflicts_with = "to")]
+    output: Option<PathBuf>,
+    /// Send the caller's RTP to this address in real time.
+    #[arg(long, value_name = "HOST:PORT")]
+    to: Option<String>,
+    /// Draw everything random anew from this number.
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Length of the call, such as 500ms, 30s or 2m.
+    #[arg(long, value_name = "TIME")]
+    duration: Option<String>,
+    /// Print every named scenario and every setting.
+    #[arg(long)]
+    list: bool,
+}
+
+/// Makes the scenario.
+pub fn run(args: &SimulateArgs) -> ExitCode {
+    if args.list {
+        return finish(io::stdout().write_all(list().as_bytes()), "the standard output");
+    }
+    let scenario = match scenario(args) {
+        Ok(scenario) => scenario,
+        Err(message) => {
+            eprintln!("sidetone: {message}; sidetone simulate --list shows what there is");
+            return ExitCode::from(EXIT_WRONG);
+        }
+    };
+    match (&args.output, &args.to) {
+        (Some(path), _) => finish(write_capture(&scenario, path), &path.to_string_lossy()),
+        (None, Some(to)) => finish(send(&scenario, to), to),
+        // The command line demands one of both.
+        (None, None) => ExitCode::from(EXIT_WRONG),
+    }
+}
+
+fn finish(done: io::Result<()>, place: &str) -> ExitCode {
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        // A reader that has seen enough (`| head`) is no failure.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("sidetone: {place}: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The scenario that the command line asks for.
+fn scenario(args: &SimulateArgs) -> Result<Scenario, String> {
+    let mut text = args.scenario.join(" ");
+    if let [one] = &args.scenario[..]
+        && Path::new(one).is_file()
+    {
+        let len = std::fs::metadata(one).map_or(0, |metadata| metadata.len());
+        if len > SCENARIO_LEN_MAX {
+            return Err(format!("{one}: a scenario is a few lines of text, this file has {len} bytes"));
+        }
+        text = std::fs::read_to_string(one).map_err(|error| format!("{one}: cannot be read: {error}"))?;
+    }
+    if let Some(duration) = &args.duration {
+        text.push_str("\nduration=");
+        text.push_str(duration);
+    }
+    let scenario: Scenario = text.parse().map_err(|error| format!("simulate: {error}"))?;
+    Ok(match args.seed {
+        Some(seed) => scenario.with_seed(seed),
+        None => scenario,
+    })
+}
+
+fn write_capture(scenario: &Scenario, path: &Path) -> io::Result<()> {
+    let packets = if path == Path::new("-") {
+        capture::compose(scenario, io::stdout().lock())?
+    } else {
+        capture::compose(scenario, BufWriter::new(File::create(path)?))?
+    };
+    let verdict = scenario.expected.map_or_else(String::new, |verdict| format!("; its verdict is {verdict}"));
+    eprintln!(
+        "{}: {packets} packets of \"{}\", seed {}{verdict}",
+        path.display(),
+        scenario.name,
+        scenario.seed
+    );
+    Ok(())
+}
+
+/// Sends the caller's packets when they are due.
+#[expect(clippy::disallowed_methods, reason = "this is the driver: it sends in real time")]
+fn send(scenario: &Scenario, to: &str) -> io::Result<()> {
+    let invalid = |what: String| io::Error::new(io::ErrorKind::InvalidInput, what);
+    let to: SocketAddr = to
+        .to_socket_addrs()
+        .map_err(|error| invalid(format!("is no address: {error}")))?
+        .next()
+        .ok_or_else(|| invalid("has no address".to_owned()))?;
+    let local: SocketAddr =
+        if to.is_ipv4() { ([0, 0, 0, 0], 0).into() } else { (std::net::Ipv6Addr::UNSPECIFIED, 0).into() };
+    let socket = UdpSocket::bind(local)?;
+    socket.connect(to)?;
+    eprintln!(
+        "sending \"{}\", seed {}, from port {} to {to}",
+        scenario.name,
+        scenario.seed,
+        socket.local_addr()?.port()
+    );
+    let bar = progress_bar(scenario);
+    let start = Instant::now();
+    let (mut datagram, mut sent, mut refused) = (Vec::new(), 0_u64, 0_u64);
+    for packet in Simulation::new(scenario) {
+        let due = start + Duration::from_micros(u64::try_from(packet.at.0).unwrap_or(0));
+        thread::sleep(due.saturating_duration_since(Instant::now()));
+        packet.write(&mut datagram);
+        match socket.send(&datagram) {
+            Ok(_) => sent += 1,
+            // Nobody listens there yet; RTP is sent all the same.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => refused += 1,
+            Err(error) => return Err(error),
+        }
+        bar.set_position(u64::try_from(packet.at.0 / 1_000).unwrap_or(0));
+    }
+    bar.finish_and_clear();
+    let unheard =
+        if refused > 0 { format!("; {refused} more found nobody listening") } else { String::new() };
+    eprintln!("{sent} packets sent{unheard}");
+    Ok(())
+}
+
+fn progress_bar(scenario: &Scenario) -> ProgressBar {
+    if !io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new(scenario.duration_ms.into());
+    bar.set_message(scenario.name.clone());
+    match ProgressStyle::with_template("{msg} {wide_bar} {eta}") {
+        Ok(style) => bar.with_style(style),
+        Err(_) => bar,
+    }
+}
+
+/// The catalogue and the settings, aligned.
+fn list() -> String {
+    let mut out = String::from("Scenarios:\n");
+    let width = |of: fn(usize) -> usize, count: usize| (0..count).map(of).max().unwrap_or(0);
+    let names = width(|n| CATALOGUE.get(n).map_or(0, |entry| entry.name.len()), CATALOGUE.len());
+    for entry in &CATALOGUE {
+        out.push_str(&format!(
+            "  {:<names$}  {:<24}  {}\n",
+            entry.name,
+            entry.expected.as_str(),
+            entry.about
+        ));
+    }
+    out.push_str("\nSettings:\n");
+    let keys = width(|n| KEYS.get(n).map_or(0, |key| key.0.len()), KEYS.len());
+    let forms = width(|n| KEYS.get(n).map_or(0, |key| key.1.len()), KEYS.len());
+    for (key, form, meaning) in KEYS {
+        out.push_str(&format!("  {key:<keys$}  {form:<forms$}  {meaning}\n"));
+    }
+    out
+}
+
+/// A scenario's text is short; anything longer is another file.
+const SCENARIO_LEN_MAX: u64 = 65_536;
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: SimulateArgs,
+    }
+
+    fn parse(line: &str) -> Result<Scenario, String> {
+        let words = std::iter::once("simulate").chain(line.split(' '));
+        let line = Line::try_parse_from(words).map_err(|error| error.kind().to_string())?;
+        scenario(&line.args)
+    }
+
+    #[test]
+    fn command_lines() {
+        let lossy = parse("lossy --seed 9 -o x.pcap").unwrap();
+        assert_eq!((lossy.seed, lossy.expected.map(|verdict| verdict.as_str())), (9, Some("lossy_inbound")));
+        let long = parse("clean loss=1 jitter=0..40 --duration 2m --to 192.0.2.1:4000").unwrap();
+        assert_eq!((long.duration_ms, long.path.losses.len()), (120_000, 1));
+        for wrong in ["lousy -o x.pcap", "clean -o x.pcap --duration long", "clean"] {
+            assert!(parse(wrong).is_err(), "{wrong}");
+        }
+        assert!(parse("clean -o x.pcap --to 192.0.2.1:4000").is_err(), "one of both");
+    }
+
+    #[test]
+    fn the_list_names_everything() {
+        let list = list();
+        assert!(CATALOGUE.iter().all(|entry| list.contains(entry.name)));
+        assert!(KEYS.iter().all(|(key, ..)| list.contains(key)));
+    }
+
+    #[test]
+    fn live_packets_arrive_at_their_address() {
+        let receiver = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let to = receiver.local_addr().unwrap().to_string();
+        let scenario: Scenario = "clean duration=200ms".parse().unwrap();
+        send(&scenario, &to).unwrap();
+        let mut buffer = [0; 256];
+        for n in 0..10_u16 {
+            let len = receiver.recv(&mut buffer).unwrap();
+            assert_eq!((len, u16::from_be_bytes([buffer[2], buffer[3]])), (172, 1_000 + n));
+        }
+    }
+}

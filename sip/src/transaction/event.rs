@@ -110,8 +110,8 @@ pub enum SendError {
     /// A header value or the URI cannot be written.
     #[error(transparent)]
     InvalidValue(#[from] InvalidValue),
-    /// The table of client transactions is full.
-    #[error("too many transactions are open")]
+    /// The table of client transactions or of legs is full.
+    #[error("too many transactions or legs are open")]
     Overload,
     /// What the call names is over, or its state does not allow it.
     #[error("the leg is not in a state for it")]

@@ -438,7 +438,7 @@ fn a_full_table_answers_503_and_says_so() {
             4ms      tu OPTIONS
             4ms       >net 192.0.2.1:5060 OPTIONS <sip:a@192.0.2.1>
             5ms      tu OPTIONS
-            5ms       >tu  too many transactions are open
+            5ms       >tu  too many transactions or legs are open
             6ms      net 200
             6ms       >tu  200 response, request handed back
         "#]],

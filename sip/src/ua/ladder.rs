@@ -35,11 +35,19 @@ struct End {
     server: Option<ServerKey>,
     client: Option<ClientKey>,
     refused: Option<Request>,
+    /// The transaction of the latest datagram.
+    sent: Option<ClientKey>,
 }
 
 /// Each line is `<ms> a|b VERB [word]`, `<ms> lose TEXT` or `<ms> fork STATUS TAG`.
 pub(super) fn check(script: &str, expected: Expect) {
+    check_with(LEGS_MAX, script, expected);
+}
+
+/// As [`check`], with a bound for Bob's legs.
+pub(super) fn check_with(legs_len_max: usize, script: &str, expected: Expect) {
     let mut bench = Bench::new();
+    bench.ends[1].ua.config.legs_len_max = legs_len_max;
     for line in script.lines().map(str::trim).filter(|line| !line.is_empty()) {
         bench.step(line);
     }
@@ -64,6 +72,7 @@ impl Bench {
             server: None,
             client: None,
             refused: None,
+            sent: None,
         };
         Self {
             ends: [end(1), end(2)],
@@ -101,7 +110,7 @@ impl Bench {
     fn user(&mut self, who: usize, what: &str, word: Option<&str>, number: Option<u32>) {
         let now = self.now;
         let to = flow(1 - who);
-        let End { ua, leg, server, client, refused } = &mut self.ends[who];
+        let End { ua, leg, server, client, refused, sent } = &mut self.ends[who];
         let sdp = |extra: Extra| extra.content("application/sdp", "v=0\r\n");
         let result = match (what, word) {
             ("invite", late) => {
@@ -138,6 +147,10 @@ impl Bench {
             }
             ("refuse", Some(status)) => ua.refuse(now, &server.unwrap(), reply(status)),
             ("respond", Some(status)) => ua.respond(now, &server.unwrap(), reply(status)),
+            ("unreachable", _) => {
+                ua.handle_input(now, Input::TransportError { key: sent.unwrap() });
+                Ok(())
+            }
             // The end forgets all it knew.
             ("restart", _) => {
                 *ua = Ua::new(ua.config.clone(), StdRng::seed_from_u64(99));
@@ -204,7 +217,8 @@ impl Bench {
         for who in 0..2 {
             while let Some(output) = self.ends[who].ua.poll_output() {
                 match output {
-                    Output::Transmit { flow: to, bytes, .. } => {
+                    Output::Transmit { flow: to, bytes, key } => {
+                        self.ends[who].sent = key;
                         let text = self.summary(who, &bytes);
                         assert_eq!(to, flow(1 - who), "{text}");
                         let lost = self.losses.iter().position(|loss| text.starts_with(loss.as_str()));
@@ -221,7 +235,8 @@ impl Bench {
                         let text = self.describe(who, event);
                         self.print(&format!("  {}: {text}", NAMES[who]));
                     }
-                    other => panic!("{other:?}"),
+                    Output::Overload { .. } => self.print(&format!("  {}: overload", NAMES[who])),
+                    Output::Rejected { reason, .. } => panic!("{reason}"),
                 }
             }
         }

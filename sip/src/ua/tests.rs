@@ -2,7 +2,7 @@
 
 use expect_test::expect;
 
-use super::ladder::check;
+use super::ladder::{check, check_with};
 
 #[test]
 fn a_call_from_invite_to_bye() {
@@ -748,5 +748,55 @@ fn a_peer_that_breaks_the_order() {
             1100ms      b>a BYE 1
             1110ms      a>b 481 (1 BYE)
         "#]],
+    );
+}
+
+#[test]
+fn no_room_for_another_leg() {
+    check_with(
+        1,
+        "0 a invite\n 100 b respond 200\n 200 a invite\n 300 b invite\n 400 b hangup",
+        expect![[r#"
+        0ms       a invite
+        0ms         a>b INVITE 1 +sdp
+        10ms        b: Invited
+        100ms     b respond 200
+        100ms       b>a 200 (1 INVITE)
+        110ms       a: Answered
+        110ms       a>b ACK 1
+        120ms       b: Acked
+        200ms     a invite
+        200ms       a>b INVITE 1 +sdp
+        210ms       b: overload
+        210ms       b>a 503 (1 INVITE)
+        220ms       a>b ACK 1
+        220ms       a: Ended: refused 503
+        300ms     b invite
+        300ms       b: too many transactions or legs are open
+        400ms     b hangup
+        400ms       b: Ended: HungUp
+        400ms       b>a BYE 1
+        410ms       a: Ended by BYE
+        410ms       a>b 200 (1 BYE)
+    "#]],
+    );
+}
+
+#[test]
+fn no_way_to_the_peer() {
+    check(
+        "0 lose INVITE\n 0 a invite\n 0 a unreachable\n 10 a options\n 10 a unreachable",
+        expect![[r#"
+        0ms       a invite
+        0ms         a>b INVITE 1 +sdp   (lost)
+        0ms       a unreachable
+        0ms         a: Ended: Unreachable
+        10ms      a options
+        10ms        a>b OPTIONS 1
+        10ms      a unreachable
+        10ms        a: Unanswered
+        20ms        b: OPTIONS request
+        3520ms      b>a 100 (1 OPTIONS)
+    "#]],
     );
 }

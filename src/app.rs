@@ -31,7 +31,7 @@ use crate::routing::Directory;
 use crate::store::{Store, StoreError};
 use crate::switch::driver::{Driver, Handle, Request};
 use crate::switch::face::Limits;
-use crate::switch::switch::{Switch, SwitchConfig};
+use crate::switch::machine::{Switch, SwitchConfig};
 
 /// A running engine.
 pub struct Engine {
@@ -111,6 +111,7 @@ impl Engine {
             );
         }
 
+        raise_open_files();
         let notices = Arc::new(Notify::new());
         let relay = Arc::new(start_relay(config, &mut rng, &notices)?);
         let switch = switch(config, node, directory, transport.sender(), &mut rng);
@@ -188,6 +189,16 @@ impl Readiness for EngineReadiness {
             unready.push("sip: the switch has stopped".to_owned());
         }
         unready
+    }
+}
+
+/// Takes all the open files that the system grants: every call has eight sockets.
+fn raise_open_files() {
+    use nix::sys::resource::{Resource, getrlimit, setrlimit};
+    let raised = getrlimit(Resource::RLIMIT_NOFILE)
+        .and_then(|(_, hard)| setrlimit(Resource::RLIMIT_NOFILE, hard, hard));
+    if let Err(error) = raised {
+        tracing::warn!(%error, "the limit of open files stays as it is; it bounds the calls that can be up");
     }
 }
 

@@ -7,6 +7,7 @@ pub mod cli;
 pub mod config;
 pub mod fields;
 pub mod media_plan;
+pub mod phone;
 pub mod provision;
 pub mod routing;
 pub mod store;

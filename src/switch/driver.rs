@@ -17,7 +17,7 @@ use tokio::sync::{Notify, mpsc};
 use crate::cdr::journal::{Committed, Journal, JournalFull};
 use crate::routing::Directory;
 use crate::switch::face::{MediaCommand, Port, PortId, Ports};
-use crate::switch::switch::{Input, Notice, Now, Output, Switch};
+use crate::switch::machine::{Input, Notice, Now, Output, Switch};
 
 /// What others ask of the running switch.
 #[derive(Debug)]

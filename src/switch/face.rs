@@ -105,7 +105,7 @@ pub enum Input {
     Provisional(usize, u16, Option<SessionDescription>),
     /// A port was closed; its report.
     Report(PortId, Box<Report>),
-    /// The time of [`Call::next_timeout`] has come.
+    /// The time of [`Call::next_timeout`](crate::switch::call::Call::next_timeout) has come.
     Timeout,
 }
 

@@ -18,7 +18,7 @@ use crate::routing::{Directory, Origin, Refusal, route};
 use crate::switch::call::Call;
 use crate::switch::face::{MediaCommand, Ports, Target};
 use crate::switch::gate::Sender;
-use crate::switch::switch::{Invitation, LiveCall, Notice, Now, Output, Switch, description};
+use crate::switch::machine::{Invitation, LiveCall, Notice, Now, Output, Switch, description};
 
 /// A call whose INVITE may be placed: who calls what, and where that is.
 struct Placement {

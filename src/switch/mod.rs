@@ -1,6 +1,6 @@
 //! The switch: back-to-back calls between phones and trunks, with media anchored on our ports.
 //!
-//! [`call`] decides about one call and knows no SIP message; [`switch`] connects calls with dialogs,
+//! [`call`] decides about one call and knows no SIP message; [`machine`] connects calls with dialogs,
 //! the registrar and the directory; [`driver`] alone has sockets, a clock and a task.
 
 pub mod call;
@@ -9,10 +9,10 @@ pub mod face;
 mod gate;
 mod incoming;
 mod leg;
+pub mod machine;
 mod negotiation;
 mod outcome;
 mod outgoing;
-pub mod switch;
 
 #[cfg(test)]
 mod tests;

@@ -8,7 +8,7 @@ use sidetone_sip::transaction::ServerKey;
 use sidetone_sip::ua::{Cause, Extra, Invite, LegKey, Reply};
 
 use crate::switch::face::{Input, Party};
-use crate::switch::switch::{Now, Switch, description, status_code};
+use crate::switch::machine::{Now, Switch, description, status_code};
 
 impl Switch {
     /// Answers the caller's INVITE.

@@ -1,0 +1,54 @@
+//! What a phone sends and hears, as a capture.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, OnceLock};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use parking_lot::Mutex;
+use sidetone_media::pcap::{LinkType, Writer};
+use sidetone_media::time::Micros;
+
+/// A capture in memory; clones write into the same one.
+#[derive(Clone, Default)]
+pub struct Tap {
+    datagrams: Arc<Mutex<Vec<Datagram>>>,
+}
+
+struct Datagram {
+    at: Micros,
+    from: SocketAddr,
+    to: SocketAddr,
+    bytes: Vec<u8>,
+}
+
+impl Tap {
+    /// Notes a datagram at this moment.
+    pub(super) fn note(&self, from: SocketAddr, to: SocketAddr, bytes: &[u8]) {
+        let datagram = Datagram { at: monotonic_wall(), from, to, bytes: bytes.to_vec() };
+        self.datagrams.lock().push(datagram);
+    }
+
+    /// The capture so far, as a pcap file.
+    ///
+    /// # Errors
+    /// When a datagram does not fit a packet, which UDP does not let happen.
+    pub fn to_pcap(&self) -> io::Result<Vec<u8>> {
+        let mut datagrams = self.datagrams.lock();
+        datagrams.sort_by_key(|datagram| datagram.at);
+        let mut writer = Writer::new(Vec::new(), LinkType::ETHERNET)?;
+        for Datagram { at, from, to, bytes } in datagrams.iter() {
+            writer.write_udp(*at, *from, *to, bytes)?;
+        }
+        writer.finish()
+    }
+}
+
+/// The wall clock of the first call, moved on by the monotonic one: a clock step bends no capture.
+#[expect(clippy::disallowed_methods, reason = "a phone is a driver: it reads the clocks")]
+fn monotonic_wall() -> Micros {
+    static EPOCH: OnceLock<(SystemTime, Instant)> = OnceLock::new();
+    let (wall, instant) = EPOCH.get_or_init(|| (SystemTime::now(), Instant::now()));
+    let since = wall.duration_since(UNIX_EPOCH).unwrap_or_default() + instant.elapsed();
+    Micros(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
+}

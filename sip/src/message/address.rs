@@ -71,7 +71,7 @@ impl NameAddr {
                 return Err(Malformed("address list"));
             }
             list.push(Self::take(&mut cursor)?);
-            if !cursor.eat(',') {
+            if !cursor.eat(b',') {
                 return Ok(());
             }
         }
@@ -170,9 +170,9 @@ pub(crate) fn take_parts<'a>(
             ""
         }
     };
-    let uri = if cursor.eat('<') {
+    let uri = if cursor.eat(b'<') {
         let uri = cursor.take_while(|b| b != b'>');
-        if !cursor.eat('>') {
+        if !cursor.eat(b'>') {
             return Err(Malformed("address"));
         }
         uri

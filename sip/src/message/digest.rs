@@ -40,7 +40,7 @@ impl Digest {
         let mut digest = Self { scheme: scheme.to_owned(), params: Vec::new() };
         loop {
             let name = cursor.token();
-            if name.is_empty() || !cursor.eat_spaced('=') || digest.params.len() >= PARAMS_MAX {
+            if name.is_empty() || !cursor.eat_spaced(b'=') || digest.params.len() >= PARAMS_MAX {
                 return Err(Malformed("authentication"));
             }
             let value = if cursor.peek() == Some(b'"') {
@@ -53,7 +53,7 @@ impl Digest {
                 return Err(Malformed("authentication"));
             }
             digest.params.push(Param { name: name.to_owned(), value: Some(value.to_owned()) });
-            if !cursor.eat_spaced(',') {
+            if !cursor.eat_spaced(b',') {
                 break;
             }
         }

@@ -2,6 +2,10 @@
 //!
 //! One pass, no allocation on sound ASCII: what is checked here is read again only when somebody asks.
 
+use std::borrow::Cow;
+
+use memchr::memchr;
+
 use crate::message::address;
 use crate::message::fields::cseq_parts;
 use crate::message::limits::{LIST_LEN_MAX, VIAS_MAX};
@@ -76,31 +80,46 @@ fn check_value(
     method: Option<&Method>,
     seen: &mut Seen,
 ) -> Result<(), Rejection> {
-    if known.is_structured() && value.contains(&b'"') && !quotes_balanced(value) {
-        return Err(Rejection::Quotes);
-    }
-    // Borrowed when it is UTF-8. A replaced byte is refused by every grammar but that of a display name.
-    let text = String::from_utf8_lossy(value);
-    let is_utf8 = matches!(text, std::borrow::Cow::Borrowed(_));
-    if !is_utf8 && known.is_structured() && !known.has_display_name() {
-        return Err(Rejection::Utf8);
-    }
-    match known {
-        Known::CSeq => check_cseq(&text, method),
+    let fault = match known {
+        Known::CSeq => Rejection::CSeq,
+        Known::CallId => Rejection::CallId,
+        Known::Contact => Rejection::Contact,
+        Known::From => Rejection::From,
+        Known::MaxForwards => Rejection::MaxForwards,
+        Known::To => Rejection::To,
+        Known::Via => Rejection::Via,
+        _ => return check_other(known, value),
+    };
+    // A replaced byte is refused by every grammar but that of a display name.
+    let text = std::str::from_utf8(value).map_or_else(|_| String::from_utf8_lossy(value), Cow::Borrowed);
+    let outcome = match known {
+        Known::CSeq => return check_cseq(&text, method),
         Known::CallId => {
-            let sound = is_utf8 && !text.is_empty() && !text.contains([' ', '\t']);
-            if sound { Ok(()) } else { Err(Rejection::CallId) }
+            (!text.is_empty() && !text.contains([' ', '\t', '\u{fffd}'])).then_some(()).ok_or(fault)
         }
         Known::Contact => check_contact(&text, seen),
-        Known::From => check_address(&text, Rejection::From),
-        Known::MaxForwards => match number(&text) {
-            Some(0..=255) => Ok(()),
-            _ => Err(Rejection::MaxForwards),
-        },
-        Known::To => check_address(&text, Rejection::To),
+        Known::MaxForwards => number(&text).filter(|hops| *hops <= 255).map(|_| ()).ok_or(fault),
         Known::Via => check_vias(&text, &mut seen.vias),
-        _ => Ok(()),
+        _ => check_address(&text, fault),
+    };
+    match outcome {
+        Err(_) if known.is_structured() && !quotes_balanced(value) => Err(Rejection::Quotes),
+        outcome => outcome,
     }
+}
+
+/// Headers whose grammar is read when somebody asks: their quotes must close, and only text may be of any bytes.
+fn check_other(known: Known, value: &[u8]) -> Result<(), Rejection> {
+    if !known.is_structured() {
+        return Ok(());
+    }
+    if memchr(b'"', value).is_some() && !quotes_balanced(value) {
+        return Err(Rejection::Quotes);
+    }
+    if !value.is_ascii() && !known.has_display_name() && std::str::from_utf8(value).is_err() {
+        return Err(Rejection::Utf8);
+    }
+    Ok(())
 }
 
 fn check_cseq(text: &str, method: Option<&Method>) -> Result<(), Rejection> {
@@ -130,7 +149,7 @@ fn check_contact(text: &str, seen: &mut Seen) -> Result<(), Rejection> {
             return Err(Rejection::Contact);
         }
         address::check(&mut cursor).map_err(|_| Rejection::Contact)?;
-        if !cursor.eat(',') {
+        if !cursor.eat(b',') {
             return Ok(());
         }
     }
@@ -144,7 +163,7 @@ fn check_vias(text: &str, hops: &mut usize) -> Result<(), Rejection> {
             return Err(Rejection::TooManyVias);
         }
         via::take_parts(&mut cursor, &mut |_, _| {}).map_err(|_| Rejection::Via)?;
-        if !cursor.eat(',') {
+        if !cursor.eat(b',') {
             return Ok(());
         }
     }

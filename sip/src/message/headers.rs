@@ -57,8 +57,16 @@ struct Line {
 enum Place {
     /// Ranges of the buffer. `end` is the end of the line before its CRLF.
     Shared { start: u32, name_end: u32, value_start: u32, value_end: u32, end: u32 },
-    /// A line of its own: built, copied from another message, or folded. `text` is the line before its CRLF.
-    Own { text: Bytes, name_len: u32, value: Bytes },
+    /// A line of its own: built, copied from another message, or folded. Boxed, for nearly every line is not.
+    Own(Box<Own>),
+}
+
+#[derive(Clone, Debug)]
+struct Own {
+    /// The line before its CRLF.
+    text: Bytes,
+    name_len: u32,
+    value: Bytes,
 }
 
 impl Line {
@@ -97,7 +105,7 @@ impl Line {
             return Err(InvalidValue::TooLong);
         }
         let name_len = u32::try_from(name_len).map_err(|_| InvalidValue::TooLong)?;
-        Ok(Self { known: name.known(), place: Place::Own { text, name_len, value } })
+        Ok(Self { known: name.known(), place: Place::Own(Box::new(Own { text, name_len, value })) })
     }
 
     fn name<'a>(&'a self, raw: &'a Bytes) -> Name<'a> {
@@ -110,21 +118,21 @@ impl Line {
     fn name_bytes<'a>(&'a self, raw: &'a Bytes) -> &'a [u8] {
         match &self.place {
             Place::Shared { start, name_end, .. } => range(raw, *start, *name_end),
-            Place::Own { text, name_len, .. } => range(text, 0, *name_len),
+            Place::Own(own) => range(&own.text, 0, own.name_len),
         }
     }
 
     fn value<'a>(&'a self, raw: &'a Bytes) -> &'a [u8] {
         match &self.place {
             Place::Shared { value_start, value_end, .. } => range(raw, *value_start, *value_end),
-            Place::Own { value, .. } => value,
+            Place::Own(own) => &own.value,
         }
     }
 
     fn text<'a>(&'a self, raw: &'a Bytes) -> &'a [u8] {
         match &self.place {
             Place::Shared { start, end, .. } => range(raw, *start, *end),
-            Place::Own { text, .. } => text,
+            Place::Own(own) => &own.text,
         }
     }
 
@@ -139,12 +147,12 @@ impl Line {
     /// The line with its bytes held by itself, to stand in another message.
     fn detached(&self, raw: &Bytes) -> Self {
         let place = match &self.place {
-            Place::Shared { start, name_end, .. } => Place::Own {
+            Place::Shared { start, name_end, .. } => Place::Own(Box::new(Own {
                 text: raw.slice_ref(self.text(raw)),
                 name_len: name_end - start,
                 value: raw.slice_ref(self.value(raw)),
-            },
-            own @ Place::Own { .. } => own.clone(),
+            })),
+            own @ Place::Own(_) => own.clone(),
         };
         Self { known: self.known, place }
     }
@@ -177,11 +185,11 @@ impl Headers {
         let known = Known::from_bytes(self.raw.get(at.start..at.name_end).unwrap_or_default());
         let narrow = |wide: usize| u32::try_from(wide).unwrap_or(u32::MAX);
         let place = match at.unfolded {
-            Some(value) => Place::Own {
+            Some(value) => Place::Own(Box::new(Own {
                 text: self.raw.slice(at.start.min(at.end)..at.end),
                 name_len: narrow(at.name_end - at.start),
                 value,
-            },
+            })),
             None => Place::Shared {
                 start: narrow(at.start),
                 name_end: narrow(at.name_end),

@@ -88,6 +88,11 @@ pub(crate) fn check(text: &str) -> Result<(), Malformed> {
     if sound { Ok(()) } else { Err(Malformed("host")) }
 }
 
+/// A byte of a domain name; the underscore is not one, and stands in too many names to refuse it.
+const fn is_name_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_')
+}
+
 /// Reads an IPv6 address, also with the third colon that the grammar of RFC 3261 puts before an IPv4 part and that
 /// RFC 5118 §4.10 asks to tolerate.
 fn parse_v6(text: &str) -> Option<Ipv6Addr> {
@@ -100,19 +105,20 @@ fn parse_v6(text: &str) -> Option<Ipv6Addr> {
 
 /// Takes a host and an optional port; white space around the colon is for Via alone.
 pub(crate) fn take<'a>(cursor: &mut Cursor<'a>, spaced: bool) -> Result<(&'a str, Option<u16>), Malformed> {
-    let mut closed = false;
     let bracketed = cursor.peek() == Some(b'[');
-    let host = cursor.take_while(|b| {
-        if bracketed {
-            let keep = !closed;
-            closed = b == b']';
-            keep
-        } else {
-            b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_')
-        }
-    });
-    check(host)?;
-    let colon = if spaced { cursor.eat_spaced(':') } else { cursor.eat(':') };
+    let host = if bracketed {
+        let mut is_open = true;
+        cursor.take_while(|b| std::mem::replace(&mut is_open, b != b']'))
+    } else {
+        cursor.take_while(is_name_byte)
+    };
+    if host.is_empty() {
+        return Err(Malformed("host"));
+    }
+    if bracketed {
+        check(host)?;
+    }
+    let colon = if spaced { cursor.eat_spaced(b':') } else { cursor.eat(b':') };
     if !colon {
         return Ok((host, None));
     }

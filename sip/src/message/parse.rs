@@ -2,6 +2,7 @@
 
 use std::hash::{Hash as _, Hasher};
 use std::ops::Range;
+use std::sync::LazyLock;
 
 use bytes::Bytes;
 use memchr::memmem;
@@ -185,10 +186,13 @@ pub(crate) fn content_length(headers: &Headers) -> Result<Option<usize>, Rejecti
     Ok(agreed)
 }
 
+/// The searcher for the empty line; making one takes longer than one search.
+static HEAD_END: LazyLock<memmem::Finder<'static>> = LazyLock::new(|| memmem::Finder::new(b"\r\n\r\n"));
+
 /// The length of the head with its empty line; `None` when that has not come. `from` was searched before.
 pub(crate) fn head_len(bytes: &[u8], from: usize) -> Result<Option<usize>, Rejection> {
     let reach = bytes.get(..bytes.len().min(HEAD_LEN_MAX)).unwrap_or_default();
-    match memmem::find(reach.get(from..).unwrap_or_default(), b"\r\n\r\n") {
+    match HEAD_END.find(reach.get(from..).unwrap_or_default()) {
         Some(at) => Ok(Some(from + at + 4)),
         None if bytes.len() >= HEAD_LEN_MAX => Err(Rejection::HeadTooLarge),
         None => Ok(None),

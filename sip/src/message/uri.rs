@@ -5,8 +5,10 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use memchr::memchr;
+
 use crate::message::limits::PARAMS_MAX;
-use crate::message::scan::Cursor;
+use crate::message::scan::{Cursor, divide};
 use crate::message::{Host, Malformed, Params, host};
 
 /// The scheme of a URI.
@@ -313,20 +315,18 @@ pub(crate) struct Parts<'a> {
 impl<'a> Parts<'a> {
     /// Divides and checks a URI.
     pub(crate) fn split(text: &'a str) -> Result<Self, Malformed> {
+        let odd = text.bytes().any(|b| b <= b' ' || matches!(b, 0x7f | b'<' | b'>'));
         // U+FFFD stands where the bytes were not UTF-8 and were replaced: such a URI was never sent.
-        if text.chars().any(|c| c <= ' ' || matches!(c, '\u{7f}' | '<' | '>' | '\u{fffd}')) {
+        if odd || (!text.is_ascii() && text.contains('\u{fffd}')) {
             return Err(Malformed("URI"));
         }
-        let (scheme, rest) = text.split_once(':').ok_or(Malformed("URI"))?;
-        let sound = scheme.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'-' | b'.'));
-        if !sound || !scheme.bytes().next().is_some_and(|b| b.is_ascii_alphabetic()) {
-            return Err(Malformed("URI scheme"));
-        }
+        let (scheme, rest) = divide(text, b':').ok_or(Malformed("URI"))?;
         let kind = match scheme {
             s if s.eq_ignore_ascii_case("sip") => Kind::Sip,
             s if s.eq_ignore_ascii_case("sips") => Kind::Sips,
             s if s.eq_ignore_ascii_case("tel") => Kind::Tel,
-            _ => Kind::Other,
+            s if is_scheme(s) => Kind::Other,
+            _ => return Err(Malformed("URI scheme")),
         };
         let parts = Self {
             kind,
@@ -349,13 +349,13 @@ impl<'a> Parts<'a> {
     }
 
     fn split_sip(mut self, rest: &'a str) -> Result<Self, Malformed> {
-        let rest = match rest.split_once('@') {
+        let rest = match divide(rest, b'@') {
             Some((userinfo, rest)) => {
-                let (user, password) = match userinfo.split_once(':') {
+                let (user, password) = match divide(userinfo, b':') {
                     Some((user, password)) => (user, Some(password)),
                     None => (userinfo, None),
                 };
-                if user.is_empty() || userinfo.contains(['"', '[', ']']) || !escapes_sound(userinfo) {
+                if user.is_empty() || !is_userinfo(userinfo) || memchr(b'@', rest.as_bytes()).is_some() {
                     return Err(Malformed("URI user"));
                 }
                 self.user = Some(user);
@@ -364,9 +364,6 @@ impl<'a> Parts<'a> {
             }
             None => rest,
         };
-        if rest.contains('@') {
-            return Err(Malformed("URI"));
-        }
         let mut cursor = Cursor::new(rest);
         let (host, port) = host::take(&mut cursor, false)?;
         self.host = Some(host);
@@ -391,7 +388,7 @@ impl<'a> Parts<'a> {
     }
 
     fn split_tail(mut self, tail: &'a str) -> Result<Self, Malformed> {
-        let (params, headers) = match tail.split_once('?') {
+        let (params, headers) = match divide(tail, b'?') {
             Some((params, headers)) => (params, Some(headers)),
             None => (tail, None),
         };
@@ -404,25 +401,36 @@ impl<'a> Parts<'a> {
     }
 
     fn each_param(&self, mut sink: impl FnMut(&'a str, Option<&'a str>)) -> Result<(), Malformed> {
-        let Some(params) = self.params.strip_prefix(';') else { return Ok(()) };
-        for (count, param) in params.split(';').enumerate() {
-            let (name, value) = match param.split_once('=') {
-                Some((name, value)) => (name, Some(value)),
-                None => (param, None),
-            };
-            if name.is_empty() || count >= PARAMS_MAX {
+        let mut rest = self.params.strip_prefix(';');
+        let mut count = 0;
+        while let Some(text) = rest {
+            let (param, tail) = divide(text, b';').map_or((text, None), |(param, tail)| (param, Some(tail)));
+            let (name, value) =
+                divide(param, b'=').map_or((param, None), |(name, value)| (name, Some(value)));
+            count += 1;
+            if name.is_empty() || count > PARAMS_MAX {
                 return Err(Malformed("URI parameter"));
             }
             sink(name, value);
+            rest = tail;
         }
         Ok(())
     }
 }
 
-/// Whether every `%` is followed by two hex digits.
-fn escapes_sound(text: &str) -> bool {
+/// Whether text has the form of a scheme (RFC 3986 §3.1).
+fn is_scheme(text: &str) -> bool {
+    text.bytes().next().is_some_and(|b| b.is_ascii_alphabetic())
+        && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'-' | b'.'))
+}
+
+/// Whether a user part holds no quote or bracket, and two hex digits after every `%`.
+fn is_userinfo(text: &str) -> bool {
     let mut bytes = text.bytes();
     while let Some(byte) = bytes.next() {
+        if matches!(byte, b'"' | b'[' | b']') {
+            return false;
+        }
         if byte == b'%' {
             let hex = |b: Option<u8>| b.is_some_and(|b| b.is_ascii_hexdigit());
             if !hex(bytes.next()) || !hex(bytes.next()) {

@@ -201,9 +201,9 @@ pub(crate) fn take_parts<'a>(
 ) -> Result<(&'a str, &'a str, Option<u16>), Malformed> {
     cursor.skip_space();
     let protocol = cursor.token();
-    let slashed = cursor.eat_spaced('/');
+    let slashed = cursor.eat_spaced(b'/');
     let version = cursor.token();
-    if !protocol.eq_ignore_ascii_case("SIP") || !slashed || version != "2.0" || !cursor.eat_spaced('/') {
+    if !protocol.eq_ignore_ascii_case("SIP") || !slashed || version != "2.0" || !cursor.eat_spaced(b'/') {
         return Err(Malformed("Via"));
     }
     let transport = cursor.token();

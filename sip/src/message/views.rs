@@ -36,7 +36,7 @@ impl Headers {
                     return Err(FieldError::Malformed("Via"));
                 }
                 vias.push(Via::take(&mut cursor).map_err(|_| FieldError::Malformed("Via"))?);
-                if !cursor.eat(',') {
+                if !cursor.eat(b',') {
                     break;
                 }
             }

@@ -86,7 +86,7 @@ fn uri() -> impl Strategy<Value = String> {
     prop_oneof![
         4 => (select(vec!["sip", "sips", "SIP"]), "([a-zA-Z0-9&=+$,;?/_.!~*'()-]{1,8}(:[a-z0-9]{0,3})?@)?", host(), port, params)
             .prop_map(|(scheme, user, host, port, params)| format!("{scheme}:{user}{host}{port}{params}")),
-        1 => "tel:\\+?[0-9.-]{1,15}(;phone-context=[a-z]{1,5})?",
+        1 => "tel:\\+?[0-9][0-9.-]{0,14}(;phone-context=[a-z]{1,5})?",
     ]
 }
 

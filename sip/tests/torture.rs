@@ -304,6 +304,34 @@ fn smuggled_headers_and_swollen_structures() {
     }
 }
 
+/// Text may be any bytes; what routes a message or names its dialog may not.
+#[test]
+fn bytes_that_are_not_utf8() {
+    let base = String::from(
+        "INVITE sip:b@h SIP/2.0\r\nVia: SIP/2.0/UDP h;branch=z9hG4bK1;x=\"q\"\r\nFrom: \"A\" <sip:a@h>;tag=1\r\n\
+                To: <sip:b@h>\r\nCall-ID: c\r\nCSeq: 1 INVITE\r\nSupported: timer\r\nSubject: s\r\n\r\n",
+    );
+    for (name, from, to, expected) in [
+        ("display name", "\"A\"", &b"\"\xe9\""[..], Ok(())),
+        ("unquoted display name", "\"A\"", b"\xe9", Ok(())),
+        ("Subject", "Subject: s", b"Subject: \xe9", Ok(())),
+        ("unknown header", "Subject: s", b"X-A: \xe9", Ok(())),
+        ("user part", "sip:a@h", b"sip:\xe9@h", Err(Rejection::From)),
+        ("tag", "tag=1", b"tag=\xe9", Err(Rejection::From)),
+        ("branch", "bK1", b"bK\xe9", Err(Rejection::Utf8)),
+        ("quoted Via parameter", "\"q\"", b"\"\xe9\"", Err(Rejection::Utf8)),
+        ("Call-ID", "Call-ID: c", b"Call-ID: \xe9", Err(Rejection::Utf8)),
+        ("Supported", "timer", b"\xe9", Err(Rejection::Utf8)),
+        ("Request-URI", "sip:b@h SIP", b"sip:\xe9@h SIP", Err(Rejection::RequestUri)),
+        ("header name", "Subject: s", b"X\xe9: s", Err(Rejection::HeaderName)),
+    ] {
+        let (before, after) = base.split_once(from).unwrap();
+        let bytes = [before.as_bytes(), to, after.as_bytes()].concat();
+        let found = parse_datagram(Bytes::from(bytes)).map(|_| ()).map_err(|rejected| rejected.reason);
+        assert_eq!(found, expected, "{name}");
+    }
+}
+
 /// A list that grows without end is refused by its view, not read.
 #[test]
 fn views_are_bounded() {

@@ -90,13 +90,15 @@ fn check_value(
         Known::Via => Rejection::Via,
         _ => return check_other(known, value),
     };
-    // A replaced byte is refused by every grammar but that of a display name.
-    let text = std::str::from_utf8(value).map_or_else(|_| String::from_utf8_lossy(value), Cow::Borrowed);
+    // A replaced byte is refused by the grammar of an address everywhere but within quotes.
+    let text = match std::str::from_utf8(value) {
+        Ok(text) => Cow::Borrowed(text),
+        Err(_) if known.has_display_name() => String::from_utf8_lossy(value),
+        Err(_) => return Err(Rejection::Utf8),
+    };
     let outcome = match known {
         Known::CSeq => return check_cseq(&text, method),
-        Known::CallId => {
-            (!text.is_empty() && !text.contains([' ', '\t', '\u{fffd}'])).then_some(()).ok_or(fault)
-        }
+        Known::CallId => (!text.is_empty() && !text.contains([' ', '\t'])).then_some(()).ok_or(fault),
         Known::Contact => check_contact(&text, seen),
         Known::MaxForwards => number(&text).filter(|hops| *hops <= 255).map(|_| ()).ok_or(fault),
         Known::Via => check_vias(&text, &mut seen.vias),

@@ -108,6 +108,10 @@ pub(crate) fn param<'a>(cursor: &mut Cursor<'a>) -> Result<(&'a str, Option<&'a 
     } else {
         cursor.take_while(|b| !matches!(b, b';' | b',' | b'"' | b'<' | b'>' | b' ' | b'\t'))
     };
+    // Where bytes that were not UTF-8 have been replaced, two different tags would read the same.
+    if !value.is_ascii() && !value.starts_with('"') && value.contains('\u{fffd}') {
+        return Err(Malformed("parameter"));
+    }
     Ok((name, Some(value)))
 }
 

@@ -5,17 +5,16 @@
 //! cancelled. Audio is relayed, never transcoded here.
 
 use std::collections::VecDeque;
-use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use sidetone_media::session::Report;
 use sidetone_model::call::HangupCause;
 use sidetone_model::cdr::Cdr;
 use sidetone_model::quality::{MediaVerdict, Quality};
-use sidetone_sip::sdp::{self, CodecPolicy, Direction, SessionDescription};
+use sidetone_sip::sdp::{self, Direction, SessionDescription};
 
 use crate::cdr::build::{Facts, Outcome, build};
-use crate::switch::face::{Input, Limits, MediaCommand, Output, Party, PortId, Ports, Stillborn, Target};
+use crate::switch::face::{Input, Limits, MediaCommand, Output, Party, PortId, Ports, Setup, Stillborn};
 use crate::switch::leg::Leg;
 use crate::switch::negotiation::Renegotiation;
 use crate::switch::outcome::{better, quality, refusal};
@@ -30,7 +29,6 @@ pub struct Call {
     pub(super) forks: Vec<Fork>,
     state: State,
     pub(super) renegotiation: Option<Renegotiation>,
-    /// The offer of the caller's INVITE; without one ours goes out with the 200 (RFC 3261 §13.2.1).
     offer: Option<SessionDescription>,
     /// The fork that answered first.
     winner: Option<usize>,
@@ -79,27 +77,14 @@ struct Far {
 }
 
 impl Call {
-    /// A call from `caller_at` to `targets` (at least one), with the caller's offer, if it made one.
+    /// A call that rings all of the callee's bindings at once.
     ///
     /// # Errors
     /// [`Stillborn`], with 488 without a codec in common and 503 without a free port.
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "the parts of one call, named once, at its single birthplace"
-    )]
-    pub fn new(
-        now: Instant,
-        facts: Facts,
-        limits: Limits,
-        offer: Option<SessionDescription>,
-        caller_at: IpAddr,
-        policies: (CodecPolicy, CodecPolicy),
-        targets: &[Target],
-        session_id: u64,
-        ports: &mut dyn Ports,
-    ) -> Result<Call, Stillborn> {
+    pub fn new(now: Instant, setup: Setup, ports: &mut dyn Ports) -> Result<Call, Stillborn> {
+        let Setup { facts, limits, offer, caller_policy, callee_policy, caller_at, callees_at, session_id } =
+            setup;
         let group = session_id;
-        let (caller_policy, callee_policy) = policies;
         let Some(port) = ports.open(group, caller_at) else {
             return Err(Stillborn { status: 503, facts: Box::new(facts), ports: Vec::new() });
         };
@@ -124,11 +109,11 @@ impl Call {
         {
             return Err(call.stillborn(488));
         }
-        for (place, target) in targets.iter().enumerate() {
-            let Some(port) = ports.open(group, target.signalling) else { break };
+        for (place, callee_at) in callees_at.into_iter().enumerate() {
+            let Some(port) = ports.open(group, callee_at) else { break };
             // Session ids of one call differ in their low bits (RFC 8866 §5.2: unique per session and host).
             let fork_session = session_id.wrapping_add(1).wrapping_add(place as u64);
-            let leg = Leg::new(port, fork_session, callee_policy.clone(), Some(target.signalling));
+            let leg = Leg::new(port, fork_session, callee_policy.clone(), Some(callee_at));
             call.forks.push(Fork { leg, state: ForkState::Ringing });
             if let Err(status) = call.invite(place) {
                 return Err(call.stillborn(status));

@@ -6,7 +6,7 @@ use std::time::Duration;
 use sidetone_media::session::{Description, Report};
 use sidetone_model::call::HangupCause;
 use sidetone_model::cdr::Cdr;
-use sidetone_sip::sdp::SessionDescription;
+use sidetone_sip::sdp::{CodecPolicy, SessionDescription};
 
 use crate::cdr::build::Facts;
 
@@ -58,11 +58,25 @@ pub enum Party {
     Caller,
 }
 
-/// Where one fork goes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Target {
-    /// Where the binding's SIP comes from and goes to.
-    pub signalling: IpAddr,
+/// What a call begins with.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// What is known of it for the record.
+    pub facts: Facts,
+    /// How long things may take.
+    pub limits: Limits,
+    /// The offer of the caller's INVITE; without one ours goes out with the 200 (RFC 3261 §13.2.1).
+    pub offer: Option<SessionDescription>,
+    /// The codecs that the caller may use.
+    pub caller_policy: CodecPolicy,
+    /// The codecs that the callee may use.
+    pub callee_policy: CodecPolicy,
+    /// Where the caller's SIP comes from.
+    pub caller_at: IpAddr,
+    /// Where the SIP of each of the callee's bindings comes from and goes to; at least one.
+    pub callees_at: Vec<IpAddr>,
+    /// SDP session id of the caller's leg, those of the forks follow it; the call's media group.
+    pub session_id: u64,
 }
 
 /// How long things may take.

@@ -12,7 +12,7 @@ use sidetone_model::ids::{ExtensionId, TrunkId};
 use sidetone_sip::auth::{Attempt, Authenticator, Credential, Decision, Refusal};
 use sidetone_sip::message::{Digest, Request};
 
-use crate::routing::Directory;
+use crate::routing::{Directory, Origin, route};
 
 /// What is known of the sender of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,21 +37,19 @@ impl Gate {
         Gate { authenticator }
     }
 
-    /// The sender of a request that a trunk may send, too.
+    /// The sender of an INVITE, which may be a trunk.
     pub(super) fn caller(
         &mut self,
         now: Instant,
         directory: &Directory,
         request: &Request,
+        dialled: &str,
         source: IpAddr,
     ) -> Sender {
-        // A phone may sit inside a trunk's network; one that answered our challenge is a phone.
-        if request.authorization().next().is_none()
-            && let Some(Trunk { id, .. }) = directory.trunk_from(source)
-        {
-            return Sender::Trunk(*id);
+        match directory.trunk_from(source) {
+            Some(trunk) if !may_be_a_phone(directory, trunk, request, dialled) => Sender::Trunk(trunk.id),
+            _ => self.phone(now, directory, request, source),
         }
-        self.phone(now, directory, request, source)
     }
 
     /// The sender of a request that only a phone may send.
@@ -82,6 +80,22 @@ impl Gate {
             Decision::Limited => Sender::Refused,
         }
     }
+}
+
+/// Whether an INVITE out of a trunk's network is rather a phone's that sits there too: it answers a challenge of
+/// ours, or it dials what only a phone can reach and claims to be one, which it will be asked to prove.
+fn may_be_a_phone(directory: &Directory, trunk: &Trunk, request: &Request, dialled: &str) -> bool {
+    if request.authorization().next().is_some() {
+        return true;
+    }
+    let claims_a_line = || {
+        let from = request.from().ok();
+        let user = from.as_ref().and_then(|from| from.uri.user_decoded());
+        organisation_of(directory, request)
+            .zip(user)
+            .is_some_and(|(o, user)| directory.line(o.id, &user).is_some())
+    };
+    route(directory, Origin::Trunk(trunk), dialled).is_err() && claims_a_line()
 }
 
 /// The organisation a phone's request belongs to: by the domain of its AoR, else of the Request-URI.

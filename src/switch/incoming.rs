@@ -16,7 +16,7 @@ use sidetone_sip::ua::{LegKey, Reply};
 use crate::cdr::build::{Facts, Outcome, build};
 use crate::routing::{Directory, Origin, Refusal, route};
 use crate::switch::call::Call;
-use crate::switch::face::{MediaCommand, Ports, Target};
+use crate::switch::face::{MediaCommand, Ports, Setup};
 use crate::switch::gate::Sender;
 use crate::switch::machine::{Invitation, LiveCall, Notice, Now, Output, Switch, description};
 
@@ -59,23 +59,30 @@ impl Switch {
             return self.refuse(now, &key, Reply::new(StatusCode::TOO_MANY_HOPS));
         }
         let directory = Arc::clone(&self.directory);
-        let sender = self.gate.caller(now.instant, &directory, request, source);
+        let dialled = request.parsed_uri().ok().and_then(|uri| dialled(&uri)).unwrap_or_default();
+        let sender = self.gate.caller(now.instant, &directory, request, &dialled, source);
         let Some(sender) = self.known(now, &key, &flow, request, sender) else { return };
         let offer = match offer_of(request) {
             Ok(offer) => offer,
             Err(reply) => return self.respond(now, &key, reply),
         };
-        let placement = match self.place(now, &directory, &sender, request) {
+        let placement = match self.place(now, &directory, &sender, request, dialled) {
             Ok(placement) => placement,
             Err(refused) => return self.refuse_call(now, &key, refused),
         };
         let Placement { facts, caller_policy, callee_policy, bindings, invitation } = placement;
-        let targets: Vec<Target> =
-            bindings.iter().map(|binding| Target { signalling: binding.flow.remote.ip() }).collect();
-        let (id, session_id) = (facts.call, self.session_id());
-        let policies = (caller_policy, callee_policy);
-        let limits = self.config.limits;
-        match Call::new(now.instant, facts, limits, offer, source, policies, &targets, session_id, ports) {
+        let id = facts.call;
+        let setup = Setup {
+            facts,
+            limits: self.config.limits,
+            offer,
+            caller_policy,
+            callee_policy,
+            caller_at: source,
+            callees_at: bindings.iter().map(|binding| binding.flow.remote.ip()).collect(),
+            session_id: self.session_id(),
+        };
+        match Call::new(now.instant, setup, ports) {
             Ok(call) => self.adopt(now, id, LiveCall::new(call, key, leg, bindings, invitation)),
             Err(stillborn) => {
                 for port in stillborn.ports {
@@ -199,11 +206,11 @@ impl Switch {
         directory: &Directory,
         sender: &Sender,
         request: &Request,
+        dialled: String,
     ) -> Result<Placement, Refused> {
         let call = self.call_id(now.wall);
         let nobody =
             || Refused { status: StatusCode::FORBIDDEN, cause: HangupCause::CallRejected, facts: None };
-        let dialled = request.parsed_uri().ok().and_then(|uri| dialled(&uri)).unwrap_or_default();
         let origin = match sender {
             Sender::Extension(id) => Origin::Extension(directory.extension(*id).ok_or_else(nobody)?),
             Sender::Trunk(id) => Origin::Trunk(directory.trunk(*id).ok_or_else(nobody)?),

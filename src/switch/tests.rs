@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use crate::cdr::build::Facts;
 use crate::switch::call::Call;
-use crate::switch::face::{Input, Limits, MediaCommand, Output, Party, Port, PortId, Ports, Target};
+use crate::switch::face::{Input, Limits, MediaCommand, Output, Party, Port, PortId, Ports, Setup};
 
 #[expect(clippy::disallowed_methods, reason = "a test needs some instant to count from")]
 fn any_instant() -> Instant {
@@ -51,6 +51,19 @@ fn facts() -> Facts {
         caller_number: Some("1001".into()),
         destination_number: Some("1002".into()),
         dialled_number: None,
+    }
+}
+
+fn setup(offer: Option<SessionDescription>, forks: usize) -> Setup {
+    Setup {
+        facts: facts(),
+        limits: Limits::default(),
+        offer,
+        caller_policy: CodecPolicy::ANY,
+        callee_policy: CodecPolicy::ANY,
+        caller_at: "192.0.2.1".parse().unwrap(),
+        callees_at: vec!["192.0.2.2".parse().unwrap(); forks],
+        session_id: 100,
     }
 }
 
@@ -161,17 +174,10 @@ fn check(script: &str, expect: Expect) {
         .and_then(|line| line.split_once(" -> "))
         .expect("call OFFER -> FORKS");
     let start = any_instant();
-    let targets = vec![Target { signalling: "192.0.2.2".parse().unwrap() }; forks.parse().unwrap()];
     let mut log = String::new();
     let call = Call::new(
         start,
-        facts(),
-        Limits::default(),
-        (offer != "-").then(|| description(offer)),
-        "192.0.2.1".parse().unwrap(),
-        (CodecPolicy::ANY, CodecPolicy::ANY),
-        &targets,
-        100,
+        setup((offer != "-").then(|| description(offer)), forks.parse().unwrap()),
         &mut Counting { next: 0, left: 8 },
     );
     let mut call = match call {
@@ -857,12 +863,8 @@ fn fuzz_any_order_of_inputs_ends_in_one_record() {
     ]);
     proptest!(|(steps in prop::collection::vec(steps, 0..24), offer in any::<bool>())| {
         let start = any_instant();
-        let targets = vec![Target { signalling: "192.0.2.2".parse().unwrap() }; 2];
-        let mut call = Call::new(
-            start, facts(), Limits::default(), offer.then(|| description("4000 PCMU sendrecv")),
-            "192.0.2.1".parse().unwrap(), (CodecPolicy::ANY, CodecPolicy::ANY), &targets, 1,
-            &mut Counting { next: 0, left: 8 },
-        ).unwrap();
+        let offer = offer.then(|| description("4000 PCMU sendrecv"));
+        let mut call = Call::new(start, setup(offer, 2), &mut Counting { next: 0, left: 8 }).unwrap();
         let (mut records, mut closed) = (0, Vec::new());
         let ends = ["end", "report 0", "timeout"];
         for (at, step) in steps.iter().copied().chain(ends).enumerate() {

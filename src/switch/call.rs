@@ -472,7 +472,7 @@ impl Call {
             let first = codecs.iter().position(|codec| !codec.is_auxiliary());
             let mut place = 0..;
             codecs.retain(|codec| codec.is_auxiliary() | (place.next() == first));
-            let offer = sdp::offer(local, codecs, heard.direction_of(audio).reversed());
+            let offer = sdp::offer(local, codecs, heard.direction_of(audio));
             return self.caller.exchange.send_offer(offer).ok();
         };
         let answer = sdp::answer_to(&offered, heard, local).ok()?;

@@ -238,7 +238,6 @@ fn a_call_is_answered_and_hung_up() {
             100 ringing 0 180
                       180 caller
             3000 answered 0 5000 PCMA sendrecv
-                      ACK fork 0
                       media 0 party 4000 receive true send true
                       media 1 party 5000 receive true send true
                       media 0 to 1
@@ -277,7 +276,6 @@ fn early_media_is_heard_and_the_answer_may_repeat_it() {
                       media 1 to 0
                       183 caller [20000 PCMU sendrecv v1]
             3000 answered 0
-                      ACK fork 0
                       media 0 party 4000 receive true send true
                       media 1 party 5000 receive true send true
                       media 0 to 1
@@ -324,7 +322,6 @@ fn the_first_fork_to_answer_wins_and_a_late_answer_is_hung_up() {
                       183 caller [20000 PCMU sendrecv v1]
             130 ringing 2 180
             3000 answered 0 5000 PCMU sendrecv
-                      ACK fork 0
                       CANCEL fork 1
                       media 2 close
                       CANCEL fork 2
@@ -336,7 +333,6 @@ fn the_first_fork_to_answer_wins_and_a_late_answer_is_hung_up() {
                       media 1 answered
                       journal
             3005 answered 2 5004 PCMU sendrecv
-                      ACK fork 2
                       BYE fork 2
             3010 journalled
                       media 0 answered
@@ -397,7 +393,6 @@ fn cancel_crosses_the_answer() {
                       487 caller
                       media 0 close
             2001 answered 0 5000 PCMU sendrecv
-                      ACK fork 0
                       BYE fork 0
             2010 report 0
                       record ORIGINATOR_CANCEL answered - billsec 0 bridge - status - codecs -/- verdict unanswered
@@ -412,7 +407,6 @@ fn cancel_crosses_the_answer() {
         expect![[r#"
                       INVITE fork 0 [20002 PCMU sendrecv v1]
             2000 answered 0 5000 PCMU sendrecv
-                      ACK fork 0
                       media 0 party 4000 receive true send true
                       media 1 party 5000 receive true send true
                       media 0 to 1
@@ -437,7 +431,6 @@ fn cancel_crosses_the_answer() {
         expect![[r#"
                       INVITE fork 0 [20002 PCMU sendrecv v1]
             2000 answered 0 5000 PCMU sendrecv
-                      ACK fork 0
                       media 0 party 4000 receive true send true
                       media 1 party 5000 receive true send true
                       media 0 to 1
@@ -581,7 +574,6 @@ fn without_a_codec_in_common_nothing_rings() {
         expect![[r#"
                       INVITE fork 0 [20002 PCMU sendrecv v1]
             100 answered 0 5000 PCMA sendrecv
-                      ACK fork 0
                       BYE fork 0
                       media 1 close
                       488 caller
@@ -607,7 +599,6 @@ fn hold_reaches_the_other_party_and_an_address_does_not() {
         expect![[r#"
                       INVITE fork 0 [20002 PCMU sendrecv v1]
             1000 answered 0 5000 PCMU sendrecv
-                      ACK fork 0
                       media 0 party 4000 receive true send true
                       media 1 party 5000 receive true send true
                       media 0 to 1
@@ -664,7 +655,6 @@ fn offers_that_cross_are_told_to_wait() {
         expect![[r#"
                       INVITE fork 0 [20002 PCMU sendrecv v1]
             1000 answered 0 5000 PCMU sendrecv
-                      ACK fork 0
                       media 0 party 4000 receive true send true
                       media 1 party 5000 receive true send true
                       media 0 to 1
@@ -699,27 +689,29 @@ fn a_caller_without_an_offer_gets_ours_and_answers_with_the_ack() {
         "call - -> 1
          1000 answered 0 5000 PCMA,PCMU sendrecv
          1010 journalled
-         1050 ack caller 4000 PCMU sendrecv
+         1050 ack caller 4000 PCMA sendrecv
          2000 bye 0
          2010 report 0",
         expect![[r#"
                       INVITE fork 0 [20002 opus,G722,PCMA,PCMU,telephone-event,CN sendrecv v1]
             1000 answered 0 5000 PCMA,PCMU sendrecv
-                      ACK fork 0
                       media 1 party 5000 receive true send true
                       media 1 answered
                       journal
             1010 journalled
                       media 0 answered
                       200 caller [20000 PCMA sendrecv v1]
-            1050 ack caller 4000 PCMU sendrecv
-                      BYE fork 0
+            1050 ack caller 4000 PCMA sendrecv
+                      media 0 party 4000 receive true send true
+                      media 1 party 5000 receive true send true
+                      media 0 to 1
+                      media 1 to 0
+            2000 bye 0
                       BYE caller
                       media 1 close
                       media 0 close
-            2000 bye 0
             2010 report 0
-                      record INCOMPATIBLE_DESTINATION answered 1970-01-01T00:00:01.010Z billsec 0 bridge - status 200 codecs -/PCMA verdict -
+                      record NORMAL_CLEARING answered 1970-01-01T00:00:01.010Z billsec 0 bridge NORMAL_CLEARING status 200 codecs PCMA/PCMA verdict -
         "#]],
     );
     check(
@@ -731,7 +723,6 @@ fn a_caller_without_an_offer_gets_ours_and_answers_with_the_ack() {
         expect![[r#"
                       INVITE fork 0 [20002 opus,G722,PCMA,PCMU,telephone-event,CN sendrecv v1]
             1000 answered 0 5000 PCMU sendrecv
-                      ACK fork 0
                       media 1 party 5000 receive true send true
                       media 1 answered
                       journal
@@ -761,7 +752,6 @@ fn both_hang_up_at_once() {
         expect![[r#"
                       INVITE fork 0 [20002 PCMU sendrecv v1]
             1000 answered 0 5000 PCMU sendrecv
-                      ACK fork 0
                       media 0 party 4000 receive true send true
                       media 1 party 5000 receive true send true
                       media 0 to 1
@@ -808,7 +798,6 @@ fn a_draining_engine_ends_what_it_finds() {
         expect![[r#"
                       INVITE fork 0 [20002 PCMU sendrecv v1]
             1000 answered 0 5000 PCMU sendrecv
-                      ACK fork 0
                       media 0 party 4000 receive true send true
                       media 1 party 5000 receive true send true
                       media 0 to 1

@@ -58,8 +58,8 @@ impl Session {
 
     fn figures(&self) -> Figures {
         let mut figures = self.stream.figures_without(self.state.counters.local_drop);
-        figures.ssrc_changes = self.gate.changes().into();
-        figures.stray_ssrc = self.gate.strays().into();
+        figures.ssrc_changes = self.gate.changes();
+        figures.stray_ssrc = self.gate.strays();
         figures
     }
 

@@ -58,7 +58,7 @@ impl Session {
             source: SourceFilter::new(config.symmetric),
             gate: SsrcGate::default(),
             stream: Stream::new(&stream_config),
-            payloads: PayloadMap::new(),
+            payloads: PayloadMap::default(),
             datagrams: 0,
             awaiting_first: false,
             is_closed: false,

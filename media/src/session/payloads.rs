@@ -6,11 +6,16 @@ use crate::stats::StreamConfig;
 use crate::verdict::Thresholds;
 
 /// The payload types of the current description, and which were ever received.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct PayloadMap {
+    /// The payload type last received, and what its packets carry.
+    last: Option<(u8, PayloadKind)>,
+    table: Box<Table>,
+}
+
+#[derive(Clone, Debug)]
+struct Table {
     kinds: [Option<PayloadKind>; 128],
-    /// The payload type last received.
-    last: Option<u8>,
     /// The audio payload type last received.
     audio: Option<u8>,
     /// Bit n says whether payload type n was received.
@@ -19,28 +24,24 @@ pub(crate) struct PayloadMap {
     ptime_ms: Option<u32>,
 }
 
-impl PayloadMap {
-    pub(crate) fn new() -> Self {
-        PayloadMap {
-            kinds: [None; 128],
-            last: None,
-            audio: None,
-            seen: 0,
-            payloads: Vec::new(),
-            ptime_ms: None,
-        }
+impl Default for Table {
+    fn default() -> Self {
+        Table { kinds: [None; 128], audio: None, seen: 0, payloads: Vec::new(), ptime_ms: None }
     }
+}
 
+impl PayloadMap {
     /// Replaces what was negotiated; `ptime_ms` is the advertised packet duration, if there is one.
     pub(crate) fn replace(&mut self, payloads: Vec<Payload>, ptime_ms: Option<u32>) {
         // The same number may mean another codec now.
-        self.audio = self.audio.filter(|_| self.is(&payloads));
+        self.table.audio = self.table.audio.filter(|_| self.is(&payloads));
         self.last = None;
-        self.kinds = [None; 128];
-        self.ptime_ms = ptime_ms;
-        self.payloads = payloads;
-        for payload in &self.payloads {
-            if let Some(kind) = self.kinds.get_mut(usize::from(payload.number)) {
+        self.table.kinds = [None; 128];
+        self.table.ptime_ms = ptime_ms;
+        self.table.payloads = payloads;
+        let table = &mut *self.table;
+        for payload in &table.payloads {
+            if let Some(kind) = table.kinds.get_mut(usize::from(payload.number)) {
                 *kind = Some(payload.kind);
             }
         }
@@ -48,48 +49,57 @@ impl PayloadMap {
 
     /// Whether `payloads` is what is negotiated already.
     pub(crate) fn is(&self, payloads: &[Payload]) -> bool {
-        self.payloads == payloads
+        self.table.payloads == payloads
     }
 
     /// What packets of the payload type `number` carry; `None` when it is not negotiated.
     #[inline]
     pub(crate) fn kind(&self, number: u8) -> Option<PayloadKind> {
-        self.kinds.get(usize::from(number)).copied().flatten()
+        match self.last {
+            Some((last, kind)) if last == number => Some(kind),
+            _ => self.look_up(number),
+        }
     }
 
     /// Notes a received payload type; true when the audio goes on with another.
     #[inline]
     pub(crate) fn note(&mut self, number: u8, kind: PayloadKind) -> bool {
-        self.last != Some(number) && self.note_other(number, kind)
+        self.last != Some((number, kind)) && self.note_other(number, kind)
+    }
+
+    #[cold]
+    fn look_up(&self, number: u8) -> Option<PayloadKind> {
+        self.table.kinds.get(usize::from(number)).copied().flatten()
     }
 
     #[cold]
     fn note_other(&mut self, number: u8, kind: PayloadKind) -> bool {
-        self.last = Some(number);
-        self.seen |= 1 << (number & 0x7f);
-        let changes = kind == PayloadKind::Audio && self.audio != Some(number);
+        self.last = Some((number, kind));
+        self.table.seen |= 1 << (number & 0x7f);
+        let changes = kind == PayloadKind::Audio && self.table.audio != Some(number);
         if changes {
-            self.audio = Some(number);
+            self.table.audio = Some(number);
         }
         changes
     }
 
     /// The audio last received; without any, the first that was negotiated.
     pub(crate) fn audio(&self) -> Option<&Payload> {
-        match self.audio {
-            Some(number) => self.payloads.iter().rev().find(|payload| payload.number == number),
-            None => self.payloads.iter().find(|payload| payload.kind == PayloadKind::Audio),
+        match self.table.audio {
+            Some(number) => self.table.payloads.iter().rev().find(|payload| payload.number == number),
+            None => self.table.payloads.iter().find(|payload| payload.kind == PayloadKind::Audio),
         }
     }
 
     /// The name of the audio last received.
     pub(crate) fn received_audio(&self) -> Option<&Payload> {
-        self.audio.and_then(|_| self.audio())
+        self.table.audio.and_then(|_| self.audio())
     }
 
     /// The packet duration that was advertised, or the codec's default, in milliseconds.
     pub(crate) fn ptime_ms(&self) -> u32 {
-        self.ptime_ms
+        self.table
+            .ptime_ms
             .unwrap_or_else(|| self.audio().map_or(PTIME_DEFAULT_MS, |audio| default_ptime_ms(&audio.name)))
     }
 
@@ -102,7 +112,7 @@ impl PayloadMap {
 
     /// The payload types ever received, in ascending order.
     pub(crate) fn seen(&self) -> Vec<u8> {
-        (0..128).filter(|number| self.seen >> number & 1 == 1).collect()
+        (0..128).filter(|number| self.table.seen >> number & 1 == 1).collect()
     }
 }
 

@@ -11,9 +11,14 @@ use crate::time::Micros;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SsrcGate {
     current: Option<u32>,
+    others: Box<Others>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Others {
     candidate: Option<Candidate>,
-    changes: u32,
-    strays: u32,
+    changes: u64,
+    strays: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -40,37 +45,38 @@ impl SsrcGate {
     }
 
     /// Confirmed changes.
-    pub(crate) fn changes(&self) -> u32 {
-        self.changes
+    pub(crate) fn changes(&self) -> u64 {
+        self.others.changes
     }
 
     /// Packets of an SSRC that was not confirmed.
-    pub(crate) fn strays(&self) -> u32 {
-        self.strays
+    pub(crate) fn strays(&self) -> u64 {
+        self.others.strays
     }
 
     #[cold]
     fn fold_other(&mut self, stream: &mut Stream, now: Micros, packet: &Packet, kind: PayloadKind) {
-        let confirmed = self.candidate.filter(|candidate| {
+        let others = &mut self.others;
+        let confirmed = others.candidate.filter(|candidate| {
             candidate.packet.ssrc == packet.ssrc
                 && candidate.packet.sequence.wrapping_add(1) == packet.sequence
                 && now.since(candidate.at) < CONFIRM_US
         });
         if self.current.is_none() || stream.is_restarting() || confirmed.is_some() {
             if self.current.is_some() {
-                self.changes = self.changes.saturating_add(1);
+                others.changes += 1;
                 stream.begin_source();
             }
             self.current = Some(packet.ssrc);
-            self.candidate = None;
+            others.candidate = None;
             if let Some(first) = confirmed {
-                self.strays = self.strays.saturating_sub(1);
+                others.strays = others.strays.saturating_sub(1);
                 stream.push(first.at, &first.packet, first.kind);
             }
             stream.push(now, packet, kind);
         } else {
-            self.strays = self.strays.saturating_add(1);
-            self.candidate = Some(Candidate { at: now, packet: *packet, kind });
+            others.strays += 1;
+            others.candidate = Some(Candidate { at: now, packet: *packet, kind });
         }
     }
 }

@@ -4,30 +4,41 @@
 //! packets unseen, or once its segment closes, so reordering can never be loss, nor duplicates a negative
 //! one. Wraparound needs no code: all arithmetic on sequence numbers is modulo 2^16.
 
-/// The window over the newest sequence numbers of a segment, and the counts of all segments so far.
+/// The window over the newest sequence numbers of a segment.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LossWindow {
     /// Bit i says whether the packet i before `newest` arrived.
     seen: u128,
+    /// Packets of the open segment that should have arrived; 0 while none is open.
+    in_segment: u32,
+    /// Arrivals since the latest loss run.
+    since: u32,
+    /// Packets in the loss run that is leaving the window.
+    run: u32,
     newest: u16,
     /// The number that would confirm a jump (RFC 3550 A.1 `bad_seq`).
     awaited: Option<u16>,
-    /// Packets of the open segment that should have arrived; 0 while none is open.
-    in_segment: u64,
+    /// What a packet in order never touches.
+    totals: Box<LossTotals>,
+}
+
+/// The counts of all segments so far.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LossTotals {
     /// Packets of the segments closed so far that should have arrived.
     closed: u64,
-    lost: u64,
-    flaws: u64,
-    run: u32,
+    /// Packets known to be lost.
+    pub(crate) lost: u64,
+    /// Lost packets and the penalties of clustered loss.
+    pub(crate) flaws: u64,
+    pub(crate) duplicates: u64,
+    pub(crate) reordered: u64,
+    pub(crate) before_segment: u64,
+    pub(crate) jumps: u64,
+    pub(crate) segments: u64,
     /// How many loss runs, each one arrival apart, the latest one makes.
     cluster: u32,
-    /// Arrivals since the latest loss run.
-    since: u64,
-    pub(crate) duplicates: u32,
-    pub(crate) reordered: u32,
-    pub(crate) before_segment: u32,
-    pub(crate) jumps: u32,
-    pub(crate) segments: u32,
+    /// Loss runs by length.
     pub(crate) runs: [u32; 10],
 }
 
@@ -56,20 +67,20 @@ impl LossWindow {
         self.newest = sequence;
         self.in_segment = 1;
         self.awaited = None;
-        self.segments = self.segments.saturating_add(1);
+        self.totals.segments += 1;
     }
 
     /// Closes the open segment: what is missing in it now is lost.
     pub(crate) fn close(&mut self) {
-        let kept = self.in_segment.min(WINDOW.into());
+        let kept = self.in_segment.min(WINDOW);
         for index in (0..kept).rev() {
             self.leave(self.seen >> index & 1 == 1);
         }
         self.end_run();
-        self.closed = self.closed.saturating_add(self.in_segment);
+        self.totals.closed = self.totals.closed.saturating_add(self.in_segment.into());
         self.in_segment = 0;
         self.seen = 0;
-        self.cluster = 0;
+        self.totals.cluster = 0;
         self.since = FAR;
     }
 
@@ -82,7 +93,7 @@ impl LossWindow {
         }
         match sequence.wrapping_sub(self.newest) {
             0 => {
-                self.duplicates = self.duplicates.saturating_add(1);
+                self.totals.duplicates += 1;
                 Place::Duplicate
             }
             ahead @ 1..DROPOUT_MAX => {
@@ -93,7 +104,7 @@ impl LossWindow {
             }
             far if far >= MISORDER_START => self.fill(u32::from(far.wrapping_neg())),
             _ if self.awaited == Some(sequence) => {
-                self.jumps = self.jumps.saturating_add(1);
+                self.totals.jumps += 1;
                 self.open(sequence);
                 Place::First
             }
@@ -106,37 +117,32 @@ impl LossWindow {
 
     /// Whether `sequence` would fall among the numbers already in the window.
     pub(crate) fn covers(&self, sequence: u16) -> bool {
-        let behind = u64::from(self.newest.wrapping_sub(sequence));
+        let behind = u32::from(self.newest.wrapping_sub(sequence));
         behind < self.in_segment && behind <= MISORDER_MAX
     }
 
     /// Packets that should have arrived, over all segments.
     pub(crate) fn expected(&self) -> u64 {
-        self.closed.saturating_add(self.in_segment)
+        self.totals.closed.saturating_add(self.in_segment.into())
     }
 
-    /// Packets known to be lost.
-    pub(crate) fn lost(&self) -> u64 {
-        self.lost
-    }
-
-    /// Lost packets and the penalties of clustered loss.
-    pub(crate) fn flaws(&self) -> u64 {
-        self.flaws
+    /// What was counted.
+    pub(crate) fn totals(&self) -> &LossTotals {
+        &self.totals
     }
 
     /// A packet that comes `behind` the newest: late, doubled, or older than its segment.
     fn fill(&mut self, behind: u32) -> Place {
         let bit = 1_u128 << (behind & (WINDOW - 1));
-        if u64::from(behind) >= self.in_segment {
-            self.before_segment = self.before_segment.saturating_add(1);
+        if behind >= self.in_segment {
+            self.totals.before_segment += 1;
             Place::BeforeSegment
         } else if self.seen & bit != 0 {
-            self.duplicates = self.duplicates.saturating_add(1);
+            self.totals.duplicates += 1;
             Place::Duplicate
         } else {
             self.seen |= bit;
-            self.reordered = self.reordered.saturating_add(1);
+            self.totals.reordered += 1;
             Place::Behind
         }
     }
@@ -145,21 +151,21 @@ impl LossWindow {
     #[inline]
     fn advance(&mut self, ahead: u32) {
         if ahead == 1 {
-            if self.in_segment >= u64::from(WINDOW) {
+            if self.in_segment >= WINDOW {
                 self.leave(self.seen >> (WINDOW - 1) == 1);
             }
             self.seen = self.seen << 1 | 1;
         } else {
             self.jump_ahead(ahead);
         }
-        self.in_segment += u64::from(ahead);
+        self.in_segment = self.in_segment.saturating_add(ahead);
     }
 
     #[cold]
     fn jump_ahead(&mut self, ahead: u32) {
         // The oldest numbers leave first; those not yet of this segment leave without a trace.
         for step in 0..ahead.min(WINDOW) {
-            if self.in_segment + u64::from(step) >= u64::from(WINDOW) {
+            if self.in_segment.saturating_add(step) >= WINDOW {
                 self.leave(self.seen >> (WINDOW - 1 - step) & 1 == 1);
             }
         }
@@ -167,8 +173,8 @@ impl LossWindow {
         if let Some(beyond) = ahead.checked_sub(WINDOW).filter(|beyond| *beyond > 0) {
             self.leave(false);
             let rest = u64::from(beyond - 1);
-            self.lost = self.lost.saturating_add(rest);
-            self.flaws = self.flaws.saturating_add(rest);
+            self.totals.lost = self.totals.lost.saturating_add(rest);
+            self.totals.flaws = self.totals.flaws.saturating_add(rest);
             self.run = self.run.saturating_add(beyond - 1);
         }
         self.seen = self.seen.checked_shl(ahead).unwrap_or(0) | 1;
@@ -179,7 +185,7 @@ impl LossWindow {
     fn leave(&mut self, arrived: bool) {
         if arrived {
             self.end_run();
-            self.since += 1;
+            self.since = self.since.saturating_add(1);
         } else {
             self.miss();
         }
@@ -187,12 +193,15 @@ impl LossWindow {
 
     #[cold]
     fn miss(&mut self) {
-        self.lost = self.lost.saturating_add(1);
-        self.flaws = self.flaws.saturating_add(1);
+        self.totals.lost = self.totals.lost.saturating_add(1);
+        self.totals.flaws = self.totals.flaws.saturating_add(1);
         if self.run == 0 {
-            self.cluster =
-                if self.since == 1 && self.cluster > 0 { self.cluster.saturating_add(1) } else { 1 };
-            self.flaws = self.flaws.saturating_add(cluster_penalty(self.cluster));
+            self.totals.cluster = if self.since == 1 && self.totals.cluster > 0 {
+                self.totals.cluster.saturating_add(1)
+            } else {
+                1
+            };
+            self.totals.flaws = self.totals.flaws.saturating_add(cluster_penalty(self.totals.cluster));
         }
         self.run = self.run.saturating_add(1);
     }
@@ -200,13 +209,18 @@ impl LossWindow {
     #[inline]
     fn end_run(&mut self) {
         if self.run > 0 {
-            let index = usize::try_from(self.run - 1).unwrap_or(usize::MAX).min(self.runs.len() - 1);
-            if let Some(count) = self.runs.get_mut(index) {
-                *count = count.saturating_add(1);
-            }
-            self.run = 0;
-            self.since = 0;
+            self.count_run();
         }
+    }
+
+    #[cold]
+    fn count_run(&mut self) {
+        let index = usize::try_from(self.run - 1).unwrap_or(usize::MAX).min(self.totals.runs.len() - 1);
+        if let Some(count) = self.totals.runs.get_mut(index) {
+            *count = count.saturating_add(1);
+        }
+        self.run = 0;
+        self.since = 0;
     }
 }
 
@@ -226,30 +240,32 @@ const WINDOW: u32 = 128;
 /// A larger step ahead is a jump, not loss (RFC 3550 A.1 `MAX_DROPOUT`).
 const DROPOUT_MAX: u16 = 3000;
 /// A packet further behind is a jump, not reordering (RFC 3550 A.1 `MAX_MISORDER`).
-const MISORDER_MAX: u64 = 100;
+const MISORDER_MAX: u32 = 100;
 /// The distances modulo 2^16 from which a packet counts as behind.
 const MISORDER_START: u16 = 0_u16.wrapping_sub(100);
 /// "Long ago", for arrivals since the latest loss run.
-const FAR: u64 = 99;
+const FAR: u32 = 99;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    type Outcome = (u64, u64, u64, u64, u64);
+
     /// Feeds `sequences`, closes, and returns (expected, lost, flaws, duplicates, reordered).
-    fn fold(sequences: impl IntoIterator<Item = u16>) -> (u64, u64, u64, u32, u32) {
+    fn fold(sequences: impl IntoIterator<Item = u16>) -> Outcome {
         let mut window = LossWindow::default();
         for sequence in sequences {
             window.place(sequence);
         }
         window.close();
-        (window.expected(), window.lost(), window.flaws(), window.duplicates, window.reordered)
+        let totals = window.totals();
+        (window.expected(), totals.lost, totals.flaws, totals.duplicates, totals.reordered)
     }
 
     #[test]
     fn sequences_are_judged() {
         let without = |missing: &[u16]| (0..300).filter(|n| !missing.contains(n)).collect::<Vec<u16>>();
-        type Outcome = (u64, u64, u64, u32, u32);
         let cases: Vec<(&str, Vec<u16>, Outcome)> = vec![
             ("nothing", vec![], (0, 0, 0, 0, 0)),
             ("one", vec![7], (1, 0, 0, 0, 0)),
@@ -294,6 +310,6 @@ mod tests {
             window.place(sequence);
         }
         window.close();
-        assert_eq!(window.runs, [1, 1, 0, 0, 0, 0, 0, 0, 1, 1]);
+        assert_eq!(window.totals().runs, [1, 1, 0, 0, 0, 0, 0, 0, 1, 1]);
     }
 }

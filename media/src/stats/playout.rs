@@ -7,7 +7,6 @@ use crate::time::Micros;
 /// All of it is relative: transit counts from zero at every rebase.
 #[derive(Clone, Debug)]
 pub(crate) struct Playout {
-    late_limit_us: i64,
     transit_us: i64,
     /// The smallest transit of the current bucket, and of the one before.
     least_us: i64,
@@ -16,6 +15,7 @@ pub(crate) struct Playout {
     /// The transit to which the notional buffer has grown.
     buffer_us: i64,
     late_before_us: i64,
+    late_limit_us: u32,
     late_in_a_row: u32,
     rebased: bool,
     pub(crate) late_count: u32,
@@ -26,13 +26,13 @@ pub(crate) struct Playout {
 impl Playout {
     pub(crate) fn new(late_limit_us: u32) -> Self {
         Playout {
-            late_limit_us: i64::from(late_limit_us),
             transit_us: 0,
             least_us: 0,
             least_before_us: 0,
             bucket_start: Micros::default(),
             buffer_us: 0,
             late_before_us: 0,
+            late_limit_us,
             late_in_a_row: 0,
             rebased: true,
             late_count: 0,
@@ -79,7 +79,7 @@ impl Playout {
         self.least_us = self.least_us.min(self.transit_us);
         let lateness_us = self.transit_us.wrapping_sub(self.least_us.min(self.least_before_us));
         self.count_lateness(lateness_us);
-        if lateness_us > self.late_limit_us {
+        if lateness_us > i64::from(self.late_limit_us) {
             self.late(now, lateness_us, ptime_us);
         } else {
             self.late_in_a_row = 0;

@@ -73,9 +73,9 @@ pub struct Stream {
     timing: Timing,
     /// The next packet opens a segment, whatever its number.
     restart: Restart,
-    audio: u64,
-    comfort_noise: u64,
-    events: u64,
+    audio: u32,
+    comfort_noise: u32,
+    events: u32,
     clock_hz: u32,
     bytes_per_ms: u32,
 }
@@ -121,14 +121,14 @@ impl Stream {
             PayloadKind::ComfortNoise => &mut self.comfort_noise,
             PayloadKind::Event | PayloadKind::Other => &mut self.events,
         };
-        *count += 1;
+        *count = count.saturating_add(1);
         self.timing.arrive(now, packet, kind, fresh);
         Arrival::Counted
     }
 
     /// Signalling changed address, codec or direction: the next packet opens a segment.
     pub fn begin_segment(&mut self) {
-        if self.restart == Restart::No && self.window.segments > 0 {
+        if self.restart == Restart::No && self.window.totals().segments > 0 {
             self.restart = Restart::Signalled;
         }
     }
@@ -160,7 +160,7 @@ impl Stream {
 
     /// Unique packets so far, of every kind.
     pub fn received(&self) -> u64 {
-        self.audio + self.comfort_noise + self.events
+        u64::from(self.audio) + u64::from(self.comfort_noise) + u64::from(self.events)
     }
 
     /// Arrival of the last counted packet.
@@ -185,7 +185,8 @@ impl Stream {
         let timing = &self.timing;
         let received = self.received();
         let expected = self.window.expected();
-        let missing = self.window.lost();
+        let losses = self.window.totals();
+        let missing = losses.lost;
         let local_drop = local_drop.min(missing);
         let lost = missing - local_drop;
         let span_us = timing.span().map_or(0, |(first, last)| last.since(first));
@@ -195,19 +196,19 @@ impl Stream {
             expected,
             lost,
             local_drop,
-            duplicates: self.window.duplicates.into(),
-            reordered: self.window.reordered.into(),
-            before_segment: self.window.before_segment.into(),
-            audio: self.audio,
-            comfort_noise: self.comfort_noise,
-            events: self.events,
-            segments: self.window.segments.into(),
-            sequence_jumps: self.window.jumps.into(),
-            timestamp_resets: timing.timestamp_resets.into(),
-            pauses: timing.pauses.into(),
-            interruptions: timing.interruptions.into(),
-            silence_ms: timing.silence_us / 1000,
-            interruption_ms: timing.interruption_us / 1000,
+            duplicates: losses.duplicates,
+            reordered: losses.reordered,
+            before_segment: losses.before_segment,
+            audio: self.audio.into(),
+            comfort_noise: self.comfort_noise.into(),
+            events: self.events.into(),
+            segments: losses.segments,
+            sequence_jumps: losses.jumps,
+            timestamp_resets: timing.rare().timestamp_resets,
+            pauses: timing.rare().pauses,
+            interruptions: timing.rare().interruptions,
+            silence_ms: timing.rare().silence_us / 1000,
+            interruption_ms: timing.rare().interruption_us / 1000,
             flaws: self.flaws(lost, missing, &sums),
             enough: received >= 10 && (expected >= 50 || (expected >= 20 && span_us >= 1_000_000)),
             jitter_ms: (sums.jitter_count >= 20).then(|| Hundredths::millis_from_us(sums.jitter_peak_us)),
@@ -215,7 +216,7 @@ impl Stream {
             max_gap_ms: (received > 1).then(|| Hundredths::millis_from_us(timing.max_gap_us())),
             first: timing.span().map(|(first, _)| first),
             last: self.last(),
-            loss_runs: self.window.runs,
+            loss_runs: losses.runs,
             lateness: timing.lateness(),
             ..Figures::default()
         };
@@ -241,11 +242,11 @@ impl Stream {
     ///
     /// Packets that our own host dropped take their share of the penalties with them.
     fn flaws(&self, lost: u64, missing: u64, sums: &Sums) -> u64 {
-        let of_loss = u128::from(self.window.flaws()) * u128::from(lost) / u128::from(missing.max(1));
+        let of_loss = u128::from(self.window.totals().flaws) * u128::from(lost) / u128::from(missing.max(1));
         let concealed = u64::try_from(sums.underrun_us / sums.step_us.max(1)).unwrap_or(0);
         u64::try_from(of_loss)
             .unwrap_or(u64::MAX)
-            .saturating_add(u64::from(self.timing.flaws))
+            .saturating_add(self.timing.rare().flaws)
             .saturating_add(concealed)
     }
 

@@ -5,108 +5,108 @@
 
 use crate::rtp::{Packet, PayloadKind};
 use crate::stats::Sums;
-use crate::stats::modal::Modal;
+use crate::stats::modal::{Followers, Modal};
 use crate::stats::playout::Playout;
 use crate::stats::stream::StreamConfig;
 use crate::time::Micros;
 
-/// The running sums of arrival times.
+/// The running sums of arrival times, packed: a leg's packets come one by one between those of thousands of
+/// others, and each cache line costs more than all the arithmetic.
 ///
 /// Sums wrap rather than saturate: to get there, gaps must add up to 292,000 years.
 #[derive(Clone, Debug)]
 pub(crate) struct Timing {
     // The arrival before.
     at: Micros,
-    timestamp: u32,
-    sequence: u16,
-    kind: Option<PayloadKind>,
-    /// Microseconds per clock unit, in 2^-16.
-    us_per_tick: i64,
     /// The packet duration by the most frequent step.
     ptime_us: i64,
     /// A shorter gap is back to back.
     short_us: i64,
-    high_us: u64,
-    /// Interarrival jitter, ×16.
-    jitter_x16: u64,
+    max_gap_us: i64,
     jitter_sum_us: u64,
-    jitter_peak_us: u64,
-    jitter_high_count: u64,
-    /// Pairs of audio arrivals that were samples.
-    sample_count: u64,
-    short_gap_count: u64,
-    // Over the windows before the current one, and in the current one.
-    gap_sum_us: i64,
-    media_sum_us: i64,
+    // Since the pace was judged last; `rare` has what was before.
     window_gap_us: i64,
     window_media_us: i64,
-    clump_start: Option<Micros>,
-    clump_count: u64,
+    clump_start: Micros,
     clump_sum_us: i64,
     clump_square_sum: i64,
-    pair_count: u64,
+    playout: Playout,
+    rare: Box<Rare>,
+    timestamp: u32,
+    high_us: u32,
+    /// Interarrival jitter, ×16.
+    jitter_x16: u32,
+    jitter_peak_us: u32,
+    jitter_high_count: u32,
+    /// Pairs of audio arrivals that were samples.
+    sample_count: u32,
+    short_gap_count: u32,
+    clump_count: u32,
+    pair_count: u32,
     steps: Modal,
     payload_lens: Modal,
-    max_gap_us: i64,
-    playout: Playout,
-    /// Lateness of the packet after an interruption, until the next gap explains it.
-    pending_us: i64,
+    sequence: u16,
+    kind: Option<PayloadKind>,
+    in_clump: bool,
+    /// The lateness of an interruption waits for the next gap to explain it.
+    is_pending: bool,
+}
+
+/// What a packet in the middle of talk never touches.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Rare {
     first: Option<Micros>,
-    pub(crate) silence_us: i64,
-    pub(crate) interruption_us: i64,
-    pace_windows: u32,
-    pace_windows_off: u32,
+    /// Microseconds per clock unit, in 2^-16.
+    us_per_tick: i64,
+    gap_sum_us: i64,
+    media_sum_us: i64,
+    pending_us: i64,
+    pace_windows: u64,
+    pace_windows_off: u64,
     short_pct: u32,
     pace_pct: u32,
-    pub(crate) pauses: u32,
-    pub(crate) interruptions: u32,
-    pub(crate) timestamp_resets: u32,
+    other_steps: Followers,
+    other_payload_lens: Followers,
+    pub(crate) silence_us: i64,
+    pub(crate) interruption_us: i64,
+    pub(crate) pauses: u64,
+    pub(crate) interruptions: u64,
+    pub(crate) timestamp_resets: u64,
     /// Timestamp discontinuities that no marker announced.
-    pub(crate) flaws: u32,
+    pub(crate) flaws: u64,
 }
 
 impl Timing {
     pub(crate) fn new(config: &StreamConfig) -> Self {
+        let rare = Rare { short_pct: config.short_gap_pct, pace_pct: config.pace_pct, ..Rare::default() };
         let mut timing = Timing {
             at: Micros::default(),
-            timestamp: 0,
-            sequence: 0,
-            kind: None,
-            us_per_tick: 0,
             ptime_us: 0,
             short_us: 0,
-            high_us: config.high_jitter_us.into(),
-            jitter_x16: 0,
+            max_gap_us: 0,
             jitter_sum_us: 0,
+            window_gap_us: 0,
+            window_media_us: 0,
+            clump_start: Micros::default(),
+            clump_sum_us: 0,
+            clump_square_sum: 0,
+            playout: Playout::new(config.late_us),
+            rare: Box::new(rare),
+            timestamp: 0,
+            high_us: config.high_jitter_us,
+            jitter_x16: 0,
             jitter_peak_us: 0,
             jitter_high_count: 0,
             sample_count: 0,
             short_gap_count: 0,
-            gap_sum_us: 0,
-            media_sum_us: 0,
-            window_gap_us: 0,
-            window_media_us: 0,
-            clump_start: None,
             clump_count: 0,
-            clump_sum_us: 0,
-            clump_square_sum: 0,
             pair_count: 0,
             steps: Modal::default(),
             payload_lens: Modal::default(),
-            max_gap_us: 0,
-            playout: Playout::new(config.late_us),
-            pending_us: 0,
-            first: None,
-            silence_us: 0,
-            interruption_us: 0,
-            pace_windows: 0,
-            pace_windows_off: 0,
-            short_pct: config.short_gap_pct,
-            pace_pct: config.pace_pct,
-            pauses: 0,
-            interruptions: 0,
-            timestamp_resets: 0,
-            flaws: 0,
+            sequence: 0,
+            kind: None,
+            in_clump: false,
+            is_pending: false,
         };
         timing.set_clock(config.clock_hz(), config.ptime_ticks());
         timing
@@ -114,7 +114,7 @@ impl Timing {
 
     /// Goes on with another clock; the next packet is no sample.
     pub(crate) fn set_clock(&mut self, hz: i64, ptime_ticks: i64) {
-        self.us_per_tick = (1_000_000 << 16) / hz.max(1);
+        self.rare.us_per_tick = (1_000_000 << 16) / hz.max(1);
         self.assume_step(ptime_ticks);
         self.kind = None;
     }
@@ -122,6 +122,7 @@ impl Timing {
     /// Takes `ptime_ticks` for the packet duration until pairs are counted.
     pub(crate) fn assume_step(&mut self, ptime_ticks: i64) {
         self.steps = Modal::starting_with(ptime_ticks);
+        self.rare.other_steps = Followers::default();
         self.pair_count = 0;
         self.follow_step();
     }
@@ -129,6 +130,7 @@ impl Timing {
     /// Counts payload lengths anew, for a codec with another frame size.
     pub(crate) fn forget_payload_lens(&mut self) {
         self.payload_lens = Modal::default();
+        self.rare.other_payload_lens = Followers::default();
     }
 
     /// Takes in one arrival; `fresh` opens a segment and is no sample.
@@ -156,11 +158,14 @@ impl Timing {
             short_us: self.short_us,
         };
         if packets == 1 && ticks > 0 {
-            self.pair_count += 1;
-            self.payload_lens.add(i64::from(packet.payload_len));
-            if !self.steps.add_most(ticks) {
+            self.pair_count = self.pair_count.saturating_add(1);
+            let payload_len = i64::from(packet.payload_len);
+            if !self.payload_lens.add(payload_len) {
+                self.payload_lens.add_other(payload_len, &mut self.rare.other_payload_lens);
+            }
+            if !self.steps.add(ticks) {
                 pair.media_us = self.to_us(ticks);
-                if self.steps.add_other(ticks) {
+                if self.steps.add_other(ticks, &mut self.rare.other_steps) {
                     self.follow_step();
                 }
             }
@@ -178,7 +183,12 @@ impl Timing {
 
     /// The arrival of the first packet, and of the last.
     pub(crate) fn span(&self) -> Option<(Micros, Micros)> {
-        self.first.map(|first| (first, self.at))
+        self.rare.first.map(|first| (first, self.at))
+    }
+
+    /// What happened rarely.
+    pub(crate) fn rare(&self) -> &Rare {
+        &self.rare
     }
 
     /// The longest gap between two arrivals.
@@ -193,32 +203,32 @@ impl Timing {
 
     /// Pairs whose timestamp step was counted.
     pub(crate) fn pair_count(&self) -> u64 {
-        self.pair_count
+        self.pair_count.into()
     }
 
     /// Everything the rules compare.
     pub(crate) fn sums(&self) -> Sums {
         Sums {
-            jitter_count: self.sample_count,
-            jitter_high_count: self.jitter_high_count,
+            jitter_count: self.sample_count.into(),
+            jitter_high_count: self.jitter_high_count.into(),
             jitter_sum_us: i64::try_from(self.jitter_sum_us).unwrap_or(i64::MAX),
-            jitter_peak_us: i64::try_from(self.jitter_peak_us).unwrap_or(i64::MAX),
-            gap_count: self.sample_count,
-            gap_sum_us: self.gap_sum_us.wrapping_add(self.window_gap_us),
-            media_sum_us: self.media_sum_us.wrapping_add(self.window_media_us),
-            short_gap_count: self.short_gap_count,
-            clump_count: self.clump_count,
+            jitter_peak_us: self.jitter_peak_us.into(),
+            gap_count: self.sample_count.into(),
+            gap_sum_us: self.rare.gap_sum_us.wrapping_add(self.window_gap_us),
+            media_sum_us: self.rare.media_sum_us.wrapping_add(self.window_media_us),
+            short_gap_count: self.short_gap_count.into(),
+            clump_count: self.clump_count.into(),
             clump_sum_us: self.clump_sum_us,
             clump_square_sum: self.clump_square_sum,
-            pace_windows: self.pace_windows.into(),
-            pace_windows_off: self.pace_windows_off.into(),
+            pace_windows: self.rare.pace_windows,
+            pace_windows_off: self.rare.pace_windows_off,
             late_count: self.playout.late_count.into(),
-            pair_count: self.pair_count,
-            step_ticks: self.steps.most(),
-            step_count: self.steps.most_count(),
+            pair_count: self.pair_count.into(),
+            step_ticks: self.steps.value(),
+            step_count: self.steps.count().into(),
             step_us: self.ptime_us,
-            payload_len: u64::try_from(self.payload_lens.most()).unwrap_or(0),
-            payload_len_count: self.payload_lens.most_count(),
+            payload_len: u64::try_from(self.payload_lens.value()).unwrap_or(0),
+            payload_len_count: self.payload_lens.count().into(),
             underrun_us: self.playout.underrun_us,
             ends_in_audio: self.kind == Some(PayloadKind::Audio),
         }
@@ -234,12 +244,12 @@ impl Timing {
     /// An arrival that makes no pair with the one before it.
     #[cold]
     fn begin(&mut self, now: Micros, gap_us: i64, kind: PayloadKind, before: Option<PayloadKind>) {
-        match self.first {
+        match self.rare.first {
             Some(_) => self.max_gap_us = self.max_gap_us.max(gap_us),
-            None => self.first = Some(now),
+            None => self.rare.first = Some(now),
         }
         if kind == PayloadKind::ComfortNoise || before == Some(PayloadKind::ComfortNoise) {
-            self.pauses = self.pauses.saturating_add(1);
+            self.rare.pauses += 1;
         }
         if kind == PayloadKind::Audio {
             self.rebase();
@@ -247,13 +257,13 @@ impl Timing {
     }
 
     fn follow_step(&mut self) {
-        self.ptime_us = self.to_us(self.steps.most());
-        self.short_us = self.ptime_us * i64::from(self.short_pct) / 100;
+        self.ptime_us = self.to_us(self.steps.value());
+        self.short_us = self.ptime_us * i64::from(self.rare.short_pct) / 100;
     }
 
     /// Whether the timestamps go with the sequence numbers: the usual step, or up to 120 ms a packet.
     fn is_regular(&self, pair: &Pair) -> bool {
-        if pair.ticks == self.steps.most() * pair.packets {
+        if pair.ticks == self.steps.value() * pair.packets {
             return true;
         }
         let most_us = PTIME_MAX_US * pair.packets;
@@ -266,11 +276,11 @@ impl Timing {
     fn irregular(&mut self, pair: &Pair, marker: bool) {
         let tolerance_us = SILENCE_TOLERANCE_US.max(pair.media_us / 5);
         if pair.media_us > 0 && (pair.gap_us - pair.media_us).abs() <= tolerance_us {
-            self.pauses = self.pauses.saturating_add(1);
-            self.silence_us = self.silence_us.saturating_add(pair.media_us - pair.ptime_us);
+            self.rare.pauses += 1;
+            self.rare.silence_us = self.rare.silence_us.saturating_add(pair.media_us - pair.ptime_us);
         } else {
-            self.timestamp_resets = self.timestamp_resets.saturating_add(1);
-            self.flaws = self.flaws.saturating_add(u32::from(!marker));
+            self.rare.timestamp_resets += 1;
+            self.rare.flaws += u64::from(!marker);
         }
         self.rebase();
     }
@@ -279,10 +289,11 @@ impl Timing {
     #[cold]
     fn interrupted(&mut self, pair: &Pair) {
         if pair.packets == 1 {
-            self.interruptions = self.interruptions.saturating_add(1);
-            self.interruption_us = self.interruption_us.saturating_add(pair.gap_us);
+            self.rare.interruptions += 1;
+            self.rare.interruption_us = self.rare.interruption_us.saturating_add(pair.gap_us);
         }
-        self.pending_us = pair.lateness_us();
+        self.rare.pending_us = pair.lateness_us();
+        self.is_pending = self.rare.pending_us != 0;
         self.rebase();
         self.playout.begin(pair.now);
     }
@@ -290,22 +301,22 @@ impl Timing {
     #[inline]
     fn sample(&mut self, pair: &Pair) {
         let short = pair.gap_us < pair.short_us;
-        if self.pending_us != 0 {
+        if self.is_pending {
             // Packets back to back after a long gap were held up: the network stalled.
             if short {
-                self.playout.stall(self.pending_us);
+                self.playout.stall(self.rare.pending_us);
             }
-            self.pending_us = 0;
+            self.is_pending = false;
         }
         self.fold_jitter(pair.lateness_us());
-        self.sample_count += 1;
+        self.sample_count = self.sample_count.saturating_add(1);
         self.window_gap_us = self.window_gap_us.wrapping_add(pair.gap_us);
         self.window_media_us = self.window_media_us.wrapping_add(pair.media_us);
         if self.window_gap_us >= PACE_WINDOW_US || self.window_media_us >= PACE_WINDOW_US {
             self.end_window();
         }
         if short {
-            self.short_gap_count += 1;
+            self.short_gap_count = self.short_gap_count.saturating_add(1);
         } else {
             self.begin_clump(pair.now);
         }
@@ -315,53 +326,54 @@ impl Timing {
     /// RFC 3550 A.8, in microseconds, with a single deviation bounded to one second.
     #[inline]
     fn fold_jitter(&mut self, lateness_us: i64) {
-        let decay = (self.jitter_x16 + 8) >> 4;
-        self.jitter_x16 = self.jitter_x16 + lateness_us.unsigned_abs().min(DEVIATION_MAX_US) - decay;
+        let deviation = u32::try_from(lateness_us.unsigned_abs().min(DEVIATION_MAX_US)).unwrap_or_default();
+        self.jitter_x16 = self.jitter_x16 + deviation - ((self.jitter_x16 + 8) >> 4);
         let jitter_us = self.jitter_x16 >> 4;
-        self.jitter_sum_us = self.jitter_sum_us.wrapping_add(jitter_us);
+        self.jitter_sum_us = self.jitter_sum_us.wrapping_add(jitter_us.into());
         // Called before the sample is counted.
         if self.sample_count >= JITTER_LEAD {
             self.jitter_peak_us = self.jitter_peak_us.max(jitter_us);
         }
-        self.jitter_high_count += u64::from(jitter_us >= self.high_us);
+        self.jitter_high_count = self.jitter_high_count.saturating_add(u32::from(jitter_us >= self.high_us));
     }
 
     #[inline]
     fn begin_clump(&mut self, now: Micros) {
-        if let Some(start) = self.clump_start {
-            let interval_us = between(start, now);
+        if self.in_clump {
+            let interval_us = between(self.clump_start, now);
             let scaled = interval_us >> 5;
-            self.clump_count += 1;
+            self.clump_count = self.clump_count.saturating_add(1);
             self.clump_sum_us = self.clump_sum_us.wrapping_add(interval_us);
             self.clump_square_sum = self.clump_square_sum.wrapping_add(scaled.wrapping_mul(scaled));
         }
-        self.clump_start = Some(now);
+        self.clump_start = now;
+        self.in_clump = true;
     }
 
     #[cold]
     fn end_window(&mut self) {
-        let tolerance = i64::from(self.pace_pct);
+        let tolerance = i64::from(self.rare.pace_pct);
         let media_pct = self.window_media_us.saturating_mul(100);
         let gap = |pct: i64| self.window_gap_us.saturating_mul(pct);
         if media_pct < gap(100 - tolerance) || media_pct > gap(100 + tolerance) {
-            self.pace_windows_off = self.pace_windows_off.saturating_add(1);
+            self.rare.pace_windows_off += 1;
         }
-        self.pace_windows = self.pace_windows.saturating_add(1);
-        self.gap_sum_us = self.gap_sum_us.wrapping_add(self.window_gap_us);
-        self.media_sum_us = self.media_sum_us.wrapping_add(self.window_media_us);
+        self.rare.pace_windows += 1;
+        self.rare.gap_sum_us = self.rare.gap_sum_us.wrapping_add(self.window_gap_us);
+        self.rare.media_sum_us = self.rare.media_sum_us.wrapping_add(self.window_media_us);
         self.window_gap_us = 0;
         self.window_media_us = 0;
     }
 
     /// Forgets the arrival before for everything but the next pair.
     fn rebase(&mut self) {
-        self.clump_start = None;
+        self.in_clump = false;
         self.playout.rebase();
     }
 
     #[inline]
     fn to_us(&self, ticks: i64) -> i64 {
-        (ticks * self.us_per_tick) >> 16
+        (ticks * self.rare.us_per_tick) >> 16
     }
 }
 
@@ -402,6 +414,6 @@ const SILENCE_TOLERANCE_US: i64 = 100_000;
 /// A single deviation counts no more, so that one packet cannot decide the peak.
 const DEVIATION_MAX_US: u64 = 1_000_000;
 /// The estimator's first samples do not count as a peak.
-const JITTER_LEAD: u64 = 10;
+const JITTER_LEAD: u32 = 10;
 /// The pace is judged over windows of this length.
 const PACE_WINDOW_US: i64 = 5_000_000;

@@ -115,25 +115,16 @@ impl Session {
             self.state.counters.malformed += 1;
             return Disposition::Discard(Reason::Malformed);
         };
-        self.receive_packet(now, source, &packet)
+        self.take(now, &source, &packet)
     }
 
     /// Takes in an RTP packet whose header the driver has read already, as a capture's does.
     pub fn receive_packet(&mut self, now: Micros, source: SocketAddr, packet: &Packet) -> Disposition {
-        let kind = self.payloads.kind(packet.payload_type);
-        if !self.source.admit_known(now, source) && !self.admit_other(now, source, packet, kind.is_some()) {
-            return Disposition::Discard(Reason::Source);
+        if self.is_closed {
+            return Disposition::Discard(Reason::Closed);
         }
-        let Some(kind) = kind else {
-            self.state.counters.payload_type += 1;
-            return Disposition::Discard(Reason::PayloadType);
-        };
-        if packet.payload_len == 0 {
-            self.state.counters.empty += 1;
-            return Disposition::Discard(Reason::Empty);
-        }
-        self.fold(now, packet, kind);
-        Disposition::Relay
+        self.datagrams = self.datagrams.wrapping_add(1);
+        self.take(now, &source, packet)
     }
 
     /// Takes in a datagram that arrived on the RTCP port; only the party's own is relayed.
@@ -272,6 +263,24 @@ impl Session {
             Disposition::Relay => Disposition::RelayRtcp,
             discarded => discarded,
         }
+    }
+
+    #[inline]
+    fn take(&mut self, now: Micros, source: &SocketAddr, packet: &Packet) -> Disposition {
+        let kind = self.payloads.kind(packet.payload_type);
+        if !self.source.admit_known(now, source) && !self.admit_other(now, *source, packet, kind.is_some()) {
+            return Disposition::Discard(Reason::Source);
+        }
+        let Some(kind) = kind else {
+            self.state.counters.payload_type += 1;
+            return Disposition::Discard(Reason::PayloadType);
+        };
+        if packet.payload_len == 0 {
+            self.state.counters.empty += 1;
+            return Disposition::Discard(Reason::Empty);
+        }
+        self.fold(now, packet, kind);
+        Disposition::Relay
     }
 
     /// Whether a packet that is not from the accepted source is the party's all the same.

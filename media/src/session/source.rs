@@ -76,8 +76,9 @@ impl SourceFilter {
 
     /// Whether a packet comes from the accepted source; if not, [`SourceFilter::admit_other`] decides.
     #[inline]
-    pub(crate) fn admit_known(&mut self, now: Micros, source: SocketAddr) -> bool {
-        let known = self.settled && self.accepted == Some(source);
+    pub(crate) fn admit_known(&mut self, now: Micros, source: &SocketAddr) -> bool {
+        let known =
+            self.settled && self.accepted.as_ref().is_some_and(|accepted| is_exactly(accepted, source));
         if known {
             self.accepted_at = now;
         }
@@ -251,6 +252,19 @@ impl Candidate {
     }
 }
 
+/// Whether two addresses are equal, compared by fields: the whole of a `SocketAddr` that was written field by
+/// field a moment ago cannot be loaded at once without a stall of the processor.
+#[inline]
+fn is_exactly(one: &SocketAddr, other: &SocketAddr) -> bool {
+    match (one, other) {
+        (SocketAddr::V4(one), SocketAddr::V4(other)) => {
+            one.ip().to_bits() == other.ip().to_bits() && one.port() == other.port()
+        }
+        (SocketAddr::V6(one), SocketAddr::V6(other)) => one == other,
+        _ => false,
+    }
+}
+
 /// Whether two addresses are one, an IPv4 address mapped into IPv6 being the same.
 fn same(one: SocketAddr, other: SocketAddr) -> bool {
     one.port() == other.port() && one.ip().to_canonical() == other.ip().to_canonical()
@@ -290,7 +304,7 @@ mod tests {
     fn letter(filter: &mut SourceFilter, (ms, source, sequence): (i64, &str, u16)) -> char {
         let packet = Packet { sequence, ..Packet::default() };
         let (now, source) = (Micros::from_millis(ms), source.parse().unwrap());
-        if filter.admit_known(now, source) {
+        if filter.admit_known(now, &source) {
             return 'a';
         }
         match filter.admit_other(now, source, &packet, true) {

@@ -4,6 +4,8 @@
 
 mod support;
 
+use std::collections::BTreeSet;
+
 use sidetone_media::session::{SessionConfig, Verdict};
 use support::leg::{Case, check, check_with, default_leg};
 use support::{addr, ip};
@@ -499,4 +501,28 @@ fn nothing_counts_after_the_end() {
     leg.talk(500);
     leg.wait(60_000);
     assert_eq!(leg.session.report(leg.now()), report);
+}
+
+#[test]
+fn evidence_names_each_number_once() {
+    let cases: &[Case] = &[
+        ("fine", |leg| leg.talk(500)),
+        ("lossy", |leg| {
+            leg.talk(100);
+            leg.lose(50);
+            leg.talk(500);
+        }),
+        ("silent", |leg| leg.wait(10_000)),
+        ("short", |leg| leg.talk(7)),
+    ];
+    for (name, play) in cases {
+        let mut leg = default_leg();
+        leg.connect();
+        leg.reply(500);
+        play(&mut leg);
+        let evidence = leg.close().evidence;
+        let names: BTreeSet<&str> = evidence.measures.iter().map(|measure| measure.name).collect();
+        assert_eq!(names.len(), evidence.measures.len(), "{name}: {evidence:#?}");
+        assert!(names.contains("advertised"), "{name}");
+    }
 }

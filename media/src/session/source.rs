@@ -93,6 +93,9 @@ impl SourceFilter {
         self.search.described = Some(remote);
         self.search.candidate = None;
         self.search.latched = false;
+        if !self.search.symmetric {
+            self.accepted = None;
+        }
         self.settled = self.accepted.is_none_or(|accepted| same(accepted, remote));
         self.search.unsettled_at = now;
     }
@@ -156,7 +159,7 @@ impl SourceFilter {
     fn admit_unsettled(&mut self, now: Micros) -> Admission {
         self.accepted_at = now;
         let long = now.since(self.search.unsettled_at) >= UNSETTLED_US;
-        if !long || !self.search.symmetric {
+        if !long {
             return Admission::Accepted;
         }
         self.settled = true;
@@ -373,6 +376,16 @@ mod tests {
         for (name, symmetric, packets, expected) in cases {
             assert_eq!(letters(symmetric, &packets), expected, "{name}");
         }
+    }
+
+    #[test]
+    fn without_latching_signalling_is_obeyed_at_once() {
+        let mut filter = SourceFilter::new(false);
+        filter.describe(Micros(0), DESCRIBED.parse().unwrap());
+        assert_eq!(letter(&mut filter, (0, DESCRIBED, 0)), 'a');
+        filter.describe(Micros(10_000), OTHER.parse().unwrap());
+        assert_eq!(letter(&mut filter, (20, DESCRIBED, 1)), 'r');
+        assert_eq!(letter(&mut filter, (40, OTHER, 2)), 'a');
     }
 
     #[test]

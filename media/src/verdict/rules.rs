@@ -359,7 +359,7 @@ impl Leg<'_> {
             share("late_pct", signed(sums.late_count), signed(figures.received))
                 .held_to(limits.late_share_pct),
             count("late_packets", sums.late_count).held_to(limits.late_packets),
-            decimal("jitter_ms", figures.jitter_ms).held_to(limits.late_jitter_ms),
+            decimal("jitter_peak_ms", figures.jitter_ms).held_to(limits.late_jitter_ms),
         ]
     }
 

@@ -75,7 +75,7 @@ thresholds! {
     late_packets: 500,
     /// Late packets with less peak jitter than this are slow drift, which buffers follow; in milliseconds.
     late_jitter_ms: 1_500,
-    /// A gap below this share of the packet duration is back to back, in percent.
+    /// A gap below this share of the packet duration is back to back, in whole percent.
     clump_gap_pct: 2_500,
     /// Share of back-to-back gaps from which a sender clumps, in percent.
     clump_share_pct: 5_000,
@@ -87,7 +87,7 @@ thresholds! {
     clump_spacing_ptimes: 250,
     /// Fewer gaps than this say nothing about clumps.
     clump_gaps: 5_000,
-    /// Deviation of the media rate from real time that is off pace, in percent.
+    /// Deviation of the media rate from real time that is off pace, in percent; whole percent in windows.
     pace_pct: 1_000,
     /// Share of five-second windows off pace, in percent.
     pace_share_pct: 8_000,

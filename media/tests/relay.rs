@@ -547,7 +547,8 @@ fn every_packet_of_a_flood_is_accounted_for() {
     }
     let report = close(&relay, one.id);
     let counters = relay.counters();
-    assert_eq!(report.figures.received, counters.received);
+    // Datagrams and not figures: the first packet after a gap of thousands awaits the second.
+    assert_eq!(report.counters.datagrams, counters.received);
     assert_eq!(report.counters.local_drop, counters.local_drops);
     assert_eq!(counters.unstamped, 0);
     assert_eq!(counters.relayed + counters.send_errors, counters.received);

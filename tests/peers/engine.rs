@@ -1,0 +1,110 @@
+//! The `sidetone` binary with two phones declared, and its call log over HTTP.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::ports;
+use crate::process::Process;
+use crate::records::TempDir;
+
+/// A running engine; stops when dropped.
+pub struct Engine {
+    process: Process,
+    sip: String,
+    http: String,
+    dir: TempDir,
+}
+
+impl Engine {
+    /// Starts the engine with extensions 1001 and 1002 of `acme.test` and ports for that many calls.
+    ///
+    /// `digest` is the setting of that name, written as in the file; `None` leaves the default.
+    pub fn start(calls: u16, digest: Option<&str>) -> Self {
+        let dir = TempDir::new();
+        // Two port pairs a call; as many again may rest or be somebody else's.
+        let count = calls * 8;
+        let first = ports::free(count);
+        let digest = digest.map(|list| format!("digest = {list}")).unwrap_or_default();
+        let config = format!(
+            "[node]\ndata_dir = \"{}\"\n[sip]\nlisten = [\"udp://127.0.0.1:0\"]\n{digest}\n\
+             [media]\nports = \"{first}-{}\"\n[http]\nlisten = \"127.0.0.1:0\"\n",
+            dir.path().display(),
+            first + count - 1,
+        );
+        std::fs::write(dir.path().join("sidetone.toml"), config).unwrap();
+        std::fs::write(dir.path().join("directory.toml"), DIRECTORY).unwrap();
+        let run = |args: &[&str]| Process::spawn("sidetone", BINARY, "sidetone", dir.path(), args);
+        let mut apply = run(&["apply", "directory.toml"]);
+        let applied = apply.wait_exit();
+        assert!(applied.success(), "{apply} ended with {applied}");
+        let mut process = run(&["serve"]);
+        let said = process.wait_for("\nready\n");
+        let after = |prefix: &str| {
+            said.lines().find_map(|line| line.strip_prefix(prefix)).expect("a line per listener").to_owned()
+        };
+        Self { sip: after("sip udp://"), http: after("http http://"), process, dir }
+    }
+
+    /// Where SIP is received, `ADDRESS:PORT`.
+    pub fn sip(&self) -> &str {
+        &self.sip
+    }
+
+    /// A directory for the files of the test.
+    pub fn dir(&self) -> &std::path::Path {
+        self.dir.path()
+    }
+
+    /// The records of the log, once there are `count` of them.
+    pub fn records(&mut self, count: usize) -> Vec<Value> {
+        let http = self.http.clone();
+        self.process.wait(&format!("{count} records"), |_| {
+            let page = get(&http, "/api/v1/cdrs?limit=100");
+            let records = page["items"].as_array().unwrap();
+            assert!(records.len() <= count, "more records than calls: {page:#}");
+            (records.len() == count).then(|| records.clone())
+        })
+    }
+
+    /// The engine's last log lines, for a failure message.
+    pub fn log(&self) -> String {
+        self.process.to_string()
+    }
+}
+
+fn get(address: &str, path: &str) -> Value {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(HTTP_READ_MAX)).unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nHost: sidetone.test\r\nConnection: close\r\n");
+    write!(stream, "{request}Authorization: Bearer {KEY}\r\n\r\n").unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    let (head, body) = text.split_once("\r\n\r\n").unwrap();
+    assert!(head.starts_with("HTTP/1.1 200 "), "{text}");
+    serde_json::from_str(body).unwrap()
+}
+
+const BINARY: &str = env!("CARGO_BIN_EXE_sidetone");
+const HTTP_READ_MAX: Duration = Duration::from_secs(60);
+const KEY: &str = "tel_acmecrm00001_0123456789abcdefghijklmnopqrstuvwxyz";
+const DIRECTORY: &str = r#"
+[[organisations]]
+name = "Acme"
+sip_domain = "acme.test"
+  [[organisations.extensions]]
+  number = "1001"
+  name = "Caller"
+  password = "secret1"
+  [[organisations.extensions]]
+  number = "1002"
+  name = "Callee"
+  password = "secret2"
+  [[organisations.api_keys]]
+  name = "crm"
+  key = "tel_acmecrm00001_0123456789abcdefghijklmnopqrstuvwxyz"
+  permissions = ["calls:read"]
+  allow = ["127.0.0.1"]
+"#;

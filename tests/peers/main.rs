@@ -1,0 +1,40 @@
+//! Calls between phones that others wrote, through the `sidetone` binary: sipp and baresip.
+//!
+//! They run where `SIDETONE_PEERS=1` is set, as `.ci/run` does, and need the Debian packages `sip-tester` and
+//! `baresip-core`; sipp plays captures through raw sockets, which needs root.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    unreachable_pub,
+    reason = "a helper of a test may fail the test, and these watch real programs by the clock"
+)]
+
+mod baresip;
+mod engine;
+mod ports;
+mod process;
+#[path = "../common/records.rs"]
+mod records;
+mod sipp;
+mod sound;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// The turn of one test at the real peers, or `None` where they are not wanted.
+///
+/// One test at a time: a phone that has to share the machine with the phones of another test paces its own
+/// packets worse, and that is measured.
+fn turn() -> Option<MutexGuard<'static, ()>> {
+    if std::env::var("SIDETONE_PEERS").as_deref() != Ok("1") {
+        eprintln!(
+            "NOTICE: real peers are SKIPPED; SIDETONE_PEERS=1 runs them (sip-tester, baresip-core, root)"
+        );
+        return None;
+    }
+    static TURN: Mutex<()> = Mutex::new(());
+    // A test that failed leaves nothing behind that the next one could trip over.
+    Some(TURN.lock().unwrap_or_else(PoisonError::into_inner))
+}

@@ -14,6 +14,8 @@ static CALL: LazyLock<Vec<u8>> = LazyLock::new(|| {
 });
 
 proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
     #[test]
     fn a_mutated_call_is_analysed_as_far_as_it_goes(
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..60),

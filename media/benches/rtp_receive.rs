@@ -1,14 +1,18 @@
 //! What one received packet costs: reading the header, finding the source, folding the statistics.
 //!
 //! Legs take turns packet by packet, the worst order for a cache; the clean streams are what most calls are,
-//! the lossy ones lose and reorder one packet in a hundred.
+//! the lossy ones lose and reorder one packet in a hundred. `SIDETONE_BENCH_PCAP=FILE` adds the RTP of a
+//! capture.
 
-#![allow(clippy::indexing_slicing, missing_docs, reason = "fixed arrays; criterion's macros")]
+#![allow(clippy::indexing_slicing, clippy::panic, missing_docs, reason = "fixed arrays; criterion's macros")]
 
+use std::collections::HashMap;
 use std::hint::black_box;
 use std::net::SocketAddr;
 
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use sidetone_media::pcap::{Content, Records, dissect};
+use sidetone_media::rtp::{Datagram, Packet};
 use sidetone_media::session::{Description, Payload, PayloadKind, Session, SessionConfig};
 use sidetone_media::time::{ClockRate, Micros};
 
@@ -24,7 +28,62 @@ fn rtp_receive(criterion: &mut Criterion) {
             });
         }
     }
+    if let Some(path) = std::env::var_os("SIDETONE_BENCH_PCAP") {
+        let recording = Recording::read(&path);
+        let name = BenchmarkId::new("recorded", path.to_string_lossy());
+        group.throughput(Throughput::Elements(recording.packets.len() as u64));
+        group.bench_function(name, |bencher| {
+            bencher.iter_batched_ref(|| recording.legs(), |legs| recording.play(legs), BatchSize::LargeInput);
+        });
+    }
     group.finish();
+}
+
+/// The RTP of a capture, one leg for every source, destination and SSRC.
+struct Recording {
+    packets: Vec<(Micros, SocketAddr, usize, Vec<u8>)>,
+    sources: Vec<SocketAddr>,
+}
+
+impl Recording {
+    fn read(path: &std::ffi::OsStr) -> Self {
+        let file = std::fs::read(path)
+            .unwrap_or_else(|error| panic!("SIDETONE_BENCH_PCAP={}: {error}", path.display()));
+        let (mut packets, mut sources, mut legs) = (Vec::new(), Vec::new(), HashMap::new());
+        for record in Records::new(&file).map_while(Result::ok) {
+            let Content::Udp(datagram) = dissect(record.link, record.frame) else { continue };
+            if Datagram::classify(datagram.payload) != Datagram::Rtp {
+                continue;
+            }
+            let Ok(packet) = Packet::parse(datagram.payload) else { continue };
+            let leg =
+                *legs.entry((datagram.source, datagram.destination, packet.ssrc)).or_insert_with(|| {
+                    sources.push(datagram.source);
+                    sources.len() - 1
+                });
+            packets.push((record.at, datagram.source, leg, datagram.payload.to_vec()));
+        }
+        eprintln!("{}: {} RTP packets of {} streams", path.display(), packets.len(), sources.len());
+        Recording { packets, sources }
+    }
+
+    fn legs(&self) -> Vec<Session> {
+        let begin = self.packets.first().map_or(Micros(0), |packet| packet.0);
+        let leg = |source: &SocketAddr| {
+            let mut session = Session::new(SessionConfig::default());
+            let payloads = (0..128).map(|number| payload(number, PayloadKind::Audio, "any")).collect();
+            session.describe(begin, Description { remote: Some(*source), payloads, ..description() });
+            session.answer(begin);
+            session
+        };
+        self.sources.iter().map(leg).collect()
+    }
+
+    fn play(&self, legs: &mut [Session]) {
+        for (at, source, leg, datagram) in &self.packets {
+            black_box(legs[*leg].receive(*at, *source, datagram));
+        }
+    }
 }
 
 /// Legs in mid-call, and the datagram that the network delivers to each of them next.
@@ -71,13 +130,6 @@ impl Bank {
 }
 
 fn description() -> Description {
-    let payload = |number, kind, name: &str| Payload {
-        number,
-        kind,
-        clock: ClockRate::HZ_8000,
-        bytes_per_ms: Some(8),
-        name: name.into(),
-    };
     Description {
         remote: Some(source()),
         receive: true,
@@ -88,6 +140,10 @@ fn description() -> Description {
         ],
         ..Description::default()
     }
+}
+
+fn payload(number: u8, kind: PayloadKind, name: &str) -> Payload {
+    Payload { number, kind, clock: ClockRate::HZ_8000, bytes_per_ms: Some(8), name: name.into() }
 }
 
 fn source() -> SocketAddr {

@@ -72,6 +72,8 @@ fn pieces_of_any_size_give_the_same_records() {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
     #[test]
     fn mutated_captures_are_read_as_far_as_they_go(
         pcapng in any::<bool>(),

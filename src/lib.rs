@@ -5,6 +5,7 @@ pub mod capture;
 pub mod cdr;
 pub mod cli;
 pub mod config;
+pub mod demo;
 pub mod fields;
 pub mod media_plan;
 pub mod phone;

@@ -25,6 +25,8 @@ enum Command {
     Simulate(cli::simulate::SimulateArgs),
     /// Declare organisations and all they own.
     Apply(cli::apply::ApplyArgs),
+    /// Place real calls between built-in phones on a throw-away engine, and show their records.
+    Demo(cli::demo::DemoArgs),
     /// Run the engine: SIP, RTP and the HTTP API.
     Serve(cli::serve::ServeArgs),
 }
@@ -38,17 +40,19 @@ enum LogFormat {
 fn main() -> ExitCode {
     // A wrong command line ends here with exit code 2.
     let Cli { log_format, command } = Cli::parse();
-    start_log(log_format);
+    // The demo's output is for people who see the program for the first time.
+    start_log(log_format, if matches!(command, Command::Demo(_)) { "error" } else { "info" });
     match command {
         Command::Analyze(args) => cli::analyze::run(&args),
         Command::Simulate(args) => cli::simulate::run(&args),
         Command::Apply(args) => cli::apply::run(&args),
+        Command::Demo(args) => cli::demo::run(&args),
         Command::Serve(args) => cli::serve::run(&args),
     }
 }
 
-fn start_log(format: LogFormat) {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
+fn start_log(format: LogFormat, level: &str) {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(level));
     let is_terminal = std::io::IsTerminal::is_terminal(&std::io::stderr());
     let log =
         tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(is_terminal);

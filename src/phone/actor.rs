@@ -136,7 +136,8 @@ impl Actor {
         let ptime_ms = talk.as_ref().map(Scenario::advertised_ptime_ms);
         let Ok(media) = Media::open(self.local.ip(), talk, self.config.tap.clone()).await else { return };
         let mut exchange = OfferAnswer::new(self.rng.random::<u64>() >> 2);
-        let offer = sdp::offer(media.local(), self.config.codecs.codecs(), Direction::SendRecv);
+        let address = SocketAddr::new(plan.advertised.unwrap_or(self.local.ip()), media.local().port());
+        let offer = sdp::offer(address, self.config.codecs.codecs(), Direction::SendRecv);
         let Ok(offer) = exchange.send_offer(with_ptime(offer, ptime_ms)) else { return };
         let from = format!("<sip:{}@{}>", self.config.number, self.config.domain);
         let uri = format!("sip:{}@{}", plan.number, self.config.domain);

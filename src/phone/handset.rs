@@ -1,7 +1,7 @@
 //! The phone as its user sees it.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use sidetone_media::simulate::Scenario;
@@ -68,6 +68,8 @@ pub struct CallPlan {
     pub patience: Option<Duration>,
     /// How long after the answer to offer hold, and after that again to resume.
     pub hold: Option<(Duration, Duration)>,
+    /// What the SDP names as the phone's address, when that is not where it is.
+    pub advertised: Option<IpAddr>,
 }
 
 impl CallPlan {
@@ -79,6 +81,7 @@ impl CallPlan {
             talk_time: Some(Duration::from_secs(1)),
             patience: None,
             hold: None,
+            advertised: None,
         }
     }
 }

@@ -1,0 +1,354 @@
+//! `sidetone demo`: a throw-away engine on loopback, real calls between built-in phones, and their records.
+
+use std::io::{self, IsTerminal, Write};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+use rand::rngs::{StdRng, SysRng};
+use rand::{RngExt, SeedableRng};
+use serde_json::json;
+use sidetone_model::time::Timestamp;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::time::Instant;
+
+use crate::app::Engine;
+use crate::cli::EXIT_FAILED;
+use crate::config::{Config, Listener, Transport};
+use crate::demo::{Access, SCENES, Scene, Showing, Stage, Table};
+use crate::provision::{self, Declaration};
+use crate::store::Store;
+
+/// The arguments of `demo`.
+#[derive(clap::Args, Clone, Copy, Debug)]
+#[command(after_help = "\
+Everything runs on 127.0.0.1 with free ports and a temporary directory that is removed at the end; no
+configuration is read. A call whose verdict is not the expected one, which a very busy machine can cause,
+is placed once more. Colours are left out when NO_COLOR is set or the output is no terminal.
+
+With --json the standard output is one object:
+  expected  whether every verdict is the expected one
+  calls     name, about, expected_verdict, as_expected, attempts, and record as GET /api/v1/cdrs/{uuid} has it
+  http      url and key of the API
+  sip       address, transport, domain, extension and password for a softphone, answering_extension
+
+Exit status: 0 when every verdict is the expected one, 1 when not or when the demo failed or was interrupted,
+2 for a wrong command line.")]
+pub struct DemoArgs {
+    /// End after the calls instead of waiting for Ctrl-C.
+    #[arg(long)]
+    once: bool,
+    /// Print one JSON object instead of a table.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the demo; what went wrong is one line.
+pub fn run(args: &DemoArgs) -> ExitCode {
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return failed(&format!("cannot start the runtime ({error})")),
+    };
+    match runtime.block_on(demo(*args)) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(EXIT_FAILED),
+        Err(message) => failed(&message),
+    }
+}
+
+fn failed(message: &str) -> ExitCode {
+    eprintln!("sidetone: demo: {message}");
+    ExitCode::from(EXIT_FAILED)
+}
+
+/// Everything from the directory to its removal; answers whether every verdict is the expected one.
+async fn demo(args: DemoArgs) -> Result<bool, String> {
+    let mut signals = Signals::listen().map_err(|error| format!("cannot listen for Ctrl-C ({error})"))?;
+    let mut rng = StdRng::try_from_rng(&mut SysRng)
+        .map_err(|error| format!("the system gives no random numbers ({error})"))?;
+    let folder = Folder::make(&std::env::temp_dir(), rng.random()).map_err(|(path, error)| {
+        format!("{}: cannot be made ({error}); set TMPDIR to a directory that can be written", path.display())
+    })?;
+    let config = config(&folder.path);
+    let access = Access::generate(&mut rng);
+    declare(&config, &access, &mut rng).await?;
+    let engine = Engine::start(&config).await.map_err(|error| format!("cannot start: {error}"))?;
+    let done = tokio::select! {
+        done = perform(&engine, &access, args) => done,
+        () = signals.any() => Err("interrupted".to_owned()),
+    };
+    let done = match done {
+        Ok((showings, stage)) => {
+            let expected = showings.iter().all(Showing::is_as_expected);
+            let seen = if args.once { Ok(()) } else { stay(&stage, &showings, args, &mut signals).await };
+            seen.map(|()| expected)
+        }
+        Err(message) => Err(message),
+    };
+    engine.stop(Duration::ZERO).await;
+    done
+}
+
+/// The defaults, on loopback with free ports.
+fn config(folder: &Path) -> Config {
+    let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let mut config = Config::default();
+    config.node.name = "demo".to_owned();
+    config.node.data_dir = folder.to_path_buf();
+    config.database.path = folder.join("sidetone.db");
+    config.sip.listen = vec![Listener { transport: Transport::Udp, address: any }];
+    config.http.listen = any;
+    config
+}
+
+/// Makes the demo's organisation before the engine reads it.
+async fn declare(config: &Config, access: &Access, rng: &mut StdRng) -> Result<(), String> {
+    let declared = access.apply_file().parse().ok().and_then(|table| Declaration::parse(table).ok());
+    let declaration = declared.ok_or("the organisation is not well declared")?;
+    let failed = |error: &dyn std::fmt::Display| format!("failed to {error}");
+    let store = Store::open(&config.database.path).await.map_err(|error| failed(&error))?;
+    let applied = provision::apply(&store, &[declaration], false, wall_clock(), rng).await;
+    store.close().await;
+    applied.map(drop).map_err(|error| failed(&error))
+}
+
+/// Places the calls and prints their records.
+async fn perform(engine: &Engine, access: &Access, args: DemoArgs) -> Result<(Vec<Showing>, Stage), String> {
+    let failed = |error| format!("failed to {error}");
+    let sip = *engine.sip.first().ok_or("the engine listens nowhere")?;
+    let start = Instant::now();
+    let stage = Stage::set(sip, engine.http, access.clone()).await.map_err(failed)?;
+    let bar = progress_bar();
+    let showings = tokio::select! {
+        showings = stage.play() => showings.map_err(failed)?,
+        () = tick(&bar) => return Err("the clock has stopped".to_owned()),
+    };
+    bar.finish_and_clear();
+    let text = if args.json {
+        json(&showings, engine, access)
+    } else {
+        let table = Table::new(wants_colour());
+        summary(table, &showings, start.elapsed()) + &further(table, engine.http, sip, access, args)
+    };
+    print(&text)?;
+    Ok((showings, stage))
+}
+
+/// The table, and what it comes to.
+fn summary(table: Table, showings: &[Showing], took: Duration) -> String {
+    let mut text = table.head();
+    for showing in showings {
+        text.push_str(&table.scene(showing));
+    }
+    let expected = showings.iter().filter(|showing| showing.is_as_expected()).count();
+    let (all, seconds) = (showings.len(), took.as_secs_f64());
+    text.push('\n');
+    text.push_str(
+        &table.dim("✓ the verdict is the one that the call was made for; gap: mean interval between packets"),
+    );
+    text.push_str(&format!(
+        "\n{expected} of {all} verdicts as expected; {all} calls over real UDP in {seconds:.1} s.\n"
+    ));
+    text
+}
+
+/// Where to look next; a finished engine has nothing to look at.
+fn further(table: Table, http: SocketAddr, sip: SocketAddr, access: &Access, args: DemoArgs) -> String {
+    if args.once {
+        return String::new();
+    }
+    let (first, last) = (Scene::to(0), Scene::to(SCENES.len() - 1));
+    let Access { domain, extension, password, answering, key, .. } = access;
+    let (api, phone) = (table.bold("Read the records"), table.bold("Call it yourself"));
+    format!(
+        "\n{api}  http://{http}/api/v1/cdrs with the key {key}\n\
+         \n  curl -s -H 'Authorization: Bearer {key}' 'http://{http}/api/v1/cdrs?limit=1'\n\
+         \n{phone}  with a softphone on this machine\n\
+         \n  server {sip} (UDP)   domain {domain}   user {extension}   password {password}\
+         \n  dial {answering} for a tone, or {first} to {last} for the phones of the table; your calls appear here\n\
+         \n{}\n",
+        table.dim("Ctrl-C ends the engine and removes its data.")
+    )
+}
+
+fn json(showings: &[Showing], engine: &Engine, access: &Access) -> String {
+    let calls: Vec<_> = showings
+        .iter()
+        .map(|showing| {
+            json!({
+                "name": showing.scene.name,
+                "about": showing.scene.about,
+                "expected_verdict": showing.scene.expected.as_str(),
+                "as_expected": showing.is_as_expected(),
+                "attempts": showing.attempts,
+                "record": showing.json,
+            })
+        })
+        .collect();
+    let text = json!({
+        "expected": showings.iter().all(Showing::is_as_expected),
+        "calls": calls,
+        "http": { "url": format!("http://{}", engine.http), "key": access.key },
+        "sip": {
+            "address": engine.sip.first().map(ToString::to_string),
+            "transport": "udp",
+            "domain": access.domain,
+            "extension": access.extension,
+            "password": access.password,
+            "answering_extension": access.answering,
+        },
+    });
+    format!("{text:#}\n")
+}
+
+/// Waits for Ctrl-C, keeps the answering phone reachable, and shows the calls that come.
+async fn stay(
+    stage: &Stage,
+    showings: &[Showing],
+    args: DemoArgs,
+    signals: &mut Signals,
+) -> Result<(), String> {
+    let table = Table::new(wants_colour());
+    let mut seen: Vec<String> = showings.iter().map(|showing| showing.record.call_uuid.clone()).collect();
+    let mut registered = Instant::now();
+    loop {
+        tokio::select! {
+            () = signals.any() => return Ok(()),
+            () = tokio::time::sleep(LOOK_EVERY) => {}
+        }
+        if registered.elapsed() > REGISTER_EVERY {
+            registered = Instant::now();
+            stage.stay_reachable().await.map_err(|error| format!("failed to {error}"))?;
+        }
+        let latest = stage.latest().await.map_err(|error| format!("failed to {error}"))?;
+        let new = latest.iter().rev().filter(|(record, _)| !seen.contains(&record.call_uuid));
+        let rows: String = new.map(|(record, _)| table.call("your call", record)).collect();
+        if !rows.is_empty() && !args.json {
+            print(&rows)?;
+        }
+        // Older ones do not come back to the first page.
+        seen = latest.into_iter().map(|(record, _)| record.call_uuid).collect();
+    }
+}
+
+fn print(text: &str) -> Result<(), String> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        // A reader that has seen enough (`| head`) is no failure.
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(format!("the standard output: cannot be written ({error})"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// <https://no-color.org>.
+fn wants_colour() -> bool {
+    let unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    io::stdout().is_terminal() && !unwanted && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
+}
+
+/// A bar on a terminal; nothing is ever written in its place.
+fn progress_bar() -> ProgressBar {
+    if !io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let length_ms = u64::try_from(Stage::play_time().as_millis()).unwrap_or(u64::MAX);
+    let bar = ProgressBar::new(length_ms);
+    bar.set_message(format!("{} calls between built-in phones", SCENES.len()));
+    match ProgressStyle::with_template("{msg} {wide_bar} {elapsed}") {
+        Ok(style) => bar.with_style(style),
+        Err(_) => bar,
+    }
+}
+
+async fn tick(bar: &ProgressBar) {
+    let start = Instant::now();
+    let mut again = false;
+    loop {
+        bar.set_position(u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX));
+        if !again && start.elapsed() > Stage::play_time() * 3 / 2 {
+            again = true;
+            bar.set_message("some verdicts were not as expected: those calls again");
+        }
+        tokio::time::sleep(TICK_EVERY).await;
+    }
+}
+
+/// SIGINT and SIGTERM.
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Signals {
+    fn listen() -> io::Result<Signals> {
+        Ok(Signals {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+        })
+    }
+
+    async fn any(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+}
+
+/// A directory of our own that goes with its value.
+struct Folder {
+    path: PathBuf,
+}
+
+impl Folder {
+    /// Makes one below `parent` that nobody else may read.
+    fn make(parent: &Path, number: u64) -> Result<Folder, (PathBuf, io::Error)> {
+        let path = parent.join(format!("sidetone-demo-{number:016x}"));
+        match std::fs::DirBuilder::new().mode(0o700).create(&path) {
+            Ok(()) => Ok(Folder { path }),
+            Err(error) => Err((path, error)),
+        }
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if let Err(error) = std::fs::remove_dir_all(&self.path) {
+            eprintln!("sidetone: demo: {}: cannot be removed ({error})", self.path.display());
+        }
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "a command line is a driver: it reads the clock")]
+fn wall_clock() -> Timestamp {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    Timestamp::from_micros(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
+}
+
+/// How often the API is asked for new calls.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// Half of the answering phone's binding.
+const REGISTER_EVERY: Duration = Duration::from_secs(300);
+/// How often the progress bar moves.
+const TICK_EVERY: Duration = Duration::from_millis(100);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_folder_goes_with_its_value() {
+        let folder = Folder::make(&std::env::temp_dir(), std::process::id().into()).unwrap();
+        let path = folder.path.clone();
+        std::fs::write(path.join("file"), "text").unwrap();
+        drop(folder);
+        assert!(!path.exists());
+        let (path, _) = Folder::make(&path, 1).err().unwrap();
+        assert!(path.ends_with("sidetone-demo-0000000000000001"));
+    }
+}

@@ -1,0 +1,211 @@
+//! Records as a table for a person: at most 100 columns, colours where they help.
+
+use serde::Deserialize;
+
+use crate::demo::stage::Showing;
+
+/// What the table shows of a record.
+#[derive(Clone, Debug, Deserialize)]
+#[expect(missing_docs, reason = "the fields are those of the API's record under their public names")]
+pub struct Record {
+    pub call_uuid: String,
+    pub caller_number: Option<String>,
+    pub destination_number: Option<String>,
+    pub billsec: u32,
+    pub hangup_cause: Option<String>,
+    pub loss_pct: Option<f64>,
+    pub jitter_ms: Option<f64>,
+    pub mean_interval_ms: Option<f64>,
+    pub quality_pct: Option<f64>,
+    pub mos: Option<f64>,
+    pub media_verdict: Option<String>,
+}
+
+/// How rows are written.
+#[derive(Clone, Copy, Debug)]
+pub struct Table {
+    colour: bool,
+}
+
+#[derive(Clone, Copy)]
+enum Colour {
+    Bold,
+    Dim,
+    Green,
+    Red,
+    Yellow,
+}
+
+impl Table {
+    /// A table with colours or without.
+    pub fn new(colour: bool) -> Self {
+        Table { colour }
+    }
+
+    /// The head of the table, two lines.
+    pub fn head(&self) -> String {
+        let names = line(
+            "call",
+            "from",
+            "to",
+            &format!("  {:<24}", "verdict"),
+            ["loss", "jitter", "gap", "quality", "MOS", "s"],
+            "cause",
+        );
+        let units = line("", "", "", &" ".repeat(26), ["%", "ms", "ms", "%", "", ""], "");
+        self.paint(Colour::Bold, &format!("{names}\n{units}")) + "\n"
+    }
+
+    /// The row of a scene; below it what was expected, if it was another verdict.
+    pub fn scene(&self, showing: &Showing) -> String {
+        let expected = showing.is_as_expected();
+        let mark = if expected { self.paint(Colour::Green, "✓") } else { self.paint(Colour::Red, "✗") };
+        let mut row = self.row(showing.scene.name, &mark, &showing.record, !expected);
+        if showing.attempts > 1 || !expected {
+            let wanted = showing.scene.expected.as_str();
+            let remark = match (expected, showing.attempts) {
+                (true, _) => "at the second attempt".to_owned(),
+                (false, 1) => format!("expected {wanted}"),
+                (false, _) => format!("expected {wanted}, at both attempts"),
+            };
+            row.push_str(&self.paint(Colour::Dim, &format!("  ↳ {remark}")));
+            row.push('\n');
+        }
+        row
+    }
+
+    /// The row of a call that nobody expected anything of.
+    pub fn call(&self, name: &str, record: &Record) -> String {
+        self.row(name, " ", record, false)
+    }
+
+    /// `text` in dim letters.
+    pub fn dim(&self, text: &str) -> String {
+        self.paint(Colour::Dim, text)
+    }
+
+    /// `text` in bold letters.
+    pub fn bold(&self, text: &str) -> String {
+        self.paint(Colour::Bold, text)
+    }
+
+    fn row(&self, name: &str, mark: &str, record: &Record, wrong: bool) -> String {
+        let verdict = record.media_verdict.as_deref();
+        let colour = match verdict {
+            _ if wrong => Colour::Red,
+            Some("ok") => Colour::Green,
+            None | Some("unanswered") => Colour::Dim,
+            Some(_) => Colour::Yellow,
+        };
+        let text = |field: &Option<String>| field.clone().unwrap_or_default();
+        let answered = record.billsec > 0 || record.mean_interval_ms.is_some();
+        let [loss, jitter, gap, quality, mos] = [
+            figure(record.loss_pct, 1),
+            figure(record.jitter_ms, 1),
+            figure(record.mean_interval_ms, 1),
+            figure(record.quality_pct, 1),
+            figure(record.mos, 2),
+        ];
+        let seconds = if answered { record.billsec.to_string() } else { "–".to_owned() };
+        let row = line(
+            name,
+            &text(&record.caller_number),
+            &text(&record.destination_number),
+            &format!("{mark} {}", self.paint(colour, &format!("{:<24}", verdict.unwrap_or("–")))),
+            [&loss, &jitter, &gap, &quality, &mos, &seconds],
+            &text(&record.hangup_cause),
+        );
+        row + "\n"
+    }
+
+    fn paint(&self, colour: Colour, text: &str) -> String {
+        if !self.colour {
+            return text.to_owned();
+        }
+        let code = match colour {
+            Colour::Bold => 1,
+            Colour::Dim => 2,
+            Colour::Green => 32,
+            Colour::Red => 31,
+            Colour::Yellow => 33,
+        };
+        format!("\u{1b}[{code}m{text}\u{1b}[0m")
+    }
+}
+
+/// One line; `verdict` is padded already, because it may hold colours.
+fn line(name: &str, from: &str, to: &str, verdict: &str, figures: [&str; 6], cause: &str) -> String {
+    let [loss, jitter, gap, quality, mos, seconds] = figures;
+    let line = format!(
+        "{name:<11}  {from:<4} {to:<3}  {verdict} {loss:>4} {jitter:>6} {gap:>4} {quality:>7} {mos:>4} {seconds:>2} {cause}"
+    );
+    line.trim_end().to_owned()
+}
+
+/// A figure that cannot be judged is a dash.
+fn figure(value: Option<f64>, decimals: usize) -> String {
+    value.map_or_else(|| "–".to_owned(), |value| format!("{value:.decimals$}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+    use serde_json::json;
+
+    use super::*;
+    use crate::demo::script::SCENES;
+
+    fn showing(place: usize, attempts: u32, verdict: Option<&str>, figures: bool) -> Showing {
+        let figure = |value: f64| figures.then_some(value);
+        let json = json!({
+            "call_uuid": "00000000-0000-0000-0000-000000000000",
+            "caller_number": (101 + place).to_string(),
+            "destination_number": (201 + place).to_string(),
+            "billsec": if figures { 9 } else { 0 },
+            "hangup_cause": if figures { "NORMAL_CLEARING" } else { "ORIGINATOR_CANCEL" },
+            "loss_pct": figure(8.21),
+            "jitter_ms": figure(103.26),
+            "mean_interval_ms": figure(20.04),
+            "quality_pct": figure(100.0),
+            "mos": figure(4.5),
+            "media_verdict": verdict,
+        });
+        let record = Record::deserialize(&json).unwrap();
+        Showing { scene: SCENES[place], place, attempts, json, record }
+    }
+
+    #[test]
+    fn a_terminal_of_100_columns_is_wide_enough() {
+        let table = Table::new(false);
+        let mut out = table.head();
+        out += &table.scene(&showing(0, 1, Some("ok"), true));
+        out += &table.scene(&showing(3, 2, Some("lossy_inbound"), true));
+        out += &table.scene(&showing(10, 2, Some("no_inbound_media"), true));
+        out += &table.scene(&showing(10, 1, Some("wrong_advertised_address"), false));
+        out += &table.scene(&showing(12, 1, None, false));
+        out += &table.call("your call", &showing(12, 1, Some("ok"), true).record);
+        assert!(out.lines().all(|line| line.chars().count() <= 100), "{out}");
+        expect![[r#"
+            call         from to     verdict                  loss jitter  gap quality  MOS  s cause
+                                                                 %     ms   ms       %
+            clean        101  201  ✓ ok                        8.2  103.3 20.0   100.0 4.50  9 NORMAL_CLEARING
+            lossy        104  204  ✓ lossy_inbound             8.2  103.3 20.0   100.0 4.50  9 NORMAL_CLEARING
+              ↳ at the second attempt
+            bad address  111  211  ✗ no_inbound_media          8.2  103.3 20.0   100.0 4.50  9 NORMAL_CLEARING
+              ↳ expected wrong_advertised_address, at both attempts
+            bad address  111  211  ✓ wrong_advertised_address    –      –    –       –    –  – ORIGINATOR_CANCEL
+            busy         113  213  ✗ –                           –      –    –       –    –  – ORIGINATOR_CANCEL
+              ↳ expected unanswered
+            your call    113  213    ok                        8.2  103.3 20.0   100.0 4.50  9 NORMAL_CLEARING
+        "#]]
+        .assert_eq(&out);
+    }
+
+    #[test]
+    fn colours_are_left_out_when_unwanted() {
+        let showing = showing(3, 1, Some("ok"), true);
+        assert!(!Table::new(false).scene(&showing).contains('\u{1b}'));
+        let row = Table::new(true).scene(&showing);
+        assert!(row.contains("\u{1b}[31m✗") && row.contains("expected lossy_inbound"), "{row}");
+    }
+}

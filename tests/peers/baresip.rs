@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::engine::Engine;
 use crate::process::Process;
-use crate::{ports, sound, turn};
+use crate::{ports, sound, tell, turn};
 
 #[test]
 fn one_baresip_calls_another() {
@@ -33,7 +33,7 @@ fn one_baresip_calls_another() {
     assert_eq!(record["media_verdict"], "ok", "{record:#}");
     assert!(record["billsec"].as_u64() >= Some(1), "{record:#}");
     assert_eq!(record["loss_pct"].as_f64(), Some(0.0), "{record:#}");
-    eprintln!("baresip: interval {} ms, jitter {} ms", record["mean_interval_ms"], record["jitter_ms"]);
+    tell(&format!("baresip: interval {} ms, jitter {} ms", record["mean_interval_ms"], record["jitter_ms"]));
 }
 
 /// A phone without a sound card: it plays a file and hears into the void.

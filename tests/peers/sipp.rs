@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::engine::Engine;
 use crate::process::Process;
-use crate::{ports, sound, turn};
+use crate::{ports, sound, tell, turn};
 
 /// Calls of one kind, five a second.
 struct Run<'a> {
@@ -32,7 +32,7 @@ fn ten_calls_of_the_capture_that_comes_with_sipp() {
     // Its packets are 30 ms long, so the mean interval is 30 and not 20.
     let capture = Path::new("/usr/share/sip-tester/g711a.pcap");
     if !capture.exists() {
-        eprintln!("NOTICE: {} is missing: the calls that play it are SKIPPED", capture.display());
+        tell(&format!("NOTICE: {} is missing: the calls that play it are SKIPPED", capture.display()));
         return;
     }
     check(Engine::start(10, None), &Run { calls: 10, capture, ptime_ms: 30, talk_ms: 4_000 });
@@ -58,7 +58,7 @@ fn check(mut engine: Engine, run: &Run<'_>) {
     let (wrong, all) = (unclean.len(), records.len());
     assert!(unclean.is_empty(), "{wrong} of {all} records are not clean: {}", unclean.join("\n"));
     let jitter_ms = records.iter().filter_map(|record| record["jitter_ms"].as_f64()).fold(0.0, f64::max);
-    eprintln!("{all} clean calls of {} ms packets, peak jitter {jitter_ms} ms", run.ptime_ms);
+    tell(&format!("sipp: {all} clean calls of {} ms packets, peak jitter {jitter_ms} ms", run.ptime_ms));
 }
 
 fn is_clean(record: &Value, ptime_ms: u16) -> bool {

@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Instant;
 
 use bytes::Bytes;
@@ -17,10 +19,10 @@ use sidetone_sip::ua::{
     Cause, Draft, Event, Extra, Input, Invite, LegKey, Output, Reply, Retried, Ua, UaConfig,
 };
 use tokio::net::UdpSocket;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 
-use crate::phone::handset::{Answering, CallOutcome, CallPlan, Command, PhoneConfig, PhoneError};
-use crate::phone::media::Media;
+use crate::phone::handset::{Answering, CallOutcome, CallPlan, Calls, Command, PhoneConfig, PhoneError};
+use crate::phone::media::{Ear, Media};
 
 /// One phone's state.
 pub(super) struct Actor {
@@ -28,6 +30,8 @@ pub(super) struct Actor {
     socket: UdpSocket,
     local: SocketAddr,
     inbox: mpsc::Receiver<Command>,
+    counted: watch::Sender<Calls>,
+    heard: Arc<AtomicU64>,
     ua: Ua,
     client: Client,
     rng: StdRng,
@@ -45,7 +49,10 @@ struct Call {
     plan: Option<CallPlan>,
     done: Option<oneshot::Sender<CallOutcome>>,
     outcome: CallOutcome,
+    /// Our answer, when it was given before the call was taken.
+    early: Option<SessionDescription>,
     tried: bool,
+    up: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -61,6 +68,8 @@ impl Actor {
         socket: UdpSocket,
         local: SocketAddr,
         inbox: mpsc::Receiver<Command>,
+        counted: watch::Sender<Calls>,
+        heard: Arc<AtomicU64>,
     ) -> Result<Actor, PhoneError> {
         let mut rng = StdRng::try_from_rng(&mut SysRng).map_err(std::io::Error::other)?;
         let host = match local {
@@ -77,6 +86,8 @@ impl Actor {
             socket,
             local,
             inbox,
+            counted,
+            heard,
             rng,
             calls: HashMap::new(),
             registers: HashMap::new(),
@@ -88,6 +99,7 @@ impl Actor {
         let mut buffer = vec![0; DATAGRAM_BYTES_MAX];
         loop {
             self.settle().await;
+            self.count();
             let agenda = self.calls.values().flat_map(|call| call.agenda.iter().map(|(at, _)| *at)).min();
             let due = [self.ua.next_timeout(), agenda].into_iter().flatten().min();
             let due = due.unwrap_or_else(|| now() + std::time::Duration::from_secs(3_600));
@@ -118,6 +130,49 @@ impl Actor {
                 }
             }
             Command::Call(plan, done) => self.place(plan, done).await,
+            Command::HangUp => {
+                for leg in self.legs() {
+                    self.ua.hang_up(now(), leg);
+                }
+            }
+            Command::Move => {
+                for leg in self.legs() {
+                    let Some(call) = self.calls.get_mut(&leg).filter(|call| call.up) else { continue };
+                    if call.media.move_away().await.is_ok() {
+                        self.offer(leg, Direction::SendRecv);
+                    }
+                }
+            }
+            Command::Offer(direction) => {
+                for leg in self.legs() {
+                    self.offer(leg, direction);
+                }
+            }
+        }
+    }
+
+    fn legs(&self) -> Vec<LegKey> {
+        self.calls.keys().copied().collect()
+    }
+
+    /// Tells the handset how many calls there are.
+    fn count(&self) {
+        let up = self.calls.values().filter(|call| call.up).count();
+        let calls = Calls { ringing: self.calls.len() - up, up };
+        self.counted.send_if_modified(|counted| std::mem::replace(counted, calls) != calls);
+    }
+
+    fn ear(&self) -> Ear {
+        Ear::new(Arc::clone(&self.heard), self.config.tap.clone())
+    }
+
+    /// Offers anew inside a call that is up.
+    fn offer(&mut self, leg: LegKey, direction: Direction) {
+        let Some(call) = self.calls.get_mut(&leg).filter(|call| call.up) else { return };
+        let offer = sdp::offer(call.media.local(), self.config.codecs.codecs(), direction);
+        if let Ok(offer) = call.exchange.send_offer(offer) {
+            let extra = Extra::new().content(SDP, offer.to_bytes());
+            let _ = self.ua.reinvite(now(), leg, &extra);
         }
     }
 
@@ -134,7 +189,7 @@ impl Actor {
     async fn place(&mut self, plan: CallPlan, done: oneshot::Sender<CallOutcome>) {
         let talk = plan.talk.as_deref().cloned();
         let ptime_ms = talk.as_ref().map(Scenario::advertised_ptime_ms);
-        let Ok(media) = Media::open(self.local.ip(), talk, self.config.tap.clone()).await else { return };
+        let Ok(media) = Media::open(self.local.ip(), talk, self.ear()).await else { return };
         let mut exchange = OfferAnswer::new(self.rng.random::<u64>() >> 2);
         let address = SocketAddr::new(plan.advertised.unwrap_or(self.local.ip()), media.local().port());
         let offer = sdp::offer(address, self.config.codecs.codecs(), Direction::SendRecv);
@@ -196,7 +251,12 @@ impl Actor {
                 self.respond(&key, status);
             }
             Event::Ended { leg, cause } => self.ended(leg, cause),
-            Event::Acked { .. } | Event::ReinviteCancelled { .. } | Event::ReinviteDue { .. } => {}
+            Event::Acked { leg, .. } => {
+                if let Some(call) = self.calls.get_mut(&leg) {
+                    call.up = true;
+                }
+            }
+            Event::ReinviteCancelled { .. } | Event::ReinviteDue { .. } => {}
             Event::Unanswered { leg: Some(_), .. } => {}
         }
     }
@@ -235,8 +295,9 @@ impl Actor {
             }
             Answering::Ring => (None, None),
             Answering::Answer { after, talk } => (Some(*after), talk.as_deref().cloned()),
+            Answering::Early { after, talk } => (Some(*after), Some(talk.as_ref().clone())),
         };
-        let Ok(media) = Media::open(self.local.ip(), talk, self.config.tap.clone()).await else {
+        let Ok(media) = Media::open(self.local.ip(), talk, self.ear()).await else {
             return self.respond(&key, 500);
         };
         let mut exchange = OfferAnswer::new(self.rng.random::<u64>() >> 2);
@@ -246,13 +307,24 @@ impl Actor {
             return self.respond(&key, 488);
         }
         let agenda = after.map(|after| (now() + after, Due::Answer(key))).into_iter().collect();
-        self.calls.insert(leg, Call::new(exchange, media, agenda, None, None));
-        self.respond(&key, 180);
+        let mut call = Call::new(exchange, media, agenda, None, None);
+        let is_early = matches!(self.config.answering, Answering::Early { .. });
+        let early = is_early.then(|| call.answer(&self.config)).flatten();
+        call.early = early.clone();
+        self.calls.insert(leg, call);
+        match early {
+            Some(answer) => {
+                let reply = Reply::new(StatusCode::SESSION_PROGRESS).content(SDP, answer.to_bytes());
+                let _ = self.ua.respond(now(), &key, reply);
+            }
+            None => self.respond(&key, 180),
+        }
     }
 
     fn answered(&mut self, leg: LegKey, response: &Response) {
         let Some(call) = self.calls.get_mut(&leg) else { return };
         call.outcome.status = 200;
+        call.up = true;
         call.hear(response.body());
         call.agenda.clear();
         let Some(plan) = &call.plan else { return };
@@ -304,8 +376,7 @@ impl Actor {
         if self.ua.next_timeout().is_some_and(|at| at <= now) {
             self.ua.handle_input(now, Input::Timeout);
         }
-        let legs: Vec<LegKey> = self.calls.keys().copied().collect();
-        for leg in legs {
+        for leg in self.legs() {
             while let Some(due) = self.calls.get_mut(&leg).and_then(|call| call.take_due(now)) {
                 self.due(leg, due);
             }
@@ -316,20 +387,15 @@ impl Actor {
         let Some(call) = self.calls.get_mut(&leg) else { return };
         match due {
             Due::Answer(key) => {
-                let answer = call.answer(&self.config);
+                // What was said early holds, and is repeated (RFC 3261 §13.2.1).
+                let answer = call.early.take().or_else(|| call.answer(&self.config));
                 let Some(answer) = answer else { return self.respond(&key, 488) };
                 call.outcome.status = 200;
                 let reply = Reply::new(StatusCode::OK).content(SDP, answer.to_bytes());
                 let _ = self.ua.respond(now(), &key, reply);
             }
             Due::HangUp => self.ua.hang_up(now(), leg),
-            Due::Offer(direction) => {
-                let offer = sdp::offer(call.media.local(), self.config.codecs.codecs(), direction);
-                if let Ok(offer) = call.exchange.send_offer(offer) {
-                    let extra = Extra::new().content(SDP, offer.to_bytes());
-                    let _ = self.ua.reinvite(now(), leg, &extra);
-                }
-            }
+            Due::Offer(direction) => self.offer(leg, direction),
         }
     }
 
@@ -353,7 +419,7 @@ impl Call {
         done: Option<oneshot::Sender<CallOutcome>>,
     ) -> Self {
         let outcome = CallOutcome { status: 0, received: 0, ended_by_peer: false, reinvites: Vec::new() };
-        Call { exchange, media, agenda, plan, done, outcome, tried: false }
+        Call { exchange, media, agenda, plan, done, outcome, early: None, tried: false, up: false }
     }
 
     /// Takes the peer's answer and talks to where it says.
@@ -371,6 +437,7 @@ impl Call {
         let answer = sdp::answer(&offer, self.media.local(), &config.codecs, Direction::SendRecv).ok()?;
         let talk = match &config.answering {
             Answering::Answer { talk, .. } => talk.as_deref(),
+            Answering::Early { talk, .. } => Some(talk.as_ref()),
             Answering::Refuse(_) | Answering::Ring => None,
         };
         let answer =
@@ -379,7 +446,7 @@ impl Call {
         Some(answer)
     }
 
-    fn aim(&self) {
+    fn aim(&mut self) {
         let negotiated = self.exchange.negotiated();
         self.media.send_to(negotiated.filter(|n| n.direction.sends()).and_then(|n| n.remote));
     }

@@ -2,12 +2,14 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use sidetone_media::simulate::Scenario;
-use sidetone_sip::sdp::CodecPolicy;
+use sidetone_sip::sdp::{CodecPolicy, Direction};
 use tokio::net::UdpSocket;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
 use crate::phone::actor::Actor;
@@ -16,8 +18,19 @@ use crate::phone::tap::Tap;
 /// A phone on a loopback socket. Dropping it switches it off without a word, as a power cut would.
 pub struct Phone {
     commands: mpsc::Sender<Command>,
+    calls: watch::Receiver<Calls>,
+    heard: Arc<AtomicU64>,
     task: JoinHandle<()>,
     local: SocketAddr,
+}
+
+/// The calls of a phone now, placed and taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Calls {
+    /// Calls that nobody has answered yet.
+    pub ringing: usize,
+    /// Answered calls whose answer was acknowledged.
+    pub up: usize,
 }
 
 /// Whose phone it is and how it behaves.
@@ -48,6 +61,13 @@ pub enum Answering {
         after: Duration,
         /// What it says; `None` says nothing.
         talk: Option<Box<Scenario>>,
+    },
+    /// Talks at once, as an announcement does, and answers later.
+    Early {
+        /// How long it talks before it answers.
+        after: Duration,
+        /// What it says, before the answer and behind it.
+        talk: Box<Scenario>,
     },
     /// Rings until the caller gives up.
     Ring,
@@ -121,6 +141,9 @@ pub enum PhoneError {
 /// What the handset asks of its actor.
 pub(super) enum Command {
     Call(CallPlan, oneshot::Sender<CallOutcome>),
+    HangUp,
+    Move,
+    Offer(Direction),
     Register(oneshot::Sender<u16>),
 }
 
@@ -138,8 +161,10 @@ impl Phone {
         let socket = UdpSocket::bind(any).await?;
         let local = socket.local_addr()?;
         let (commands, inbox) = mpsc::channel(COMMANDS_MAX);
-        let actor = Actor::new(config, socket, local, inbox)?;
-        Ok(Phone { commands, task: tokio::spawn(actor.run()), local })
+        let (counted, calls) = watch::channel(Calls::default());
+        let heard = Arc::new(AtomicU64::new(0));
+        let actor = Actor::new(config, socket, local, inbox, counted, Arc::clone(&heard))?;
+        Ok(Phone { commands, calls, heard, task: tokio::spawn(actor.run()), local })
     }
 
     /// Registers.
@@ -166,9 +191,47 @@ impl Phone {
         result.await.map_err(|_| PhoneError::SwitchedOff)
     }
 
+    /// Hangs up every call, or gives it up while it rings.
+    ///
+    /// # Errors
+    /// When the phone is switched off.
+    pub async fn hang_up(&self) -> Result<(), PhoneError> {
+        self.command(Command::HangUp).await
+    }
+
+    /// Offers this direction in every call that is up: hold, or its end.
+    ///
+    /// # Errors
+    /// When the phone is switched off.
+    pub async fn offer(&self, direction: Direction) -> Result<(), PhoneError> {
+        self.command(Command::Offer(direction)).await
+    }
+
+    /// Takes a new media socket in every call that is up and offers its address.
+    ///
+    /// # Errors
+    /// When the phone is switched off.
+    pub async fn move_media(&self) -> Result<(), PhoneError> {
+        self.command(Command::Move).await
+    }
+
+    /// The phone's calls, now and whenever they change.
+    pub fn calls(&self) -> watch::Receiver<Calls> {
+        self.calls.clone()
+    }
+
+    /// RTP datagrams heard in all calls so far.
+    pub fn heard(&self) -> u64 {
+        self.heard.load(Ordering::Relaxed)
+    }
+
     /// Where the phone's SIP comes from.
     pub fn local(&self) -> SocketAddr {
         self.local
+    }
+
+    async fn command(&self, command: Command) -> Result<(), PhoneError> {
+        self.commands.send(command).await.map_err(|_| PhoneError::SwitchedOff)
     }
 }
 

@@ -1,5 +1,6 @@
 //! One call's RTP on a real socket: sends what a scenario says, counts what comes.
 
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,39 +16,68 @@ use crate::phone::tap::Tap;
 
 /// The media side of one call; dropping it ends the sending.
 pub(super) struct Media {
+    /// Where SDP says that the phone listens.
     local: SocketAddr,
+    /// What the talker sends from.
+    socket: watch::Sender<Arc<UdpSocket>>,
+    /// What it sends from as soon as the peer knows.
+    next: Option<Arc<UdpSocket>>,
     /// Where to send; `None` before an answer and while holding.
     remote: watch::Sender<Option<SocketAddr>>,
+    ear: Ear,
+    tasks: Vec<JoinHandle<()>>,
+}
+
+/// What becomes of RTP that comes.
+#[derive(Clone)]
+pub(super) struct Ear {
+    /// Datagrams of this call.
     received: Arc<AtomicU64>,
-    tasks: [JoinHandle<()>; 2],
+    /// Datagrams of all calls of the phone.
+    heard: Arc<AtomicU64>,
+    tap: Option<Tap>,
+}
+
+impl Ear {
+    pub(super) fn new(heard: Arc<AtomicU64>, tap: Option<Tap>) -> Self {
+        Ear { received: Arc::default(), heard, tap }
+    }
 }
 
 impl Media {
     /// Opens a socket on `ip`. Talking begins once [`Media::send_to`] says where.
-    pub(super) async fn open(
-        ip: IpAddr,
-        scenario: Option<Scenario>,
-        tap: Option<Tap>,
-    ) -> std::io::Result<Media> {
+    pub(super) async fn open(ip: IpAddr, scenario: Option<Scenario>, ear: Ear) -> io::Result<Media> {
         let socket = Arc::new(UdpSocket::bind(SocketAddr::new(ip, 0)).await?);
         let local = socket.local_addr()?;
         let (remote, remote_seen) = watch::channel(None);
-        let received = Arc::new(AtomicU64::new(0));
-        let listener = listen(Arc::clone(&socket), local, Arc::clone(&received), tap.clone());
-        let talker = talk(socket, local, remote_seen, scenario, tap);
-        Ok(Media { local, remote, received, tasks: [tokio::spawn(listener), tokio::spawn(talker)] })
+        let listener = tokio::spawn(listen(Arc::clone(&socket), local, ear.clone()));
+        let (socket, socket_seen) = watch::channel(socket);
+        let talker = tokio::spawn(talk(socket_seen, remote_seen, scenario, ear.tap.clone()));
+        Ok(Media { local, socket, next: None, remote, ear, tasks: vec![listener, talker] })
+    }
+
+    /// Opens another socket and listens there; talking moves there with the next [`Media::send_to`].
+    pub(super) async fn move_away(&mut self) -> io::Result<()> {
+        let socket = Arc::new(UdpSocket::bind(SocketAddr::new(self.local.ip(), 0)).await?);
+        self.local = socket.local_addr()?;
+        self.tasks.push(tokio::spawn(listen(Arc::clone(&socket), self.local, self.ear.clone())));
+        self.next = Some(socket);
+        Ok(())
     }
 
     pub(super) fn local(&self) -> SocketAddr {
         self.local
     }
 
-    pub(super) fn send_to(&self, remote: Option<SocketAddr>) {
+    pub(super) fn send_to(&mut self, remote: Option<SocketAddr>) {
+        if let Some(next) = self.next.take() {
+            self.socket.send_replace(next);
+        }
         self.remote.send_replace(remote);
     }
 
     pub(super) fn received(&self) -> u64 {
-        self.received.load(Ordering::Relaxed)
+        self.ear.received.load(Ordering::Relaxed)
     }
 }
 
@@ -59,21 +89,21 @@ impl Drop for Media {
     }
 }
 
-async fn listen(socket: Arc<UdpSocket>, local: SocketAddr, received: Arc<AtomicU64>, tap: Option<Tap>) {
+async fn listen(socket: Arc<UdpSocket>, local: SocketAddr, ear: Ear) {
     let mut buffer = vec![0; DATAGRAM_BYTES_MAX];
     loop {
         // An error here is an ICMP message about what was sent; the socket lives on.
         let Ok((length, from)) = socket.recv_from(&mut buffer).await else { continue };
-        received.fetch_add(1, Ordering::Relaxed);
-        if let (Some(tap), Some(bytes)) = (&tap, buffer.get(..length)) {
+        ear.received.fetch_add(1, Ordering::Relaxed);
+        ear.heard.fetch_add(1, Ordering::Relaxed);
+        if let (Some(tap), Some(bytes)) = (&ear.tap, buffer.get(..length)) {
             tap.note(from, local, bytes);
         }
     }
 }
 
 async fn talk(
-    socket: Arc<UdpSocket>,
-    local: SocketAddr,
+    socket: watch::Receiver<Arc<UdpSocket>>,
     mut remote: watch::Receiver<Option<SocketAddr>>,
     scenario: Option<Scenario>,
     tap: Option<Tap>,
@@ -89,7 +119,8 @@ async fn talk(
         tokio::time::sleep_until(due).await;
         packet.write(&mut datagram);
         let Some(to) = *remote.borrow() else { continue };
-        if let Some(tap) = &tap {
+        let socket = Arc::clone(&socket.borrow());
+        if let (Some(tap), Ok(local)) = (&tap, socket.local_addr()) {
             tap.note(local, to, &datagram);
         }
         // What the system refuses is lost like on any network.

@@ -7,5 +7,5 @@ mod handset;
 mod media;
 mod tap;
 
-pub use handset::{Answering, CallOutcome, CallPlan, Phone, PhoneConfig, PhoneError};
+pub use handset::{Answering, CallOutcome, CallPlan, Calls, Phone, PhoneConfig, PhoneError};
 pub use tap::Tap;

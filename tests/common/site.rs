@@ -1,0 +1,253 @@
+//! A whole engine on loopback, its directory, its phones, and its records as the API shows them.
+#![allow(dead_code, unreachable_pub, reason = "each test binary uses its own part")]
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::Duration;
+
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+use serde_json::Value;
+use sidetone::app::Engine;
+use sidetone::config::Config;
+use sidetone::phone::{Answering, CallPlan, Phone, PhoneConfig};
+use sidetone::provision::{Declaration, apply};
+use sidetone::store::Store;
+use sidetone_media::simulate::Scenario;
+use sidetone_sip::sdp::CodecPolicy;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::records::{TempDir, at};
+
+/// Every phone's password.
+pub const PASSWORD: &str = "correct horse battery staple";
+/// The organisation's domain.
+pub const DOMAIN: &str = "acme.test";
+
+/// Acme with its key, six phones on any codec, and one on G.722 alone.
+pub fn directory() -> String {
+    let mut text = format!(
+        "[[organisations]]\nname = \"Acme\"\nsip_domain = \"{DOMAIN}\"\ncurrency = \"EUR\"\n\
+         [[organisations.teams]]\nname = \"support\"\n\
+         [[organisations.api_keys]]\nname = \"boss\"\nkey = \"{KEY}\"\n\
+         permissions = [\"calls:read\", \"margin:read\"]\nallow = [\"127.0.0.1\"]\nrate_per_minute = 60000\n"
+    );
+    for number in 1001..=1006 {
+        text += &format!("[[organisations.extensions]]\nnumber = \"{number}\"\npassword = \"{PASSWORD}\"\n");
+    }
+    text += &format!(
+        "[[organisations.extensions]]\nnumber = \"1722\"\npassword = \"{PASSWORD}\"\ncodecs = [\"G722\"]\n"
+    );
+    text
+}
+
+/// A running engine and where it keeps its data.
+pub struct Site {
+    pub engine: Option<Engine>,
+    pub sip: SocketAddr,
+    pub http: SocketAddr,
+    pub dir: TempDir,
+}
+
+impl Site {
+    /// An engine that knows [`directory`].
+    pub async fn start() -> Site {
+        Site::with(&directory()).await
+    }
+
+    /// An engine that knows what `directory` declares.
+    pub async fn with(directory: &str) -> Site {
+        let dir = TempDir::new();
+        declare(dir.path(), directory).await;
+        Site::reopen(dir).await
+    }
+
+    /// An engine on the data that another left.
+    pub async fn reopen(dir: TempDir) -> Site {
+        let engine = Engine::start(&config(dir.path())).await.unwrap();
+        Site { sip: engine.sip[0], http: engine.http, engine: Some(engine), dir }
+    }
+
+    pub fn engine(&self) -> &Engine {
+        self.engine.as_ref().unwrap()
+    }
+
+    /// Stops the engine in order; the data stay.
+    pub async fn stop(mut self, limit: Duration) -> TempDir {
+        self.engine.take().unwrap().stop(limit).await;
+        self.dir
+    }
+
+    /// A registered phone.
+    pub async fn phone(&self, number: &str, answering: Answering) -> Phone {
+        self.phone_of(self.phone_config(number, answering)).await
+    }
+
+    /// A registered phone with settings of its own.
+    pub async fn phone_of(&self, config: PhoneConfig) -> Phone {
+        registered(config).await
+    }
+
+    pub fn phone_config(&self, number: &str, answering: Answering) -> PhoneConfig {
+        phone_config(self.sip, number, answering)
+    }
+
+    /// The status and body of `GET path` under `/api/v1`.
+    pub async fn get(&self, path: &str) -> (u16, Value) {
+        get(self.http, path).await
+    }
+
+    /// Every record, newest first, once there are `count` and all of them have ended.
+    pub async fn records(&self, count: usize) -> Vec<Value> {
+        records(self.http, count).await
+    }
+
+    /// The one record of this engine.
+    pub async fn record(&self) -> Value {
+        self.records(1).await.remove(0)
+    }
+
+    /// Waits until no call is left.
+    pub async fn idle(&self) {
+        until("no call is left", || self.engine().live_calls() == 0).await;
+    }
+}
+
+/// Waits for `future`, for as long as a slow machine may need.
+pub async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
+    match tokio::time::timeout(PATIENCE, future).await {
+        Ok(value) => value,
+        Err(_) => panic!("{what}: not within {PATIENCE:?}"),
+    }
+}
+
+/// Waits until `holds`.
+pub async fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    within(what, async {
+        while !holds() {
+            tokio::time::sleep(POLL_EVERY).await;
+        }
+    })
+    .await;
+}
+
+/// Waits until a phone has so many ringing calls and calls that are up.
+pub async fn calls(phone: &Phone, ringing: usize, up: usize) {
+    let mut calls = phone.calls();
+    let what = format!("{ringing} ringing and {up} answered calls");
+    within(&what, calls.wait_for(|calls| (calls.ringing, calls.up) == (ringing, up))).await.unwrap();
+}
+
+/// Declares what `text` says in the database of a data directory.
+pub async fn declare(dir: &Path, text: &str) {
+    let store = Store::open(&config(dir).database.path).await.unwrap();
+    let declaration = Declaration::parse(text.parse().unwrap()).unwrap();
+    let mut rng = StdRng::seed_from_u64(1);
+    apply(&store, &[declaration], false, at(0), &mut rng).await.unwrap();
+    store.close().await;
+}
+
+/// Ports of the system's choosing; RTP below the range that it chooses from.
+pub fn config(dir: &Path) -> Config {
+    let mut config = Config::default();
+    config.node.data_dir = dir.to_owned();
+    config.database.path = dir.join("sidetone.db");
+    config.sip.listen[0].address = ([127, 0, 0, 1], 0).into();
+    config.http.listen = ([127, 0, 0, 1], 0).into();
+    config.media.ports = 12_000..=31_999;
+    config.media.workers = Some(1);
+    config
+}
+
+pub fn phone_config(switch: SocketAddr, number: &str, answering: Answering) -> PhoneConfig {
+    PhoneConfig {
+        switch,
+        domain: DOMAIN.to_owned(),
+        number: number.to_owned(),
+        password: PASSWORD.to_owned(),
+        codecs: codecs(&["PCMU", "PCMA", "telephone-event"]),
+        answering,
+        tap: None,
+    }
+}
+
+pub async fn registered(config: PhoneConfig) -> Phone {
+    let number = config.number.clone();
+    let phone = Phone::start(config).await.unwrap();
+    phone.register(&number).await.unwrap();
+    phone
+}
+
+pub fn codecs(names: &[&str]) -> CodecPolicy {
+    CodecPolicy::new(names.iter().map(|name| (*name).to_owned()))
+}
+
+/// What a scenario in text form says.
+pub fn talk(scenario: &str) -> Option<Box<Scenario>> {
+    Some(Box::new(scenario.parse().unwrap()))
+}
+
+/// Answers at once and talks without end.
+pub fn answering() -> Answering {
+    Answering::Answer { after: Duration::ZERO, talk: talk("clean") }
+}
+
+/// A call that talks for as long as it lasts, and lasts for `millis`.
+pub fn talking(number: &str, millis: u64) -> CallPlan {
+    CallPlan { talk: talk("clean"), talk_time: Some(Duration::from_millis(millis)), ..CallPlan::to(number) }
+}
+
+/// A call that lasts until somebody ends it.
+pub fn open_end(number: &str) -> CallPlan {
+    CallPlan { talk: talk("clean"), talk_time: None, ..CallPlan::to(number) }
+}
+
+/// The status and body of `GET path` under `/api/v1`.
+pub async fn get(http: SocketAddr, path: &str) -> (u16, Value) {
+    let text = within(path, async {
+        let mut stream = TcpStream::connect(http).await.unwrap();
+        let head = format!(
+            "GET /api/v1{path} HTTP/1.1\r\nHost: sidetone.test\r\nAuthorization: Bearer {KEY}\r\n\
+             Connection: close\r\n\r\n"
+        );
+        stream.write_all(head.as_bytes()).await.unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).await.unwrap();
+        text
+    })
+    .await;
+    let (head, body) = text.split_once("\r\n\r\n").unwrap();
+    (head.split(' ').nth(1).unwrap().parse().unwrap(), serde_json::from_str(body).unwrap())
+}
+
+/// Every record, newest first, once there are `count` and all of them have ended.
+pub async fn records(http: SocketAddr, count: usize) -> Vec<Value> {
+    let items = records_at_least(http, count).await;
+    assert_eq!(items.len(), count, "{items:#?}");
+    items
+}
+
+/// Every record, newest first, once there are `count` or more and all of them have ended.
+pub async fn records_at_least(http: SocketAddr, count: usize) -> Vec<Value> {
+    let what = format!("{count} records");
+    within(&what, async {
+        loop {
+            let (status, page) = get(http, "/cdrs?limit=500").await;
+            assert_eq!(status, 200, "{page}");
+            let items = page["items"].as_array().unwrap().clone();
+            if items.len() >= count && items.iter().all(|item| !item["ended_at"].is_null()) {
+                return items;
+            }
+            tokio::time::sleep(POLL_EVERY).await;
+        }
+    })
+    .await
+}
+
+/// How often a condition is looked at.
+const POLL_EVERY: Duration = Duration::from_millis(20);
+/// What nothing here takes on an idle machine.
+const PATIENCE: Duration = Duration::from_secs(90);
+const KEY: &str = "tel_acmeboss0001_0123456789abcdefghijklmnopqrstuvwxyz";

@@ -1,0 +1,25 @@
+//! Calls, registrations and refusals through a whole engine: real sockets, built-in phones, records read over HTTP.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    unreachable_pub,
+    reason = "a helper of a test may fail the test"
+)]
+
+mod answered;
+mod drain;
+mod forking;
+mod media;
+#[path = "../common/records.rs"]
+mod records;
+mod refused;
+mod register;
+mod signalling;
+#[path = "../common/site.rs"]
+mod site;
+mod trunk;
+#[path = "../common/wire.rs"]
+mod wire;

@@ -1,0 +1,129 @@
+//! Calls that nobody answers, and what their records say.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use sidetone::phone::{Answering, CallPlan};
+
+use crate::answered::shape;
+use crate::site::{Site, answering, calls, codecs, within};
+
+/// What an unanswered call to `1002` of 1001 leaves; `changes` replaces fields, and removes those that are `null`
+/// and need not be there.
+fn unanswered(changes: Value) -> Value {
+    let mut record = json!({
+        "call_uuid": "uuid",
+        "direction": "internal",
+        "transport": "sip",
+        "started_at": "time",
+        "answered_at": null,
+        "ended_at": "time",
+        "billsec": 0,
+        "billing_mode": "free",
+        "transcoded": false,
+        "codec_a": null,
+        "codec_b": null,
+        "caller_number": "1001",
+        "destination_number": "1002",
+        "agent_id": null,
+        "team_id": null,
+        "fs_node_id": "uuid",
+        "sell_amount": "0.00",
+        "cost_amount": "0.00",
+        "margin": "0.00",
+        "currency": "EUR",
+        "jitter_ms": null,
+        "mean_interval_ms": null,
+        "quality_pct": null,
+        "mos": null,
+    });
+    for (name, value) in changes.as_object().unwrap() {
+        record[name] = value.clone();
+    }
+    record
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_callee_refuses() {
+    let site = Site::start().await;
+    let caller = site.phone("1001", answering()).await;
+    let cases =
+        [(486, "USER_BUSY"), (603, "CALL_REJECTED"), (480, "NO_USER_RESPONSE"), (404, "UNALLOCATED_NUMBER")];
+    for (place, (status, cause)) in cases.into_iter().enumerate() {
+        let callee = site.phone("1002", Answering::Refuse(status)).await;
+        let outcome = within("the call", caller.call(CallPlan::to("1002"))).await.unwrap();
+        assert_eq!((outcome.status, outcome.received), (status, 0));
+        let record = site.records(place + 1).await.remove(0);
+        let expected = unanswered(json!({
+            "hangup_cause": cause, "bridge_cause": cause, "sip_status": status, "media_verdict": "unanswered",
+        }));
+        assert_eq!(shape(&record), expected, "{status}");
+        // The next phone of this number replaces this one.
+        unregister(&site, &callee.local().to_string()).await;
+    }
+}
+
+/// Takes every binding of 1002 away, as the phone at `local` would.
+async fn unregister(site: &Site, local: &str) {
+    let mut wire = crate::wire::Wire::open(site.sip).await;
+    let ask = wire.register("1002", Some(&format!("<sip:1002@{local}>;expires=0")));
+    assert_eq!(wire.authorized(&ask, "1002", crate::site::PASSWORD).await.status().as_u16(), 200);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nobody_answers_and_the_caller_gives_up() {
+    let site = Site::start().await;
+    let (caller, callee) = (site.phone("1001", answering()).await, site.phone("1002", Answering::Ring).await);
+    let (outcome, ()) = within("the call", async {
+        tokio::join!(caller.call(CallPlan::to("1002")), async {
+            calls(&callee, 1, 0).await;
+            caller.hang_up().await.unwrap();
+        })
+    })
+    .await;
+    assert_eq!(outcome.unwrap().status, 487);
+    calls(&callee, 0, 0).await;
+    let expected = unanswered(json!({ "hangup_cause": "ORIGINATOR_CANCEL", "media_verdict": "unanswered" }));
+    assert_eq!(shape(&site.record().await), expected);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn calls_that_lead_nowhere_are_refused_and_recorded() {
+    let site = Site::start().await;
+    let caller = site.phone("1001", answering()).await;
+    let _wideband = site.phone("1722", answering()).await;
+    let cases = [
+        ("1003", 480, "USER_NOT_REGISTERED"),
+        ("7777", 404, "UNALLOCATED_NUMBER"),
+        ("1722", 488, "INCOMPATIBLE_DESTINATION"),
+    ];
+    for (place, (number, status, cause)) in cases.into_iter().enumerate() {
+        let outcome = within("the call", caller.call(CallPlan::to(number))).await.unwrap();
+        assert_eq!(outcome.status, status, "{number}");
+        let record = site.records(place + 1).await.remove(0);
+        // Nobody was rung: no bridge, no RTP session.
+        let expected = unanswered(json!({ "destination_number": number, "hangup_cause": cause }));
+        assert_eq!(shape(&record), expected, "{number}");
+    }
+    site.idle().await;
+}
+
+/// The switch's own policy lets the codec pass; the callee's phone does not have it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_callee_without_the_callers_codec_answers_488() {
+    let site = Site::start().await;
+    let mut alaw = site.phone_config("1001", answering());
+    alaw.codecs = codecs(&["PCMA"]);
+    let mut ulaw = site.phone_config("1002", Answering::Answer { after: Duration::ZERO, talk: None });
+    ulaw.codecs = codecs(&["PCMU"]);
+    let (caller, _callee) = (site.phone_of(alaw).await, site.phone_of(ulaw).await);
+    let outcome = within("the call", caller.call(CallPlan::to("1002"))).await.unwrap();
+    assert_eq!(outcome.status, 488);
+    let expected = unanswered(json!({
+        "hangup_cause": "INCOMPATIBLE_DESTINATION",
+        "bridge_cause": "INCOMPATIBLE_DESTINATION",
+        "sip_status": 488,
+        "media_verdict": "unanswered",
+    }));
+    assert_eq!(shape(&site.record().await), expected);
+}

@@ -1,0 +1,142 @@
+//! REGISTER by hand: several bindings, refresh, removal, and what is not allowed (RFC 3261 §10.3).
+
+use sidetone_sip::message::Response;
+
+use crate::site::{PASSWORD, Site, answering, within};
+use crate::wire::{Ask, Wire};
+
+fn contacts(response: &Response) -> Vec<String> {
+    let mut contacts: Vec<String> = response
+        .list("Contact")
+        .map(|contact| contact.split('>').next().unwrap_or_default().trim_start_matches('<').to_owned())
+        .collect();
+    contacts.sort();
+    contacts
+}
+
+/// The registrations of one phone: one Call-ID, and a CSeq that counts up.
+struct Registrations {
+    wire: Wire,
+    last: Ask,
+}
+
+impl Registrations {
+    async fn of(site: &Site, user: &str) -> Self {
+        let mut wire = Wire::open(site.sip).await;
+        let last = wire.register(user, None);
+        Self { wire, last }
+    }
+
+    async fn send(&mut self, headers: &[&str]) -> Response {
+        let user = self.last.to.trim_start_matches("<sip:").split('@').next().unwrap().to_owned();
+        let fresh = self.wire.register(&user, None);
+        self.last.cseq += 1;
+        self.last.branch = fresh.branch;
+        self.last.headers = headers.iter().map(|line| (*line).to_owned()).collect();
+        let again = self.wire.authorize(&self.last, &user, PASSWORD).await;
+        self.last.cseq = again.cseq;
+        self.wire.exchange(&again).await
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn bindings_come_stay_and_go() {
+    let site = Site::start().await;
+    let mut phone = Registrations::of(&site, "1002").await;
+    let (one, two) = ("sip:1002@127.0.0.1:40002", "sip:1002@127.0.0.1:40004");
+
+    let answer = phone.send(&[&format!("Contact: <{one}>"), "Expires: 300"]).await;
+    assert_eq!((answer.status().as_u16(), contacts(&answer)), (200, vec![one.to_owned()]));
+    let answer = phone.send(&[&format!("Contact: <{two}>;expires=120")]).await;
+    assert_eq!(contacts(&answer), [one, two]);
+    assert_eq!(site.engine().bindings(), 2);
+
+    // A refresh is no further binding, and its time counts from now.
+    let answer = phone.send(&[&format!("Contact: <{one}>;expires=600")]).await;
+    assert_eq!(contacts(&answer), [one, two]);
+    let refreshed = answer.list("Contact").find(|contact| contact.contains(one)).unwrap();
+    let seconds: u32 =
+        refreshed.split("expires=").nth(1).unwrap().split(';').next().unwrap().parse().unwrap();
+    assert!((500..=600).contains(&seconds), "{refreshed}");
+
+    // Without a Contact it is a question.
+    assert_eq!(contacts(&phone.send(&[]).await), [one, two]);
+    let answer = phone.send(&[&format!("Contact: <{two}>;expires=0")]).await;
+    assert_eq!(contacts(&answer), [one]);
+    let answer = phone.send(&["Contact: *"]).await;
+    assert_eq!(answer.status().as_u16(), 400, "* only with Expires: 0");
+    let answer = phone.send(&["Contact: *", "Expires: 0"]).await;
+    assert_eq!((answer.status().as_u16(), contacts(&answer).len()), (200, 0));
+    crate::site::until("no binding is left", || site.engine().bindings() == 0).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_binding_that_is_gone_rings_no_more() {
+    let site = Site::start().await;
+    let (caller, callee) = (site.phone("1001", answering()).await, site.phone("1002", answering()).await);
+    let mut phone = Registrations::of(&site, "1002").await;
+    let gone = format!("Contact: <sip:1002@{}>;expires=0", callee.local());
+    assert_eq!(phone.send(&[&gone]).await.status().as_u16(), 200);
+    let outcome = within("the call", caller.call(sidetone::phone::CallPlan::to("1002"))).await.unwrap();
+    assert_eq!(outcome.status, 480);
+    assert_eq!(site.record().await["hangup_cause"], "USER_NOT_REGISTERED");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_registration_too_brief_is_423_with_the_least() {
+    let site = Site::start().await;
+    let mut phone = Registrations::of(&site, "1002").await;
+    let answer = phone.send(&["Contact: <sip:1002@127.0.0.1:40002>;expires=5"]).await;
+    assert_eq!(answer.status().as_u16(), 423);
+    assert!(answer.min_expires().is_some_and(|least| least > 5));
+    assert_eq!(site.engine().bindings(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nobody_registers_for_another() {
+    let site = Site::start().await;
+    let mut wire = Wire::open(site.sip).await;
+    let mut ask = wire.register("1001", Some("<sip:1001@127.0.0.1:40002>"));
+    ask.to = ask.to.replace("1001", "1002");
+    assert_eq!(wire.authorized(&ask, "1001", PASSWORD).await.status().as_u16(), 403);
+    // A domain that is nobody's here.
+    let mut ask = wire.register("1001", Some("<sip:1001@127.0.0.1:40002>"));
+    ask.uri = "sip:elsewhere.test".into();
+    ask.from = ask.from.replace("acme.test", "elsewhere.test");
+    ask.to = ask.to.replace("acme.test", "elsewhere.test");
+    let status = wire.exchange(&ask).await.status().as_u16();
+    assert!(matches!(status, 401 | 403), "{status}");
+    assert_eq!(site.engine().bindings(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_wrong_password_registers_and_calls_nobody() {
+    let site = Site::start().await;
+    let callee = site.phone("1002", answering()).await;
+    let mut config = site.phone_config("1001", answering());
+    config.password = "wrong".into();
+    let intruder = sidetone::phone::Phone::start(config).await.unwrap();
+    let refused = within("the registration", intruder.register("1001")).await;
+    assert!(matches!(refused, Err(sidetone::phone::PhoneError::Refused { status: 401, .. })), "{refused:?}");
+    let outcome = within("the call", intruder.call(sidetone::phone::CallPlan::to("1002"))).await.unwrap();
+    assert!(matches!(outcome.status, 401 | 403), "{outcome:?}");
+    // However often it is tried.
+    let mut wire = Wire::open(site.sip).await;
+    for attempt in 0..30 {
+        let ask = wire.invite("1001", "1002");
+        if wire.exchange(&ask).await.status().as_u16() == 403 {
+            break; // Too many failures: nobody from there is even challenged for a while.
+        }
+        let fresh = Ask { branch: format!("{}x", ask.branch), cseq: 3, ..ask };
+        let answer = wire.authorize(&fresh, "1001", &format!("guess {attempt}")).await;
+        let status = wire.exchange(&answer).await.status().as_u16();
+        assert!(matches!(status, 401 | 403), "{status}");
+        if status == 403 {
+            break;
+        }
+    }
+    assert_eq!((site.engine().bindings(), site.engine().live_calls()), (1, 0));
+    assert_eq!(*callee.calls().borrow(), sidetone::phone::Calls::default());
+    let (_, page) = site.get("/cdrs").await;
+    assert_eq!(page["total"], 0, "who is nobody leaves no record");
+}

@@ -1,0 +1,126 @@
+//! Requests by hand: what is answered without a call, and what a call's INVITE may run into.
+
+use serde_json::json;
+use sidetone::phone::{Answering, CallPlan};
+
+use crate::site::{DOMAIN, PASSWORD, Site, answering, calls, until, within};
+use crate::wire::{Ask, Wire};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn requests_outside_of_calls_have_their_answers() {
+    let site = Site::start().await;
+    let mut wire = Wire::open(site.sip).await;
+    let home = format!("sip:{DOMAIN}");
+    let in_dialog = |mut ask: Ask| {
+        ask.to = format!("{};tag=nobody", ask.to);
+        ask
+    };
+    let mut hopless = wire.invite("1001", "1002");
+    hopless.max_forwards = 0;
+    let cases = [
+        ("OPTIONS", wire.ask("OPTIONS", "1001", &home), 200),
+        ("an unknown method", wire.ask("WOMBAT", "1001", &home), 501),
+        ("BYE of no dialog", in_dialog(wire.ask("BYE", "1001", &home)), 481),
+        ("BYE outside of dialogs", wire.ask("BYE", "1001", &home), 481),
+        ("CANCEL of nothing", wire.ask("CANCEL", "1001", &home), 481),
+        ("re-INVITE of no dialog", in_dialog(wire.invite("1001", "1002")), 481),
+        ("INFO of no dialog", in_dialog(wire.ask("INFO", "1001", &home)), 481),
+        ("MESSAGE of a stranger", wire.ask("MESSAGE", "1001", &home), 401),
+        ("INVITE at its last hop", hopless, 483),
+        ("INVITE that requires", wire.invite("1001", "1002").header("Require: teleportation"), 420),
+    ];
+    for (name, ask, expected) in cases {
+        let answer = wire.exchange(&ask).await;
+        assert_eq!(answer.status().as_u16(), expected, "{name}");
+        match expected {
+            200 | 501 => assert!(answer.header("Allow").is_some(), "{name}"),
+            401 => assert!(answer.header("WWW-Authenticate").is_some(), "{name}"),
+            420 => assert_eq!(answer.header("Unsupported"), Some("teleportation")),
+            _ => {}
+        }
+    }
+    let ask = wire.ask("MESSAGE", "1001", &home);
+    assert_eq!(wire.authorized(&ask, "1001", PASSWORD).await.status().as_u16(), 405);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_unauthenticated_invite_is_challenged_and_leaves_no_record() {
+    let site = Site::start().await;
+    let _busy = site.phone("1002", Answering::Refuse(486)).await;
+    let mut wire = Wire::open(site.sip).await;
+    for number in ["1002", "7777"] {
+        let ask = wire.invite("1001", number);
+        let answer = wire.exchange(&ask).await;
+        assert_eq!(answer.status().as_u16(), 401, "{number}");
+        assert!(answer.header("WWW-Authenticate").is_some_and(|value| value.contains("realm=\"acme.test\"")));
+    }
+    // Claims of identity prove nothing.
+    let ask = wire.invite("1001", "1002").header(format!("P-Asserted-Identity: <sip:1001@{DOMAIN}>"));
+    assert_eq!(wire.exchange(&ask).await.status().as_u16(), 401);
+    // Who proves itself calls, and that is the one record.
+    let ask = wire.invite("1001", "1002");
+    assert_eq!(wire.authorized(&ask, "1001", PASSWORD).await.status().as_u16(), 486);
+    assert_eq!(site.record().await["hangup_cause"], "USER_BUSY");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_invite_that_comes_twice_rings_once_and_by_two_ways_is_merged() {
+    let site = Site::start().await;
+    let callee = site.phone("1002", Answering::Ring).await;
+    let mut wire = Wire::open(site.sip).await;
+    let ask = wire.invite("1001", "1002");
+    let invite = wire.authorize(&ask, "1001", PASSWORD).await;
+    wire.send(&invite).await;
+    wire.send(&invite).await;
+    calls(&callee, 1, 0).await;
+    // The same request by another way (RFC 3261 §8.2.2.2).
+    let merged = Ask { branch: format!("{}m", invite.branch), ..invite.clone() };
+    assert_eq!(wire.exchange(&merged).await.status().as_u16(), 482);
+    assert_eq!(callee.calls().borrow().ringing, 1);
+
+    let cancelled = wire.exchange(&invite.cancel()).await;
+    assert_eq!(cancelled.status().as_u16(), 200);
+    let answer = wire
+        .response("487", |response| {
+            response.status().as_u16() == 487
+                && response.via_top().is_ok_and(|via| via.branch() == Some(invite.branch.as_str()))
+        })
+        .await;
+    wire.acknowledge(&invite, &answer).await;
+    calls(&callee, 0, 0).await;
+    assert_eq!(site.record().await["hangup_cause"], json!("ORIGINATOR_CANCEL"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_body_that_is_no_offer_is_refused() {
+    let site = Site::start().await;
+    let _callee = site.phone("1002", answering()).await;
+    let mut wire = Wire::open(site.sip).await;
+    let uri = format!("sip:1002@{DOMAIN}");
+    for (content_type, body, expected) in
+        [("text/plain", "hello", 415), ("application/sdp", "v=0\r\nnonsense", 400)]
+    {
+        let ask = wire.ask("INVITE", "1001", &uri).body(content_type, body);
+        let answer = wire.authorized(&ask, "1001", PASSWORD).await;
+        assert_eq!(answer.status().as_u16(), expected, "{content_type}");
+    }
+    site.idle().await;
+}
+
+/// A caller that is switched off in the middle of a call is found out by nobody's BYE; the callee's BYE ends it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_caller_that_vanishes_leaves_a_call_that_the_callee_can_end() {
+    let site = Site::start().await;
+    let callee = site.phone("1002", answering()).await;
+    {
+        let caller = site.phone("1001", answering()).await;
+        tokio::select! {
+            _ = caller.call(CallPlan { talk_time: None, ..CallPlan::to("1002") }) => panic!("it ended"),
+            () = calls(&callee, 0, 1) => {}
+        }
+        calls(&caller, 0, 1).await;
+    }
+    callee.hang_up().await.unwrap();
+    within("the record", site.record()).await;
+    until("no call is left", || site.engine().live_calls() == 0).await;
+}

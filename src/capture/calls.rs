@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use sidetone_media::rtp::Packet;
-use sidetone_media::session::Payload;
 use sidetone_media::time::Micros;
 use sidetone_model::time::Timestamp;
 use sidetone_sip::message::{Datagram, parse_datagram};
@@ -13,7 +13,7 @@ use sidetone_sip::sdp::Media;
 
 use super::dialog::{Announcement, Dialog};
 use super::flows::Binding;
-use super::payloads;
+use super::payloads::{self, Meanings};
 use super::report::{CallReport, EvidenceReport, Shared, verdict};
 
 /// Why a message was not taken.
@@ -40,6 +40,7 @@ struct Endpoint {
     of_caller: bool,
     audio: bool,
     media: Media,
+    payloads: Meanings,
 }
 
 impl Calls {
@@ -101,9 +102,9 @@ impl Calls {
     }
 
     /// What the payload types mean that go to `destination`, where signalling says so.
-    pub(super) fn payloads(&self, source: SocketAddr, destination: SocketAddr) -> Option<Vec<Payload>> {
+    pub(super) fn payloads(&self, source: SocketAddr, destination: SocketAddr) -> Option<Meanings> {
         let endpoint = self.endpoints.get(&destination).or_else(|| self.endpoints.get(&source))?;
-        Some(payloads::all(Some(&endpoint.media)))
+        Some(Arc::clone(&endpoint.payloads))
     }
 
     /// The packet durations that the sender and the receiver of a bound stream advertised.
@@ -176,7 +177,8 @@ impl Calls {
         });
         if !unchanged {
             self.generation = self.generation.wrapping_add(1);
-            self.endpoints.insert(address, Endpoint { call, of_caller, audio, media });
+            let payloads = payloads::meanings(Some(&media));
+            self.endpoints.insert(address, Endpoint { call, of_caller, audio, media, payloads });
         }
     }
 }

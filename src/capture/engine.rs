@@ -4,6 +4,7 @@
 //! destination or when it proves itself (see [`super::probation`]). Ports mean nothing here.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use sidetone_media::pcap::{Content, Datagram, Record, dissect};
 use sidetone_media::rtp::Packet;
@@ -11,7 +12,7 @@ use sidetone_media::time::Micros;
 
 use super::calls::Calls;
 use super::flows::{Binding, Flows};
-use super::payloads;
+use super::payloads::{self, Meanings};
 use super::probation::{CONTINUED_ANNOUNCED, CONTINUED_UNANNOUNCED, Waiting, is_known_type};
 use super::report::{Analysis, Ptime, Shared, Skipped, StreamReport, decimal, verdict};
 use super::stream::{Finished, Stream};
@@ -27,6 +28,8 @@ pub struct Engine {
     flows: Flows,
     streams: Vec<Stream>,
     calls: Calls,
+    /// What payload types mean where nobody announced them.
+    unannounced: Meanings,
     /// A datagram under reconstruction.
     scratch: Vec<u8>,
 }
@@ -47,6 +50,7 @@ impl Engine {
             flows: Flows::new(),
             streams: Vec::new(),
             calls: Calls::new(),
+            unannounced: payloads::meanings(None),
             scratch: Vec::new(),
         }
     }
@@ -76,14 +80,12 @@ impl Engine {
         let mut streams = Vec::new();
         let mut places: Vec<(u32, usize)> = Vec::new();
         for stream in self.streams {
-            let binding = stream.binding;
+            let bindings = stream.bindings.clone();
             let ends = (stream.source, stream.destination, stream.ssrc);
-            let ptime_ms = binding.map_or((None, None), |binding| self.calls.ptime_ms(binding));
+            let ptime_ms = bindings.last().map_or((None, None), |binding| self.calls.ptime_ms(*binding));
             if let Some(finished) = stream.finish(ptime_ms) {
-                if let Some(binding) = binding {
-                    places.push((binding.call, streams.len()));
-                }
-                streams.push(stream_report(ends, binding, finished));
+                places.extend(bindings.iter().map(|binding| (binding.call, streams.len())));
+                streams.push(stream_report(ends, bindings.last().copied(), finished));
             }
         }
         Analysis {
@@ -132,17 +134,9 @@ impl Engine {
         if flow.generation != self.calls.generation() {
             flow.generation = self.calls.generation();
             let binding = self.calls.binding(datagram.source, datagram.destination);
-            if binding != flow.binding && binding.is_some() {
-                flow.binding = binding;
-                let payloads = self.calls.payloads(datagram.source, datagram.destination);
-                for (_, number) in &flow.streams {
-                    if let Some(stream) = self.streams.get_mut(*number as usize) {
-                        stream.bind(at, binding, payloads.clone());
-                    }
-                }
-            }
+            flow.binding = binding.or(flow.binding);
         }
-        let binding = flow.binding;
+        let (binding, generation) = (flow.binding, flow.generation);
         let found = match flow.streams.first() {
             Some((first, number)) if *first == packet.ssrc => Some(*number),
             _ => flow.streams.iter().position(|(known, _)| *known == packet.ssrc).and_then(|place| {
@@ -151,7 +145,16 @@ impl Engine {
             }),
         };
         match found.and_then(|number| self.streams.get_mut(number as usize)) {
-            Some(stream) => stream.receive(at, &packet),
+            Some(stream) => {
+                if stream.generation != generation {
+                    stream.generation = generation;
+                    if let Some(binding) = binding {
+                        let payloads = self.calls.payloads(datagram.source, datagram.destination);
+                        stream.bind(at, binding, payloads);
+                    }
+                }
+                stream.receive(at, &packet);
+            }
             None => self.unknown_ssrc(at, datagram, packet),
         }
         if let Some(binding) = binding {
@@ -188,8 +191,9 @@ impl Engine {
         let begin = waiting.first().map_or(at, |first| first.at);
         let payloads = binding
             .and_then(|_| self.calls.payloads(source, destination))
-            .unwrap_or_else(|| payloads::all(None));
+            .unwrap_or_else(|| Arc::clone(&self.unannounced));
         let mut stream = Stream::new(begin, (source, destination), packet.ssrc, payloads, binding);
+        stream.generation = flow.generation;
         for Waiting { at, packet } in &waiting {
             stream.receive(*at, packet);
         }

@@ -23,3 +23,6 @@ pub use report::{Analysis, CallReport, EvidenceReport, Skipped, StreamReport};
 pub use sentence::sentence;
 pub use source::{Broken, Outcome, read};
 pub use table::table;
+
+#[cfg(test)]
+mod tests;

@@ -1,5 +1,7 @@
 //! What payload types mean: the static ones of RFC 3551, and those that an SDP announces.
 
+use std::sync::Arc;
+
 use sidetone_media::rtp::PayloadKind;
 use sidetone_media::session::Payload;
 use sidetone_media::time::ClockRate;
@@ -7,28 +9,35 @@ use sidetone_sip::sdp::{Media, MediaKind};
 
 use crate::media_plan;
 
-/// The meaning of every payload type of a stream.
+/// What the payload types of a stream mean, in ascending order of their numbers; shared by its streams.
+pub(super) type Meanings = Arc<[Payload]>;
+
+/// The static types, the dynamic types, and what `announced` says of any type.
 ///
 /// A dynamic type that nobody announced is [`PayloadKind::Other`]: it is counted, and not timed, because its
 /// clock would be a guess.
-pub(super) fn all(announced: Option<&Media>) -> Vec<Payload> {
-    let mut payloads: Vec<Payload> = (0..128).map(unannounced).collect();
-    for (name, number, hz, kind, bytes_per_ms) in STATIC {
-        if let (Some(place), Some(clock)) = (payloads.get_mut(usize::from(number)), ClockRate::new(hz)) {
-            *place = Payload { number, kind, clock, bytes_per_ms, name: name.to_owned() };
-        }
-    }
-    let Some(media) = announced else { return payloads };
+pub(super) fn meanings(announced: Option<&Media>) -> Meanings {
+    let fixed = STATIC.into_iter().filter_map(|(name, number, hz, kind, bytes_per_ms)| {
+        let clock = ClockRate::new(hz)?;
+        Some(Payload { number, kind, clock, bytes_per_ms, name: name.to_owned() })
+    });
+    let mut payloads: Vec<Payload> = fixed.chain((96..128).map(unannounced)).collect();
+    let Some(media) = announced else { return payloads.into() };
     for codec in &media.codecs {
         let Some(mut payload) = media_plan::payload(codec, codec.payload_type) else { continue };
         if media.kind != MediaKind::Audio {
             payload.kind = PayloadKind::Other;
         }
-        if let Some(place) = payloads.get_mut(usize::from(payload.number)) {
-            *place = payload;
+        match payloads.binary_search_by_key(&payload.number, |known| known.number) {
+            Ok(place) => {
+                if let Some(known) = payloads.get_mut(place) {
+                    *known = payload;
+                }
+            }
+            Err(place) => payloads.insert(place, payload),
         }
     }
-    payloads
+    payloads.into()
 }
 
 fn unannounced(number: u8) -> Payload {
@@ -78,13 +87,18 @@ mod tests {
 
     use super::*;
 
+    fn seen(payloads: &[Payload], number: u8) -> Option<(&str, u32, PayloadKind)> {
+        let payload = payloads.iter().find(|payload| payload.number == number)?;
+        Some((&payload.name, payload.clock.hz(), payload.kind))
+    }
+
     #[test]
-    fn every_type_has_its_own_place() {
-        let payloads = all(None);
-        assert_eq!(payloads.len(), 128);
-        assert!(payloads.iter().enumerate().all(|(n, payload)| usize::from(payload.number) == n));
-        assert_eq!((payloads[8].name.as_str(), payloads[8].kind), ("PCMA", Audio));
-        assert_eq!((payloads[111].name.as_str(), payloads[111].kind), ("", Other));
+    fn numbers_stand_once_and_in_order() {
+        let payloads = meanings(None);
+        assert!(payloads.windows(2).all(|pair| pair[0].number < pair[1].number));
+        assert_eq!(seen(&payloads, 8), Some(("PCMA", 8_000, Audio)));
+        assert_eq!(seen(&payloads, 111), Some(("", 8_000, Other)));
+        assert_eq!(seen(&payloads, 72), None, "looks like RTCP");
     }
 
     #[test]
@@ -92,12 +106,9 @@ mod tests {
         let sdp = "v=0\r\no=- 1 1 IN IP4 192.0.2.1\r\ns=-\r\nc=IN IP4 192.0.2.1\r\nt=0 0\r\n\
             m=audio 4000 RTP/AVP 111 101\r\na=rtpmap:111 opus/48000/2\r\na=rtpmap:101 telephone-event/48000\r\n";
         let description = SessionDescription::parse(sdp.as_bytes()).unwrap();
-        let payloads = all(description.media.first());
-        let seen = |number: usize| {
-            (payloads[number].name.as_str(), payloads[number].clock.hz(), payloads[number].kind)
-        };
-        assert_eq!(seen(111), ("opus", 48_000, Audio));
-        assert_eq!(seen(101), ("telephone-event", 48_000, PayloadKind::Event));
-        assert_eq!(seen(0), ("PCMU", 8_000, Audio));
+        let payloads = meanings(description.media.first());
+        assert_eq!(seen(&payloads, 111), Some(("opus", 48_000, Audio)));
+        assert_eq!(seen(&payloads, 101), Some(("telephone-event", 48_000, PayloadKind::Event)));
+        assert_eq!(seen(&payloads, 0), Some(("PCMU", 8_000, Audio)));
     }
 }

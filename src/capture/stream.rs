@@ -1,12 +1,14 @@
 //! One RTP stream: the packets of one SSRC from one source to one destination, judged as a leg of its own.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use sidetone_media::rtp::{Packet, PayloadKind};
 use sidetone_media::session::{Description, Payload, Report, Session, SessionConfig};
 use sidetone_media::time::Micros;
 
 use super::flows::Binding;
+use super::payloads::Meanings;
 
 /// A stream under measurement.
 #[derive(Debug)]
@@ -14,14 +16,14 @@ pub(super) struct Stream {
     pub(super) source: SocketAddr,
     pub(super) destination: SocketAddr,
     pub(super) ssrc: u32,
-    /// The call it belongs to, as of its last packet.
-    pub(super) binding: Option<Binding>,
-    /// Whether signalling ever announced it.
-    announced: bool,
+    /// The calls that announced it, the current one last; empty when nobody ever did.
+    pub(super) bindings: Vec<Binding>,
+    /// State of the endpoint table when the last binding was looked up.
+    pub(super) generation: u32,
     packets: u64,
     last: Micros,
     session: Session,
-    description: Description,
+    payloads: Meanings,
 }
 
 /// What a stream has come to.
@@ -35,37 +37,41 @@ pub(super) struct Finished {
 
 impl Stream {
     /// A stream that begins now.
-    ///
-    /// It is judged as an answered caller's leg, so its description accepts its own source alone and expects
-    /// nothing in return.
     pub(super) fn new(
         at: Micros,
         (source, destination): (SocketAddr, SocketAddr),
         ssrc: u32,
-        payloads: Vec<Payload>,
+        payloads: Meanings,
         binding: Option<Binding>,
     ) -> Self {
         let config = SessionConfig { symmetric: false, ..SessionConfig::default() };
-        let mut session = Session::new(config);
-        let description = Description {
-            remote: Some(source),
-            receive: true,
-            payloads,
-            signalling: Some(source.ip()),
-            ..Description::default()
-        };
-        session.describe(at, description.clone());
-        session.answer(at);
-        Stream {
+        let mut stream = Stream {
             source,
             destination,
             ssrc,
-            binding,
-            announced: binding.is_some(),
+            bindings: Vec::from_iter(binding),
+            generation: 0,
             packets: 0,
             last: at,
-            session,
-            description,
+            session: Session::new(config),
+            payloads,
+        };
+        stream.session.describe(at, stream.description((None, None)));
+        stream.session.answer(at);
+        stream
+    }
+
+    /// A stream is judged as an answered caller's leg: its own source alone is accepted, and nothing is
+    /// expected in return.
+    fn description(&self, (ptime_ms, own_ptime_ms): (Option<u32>, Option<u32>)) -> Description {
+        Description {
+            remote: Some(self.source),
+            receive: true,
+            payloads: self.payloads.to_vec(),
+            ptime_ms,
+            own_ptime_ms,
+            signalling: Some(self.source.ip()),
+            ..Description::default()
         }
     }
 
@@ -77,13 +83,18 @@ impl Stream {
         self.session.receive_packet(at, self.source, packet);
     }
 
-    /// Takes what new signalling says of the stream.
-    pub(super) fn bind(&mut self, at: Micros, binding: Option<Binding>, payloads: Option<Vec<Payload>>) {
-        self.binding = binding.or(self.binding);
-        self.announced |= binding.is_some();
-        if let Some(payloads) = payloads.filter(|payloads| *payloads != self.description.payloads) {
-            self.description.payloads = payloads;
-            self.session.describe(at, self.description.clone());
+    /// Signalling announces the stream, or says anew what it carries.
+    pub(super) fn bind(&mut self, at: Micros, binding: Binding, payloads: Option<Meanings>) {
+        if self.bindings.len() < BINDINGS_MAX && !self.bindings.contains(&binding) {
+            self.bindings.push(binding);
+        }
+        let Some(payloads) = payloads.filter(|payloads| !Arc::ptr_eq(payloads, &self.payloads)) else {
+            return;
+        };
+        let changes = payloads != self.payloads;
+        self.payloads = payloads;
+        if changes {
+            self.session.describe(at, self.description((None, None)));
         }
     }
 
@@ -92,7 +103,8 @@ impl Stream {
     /// `ptime_ms` is what the two parties advertised, the sender first.
     pub(super) fn finish(mut self, ptime_ms: (Option<u32>, Option<u32>)) -> Option<Finished> {
         let figures = self.session.report(self.last).figures;
-        if !self.announced {
+        let announced = !self.bindings.is_empty();
+        if !announced {
             // The rule for enough audio, and most of the numbers must be there: noise has neither.
             let real = figures.enough
                 && figures.received * 20 >= figures.expected
@@ -103,17 +115,15 @@ impl Stream {
         }
         // Without SDP no packet duration was advertised, so none can be wrong: the real one stands for it.
         let measured = figures.ptime_ms.and_then(|ms| u32::try_from((ms.0 + 50) / 100).ok());
-        (self.description.ptime_ms, self.description.own_ptime_ms) = match ptime_ms {
-            (None, None) if !self.announced => (measured, None),
-            stated => stated,
-        };
-        self.session.describe(self.last, self.description.clone());
+        let ptime_ms = if announced { ptime_ms } else { (measured, None) };
+        self.session.describe(self.last, self.description(ptime_ms));
         let report = self.session.close(self.last);
         let audio = |payload: &&Payload| payload.kind == PayloadKind::Audio;
         let seen = || {
-            report.payload_types.iter().filter_map(|number| {
-                self.description.payloads.iter().find(|payload| payload.number == *number)
-            })
+            report
+                .payload_types
+                .iter()
+                .filter_map(|number| self.payloads.iter().find(|payload| payload.number == *number))
         };
         let named = seen().find(audio).or_else(|| seen().next()).filter(|payload| !payload.name.is_empty());
         Some(Finished {
@@ -127,3 +137,6 @@ impl Stream {
         })
     }
 }
+
+/// Calls that one stream is listed under; ports and SSRCs that are used again make more than one.
+const BINDINGS_MAX: usize = 64;

@@ -47,8 +47,16 @@ pub fn table(analysis: &Analysis) -> String {
             "MOS",
             "verdict",
         ]);
-        for (place, stream) in analysis.streams.iter().enumerate() {
-            grid.push(stream_cells(place, stream, analysis), sentence(&stream.evidence));
+        let mut calls = vec![None; analysis.streams.len()];
+        for (number, call) in analysis.calls.iter().enumerate() {
+            for place in &call.streams {
+                if let Some(known) = calls.get_mut(*place) {
+                    *known = Some(number);
+                }
+            }
+        }
+        for (place, (stream, call)) in analysis.streams.iter().zip(calls).enumerate() {
+            grid.push(stream_cells(place, stream, call), sentence(&stream.evidence));
         }
         grid.write(&mut out);
     }
@@ -105,8 +113,7 @@ fn call_cells(place: usize, call: &CallReport) -> Vec<String> {
     ]
 }
 
-fn stream_cells(place: usize, stream: &StreamReport, analysis: &Analysis) -> Vec<String> {
-    let call = analysis.calls.iter().position(|call| call.streams.contains(&place));
+fn stream_cells(place: usize, stream: &StreamReport, call: Option<usize>) -> Vec<String> {
     let name = match (call, stream.direction) {
         (Some(call), Some("from_caller")) => format!("{} (call {}, caller)", place + 1, call + 1),
         (Some(call), _) => format!("{} (call {}, to caller)", place + 1, call + 1),

@@ -93,8 +93,10 @@ fn analyze(path: &Path) -> io::Result<Analysis> {
     let outcome = capture::read(&name, &mut input, &mut |offset| bar.set_position(offset));
     bar.finish_and_clear();
     if let Some(broken) = &outcome.broken {
-        let packets = outcome.analysis.packets;
-        eprintln!("sidetone: {name}: {broken}; {packets} packets were read before it");
+        match outcome.analysis.packets {
+            0 => eprintln!("sidetone: {name}: {broken}"),
+            packets => eprintln!("sidetone: {name}: {broken}; {packets} packets were read before it"),
+        }
     } else if outcome.analysis.packets == 0 {
         eprintln!("sidetone: {name}: the capture holds no packet");
     }

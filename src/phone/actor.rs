@@ -36,6 +36,8 @@ pub(super) struct Actor {
     client: Client,
     rng: StdRng,
     calls: HashMap<LegKey, Call>,
+    /// Calls that are over and whose last message is not sent yet.
+    over: Vec<(oneshot::Sender<CallOutcome>, CallOutcome)>,
     registers: HashMap<ClientKey, oneshot::Sender<u16>>,
     register_cseq: u32,
     call_id: String,
@@ -90,6 +92,7 @@ impl Actor {
             heard,
             rng,
             calls: HashMap::new(),
+            over: Vec::new(),
             registers: HashMap::new(),
             register_cseq: 0,
         })
@@ -217,6 +220,10 @@ impl Actor {
                 Output::Event(event) => self.event(event).await,
                 Output::Overload { .. } | Output::Rejected { .. } => {}
             }
+        }
+        for (done, outcome) in self.over.drain(..) {
+            // Nobody waits any more when the handset was dropped.
+            let _ = done.send(outcome);
         }
     }
 
@@ -366,9 +373,7 @@ impl Actor {
             call.outcome.ended_by_peer = matches!(cause, Cause::Bye(_));
         }
         call.outcome.received = call.media.received();
-        if let Some(done) = call.done.take() {
-            let _ = done.send(call.outcome);
-        }
+        self.over.extend(call.done.take().map(|done| (done, call.outcome)));
     }
 
     fn timeout(&mut self) {

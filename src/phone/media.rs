@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use crate::phone::tap::Tap;
+use crate::phone::tap::{Tap, monotonic_wall};
 
 /// The media side of one call; dropping it ends the sending.
 pub(super) struct Media {
@@ -120,11 +120,15 @@ async fn talk(
         packet.write(&mut datagram);
         let Some(to) = *remote.borrow() else { continue };
         let socket = Arc::clone(&socket.borrow());
-        if let (Some(tap), Ok(local)) = (&tap, socket.local_addr()) {
-            tap.note(local, to, &datagram);
-        }
+        // The time is taken as near to the sending as can be: a tap shall see what the peer sees.
+        let at = monotonic_wall();
         // What the system refuses is lost like on any network.
-        let _ = socket.send_to(&datagram, to).await;
+        if socket.try_send_to(&datagram, to).is_err() {
+            let _ = socket.send_to(&datagram, to).await;
+        }
+        if let (Some(tap), Ok(local)) = (&tap, socket.local_addr()) {
+            tap.note_at(at, local, to, &datagram);
+        }
     }
 }
 

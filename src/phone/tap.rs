@@ -25,8 +25,12 @@ struct Datagram {
 impl Tap {
     /// Notes a datagram at this moment.
     pub(super) fn note(&self, from: SocketAddr, to: SocketAddr, bytes: &[u8]) {
-        let datagram = Datagram { at: monotonic_wall(), from, to, bytes: bytes.to_vec() };
-        self.datagrams.lock().push(datagram);
+        self.note_at(monotonic_wall(), from, to, bytes);
+    }
+
+    /// Notes a datagram that came or went at `at`.
+    pub(super) fn note_at(&self, at: Micros, from: SocketAddr, to: SocketAddr, bytes: &[u8]) {
+        self.datagrams.lock().push(Datagram { at, from, to, bytes: bytes.to_vec() });
     }
 
     /// The capture so far, as a pcap file.
@@ -46,7 +50,7 @@ impl Tap {
 
 /// The wall clock of the first call, moved on by the monotonic one: a clock step bends no capture.
 #[expect(clippy::disallowed_methods, reason = "a phone is a driver: it reads the clocks")]
-fn monotonic_wall() -> Micros {
+pub(super) fn monotonic_wall() -> Micros {
     static EPOCH: OnceLock<(SystemTime, Instant)> = OnceLock::new();
     let (wall, instant) = EPOCH.get_or_init(|| (SystemTime::now(), Instant::now()));
     let since = wall.duration_since(UNIX_EPOCH).unwrap_or_default() + instant.elapsed();

@@ -35,6 +35,8 @@ pub struct Call {
     /// What the far end said of the last attempt.
     far: Far,
     answered_after: Option<Duration>,
+    /// What the caller's audio was really encoded with.
+    heard_codec: Option<String>,
     outputs: VecDeque<Output>,
 }
 
@@ -102,6 +104,7 @@ impl Call {
             winner: None,
             far: Far::default(),
             answered_after: None,
+            heard_codec: None,
             outputs: VecDeque::new(),
         };
         if let Some(offer) = offer
@@ -402,6 +405,7 @@ impl Call {
 
     fn report(&mut self, port: PortId, report: &Report) {
         if port == self.caller.port() && matches!(self.state, State::Ending { .. }) {
+            self.heard_codec = report.codec.clone();
             self.complete(quality(report));
         }
     }
@@ -436,11 +440,14 @@ impl Call {
     ) -> Cdr {
         let micros = |after: Duration| i64::try_from(after.as_micros()).unwrap_or(i64::MAX);
         let callee = self.winner.and_then(|place| self.forks.get(place)).filter(|_| answered_after.is_some());
+        // Of several codecs that SDP settled, the one that was heard; and audio is relayed as it comes.
+        let heard = self.heard_codec.as_ref();
+        let relayed = heard.filter(|name| callee.is_some_and(|fork| fork.leg.has_codec(name)));
         let outcome = Outcome {
             answered_after_us: answered_after.map(micros),
             ended_after_us: ended_after.map(micros),
-            codec_a: self.caller.codec().filter(|_| answered_after.is_some()),
-            codec_b: callee.and_then(|fork| fork.leg.codec()),
+            codec_a: heard.cloned().or_else(|| self.caller.codec()).filter(|_| answered_after.is_some()),
+            codec_b: relayed.cloned().or_else(|| callee.and_then(|fork| fork.leg.codec())),
             hangup_cause: cause,
             bridge_cause: self.far.cause,
             sip_status: self.far.status,

@@ -45,7 +45,14 @@ impl Leg {
 
     /// The name of the audio codec settled for this leg.
     pub(super) fn codec(&self) -> Option<String> {
-        self.exchange.negotiated().and_then(|negotiated| negotiated.codec()).map(|codec| codec.name.clone())
+        let codec = self.exchange.negotiated().and_then(|negotiated| negotiated.codec())?;
+        Some(media_plan::canonical_name(&codec.name))
+    }
+
+    /// Whether an audio codec of that name may be used on this leg.
+    pub(super) fn has_codec(&self, name: &str) -> bool {
+        let negotiated = self.exchange.negotiated();
+        negotiated.is_some_and(|negotiated| negotiated.payloads.iter().any(|payload| payload.codec.is(name)))
     }
 
     /// What the media session must know now.

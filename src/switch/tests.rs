@@ -5,6 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
 use expect_test::{Expect, expect};
+use sidetone_media::session::Report;
 use sidetone_model::call::{Direction, HangupCause};
 use sidetone_model::cdr::Cdr;
 use sidetone_model::ids::{CallId, NodeId, OrganisationId};
@@ -217,7 +218,10 @@ fn input(what: &str) -> Input {
         "offered" if words.len() == 3 => Input::Offered(party(words[1]), Err(words[2].parse().unwrap())),
         "offered" => Input::Offered(party(words[1]), Ok(sdp(2))),
         "ringing" => Input::Provisional(words[1].parse().unwrap(), words[2].parse().unwrap(), sdp(3)),
-        "report" => Input::Report(PortId(words[1].parse().unwrap()), Box::default()),
+        "report" => {
+            let codec = words.get(2).map(|name| (*name).to_owned());
+            Input::Report(PortId(words[1].parse().unwrap()), Box::new(Report { codec, ..Report::default() }))
+        }
         "timeout" => Input::Timeout,
         other => panic!("input {other}"),
     }
@@ -254,6 +258,36 @@ fn a_call_is_answered_and_hung_up() {
                       media 0 close
             63910 report 0
                       record NORMAL_CLEARING answered 1970-01-01T00:00:03.010Z billsec 60 bridge NORMAL_CLEARING status 200 codecs PCMA/PCMA verdict -
+        "#]],
+    );
+}
+
+#[test]
+fn the_record_names_the_codec_that_was_heard() {
+    check(
+        "call 4000 PCMU,PCMA sendrecv -> 1
+         100 answered 0 5000 PCMU,PCMA sendrecv
+         110 journalled
+         2000 bye caller
+         2010 report 0 PCMA",
+        expect![[r#"
+                      INVITE fork 0 [20002 PCMU,PCMA sendrecv v1]
+            100 answered 0 5000 PCMU,PCMA sendrecv
+                      media 0 party 4000 receive true send true
+                      media 1 party 5000 receive true send true
+                      media 0 to 1
+                      media 1 to 0
+                      media 1 answered
+                      journal
+            110 journalled
+                      media 0 answered
+                      200 caller [20000 PCMU,PCMA sendrecv v1]
+            2000 bye caller
+                      BYE fork 0
+                      media 1 close
+                      media 0 close
+            2010 report 0 PCMA
+                      record NORMAL_CLEARING answered 1970-01-01T00:00:00.110Z billsec 1 bridge NORMAL_CLEARING status 200 codecs PCMA/PCMA verdict -
         "#]],
     );
 }

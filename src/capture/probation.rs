@@ -101,6 +101,8 @@ impl Candidate {
         }
         match ahead {
             0 => Step::Repeats,
+            // A stream changes its type now and then (digits, comfort noise), other traffic with every packet.
+            1..=AHEAD_MAX if packet.payload_type != last.payload_type => Step::Repeats,
             1..=AHEAD_MAX => Step::Continues,
             _ if ahead >= 0_u16.wrapping_sub(BEHIND_MAX) => Step::Repeats,
             _ => Step::Breaks,
@@ -158,6 +160,15 @@ mod tests {
                 .filter_map(|packet| probation.examine(Micros(0), packet, CONTINUED_UNANNOUNCED))
                 .next();
             assert_eq!(proved.map(|waiting| waiting.len()), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn types_at_random_prove_nothing() {
+        let mut probation = Probation::default();
+        for n in 0..100_u16 {
+            let packet = Packet { payload_type: 96 + (n % 32) as u8, ..packet(1, n, u32::from(n) * 160) };
+            assert!(probation.examine(Micros(0), packet, CONTINUED_UNANNOUNCED).is_none());
         }
     }
 

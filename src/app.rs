@@ -247,8 +247,13 @@ fn switch(
     let layer = LayerConfig::new(Local::new(move |flow| local_towards(&sender, external, flow)));
     let ua = Ua::new(UaConfig::new(layer), StdRng::from_rng(rng));
     let authenticator = Authenticator::new(rng.random(), Instant::now()).offering(config.sip.digest.clone());
-    let config = SwitchConfig { node, limits: Limits::default(), calls_max: CALLS_MAX };
-    Switch::new(config, ua, authenticator, Arc::new(directory), StdRng::from_rng(rng))
+    let settings = SwitchConfig {
+        node,
+        limits: Limits::default(),
+        calls_max: CALLS_MAX,
+        md5_only: config.sip.md5_only.clone(),
+    };
+    Switch::new(settings, ua, authenticator, Arc::new(directory), StdRng::from_rng(rng))
 }
 
 /// What Via and Contact name towards the far end of `flow`.

@@ -151,7 +151,7 @@ enum Kind {
 }
 
 /// Every key that an environment variable may override.
-const KEYS: [(&str, &str, Kind); 13] = [
+const KEYS: [(&str, &str, Kind); 14] = [
     ("node", "name", Kind::Text),
     ("node", "data_dir", Kind::Text),
     ("node", "drain_seconds", Kind::Integer),
@@ -159,6 +159,7 @@ const KEYS: [(&str, &str, Kind); 13] = [
     ("sip", "listen", Kind::List),
     ("sip", "external_address", Kind::Text),
     ("sip", "digest", Kind::List),
+    ("sip", "md5_only", Kind::List),
     ("media", "ports", Kind::Text),
     ("media", "workers", Kind::Integer),
     ("media", "verdict", Kind::Table),

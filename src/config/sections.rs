@@ -111,6 +111,12 @@ fn read_sip(mut fields: Fields<'_>, sip: &mut Sip) {
                 .refuse::<()>("digest", "must name \"SHA-256\", \"MD5\" or both, in the order to offer them");
         }
     }
+    if let Some(agents) = fields.texts("md5_only") {
+        if agents.iter().any(String::is_empty) {
+            fields.refuse::<()>("md5_only", "must name how a User-Agent begins, such as \"baresip v1\"");
+        }
+        sip.md5_only = agents;
+    }
     fields.finish();
 }
 

@@ -51,6 +51,8 @@ pub struct Sip {
     pub external_address: Option<IpAddr>,
     /// The digest algorithms that phones are offered, in this order.
     pub digest: Vec<Algorithm>,
+    /// How the User-Agent of phones begins that are offered MD5 alone.
+    pub md5_only: Vec<String>,
 }
 
 /// One SIP listener, such as `udp://0.0.0.0:5060`.
@@ -108,6 +110,9 @@ impl Default for Config {
                 // RFC 8760 would have the stronger first. Phones and test tools in wide use look at the first
                 // challenge alone and know MD5 alone; those that know more find it behind.
                 digest: vec![Algorithm::Md5, Algorithm::Sha256],
+                // baresip 1.0 gives up on a challenge that names SHA-256 anywhere ("Function not implemented"),
+                // where RFC 8760 §2.4 wants the one it knows taken.
+                md5_only: vec!["baresip v0".to_owned(), "baresip v1".to_owned()],
             },
             media: Media { ports: 20_000..=29_999, workers: None, verdict: Thresholds::default() },
             http: Http {

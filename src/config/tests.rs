@@ -90,7 +90,7 @@ fn every_mistake_is_one_line_that_names_the_key() {
         (
             "unknown key",
             "[sip]\nlistn = []\n",
-            "sip.listn: unknown key, known here are: listen, external_address, digest",
+            "sip.listn: unknown key, known here are: listen, external_address, digest, md5_only",
         ),
         ("section is no table", "sip = 1\n", "sip: must be a table, not a number"),
         (

@@ -166,7 +166,14 @@ impl Switch {
     ) -> Option<Sender> {
         match sender {
             Sender::Extension(_) | Sender::Trunk(_) => return Some(sender),
-            Sender::Challenge(challenges, why) => {
+            Sender::Challenge(mut challenges, why) => {
+                let agent = request.user_agent().unwrap_or_default();
+                let is_md5 = |challenge: &String| challenge.contains("algorithm=MD5");
+                if self.config.md5_only.iter().any(|prefix| agent.starts_with(prefix.as_str()))
+                    && challenges.iter().any(is_md5)
+                {
+                    challenges.retain(is_md5);
+                }
                 let mut reply = Reply::new(StatusCode::UNAUTHORIZED);
                 // The user agent sets the tag; the one here only takes its room in the measure.
                 if let Ok(sized) = challenge_reply(request, reply.status(), "0123456789abcdef", &challenges) {

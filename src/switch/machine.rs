@@ -104,6 +104,8 @@ pub struct SwitchConfig {
     pub limits: Limits,
     /// How many calls may be up at once; one more is answered 503.
     pub calls_max: usize,
+    /// How the User-Agent of phones begins that give up on a challenge which names anything but MD5.
+    pub md5_only: Vec<String>,
 }
 
 /// The switch.

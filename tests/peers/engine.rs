@@ -21,15 +21,13 @@ pub struct Engine {
 impl Engine {
     /// Starts the engine with extensions 1001 and 1002 of `acme.test` and ports for that many calls.
     ///
-    /// `digest` is the setting of that name, written as in the file; `None` leaves the default.
-    pub fn start(calls: u16, digest: Option<&str>) -> Self {
+    pub fn start(calls: u16) -> Self {
         let dir = TempDir::new();
         // Two port pairs a call; as many again may rest or be somebody else's.
         let count = calls * 8;
         let first = ports::free(count);
-        let digest = digest.map(|list| format!("digest = {list}")).unwrap_or_default();
         let config = format!(
-            "[node]\ndata_dir = \"{}\"\n[sip]\nlisten = [\"udp://127.0.0.1:0\"]\n{digest}\n\
+            "[node]\ndata_dir = \"{}\"\n[sip]\nlisten = [\"udp://127.0.0.1:0\"]\n\
              [media]\nports = \"{first}-{}\"\n[http]\nlisten = \"127.0.0.1:0\"\n",
             dir.path().display(),
             first + count - 1,

@@ -20,7 +20,7 @@ struct Run<'a> {
 #[test]
 fn fifty_calls_of_twenty_millisecond_packets() {
     let Some(_turn) = turn() else { return };
-    let engine = Engine::start(50, None);
+    let engine = Engine::start(50);
     let capture = engine.dir().join("pcma20.pcap");
     sound::write_capture(&capture, 500);
     check(engine, &Run { calls: 50, capture: &capture, ptime_ms: 20, talk_ms: 3_000 });
@@ -35,7 +35,7 @@ fn ten_calls_of_the_capture_that_comes_with_sipp() {
         tell(&format!("NOTICE: {} is missing: the calls that play it are SKIPPED", capture.display()));
         return;
     }
-    check(Engine::start(10, None), &Run { calls: 10, capture, ptime_ms: 30, talk_ms: 4_000 });
+    check(Engine::start(10), &Run { calls: 10, capture, ptime_ms: 30, talk_ms: 4_000 });
 }
 
 /// Registers both phones, makes the calls, and holds every record to a clean call.

@@ -51,8 +51,21 @@ pub(super) enum State {
 #[derive(Debug)]
 struct Offer {
     by_caller: bool,
-    number: u32,
+    /// The transaction that carried it: whose, and its CSeq number.
+    transaction: (bool, u32),
+    answered: bool,
     sdp: SessionDescription,
+}
+
+/// What a message is to offer and answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    /// ACK or PRACK: answers what a response offered.
+    Closing,
+    /// Another request: offers.
+    Request,
+    /// A response: answers its request, or offers where that did not.
+    Response,
 }
 
 /// Where a party wants its media, to be entered into the endpoint table.
@@ -128,7 +141,11 @@ impl Dialog {
         match message {
             Message::Request(request) => {
                 self.request(at, request.method(), cseq.number, of_caller);
-                self.media(at, sdp, of_caller, cseq.number, *request.method() == Method::Ack)
+                let part = match request.method() {
+                    Method::Ack | Method::Prack => Part::Closing,
+                    _ => Part::Request,
+                };
+                self.media(at, sdp, of_caller, (of_caller, cseq.number), part)
             }
             Message::Response(response) => {
                 let status = response.status().as_u16();
@@ -138,7 +155,7 @@ impl Dialog {
                 let usable =
                     status < 300 && matches!(cseq.method, Method::Invite | Method::Prack | Method::Update);
                 // A response carries the From of its request, and is sent by the other party.
-                self.media(at, sdp.filter(|_| usable), !of_caller, cseq.number, false)
+                self.media(at, sdp.filter(|_| usable), !of_caller, (of_caller, cseq.number), Part::Response)
             }
         }
     }
@@ -147,6 +164,9 @@ impl Dialog {
     #[inline]
     pub(super) fn received(&mut self, at: Micros, source: SocketAddr, packet: &sidetone_media::rtp::Packet) {
         self.last = self.last.max(at);
+        if self.ended.is_some() {
+            return;
+        }
         if let State::Open(session) = &mut self.state {
             session.receive_packet(at, source, packet);
         }
@@ -156,6 +176,9 @@ impl Dialog {
     #[inline]
     pub(super) fn sent(&mut self, at: Micros, destination: SocketAddr) {
         self.last = self.last.max(at);
+        if self.ended.is_some() {
+            return;
+        }
         if let State::Open(session) = &mut self.state {
             session.sent(at, 1, destination);
         }
@@ -237,22 +260,32 @@ impl Dialog {
         at: Micros,
         sdp: Option<SessionDescription>,
         by_caller: bool,
-        number: u32,
-        is_ack: bool,
+        transaction: (bool, u32),
+        part: Part,
     ) -> Vec<Announcement> {
         let Some(sdp) = sdp else { return Vec::new() };
         self.exchanges += 1;
         let announced = announcements(&sdp, by_caller);
-        match &self.pending {
-            Some(offer) if offer.number == number && offer.by_caller != by_caller => {
+        let answers = self.pending.as_ref().is_some_and(|offer| {
+            offer.by_caller != by_caller
+                && match part {
+                    Part::Closing => !offer.answered,
+                    Part::Request => false,
+                    // 183 and 200 may both answer one offer; the later holds.
+                    Part::Response => offer.transaction == transaction,
+                }
+        });
+        match &mut self.pending {
+            Some(offer) if answers => {
+                offer.answered = true;
                 let role = if offer.by_caller { Role::Answerer } else { Role::Offerer };
                 if let Ok(negotiated) = Negotiated::new(&offer.sdp, &sdp, role) {
                     self.settle(at, &negotiated);
                 }
             }
             // Without an offer to answer, the SDP of an ACK means nothing.
-            _ if is_ack => {}
-            _ => self.pending = Some(Offer { by_caller, number, sdp }),
+            _ if part == Part::Closing => {}
+            _ => self.pending = Some(Offer { by_caller, transaction, answered: false, sdp }),
         }
         announced
     }

@@ -9,6 +9,9 @@ use super::{Analysis, compose, read};
 
 type Frame = (Micros, SocketAddr, SocketAddr, Vec<u8>);
 
+/// Milliseconds, whether the caller sends it, start line, CSeq number and method, port and direction of its SDP.
+type Line<'a> = (i64, bool, &'a str, u32, &'a str, Option<(u16, &'a str)>);
+
 fn frames(text: &str) -> Vec<Frame> {
     let mut file = Vec::new();
     compose(&text.parse().unwrap(), &mut file).unwrap();
@@ -146,4 +149,94 @@ fn a_message_of_another_hop_is_not_the_callers() {
     let analysis = analyze(&write(&frames));
     assert_eq!(analysis.calls.len(), 1);
     assert_eq!((analysis.calls[0].sip_status, analysis.calls[0].billsec), (Some(200), 5));
+}
+
+/// Replaces the messages of a composed call; `sdp` makes a body for a port and a direction.
+fn with_messages(media: &[Frame], messages: &[Line<'_>]) -> Analysis {
+    let (caller, switch) = ("192.0.2.10:5060".parse().unwrap(), "192.0.2.20:5060".parse().unwrap());
+    let start = media[0].0;
+    let mut frames: Vec<Frame> = media.iter().filter(|frame| !is_sip(frame)).cloned().collect();
+    for (at_ms, by_caller, line, number, method, sdp) in messages {
+        // Requests carry their sender in From, and responses the sender of their request.
+        let request = line.starts_with(method);
+        let tags = if *by_caller == request { ("caller", "called") } else { ("called", "caller") };
+        let to_tag = if *number == 1 && *by_caller && request { "" } else { ";tag=" };
+        let to_tag = if to_tag.is_empty() { String::new() } else { format!("{to_tag}{}", tags.1) };
+        let body = sdp.map_or_else(String::new, |(port, direction)| {
+            let ip = if *by_caller { "192.0.2.10" } else { "192.0.2.20" };
+            format!(
+                "v=0\r\no=- 1 1 IN IP4 {ip}\r\ns=-\r\nc=IN IP4 {ip}\r\nt=0 0\r\n\
+                 m=audio {port} RTP/AVP 0\r\na={direction}\r\n"
+            )
+        });
+        let text = format!(
+            "{line}\r\nVia: SIP/2.0/UDP 192.0.2.1;branch=z9hG4bK{number}\r\nFrom: <sip:a@b>;tag={}\r\n\
+             To: <sip:c@d>{to_tag}\r\nCall-ID: one\r\nCSeq: {number} {method}\r\nMax-Forwards: 70\r\n\
+             Content-Type: application/sdp\r\nContent-Length: {}\r\n\r\n{body}",
+            tags.0,
+            body.len()
+        );
+        let (from, to) = if *by_caller { (caller, switch) } else { (switch, caller) };
+        frames.push((start + at_ms * 1_000, from, to, text.into_bytes()));
+    }
+    frames.sort_by_key(|frame| frame.0);
+    analyze(&write(&frames))
+}
+
+#[test]
+fn offers_and_answers_in_every_order() {
+    let media = frames("clean duration=20s");
+    let (caller, called) = (Some((4_000, "sendrecv")), Some((20_000, "sendrecv")));
+    let invite = "INVITE sip:c@d SIP/2.0";
+    let bye = (20_300, true, "BYE sip:c@d SIP/2.0", 9, "BYE", None);
+    let late_offer = [
+        (0, true, invite, 1, "INVITE", None),
+        (100, false, "SIP/2.0 200 OK", 1, "INVITE", called),
+        (110, true, "ACK sip:c@d SIP/2.0", 1, "ACK", caller),
+        bye,
+    ];
+    let early = [
+        (0, true, invite, 1, "INVITE", caller),
+        (50, false, "SIP/2.0 183 Session Progress", 1, "INVITE", called),
+        (60, true, "PRACK sip:c@d SIP/2.0", 2, "PRACK", None),
+        (100, false, "SIP/2.0 200 OK", 1, "INVITE", None),
+        bye,
+    ];
+    let update = [
+        (0, true, invite, 1, "INVITE", caller),
+        (100, false, "SIP/2.0 200 OK", 1, "INVITE", called),
+        (9_000, true, "UPDATE sip:c@d SIP/2.0", 2, "UPDATE", caller),
+        (9_010, false, "SIP/2.0 200 OK", 2, "UPDATE", called),
+        bye,
+    ];
+    // The called party's numbers are its own, and may be those that the caller has used.
+    let called_party_asks = [
+        (0, true, invite, 1, "INVITE", caller),
+        (100, false, "SIP/2.0 200 OK", 1, "INVITE", called),
+        (9_000, false, "INVITE sip:a@b SIP/2.0", 1, "INVITE", called),
+        (9_010, true, "SIP/2.0 200 OK", 1, "INVITE", caller),
+        bye,
+    ];
+    let refused = [
+        (0, true, invite, 1, "INVITE", caller),
+        (100, false, "SIP/2.0 200 OK", 1, "INVITE", called),
+        (9_000, true, invite, 2, "INVITE", Some((4_444, "inactive"))),
+        (9_010, false, "SIP/2.0 488 Not Acceptable Here", 2, "INVITE", None),
+        bye,
+    ];
+    let cases = [
+        ("late offer", &late_offer[..]),
+        ("early answer", &early),
+        ("update", &update),
+        ("the called party asks", &called_party_asks),
+        ("a refused change", &refused),
+    ];
+    for (name, messages) in cases {
+        let analysis = with_messages(&media, messages);
+        let call = &analysis.calls[0];
+        assert_eq!((call.media_verdict, call.billsec), (Some("ok"), 20), "{name}: {:?}", call.evidence);
+        assert_eq!(call.loss_pct.map(|loss| loss.0), Some(0), "{name}");
+        let directions: Vec<_> = analysis.streams.iter().map(|stream| stream.direction).collect();
+        assert_eq!(directions, [Some("from_caller"), Some("to_caller")], "{name}");
+    }
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
 use rand::rngs::{StdRng, SysRng};
 use rand::{RngExt, SeedableRng};
 use serde_json::json;
@@ -164,11 +164,12 @@ fn further(table: Table, http: SocketAddr, sip: SocketAddr, access: &Access, arg
     let Access { domain, extension, password, answering, key, .. } = access;
     let (api, phone) = (table.bold("Read the records"), table.bold("Call it yourself"));
     format!(
-        "\n{api}  http://{http}/api/v1/cdrs with the key {key}\n\
-         \n  curl -s -H 'Authorization: Bearer {key}' 'http://{http}/api/v1/cdrs?limit=1'\n\
-         \n{phone}  with a softphone on this machine\n\
-         \n  server {sip} (UDP)   domain {domain}   user {extension}   password {password}\
-         \n  dial {answering} for a tone, or {first} to {last} for the phones of the table; your calls appear here\n\
+        "\n{api}  over HTTP, as this table was made\n\n  \
+           curl -s -H 'Authorization: Bearer {key}' \\\n    \
+             'http://{http}/api/v1/cdrs?limit=1'\n\
+         \n{phone}  with a softphone on this machine\n\n  \
+           server {sip} (UDP)   domain {domain}   user {extension}   password {password}\n  \
+           dial {answering} for a tone, {first} to {last} for the table's phones; your calls appear here\n\
          \n{}\n",
         table.dim("Ctrl-C ends the engine and removes its data.")
     )
@@ -204,7 +205,7 @@ fn json(showings: &[Showing], engine: &Engine, access: &Access) -> String {
     format!("{text:#}\n")
 }
 
-/// Waits for Ctrl-C, keeps the answering phone reachable, and shows the calls that come.
+/// Waits for Ctrl-C, keeps the phones reachable, and shows the calls that come.
 async fn stay(
     stage: &Stage,
     showings: &[Showing],
@@ -221,9 +222,10 @@ async fn stay(
         }
         if registered.elapsed() > REGISTER_EVERY {
             registered = Instant::now();
-            stage.stay_reachable().await.map_err(|error| format!("failed to {error}"))?;
+            stage.stay_reachable().await;
         }
-        let latest = stage.latest().await.map_err(|error| format!("failed to {error}"))?;
+        // Whoever uses the key may have used up its rate; the next look comes soon.
+        let Ok(latest) = stage.latest().await else { continue };
         let new = latest.iter().rev().filter(|(record, _)| !seen.contains(&record.call_uuid));
         let rows: String = new.map(|(record, _)| table.call("your call", record)).collect();
         if !rows.is_empty() && !args.json {
@@ -257,7 +259,8 @@ fn progress_bar() -> ProgressBar {
         return ProgressBar::hidden();
     }
     let length_ms = u64::try_from(Stage::play_time().as_millis()).unwrap_or(u64::MAX);
-    let bar = ProgressBar::new(length_ms);
+    // Gone in the end, also when the calls are interrupted.
+    let bar = ProgressBar::new(length_ms).with_finish(ProgressFinish::AndClear);
     bar.set_message(format!("{} calls between built-in phones", SCENES.len()));
     match ProgressStyle::with_template("{msg} {wide_bar} {elapsed}") {
         Ok(style) => bar.with_style(style),
@@ -332,7 +335,7 @@ fn wall_clock() -> Timestamp {
 
 /// How often the API is asked for new calls.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// Half of the answering phone's binding.
+/// Half of what a phone's binding lasts.
 const REGISTER_EVERY: Duration = Duration::from_secs(300);
 /// How often the progress bar moves.
 const TICK_EVERY: Duration = Duration::from_millis(100);

@@ -34,7 +34,7 @@ impl Access {
             answering: "200",
             password: text(12),
             phones_password: text(20),
-            key: format!("tel_{}_{}", text(12), text(43)),
+            key: format!("tel_{}_{}", text(12), text(32)),
         }
     }
 

@@ -138,12 +138,13 @@ impl Stage {
         script::PLAY_TIME
     }
 
-    /// Registers the phone that always answers once more; its binding lasts ten minutes.
-    ///
-    /// # Errors
-    /// When it is refused.
-    pub async fn stay_reachable(&self) -> Result<(), StageError> {
-        Ok(self.answering.register(self.access.answering).await?)
+    /// Registers the called phones once more; a binding lasts ten minutes.
+    pub async fn stay_reachable(&self) {
+        // One that is refused is tried again the next time.
+        let _ = self.answering.register(self.access.answering).await;
+        for (place, (_, callee)) in self.pairs.iter().enumerate() {
+            let _ = callee.register(&Scene::to(place)).await;
+        }
     }
 
     /// The latest records, newest first.

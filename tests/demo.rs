@@ -1,0 +1,53 @@
+//! `sidetone demo --once --json`: every call of the demo ends with the verdict that it was made for.
+#![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic, missing_docs)]
+
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+fn demo(args: &[&str], temporary: &std::path::Path) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_sidetone"))
+        .arg("demo")
+        .args(args)
+        .env("TMPDIR", temporary)
+        .env_remove("RUST_LOG")
+        .output()
+        .expect("the binary runs")
+}
+
+#[test]
+fn every_verdict_is_the_expected_one_and_nothing_stays_behind() {
+    let folder = std::env::temp_dir().join(format!("sidetone-demo-test-{}", std::process::id()));
+    std::fs::create_dir(&folder).expect("a folder of our own");
+    let output = demo(&["--once", "--json"], &folder);
+    let left: Vec<_> = std::fs::read_dir(&folder).expect("it is there").collect();
+    std::fs::remove_dir_all(&folder).expect("it is ours");
+
+    let said = String::from_utf8_lossy(&output.stderr);
+    let json: Value = serde_json::from_slice(&output.stdout).expect("one JSON object");
+    let calls = json["calls"].as_array().expect("calls");
+    let unexpected: Vec<_> = calls.iter().filter(|call| call["as_expected"] != true).collect();
+    assert!(unexpected.is_empty(), "{unexpected:#?}\n{said}");
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(left.is_empty(), "{left:?}");
+
+    let verdicts: std::collections::BTreeSet<_> =
+        calls.iter().filter_map(|call| call["record"]["media_verdict"].as_str()).collect();
+    assert_eq!(verdicts.len(), 10, "every verdict there is: {verdicts:?}");
+    for key in ["url", "key"] {
+        assert!(json["http"][key].is_string(), "http.{key}");
+    }
+    for key in ["address", "transport", "domain", "extension", "password", "answering_extension"] {
+        assert!(json["sip"][key].is_string(), "sip.{key}");
+    }
+}
+
+#[test]
+fn a_folder_that_cannot_be_made_is_one_line() {
+    let output = demo(&["--once"], std::path::Path::new("/dev/null"));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(said.starts_with("sidetone: demo: /dev/null/") && said.contains("TMPDIR"), "{said}");
+    assert_eq!(said.lines().count(), 1, "{said}");
+    assert!(output.stdout.is_empty());
+}

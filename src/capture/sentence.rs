@@ -1,98 +1,139 @@
 //! A verdict's evidence as one sentence for a person.
 
-use sidetone_media::session::{Evidence, Value, Verdict};
+use sidetone_media::session::{Evidence, Measure, Value, Verdict};
 
 /// Says in one sentence why the verdict was given; `None` where there is nothing to explain.
 pub fn sentence(evidence: &Evidence) -> Option<String> {
-    let get = |name: &str| evidence.measures.iter().find(|measure| measure.name == name);
-    let value = |name: &str| get(name).map_or_else(|| "?".to_owned(), |measure| measure.value.to_string());
-    let limit = |name: &str| {
-        let threshold = get(name).and_then(|measure| measure.threshold.as_ref());
-        threshold.map_or_else(|| "?".to_owned(), ToString::to_string)
-    };
-    let seconds = |name: &str| match get(name).map(|measure| &measure.value) {
-        Some(Value::Integer(ms)) => format!("{}.{} s", ms / 1_000, ms % 1_000 / 100),
-        Some(Value::Hundredths(ms)) => format!("{}.{} s", ms.0 / 100_000, ms.0 % 100_000 / 10_000),
-        _ => "? s".to_owned(),
-    };
-    let text = match (evidence.rule?, evidence.reason) {
+    let facts = Facts(evidence);
+    Some(match (evidence.rule?, evidence.reason) {
         (Verdict::Ok, "too_little_audio") => {
-            format!("{} packets are too few to judge, and nothing wrong was seen", value("received"))
+            format!("{} packets are too few to judge, and nothing wrong was seen", facts.value("received"))
         }
         (Verdict::Ok, _) => return None,
         (Verdict::Unanswered, _) => "the call was never answered".to_owned(),
         (Verdict::NoInboundMedia, _) => format!(
             "{} packets arrived in the {} in which the caller should have been heard",
-            value("received_after_answer"),
-            seconds("receive_expected_ms")
+            facts.value("received_after_answer"),
+            facts.seconds("receive_expected_ms")
         ),
         (Verdict::NoOutboundMedia, _) => format!(
             "{} packets were sent in the {} in which the caller should have heard somebody",
-            value("sent_after_answer"),
-            seconds("send_expected_ms")
+            facts.value("sent_after_answer"),
+            facts.seconds("send_expected_ms")
         ),
-        (Verdict::WrongAdvertisedAddress, "rejected_source") => format!(
-            "{} packets came from {}, while SDP says {}",
-            value("rejected_source"),
-            value("last_rejected_source"),
-            value("advertised")
-        ),
-        (Verdict::WrongAdvertisedAddress, "own_unreachable") => {
-            format!("our SDP says {}, which {} cannot reach", value("own_advertised"), value("signalling"))
-        }
-        (Verdict::WrongAdvertisedAddress, _) => {
-            format!("SDP says {}, which leads nowhere from {}", value("advertised"), value("signalling"))
-        }
+        (Verdict::WrongAdvertisedAddress, reason) => facts.address(reason),
         (Verdict::LossyInbound, _) => format!(
             "{} of {} packets never arrived: {} %, the limit is {} %",
-            value("lost"),
-            value("expected"),
-            value("loss_pct"),
-            limit("loss_pct")
+            facts.value("lost"),
+            facts.value("expected"),
+            facts.value("loss_pct"),
+            facts.limit("loss_pct")
         ),
-        (Verdict::JitteryInbound, "late") => format!(
-            "{} % of the packets came later than a 100 ms buffer can wait, the limit is {} %",
-            value("late_pct"),
-            limit("late_pct")
-        ),
-        (Verdict::JitteryInbound, _) => format!(
-            "jitter peaked at {} ms and was above {} ms in {} % of the packets",
-            value("jitter_ms"),
-            limit("jitter_ms"),
-            value("high_jitter_pct")
-        ),
-        (Verdict::UnpacedSender, "clumps") => format!(
-            "{} % of the packets were sent back to back, in clumps every {} ms",
-            value("back_to_back_pct"),
-            value("clump_spacing_ms")
-        ),
-        (Verdict::UnpacedSender, _) => format!(
-            "audio came at {} % of real time, a packet every {} ms",
-            value("pace_ratio_pct"),
-            value("mean_interval_ms")
-        ),
-        (Verdict::PtimeMismatch, "timestamps") => {
-            format!("packets hold {} ms of audio, and their timestamps say otherwise", value("ptime_ms"))
-        }
-        (Verdict::PtimeMismatch, _) => {
-            format!(
-                "packets hold {} ms of audio, SDP says {}",
-                value("ptime_ms"),
-                value("advertised_ptime_ms")
-            )
+        (Verdict::JitteryInbound | Verdict::UnpacedSender | Verdict::PtimeMismatch, reason) => {
+            facts.timing(reason)
         }
         (Verdict::DegradedAudio, "dead_tail") => {
-            format!("audio stopped {} before the call ended", seconds("tail_ms"))
+            format!("audio stopped {} before the call ended", facts.seconds("tail_ms"))
         }
         (Verdict::DegradedAudio, _) => format!(
             "{} % of the packets were usable ({} flaws in {}), the limit is {} %",
-            value("quality_pct"),
-            value("flaws"),
-            value("received"),
-            limit("quality_pct")
+            facts.value("quality_pct"),
+            facts.value("flaws"),
+            facts.value("received"),
+            facts.limit("quality_pct")
         ),
-    };
-    Some(text)
+    })
+}
+
+/// The measures of an evidence, as text; one that is missing is a question mark.
+struct Facts<'a>(&'a Evidence);
+
+impl Facts<'_> {
+    fn address(&self, reason: &str) -> String {
+        match reason {
+            "rejected_source" => format!(
+                "{} packets came from {}, while SDP says {}",
+                self.value("rejected_source"),
+                self.value("last_rejected_source"),
+                self.value("advertised")
+            ),
+            "own_unreachable" => format!(
+                "our SDP says {}, which {} cannot reach",
+                self.value("own_advertised"),
+                self.value("signalling")
+            ),
+            "relocated" => {
+                format!(
+                    "audio came from {}, while SDP says {}",
+                    self.value("source"),
+                    self.value("advertised")
+                )
+            }
+            _ => format!(
+                "SDP says {}, which leads nowhere from {}",
+                self.value("advertised"),
+                self.value("signalling")
+            ),
+        }
+    }
+
+    fn timing(&self, reason: &str) -> String {
+        match reason {
+            "late" => format!(
+                "{} % of the packets came later than a 100 ms buffer can wait, the limit is {} %",
+                self.value("late_pct"),
+                self.limit("late_pct")
+            ),
+            "jitter" => format!(
+                "jitter peaked at {} ms and was above {} ms in {} % of the packets",
+                self.value("jitter_ms"),
+                self.limit("jitter_ms"),
+                self.value("high_jitter_pct")
+            ),
+            "clumps" => format!(
+                "{} % of the packets were sent back to back, in clumps every {} ms",
+                self.value("back_to_back_pct"),
+                self.value("clump_spacing_ms")
+            ),
+            "pace" => format!(
+                "audio came at {} % of real time, a packet every {} ms",
+                self.value("pace_ratio_pct"),
+                self.value("mean_interval_ms")
+            ),
+            "timestamps" => {
+                format!(
+                    "packets hold {} ms of audio, and their timestamps say otherwise",
+                    self.value("ptime_ms")
+                )
+            }
+            _ => format!(
+                "packets hold {} ms of audio, SDP says {}",
+                self.value("ptime_ms"),
+                self.value("advertised_ptime_ms")
+            ),
+        }
+    }
+
+    fn find(&self, name: &str) -> Option<&Measure> {
+        self.0.measures.iter().find(|measure| measure.name == name)
+    }
+
+    fn value(&self, name: &str) -> String {
+        self.find(name).map_or_else(|| "?".to_owned(), |measure| measure.value.to_string())
+    }
+
+    fn limit(&self, name: &str) -> String {
+        let threshold = self.find(name).and_then(|measure| measure.threshold.as_ref());
+        threshold.map_or_else(|| "?".to_owned(), ToString::to_string)
+    }
+
+    fn seconds(&self, name: &str) -> String {
+        match self.find(name).map(|measure| &measure.value) {
+            Some(Value::Integer(ms)) => format!("{}.{} s", ms / 1_000, ms % 1_000 / 100),
+            Some(Value::Hundredths(ms)) => format!("{}.{} s", ms.0 / 100_000, ms.0 % 100_000 / 10_000),
+            _ => "? s".to_owned(),
+        }
+    }
 }
 
 #[cfg(test)]

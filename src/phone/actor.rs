@@ -55,6 +55,8 @@ struct Call {
     early: Option<SessionDescription>,
     tried: bool,
     up: bool,
+    /// The direction that was offered last.
+    wanted: Direction,
 }
 
 #[derive(Clone, Copy)]
@@ -172,10 +174,13 @@ impl Actor {
     /// Offers anew inside a call that is up.
     fn offer(&mut self, leg: LegKey, direction: Direction) {
         let Some(call) = self.calls.get_mut(&leg).filter(|call| call.up) else { return };
+        call.wanted = direction;
         let offer = sdp::offer(call.media.local(), self.config.codecs.codecs(), direction);
         if let Ok(offer) = call.exchange.send_offer(offer) {
             let extra = Extra::new().content(SDP, offer.to_bytes());
-            let _ = self.ua.reinvite(now(), leg, &extra);
+            if self.ua.reinvite(now(), leg, &extra).is_err() {
+                call.exchange.roll_back();
+            }
         }
     }
 
@@ -244,7 +249,11 @@ impl Actor {
                     self.calls.get_mut(&leg).filter(|_| is_invite && response.status().is_final())
                 {
                     call.outcome.reinvites.push(response.status().as_u16());
-                    call.hear(response.body());
+                    if response.status().is_success() {
+                        call.hear(response.body());
+                    } else {
+                        call.exchange.roll_back();
+                    }
                 }
             }
             Event::Response { leg: None, key, response, request } => self.response(key, &response, request),
@@ -263,7 +272,13 @@ impl Actor {
                     call.up = true;
                 }
             }
-            Event::ReinviteCancelled { .. } | Event::ReinviteDue { .. } => {}
+            Event::ReinviteCancelled { .. } => {}
+            // Both sides had offered at once; ours has its turn now (RFC 3261 §14.1).
+            Event::ReinviteDue { leg } => {
+                if let Some(direction) = self.calls.get(&leg).map(|call| call.wanted) {
+                    self.offer(leg, direction);
+                }
+            }
             Event::Unanswered { leg: Some(_), .. } => {}
         }
     }
@@ -424,7 +439,18 @@ impl Call {
         done: Option<oneshot::Sender<CallOutcome>>,
     ) -> Self {
         let outcome = CallOutcome { status: 0, received: 0, ended_by_peer: false, reinvites: Vec::new() };
-        Call { exchange, media, agenda, plan, done, outcome, early: None, tried: false, up: false }
+        Call {
+            exchange,
+            media,
+            agenda,
+            plan,
+            done,
+            outcome,
+            early: None,
+            tried: false,
+            up: false,
+            wanted: Direction::SendRecv,
+        }
     }
 
     /// Takes the peer's answer and talks to where it says.

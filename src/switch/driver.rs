@@ -79,6 +79,8 @@ pub struct Driver {
     journalled: (mpsc::Sender<CallId>, mpsc::Receiver<CallId>),
     gauges: Arc<Gauges>,
     drain_until: Option<Instant>,
+    /// Until when the last CANCELs and BYEs may wait for their answers.
+    last_words: Option<Instant>,
 }
 
 impl Driver {
@@ -113,6 +115,7 @@ impl Driver {
             journalled: mpsc::channel(REQUESTS_MAX),
             gauges,
             drain_until: None,
+            last_words: None,
         };
         (driver, handle)
     }
@@ -154,7 +157,7 @@ impl Driver {
         let now = now().instant;
         let backlog = !self.media.orders.is_empty() || !self.unwritten.is_empty();
         let retry = backlog.then(|| now + RETRY_AFTER);
-        [self.switch.next_timeout(), self.drain_until, retry]
+        [self.switch.next_timeout(), self.last_words.or(self.drain_until), retry]
             .into_iter()
             .flatten()
             .min()
@@ -260,7 +263,12 @@ impl Driver {
             self.drain_until = Some(now + LAST_WORDS);
             self.feed(Input::EndCalls(HangupCause::NormalClearing));
         }
-        self.switch.live_calls() == 0 && self.unwritten.is_empty()
+        if self.switch.live_calls() > 0 || !self.unwritten.is_empty() {
+            return false;
+        }
+        // A phone that has not even said 100 cannot be cancelled yet (RFC 3261 §9.1): left alone it would ring on.
+        let last_words = *self.last_words.get_or_insert(now + LAST_WORDS);
+        self.switch.legs() == 0 || last_words <= now
     }
 }
 

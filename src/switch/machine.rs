@@ -215,6 +215,11 @@ impl Switch {
         self.calls.len()
     }
 
+    /// How many legs there are, those included whose CANCEL or BYE has no answer yet.
+    pub fn legs(&self) -> usize {
+        self.ua.legs_len()
+    }
+
     /// How many bindings are registered.
     pub fn bindings(&self) -> usize {
         self.registrar.bindings()

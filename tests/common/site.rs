@@ -37,6 +37,7 @@ pub fn directory() -> String {
     for number in 1001..=1006 {
         text += &format!("[[organisations.extensions]]\nnumber = \"{number}\"\npassword = \"{PASSWORD}\"\n");
     }
+    text += "team = \"support\"\n"; // of the last one, 1006
     text += &format!(
         "[[organisations.extensions]]\nnumber = \"1722\"\npassword = \"{PASSWORD}\"\ncodecs = [\"G722\"]\n"
     );
@@ -64,9 +65,26 @@ impl Site {
         Site::reopen(dir).await
     }
 
+    /// An engine with room for the RTP of one call.
+    pub async fn narrow() -> Site {
+        let dir = TempDir::new();
+        declare(dir.path(), &directory()).await;
+        let mut config = config(dir.path());
+        // Two pairs, between the range of the other engines and the one that the system chooses from; others than
+        // those of a test run beside this one.
+        let first = 32_000 + u16::try_from(std::process::id() % 190).unwrap() * 4;
+        config.media.ports = first..=first + 3;
+        Site::run(dir, &config).await
+    }
+
     /// An engine on the data that another left.
     pub async fn reopen(dir: TempDir) -> Site {
-        let engine = Engine::start(&config(dir.path())).await.unwrap();
+        let config = config(dir.path());
+        Site::run(dir, &config).await
+    }
+
+    async fn run(dir: TempDir, config: &Config) -> Site {
+        let engine = Engine::start(config).await.unwrap();
         Site { sip: engine.sip[0], http: engine.http, engine: Some(engine), dir }
     }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::json;
-use sidetone::phone::CallPlan;
+use sidetone::phone::{Answering, CallPlan};
 
 use crate::site::{Site, answering, calls, open_end, until, within};
 
@@ -62,4 +62,24 @@ async fn an_engine_that_drains_takes_no_call_and_waits_for_the_last() {
         (&oldest["hangup_cause"], &oldest["caller_number"]),
         (&json!("NORMAL_CLEARING"), &json!("1001"))
     );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_ringing_call_is_given_up_when_the_engine_stops() {
+    let site = Site::start().await;
+    let caller = site.phone("1001", answering()).await;
+    let callee = site.phone("1002", Answering::Ring).await;
+    let (outcome, dir) = within("the call", async {
+        tokio::join!(caller.call(open_end("1002")), async {
+            calls(&callee, 1, 0).await;
+            site.stop(Duration::ZERO).await
+        })
+    })
+    .await;
+    assert_eq!(outcome.unwrap().status, 503);
+    calls(&callee, 0, 0).await;
+    let site = Site::reopen(dir).await;
+    let record = site.record().await;
+    assert_eq!((&record["media_verdict"], &record["billsec"]), (&json!("unanswered"), &json!(0)));
+    assert!(record["answered_at"].is_null());
 }

@@ -99,3 +99,23 @@ async fn both_parties_may_move_their_media() {
     assert_eq!((outcome.status, outcome.reinvites), (200, vec![200, 200]));
     assert_whole(&site.record().await);
 }
+
+/// RFC 3261 §14.1: of two offers at once one is told 491, and has its turn later.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn offers_that_cross_are_both_heard_in_the_end() {
+    let site = Site::start().await;
+    let (caller, callee) = (site.phone("1001", answering()).await, site.phone("1002", answering()).await);
+    let outcome = during_a_call(&caller, &callee, async {
+        for _ in 0..3 {
+            let (one, other) = tokio::join!(caller.move_media(), callee.move_media());
+            one.and(other).unwrap();
+            hears_more(&caller, 40).await;
+            hears_more(&callee, 40).await;
+        }
+    })
+    .await;
+    assert_eq!(outcome.status, 200);
+    assert!(outcome.reinvites.iter().all(|status| matches!(status, 200 | 491)), "{:?}", outcome.reinvites);
+    assert!(outcome.reinvites.contains(&200), "{:?}", outcome.reinvites);
+    assert_whole(&site.record().await);
+}

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use sidetone::phone::{Answering, CallPlan};
 
 use crate::answered::shape;
-use crate::site::{Site, answering, calls, codecs, within};
+use crate::site::{Site, answering, calls, codecs, open_end, talking, within};
 
 /// What an unanswered call to `1002` of 1001 leaves; `changes` replaces fields, and removes those that are `null`
 /// and need not be there.
@@ -126,4 +126,44 @@ async fn a_callee_without_the_callers_codec_answers_488() {
         "media_verdict": "unanswered",
     }));
     assert_eq!(shape(&site.record().await), expected);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_record_belongs_to_the_callers_team() {
+    let site = Site::start().await;
+    let caller = site.phone("1006", answering()).await;
+    let outcome = within("the call", caller.call(CallPlan::to("7777"))).await.unwrap();
+    assert_eq!(outcome.status, 404);
+    let record = site.record().await;
+    assert!(record["team_id"].as_str().is_some_and(|id| id.len() == 36), "{record:#}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_a_free_port_the_call_is_503_and_ports_come_back() {
+    let site = Site::narrow().await;
+    let (caller, callee) = (site.phone("1001", answering()).await, site.phone("1002", answering()).await);
+    let other = site.phone("1003", answering()).await;
+    within("the call", async {
+        tokio::join!(caller.call(open_end("1002")), async {
+            calls(&caller, 0, 1).await;
+            let refused = other.call(CallPlan::to("1002")).await.unwrap();
+            assert_eq!(refused.status, 503);
+            callee.hang_up().await.unwrap();
+        })
+    })
+    .await
+    .0
+    .unwrap();
+    // A port rests for some seconds after its call, so that nothing late reaches the next one.
+    let mut refusals = 1;
+    within("another call", async {
+        while other.call(talking("1002", 100)).await.unwrap().status == 503 {
+            refusals += 1;
+            tokio::time::sleep(Duration::from_millis(250)).await;
+        }
+    })
+    .await;
+    let records = site.records(2 + refusals).await;
+    let with = |cause: &str| records.iter().filter(|record| record["hangup_cause"] == cause).count();
+    assert_eq!((with("NORMAL_CLEARING"), with("SWITCH_CONGESTION")), (2, refusals));
 }

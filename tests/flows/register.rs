@@ -49,7 +49,7 @@ async fn bindings_come_stay_and_go() {
     assert_eq!((answer.status().as_u16(), contacts(&answer)), (200, vec![one.to_owned()]));
     let answer = phone.send(&[&format!("Contact: <{two}>;expires=120")]).await;
     assert_eq!(contacts(&answer), [one, two]);
-    assert_eq!(site.engine().bindings(), 2);
+    crate::site::until("two bindings", || site.engine().bindings() == 2).await;
 
     // A refresh is no further binding, and its time counts from now.
     let answer = phone.send(&[&format!("Contact: <{one}>;expires=600")]).await;

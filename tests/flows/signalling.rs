@@ -124,3 +124,56 @@ async fn a_caller_that_vanishes_leaves_a_call_that_the_callee_can_end() {
     within("the record", site.record()).await;
     until("no call is left", || site.engine().live_calls() == 0).await;
 }
+
+/// RFC 3261 §13.2.1: without an offer in the INVITE, ours stands in the 200 and its answer in the ACK.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_caller_without_an_offer_is_made_one() {
+    let site = Site::start().await;
+    let callee = site.phone("1002", answering()).await;
+    let media = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let port = media.local_addr().unwrap().port();
+    let mut wire = Wire::open(site.sip).await;
+    let ask = wire.ask("INVITE", "1001", &format!("sip:1002@{DOMAIN}"));
+    let invite = wire.authorize(&ask, "1001", PASSWORD).await;
+    let accepted = wire.exchange(&invite).await;
+    assert_eq!(accepted.status().as_u16(), 200);
+    let offer = String::from_utf8(accepted.body().to_vec()).unwrap();
+    // One audio codec: the one that the callee took already.
+    assert!(offer.contains("m=audio ") && offer.contains(" RTP/AVP 8 "), "{offer}");
+
+    let contact = accepted.header("Contact").unwrap();
+    let target = contact.trim_start_matches('<').split('>').next().unwrap().to_owned();
+    let within_dialog = |method: &str, cseq: u32| Ask {
+        method: method.into(),
+        uri: target.clone(),
+        to: accepted.header("To").unwrap().into(),
+        branch: format!("{}{method}{cseq}", invite.branch),
+        cseq,
+        headers: Vec::new(),
+        body: String::new(),
+        ..invite.clone()
+    };
+    let answer = format!(
+        "v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=-\r\nc=IN IP4 127.0.0.1\r\nt=0 0\r\n\
+         m=audio {port} RTP/AVP 8\r\na=rtpmap:8 PCMA/8000\r\n"
+    );
+    wire.send(&within_dialog("ACK", invite.cseq).body("application/sdp", &answer)).await;
+    // The callee talks to where the answer says.
+    let mut buffer = [0; 2_048];
+    within("RTP", async {
+        for _ in 0..20 {
+            media.recv(&mut buffer).await.unwrap();
+        }
+    })
+    .await;
+    assert_eq!(wire.exchange(&within_dialog("INFO", invite.cseq + 1)).await.status().as_u16(), 405);
+    assert_eq!(wire.exchange(&within_dialog("BYE", invite.cseq + 2)).await.status().as_u16(), 200);
+    calls(&callee, 0, 0).await;
+    let record = site.record().await;
+    assert_eq!(
+        [&record["hangup_cause"], &record["codec_a"], &record["codec_b"]],
+        [&json!("NORMAL_CLEARING"), &json!("PCMA"), &json!("PCMA")]
+    );
+    // The dialog is over.
+    assert_eq!(wire.exchange(&within_dialog("BYE", invite.cseq + 3)).await.status().as_u16(), 481);
+}

@@ -8,6 +8,8 @@
     reason = "a helper of a test may fail the test"
 )]
 
+#[path = "store/call_log.rs"]
+mod call_log;
 #[path = "common/records.rs"]
 mod records;
 
@@ -137,7 +139,7 @@ fn the_list_is_newest_first_with_the_id_as_tiebreak_and_pages_are_disjoint() {
         let scope = Scope::Organisation(organisation(1));
         let mut seen = Vec::new();
         for page in 0..5 {
-            let page = store.list(scope, Window { limit: 7, offset: page * 7 }).await.unwrap();
+            let page = store.list(scope, Window { limit: 7, offset: page * 7 }.into()).await.unwrap();
             assert_eq!((page.total, page.limit), (25, 7));
             seen.extend(page.items);
         }
@@ -152,7 +154,7 @@ fn a_scope_sees_its_own_records_alone_and_so_does_the_total() {
         foreign.organisation_id = organisation(2);
         store.store(&[ended(1), foreign.clone(), ended(2)]).await.unwrap();
         let list = async |number| {
-            store.list(Scope::Organisation(organisation(number)), Window::default()).await.unwrap()
+            store.list(Scope::Organisation(organisation(number)), Window::default().into()).await.unwrap()
         };
         assert_eq!(list(1).await.total, 2);
         assert_eq!(list(2).await.items, [foreign]);
@@ -166,8 +168,10 @@ fn a_page_beyond_the_end_is_empty_and_knows_the_total() {
     with_store(async |store| {
         store.store(&[ended(1)]).await.unwrap();
         for offset in [1, u64::MAX] {
-            let page =
-                store.list(Scope::Organisation(organisation(1)), Window { limit: 1, offset }).await.unwrap();
+            let page = store
+                .list(Scope::Organisation(organisation(1)), Window { limit: 1, offset }.into())
+                .await
+                .unwrap();
             assert_eq!((page.items.len(), page.total, page.offset), (0, 1, offset));
         }
     });
@@ -379,8 +383,10 @@ fn the_journal_becomes_rows_each_once_across_a_crash() {
             writer.run(store).await;
             assert_eq!(stored.load(Ordering::Relaxed), new);
         }
-        let list =
-            store.list(Scope::Organisation(organisation(1)), Window { limit: 500, offset: 0 }).await.unwrap();
+        let list = store
+            .list(Scope::Organisation(organisation(1)), Window { limit: 500, offset: 0 }.into())
+            .await
+            .unwrap();
         assert_eq!(list.total, 250);
         let crashed = list.items.iter().filter(|cdr| cdr.hangup_cause == Some(HangupCause::Crash));
         assert_eq!(crashed.count(), 50);
@@ -402,10 +408,10 @@ fn while_another_process_holds_the_database_records_wait_and_lists_answer() {
         let sink = store.clone();
         let writer = tokio::spawn(async move { CdrWriter::new(reader).run(&sink).await });
         let scope = Scope::Organisation(organisation(1));
-        assert_eq!(store.list(scope, Window::default()).await.unwrap().total, 0);
+        assert_eq!(store.list(scope, Window::default().into()).await.unwrap().total, 0);
         holding.rollback().await.unwrap();
         writer.await.unwrap();
-        assert_eq!(store.list(scope, Window::default()).await.unwrap().total, 1);
+        assert_eq!(store.list(scope, Window::default().into()).await.unwrap().total, 1);
         other.close().await;
         store.close().await;
     });
@@ -441,7 +447,7 @@ fn a_damaged_write_ahead_log_loses_nothing_that_the_journal_still_has() {
                 drop(journal);
                 CdrWriter::new(reader).run(&store).await;
                 let scope = Scope::Organisation(organisation(1));
-                let total = store.list(scope, Window::default()).await.unwrap().total;
+                let total = store.list(scope, Window::default().into()).await.unwrap().total;
                 assert_eq!(total, 20, "{back} bytes from the end, flipped: {flip}");
                 store.close().await;
             }

@@ -7,17 +7,15 @@ use sidetone_model::problem::FieldProblem;
 
 use crate::error::ApiError;
 
-/// Reads `limit` and `offset` from the query of `uri`.
-///
-/// `later` names parameters that the public document has and this version does not: asking for
-/// one is refused, since an answer that ignores a filter is a wrong answer. So is any unknown
-/// name, which is most often a misspelt filter.
+/// What is wrong with a value, a lower-case fragment.
+pub(crate) type Wrong = String;
+
+/// Gives each parameter of `uri` to `take`, by name and value.
 ///
 /// # Errors
-/// `invalid_request` naming every wrong field.
-pub(crate) fn window(uri: &Uri, later: &[&str]) -> Result<Window, ApiError> {
+/// `invalid_request` naming every parameter that `take` refuses or that is given twice.
+pub(crate) fn read(uri: &Uri, mut take: impl FnMut(&str, &str) -> Result<(), Wrong>) -> Result<(), ApiError> {
     let mut problems: Vec<FieldProblem> = Vec::new();
-    let mut window = Window::default();
     let Ok(Query(pairs)) = Query::<Vec<(String, String)>>::try_from_uri(uri) else {
         return Err(ApiError::invalid(vec![FieldProblem {
             field: "query".to_owned(),
@@ -26,26 +24,38 @@ pub(crate) fn window(uri: &Uri, later: &[&str]) -> Result<Window, ApiError> {
     };
     let mut seen: Vec<&str> = Vec::new();
     for (name, value) in &pairs {
-        let problem = match name.as_str() {
-            known if seen.contains(&known) => Err("is given more than once".to_owned()),
-            "limit" => whole_number(value)
-                .and_then(|limit| u32::try_from(limit).ok())
-                .filter(|limit| (1..=Window::LIMIT_MAX).contains(limit))
-                .map(|limit| window.limit = limit)
-                .ok_or_else(|| format!("must be between 1 and {}", Window::LIMIT_MAX)),
-            "offset" => whole_number(value)
-                .filter(|offset| i64::try_from(*offset).is_ok())
-                .map(|offset| window.offset = offset)
-                .ok_or_else(|| "must be a whole number, 0 or more".to_owned()),
-            known if later.contains(&known) => Err("is not supported by this version yet".to_owned()),
-            _ => Err("is not a parameter of this list".to_owned()),
+        let taken = if seen.contains(&name.as_str()) {
+            Err("is given more than once".to_owned())
+        } else {
+            take(name, value)
         };
-        if let Err(message) = problem {
+        if let Err(message) = taken {
             problems.push(FieldProblem { field: shown(name), message });
         }
         seen.push(name);
     }
-    if problems.is_empty() { Ok(window) } else { Err(ApiError::invalid(problems)) }
+    if problems.is_empty() { Ok(()) } else { Err(ApiError::invalid(problems)) }
+}
+
+/// A name that no parameter has: most often a misspelt filter, and an answer that ignores a filter is a wrong
+/// answer.
+pub(crate) fn unknown() -> Result<(), Wrong> {
+    Err("is not a parameter of this list".to_owned())
+}
+
+/// The `limit` that a caller gives.
+pub(crate) fn limit(value: &str) -> Result<u32, Wrong> {
+    whole_number(value)
+        .and_then(|limit| u32::try_from(limit).ok())
+        .filter(|limit| (1..=Window::LIMIT_MAX).contains(limit))
+        .ok_or_else(|| format!("must be between 1 and {}", Window::LIMIT_MAX))
+}
+
+/// A whole number in the range of the database, such as an `offset`.
+pub(crate) fn count(value: &str) -> Result<u64, Wrong> {
+    whole_number(value)
+        .filter(|number| i64::try_from(*number).is_ok())
+        .ok_or_else(|| "must be a whole number, 0 or more".to_owned())
 }
 
 /// Digits alone: a sign or a space would be accepted by `parse`.
@@ -54,9 +64,9 @@ fn whole_number(text: &str) -> Option<u64> {
     if digits { text.parse().ok() } else { None }
 }
 
-/// A name as it may be repeated to the caller: short and without control characters.
-fn shown(name: &str) -> String {
-    name.chars().filter(|c| !c.is_control()).take(SHOWN_LEN_MAX).collect()
+/// What a caller wrote as it may be repeated to them: short and without control characters.
+pub(crate) fn shown(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).take(SHOWN_LEN_MAX).collect()
 }
 
 const SHOWN_LEN_MAX: usize = 64;

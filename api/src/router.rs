@@ -15,13 +15,14 @@ use uuid::Uuid;
 
 use crate::auth;
 use crate::error::{ApiError, enveloped};
-use crate::routes::{cdrs, health};
+use crate::routes::{cdr_export, cdrs, health};
 use crate::state::ApiState;
 
 /// Every route over these ports.
 pub fn router(state: ApiState) -> Router {
     let v1 = Router::new()
         .route("/cdrs", get(cdrs::list))
+        .route("/cdrs/export", get(cdr_export::export))
         .route("/cdrs/{uuid}", get(cdrs::find))
         .fallback(nothing_here)
         .layer(RequestBodyLimitLayer::new(BODY_LEN_MAX))

@@ -3,6 +3,7 @@
 
 pub mod access;
 pub mod call;
+pub mod call_log;
 pub mod cdr;
 pub mod directory;
 pub mod event;

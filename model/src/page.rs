@@ -44,3 +44,23 @@ impl Default for Window {
         Window { limit: Self::LIMIT_DEFAULT, offset: 0 }
     }
 }
+
+/// Which way a list is sorted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// Smallest first.
+    Ascending,
+    /// Largest first.
+    Descending,
+}
+
+impl Order {
+    /// The order of that name: `asc` or `desc`.
+    pub fn from_name(name: &str) -> Option<Self> {
+        match name {
+            "asc" => Some(Order::Ascending),
+            "desc" => Some(Order::Descending),
+            _ => None,
+        }
+    }
+}

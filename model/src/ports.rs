@@ -8,10 +8,11 @@ use std::net::IpAddr;
 use std::pin::Pin;
 
 use crate::access::{Permission, Principal, Scope};
+use crate::call_log::{CdrFilter, CdrPlace, CdrQuery};
 use crate::cdr::Cdr;
 use crate::directory::Network;
 use crate::ids::{ApiKeyId, CallId, OrganisationId};
-use crate::page::{Page, Window};
+use crate::page::{Order, Page};
 use crate::problem::Problem;
 
 /// A future that a port returns.
@@ -19,8 +20,25 @@ pub type PortFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, Problem>> + S
 
 /// The stored call records.
 pub trait CdrLog: Send + Sync {
-    /// Records inside `scope`, newest first by `started_at`, then by `call_uuid`; `total` is exact.
-    fn list(&self, scope: Scope, window: Window) -> PortFuture<'_, Page<Cdr>>;
+    /// A page of the records inside `scope` that the query asks for; `total` is exact.
+    fn list(&self, scope: Scope, query: CdrQuery) -> PortFuture<'_, Page<Cdr>>;
+
+    /// How many records inside `scope` match, counted no further than `count_max`.
+    fn count<'a>(&'a self, scope: Scope, filter: &'a CdrFilter, count_max: u32) -> PortFuture<'a, u64>;
+
+    /// The next records inside `scope` that match, at most `limit`, by `started_at` and then `call_uuid`; from
+    /// the first one, or from behind `after`. Fewer than `limit` means that there are no more.
+    ///
+    /// A reader that goes on behind the last record it got meets every record once, however long it
+    /// takes: nothing is held between two chunks, and records are never changed.
+    fn chunk<'a>(
+        &'a self,
+        scope: Scope,
+        filter: &'a CdrFilter,
+        order: Order,
+        after: Option<CdrPlace>,
+        limit: u32,
+    ) -> PortFuture<'a, Vec<Cdr>>;
 
     /// One record, whoever owns it; the caller decides by [`Scope::covers`] whether it may be shown, since
     /// "foreign" (403) and "none" (404) are told apart.

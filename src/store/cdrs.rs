@@ -1,14 +1,12 @@
-//! Call records: written in groups with their events, read newest first.
+//! Call records: written in groups with their events, and found by their id.
 
 use serde_json::Value;
-use sidetone_model::access::Scope;
 use sidetone_model::call::{BillingMode, Direction, HangupCause, Transport};
 use sidetone_model::cdr::Cdr;
 use sidetone_model::event::EventKind;
 use sidetone_model::ids::CallId;
 use sidetone_model::money::Amount;
-use sidetone_model::page::{Page, Window};
-use sidetone_model::ports::{CdrLog, PortFuture};
+use sidetone_model::ports::PortFuture;
 use sidetone_model::quality::{Hundredths, MediaVerdict, Quality};
 use sidetone_model::time::Timestamp;
 use sqlx::sqlite::SqliteRow;
@@ -17,21 +15,12 @@ use uuid::Uuid;
 
 use crate::cdr::writer::CdrSink;
 use crate::store::columns::{instant, instant_opt, number, parsed, parsed_opt, word, word_opt};
+use crate::store::search::searchable;
 use crate::store::{Store, StoreError};
 
 impl CdrSink for Store {
     fn store<'a>(&'a self, cdrs: &'a [Cdr]) -> PortFuture<'a, usize> {
         Box::pin(async move { Ok(self.insert_cdrs(cdrs).await?) })
-    }
-}
-
-impl CdrLog for Store {
-    fn list(&self, scope: Scope, window: Window) -> PortFuture<'_, Page<Cdr>> {
-        Box::pin(async move { Ok(self.list_cdrs(scope, window).await?) })
-    }
-
-    fn find(&self, call: CallId) -> PortFuture<'_, Option<Cdr>> {
-        Box::pin(async move { Ok(self.find_cdr(call).await?) })
     }
 }
 
@@ -51,32 +40,8 @@ impl Store {
         Ok(new)
     }
 
-    async fn list_cdrs(&self, scope: Scope, window: Window) -> Result<Page<Cdr>, StoreError> {
-        let Scope::Organisation(organisation) = scope;
-        // Both statements see one snapshot: the total is that of these items.
-        let mut transaction = self.readers().begin().await?;
-        let row = sqlx::query("SELECT COUNT(*) AS total FROM cdrs WHERE organisation_id = $1")
-            .bind(organisation.to_string())
-            .fetch_one(&mut *transaction)
-            .await?;
-        let rows = sqlx::query(
-            "SELECT * FROM cdrs WHERE organisation_id = $1
-             ORDER BY started_at_us DESC, call_uuid DESC LIMIT $2 OFFSET $3",
-        )
-        .bind(organisation.to_string())
-        .bind(i64::from(window.limit))
-        .bind(i64::try_from(window.offset).unwrap_or(i64::MAX))
-        .fetch_all(&mut *transaction)
-        .await?;
-        Ok(Page {
-            items: rows.iter().map(cdr).collect::<Result<_, _>>()?,
-            total: number(&row, "total")?,
-            limit: window.limit,
-            offset: window.offset,
-        })
-    }
-
-    async fn find_cdr(&self, call: CallId) -> Result<Option<Cdr>, StoreError> {
+    /// The record of a call, whoever owns it.
+    pub(super) async fn find_cdr(&self, call: CallId) -> Result<Option<Cdr>, StoreError> {
         let row = sqlx::query("SELECT * FROM cdrs WHERE call_uuid = $1")
             .bind(call.to_string())
             .fetch_optional(self.readers())
@@ -93,9 +58,9 @@ async fn insert_cdr(connection: &mut SqliteConnection, cdr: &Cdr) -> Result<bool
          caller_number, destination_number, dialled_number, agent_id, team_id, campaign_id, contact_id,
          node_id, hangup_cause, bridge_cause, sip_status, sell_scaled, cost_scaled, currency,
          jitter_ms_hundredths, loss_pct_hundredths, mean_interval_ms_hundredths, quality_pct_hundredths,
-         mos_hundredths, media_verdict, search)
+         mos_hundredths, media_verdict, search, did_search)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20,
-         $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34)
+         $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34, $35)
          ON CONFLICT (call_uuid) DO NOTHING",
     )
     .bind(cdr.call_uuid.to_string())
@@ -132,6 +97,7 @@ async fn insert_cdr(connection: &mut SqliteConnection, cdr: &Cdr) -> Result<bool
     .bind(quality.mos.map(|figure| figure.0))
     .bind(quality.verdict.map(MediaVerdict::as_str))
     .bind(search_text(cdr))
+    .bind(searchable([cdr.destination_number.as_deref(), cdr.dialled_number.as_deref()]))
     .execute(connection)
     .await?;
     Ok(done.rows_affected() == 1)
@@ -151,19 +117,18 @@ async fn insert_event(connection: &mut SqliteConnection, cdr: &Cdr) -> Result<()
     Ok(())
 }
 
-/// What a free search looks at, lower-cased here because `lower()` folds ASCII alone on SQLite.
+/// What a free search looks at.
 fn search_text(cdr: &Cdr) -> String {
-    let texts = [
+    searchable([
         cdr.caller_number.as_deref(),
         cdr.destination_number.as_deref(),
         cdr.dialled_number.as_deref(),
         cdr.hangup_cause.map(HangupCause::as_str),
-    ];
-    // A line end cannot be in any of them: no match spans two.
-    texts.into_iter().flatten().collect::<Vec<_>>().join("\n").to_lowercase()
+    ])
 }
 
-fn cdr(row: &SqliteRow) -> Result<Cdr, StoreError> {
+/// The record that a row holds.
+pub(super) fn cdr(row: &SqliteRow) -> Result<Cdr, StoreError> {
     let figure =
         |column: &'static str| Ok::<_, StoreError>(row.try_get::<Option<i64>, _>(column)?.map(Hundredths));
     let status: Option<i64> = row.try_get("sip_status")?;

@@ -1,11 +1,13 @@
 //! The database: the only room with SQL in it, one file per aggregate.
 //!
 //! Statements are whole literals beside the function that runs them, in the SQL that SQLite and
-//! PostgreSQL share: `$1` parameters, TEXT ids, BIGINT microseconds and money. Whatever reads
+//! PostgreSQL share: `$1` parameters, TEXT ids, BIGINT microseconds and money. The call log alone, whose
+//! filters combine freely, puts its statements together from literals. Whatever reads
 //! tenant data takes a `Scope`. Writes of the directory go through [`WriteTransaction`], one
 //! `BEGIN IMMEDIATE` for all of them.
 
 mod api_keys;
+mod call_log;
 mod cdrs;
 mod columns;
 mod database;
@@ -14,6 +16,8 @@ mod extensions;
 mod nodes;
 mod numbers;
 mod organisations;
+mod search;
+mod statement;
 mod trunks;
 mod write;
 

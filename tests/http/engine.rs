@@ -61,6 +61,7 @@ sip_domain = "bolt.test"
 
 /// A running HTTP face; stops when dropped.
 pub struct Engine {
+    pub ids: Ids,
     address: SocketAddr,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
@@ -88,7 +89,7 @@ impl Engine {
         let dir = TempDir::new();
         let database = dir.path().join("sidetone.db");
         let (stop, stopped) = oneshot::channel::<()>();
-        let (started, address) = std::sync::mpsc::channel();
+        let (started, start) = std::sync::mpsc::channel();
         let thread = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             runtime.block_on(async {
@@ -102,7 +103,7 @@ impl Engine {
                 let shared = Arc::new(store.clone());
                 let state = ApiState::new(shared.clone(), shared, Arc::new(Ready), Arc::new(|| at(100)));
                 let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-                started.send(listener.local_addr().unwrap()).unwrap();
+                started.send((listener.local_addr().unwrap(), ids)).unwrap();
                 let shutdown = async {
                     let _ = stopped.await;
                 };
@@ -110,13 +111,25 @@ impl Engine {
                 store.close().await;
             });
         });
-        Self { address: address.recv().unwrap(), stop: Some(stop), thread: Some(thread), _dir: dir }
+        let (address, ids) = start.recv().unwrap();
+        Self { ids, address, stop: Some(stop), thread: Some(thread), _dir: dir }
     }
 
     /// `GET path` with the key of that short id.
     pub fn get(&self, key: &str, path: &str) -> Answer {
         let secret = "0123456789abcdefghijklmnopqrstuvwxyz";
         self.send(&format!("GET /api/v1{path} HTTP/1.1\r\nAuthorization: Bearer tel_{key}_{secret}\r\n"))
+    }
+
+    /// `GET path` as HTTP/1.0, whose body ends with the connection: status, head in lower case, body as it came.
+    pub fn text(&self, key: &str, path: &str) -> (u16, String, String) {
+        let mut stream = TcpStream::connect(self.address).unwrap();
+        let token = format!("tel_{key}_0123456789abcdefghijklmnopqrstuvwxyz");
+        write!(stream, "GET /api/v1{path} HTTP/1.0\r\nAuthorization: Bearer {token}\r\n\r\n").unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap();
+        (head.split(' ').nth(1).unwrap().parse().unwrap(), head.to_ascii_lowercase(), body.to_owned())
     }
 
     /// Sends a request whose lines are given up to the last header.

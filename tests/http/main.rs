@@ -9,7 +9,9 @@
 )]
 
 mod auth;
+mod call_log;
 mod cdrs;
 mod engine;
+mod export;
 #[path = "../common/records.rs"]
 mod records;

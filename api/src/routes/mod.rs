@@ -1,4 +1,6 @@
 //! The handlers, one file per resource: each extracts, authorises, makes one port call, replies.
 
+pub(crate) mod cdr_export;
+mod cdr_query;
 pub(crate) mod cdrs;
 pub(crate) mod health;

@@ -1,0 +1,86 @@
+//! Rows of RFC 4180 that a spreadsheet reads as texts and numbers, never as formulas.
+
+use serde_json::Value;
+
+/// Adds the header row.
+pub(crate) fn write_header(text: &mut String, columns: &[&str]) {
+    write_row(text, columns.iter().map(|column| (*column).to_owned()));
+}
+
+/// Adds a row with what `object` holds under each column; nothing where it is null or absent.
+pub(crate) fn write_object(text: &mut String, columns: &[&str], object: &Value) {
+    write_row(
+        text,
+        columns.iter().map(|column| match object.get(*column) {
+            None | Some(Value::Null) => String::new(),
+            Some(Value::String(value)) => disarmed(value),
+            Some(value) => value.to_string(),
+        }),
+    );
+}
+
+fn write_row(text: &mut String, cells: impl Iterator<Item = String>) {
+    for (at, cell) in cells.enumerate() {
+        if at > 0 {
+            text.push(',');
+        }
+        if cell.contains(['"', ',', '\r', '\n']) {
+            text.push('"');
+            text.push_str(&cell.replace('"', "\"\""));
+            text.push('"');
+        } else {
+            text.push_str(&cell);
+        }
+    }
+    text.push_str("\r\n");
+}
+
+/// The text with an apostrophe before it when a spreadsheet would take it for a formula: a caller chooses what
+/// their number says, and the export is opened by somebody else.
+///
+/// A number keeps its sign: `+442071230000` is E.164, `-0.40` a loss.
+fn disarmed(value: &str) -> String {
+    let signed = |rest: &str| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+    let armed = match value.chars().next() {
+        Some('=' | '@' | '\t' | '\r' | '\n') => true,
+        Some(sign @ ('+' | '-')) => !value.strip_prefix(sign).is_some_and(signed),
+        _ => false,
+    };
+    if armed { format!("'{value}") } else { value.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn formulas_are_texts_and_numbers_stay() {
+        let cases = [
+            ("=1+1", "'=1+1"),
+            ("@SUM(A1)", "'@SUM(A1)"),
+            ("\t=1", "'\t=1"),
+            ("\r=1", "'\r=1"),
+            ("+442071230000", "+442071230000"),
+            ("+cmd|' /C calc'!A0", "'+cmd|' /C calc'!A0"),
+            ("-0.40", "-0.40"),
+            ("-1+1", "'-1+1"),
+            ("+", "'+"),
+            ("1001", "1001"),
+            ("", ""),
+        ];
+        for (value, cell) in cases {
+            assert_eq!(disarmed(value), cell, "{value}");
+        }
+    }
+
+    #[test]
+    fn a_row_is_quoted_where_it_must_be() {
+        let object = json!({"a": "x,\"y\"", "b": null, "c": 1.5, "d": true, "f": "two\r\nlines"});
+        let mut text = String::new();
+        write_header(&mut text, &["a", "b"]);
+        write_object(&mut text, &["a", "b", "c", "d", "e", "f"], &object);
+        assert_eq!(text, "a,b\r\n\"x,\"\"y\"\"\",,1.5,true,,\"two\r\nlines\"\r\n");
+    }
+}

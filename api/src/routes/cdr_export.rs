@@ -1,0 +1,160 @@
+//! The call log as a file: read and written piece by piece, as fast as the caller takes it.
+//!
+//! Between two pieces nothing is held, no connection and no snapshot: a caller who reads slowly costs one piece
+//! of memory and keeps nothing in the database from moving.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{OriginalUri, State};
+use axum::http::HeaderValue;
+use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
+use axum::response::{IntoResponse, Response};
+use futures_util::stream;
+use sidetone_model::access::{Permission, Scope};
+use sidetone_model::call_log::CdrPlace;
+use sidetone_model::cdr::Cdr;
+use sidetone_model::ports::CdrLog;
+use sidetone_model::problem::{FieldProblem, Problem};
+
+use crate::auth::Caller;
+use crate::csv;
+use crate::error::ApiError;
+use crate::routes::cdr_query::{self, ExportQuery, Format};
+use crate::routes::cdrs::narrow;
+use crate::state::ApiState;
+
+/// `GET /cdrs/export`: every record that the filters leave, as CSV or NDJSON.
+pub(crate) async fn export(
+    caller: Caller,
+    State(state): State<ApiState>,
+    OriginalUri(uri): OriginalUri,
+) -> Result<Response, ApiError> {
+    caller.require(Permission::CallsRead)?;
+    let query = cdr_query::export(&uri)?;
+    narrow(&caller, query.filter.organisation_id)?;
+    let scope = caller.scope();
+    let count = state.cdrs.count(scope, &query.filter, ROWS_MAX.saturating_add(1)).await?;
+    if count > u64::from(ROWS_MAX) {
+        return Err(ApiError::invalid(vec![FieldProblem {
+            field: "query".to_owned(),
+            message: "matches more than 1,000,000 records, narrow it with from and to".to_owned(),
+        }]));
+    }
+    let (content_type, disposition) = match query.format {
+        Format::Csv => ("text/csv; charset=utf-8", "attachment; filename=\"cdrs.csv\""),
+        Format::Ndjson => ("application/x-ndjson", "attachment; filename=\"cdrs.ndjson\""),
+    };
+    let headers = [
+        (CONTENT_TYPE, HeaderValue::from_static(content_type)),
+        (CONTENT_DISPOSITION, HeaderValue::from_static(disposition)),
+    ];
+    let export = Export::new(state.cdrs, scope, caller.may(Permission::MarginRead), query);
+    Ok((headers, Body::from_stream(stream::try_unfold(export, Export::next))).into_response())
+}
+
+/// An export under way.
+struct Export {
+    log: Arc<dyn CdrLog>,
+    scope: Scope,
+    margin: bool,
+    query: ExportQuery,
+    columns: Vec<&'static str>,
+    /// What is written and not yet taken.
+    text: String,
+    after: Option<CdrPlace>,
+    /// Rows that may still be read; 0 when there are no more.
+    left: u32,
+}
+
+impl Export {
+    fn new(log: Arc<dyn CdrLog>, scope: Scope, margin: bool, query: ExportQuery) -> Self {
+        let columns: Vec<&'static str> =
+            COLUMNS.into_iter().filter(|column| margin || !MARGIN_COLUMNS.contains(column)).collect();
+        let mut text = String::new();
+        if query.format == Format::Csv {
+            csv::write_header(&mut text, &columns);
+        }
+        Self { log, scope, margin, query, columns, text, after: None, left: ROWS_MAX }
+    }
+
+    /// The next piece. A failure here ends the connection: the status is already sent, and the end of a
+    /// chunked body that is missing tells the caller that the file is not whole.
+    async fn next(mut self) -> Result<Option<(String, Self)>, Problem> {
+        if self.left > 0 {
+            let limit = self.left.min(CHUNK_LEN);
+            let ExportQuery { filter, order, .. } = &self.query;
+            let cdrs = self
+                .log
+                .chunk(self.scope, filter, *order, self.after, limit)
+                .await
+                .inspect_err(|problem| tracing::error!(error = %problem, "an export was broken off"))?;
+            let read = u32::try_from(cdrs.len()).unwrap_or(u32::MAX);
+            self.left = if read < limit { 0 } else { self.left.saturating_sub(read) };
+            self.after = cdrs.last().map(CdrPlace::from);
+            for cdr in &cdrs {
+                self.write(cdr)?;
+            }
+        }
+        let text = std::mem::take(&mut self.text);
+        Ok(if text.is_empty() { None } else { Some((text, self)) })
+    }
+
+    fn write(&mut self, cdr: &Cdr) -> Result<(), Problem> {
+        let failed = |error: serde_json::Error| Problem::Internal(error.to_string());
+        let view = cdr.view(self.margin);
+        match self.query.format {
+            Format::Csv => {
+                let object = serde_json::to_value(view).map_err(failed)?;
+                csv::write_object(&mut self.text, &self.columns, &object);
+            }
+            Format::Ndjson => {
+                self.text.push_str(&serde_json::to_string(&view).map_err(failed)?);
+                self.text.push('\n');
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The fields of a record in the order of the public document.
+const COLUMNS: [&str; 32] = [
+    "call_uuid",
+    "direction",
+    "transport",
+    "started_at",
+    "answered_at",
+    "ended_at",
+    "billsec",
+    "billing_mode",
+    "transcoded",
+    "codec_a",
+    "codec_b",
+    "caller_number",
+    "destination_number",
+    "dialled_number",
+    "agent_id",
+    "team_id",
+    "campaign_id",
+    "contact_id",
+    "fs_node_id",
+    "hangup_cause",
+    "bridge_cause",
+    "sip_status",
+    "sell_amount",
+    "cost_amount",
+    "margin",
+    "currency",
+    "jitter_ms",
+    "loss_pct",
+    "mean_interval_ms",
+    "quality_pct",
+    "mos",
+    "media_verdict",
+];
+/// Those that only `margin:read` shows.
+const MARGIN_COLUMNS: [&str; 2] = ["cost_amount", "margin"];
+/// Records in a piece: some 500 KiB of text.
+const CHUNK_LEN: u32 = 1000;
+/// The most that one export holds.
+const ROWS_MAX: u32 = 1_000_000;

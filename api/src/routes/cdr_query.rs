@@ -1,0 +1,212 @@
+//! The query of the call log: the parameters of the public document become a [`CdrQuery`].
+
+use axum::http::Uri;
+use sidetone_model::call::{Direction, Transport};
+use sidetone_model::call_log::{CdrFilter, CdrQuery, CdrSort};
+use sidetone_model::page::Order;
+use sidetone_model::time::Timestamp;
+use uuid::Uuid;
+
+use crate::error::ApiError;
+use crate::page::{self, Wrong};
+
+/// The query of `GET /cdrs`.
+///
+/// # Errors
+/// `invalid_request` naming every wrong field.
+pub(crate) fn list(uri: &Uri) -> Result<CdrQuery, ApiError> {
+    let mut query = CdrQuery::default();
+    page::read(uri, |name, value| {
+        match name {
+            "limit" => query.window.limit = page::limit(value)?,
+            "offset" => query.window.offset = page::count(value)?,
+            "order" => query.order = order(value)?,
+            "sort" => query.sort = sort(value)?,
+            _ => take_filter(&mut query.filter, name, value)?,
+        }
+        Ok(())
+    })?;
+    Ok(query)
+}
+
+/// How an export writes its records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Format {
+    /// RFC 4180.
+    Csv,
+    /// One JSON object a line.
+    Ndjson,
+}
+
+/// The query of `GET /cdrs/export`: every filter, no paging.
+#[derive(Debug)]
+pub(crate) struct ExportQuery {
+    pub(crate) filter: CdrFilter,
+    pub(crate) format: Format,
+    pub(crate) order: Order,
+}
+
+/// The query of `GET /cdrs/export`.
+///
+/// # Errors
+/// `invalid_request` naming every wrong field.
+pub(crate) fn export(uri: &Uri) -> Result<ExportQuery, ApiError> {
+    let mut query =
+        ExportQuery { filter: CdrFilter::default(), format: Format::Csv, order: Order::Descending };
+    page::read(uri, |name, value| {
+        match name {
+            "format" => query.format = format(value)?,
+            "limit" | "offset" => return Err("an export has no pages".to_owned()),
+            "order" => query.order = order(value)?,
+            // Only this one can be read piece by piece without the database sorting everything for
+            // each piece.
+            "sort" => match sort(value)? {
+                CdrSort::StartedAt => {}
+                _ => return Err("an export is sorted by started_at alone".to_owned()),
+            },
+            _ => take_filter(&mut query.filter, name, value)?,
+        }
+        Ok(())
+    })?;
+    Ok(query)
+}
+
+fn take_filter(filter: &mut CdrFilter, name: &str, value: &str) -> Result<(), Wrong> {
+    match name {
+        "agent_id" => filter.agent_id = Some(uuid(value)?.into()),
+        "campaign_id" => filter.campaign_id = Some(uuid(value)?.into()),
+        "did" => filter.did = text(value)?,
+        "direction" => filter.direction = Some(direction(value)?),
+        "extension_id" => filter.extension_id = Some(uuid(value)?.into()),
+        "from" => filter.from = Some(bound(value)?),
+        "hangup_cause" => filter.hangup_cause = Some(text(value)?.unwrap_or_default()),
+        "min_billsec" => filter.min_billsec = Some(page::count(value)?),
+        "node_id" => filter.node_id = Some(uuid(value)?.into()),
+        "organisation_id" => filter.organisation_id = Some(uuid(value)?.into()),
+        "q" => filter.q = text(value)?,
+        "team_id" => filter.team_id = Some(uuid(value)?.into()),
+        "to" => filter.to = Some(bound(value)?),
+        "transcoded" => filter.transcoded = Some(boolean(value)?),
+        "transport" => filter.transport = Some(transport(value)?),
+        "trunk_id" => filter.trunk_id = Some(uuid(value)?.into()),
+        _ => page::unknown()?,
+    }
+    Ok(())
+}
+
+/// Hyphenated UUIDs alone: the other spellings would give one record several addresses.
+pub(crate) fn uuid(value: &str) -> Result<Uuid, Wrong> {
+    let uuid = if value.len() == UUID_LEN { Uuid::try_parse(value).ok() } else { None };
+    uuid.ok_or_else(|| "must be a UUID".to_owned())
+}
+
+/// A text to search for; `None` when it is empty, which every text contains.
+fn text(value: &str) -> Result<Option<String>, Wrong> {
+    if value.chars().count() > TEXT_LEN_MAX {
+        return Err(format!("must be at most {TEXT_LEN_MAX} characters"));
+    }
+    // In no number and no name; PostgreSQL cannot even be asked for a NUL.
+    if value.chars().any(char::is_control) {
+        return Err("must not contain control characters".to_owned());
+    }
+    Ok(Some(value).filter(|text| !text.is_empty()).map(str::to_owned))
+}
+
+fn bound(value: &str) -> Result<Timestamp, Wrong> {
+    Timestamp::parse_bound(value)
+        .map_err(|_| "must be an RFC 3339 timestamp, its + written as %2B, or a date YYYY-MM-DD".to_owned())
+}
+
+fn boolean(value: &str) -> Result<bool, Wrong> {
+    match value {
+        "true" => Ok(true),
+        "false" => Ok(false),
+        _ => Err("must be true or false".to_owned()),
+    }
+}
+
+fn direction(value: &str) -> Result<Direction, Wrong> {
+    Direction::from_name(value).ok_or_else(|| "must be one of inbound, outbound, internal".to_owned())
+}
+
+fn transport(value: &str) -> Result<Transport, Wrong> {
+    Transport::from_name(value).ok_or_else(|| "must be one of sip, whatsapp".to_owned())
+}
+
+fn order(value: &str) -> Result<Order, Wrong> {
+    Order::from_name(value).ok_or_else(|| "must be asc or desc".to_owned())
+}
+
+fn sort(value: &str) -> Result<CdrSort, Wrong> {
+    CdrSort::from_name(value).ok_or_else(|| {
+        let known = CdrSort::ALL.map(|(_, name)| name).join(", ");
+        format!("unknown key '{}', must be one of {known}", page::shown(value))
+    })
+}
+
+fn format(value: &str) -> Result<Format, Wrong> {
+    match value {
+        "csv" => Ok(Format::Csv),
+        "ndjson" => Ok(Format::Ndjson),
+        "parquet" => Err("parquet is not written by this version, must be csv or ndjson".to_owned()),
+        _ => Err("must be csv or ndjson".to_owned()),
+    }
+}
+
+/// More than any number or name has, and what fits into an address.
+const TEXT_LEN_MAX: usize = 1000;
+const UUID_LEN: usize = 36;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_parameter_of_the_document_is_read() {
+        let id = "00000000-0000-0000-0000-00000000000A";
+        let uri = format!(
+            "/cdrs?extension_id={id}&did=%2B44&campaign_id={id}&from=2026-01-01&to=2026-01-02T00:00:00Z\
+             &team_id={id}&agent_id={id}&direction=inbound&transport=sip&hangup_cause=USER_BUSY\
+             &transcoded=false&trunk_id={id}&min_billsec=5&node_id={id}&organisation_id={id}&limit=7\
+             &offset=9&sort=billsec&order=asc&q=50%25"
+        );
+        let query = list(&uri.parse().unwrap()).unwrap();
+        let id = Uuid::from_u128(10);
+        let expected = CdrFilter {
+            agent_id: Some(id.into()),
+            campaign_id: Some(id.into()),
+            did: Some("+44".to_owned()),
+            direction: Some(Direction::Inbound),
+            extension_id: Some(id.into()),
+            from: Some(Timestamp::from_micros(1_767_225_600_000_000)),
+            hangup_cause: Some("USER_BUSY".to_owned()),
+            min_billsec: Some(5),
+            node_id: Some(id.into()),
+            organisation_id: Some(id.into()),
+            q: Some("50%".to_owned()),
+            team_id: Some(id.into()),
+            to: Some(Timestamp::from_micros(1_767_312_000_000_000)),
+            transcoded: Some(false),
+            transport: Some(Transport::Sip),
+            trunk_id: Some(id.into()),
+        };
+        assert_eq!(query.filter, expected);
+        assert_eq!((query.sort, query.order), (CdrSort::Billsec, Order::Ascending));
+        assert_eq!((query.window.limit, query.window.offset), (7, 9));
+    }
+
+    #[test]
+    fn an_empty_search_finds_everything() {
+        let query = list(&"/cdrs?q=&did=".parse().unwrap()).unwrap();
+        assert_eq!(query, CdrQuery::default());
+    }
+
+    #[test]
+    fn an_export_is_csv_newest_first_unless_said_otherwise() {
+        let query = export(&"/cdrs/export".parse().unwrap()).unwrap();
+        assert_eq!((query.format, query.order), (Format::Csv, Order::Descending));
+        let uri = "/cdrs/export?format=ndjson&order=asc&sort=started_at";
+        let query = export(&uri.parse().unwrap()).unwrap();
+        assert_eq!((query.format, query.order), (Format::Ndjson, Order::Ascending));
+    }
+}

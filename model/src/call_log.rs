@@ -1,0 +1,141 @@
+//! What a reader of the call log asks for: which records, in which order, which part of them.
+//!
+//! Scope is not part of it: what a caller may see stands beside every query and is never widened by one.
+
+use crate::call::{Direction, Transport};
+use crate::cdr::Cdr;
+use crate::ids::{AgentId, CallId, CampaignId, ExtensionId, NodeId, OrganisationId, TeamId, TrunkId};
+use crate::page::{Order, Window};
+use crate::time::Timestamp;
+
+/// Which records: every part that is given must hold.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CdrFilter {
+    /// The agent of the record.
+    pub agent_id: Option<AgentId>,
+    /// The campaign that placed the call.
+    pub campaign_id: Option<CampaignId>,
+    /// Part of the number dialled, as routed or as keyed; in any case, every character literal.
+    pub did: Option<String>,
+    /// See [`Direction`].
+    pub direction: Option<Direction>,
+    /// The extension the call was on.
+    pub extension_id: Option<ExtensionId>,
+    /// Started at this instant or later.
+    pub from: Option<Timestamp>,
+    /// Why the caller's leg ended; a name we do not know matches nothing.
+    pub hangup_cause: Option<String>,
+    /// Billed at least this many seconds.
+    pub min_billsec: Option<u64>,
+    /// The node that carried the call.
+    pub node_id: Option<NodeId>,
+    /// One organisation of those in scope.
+    pub organisation_id: Option<OrganisationId>,
+    /// Part of any searchable text of the record; in any case, every character literal, no line end.
+    pub q: Option<String>,
+    /// The team of the record.
+    pub team_id: Option<TeamId>,
+    /// Started before this instant.
+    pub to: Option<Timestamp>,
+    /// Whether the codecs of the two legs differ.
+    pub transcoded: Option<bool>,
+    /// See [`Transport`].
+    pub transport: Option<Transport>,
+    /// The trunk that carried the outside leg.
+    pub trunk_id: Option<TrunkId>,
+}
+
+/// What a list is sorted by; `call_uuid` always follows, in the same order, so that pages are disjoint.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the keys are fields of `Cdr`")]
+pub enum CdrSort {
+    Billsec,
+    CallerNumber,
+    DestinationNumber,
+    Direction,
+    EndedAt,
+    SellAmount,
+    #[default]
+    StartedAt,
+}
+
+impl CdrSort {
+    /// Every key with the name that the API uses.
+    pub const ALL: [(CdrSort, &'static str); 7] = [
+        (CdrSort::Billsec, "billsec"),
+        (CdrSort::CallerNumber, "caller_number"),
+        (CdrSort::DestinationNumber, "destination_number"),
+        (CdrSort::Direction, "direction"),
+        (CdrSort::EndedAt, "ended_at"),
+        (CdrSort::SellAmount, "sell_amount"),
+        (CdrSort::StartedAt, "started_at"),
+    ];
+
+    /// The key of that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.iter().find(|(_, known)| *known == name).map(|(sort, _)| *sort)
+    }
+}
+
+/// A page of the call log as a caller asks for it; newest first unless said otherwise.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CdrQuery {
+    /// Which records.
+    pub filter: CdrFilter,
+    /// Sorted by what; records without a value come last in either order.
+    pub sort: CdrSort,
+    /// Which way.
+    pub order: Order,
+    /// Which part.
+    pub window: Window,
+}
+
+impl Default for CdrQuery {
+    fn default() -> Self {
+        Window::default().into()
+    }
+}
+
+impl From<Window> for CdrQuery {
+    /// That part of all records, newest first.
+    fn from(window: Window) -> Self {
+        Self { filter: CdrFilter::default(), sort: CdrSort::default(), order: Order::Descending, window }
+    }
+}
+
+/// Where a reader stands in the records sorted by `started_at`, to go on behind it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CdrPlace {
+    /// The start of the last record read.
+    pub started_at: Timestamp,
+    /// Its primary key.
+    pub call_uuid: CallId,
+}
+
+impl From<&Cdr> for CdrPlace {
+    fn from(cdr: &Cdr) -> Self {
+        Self { started_at: cdr.started_at, call_uuid: cdr.call_uuid }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sort_keys_are_those_of_the_document_alone() {
+        for (sort, name) in CdrSort::ALL {
+            assert_eq!(CdrSort::from_name(name), Some(sort));
+        }
+        for name in ["", "Billsec", "call_uuid", "cost_amount", "started_at_us", "started_at desc"] {
+            assert_eq!(CdrSort::from_name(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn the_default_is_the_newest_first_page() {
+        let query = CdrQuery::default();
+        assert_eq!((query.sort, query.order), (CdrSort::StartedAt, Order::Descending));
+        assert_eq!(query.window, Window::default());
+    }
+}

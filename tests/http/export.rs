@@ -1,0 +1,101 @@
+//! `GET /cdrs/export`: the call log as a file.
+
+use serde_json::Value;
+use sidetone_model::call::HangupCause;
+use sidetone_model::cdr::Cdr;
+use sidetone_model::ids::{AgentId, CampaignId, ContactId, TeamId};
+use uuid::Uuid;
+
+use crate::engine::{Engine, Ids};
+use crate::records::{at, ended};
+
+const CRM: &str = "acmecrm00001";
+const BOSS: &str = "acmeboss0001";
+
+/// More records than one piece holds, the first with every field; one of Bolt's.
+fn records(ids: Ids) -> Vec<Cdr> {
+    let id = Uuid::from_u128;
+    let mut all: Vec<Cdr> = (0..1203)
+        .map(|number| Cdr {
+            organisation_id: ids.acme,
+            started_at: at((number / 7) as i64),
+            billsec: number as u32,
+            ..ended(number)
+        })
+        .collect();
+    all[0] = Cdr {
+        caller_number: Some("=cmd|' /C calc'!A0".to_owned()),
+        destination_number: Some("+442071230000".to_owned()),
+        dialled_number: Some("say \"hi\", you".to_owned()),
+        agent_id: Some(AgentId(id(1))),
+        team_id: Some(TeamId(id(2))),
+        campaign_id: Some(CampaignId(id(3))),
+        contact_id: Some(ContactId(id(4))),
+        bridge_cause: Some(HangupCause::UserBusy),
+        ..all[0].clone()
+    };
+    all.push(Cdr { organisation_id: ids.bolt, ..ended(5000) });
+    all
+}
+
+#[test]
+fn csv_is_the_default_newest_first_with_every_record_once() {
+    let engine = Engine::start(records);
+    let (status, head, body) = engine.text(CRM, "/cdrs/export");
+    assert_eq!(status, 200);
+    assert!(head.contains("content-type: text/csv; charset=utf-8"), "{head}");
+    assert!(head.contains("content-disposition: attachment; filename=\"cdrs.csv\""), "{head}");
+    assert!(body.ends_with("\r\n"));
+    let calls: Vec<&str> = body.lines().skip(1).map(|line| line.split_once(',').unwrap().0).collect();
+    let wanted: Vec<String> = (0..1203).rev().map(|number| ended(number).call_uuid.to_string()).collect();
+    assert_eq!(calls, wanted);
+    let last = body.lines().last().unwrap();
+    assert!(last.contains(",'=cmd|' /C calc'!A0,+442071230000,\"say \"\"hi\"\", you\","), "{last}");
+}
+
+#[test]
+fn ndjson_is_one_record_a_line_as_the_list_writes_it() {
+    let engine = Engine::start(records);
+    let (status, head, body) = engine.text(CRM, "/cdrs/export?format=ndjson&order=asc");
+    assert_eq!(status, 200);
+    assert!(head.contains("content-type: application/x-ndjson") && head.contains("cdrs.ndjson"), "{head}");
+    let rows: Vec<Value> = body.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(rows.len(), 1203);
+    let list = engine.get(CRM, "/cdrs?order=asc&limit=500");
+    assert_eq!(&rows[..500], list.body["items"].as_array().unwrap());
+}
+
+#[test]
+fn every_field_that_a_record_shows_is_a_column() {
+    let engine = Engine::start(records);
+    for key in [CRM, BOSS] {
+        let (_, _, body) = engine.text(key, "/cdrs/export?min_billsec=1202");
+        let mut columns: Vec<&str> = body.lines().next().unwrap().split(',').collect();
+        columns.sort_unstable();
+        let answer = engine.get(key, &format!("/cdrs/{}", ended(0).call_uuid));
+        assert_eq!(columns, answer.fields(), "{key}");
+    }
+}
+
+#[test]
+fn an_export_knows_the_filters_of_the_list() {
+    let engine = Engine::start(records);
+    for (query, count) in [
+        ("min_billsec=1200", 3),
+        ("q=calc", 1),
+        ("did=%25", 0),
+        ("from=2026-01-01T00:02:00Z&transcoded=false", 363),
+    ] {
+        let (status, _, body) = engine.text(CRM, &format!("/cdrs/export?{query}"));
+        assert_eq!((status, body.lines().count() - 1), (200, count), "{query}");
+        assert_eq!(engine.get(CRM, &format!("/cdrs?{query}")).body["total"], count, "{query}");
+    }
+}
+
+#[test]
+fn an_export_without_the_permission_answers_403() {
+    let engine = Engine::start(|_| vec![]);
+    assert_eq!(engine.text("acmerooms001", "/cdrs/export").0, 403);
+    let answer = engine.get(CRM, "/cdrs/export?format=parquet");
+    assert_eq!((answer.status, answer.code()), (400, "invalid_request"));
+}

@@ -81,8 +81,16 @@ impl Store {
         after: Option<CdrPlace>,
         limit: u32,
     ) -> Result<Vec<Cdr>, StoreError> {
+        let mut filter = filter.clone();
+        // The filter's own bound moves along: a database that seeks by it and not by the place would read
+        // everything before the place again for every chunk.
+        match (after, order) {
+            (Some(place), Order::Ascending) => filter.from = Some(place.started_at),
+            (Some(place), Order::Descending) => filter.to = Some(place.started_at.plus_micros(1)),
+            (None, _) => {}
+        }
         let mut statement = Statement::new("SELECT * FROM cdrs");
-        matching(&mut statement, scope, filter);
+        matching(&mut statement, scope, &filter);
         if let Some(place) = after {
             let behind = match order {
                 Order::Ascending => " AND (started_at_us, call_uuid) > (",

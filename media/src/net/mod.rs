@@ -13,6 +13,7 @@ mod alarm;
 mod clock;
 mod counters;
 mod endpoint;
+mod guard;
 mod leg;
 mod message;
 mod ports;

@@ -13,7 +13,8 @@ use super::alarm::Alarm;
 use super::clock::Clock;
 use super::counters::{Count, Counters, Tally, sum};
 use super::endpoint::Pair;
-use super::leg::{Guard, Leg};
+use super::guard::Guard;
+use super::leg::Leg;
 use super::message::{Command, CommandError, Notice, OpenError, Port, PortId, RelayConfig, RelayError};
 use super::ports::Ports;
 use super::worker::{self, Worker};
@@ -220,7 +221,7 @@ impl Shared {
         own.push(config.bind);
         let shared = Shared {
             clock: Clock::start(),
-            guard: Guard { ports: config.ports, own },
+            guard: Guard::new(config.ports, own),
             snapshot_us: AtomicI64::new(0),
             stop: AtomicBool::new(false),
             tallies: std::iter::repeat_with(Tally::default).take(count).collect(),
@@ -242,7 +243,10 @@ impl Shared {
             };
             let port = taken?;
             match Pair::bind(ip, port) {
-                Ok(pair) => return Ok(pair),
+                Ok(pair) => {
+                    self.guard.opened(port);
+                    return Ok(pair);
+                }
                 Err(source) => {
                     self.release(port);
                     if source.kind() != io::ErrorKind::AddrInUse {
@@ -261,6 +265,7 @@ impl Shared {
 
     /// Gives a pair back to rest. Its sockets must be closed.
     pub(super) fn release(&self, port: u16) {
+        self.guard.closed(port);
         lock(&self.ports).release(self.clock.now(), port);
     }
 }

@@ -216,6 +216,7 @@ impl Worker {
             Command::Close => self.close(id),
             Command::Describe(description) => {
                 leg.rtcp_mux = description.rtcp_mux;
+                leg.party = description.signalling;
                 leg.session.describe(now, *description);
                 leg.retarget(&self.shared.guard);
                 if !std::mem::replace(&mut leg.described, true) {

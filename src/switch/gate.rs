@@ -21,7 +21,7 @@ pub(super) enum Sender {
     Challenge(Vec<String>, Refusal),
     /// An extension that proved itself.
     Extension(ExtensionId),
-    /// No realm of ours, or too many failures: 403.
+    /// Too many failures, or an extension that was just deleted: 403.
     Refused,
     /// A trunk.
     Trunk(TrunkId),
@@ -60,15 +60,12 @@ impl Gate {
         request: &Request,
         source: IpAddr,
     ) -> Sender {
-        let Some(organisation) = organisation_of(directory, request) else { return Sender::Refused };
+        let organisation = organisation_of(directory, request);
+        // A domain that nobody has is challenged like one of ours: the answer does not tell which there are.
+        let realm = organisation.map_or_else(|| claimed_domain(request), |known| known.sip_domain.clone());
         let headers: Vec<Digest> = request.authorization().filter_map(Result::ok).collect();
-        let attempt = Attempt {
-            headers: &headers,
-            method: request.method().as_str(),
-            realm: &organisation.sip_domain,
-            source,
-        };
-        let line = |number: &str| directory.line(organisation.id, number);
+        let attempt = Attempt { headers: &headers, method: request.method().as_str(), realm: &realm, source };
+        let line = |number: &str| organisation.and_then(|known| directory.line(known.id, number));
         let decision =
             self.authenticator.verify(now, attempt, |username| line(username).and_then(credential));
         match decision {
@@ -106,6 +103,69 @@ fn organisation_of<'a>(directory: &'a Directory, request: &Request) -> Option<&'
         .or_else(|| target().and_then(|domain| directory.organisation_of_domain(&domain)))
 }
 
+/// The domain that a request says it belongs to.
+fn claimed_domain(request: &Request) -> String {
+    let from = request.from().ok().and_then(|from| from.uri.host().map(ToString::to_string));
+    from.unwrap_or_else(|| "invalid".to_owned())
+}
+
 fn credential(extension: &Extension) -> Option<Credential> {
     Credential::from_stored(&extension.ha1.md5, &extension.ha1.sha256)
+}
+
+#[cfg(test)]
+mod tests {
+    use sidetone_model::directory::DirectorySnapshot;
+    use sidetone_model::ids::OrganisationId;
+    use sidetone_sip::message::{Datagram, Message, parse_datagram};
+    use uuid::Uuid;
+
+    use super::*;
+
+    fn directory(domains: &[&str]) -> Directory {
+        let organisation = |(at, domain): (usize, &&str)| Organisation {
+            id: OrganisationId(Uuid::from_u128(at as u128)),
+            name: (*domain).to_owned(),
+            sip_domain: (*domain).to_owned(),
+            currency: "EUR".parse().unwrap(),
+        };
+        let organisations = domains.iter().enumerate().map(organisation).collect();
+        Directory::new(DirectorySnapshot { organisations, ..DirectorySnapshot::default() })
+    }
+
+    fn invite(domain: &str) -> Request {
+        let text = format!(
+            "INVITE sip:1002@{domain} SIP/2.0\r\nVia: SIP/2.0/UDP 192.0.2.1;branch=z9hG4bK1\r\nMax-Forwards: 70\r\n\
+             From: <sip:1001@{domain}>;tag=1\r\nTo: <sip:1002@{domain}>\r\nCall-ID: 1\r\nCSeq: 1 INVITE\r\n\r\n"
+        );
+        match parse_datagram(text.into_bytes().into()) {
+            Ok(Datagram::Message(Message::Request(request))) => request,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Which domains there are is nobody's business: known, unknown and none at all look the same.
+    #[test]
+    fn every_stranger_is_challenged() {
+        #[expect(clippy::disallowed_methods, reason = "a test needs some instant to count from")]
+        let now = Instant::now();
+        let mut gate = Gate::new(Authenticator::new([7; 32], now));
+        let source = "192.0.2.1".parse().unwrap();
+        let cases: [(&[&str], &str, &str); 5] = [
+            (&["acme.test", "other.test"], "acme.test", "acme.test"),
+            (&["acme.test", "other.test"], "OTHER.test", "other.test"),
+            (&["acme.test", "other.test"], "nobody.test", "nobody.test"),
+            (&["acme.test"], "198.51.100.1", "acme.test"),
+            (&[], "acme.test", "acme.test"),
+        ];
+        for (domains, asked, realm) in cases {
+            let sender = gate.caller(now, &directory(domains), &invite(asked), "1002", source);
+            let Sender::Challenge(challenges, _) = sender else { panic!("{asked}: {sender:?}") };
+            let expected = format!("realm=\"{realm}\"");
+            assert!(
+                challenges.iter().all(|challenge| challenge.contains(&expected)),
+                "{asked}: {challenges:?}"
+            );
+        }
+    }
 }

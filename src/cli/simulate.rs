@@ -9,6 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use hdrhistogram::Histogram;
 use indicatif::{ProgressBar, ProgressStyle};
 use sidetone_media::simulate::{CATALOGUE, KEYS, Scenario, Simulation};
 
@@ -142,10 +143,14 @@ fn send(scenario: &Scenario, to: &str) -> io::Result<()> {
     let bar = progress_bar(scenario);
     let start = Instant::now();
     let (mut datagram, mut sent, mut refused) = (Vec::new(), 0_u64, 0_u64);
+    let mut lateness_us =
+        Histogram::<u64>::new_with_bounds(1, LATENESS_US_MAX, 3).map_err(io::Error::other)?;
     for packet in Simulation::new(scenario) {
         let due = start + Duration::from_micros(u64::try_from(packet.at.0).unwrap_or(0));
         thread::sleep(due.saturating_duration_since(Instant::now()));
         packet.write(&mut datagram);
+        let late_us = u64::try_from(due.elapsed().as_micros()).unwrap_or(u64::MAX);
+        lateness_us.saturating_record(late_us.max(1));
         match socket.send(&datagram) {
             Ok(_) => sent += 1,
             // Nobody listens there yet; RTP is sent all the same.
@@ -157,9 +162,23 @@ fn send(scenario: &Scenario, to: &str) -> io::Result<()> {
     bar.finish_and_clear();
     let unheard =
         if refused > 0 { format!("; {refused} more found nobody listening") } else { String::new() };
-    eprintln!("{sent} packets sent{unheard}");
+    eprintln!("{sent} packets sent{unheard}; {}", punctuality(&lateness_us));
     Ok(())
 }
+
+/// How late this machine itself was: what the far end measures beyond it, the network did.
+fn punctuality(lateness_us: &Histogram<u64>) -> String {
+    let ms = |us: u64| us as f64 / 1_000.0;
+    format!(
+        "behind schedule by {:.2} ms at the median, {:.2} ms at the 99th percentile, {:.2} ms at most",
+        ms(lateness_us.value_at_quantile(0.5)),
+        ms(lateness_us.value_at_quantile(0.99)),
+        ms(lateness_us.max())
+    )
+}
+
+/// Lateness beyond a minute is a minute.
+const LATENESS_US_MAX: u64 = 60_000_000;
 
 fn progress_bar(scenario: &Scenario) -> ProgressBar {
     if !io::stderr().is_terminal() {
@@ -233,6 +252,16 @@ mod tests {
         let list = list();
         assert!(CATALOGUE.iter().all(|entry| list.contains(entry.name)));
         assert!(KEYS.iter().all(|(key, ..)| list.contains(key)));
+    }
+
+    #[test]
+    fn punctuality_is_told_in_milliseconds() {
+        let mut lateness_us = Histogram::<u64>::new_with_bounds(1, LATENESS_US_MAX, 3).unwrap();
+        (1..=100).for_each(|n| lateness_us.saturating_record(n * 100));
+        lateness_us.saturating_record(u64::MAX);
+        let told = punctuality(&lateness_us);
+        assert!(told.starts_with("behind schedule by 5.1"), "{told}");
+        assert!(told.contains("10.01 ms at the 99th") && told.contains("60030.97 ms at most"), "{told}");
     }
 
     #[test]

@@ -1,5 +1,6 @@
+//! SIP on sockets: UDP listeners (RFC 3261 §18).
 //!
-//! to whom is the driver's to say.
+//! The only part of this crate that does I/O. It moves datagrams and understands none of them.
 
 mod udp;
 

@@ -119,6 +119,7 @@ impl Currency {
 
     /// The three letters.
     pub fn as_str(&self) -> &str {
+        // Three ASCII letters by construction; XXX is "no currency" (ISO 4217).
         std::str::from_utf8(&self.0).unwrap_or("XXX")
     }
 }

@@ -161,11 +161,6 @@ impl Call {
         matches!(self.state, State::Over)
     }
 
-    /// The call's record so far: what a crash of this node must not lose.
-    pub fn facts(&self) -> &Facts {
-        &self.facts
-    }
-
     /// The ports that the call holds or held.
     pub fn ports(&self) -> impl Iterator<Item = PortId> + '_ {
         std::iter::once(self.caller.port()).chain(self.forks.iter().map(|fork| fork.leg.port()))

@@ -315,7 +315,6 @@ impl Media {
             },
             MediaCommand::Close => net::Command::Close,
             MediaCommand::Describe(description) => net::Command::Describe(description),
-            MediaCommand::Unbridge => net::Command::Unbridge,
         };
         self.orders.push_back((id, command));
         self.flush();

@@ -45,8 +45,6 @@ pub enum MediaCommand {
     Close,
     /// SDP settled something.
     Describe(Box<Description>),
-    /// What arrives goes nowhere.
-    Unbridge,
 }
 
 /// A party of a call.

@@ -149,7 +149,6 @@ fn write_output(log: &mut String, output: &Output) {
                 description.receive,
                 description.send
             ),
-            MediaCommand::Unbridge => format!("media {} alone", port.0),
         },
         Output::Offer(party, sdp) => format!("re-INVITE {} [{}]", name(party), summary(sdp)),
         Output::OfferResult(party, Ok(sdp)) => format!("re-INVITE {} 200 [{}]", name(party), summary(sdp)),

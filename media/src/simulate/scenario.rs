@@ -55,12 +55,6 @@ impl Scenario {
         self.seed = seed;
         self
     }
-
-    /// The same scenario, lasting `duration_ms`.
-    pub fn with_duration_ms(mut self, duration_ms: u32) -> Self {
-        self.duration_ms = duration_ms;
-        self
-    }
 }
 
 /// What signalling says while the media flows.

@@ -46,11 +46,6 @@ impl Answer {
         Self { timers, state, output: None }
     }
 
-    /// Whether the ACK is still missing.
-    pub fn is_waiting(&self) -> bool {
-        matches!(self.state, State::Waiting { .. })
-    }
-
     /// Feeds one event.
     pub fn handle_input(&mut self, now: Instant, input: AnswerInput) {
         match (&mut self.state, input) {

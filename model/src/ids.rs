@@ -62,4 +62,6 @@ ids! {
     TeamId;
     /// A carrier or peer that calls come from and go to.
     TrunkId;
+    /// A person who logs in.
+    UserId;
 }

@@ -7,7 +7,7 @@ use std::future::Future;
 use std::net::IpAddr;
 use std::pin::Pin;
 
-use crate::access::{Permission, Principal, Scope};
+use crate::access::{Permission, Principal, Scope, Who};
 use crate::call_log::{CdrFilter, CdrPlace, CdrQuery};
 use crate::cdr::Cdr;
 use crate::directory::Network;
@@ -77,7 +77,9 @@ impl ApiKey {
     /// The caller that presents this key.
     pub fn principal(&self) -> Principal {
         Principal {
-            key: self.key,
+            who: Who::Key(self.key),
+            organisation_id: self.organisation_id,
+            role: None,
             scope: Scope::Organisation(self.organisation_id),
             permissions: self.permissions.clone(),
         }

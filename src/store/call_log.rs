@@ -15,6 +15,7 @@ use sidetone_model::time::Timestamp;
 
 use crate::store::cdrs::cdr;
 use crate::store::columns::number;
+use crate::store::scope::within;
 use crate::store::search::containing;
 use crate::store::statement::Statement;
 use crate::store::{Store, StoreError};
@@ -107,9 +108,7 @@ impl Store {
 
 /// Adds the condition: inside the scope, and every part of the filter.
 fn matching(statement: &mut Statement, scope: Scope, filter: &CdrFilter) {
-    match scope {
-        Scope::Organisation(own) => statement.bind(" WHERE organisation_id = ", own.to_string(), ""),
-    }
+    within(statement, scope);
     statement.bind_text(" AND organisation_id = ", filter.organisation_id);
     statement.bind_text(" AND agent_id = ", filter.agent_id);
     statement.bind_text(" AND campaign_id = ", filter.campaign_id);

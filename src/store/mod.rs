@@ -16,6 +16,7 @@ mod extensions;
 mod nodes;
 mod numbers;
 mod organisations;
+mod scope;
 mod search;
 mod statement;
 mod trunks;

@@ -7,6 +7,7 @@ use axum::http::request::Parts;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use sidetone_model::access::{Permission, Principal, Scope};
+use sidetone_model::ids::OrganisationId;
 
 use crate::auth::address::client_address;
 use crate::auth::api_key::authenticate;
@@ -23,17 +24,32 @@ impl Caller {
         if self.may(permission) {
             return Ok(());
         }
-        Err(ApiError::forbidden(format!("the key lacks the permission {}", permission.as_str())))
+        Err(ApiError::forbidden(format!("the caller lacks the permission {}", permission.as_str())))
     }
 
     /// Whether the caller holds `permission`.
     pub(crate) fn may(&self, permission: Permission) -> bool {
-        self.0.may(permission)
+        self.principal().may(permission)
     }
 
     /// Whose rows the caller sees.
     pub(crate) fn scope(&self) -> Scope {
-        self.0.scope
+        self.principal().scope
+    }
+
+    /// Refuses to narrow to an organisation that the caller may not see, whether it exists or not.
+    pub(crate) fn narrow(&self, organisation: Option<OrganisationId>) -> Result<(), ApiError> {
+        match organisation {
+            Some(organisation) if !self.scope().reaches(organisation) => {
+                Err(ApiError::forbidden("organisation_id is outside the caller's scope"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Everything that is known of the caller.
+    pub(crate) fn principal(&self) -> &Principal {
+        &self.0
     }
 }
 

@@ -21,7 +21,6 @@ use crate::auth::Caller;
 use crate::csv;
 use crate::error::ApiError;
 use crate::routes::cdr_query::{self, ExportQuery, Format};
-use crate::routes::cdrs::narrow;
 use crate::state::ApiState;
 
 /// `GET /cdrs/export`: every record that the filters leave, as CSV or NDJSON.
@@ -32,7 +31,7 @@ pub(crate) async fn export(
 ) -> Result<Response, ApiError> {
     caller.require(Permission::CallsRead)?;
     let query = cdr_query::export(&uri)?;
-    narrow(&caller, query.filter.organisation_id)?;
+    caller.narrow(query.filter.organisation_id)?;
     let scope = caller.scope();
     let count = state.cdrs.count(scope, &query.filter, ROWS_MAX.saturating_add(1)).await?;
     if count > u64::from(ROWS_MAX) {

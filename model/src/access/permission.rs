@@ -1,8 +1,6 @@
-//! Who asks, and what that lets them see.
+//! The rights that keys and roles carry.
 
 use serde::{Deserialize, Serialize};
-
-use crate::ids::{ApiKeyId, OrganisationId};
 
 macro_rules! permissions {
     ($($(#[$doc:meta])* $variant:ident = $text:literal,)*) => {
@@ -32,7 +30,7 @@ permissions! {
     BillingRead = "billing:read",
     /// Sending notes, and other control of calls.
     CallsControl = "calls:control",
-    /// The call log and what was sent to phones.
+    /// The call log, conversations, and what was sent to phones.
     CallsRead = "calls:read",
     /// Running a live room.
     ConferencesControl = "conferences:control",
@@ -40,58 +38,45 @@ permissions! {
     ConferencesRead = "conferences:read",
     /// Creating and changing rooms.
     ConferencesWrite = "conferences:write",
+    /// Handing in conversations and their turns.
+    ConversationsWrite = "conversations:write",
+    /// Reading teams, agents, extensions and numbers.
+    DirectoryRead = "directory:read",
+    /// Creating and changing teams, agents, extensions and numbers.
+    DirectoryWrite = "directory:write",
+    /// Integration keys.
+    KeysWrite = "keys:write",
     /// Cost, margin and conversion on records.
     MarginRead = "margin:read",
+    /// Changing organisations.
+    OrganisationsWrite = "organisations:write",
+    /// Sell rates, cost rates and exchange rates.
+    RatesWrite = "rates:write",
     /// Playing a recording.
     RecordingsListen = "recordings:listen",
+    /// Trunks.
+    TrunksWrite = "trunks:write",
+    /// People who log in.
+    UsersWrite = "users:write",
 }
 
 impl Permission {
+    /// The names of the key presets.
+    pub const PRESETS: &'static [&'static str] =
+        &["billing", "conferences", "dialler", "full", "notes", "read_only"];
+
     /// The permissions of a key preset, copied into the key when it is made; `None` for an unknown name.
     pub fn preset(name: &str) -> Option<Vec<Permission>> {
         use Permission::*;
         Some(match name {
             "billing" => vec![BillingRead],
             "conferences" => vec![ConferencesControl, ConferencesRead, ConferencesWrite],
+            "dialler" => vec![CallsControl, CallsRead],
             "full" => Self::ALL.iter().copied().filter(|p| *p != MarginRead).collect(),
             "notes" => vec![CallsControl, CallsRead, ConferencesRead],
             "read_only" => vec![CallsRead, ConferencesRead],
             _ => return None,
         })
-    }
-}
-
-/// Which tenants' rows a caller may see; every store function that reads tenant data takes one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scope {
-    /// One organisation.
-    Organisation(OrganisationId),
-}
-
-impl Scope {
-    /// Whether something of that organisation is inside.
-    pub fn covers(self, organisation: OrganisationId) -> bool {
-        match self {
-            Scope::Organisation(own) => own == organisation,
-        }
-    }
-}
-
-/// The caller of a request, once known.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Principal {
-    /// The key that was presented.
-    pub key: ApiKeyId,
-    /// What may be seen.
-    pub scope: Scope,
-    /// What may be done.
-    pub permissions: Vec<Permission>,
-}
-
-impl Principal {
-    /// Whether the caller holds `permission`.
-    pub fn may(&self, permission: Permission) -> bool {
-        self.permissions.contains(&permission)
     }
 }
 
@@ -112,5 +97,15 @@ mod tests {
         assert!(!full.contains(&Permission::MarginRead));
         assert_eq!(full.len(), Permission::ALL.len() - 1);
         assert_eq!(Permission::preset("admin"), None);
+    }
+
+    #[test]
+    fn every_preset_that_is_named_exists_and_none_but_full_manages() {
+        use Permission::*;
+        for name in Permission::PRESETS {
+            let preset = Permission::preset(name).unwrap();
+            let manages = preset.iter().any(|p| matches!(p, KeysWrite | UsersWrite | MarginRead));
+            assert_eq!(manages, *name == "full", "{name}");
+        }
     }
 }

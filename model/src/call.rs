@@ -65,6 +65,8 @@ words! {
 words! {
     /// Why a leg ended: Q.850 names in the spelling that FreeSWITCH made common.
     HangupCause {
+        /// The organisation's credit was used up while the call was up.
+        AllottedTimeout = "ALLOTTED_TIMEOUT",
         /// Authentication failed or the party does not want the call.
         CallRejected = "CALL_REJECTED",
         /// The engine died while the call was up.
@@ -97,6 +99,8 @@ words! {
         NumberChanged = "NUMBER_CHANGED",
         /// The caller gave up before the answer.
         OriginatorCancel = "ORIGINATOR_CANCEL",
+        /// No sell rate of the organisation covers the number, so it may not be called.
+        OutgoingCallBarred = "OUTGOING_CALL_BARRED",
         /// A timer of the protocol ran out.
         RecoveryOnTimerExpire = "RECOVERY_ON_TIMER_EXPIRE",
         /// The far end has no such service.

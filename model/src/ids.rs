@@ -46,10 +46,14 @@ ids! {
     CampaignId;
     /// A customer a call was with.
     ContactId;
+    /// What a carrier charges under one prefix.
+    CostRateId;
     /// An event in the outbox.
     EventId;
     /// An extension of an organisation.
     ExtensionId;
+    /// A conversion rate between two currencies.
+    FxRateId;
     /// One party's side of a call.
     LegId;
     /// The switch node that carries a call (`fs_node_id` on the record).
@@ -58,6 +62,8 @@ ids! {
     NumberId;
     /// A tenant.
     OrganisationId;
+    /// What an organisation pays under one prefix.
+    SellRateId;
     /// A team of extensions and agents.
     TeamId;
     /// A carrier or peer that calls come from and go to.

@@ -1,5 +1,11 @@
 //! Exact amounts: decimals that are never a float and never a JSON number.
+//!
+//! All arithmetic is on whole numbers in 128 bits and checked: what does not fit is `None`, never wrapped and
+//! never cut. Where a quotient must be rounded it is rounded once, half to even, at the eighth decimal place.
+//! `rust_decimal` reads and writes the texts; products are not left to it, since it rounds one of more than 96
+//! bits in silence.
 
+use std::cmp::Ordering;
 use std::fmt;
 use std::str::FromStr;
 
@@ -14,10 +20,16 @@ pub struct Amount(i64);
 
 /// Decimal places of the stored form.
 const SCALE: u32 = 8;
+/// The stored form of 1.
+const ONE: i128 = 100_000_000;
 
 impl Amount {
     /// Nothing.
     pub const ZERO: Amount = Amount(0);
+    /// One unit; the rate from a currency to itself.
+    pub const ONE: Amount = Amount(100_000_000);
+    /// The largest.
+    pub const MAX: Amount = Amount(i64::MAX);
 
     /// An amount from its stored form, a count of 10⁻⁸.
     pub const fn from_scaled(scaled: i64) -> Self {
@@ -29,6 +41,47 @@ impl Amount {
         self.0
     }
 
+    /// `self · numerator ÷ denominator`, rounded once, half to even; `None` when it does not fit or `denominator`
+    /// is 0. The numerator is below 2⁶⁴, so no product leaves 128 bits.
+    #[must_use]
+    pub fn times(self, numerator: u64, denominator: u64) -> Option<Amount> {
+        Self::sum_of_products(&[(self, numerator)], denominator)
+    }
+
+    /// `Σ price · quantity ÷ unit`, rounded once at the end, half to even: what a bill of several quantities
+    /// under one unit comes to, such as tokens at prices per 1,000,000. `None` when it does not fit or `unit` is 0.
+    #[must_use]
+    pub fn sum_of_products(lines: &[(Amount, u64)], unit: u64) -> Option<Amount> {
+        let sum = lines.iter().try_fold(0_i128, |sum, (price, quantity)| {
+            sum.checked_add(i128::from(price.0).checked_mul(i128::from(*quantity))?)
+        })?;
+        half_even(sum, i128::from(unit)).map(Amount)
+    }
+
+    /// This amount in another currency, of which `rate` stands for one unit of this one; rounded once, half to
+    /// even. `None` when it does not fit.
+    #[must_use]
+    pub fn converted(self, rate: Amount) -> Option<Amount> {
+        half_even(i128::from(self.0).checked_mul(i128::from(rate.0))?, ONE).map(Amount)
+    }
+
+    /// The sum; `None` when it does not fit.
+    #[must_use]
+    pub fn checked_add(self, other: Amount) -> Option<Amount> {
+        self.0.checked_add(other.0).map(Amount)
+    }
+
+    /// The difference; `None` when it does not fit.
+    #[must_use]
+    pub fn checked_sub(self, other: Amount) -> Option<Amount> {
+        self.0.checked_sub(other.0).map(Amount)
+    }
+
+    /// Whether it is less than nothing.
+    pub const fn is_negative(self) -> bool {
+        self.0 < 0
+    }
+
     /// The same number as a decimal.
     pub fn decimal(self) -> Decimal {
         Decimal::new(self.0, SCALE)
@@ -36,11 +89,77 @@ impl Amount {
 
     /// The text with at least `places` decimals, trailing zeros beyond them dropped, no exponent.
     pub fn to_text(self, places: u32) -> String {
-        let mut decimal = self.decimal().normalize();
-        if decimal.scale() < places {
-            decimal.rescale(places);
+        text(self.decimal(), places)
+    }
+}
+
+fn text(decimal: Decimal, places: u32) -> String {
+    let mut decimal = decimal.normalize();
+    if decimal.scale() < places {
+        decimal.rescale(places);
+    }
+    decimal.to_string()
+}
+
+/// `dividend ÷ divisor` to the nearest whole number, a half to the even one; `None` when that is no `i64` or
+/// the divisor is not positive.
+fn half_even(dividend: i128, divisor: i128) -> Option<i64> {
+    if divisor <= 0 {
+        return None;
+    }
+    let (floor, rest) = (dividend.div_euclid(divisor), dividend.rem_euclid(divisor));
+    // `rest` is below `divisor`, which is at most 2⁶⁴: doubling it is safe.
+    let up = match (rest * 2).cmp(&divisor) {
+        Ordering::Less => false,
+        Ordering::Equal => floor % 2 != 0,
+        Ordering::Greater => true,
+    };
+    i64::try_from(floor.checked_add(i128::from(up))?).ok()
+}
+
+/// A sum of amounts, wider than any one of them: 2⁶⁴ of the largest fit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Total(i128);
+
+impl Total {
+    /// A total from two sums of stored forms: of their quotients by [`Total::PART`] and of their remainders. A
+    /// database that adds up 64-bit numbers adds these without overflow, where the plain sum might.
+    pub const fn from_parts(quotients: i64, remainders: i64) -> Self {
+        Total(quotients as i128 * Self::PART as i128 + remainders as i128)
+    }
+
+    /// What [`Total::from_parts`] divides by.
+    pub const PART: i64 = 1_000_000_000;
+
+    /// The total with `amount` added.
+    #[must_use]
+    pub const fn plus(self, amount: Amount) -> Self {
+        Total(self.0.saturating_add(amount.0 as i128))
+    }
+
+    /// The difference.
+    #[must_use]
+    pub const fn minus(self, other: Total) -> Self {
+        Total(self.0.saturating_sub(other.0))
+    }
+
+    /// As [`Amount::to_text`].
+    pub fn to_text(self, places: u32) -> String {
+        match Decimal::try_from_i128_with_scale(self.0, SCALE) {
+            Ok(decimal) => text(decimal, places),
+            // Beyond what 10⁹ records of the largest amount come to; exact all the same, with every place.
+            Err(_) => {
+                let (sign, digits) = (if self.0 < 0 { "-" } else { "" }, self.0.unsigned_abs());
+                let one = ONE.unsigned_abs();
+                format!("{sign}{}.{:08}", digits / one, digits % one)
+            }
         }
-        decimal.to_string()
+    }
+}
+
+impl FromIterator<Amount> for Total {
+    fn from_iter<I: IntoIterator<Item = Amount>>(amounts: I) -> Self {
+        amounts.into_iter().fold(Total::default(), Total::plus)
     }
 }
 
@@ -179,6 +298,61 @@ mod tests {
         for (text, scaled) in cases {
             assert_eq!(text.parse::<Amount>().map(Amount::scaled), scaled, "{text}");
         }
+    }
+
+    #[test]
+    fn quotients_are_rounded_half_to_even() {
+        let cases = [
+            (5, 2, 2),
+            (7, 2, 4),
+            (-5, 2, -2),
+            (-7, 2, -4),
+            (1, 2, 0),
+            (3, 2, 2),
+            (-1, 2, 0),
+            (10, 4, 2),
+            (11, 4, 3),
+            (-11, 4, -3),
+            (7, 60, 0),
+            (30, 60, 0),
+            (31, 60, 1),
+            (90, 60, 2),
+        ];
+        for (dividend, divisor, quotient) in cases {
+            assert_eq!(half_even(dividend, divisor), Some(quotient), "{dividend}/{divisor}");
+        }
+        assert_eq!(half_even(1, 0), None);
+        assert_eq!(half_even(i128::MAX, 1), None);
+    }
+
+    #[test]
+    fn arithmetic_is_exact_or_nothing() {
+        let amount = |text: &str| text.parse::<Amount>().unwrap();
+        assert_eq!(amount("0.0120").times(61, 60), Some(amount("0.0122")));
+        assert_eq!(amount("0.8").converted(amount("0.92")), Some(amount("0.736")));
+        assert_eq!(amount("-0.00000001").converted(amount("0.5")), Some(Amount::ZERO));
+        let lines = [(amount("2.5"), 1_000), (amount("10"), 3)];
+        assert_eq!(Amount::sum_of_products(&lines, 1_000_000), Some(amount("0.00253")));
+        assert_eq!(Amount::MAX.times(u64::MAX, 1), None);
+        assert_eq!(Amount::MAX.times(u64::MAX, u64::MAX), Some(Amount::MAX));
+        assert_eq!(Amount::MAX.times(1, 0), None);
+        assert_eq!(Amount::MAX.converted(Amount::MAX), None);
+        assert_eq!(Amount::MAX.checked_add(Amount::from_scaled(1)), None);
+        assert_eq!(Amount::from_scaled(i64::MIN).checked_sub(Amount::from_scaled(1)), None);
+    }
+
+    #[test]
+    fn totals_are_wider_than_amounts() {
+        let many = std::iter::repeat_n(Amount::MAX, 3).collect::<Total>();
+        assert_eq!(many.to_text(2), "276701161105.64327421");
+        let scaled = i64::MAX;
+        let parts = Total::from_parts(3 * (scaled / Total::PART), 3 * (scaled % Total::PART));
+        assert_eq!(parts, many);
+        assert_eq!(Total::default().to_text(2), "0.00");
+        let loss = Total::default().minus([Amount::from_scaled(150_000_000)].into_iter().collect());
+        assert_eq!(loss.to_text(2), "-1.50");
+        let huge = Total(i128::MAX).to_text(2);
+        assert_eq!(huge, "1701411834604692317316873037158.84105727");
     }
 
     #[test]

@@ -72,6 +72,16 @@ impl ApiError {
         }
     }
 
+    /// The body is longer than any that we take.
+    pub(crate) fn payload_too_large() -> Self {
+        Self::of_status(StatusCode::PAYLOAD_TOO_LARGE)
+    }
+
+    /// The body is not announced as JSON.
+    pub(crate) fn unsupported_media_type() -> Self {
+        Self::of_status(StatusCode::UNSUPPORTED_MEDIA_TYPE)
+    }
+
     /// The path is longer than any that we have.
     pub(crate) fn uri_too_long() -> Self {
         Self::of_status(StatusCode::URI_TOO_LONG)

@@ -4,6 +4,7 @@
 //! clock: all of them come in through the state.
 
 mod auth;
+mod body;
 mod csv;
 mod error;
 mod page;

@@ -2,8 +2,9 @@
 
 use axum::extract::Query;
 use axum::http::Uri;
-use sidetone_model::page::Window;
+use sidetone_model::page::{Order, Window};
 use sidetone_model::problem::FieldProblem;
+use uuid::Uuid;
 
 use crate::error::ApiError;
 
@@ -58,6 +59,39 @@ pub(crate) fn count(value: &str) -> Result<u64, Wrong> {
         .ok_or_else(|| "must be a whole number, 0 or more".to_owned())
 }
 
+/// Hyphenated UUIDs alone: the other spellings would give one record several addresses.
+pub(crate) fn uuid(value: &str) -> Result<Uuid, Wrong> {
+    let uuid = if value.len() == UUID_LEN { Uuid::try_parse(value).ok() } else { None };
+    uuid.ok_or_else(|| "must be a UUID".to_owned())
+}
+
+/// The id that the path names under `name`.
+///
+/// # Errors
+/// `invalid_request` when it is no hyphenated UUID.
+pub(crate) fn path_id<T: From<Uuid>>(name: &str, value: &str) -> Result<T, ApiError> {
+    uuid(value)
+        .map(T::from)
+        .map_err(|message| ApiError::invalid(vec![FieldProblem { field: name.to_owned(), message }]))
+}
+
+/// A text to search for; `None` when it is empty, which every text contains.
+pub(crate) fn text(value: &str) -> Result<Option<String>, Wrong> {
+    if value.chars().count() > TEXT_LEN_MAX {
+        return Err(format!("must be at most {TEXT_LEN_MAX} characters"));
+    }
+    // In no number and no name; PostgreSQL cannot even be asked for a NUL.
+    if value.chars().any(char::is_control) {
+        return Err("must not contain control characters".to_owned());
+    }
+    Ok(Some(value).filter(|text| !text.is_empty()).map(str::to_owned))
+}
+
+/// The `order` that a caller gives.
+pub(crate) fn order(value: &str) -> Result<Order, Wrong> {
+    Order::from_name(value).ok_or_else(|| "must be asc or desc".to_owned())
+}
+
 /// Digits alone: a sign or a space would be accepted by `parse`.
 fn whole_number(text: &str) -> Option<u64> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
@@ -70,3 +104,6 @@ pub(crate) fn shown(text: &str) -> String {
 }
 
 const SHOWN_LEN_MAX: usize = 64;
+/// More than any number or name has, and what fits into an address.
+const TEXT_LEN_MAX: usize = 1000;
+const UUID_LEN: usize = 36;

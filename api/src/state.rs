@@ -20,6 +20,7 @@ pub struct ApiState {
     pub(crate) clock: Clock,
     pub(crate) trusted_proxies: Arc<[IpNet]>,
     pub(crate) limits: Arc<RateLimits>,
+    pub(crate) strict_bodies: bool,
 }
 
 impl ApiState {
@@ -37,7 +38,16 @@ impl ApiState {
             clock,
             trusted_proxies: Arc::new([]),
             limits: Arc::new(RateLimits::default()),
+            strict_bodies: true,
         }
+    }
+
+    /// The same state, which ignores unknown fields of bodies unless `strict`: callers of a later version go on
+    /// working while the nodes are replaced one by one.
+    #[must_use]
+    pub fn with_strict_bodies(mut self, strict: bool) -> Self {
+        self.strict_bodies = strict;
+        self
     }
 
     /// The same state, which believes `X-Forwarded-For` from these peers.

@@ -63,7 +63,9 @@ impl FromStr for Timestamp {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         OffsetDateTime::parse(text, &Rfc3339)
             .map_err(|_| ParseTimestampError)
-            .and_then(|instant| Self::from_offset(instant.to_offset(UtcOffset::UTC)))
+            // The last hours of the year 9999 have no name in UTC.
+            .and_then(|instant| instant.checked_to_offset(UtcOffset::UTC).ok_or(ParseTimestampError))
+            .and_then(Self::from_offset)
     }
 }
 
@@ -118,6 +120,8 @@ mod tests {
             ("2026-01-01T01:00:00+01:00", Some(1_767_225_600_000_000)),
             ("2026-01-01T00:00:00.000001Z", Some(1_767_225_600_000_001)),
             ("2026-02-30", None),
+            ("9999-12-31T23:59:59-01:00", None),
+            ("0000-01-01T00:00:00+01:00", Some(-62_167_222_800_000_000)),
             ("yesterday", None),
             ("", None),
         ];

@@ -5,7 +5,6 @@ use sidetone_model::call::{Direction, Transport};
 use sidetone_model::call_log::{CdrFilter, CdrQuery, CdrSort};
 use sidetone_model::page::Order;
 use sidetone_model::time::Timestamp;
-use uuid::Uuid;
 
 use crate::error::ApiError;
 use crate::page::{self, Wrong};
@@ -20,7 +19,7 @@ pub(crate) fn list(uri: &Uri) -> Result<CdrQuery, ApiError> {
         match name {
             "limit" => query.window.limit = page::limit(value)?,
             "offset" => query.window.offset = page::count(value)?,
-            "order" => query.order = order(value)?,
+            "order" => query.order = page::order(value)?,
             "sort" => query.sort = sort(value)?,
             _ => take_filter(&mut query.filter, name, value)?,
         }
@@ -57,7 +56,7 @@ pub(crate) fn export(uri: &Uri) -> Result<ExportQuery, ApiError> {
         match name {
             "format" => query.format = format(value)?,
             "limit" | "offset" => return Err("an export has no pages".to_owned()),
-            "order" => query.order = order(value)?,
+            "order" => query.order = page::order(value)?,
             // Only this one can be read piece by piece without the database sorting everything for
             // each piece.
             "sort" => match sort(value)? {
@@ -73,43 +72,25 @@ pub(crate) fn export(uri: &Uri) -> Result<ExportQuery, ApiError> {
 
 fn take_filter(filter: &mut CdrFilter, name: &str, value: &str) -> Result<(), Wrong> {
     match name {
-        "agent_id" => filter.agent_id = Some(uuid(value)?.into()),
-        "campaign_id" => filter.campaign_id = Some(uuid(value)?.into()),
-        "did" => filter.did = text(value)?,
+        "agent_id" => filter.agent_id = Some(page::uuid(value)?.into()),
+        "campaign_id" => filter.campaign_id = Some(page::uuid(value)?.into()),
+        "did" => filter.did = page::text(value)?,
         "direction" => filter.direction = Some(direction(value)?),
-        "extension_id" => filter.extension_id = Some(uuid(value)?.into()),
+        "extension_id" => filter.extension_id = Some(page::uuid(value)?.into()),
         "from" => filter.from = Some(bound(value)?),
-        "hangup_cause" => filter.hangup_cause = Some(text(value)?.unwrap_or_default()),
+        "hangup_cause" => filter.hangup_cause = Some(page::text(value)?.unwrap_or_default()),
         "min_billsec" => filter.min_billsec = Some(page::count(value)?),
-        "node_id" => filter.node_id = Some(uuid(value)?.into()),
-        "organisation_id" => filter.organisation_id = Some(uuid(value)?.into()),
-        "q" => filter.q = text(value)?,
-        "team_id" => filter.team_id = Some(uuid(value)?.into()),
+        "node_id" => filter.node_id = Some(page::uuid(value)?.into()),
+        "organisation_id" => filter.organisation_id = Some(page::uuid(value)?.into()),
+        "q" => filter.q = page::text(value)?,
+        "team_id" => filter.team_id = Some(page::uuid(value)?.into()),
         "to" => filter.to = Some(bound(value)?),
         "transcoded" => filter.transcoded = Some(boolean(value)?),
         "transport" => filter.transport = Some(transport(value)?),
-        "trunk_id" => filter.trunk_id = Some(uuid(value)?.into()),
+        "trunk_id" => filter.trunk_id = Some(page::uuid(value)?.into()),
         _ => page::unknown()?,
     }
     Ok(())
-}
-
-/// Hyphenated UUIDs alone: the other spellings would give one record several addresses.
-pub(crate) fn uuid(value: &str) -> Result<Uuid, Wrong> {
-    let uuid = if value.len() == UUID_LEN { Uuid::try_parse(value).ok() } else { None };
-    uuid.ok_or_else(|| "must be a UUID".to_owned())
-}
-
-/// A text to search for; `None` when it is empty, which every text contains.
-fn text(value: &str) -> Result<Option<String>, Wrong> {
-    if value.chars().count() > TEXT_LEN_MAX {
-        return Err(format!("must be at most {TEXT_LEN_MAX} characters"));
-    }
-    // In no number and no name; PostgreSQL cannot even be asked for a NUL.
-    if value.chars().any(char::is_control) {
-        return Err("must not contain control characters".to_owned());
-    }
-    Ok(Some(value).filter(|text| !text.is_empty()).map(str::to_owned))
 }
 
 fn bound(value: &str) -> Result<Timestamp, Wrong> {
@@ -133,10 +114,6 @@ fn transport(value: &str) -> Result<Transport, Wrong> {
     Transport::from_name(value).ok_or_else(|| "must be one of sip, whatsapp".to_owned())
 }
 
-fn order(value: &str) -> Result<Order, Wrong> {
-    Order::from_name(value).ok_or_else(|| "must be asc or desc".to_owned())
-}
-
 fn sort(value: &str) -> Result<CdrSort, Wrong> {
     CdrSort::from_name(value).ok_or_else(|| {
         let known = CdrSort::ALL.map(|(_, name)| name).join(", ");
@@ -153,12 +130,10 @@ fn format(value: &str) -> Result<Format, Wrong> {
     }
 }
 
-/// More than any number or name has, and what fits into an address.
-const TEXT_LEN_MAX: usize = 1000;
-const UUID_LEN: usize = 36;
-
 #[cfg(test)]
 mod tests {
+    use uuid::Uuid;
+
     use super::*;
 
     #[test]

@@ -6,10 +6,10 @@ use axum::response::{IntoResponse, Response};
 use sidetone_model::access::Permission;
 use sidetone_model::ids::CallId;
 use sidetone_model::page::Page;
-use sidetone_model::problem::FieldProblem;
 
 use crate::auth::Caller;
 use crate::error::ApiError;
+use crate::page;
 use crate::routes::cdr_query;
 use crate::state::ApiState;
 
@@ -35,17 +35,11 @@ pub(crate) async fn find(
     Path(uuid): Path<String>,
 ) -> Result<Response, ApiError> {
     caller.require(Permission::CallsRead)?;
-    let call = call_id(&uuid)?;
+    let call: CallId = page::path_id("uuid", &uuid)?;
     let cdr =
         state.cdrs.find(call).await?.ok_or_else(|| ApiError::not_found("there is no such call record"))?;
     if !caller.scope().covers(cdr.organisation_id, cdr.team_id) {
         return Err(ApiError::forbidden("the call record belongs to another organisation or team"));
     }
     Ok(Json(cdr.view(caller.may(Permission::MarginRead))).into_response())
-}
-
-fn call_id(text: &str) -> Result<CallId, ApiError> {
-    cdr_query::uuid(text)
-        .map(CallId)
-        .map_err(|message| ApiError::invalid(vec![FieldProblem { field: "uuid".to_owned(), message }]))
 }

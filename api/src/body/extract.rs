@@ -1,0 +1,138 @@
+//! The body as it came, and the headers that say what it is.
+
+use axum::body::Bytes;
+use axum::extract::{FromRequest, Request};
+use axum::http::header::{CONTENT_ENCODING, CONTENT_TYPE};
+use axum::http::{HeaderMap, StatusCode};
+use sidetone_model::problem::FieldProblem;
+
+use crate::body::fields::Fields;
+use crate::body::parse;
+use crate::error::ApiError;
+use crate::state::ApiState;
+
+/// The body of a request, not looked at yet.
+#[derive(Debug)]
+pub(crate) struct Body {
+    /// The bytes, or why there are none to read.
+    received: Result<Bytes, ApiError>,
+    strict: bool,
+}
+
+impl Body {
+    /// Reads the body, a JSON object, by `take`.
+    ///
+    /// # Errors
+    /// 413 and 415 for what is no JSON of a sensible size; `invalid_request` naming everything else that is wrong,
+    /// fields that `take` did not ask for included.
+    pub(crate) fn read<T>(self, take: impl FnOnce(&mut Fields) -> Option<T>) -> Result<T, ApiError> {
+        let object = parse::object(&self.received?).map_err(ApiError::invalid)?;
+        let mut fields = Fields::new(object, self.strict);
+        let taken = take(&mut fields);
+        let problems = fields.finish();
+        match taken {
+            Some(taken) if problems.is_empty() => Ok(taken),
+            // A reader that gives up without saying why is our own mistake.
+            None if problems.is_empty() => Err(ApiError::internal()),
+            _ => Err(ApiError::invalid(problems)),
+        }
+    }
+}
+
+impl FromRequest<ApiState> for Body {
+    type Rejection = std::convert::Infallible;
+
+    async fn from_request(request: Request, state: &ApiState) -> Result<Self, Self::Rejection> {
+        let kind = kind(request.headers());
+        let received = Bytes::from_request(request, &()).await.map_err(|rejection| {
+            if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE {
+                ApiError::payload_too_large()
+            } else {
+                wrong("did not arrive whole, send it again")
+            }
+        });
+        let received = received.and_then(|bytes| {
+            if bytes.is_empty() {
+                return Err(wrong("is missing, send a JSON object"));
+            }
+            kind.map(|()| bytes)
+        });
+        Ok(Body { received, strict: state.strict_bodies })
+    }
+}
+
+/// Whether the headers announce JSON in UTF-8.
+fn kind(headers: &HeaderMap) -> Result<(), ApiError> {
+    let plain = |encoding: &[u8]| encoding.eq_ignore_ascii_case(b"identity");
+    if headers.get_all(CONTENT_ENCODING).iter().any(|encoding| !plain(encoding.as_bytes())) {
+        return Err(ApiError::unsupported_media_type());
+    }
+    let mut types = headers.get_all(CONTENT_TYPE).iter();
+    let (Some(kind), None) = (types.next(), types.next()) else {
+        return Err(ApiError::unsupported_media_type());
+    };
+    let kind = kind.to_str().map_err(|_| ApiError::unsupported_media_type())?;
+    let mut parts = kind.split(';').map(str::trim);
+    if !parts.next().is_some_and(|essence| essence.eq_ignore_ascii_case("application/json")) {
+        return Err(ApiError::unsupported_media_type());
+    }
+    for parameter in parts {
+        let Some((name, value)) = parameter.split_once('=') else { continue };
+        let value = value.trim_matches('"');
+        let utf8 = ["utf-8", "utf8", "us-ascii"].iter().any(|known| value.eq_ignore_ascii_case(known));
+        if name.eq_ignore_ascii_case("charset") && !utf8 {
+            return Err(wrong("must be in UTF-8, the only charset of JSON"));
+        }
+    }
+    Ok(())
+}
+
+fn wrong(message: &str) -> ApiError {
+    ApiError::invalid(vec![FieldProblem { field: "body".to_owned(), message: message.to_owned() }])
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+    use axum::response::IntoResponse;
+
+    use super::*;
+
+    fn status(kinds: &[&str]) -> u16 {
+        let mut headers = HeaderMap::new();
+        for kind in kinds {
+            headers.append(CONTENT_TYPE, HeaderValue::from_str(kind).unwrap());
+        }
+        super::kind(&headers).err().map_or(200, |error| error.into_response().status().as_u16())
+    }
+
+    #[test]
+    fn only_json_in_utf8_is_taken() {
+        let cases: &[(&[&str], u16)] = &[
+            (&["application/json"], 200),
+            (&["Application/JSON; charset=UTF-8"], 200),
+            (&["application/json;charset=\"utf-8\""], 200),
+            (&["application/json; x"], 200),
+            (&["application/json; charset=utf-16"], 400),
+            (&["application/json; charset=latin1"], 400),
+            (&[], 415),
+            (&["text/html"], 415),
+            (&["application/jsonp"], 415),
+            (&["application/x-www-form-urlencoded"], 415),
+            (&["application/json", "text/plain"], 415),
+        ];
+        for (kinds, expected) in cases {
+            assert_eq!(status(kinds), *expected, "{kinds:?}");
+        }
+    }
+
+    #[test]
+    fn a_compressed_body_is_refused() {
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        assert_eq!(kind(&headers).unwrap_err().into_response().status(), 415);
+        headers.insert(CONTENT_ENCODING, HeaderValue::from_static("identity"));
+        assert!(kind(&headers).is_ok());
+    }
+}

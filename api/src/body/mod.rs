@@ -1,0 +1,24 @@
+//! Reading the body of a request: strictly, all of it before anything is done, and with every wrong field named.
+//!
+//! A handler takes [`Body`] as its last argument, checks what the caller may do, and then reads:
+//!
+//! ```ignore
+//! let new = body.read(|fields| {
+//!     let name = fields.required_text("name", 1..=100);
+//!     let team_id = fields.or_null("team_id", Fields::uuid); // omitted, null or an id
+//!     let items = fields.items("items", 0..=100, |item| item.required("extension_id", Fields::uuid));
+//!     fields.read_only(&["id", "created_at", "updated_at"]); // ignored, so that GET → PATCH works
+//!     Some(NewThing { name: name?, team_id: team_id.flatten(), items: items.unwrap_or_default() })
+//! })?;
+//! ```
+//!
+//! What is wrong is collected and answered in the order of the request; `None` always comes with a problem that
+//! was noted, or means "left out". Nothing is parsed before the handler asks, so that who may not do a thing hears
+//! that, and not what is wrong with their JSON.
+
+mod extract;
+mod fields;
+mod parse;
+
+pub(crate) use extract::Body;
+pub(crate) use fields::Fields;

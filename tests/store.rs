@@ -24,7 +24,7 @@ use sidetone::store::{
 use sidetone_model::access::{Permission, Scope};
 use sidetone_model::call::{BillingMode, Direction, HangupCause, Transport};
 use sidetone_model::cdr::Cdr;
-use sidetone_model::directory::{Destination, Ha1, Network};
+use sidetone_model::directory::{Destination, Ha1, Network, Numbering, Secret};
 use sidetone_model::ids::{
     AgentId, CampaignId, ContactId, ExtensionId, NodeId, OrganisationId, TeamId, TrunkId,
 };
@@ -183,6 +183,8 @@ fn acme() -> OrganisationRow {
         sip_domain: "acme.test".to_owned(),
         currency: "EUR".parse().unwrap(),
         credit: "25.00".parse().ok(),
+        numbering: Numbering { country_code: Some("44".to_owned()), ..Numbering::default() },
+        max_outbound_calls: Some(30),
     }
 }
 
@@ -235,6 +237,11 @@ fn the_directory_is_what_was_declared() {
             address: Some("sip:carrier.example:5060".to_owned()),
             accept_from: vec![Network { address: "192.0.2.0".parse().unwrap(), prefix_len: 24 }],
             priority: 10,
+            username: "acme".to_owned(),
+            password: Some(Secret("hush".to_owned())),
+            realm: "carrier.example".to_owned(),
+            register: true,
+            short_numbers: vec!["112".to_owned(), "999".to_owned()],
         };
         write.declare_trunk(&trunk, at(0)).await.unwrap();
         assert_eq!(store.directory().await.unwrap().organisations.len(), 0, "not before the commit");
@@ -248,7 +255,22 @@ fn the_directory_is_what_was_declared() {
         assert_eq!((extension_row.id, extension_row.team_id), (extension, Some(team)));
         assert_eq!(extension_row.codecs, ["PCMA", "PCMU"]);
         assert_eq!(directory.numbers[0].destination, Destination::Extension(extension));
-        assert_eq!(directory.trunks[0].accept_from, trunk.accept_from);
+        assert_eq!(directory.organisations[0].numbering, acme().numbering);
+        assert_eq!(directory.organisations[0].max_outbound_calls, Some(30));
+        let stored = &directory.trunks[0];
+        assert_eq!((&stored.accept_from, &stored.address), (&trunk.accept_from, &trunk.address));
+        assert_eq!((stored.username.as_str(), stored.realm.as_str()), ("acme", "carrier.example"));
+        assert_eq!((stored.register, &stored.short_numbers), (true, &trunk.short_numbers));
+        assert_eq!(stored.password, Secret("hush".to_owned()));
+
+        // A password that is not given again stays; an empty one goes.
+        let mut write = store.write().await.unwrap();
+        let silent = TrunkRow { password: None, ..trunk.clone() };
+        assert_eq!(write.declare_trunk(&silent, at(1)).await.unwrap().1, Change::Unchanged);
+        let none = TrunkRow { password: Some(Secret::default()), ..trunk };
+        assert_eq!(write.declare_trunk(&none, at(1)).await.unwrap().1, Change::Changed);
+        write.commit().await.unwrap();
+        assert_eq!(store.directory().await.unwrap().trunks[0].password, Secret::default());
     });
 }
 

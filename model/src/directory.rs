@@ -16,6 +16,28 @@ pub struct Organisation {
     pub sip_domain: String,
     /// The currency of its amounts.
     pub currency: Currency,
+    /// How its people write phone numbers.
+    pub numbering: Numbering,
+    /// How many calls out to the world it may have at once; `None` is no limit of its own.
+    pub max_outbound_calls: Option<u32>,
+}
+
+/// How an organisation writes phone numbers, from which their E.164 form is made (ITU-T E.164 §6).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Numbering {
+    /// The digits of its country, such as `44`; without them national numbers mean nothing.
+    pub country_code: Option<String>,
+    /// What stands before a national number and is no part of it, such as `0`; empty where nothing does.
+    pub national_prefix: String,
+    /// What stands before a country code in place of `+`, such as `00`.
+    pub international_prefix: String,
+}
+
+impl Default for Numbering {
+    /// The prefixes that ITU-T E.164 recommends, and no country.
+    fn default() -> Self {
+        Numbering { country_code: None, national_prefix: "0".into(), international_prefix: "00".into() }
+    }
 }
 
 /// A person's line: registers, calls and is called.
@@ -73,7 +95,7 @@ pub enum Destination {
     Extension(ExtensionId),
 }
 
-/// A carrier or peer, known by the source address of its calls.
+/// A carrier or peer: calls come from its networks and go to its address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trunk {
     /// Primary key.
@@ -82,8 +104,32 @@ pub struct Trunk {
     pub organisation_id: Option<OrganisationId>,
     /// Unique name.
     pub name: String,
+    /// Where calls go, as [`TrunkAddress`](crate::trunk_address::TrunkAddress) is written; `None` takes none.
+    pub address: Option<String>,
     /// Networks that its calls come from, canonical.
     pub accept_from: Vec<Network>,
+    /// Lower is tried first.
+    pub priority: u16,
+    /// Who we are there, for digest and REGISTER; may be empty.
+    pub username: String,
+    /// The password of `username`; empty answers no challenge.
+    pub password: Secret,
+    /// The only realm that gets our credentials; empty takes the one that the trunk's own address names.
+    pub realm: String,
+    /// Whether we register there.
+    pub register: bool,
+    /// Numbers that go out exactly as dialled, such as `112`.
+    pub short_numbers: Vec<String>,
+}
+
+/// A password that has to be kept as it is; never printed.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Secret(pub String);
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Secret(..)")
+    }
 }
 
 /// An address block, canonical: an IPv4-mapped IPv6 block is an IPv4 one and host bits are zero.

@@ -14,3 +14,4 @@ pub mod ports;
 pub mod problem;
 pub mod quality;
 pub mod time;
+pub mod trunk_address;

@@ -8,8 +8,9 @@ use sidetone_model::time::Timestamp;
 use sidetone_sip::auth::{Algorithm, Credential};
 
 use crate::fields::Problem;
-use crate::provision::file::{ApiKey, Declaration, Extension, Number, Organisation, Trunk};
+use crate::provision::file::{ApiKey, Declaration, Extension, Number, Organisation};
 use crate::provision::key_text;
+use crate::provision::outside::Trunk;
 use crate::provision::report::{ExtensionReport, KeyReport, Named, Numbered, Report};
 use crate::store::{
     ApiKeyRow, Change, ExtensionRow, NumberRow, OrganisationRow, Store, StoreError, TrunkRow,
@@ -90,6 +91,8 @@ impl<R: CryptoRng> Work<'_, R> {
             sip_domain: declared.sip_domain.clone(),
             currency: declared.currency,
             credit: declared.credit,
+            numbering: declared.numbering.clone(),
+            max_outbound_calls: declared.max_outbound_calls,
         };
         let result = self.write.declare_organisation(&row, self.now).await;
         let Some((id, change)) =
@@ -271,6 +274,11 @@ impl<R: CryptoRng> Work<'_, R> {
             address: declared.address.clone(),
             accept_from: declared.accept_from.clone(),
             priority: declared.priority,
+            username: declared.username.clone(),
+            password: declared.password.clone(),
+            realm: declared.realm.clone(),
+            register: declared.register,
+            short_numbers: declared.short_numbers.clone(),
         };
         let (id, change) = self.write.declare_trunk(&row, self.now).await?;
         self.report.count(change, format_args!("trunk {}", declared.name), None);

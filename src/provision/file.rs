@@ -5,12 +5,13 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 use sidetone_model::access::Permission;
-use sidetone_model::directory::Network;
+use sidetone_model::directory::{Network, Numbering};
 use sidetone_model::money::{Amount, Currency};
 use toml::Table;
 
 use crate::fields::{Fields, Problem};
 use crate::provision::key_text;
+use crate::provision::outside::{Trunk, numbering, trunk};
 
 /// What one apply file declares, validated.
 #[derive(Debug, Default)]
@@ -26,6 +27,8 @@ pub(super) struct Organisation {
     pub(super) sip_domain: String,
     pub(super) currency: Currency,
     pub(super) credit: Option<Amount>,
+    pub(super) numbering: Numbering,
+    pub(super) max_outbound_calls: Option<u32>,
     pub(super) teams: Vec<String>,
     pub(super) extensions: Vec<Extension>,
     pub(super) api_keys: Vec<ApiKey>,
@@ -57,16 +60,6 @@ pub(super) struct Number {
     pub(super) path: String,
     pub(super) number: String,
     pub(super) extension: String,
-}
-
-#[derive(Debug)]
-pub(super) struct Trunk {
-    pub(super) path: String,
-    pub(super) name: String,
-    pub(super) organisation: Option<String>,
-    pub(super) address: Option<String>,
-    pub(super) accept_from: Vec<Network>,
-    pub(super) priority: u16,
 }
 
 impl Declaration {
@@ -122,6 +115,8 @@ fn organisation(path: String, table: Table, problems: &mut Vec<Problem>) -> Opti
         Ok(amount) if amount >= Amount::ZERO => Some(amount),
         _ => fields.refuse("credit", "must be a decimal in quotes that is not negative, such as \"25.00\""),
     });
+    let numbering = numbering(&mut fields);
+    let max_outbound_calls = fields.integer("max_outbound_calls", 0..=CALLS_MAX);
     refuse_later(&mut fields, &["call_info_url", "call_info_secret", "users", "rooms"]);
     let teams = fields.tables("teams");
     let extensions = fields.tables("extensions");
@@ -142,6 +137,8 @@ fn organisation(path: String, table: Table, problems: &mut Vec<Problem>) -> Opti
         sip_domain: sip_domain?,
         currency: currency?,
         credit,
+        numbering,
+        max_outbound_calls: max_outbound_calls.and_then(|limit| u32::try_from(limit).ok()),
         teams: teams.into_iter().map(|(_, name)| name).collect(),
         extensions,
         api_keys,
@@ -293,39 +290,8 @@ fn number(path: String, table: Table, problems: &mut Vec<Problem>) -> Option<Num
     Some(Number { path, number: number?, extension: extension? })
 }
 
-fn trunk(path: String, table: Table, problems: &mut Vec<Problem>) -> Option<Trunk> {
-    let mut fields = Fields::new(path.clone(), table, problems);
-    let name = name_of(&mut fields);
-    let organisation = fields.text("organisation").filter(|name| !name.is_empty());
-    let address = fields.text("address").filter(|address| !address.is_empty()).and_then(|address| {
-        let plain = address.bytes().all(|byte| byte.is_ascii_graphic()) && address.len() <= ADDRESS_LEN_MAX;
-        if plain && address.strip_prefix("sip:").is_some_and(|host| !host.is_empty()) {
-            Some(address)
-        } else {
-            fields.refuse("address", "must be written like sip:carrier.example:5060")
-        }
-    });
-    let texts = fields.texts("accept_from").unwrap_or_default();
-    if texts.len() > ALLOW_LEN_MAX {
-        fields.refuse::<()>("accept_from", format!("must name at most {ALLOW_LEN_MAX} networks"));
-    }
-    let accept_from = networks(&mut fields, "accept_from", &texts);
-    for key in ["username", "password"] {
-        if fields.text(key).is_some_and(|text| !text.is_empty()) {
-            fields.refuse::<()>(key, "calls out through a trunk are not supported by this version yet");
-        }
-    }
-    if fields.boolean("register") == Some(true) {
-        fields.refuse::<()>("register", "registering at a trunk is not supported by this version yet");
-    }
-    let priority = fields.integer("priority", 0..=i64::from(u16::MAX)).unwrap_or(PRIORITY_DEFAULT);
-    fields.finish();
-    let priority = u16::try_from(priority).unwrap_or(u16::MAX);
-    Some(Trunk { path, name: name?, organisation, address, accept_from, priority })
-}
-
 /// Networks in canonical form: IPv4-mapped ones as IPv4, host bits zero; the whole Internet is none.
-fn networks(fields: &mut Fields<'_>, key: &'static str, texts: &[String]) -> Vec<Network> {
+pub(super) fn networks(fields: &mut Fields<'_>, key: &'static str, texts: &[String]) -> Vec<Network> {
     let mut networks = Vec::with_capacity(texts.len());
     for text in texts {
         let parsed = text.parse::<IpNet>().or_else(|_| text.parse::<IpAddr>().map(IpNet::from));
@@ -359,7 +325,7 @@ fn canonical(network: IpNet) -> Option<Network> {
     }
 }
 
-fn name_of(fields: &mut Fields<'_>) -> Option<String> {
+pub(super) fn name_of(fields: &mut Fields<'_>) -> Option<String> {
     let name = fields.required_text("name")?;
     if name.chars().count() > NAME_LEN_MAX || name.chars().any(char::is_control) {
         return fields.refuse("name", format!("must be at most {NAME_LEN_MAX} characters on one line"));
@@ -406,14 +372,13 @@ fn is_e164(text: &str) -> bool {
     })
 }
 
-const ADDRESS_LEN_MAX: usize = 256;
-const ALLOW_LEN_MAX: usize = 64;
+pub(super) const ALLOW_LEN_MAX: usize = 64;
+const CALLS_MAX: i64 = 1_000_000;
 /// What the switch can carry from one phone to another.
 const CODECS: [&str; 4] = ["G722", "PCMA", "PCMU", "opus"];
 const CURRENCY: &str = "EUR";
 const EXTENSION_LEN_MAX: usize = 15;
 const NAME_LEN_MAX: usize = 100;
-const PASSWORD_LEN_MAX: usize = 128;
-const PRIORITY_DEFAULT: i64 = 10;
+pub(super) const PASSWORD_LEN_MAX: usize = 128;
 const RATE_DEFAULT: i64 = 600;
 const RATE_MAX: i64 = 60_000;

@@ -7,6 +7,7 @@
 mod apply;
 mod file;
 mod key_text;
+mod outside;
 mod report;
 
 pub use apply::{ProvisionError, apply};

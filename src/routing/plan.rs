@@ -76,7 +76,9 @@ const DIGITS_MAX: usize = 15;
 
 #[cfg(test)]
 mod tests {
-    use sidetone_model::directory::{DirectorySnapshot, Ha1, Network, Number, Organisation};
+    use sidetone_model::directory::{
+        DirectorySnapshot, Ha1, Network, Number, Numbering, Organisation, Secret,
+    };
     use sidetone_model::ids::{ExtensionId, NumberId, TrunkId};
     use uuid::Uuid;
 
@@ -92,6 +94,8 @@ mod tests {
             name: domain.into(),
             sip_domain: domain.into(),
             currency: "EUR".parse().unwrap(),
+            numbering: Numbering::default(),
+            max_outbound_calls: None,
         }
     }
 
@@ -113,6 +117,13 @@ mod tests {
             organisation_id: owner.map(id),
             name: format!("trunk-{n}"),
             accept_from: vec![Network { address: address.parse().unwrap(), prefix_len }],
+            address: None,
+            priority: 10,
+            username: String::new(),
+            password: Secret::default(),
+            realm: String::new(),
+            register: false,
+            short_numbers: Vec::new(),
         }
     }
 

@@ -1,13 +1,13 @@
 //! The directory as the switch caches it: one consistent read of everything it routes by.
 
 use sidetone_model::directory::{
-    Destination, DirectorySnapshot, Extension, Ha1, Number, Organisation, Trunk,
+    Destination, DirectorySnapshot, Extension, Ha1, Number, Numbering, Organisation, Secret, Trunk,
 };
 use sidetone_model::ids::ExtensionId;
 use sqlx::sqlite::SqliteRow;
 use sqlx::{Row, SqliteConnection};
 
-use crate::store::columns::{items, networks, parsed, parsed_opt};
+use crate::store::columns::{items, networks, number, parsed, parsed_opt};
 use crate::store::numbers::DESTINATION_EXTENSION;
 use crate::store::{Store, StoreError};
 
@@ -43,15 +43,29 @@ impl Store {
 }
 
 async fn organisations(connection: &mut SqliteConnection) -> Result<Vec<Organisation>, StoreError> {
-    let rows = sqlx::query("SELECT id, name, sip_domain, currency FROM organisations ORDER BY name")
-        .fetch_all(connection)
-        .await?;
+    let rows = sqlx::query(
+        "SELECT id, name, sip_domain, currency, country_code, national_prefix, international_prefix,
+         max_outbound_calls FROM organisations ORDER BY name",
+    )
+    .fetch_all(connection)
+    .await?;
     let organisation = |row: &SqliteRow| {
         Ok(Organisation {
             id: parsed(row, "id")?,
             name: row.try_get("name")?,
             sip_domain: row.try_get("sip_domain")?,
             currency: parsed(row, "currency")?,
+            numbering: Numbering {
+                country_code: row.try_get("country_code")?,
+                national_prefix: row.try_get("national_prefix")?,
+                international_prefix: row.try_get("international_prefix")?,
+            },
+            max_outbound_calls: row
+                .try_get::<Option<i64>, _>("max_outbound_calls")?
+                .map(|limit| {
+                    u32::try_from(limit).map_err(|_| StoreError::Corrupt { column: "max_outbound_calls" })
+                })
+                .transpose()?,
         })
     };
     rows.iter().map(organisation).collect()
@@ -100,16 +114,25 @@ async fn numbers(connection: &mut SqliteConnection) -> Result<Vec<Number>, Store
 }
 
 async fn trunks(connection: &mut SqliteConnection) -> Result<Vec<Trunk>, StoreError> {
-    let rows =
-        sqlx::query("SELECT id, organisation_id, name, accept_from FROM trunks ORDER BY priority, name")
-            .fetch_all(connection)
-            .await?;
+    let rows = sqlx::query(
+        "SELECT id, organisation_id, name, address, accept_from, priority, username, password, realm, register,
+         short_numbers FROM trunks ORDER BY priority, name",
+    )
+    .fetch_all(connection)
+    .await?;
     let trunk = |row: &SqliteRow| {
         Ok(Trunk {
             id: parsed(row, "id")?,
             organisation_id: parsed_opt(row, "organisation_id")?,
             name: row.try_get("name")?,
+            address: row.try_get("address")?,
             accept_from: networks(row, "accept_from")?,
+            priority: number(row, "priority")?,
+            username: row.try_get("username")?,
+            password: Secret(row.try_get("password")?),
+            realm: row.try_get("realm")?,
+            register: row.try_get::<i64, _>("register")? != 0,
+            short_numbers: items(row, "short_numbers")?,
         })
     };
     rows.iter().map(trunk).collect()

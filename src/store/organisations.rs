@@ -1,5 +1,6 @@
 //! Organisations and their teams.
 
+use sidetone_model::directory::Numbering;
 use sidetone_model::ids::{OrganisationId, TeamId};
 use sidetone_model::money::{Amount, Currency};
 use sidetone_model::time::Timestamp;
@@ -20,6 +21,10 @@ pub struct OrganisationRow {
     pub currency: Currency,
     /// How much it may spend; `None` is no limit.
     pub credit: Option<Amount>,
+    /// How its people write phone numbers.
+    pub numbering: Numbering,
+    /// How many calls out to the world it may have at once; `None` is no limit.
+    pub max_outbound_calls: Option<u32>,
 }
 
 impl WriteTransaction {
@@ -55,24 +60,33 @@ impl WriteTransaction {
         if clash.is_some() {
             return Err(StoreError::Taken { column: "sip_domain" });
         }
-        let row =
-            sqlx::query("SELECT id, sip_domain, currency, credit_scaled FROM organisations WHERE name = $1")
-                .bind(&declared.name)
-                .fetch_optional(&mut *self.transaction)
-                .await?;
+        let row = sqlx::query(
+            "SELECT id, sip_domain, currency, credit_scaled, country_code, national_prefix,
+             international_prefix, max_outbound_calls FROM organisations WHERE name = $1",
+        )
+        .bind(&declared.name)
+        .fetch_optional(&mut *self.transaction)
+        .await?;
         let credit = declared.credit.map(Amount::scaled);
+        let numbering = &declared.numbering;
+        let max_outbound_calls = declared.max_outbound_calls.map(i64::from);
         let Some(row) = row else {
             let id = OrganisationId(Uuid::new_v4());
             sqlx::query(
                 "INSERT INTO organisations
-                 (id, name, sip_domain, currency, credit_scaled, created_at_us, updated_at_us)
-                 VALUES ($1, $2, $3, $4, $5, $6, $6)",
+                 (id, name, sip_domain, currency, credit_scaled, country_code, national_prefix,
+                 international_prefix, max_outbound_calls, created_at_us, updated_at_us)
+                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $10)",
             )
             .bind(id.to_string())
             .bind(&declared.name)
             .bind(&declared.sip_domain)
             .bind(declared.currency.as_str())
             .bind(credit)
+            .bind(&numbering.country_code)
+            .bind(&numbering.national_prefix)
+            .bind(&numbering.international_prefix)
+            .bind(max_outbound_calls)
             .bind(now.as_micros())
             .execute(&mut *self.transaction)
             .await?;
@@ -81,17 +95,26 @@ impl WriteTransaction {
         let id = parsed(&row, "id")?;
         let same = row.try_get::<&str, _>("sip_domain")? == declared.sip_domain
             && row.try_get::<&str, _>("currency")? == declared.currency.as_str()
-            && row.try_get::<Option<i64>, _>("credit_scaled")? == credit;
+            && row.try_get::<Option<i64>, _>("credit_scaled")? == credit
+            && row.try_get::<Option<String>, _>("country_code")? == numbering.country_code
+            && row.try_get::<&str, _>("national_prefix")? == numbering.national_prefix
+            && row.try_get::<&str, _>("international_prefix")? == numbering.international_prefix
+            && row.try_get::<Option<i64>, _>("max_outbound_calls")? == max_outbound_calls;
         if same {
             return Ok((id, Change::Unchanged));
         }
         sqlx::query(
-            "UPDATE organisations SET sip_domain = $1, currency = $2, credit_scaled = $3, updated_at_us = $4
-             WHERE id = $5",
+            "UPDATE organisations SET sip_domain = $1, currency = $2, credit_scaled = $3, country_code = $4,
+             national_prefix = $5, international_prefix = $6, max_outbound_calls = $7, updated_at_us = $8
+             WHERE id = $9",
         )
         .bind(&declared.sip_domain)
         .bind(declared.currency.as_str())
         .bind(credit)
+        .bind(&numbering.country_code)
+        .bind(&numbering.national_prefix)
+        .bind(&numbering.international_prefix)
+        .bind(max_outbound_calls)
         .bind(now.as_micros())
         .bind(id.to_string())
         .execute(&mut *self.transaction)

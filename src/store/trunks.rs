@@ -1,6 +1,6 @@
 //! Trunks: carriers and peers, known by the addresses their calls come from.
 
-use sidetone_model::directory::Network;
+use sidetone_model::directory::{Network, Secret};
 use sidetone_model::ids::{OrganisationId, TrunkId};
 use sidetone_model::time::Timestamp;
 use sqlx::Row;
@@ -22,6 +22,16 @@ pub struct TrunkRow {
     pub accept_from: Vec<Network>,
     /// Lower is tried first.
     pub priority: u16,
+    /// Who we are there; may be empty.
+    pub username: String,
+    /// The password of `username`; `None` keeps the stored one.
+    pub password: Option<Secret>,
+    /// The only realm that gets our credentials; empty takes the one that the trunk names.
+    pub realm: String,
+    /// Whether we register there.
+    pub register: bool,
+    /// Numbers that go out exactly as dialled.
+    pub short_numbers: Vec<String>,
 }
 
 impl WriteTransaction {
@@ -36,18 +46,25 @@ impl WriteTransaction {
     ) -> Result<(TrunkId, Change), StoreError> {
         let organisation = declared.organisation_id.map(|id| id.to_string());
         let accept_from = networks_text(&declared.accept_from);
+        let short_numbers = declared.short_numbers.join(",");
         let priority = i64::from(declared.priority);
+        let register = i64::from(declared.register);
         let row = sqlx::query(
-            "SELECT id, organisation_id, address, accept_from, priority FROM trunks WHERE name = $1",
+            "SELECT id, organisation_id, address, accept_from, priority, username, password, realm, register,
+             short_numbers FROM trunks WHERE name = $1",
         )
         .bind(&declared.name)
         .fetch_optional(&mut *self.transaction)
         .await?;
+        let stored_password = row.as_ref().map(|row| row.try_get::<String, _>("password")).transpose()?;
+        let given = declared.password.as_ref().map(|secret| secret.0.clone());
+        let password = given.or(stored_password.clone()).unwrap_or_default();
         let Some(row) = row else {
             let id = TrunkId(Uuid::new_v4());
             sqlx::query(
-                "INSERT INTO trunks (id, organisation_id, name, address, accept_from, priority,
-                 created_at_us, updated_at_us) VALUES ($1, $2, $3, $4, $5, $6, $7, $7)",
+                "INSERT INTO trunks (id, organisation_id, name, address, accept_from, priority, username,
+                 password, realm, register, short_numbers, created_at_us, updated_at_us)
+                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $12)",
             )
             .bind(id.to_string())
             .bind(organisation)
@@ -55,6 +72,11 @@ impl WriteTransaction {
             .bind(&declared.address)
             .bind(accept_from)
             .bind(priority)
+            .bind(&declared.username)
+            .bind(password)
+            .bind(&declared.realm)
+            .bind(register)
+            .bind(short_numbers)
             .bind(now.as_micros())
             .execute(&mut *self.transaction)
             .await?;
@@ -64,18 +86,29 @@ impl WriteTransaction {
         let same = row.try_get::<Option<String>, _>("organisation_id")? == organisation
             && row.try_get::<Option<String>, _>("address")? == declared.address
             && row.try_get::<&str, _>("accept_from")? == accept_from
-            && row.try_get::<i64, _>("priority")? == priority;
+            && row.try_get::<i64, _>("priority")? == priority
+            && row.try_get::<&str, _>("username")? == declared.username
+            && stored_password.as_ref() == Some(&password)
+            && row.try_get::<&str, _>("realm")? == declared.realm
+            && row.try_get::<i64, _>("register")? == register
+            && row.try_get::<&str, _>("short_numbers")? == short_numbers;
         if same {
             return Ok((id, Change::Unchanged));
         }
         sqlx::query(
             "UPDATE trunks SET organisation_id = $1, address = $2, accept_from = $3, priority = $4,
-             updated_at_us = $5 WHERE id = $6",
+             username = $5, password = $6, realm = $7, register = $8, short_numbers = $9,
+             updated_at_us = $10 WHERE id = $11",
         )
         .bind(organisation)
         .bind(&declared.address)
         .bind(accept_from)
         .bind(priority)
+        .bind(&declared.username)
+        .bind(password)
+        .bind(&declared.realm)
+        .bind(register)
+        .bind(short_numbers)
         .bind(now.as_micros())
         .bind(id.to_string())
         .execute(&mut *self.transaction)

@@ -115,7 +115,7 @@ fn credential(extension: &Extension) -> Option<Credential> {
 
 #[cfg(test)]
 mod tests {
-    use sidetone_model::directory::DirectorySnapshot;
+    use sidetone_model::directory::{DirectorySnapshot, Numbering};
     use sidetone_model::ids::OrganisationId;
     use sidetone_sip::message::{Datagram, Message, parse_datagram};
     use uuid::Uuid;
@@ -128,6 +128,8 @@ mod tests {
             name: (*domain).to_owned(),
             sip_domain: (*domain).to_owned(),
             currency: "EUR".parse().unwrap(),
+            numbering: Numbering::default(),
+            max_outbound_calls: None,
         };
         let organisations = domains.iter().enumerate().map(organisation).collect();
         Directory::new(DirectorySnapshot { organisations, ..DirectorySnapshot::default() })

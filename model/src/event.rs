@@ -28,6 +28,9 @@ pub enum EventKind {
     /// A call was over; its record is stored.
     #[serde(rename = "call.ended")]
     CallEnded,
+    /// A conversation was over; its price is settled and it was reviewed.
+    #[serde(rename = "conversation.completed")]
+    ConversationCompleted,
 }
 
 impl EventKind {
@@ -35,6 +38,7 @@ impl EventKind {
     pub const fn as_str(self) -> &'static str {
         match self {
             EventKind::CallEnded => "call.ended",
+            EventKind::ConversationCompleted => "conversation.completed",
         }
     }
 }

@@ -38,6 +38,8 @@ macro_rules! ids {
 ids! {
     /// An agent: a person or a virtual agent that takes calls.
     AgentId;
+    /// A price of an AI model.
+    AiPriceId;
     /// A stored integration key; not the short id that stands in the key's text.
     ApiKeyId;
     /// A call, and so its one record (`call_uuid`).
@@ -46,6 +48,8 @@ ids! {
     CampaignId;
     /// A customer a call was with.
     ContactId;
+    /// What was said on one call.
+    ConversationId;
     /// What a carrier charges under one prefix.
     CostRateId;
     /// An event in the outbox.
@@ -70,4 +74,6 @@ ids! {
     TrunkId;
     /// A person who logs in.
     UserId;
+    /// The settings of a virtual agent.
+    VirtualAgentProfileId;
 }

@@ -2,9 +2,11 @@
 //! things the HTTP face may ask for. No I/O, no SIP, no RTP.
 
 pub mod access;
+pub mod ai_price;
 pub mod call;
 pub mod call_log;
 pub mod cdr;
+pub mod conversation;
 pub mod directory;
 pub mod event;
 pub mod ids;

@@ -1,0 +1,79 @@
+//! What a report of a conversation carries, and how large it may be.
+
+use crate::call::Direction;
+use crate::conversation::{AgentKind, AiUse, ReviewProfile, Turn};
+use crate::ids::{AgentId, CallId, ContactId};
+use crate::time::Timestamp;
+
+/// A report of a conversation: all of it but what the platform itself decides.
+///
+/// Fields that are not given are gone, with two exceptions: turns that are stored stay stored, so that a report
+/// may carry the new ones alone, and the profile is kept when a report does not bring it along again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the fields are those of `Conversation`")]
+pub struct ConversationDraft {
+    pub call_uuid: CallId,
+    pub direction: Direction,
+    pub started_at: Timestamp,
+    pub ended_at: Option<Timestamp>,
+    pub agent_id: Option<AgentId>,
+    pub agent_kind: AgentKind,
+    pub contact_id: Option<ContactId>,
+    pub contact_e164: Option<String>,
+    pub summary: Option<String>,
+    pub ai: Option<AiUse>,
+    pub assembled_context: Option<String>,
+    pub profile: Option<ReviewProfile>,
+    /// By `seq`, each once.
+    pub turns: Vec<Turn>,
+}
+
+/// How large the parts of a conversation may be.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Turns of one conversation.
+    pub turns: usize,
+    /// Bytes of all turns of one conversation.
+    pub transcript_bytes: usize,
+    /// Characters of what one turn says.
+    pub text: usize,
+    /// Bytes of a tool's arguments or result, as JSON.
+    pub tool_json_bytes: usize,
+    /// Characters of a name: of a provider, model, profile, tool, speaker or competitor.
+    pub name: usize,
+    /// Characters of a summary.
+    pub summary: usize,
+    /// Characters of what the agent was told.
+    pub context: usize,
+    /// Competitors of a profile, and tools that search its knowledge base.
+    pub names: usize,
+    /// Tokens of one conversation, in either direction.
+    pub tokens: u64,
+    /// The largest `seq`.
+    pub seq: u64,
+}
+
+/// The limits of this version. An hour of lively talk has some 1,000 turns and 100 KiB of text.
+pub const LIMITS: Limits = Limits {
+    turns: 10_000,
+    transcript_bytes: 8 * 1024 * 1024,
+    text: 20_000,
+    tool_json_bytes: 64 * 1024,
+    name: 200,
+    summary: 20_000,
+    context: 1_000_000,
+    names: 200,
+    tokens: 10_000_000_000,
+    seq: 1_000_000_000,
+};
+
+impl Turn {
+    /// The turn's share of [`Limits::transcript_bytes`].
+    pub fn len_bytes(&self) -> usize {
+        let json = |map: &Option<serde_json::Map<String, serde_json::Value>>| {
+            map.as_ref().map_or(0, |map| serde_json::to_string(map).map_or(0, |text| text.len()))
+        };
+        let name = self.tool_name.as_ref().map_or(0, String::len);
+        self.speaker.len() + self.text.len() + name + json(&self.tool_args) + json(&self.tool_result)
+    }
+}

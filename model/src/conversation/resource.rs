@@ -1,0 +1,193 @@
+//! What is stored of a conversation.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::call::{Direction, words};
+use crate::ids::{AgentId, CallId, ContactId, ConversationId, OrganisationId, VirtualAgentProfileId};
+use crate::money::{Amount, Currency};
+use crate::time::Timestamp;
+
+words! {
+    /// Who handled a call.
+    AgentKind {
+        /// A person.
+        Human = "human",
+        /// A program that speaks.
+        Virtual = "virtual",
+    }
+}
+
+words! {
+    /// Whose credential paid the provider of the AI.
+    AiBillingMode {
+        /// The tenant's own: no amount appears.
+        Byo = "byo",
+        /// The operator's: sold by price.
+        Rated = "rated",
+    }
+}
+
+words! {
+    /// Whose turn it was.
+    TurnRole {
+        /// The agent spoke.
+        Agent = "agent",
+        /// The customer spoke.
+        Caller = "caller",
+        /// The platform told the agent something.
+        System = "system",
+        /// The agent used a tool.
+        Tool = "tool",
+    }
+}
+
+words! {
+    /// What a review can find; more kinds may come.
+    FlagKind {
+        /// An agent turn named one of the profile's competitors.
+        Competitor = "competitor",
+        /// The agent answered without searching a knowledge base that it had not been handed whole.
+        NeverSearched = "never_searched",
+    }
+}
+
+/// A conversation with its transcript.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Conversation {
+    /// Primary key, given by whoever reports the conversation.
+    pub id: ConversationId,
+    /// Whose it is.
+    pub organisation_id: OrganisationId,
+    /// The call; an organisation has one conversation for each.
+    pub call_uuid: CallId,
+    /// Inbound or outbound; internal calls have none.
+    pub direction: Direction,
+    /// When the agent took the call.
+    pub started_at: Timestamp,
+    /// When the agent was done with it; `None` while it runs.
+    pub ended_at: Option<Timestamp>,
+    /// The agent's record, when there is one.
+    pub agent_id: Option<AgentId>,
+    /// See [`AgentKind`].
+    pub agent_kind: AgentKind,
+    /// The customer.
+    pub contact_id: Option<ContactId>,
+    /// The customer's number.
+    pub contact_e164: Option<String>,
+    /// What it was about, in a few sentences.
+    pub summary: Option<String>,
+    /// The AI that spoke; `None` exactly when the agent is a person.
+    pub ai: Option<AiUse>,
+    /// What the agent was told before it spoke, verbatim.
+    pub assembled_context: Option<String>,
+    /// What the review needs to know.
+    pub profile: ReviewProfile,
+    /// What the AI cost; empty before the conversation is complete.
+    pub charge: Charge,
+    /// What the review found; empty before the conversation is complete.
+    pub flags: Vec<Flag>,
+    /// The transcript, by `seq`.
+    pub turns: Vec<Turn>,
+}
+
+impl Conversation {
+    /// Whether it has ended: its price is settled and it was reviewed.
+    pub fn is_complete(&self) -> bool {
+        self.ended_at.is_some()
+    }
+
+    /// Input plus output tokens, the `ai_tokens` of the call's record; `None` when a person handled the call.
+    pub fn ai_tokens(&self) -> Option<u64> {
+        self.ai.as_ref().map(AiUse::tokens)
+    }
+}
+
+/// The AI of a conversation and what it used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AiUse {
+    /// Who runs the model.
+    pub provider: String,
+    /// The model's name at that provider.
+    pub model: String,
+    /// See [`AiBillingMode`].
+    pub billing_mode: AiBillingMode,
+    /// The virtual agent's profile as it was at the time; no live reference.
+    pub profile_id: Option<VirtualAgentProfileId>,
+    /// The profile's name at the time.
+    pub profile_name: Option<String>,
+    /// Tokens read by the model, audio included.
+    pub tokens_input: u64,
+    /// Tokens written by the model.
+    pub tokens_output: u64,
+    /// The part of `tokens_input` that was audio; 0 when the split is not known.
+    pub tokens_audio: u64,
+    /// Whether the provider told how much of the input was audio.
+    pub audio_split_known: bool,
+}
+
+impl AiUse {
+    /// Input plus output; audio is part of the input.
+    pub fn tokens(&self) -> u64 {
+        self.tokens_input.saturating_add(self.tokens_output)
+    }
+}
+
+/// What the AI of one conversation was sold for and cost, each when a price matched; fixed when it completed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Charge {
+    /// What the customer pays.
+    pub sell: Option<(Amount, Currency)>,
+    /// What the operator paid the provider.
+    pub cost: Option<(Amount, Currency)>,
+}
+
+/// What a review knows of the virtual agent's profile.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReviewProfile {
+    /// Names that the agent should not bring up.
+    pub competitors: Vec<String>,
+    /// What the agent could look things up in, when it had anything.
+    pub knowledge_base: Option<KnowledgeBase>,
+}
+
+/// A knowledge base as one conversation had it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KnowledgeBase {
+    /// Whether it was small enough to be part of what the agent was told.
+    pub handed_over_whole: bool,
+    /// The tools that search it.
+    pub search_tools: Vec<String>,
+}
+
+/// A finding of the review.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Flag {
+    /// See [`FlagKind`].
+    pub kind: FlagKind,
+    /// The turn that it is about.
+    pub seq: u64,
+    /// What was found there.
+    pub detail: String,
+}
+
+/// One turn of the transcript.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Turn {
+    /// Its place; unique within the conversation.
+    pub seq: u64,
+    /// When it began.
+    pub at: Timestamp,
+    /// See [`TurnRole`].
+    pub role: TurnRole,
+    /// Who spoke, where several people could have; empty on an ordinary call.
+    pub speaker: String,
+    /// What was said.
+    pub text: String,
+    /// The tool that was used.
+    pub tool_name: Option<String>,
+    /// What the tool was given.
+    pub tool_args: Option<Map<String, Value>>,
+    /// What the tool gave back.
+    pub tool_result: Option<Map<String, Value>>,
+}

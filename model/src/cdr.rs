@@ -68,6 +68,10 @@ pub struct Cdr {
     pub cost_amount: Amount,
     /// The currency of the amounts.
     pub currency: Option<Currency>,
+    /// Input plus output tokens of the AI that handled the call; the store knows them from its conversation,
+    /// whichever of the two comes first.
+    #[serde(default)]
+    pub ai_tokens: Option<u64>,
     /// Media of the caller's leg.
     pub quality: Quality,
 }
@@ -112,6 +116,7 @@ impl Cdr {
                 Amount::from_scaled(margin).to_text(places)
             }),
             currency: self.currency,
+            ai_tokens: self.ai_tokens,
             jitter_ms: quality.jitter_ms.map(|h| h.as_f64()),
             loss_pct: quality.loss_pct.map(|h| h.as_f64()),
             mean_interval_ms: quality.mean_interval_ms.map(|h| h.as_f64()),
@@ -164,6 +169,8 @@ pub struct CdrView<'a> {
     pub margin: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub currency: Option<Currency>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ai_tokens: Option<u64>,
     pub jitter_ms: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub loss_pct: Option<f64>,
@@ -210,6 +217,7 @@ mod tests {
             sell_amount: Amount::ZERO,
             cost_amount: Amount::ZERO,
             currency: None,
+            ai_tokens: None,
             quality: Quality::default(),
         }
     }

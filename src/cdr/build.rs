@@ -94,6 +94,7 @@ pub fn build(facts: &Facts, outcome: Outcome) -> Cdr {
         sell_amount: Amount::ZERO,
         cost_amount: Amount::ZERO,
         currency: Some(facts.currency),
+        ai_tokens: None,
         quality: outcome.quality,
     }
 }

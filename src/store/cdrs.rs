@@ -14,7 +14,7 @@ use sqlx::{Row, SqliteConnection};
 use uuid::Uuid;
 
 use crate::cdr::writer::CdrSink;
-use crate::store::columns::{instant, instant_opt, number, parsed, parsed_opt, word, word_opt};
+use crate::store::columns::{instant, instant_opt, number, number_opt, parsed, parsed_opt, word, word_opt};
 use crate::store::search::searchable;
 use crate::store::{Store, StoreError};
 
@@ -162,6 +162,7 @@ pub(super) fn cdr(row: &SqliteRow) -> Result<Cdr, StoreError> {
         sell_amount: Amount::from_scaled(row.try_get("sell_scaled")?),
         cost_amount: Amount::from_scaled(row.try_get("cost_scaled")?),
         currency: parsed_opt(row, "currency")?,
+        ai_tokens: number_opt(row, "ai_tokens")?,
         quality: Quality {
             jitter_ms: figure("jitter_ms_hundredths")?,
             loss_pct: figure("loss_pct_hundredths")?,

@@ -45,6 +45,15 @@ pub(super) fn number<T: TryFrom<i64>>(row: &SqliteRow, column: &'static str) -> 
     T::try_from(row.try_get::<i64, _>(column)?).map_err(|_| StoreError::Corrupt { column })
 }
 
+/// The whole number of a column, when there is one.
+pub(super) fn number_opt<T: TryFrom<i64>>(
+    row: &SqliteRow,
+    column: &'static str,
+) -> Result<Option<T>, StoreError> {
+    let number: Option<i64> = row.try_get(column)?;
+    number.map(|number| T::try_from(number).map_err(|_| StoreError::Corrupt { column })).transpose()
+}
+
 /// The instant of a column that is never null.
 pub(super) fn instant(row: &SqliteRow, column: &'static str) -> Result<Timestamp, StoreError> {
     Ok(Timestamp::from_micros(row.try_get(column)?))

@@ -72,6 +72,7 @@ pub fn answered(number: u128) -> Cdr {
         sell_amount: Amount::ZERO,
         cost_amount: Amount::ZERO,
         currency: "EUR".parse().ok(),
+        ai_tokens: None,
         quality: Quality::default(),
     }
 }

@@ -117,7 +117,7 @@ impl Export {
 }
 
 /// The fields of a record in the order of the public document.
-const COLUMNS: [&str; 32] = [
+const COLUMNS: [&str; 33] = [
     "call_uuid",
     "direction",
     "transport",
@@ -144,6 +144,7 @@ const COLUMNS: [&str; 32] = [
     "cost_amount",
     "margin",
     "currency",
+    "ai_tokens",
     "jitter_ms",
     "loss_pct",
     "mean_interval_ms",

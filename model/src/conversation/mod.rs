@@ -5,6 +5,7 @@
 //! and runs the review, once; both stay as they are from then on.
 
 mod draft;
+mod port;
 mod resource;
 mod review;
 #[cfg(test)]
@@ -13,6 +14,7 @@ mod update;
 mod view;
 
 pub use draft::{ConversationDraft, LIMITS, Limits};
+pub use port::{Conversations, FoundConversation, ReportedConversation};
 pub use resource::{
     AgentKind, AiBillingMode, AiUse, Charge, Conversation, Flag, FlagKind, KnowledgeBase, ReviewProfile,
     Turn, TurnRole,

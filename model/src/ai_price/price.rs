@@ -1,4 +1,4 @@
-//! What an AI model costs and is sold for, and what one conversation comes to by it.
+//! A price of a model, and what one conversation comes to by it.
 //!
 //! Prices are per 1,000,000 tokens. Audio is part of the input: of 100 input tokens with 60 of audio, 40 are
 //! charged at the text price and 60 at the audio price. Where the provider does not tell the split, all input is

@@ -1,0 +1,7 @@
+//! What AI models cost and are sold for.
+
+mod port;
+mod price;
+
+pub use port::{AiPriceFilter, AiPrices};
+pub use price::{AiPrice, AiPriceKind, ModelPattern, charge};

@@ -1,0 +1,38 @@
+//! The stored prices of AI models.
+
+use crate::access::Scope;
+use crate::ai_price::{AiPrice, AiPriceKind};
+use crate::ids::{AiPriceId, OrganisationId};
+use crate::page::{Page, Window};
+use crate::ports::PortFuture;
+
+/// Which prices: every part that is given must hold.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AiPriceFilter {
+    /// One side of the bill.
+    pub kind: Option<AiPriceKind>,
+    /// The prices of one organisation's own, without those for all.
+    pub organisation_id: Option<OrganisationId>,
+    /// One provider.
+    pub provider: Option<String>,
+}
+
+/// The stored prices of AI models.
+pub trait AiPrices: Send + Sync {
+    /// A page of the prices inside `scope`, by provider, model and start. An organisation's scope holds its own
+    /// prices and those for all.
+    fn list(&self, scope: Scope, filter: AiPriceFilter, window: Window) -> PortFuture<'_, Page<AiPrice>>;
+
+    /// One price, whoever it is for.
+    fn find(&self, id: AiPriceId) -> PortFuture<'_, Option<AiPrice>>;
+
+    /// Stores a new price, or one that is stored with other values.
+    ///
+    /// # Errors
+    /// [`crate::problem::Problem::Conflict`] when another price is for the same side, customer, provider, models
+    /// and start; [`crate::problem::Problem::InvalidRequest`] when there is no such organisation.
+    fn put(&self, price: AiPrice) -> PortFuture<'_, ()>;
+
+    /// Removes a price; says whether it was there. What it settled stays settled.
+    fn remove(&self, id: AiPriceId) -> PortFuture<'_, bool>;
+}

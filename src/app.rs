@@ -88,7 +88,7 @@ impl Engine {
     pub async fn start(config: &Config) -> Result<Engine, StartError> {
         let mut rng =
             StdRng::try_from_rng(&mut SysRng).map_err(|error| StartError::Random(error.to_string()))?;
-        let store = Store::open(&config.database.path).await?;
+        let store = Store::open(&config.database).await?;
         let node = store.node(&config.node.name, wall_clock()).await?;
         let directory = Directory::new(store.directory().await?);
         let revision = directory.revision();

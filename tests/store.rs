@@ -1,4 +1,4 @@
-//! The contract of the store, on SQLite.
+//! The contract of the store, on SQLite and on PostgreSQL.
 
 #![allow(
     clippy::expect_used,
@@ -10,11 +10,14 @@
 
 #[path = "store/call_log.rs"]
 mod call_log;
+#[path = "common/database.rs"]
+mod database;
 #[path = "common/records.rs"]
 mod records;
 
 use std::sync::atomic::Ordering;
 
+use database::{TestDatabase, kinds};
 use records::{TempDir, answered, at, ended, organisation};
 use sidetone::cdr::journal::Journal;
 use sidetone::cdr::writer::{CdrSink, CdrWriter};
@@ -33,17 +36,25 @@ use sidetone_model::page::Window;
 use sidetone_model::ports::{ApiKeys, CdrLog};
 use sidetone_model::quality::MediaVerdict;
 use sidetone_model::time::Timestamp;
-use sqlx::Row;
 use uuid::Uuid;
 
-/// Runs one case on a fresh database.
-fn with_store(case: impl AsyncFnOnce(&Store)) {
+/// Runs one case on a fresh database of every kind.
+fn with_store(mut case: impl AsyncFnMut(&Store)) {
+    with_database(async |store, _| case(store).await);
+}
+
+/// Runs one case on a fresh database of every kind, which other clients reach too.
+fn with_database(mut case: impl AsyncFnMut(&Store, &TestDatabase)) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let dir = TempDir::new();
-        let store = Store::open(&dir.path().join("new/sidetone.db")).await.unwrap();
-        case(&store).await;
-        store.close().await;
+        for kind in kinds() {
+            let dir = TempDir::new();
+            let database = TestDatabase::new(kind, dir.path()).await;
+            let store = Store::open(&database.database).await.unwrap();
+            eprintln!("on {kind:?}");
+            case(&store, &database).await;
+            store.close().await;
+        }
     });
 }
 
@@ -97,32 +108,23 @@ fn every_word_of_the_model_can_be_stored() {
 
 #[test]
 fn a_record_is_stored_once_with_one_event() {
-    let dir = TempDir::new();
-    let path = dir.path().join("sidetone.db");
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(async {
-        let store = Store::open(&path).await.unwrap();
+    with_database(async |store, database| {
         let batch = [ended(1), ended(2), ended(1)];
         assert_eq!(store.store(&batch).await, Ok(2));
         let mut changed = ended(2);
         changed.billsec = 1;
         assert_eq!(store.store(&[changed, ended(3)]).await, Ok(1), "the first one stays");
-        let kept = CdrLog::find(&store, ended(2).call_uuid).await.unwrap().unwrap();
+        let kept = CdrLog::find(store, ended(2).call_uuid).await.unwrap().unwrap();
         assert_eq!(kept.billsec, 60);
-        store.close().await;
 
-        let database = sqlx::SqlitePool::connect(&format!("sqlite://{}", path.display())).await.unwrap();
-        let rows = sqlx::query("SELECT kind, at_us, data FROM events ORDER BY id")
-            .fetch_all(&database)
-            .await
-            .unwrap();
+        let rows = database.texts("SELECT kind, CAST(at_us AS TEXT), data FROM events ORDER BY id").await;
         assert_eq!(rows.len(), 3);
-        let data: serde_json::Value = serde_json::from_str(rows[0].get("data")).unwrap();
-        assert_eq!(rows[0].get::<&str, _>("kind"), "call.ended");
-        assert_eq!(rows[0].get::<i64, _>("at_us"), at(62).as_micros());
+        let [kind, at_us, data] = rows[0].clone().try_into().unwrap();
+        let data: serde_json::Value = serde_json::from_str(&data.unwrap()).unwrap();
+        assert_eq!(kind.as_deref(), Some("call.ended"));
+        assert_eq!(at_us, Some(at(62).as_micros().to_string()));
         assert_eq!(data["call_uuid"], ended(1).call_uuid.to_string());
         assert!(data.get("cost_amount").is_none() && data.get("margin").is_none());
-        database.close().await;
     });
 }
 

@@ -72,7 +72,7 @@ fn apply(args: &ApplyArgs) -> Result<String, Failure> {
         .build()
         .map_err(|error| failed(format!("cannot start the runtime ({error})")))?;
     let report = runtime.block_on(async {
-        let store = Store::open(&config.database.path).await?;
+        let store = Store::open(&config.database).await?;
         let report = provision::apply(&store, &declarations, args.dry_run, now(), &mut rng).await;
         store.close().await;
         report

@@ -98,7 +98,7 @@ fn config(folder: &Path) -> Config {
     let mut config = Config::default();
     config.node.name = "demo".to_owned();
     config.node.data_dir = folder.to_path_buf();
-    config.database.path = folder.join("sidetone.db");
+    config.database = (&folder.join("sidetone.db")).into();
     config.sip.listen = vec![Listener { transport: Transport::Udp, address: any }];
     config.http.listen = any;
     config
@@ -109,7 +109,7 @@ async fn declare(config: &Config, access: &Access, rng: &mut StdRng) -> Result<(
     let declared = access.apply_file().parse().ok().and_then(|table| Declaration::parse(table).ok());
     let declaration = declared.ok_or("the organisation is not well declared")?;
     let failed = |error: &dyn std::fmt::Display| format!("failed to {error}");
-    let store = Store::open(&config.database.path).await.map_err(|error| failed(&error))?;
+    let store = Store::open(&config.database).await.map_err(|error| failed(&error))?;
     let applied = provision::apply(&store, &[declaration], false, wall_clock(), rng).await;
     store.close().await;
     applied.map(drop).map_err(|error| failed(&error))

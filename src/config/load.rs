@@ -151,11 +151,14 @@ enum Kind {
 }
 
 /// Every key that an environment variable may override.
-const KEYS: [(&str, &str, Kind); 14] = [
+const KEYS: [(&str, &str, Kind); 17] = [
     ("node", "name", Kind::Text),
     ("node", "data_dir", Kind::Text),
     ("node", "drain_seconds", Kind::Integer),
     ("database", "url", Kind::Text),
+    ("database", "readers_max", Kind::Integer),
+    ("database", "writers_max", Kind::Integer),
+    ("database", "statement_timeout_ms", Kind::Integer),
     ("sip", "listen", Kind::List),
     ("sip", "external_address", Kind::Text),
     ("sip", "digest", Kind::List),

@@ -2,7 +2,7 @@
 //!
 //! Every key is optional. Unknown keys are refused by name; an environment variable
 //! `SIDETONE_SECTION__KEY` overrides the file; `SIDETONE_CONFIG` names the file. What a later
-//! version will understand (TCP and TLS listeners, PostgreSQL, a cluster) is refused in words
+//! version will understand (TCP and TLS listeners, a cluster) is refused in words
 //! rather than ignored.
 
 mod load;
@@ -12,4 +12,4 @@ mod settings;
 mod tests;
 
 pub use load::{ConfigError, parse_toml};
-pub use settings::{Config, Database, Http, Listener, Media, Node, Sip, Transport};
+pub use settings::{Config, Http, Listener, Media, Node, Sip, Transport};

@@ -10,8 +10,9 @@ use sidetone_media::verdict::{ThresholdError, Thresholds};
 use sidetone_sip::auth::Algorithm;
 use toml::{Table, Value};
 
-use crate::config::settings::{Config, DATABASE_FILE, Database, Http, Listener, Media, Node, Sip, Transport};
+use crate::config::settings::{Config, DATABASE_FILE, Http, Listener, Media, Node, Sip, Transport};
 use crate::fields::{Fields, Problem};
+use crate::store::{Database, Location};
 
 /// Reads every section; what is wrong is among `problems` and keeps its default.
 pub(super) fn read(table: Table, problems: &mut Vec<Problem>) -> Config {
@@ -23,7 +24,7 @@ pub(super) fn read(table: Table, problems: &mut Vec<Problem>) -> Config {
         ["node", "database", "sip", "media", "http", "cluster"].map(&mut section);
     root.finish();
     read_node(Fields::new(node.0, node.1, problems), &mut config.node);
-    config.database.path = config.node.data_dir.join(DATABASE_FILE);
+    config.database.location = Location::Sqlite(config.node.data_dir.join(DATABASE_FILE));
     read_database(Fields::new(database.0, database.1, problems), &mut config.database);
     read_sip(Fields::new(sip.0, sip.1, problems), &mut config.sip);
     read_media(Fields::new(media.0, media.1, problems), &mut config.media);
@@ -56,22 +57,23 @@ fn read_node(mut fields: Fields<'_>, node: &mut Node) {
 
 fn read_database(mut fields: Fields<'_>, database: &mut Database) {
     if let Some(url) = fields.text("url") {
-        match url.strip_prefix("sqlite://") {
-            Some(path) if !path.is_empty() && !path.contains('?') => database.path = PathBuf::from(path),
-            Some(_) => {
-                fields.refuse::<()>("url", "must name a file, such as sqlite://data/sidetone.db");
-            }
-            None if url.starts_with("postgres://") || url.starts_with("postgresql://") => {
-                // The text may hold a password: it is not repeated.
-                fields.refuse::<()>(
-                    "url",
-                    "PostgreSQL is not supported by this build yet: use sqlite://data/sidetone.db",
-                );
-            }
-            None => {
-                fields.refuse::<()>("url", "must begin with sqlite://, such as sqlite://data/sidetone.db");
+        match url.parse() {
+            Ok(location) => database.location = location,
+            // The text may hold a password: it is not repeated.
+            Err(error) => {
+                fields.refuse::<()>("url", error.to_string());
             }
         }
+    }
+    let connections = |number: i64| u32::try_from(number).unwrap_or(u32::MAX);
+    if let Some(number) = fields.integer("readers_max", 1..=CONNECTIONS_MAX) {
+        database.readers_max = connections(number);
+    }
+    if let Some(number) = fields.integer("writers_max", 1..=CONNECTIONS_MAX) {
+        database.writers_max = connections(number);
+    }
+    if let Some(millis) = fields.integer("statement_timeout_ms", 100..=3_600_000) {
+        database.statement_timeout = Duration::from_millis(millis.unsigned_abs());
     }
     fields.finish();
 }
@@ -215,4 +217,6 @@ fn read_cluster(mut fields: Fields<'_>) {
 }
 
 const LISTENERS_MAX: usize = 64;
+/// Connections of one kind to the database.
+const CONNECTIONS_MAX: i64 = 1000;
 const NODE_NAME_LEN_MAX: usize = 64;

@@ -9,6 +9,8 @@ use ipnet::IpNet;
 use sidetone_media::verdict::Thresholds;
 use sidetone_sip::auth::Algorithm;
 
+use crate::store::Database;
+
 /// The whole configuration of one node, validated.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {
@@ -33,13 +35,6 @@ pub struct Node {
     pub data_dir: PathBuf,
     /// How long calls may go on after SIGTERM.
     pub drain: Duration,
-}
-
-/// `[database]`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Database {
-    /// The SQLite file.
-    pub path: PathBuf,
 }
 
 /// `[sip]`.
@@ -99,7 +94,7 @@ impl Default for Config {
                 data_dir: PathBuf::from(DATA_DIR),
                 drain: Duration::from_secs(30),
             },
-            database: Database { path: Path::new(DATA_DIR).join(DATABASE_FILE) },
+            database: Database::from(&Path::new(DATA_DIR).join(DATABASE_FILE)),
             // The contract's default adds tcp://0.0.0.0:5060; TCP comes in a later version.
             sip: Sip {
                 listen: vec![Listener {

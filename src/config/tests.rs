@@ -6,6 +6,7 @@ use std::time::Duration;
 use sidetone_media::stats::Hundredths;
 
 use crate::config::{Config, parse_toml};
+use crate::store::Location;
 
 fn load(text: &str, environment: &[(&str, &str)]) -> Result<Config, String> {
     let environment =
@@ -17,7 +18,7 @@ fn load(text: &str, environment: &[(&str, &str)]) -> Result<Config, String> {
 #[test]
 fn an_empty_file_is_the_defaults() {
     assert_eq!(load("", &[]), Ok(Config::default()));
-    assert_eq!(Config::default().database.path, Path::new("data/sidetone.db"));
+    assert_eq!(Config::default().database.location, Location::Sqlite("data/sidetone.db".into()));
 }
 
 #[test]
@@ -48,7 +49,7 @@ fn the_file_of_the_contract_is_read_whole() {
     .unwrap();
     assert_eq!(config.node.name, "edge-2");
     assert_eq!(config.node.drain, Duration::from_secs(5));
-    assert_eq!(config.database.path, Path::new("/srv/db.sqlite"));
+    assert_eq!(config.database.location, Location::Sqlite("/srv/db.sqlite".into()));
     assert_eq!(config.sip.listen.len(), 2);
     assert_eq!(config.sip.external_address, Some("203.0.113.5".parse().unwrap()));
     assert_eq!(config.media.ports, 30_000..=30_099);
@@ -73,7 +74,7 @@ fn the_environment_overrides_the_file() {
         ],
     )
     .unwrap();
-    assert_eq!(config.database.path, Path::new("b/sidetone.db"));
+    assert_eq!(config.database.location, Location::Sqlite("b/sidetone.db".into()));
     assert_eq!(config.sip.listen.len(), 2);
     assert_eq!(config.media.workers, Some(3));
     assert_eq!(config.media.verdict.get("loss_pct"), Some(Hundredths(100)));
@@ -137,8 +138,9 @@ fn every_mistake_is_one_line_that_names_the_key() {
         ),
         (
             "postgres",
-            "[database]\nurl = \"postgres://u:secret@h/d\"\n",
-            "database.url: PostgreSQL is not supported by this build yet: use sqlite://data/sidetone.db",
+            "[database]\nurl = \"postgres://u:secret@h:port/d\"\nreaders_max = 0\n",
+            "database.url: must be a URL such as postgres://user:password@host/database; \
+             database.readers_max: 0 is out of range, write 1 to 1000",
         ),
         (
             "nats",

@@ -5,11 +5,10 @@ use sidetone_model::directory::Network;
 use sidetone_model::ids::{ApiKeyId, OrganisationId};
 use sidetone_model::ports::{ApiKey, ApiKeys, PortFuture};
 use sidetone_model::time::Timestamp;
-use sqlx::Row;
-use sqlx::sqlite::SqliteRow;
 use uuid::Uuid;
 
 use crate::store::columns::{items, networks, networks_text, number, parsed, parsed_opt};
+use crate::store::sql::{Row, sql};
 use crate::store::{Change, Store, StoreError, WriteTransaction};
 
 /// A key as it is declared.
@@ -46,10 +45,8 @@ impl ApiKeys for Store {
     fn find(&self, id: &str) -> PortFuture<'_, Option<ApiKey>> {
         let id = id.to_owned();
         Box::pin(async move {
-            let row = sqlx::query(
-                "SELECT id, organisation_id, secret_sha256, permissions, allow, rate_per_minute
-                 FROM api_keys WHERE short_id = $1",
-            )
+            let row = sql("SELECT id, organisation_id, secret_sha256, permissions, allow, rate_per_minute
+                 FROM api_keys WHERE short_id = $1")
             .bind(id)
             .fetch_optional(self.readers())
             .await
@@ -59,7 +56,7 @@ impl ApiKeys for Store {
     }
 }
 
-fn key(row: &SqliteRow) -> Result<ApiKey, StoreError> {
+fn key(row: &Row) -> Result<ApiKey, StoreError> {
     Ok(ApiKey {
         key: parsed(row, "id")?,
         organisation_id: parsed(row, "organisation_id")?,
@@ -85,7 +82,7 @@ impl WriteTransaction {
         organisation: OrganisationId,
         name: &str,
     ) -> Result<Option<ApiKeyId>, StoreError> {
-        let row = sqlx::query("SELECT id FROM api_keys WHERE organisation_id = $1 AND name = $2")
+        let row = sql("SELECT id FROM api_keys WHERE organisation_id = $1 AND name = $2")
             .bind(organisation.to_string())
             .bind(name)
             .fetch_optional(&mut *self.transaction)
@@ -103,14 +100,13 @@ impl WriteTransaction {
         declared: &ApiKeyRow,
         now: Timestamp,
     ) -> Result<(ApiKeyId, Change), StoreError> {
-        let row = sqlx::query(
-            "SELECT id, prefix, short_id, secret_sha256, last4, permissions, allow, rate_per_minute
-             FROM api_keys WHERE organisation_id = $1 AND name = $2",
-        )
-        .bind(declared.organisation_id.to_string())
-        .bind(&declared.name)
-        .fetch_optional(&mut *self.transaction)
-        .await?;
+        let row =
+            sql("SELECT id, prefix, short_id, secret_sha256, last4, permissions, allow, rate_per_minute
+             FROM api_keys WHERE organisation_id = $1 AND name = $2")
+            .bind(declared.organisation_id.to_string())
+            .bind(&declared.name)
+            .fetch_optional(&mut *self.transaction)
+            .await?;
         let Some(row) = row else {
             let text = declared.text.as_ref().ok_or(StoreError::Corrupt { column: "secret_sha256" })?;
             let id = ApiKeyId(Uuid::new_v4());
@@ -129,14 +125,14 @@ impl WriteTransaction {
         let text = declared.text.as_ref().unwrap_or(&stored);
         let (permissions, allow) = (permissions_text(declared), networks_text(&declared.allow));
         let same = *text == stored
-            && row.try_get::<&str, _>("permissions")? == permissions
-            && row.try_get::<&str, _>("allow")? == allow
-            && row.try_get::<i64, _>("rate_per_minute")? == i64::from(declared.rate_per_minute);
+            && row.try_get::<&str>("permissions")? == permissions
+            && row.try_get::<&str>("allow")? == allow
+            && row.try_get::<i64>("rate_per_minute")? == i64::from(declared.rate_per_minute);
         if same {
             return Ok((id, Change::Unchanged));
         }
         self.refuse_taken(text, id).await?;
-        sqlx::query(
+        sql(
             "UPDATE api_keys SET prefix = $1, short_id = $2, secret_sha256 = $3, last4 = $4, permissions = $5,
              allow = $6, rate_per_minute = $7, updated_at_us = $8 WHERE id = $9",
         )
@@ -161,11 +157,9 @@ impl WriteTransaction {
         text: &ApiKeyText,
         now: Timestamp,
     ) -> Result<(), StoreError> {
-        sqlx::query(
-            "INSERT INTO api_keys (id, organisation_id, name, prefix, short_id, secret_sha256, last4,
+        sql("INSERT INTO api_keys (id, organisation_id, name, prefix, short_id, secret_sha256, last4,
              permissions, allow, rate_per_minute, created_at_us, updated_at_us)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $11)",
-        )
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $11)")
         .bind(id.to_string())
         .bind(declared.organisation_id.to_string())
         .bind(&declared.name)
@@ -183,7 +177,7 @@ impl WriteTransaction {
     }
 
     async fn refuse_taken(&mut self, text: &ApiKeyText, id: ApiKeyId) -> Result<(), StoreError> {
-        let clash = sqlx::query("SELECT id FROM api_keys WHERE short_id = $1 AND id <> $2")
+        let clash = sql("SELECT id FROM api_keys WHERE short_id = $1 AND id <> $2")
             .bind(&text.short_id)
             .bind(id.to_string())
             .fetch_optional(&mut *self.transaction)

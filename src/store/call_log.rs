@@ -56,7 +56,7 @@ impl Store {
         items.bind(" LIMIT ", i64::from(window.limit), "");
         items.bind(" OFFSET ", i64::try_from(window.offset).unwrap_or(i64::MAX), "");
         // Both statements see one snapshot: the total is that of these items.
-        let mut transaction = self.readers().begin().await?;
+        let mut transaction = self.readers().begin_read().await?;
         let total = total.query().fetch_one(&mut *transaction).await?;
         let rows = items.query().fetch_all(&mut *transaction).await?;
         Ok(Page {

@@ -9,13 +9,12 @@ use sidetone_model::money::Amount;
 use sidetone_model::ports::PortFuture;
 use sidetone_model::quality::{Hundredths, MediaVerdict, Quality};
 use sidetone_model::time::Timestamp;
-use sqlx::sqlite::SqliteRow;
-use sqlx::{Row, SqliteConnection};
 use uuid::Uuid;
 
 use crate::cdr::writer::CdrSink;
 use crate::store::columns::{instant, instant_opt, number, number_opt, parsed, parsed_opt, word, word_opt};
 use crate::store::search::searchable;
+use crate::store::sql::{Connection, Row, sql};
 use crate::store::{Store, StoreError};
 
 impl CdrSink for Store {
@@ -28,7 +27,7 @@ impl Store {
     /// Stores records that are not there yet, each with its event, in one transaction; says how
     /// many were new.
     async fn insert_cdrs(&self, cdrs: &[Cdr]) -> Result<usize, StoreError> {
-        let mut transaction = self.writer().begin_with("BEGIN IMMEDIATE").await?;
+        let mut transaction = self.writer().begin_write().await?;
         let mut new = 0;
         for cdr in cdrs {
             if insert_cdr(&mut transaction, cdr).await? {
@@ -42,7 +41,7 @@ impl Store {
 
     /// The record of a call, whoever owns it.
     pub(super) async fn find_cdr(&self, call: CallId) -> Result<Option<Cdr>, StoreError> {
-        let row = sqlx::query("SELECT * FROM cdrs WHERE call_uuid = $1")
+        let row = sql("SELECT * FROM cdrs WHERE call_uuid = $1")
             .bind(call.to_string())
             .fetch_optional(self.readers())
             .await?;
@@ -50,10 +49,10 @@ impl Store {
     }
 }
 
-async fn insert_cdr(connection: &mut SqliteConnection, cdr: &Cdr) -> Result<bool, StoreError> {
+async fn insert_cdr(connection: &mut Connection, cdr: &Cdr) -> Result<bool, StoreError> {
     let quality = &cdr.quality;
-    let done = sqlx::query(
-        "INSERT INTO cdrs (call_uuid, organisation_id, extension_id, trunk_id, direction, transport,
+    let done =
+        sql("INSERT INTO cdrs (call_uuid, organisation_id, extension_id, trunk_id, direction, transport,
          started_at_us, answered_at_us, ended_at_us, billsec, billing_mode, codec_a, codec_b,
          caller_number, destination_number, dialled_number, agent_id, team_id, campaign_id, contact_id,
          node_id, hangup_cause, bridge_cause, sip_status, sell_scaled, cost_scaled, currency,
@@ -61,52 +60,51 @@ async fn insert_cdr(connection: &mut SqliteConnection, cdr: &Cdr) -> Result<bool
          mos_hundredths, media_verdict, search, did_search)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20,
          $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34, $35)
-         ON CONFLICT (call_uuid) DO NOTHING",
-    )
-    .bind(cdr.call_uuid.to_string())
-    .bind(cdr.organisation_id.to_string())
-    .bind(cdr.extension_id.map(|id| id.to_string()))
-    .bind(cdr.trunk_id.map(|id| id.to_string()))
-    .bind(cdr.direction.as_str())
-    .bind(cdr.transport.as_str())
-    .bind(cdr.started_at.as_micros())
-    .bind(cdr.answered_at.map(Timestamp::as_micros))
-    .bind(cdr.ended_at.map(Timestamp::as_micros))
-    .bind(i64::from(cdr.billsec))
-    .bind(cdr.billing_mode.as_str())
-    .bind(cdr.codec_a.as_deref())
-    .bind(cdr.codec_b.as_deref())
-    .bind(cdr.caller_number.as_deref())
-    .bind(cdr.destination_number.as_deref())
-    .bind(cdr.dialled_number.as_deref())
-    .bind(cdr.agent_id.map(|id| id.to_string()))
-    .bind(cdr.team_id.map(|id| id.to_string()))
-    .bind(cdr.campaign_id.map(|id| id.to_string()))
-    .bind(cdr.contact_id.map(|id| id.to_string()))
-    .bind(cdr.node_id.map(|id| id.to_string()))
-    .bind(cdr.hangup_cause.map(HangupCause::as_str))
-    .bind(cdr.bridge_cause.map(HangupCause::as_str))
-    .bind(cdr.sip_status.map(i64::from))
-    .bind(cdr.sell_amount.scaled())
-    .bind(cdr.cost_amount.scaled())
-    .bind(cdr.currency.map(|currency| currency.as_str().to_owned()))
-    .bind(quality.jitter_ms.map(|figure| figure.0))
-    .bind(quality.loss_pct.map(|figure| figure.0))
-    .bind(quality.mean_interval_ms.map(|figure| figure.0))
-    .bind(quality.quality_pct.map(|figure| figure.0))
-    .bind(quality.mos.map(|figure| figure.0))
-    .bind(quality.verdict.map(MediaVerdict::as_str))
-    .bind(search_text(cdr))
-    .bind(searchable([cdr.destination_number.as_deref(), cdr.dialled_number.as_deref()]))
-    .execute(connection)
-    .await?;
+         ON CONFLICT (call_uuid) DO NOTHING")
+        .bind(cdr.call_uuid.to_string())
+        .bind(cdr.organisation_id.to_string())
+        .bind(cdr.extension_id.map(|id| id.to_string()))
+        .bind(cdr.trunk_id.map(|id| id.to_string()))
+        .bind(cdr.direction.as_str())
+        .bind(cdr.transport.as_str())
+        .bind(cdr.started_at.as_micros())
+        .bind(cdr.answered_at.map(Timestamp::as_micros))
+        .bind(cdr.ended_at.map(Timestamp::as_micros))
+        .bind(i64::from(cdr.billsec))
+        .bind(cdr.billing_mode.as_str())
+        .bind(cdr.codec_a.as_deref())
+        .bind(cdr.codec_b.as_deref())
+        .bind(cdr.caller_number.as_deref())
+        .bind(cdr.destination_number.as_deref())
+        .bind(cdr.dialled_number.as_deref())
+        .bind(cdr.agent_id.map(|id| id.to_string()))
+        .bind(cdr.team_id.map(|id| id.to_string()))
+        .bind(cdr.campaign_id.map(|id| id.to_string()))
+        .bind(cdr.contact_id.map(|id| id.to_string()))
+        .bind(cdr.node_id.map(|id| id.to_string()))
+        .bind(cdr.hangup_cause.map(HangupCause::as_str))
+        .bind(cdr.bridge_cause.map(HangupCause::as_str))
+        .bind(cdr.sip_status.map(i64::from))
+        .bind(cdr.sell_amount.scaled())
+        .bind(cdr.cost_amount.scaled())
+        .bind(cdr.currency.map(|currency| currency.as_str().to_owned()))
+        .bind(quality.jitter_ms.map(|figure| figure.0))
+        .bind(quality.loss_pct.map(|figure| figure.0))
+        .bind(quality.mean_interval_ms.map(|figure| figure.0))
+        .bind(quality.quality_pct.map(|figure| figure.0))
+        .bind(quality.mos.map(|figure| figure.0))
+        .bind(quality.verdict.map(MediaVerdict::as_str))
+        .bind(search_text(cdr))
+        .bind(searchable([cdr.destination_number.as_deref(), cdr.dialled_number.as_deref()]))
+        .execute(connection)
+        .await?;
     Ok(done.rows_affected() == 1)
 }
 
-async fn insert_event(connection: &mut SqliteConnection, cdr: &Cdr) -> Result<(), StoreError> {
+async fn insert_event(connection: &mut Connection, cdr: &Cdr) -> Result<(), StoreError> {
     // Without the fields of `margin:read`: whoever is sent the event may not hold it.
     let data = serde_json::to_value(cdr.view(false)).unwrap_or(Value::Null);
-    sqlx::query("INSERT INTO events (id, organisation_id, kind, at_us, data) VALUES ($1, $2, $3, $4, $5)")
+    sql("INSERT INTO events (id, organisation_id, kind, at_us, data) VALUES ($1, $2, $3, $4, $5)")
         .bind(Uuid::now_v7().to_string())
         .bind(cdr.organisation_id.to_string())
         .bind(EventKind::CallEnded.as_str())
@@ -128,9 +126,9 @@ fn search_text(cdr: &Cdr) -> String {
 }
 
 /// The record that a row holds.
-pub(super) fn cdr(row: &SqliteRow) -> Result<Cdr, StoreError> {
+pub(super) fn cdr(row: &Row) -> Result<Cdr, StoreError> {
     let figure =
-        |column: &'static str| Ok::<_, StoreError>(row.try_get::<Option<i64>, _>(column)?.map(Hundredths));
+        |column: &'static str| Ok::<_, StoreError>(row.try_get::<Option<i64>>(column)?.map(Hundredths));
     let status: Option<i64> = row.try_get("sip_status")?;
     Ok(Cdr {
         call_uuid: parsed(row, "call_uuid")?,

@@ -4,26 +4,25 @@ use std::str::FromStr;
 
 use sidetone_model::directory::Network;
 use sidetone_model::time::Timestamp;
-use sqlx::Row;
-use sqlx::sqlite::SqliteRow;
 
 use crate::store::StoreError;
+use crate::store::sql::Row;
 
 /// The parsed text of a column that is never null.
-pub(super) fn parsed<T: FromStr>(row: &SqliteRow, column: &'static str) -> Result<T, StoreError> {
+pub(super) fn parsed<T: FromStr>(row: &Row, column: &'static str) -> Result<T, StoreError> {
     let text: &str = row.try_get(column)?;
     text.parse().map_err(|_| StoreError::Corrupt { column })
 }
 
 /// The parsed text of a column, when there is one.
-pub(super) fn parsed_opt<T: FromStr>(row: &SqliteRow, column: &'static str) -> Result<Option<T>, StoreError> {
+pub(super) fn parsed_opt<T: FromStr>(row: &Row, column: &'static str) -> Result<Option<T>, StoreError> {
     let text: Option<&str> = row.try_get(column)?;
     text.map(|text| text.parse().map_err(|_| StoreError::Corrupt { column })).transpose()
 }
 
 /// The word of a closed set in a column that is never null.
 pub(super) fn word<T>(
-    row: &SqliteRow,
+    row: &Row,
     column: &'static str,
     from_name: fn(&str) -> Option<T>,
 ) -> Result<T, StoreError> {
@@ -32,7 +31,7 @@ pub(super) fn word<T>(
 
 /// The word of a closed set in a column, when there is one.
 pub(super) fn word_opt<T>(
-    row: &SqliteRow,
+    row: &Row,
     column: &'static str,
     from_name: fn(&str) -> Option<T>,
 ) -> Result<Option<T>, StoreError> {
@@ -41,37 +40,34 @@ pub(super) fn word_opt<T>(
 }
 
 /// The whole number of a column in the size that the model gives it.
-pub(super) fn number<T: TryFrom<i64>>(row: &SqliteRow, column: &'static str) -> Result<T, StoreError> {
-    T::try_from(row.try_get::<i64, _>(column)?).map_err(|_| StoreError::Corrupt { column })
+pub(super) fn number<T: TryFrom<i64>>(row: &Row, column: &'static str) -> Result<T, StoreError> {
+    T::try_from(row.try_get::<i64>(column)?).map_err(|_| StoreError::Corrupt { column })
 }
 
 /// The whole number of a column, when there is one.
-pub(super) fn number_opt<T: TryFrom<i64>>(
-    row: &SqliteRow,
-    column: &'static str,
-) -> Result<Option<T>, StoreError> {
+pub(super) fn number_opt<T: TryFrom<i64>>(row: &Row, column: &'static str) -> Result<Option<T>, StoreError> {
     let number: Option<i64> = row.try_get(column)?;
     number.map(|number| T::try_from(number).map_err(|_| StoreError::Corrupt { column })).transpose()
 }
 
 /// The instant of a column that is never null.
-pub(super) fn instant(row: &SqliteRow, column: &'static str) -> Result<Timestamp, StoreError> {
+pub(super) fn instant(row: &Row, column: &'static str) -> Result<Timestamp, StoreError> {
     Ok(Timestamp::from_micros(row.try_get(column)?))
 }
 
 /// The instant of a column, when there is one.
-pub(super) fn instant_opt(row: &SqliteRow, column: &'static str) -> Result<Option<Timestamp>, StoreError> {
-    Ok(row.try_get::<Option<i64>, _>(column)?.map(Timestamp::from_micros))
+pub(super) fn instant_opt(row: &Row, column: &'static str) -> Result<Option<Timestamp>, StoreError> {
+    Ok(row.try_get::<Option<i64>>(column)?.map(Timestamp::from_micros))
 }
 
 /// The items of a column that lists them with commas between.
-pub(super) fn items(row: &SqliteRow, column: &'static str) -> Result<Vec<String>, StoreError> {
+pub(super) fn items(row: &Row, column: &'static str) -> Result<Vec<String>, StoreError> {
     let text: &str = row.try_get(column)?;
     Ok(text.split(',').filter(|item| !item.is_empty()).map(str::to_owned).collect())
 }
 
 /// The networks of a column that lists them with commas between.
-pub(super) fn networks(row: &SqliteRow, column: &'static str) -> Result<Vec<Network>, StoreError> {
+pub(super) fn networks(row: &Row, column: &'static str) -> Result<Vec<Network>, StoreError> {
     items(row, column)?
         .iter()
         .map(|text| {

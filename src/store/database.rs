@@ -6,17 +6,20 @@ use std::time::Duration;
 
 use sidetone_model::problem::Problem;
 use sqlx::ConnectOptions;
+use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
 use sqlx::sqlite::{
     SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
 };
 
+use crate::store::location::{Database, Location};
+use crate::store::sql::{Pool, sql};
 use crate::store::write::WriteTransaction;
 
 /// The database of one installation; clones share its connections.
 #[derive(Debug, Clone)]
 pub struct Store {
-    writer: SqlitePool,
-    readers: SqlitePool,
+    writer: Pool,
+    readers: Pool,
 }
 
 /// Why the database did not do what was asked.
@@ -38,19 +41,19 @@ pub enum StoreError {
         source: std::io::Error,
     },
     /// The schema cannot be brought to this version.
-    #[error("bring the database {} to this version: {source}", path.display())]
+    #[error("bring the database {location} to this version: {source}")]
     Migrate {
-        /// The database file.
-        path: PathBuf,
+        /// Which database.
+        location: Location,
         /// What went wrong.
         #[source]
         source: Box<sqlx::migrate::MigrateError>,
     },
-    /// The file cannot be opened.
-    #[error("open the database {}: {source}", path.display())]
+    /// The database cannot be opened.
+    #[error("open the database {location}: {source}")]
     Open {
-        /// The database file.
-        path: PathBuf,
+        /// Which database.
+        location: Location,
         /// What the database said.
         #[source]
         source: sqlx::Error,
@@ -73,11 +76,25 @@ impl From<StoreError> for Problem {
 }
 
 impl Store {
-    /// Opens the SQLite file at `path`, creates it when it is not there, and runs the migrations.
+    /// Opens the database, creates the SQLite file when it is not there, and runs the migrations.
     ///
     /// # Errors
-    /// When the file cannot be opened, or was written by a newer version.
-    pub async fn open(path: &Path) -> Result<Self, StoreError> {
+    /// When it cannot be opened, or was written by a newer version.
+    pub async fn open(database: impl Into<Database>) -> Result<Self, StoreError> {
+        let database = database.into();
+        let location = database.location.clone();
+        match &database.location {
+            Location::Postgres(url) => {
+                let options = url
+                    .options()
+                    .map_err(|source| StoreError::Open { location: location.clone(), source })?;
+                Self::open_postgres(&database, options).await
+            }
+            Location::Sqlite(path) => Self::open_sqlite(&database, path).await,
+        }
+    }
+
+    async fn open_sqlite(database: &Database, path: &Path) -> Result<Self, StoreError> {
         if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
             // Credentials and call records are in it: nobody else on the machine reads them.
             std::fs::DirBuilder::new()
@@ -86,7 +103,7 @@ impl Store {
                 .create(parent)
                 .map_err(|source| StoreError::Directory { path: path.to_path_buf(), source })?;
         }
-        let failed = |source| StoreError::Open { path: path.to_path_buf(), source };
+        let failed = |source| StoreError::Open { location: database.location.clone(), source };
         let options = SqliteConnectOptions::new()
             .filename(path)
             .create_if_missing(true)
@@ -97,23 +114,54 @@ impl Store {
             .foreign_keys(true)
             .busy_timeout(WRITER_BUSY_TIMEOUT)
             .disable_statement_logging();
-        let writer = SqlitePoolOptions::new()
+        let writer: SqlitePool = SqlitePoolOptions::new()
             .max_connections(1)
             .acquire_timeout(WRITER_ACQUIRE_TIMEOUT)
             .connect_with(options.clone())
             .await
             .map_err(failed)?;
-        MIGRATIONS
-            .run(&writer)
-            .await
-            .map_err(|source| StoreError::Migrate { path: path.to_path_buf(), source: Box::new(source) })?;
+        MIGRATIONS.run(&writer).await.map_err(|source| StoreError::Migrate {
+            location: database.location.clone(),
+            source: Box::new(source),
+        })?;
         let readers = SqlitePoolOptions::new()
-            .max_connections(READERS_MAX)
+            .max_connections(database.readers_max)
             .acquire_timeout(READER_TIMEOUT)
             .connect_with(options.read_only(true).create_if_missing(false).busy_timeout(READER_TIMEOUT))
             .await
             .map_err(failed)?;
-        Ok(Self { writer, readers })
+        Ok(Self { writer: Pool::Sqlite(writer), readers: Pool::Sqlite(readers) })
+    }
+
+    async fn open_postgres(database: &Database, options: PgConnectOptions) -> Result<Self, StoreError> {
+        let failed = |source| StoreError::Open { location: database.location.clone(), source };
+        let options = options.application_name("sidetone").disable_statement_logging();
+        let writer = PgPoolOptions::new()
+            .max_connections(database.writers_max)
+            .acquire_timeout(WRITER_ACQUIRE_TIMEOUT)
+            .connect_with(options.clone().options([
+                ("lock_timeout", millis(WRITER_BUSY_TIMEOUT)),
+                // A node that hangs within a transaction does not lock the others out.
+                ("idle_in_transaction_session_timeout", millis(WRITER_IDLE_TIMEOUT)),
+            ]))
+            .await
+            .map_err(failed)?;
+        migrate_postgres(&writer).await.map_err(|source| StoreError::Migrate {
+            location: database.location.clone(),
+            source: Box::new(source),
+        })?;
+        let readers = PgPoolOptions::new()
+            .max_connections(database.readers_max)
+            .acquire_timeout(READER_TIMEOUT)
+            .connect_with(options.options([
+                ("default_transaction_read_only", "on".to_owned()),
+                ("statement_timeout", millis(database.statement_timeout)),
+                // One plan for a large and a small organisation alike is a wrong one for either.
+                ("plan_cache_mode", "force_custom_plan".to_owned()),
+            ]))
+            .await
+            .map_err(failed)?;
+        Ok(Self { writer: Pool::Postgres(writer), readers: Pool::Postgres(readers) })
     }
 
     /// Whether the database answers.
@@ -121,16 +169,23 @@ impl Store {
     /// # Errors
     /// When it does not.
     pub async fn ping(&self) -> Result<(), StoreError> {
-        sqlx::query("SELECT 1").execute(&self.readers).await?;
+        sql("SELECT 1").execute(&self.readers).await?;
         Ok(())
     }
 
-    /// Begins to write the directory; nothing is visible before [`WriteTransaction::commit`].
+    /// Begins to write the directory; nothing is visible before [`WriteTransaction::commit`]. One at a time,
+    /// whichever the database: what one reads stays so until it has written.
     ///
     /// # Errors
     /// When another writer holds the database for too long.
     pub async fn write(&self) -> Result<WriteTransaction, StoreError> {
-        Ok(WriteTransaction::new(self.writer.begin_with("BEGIN IMMEDIATE").await?))
+        let mut transaction = self.writer.begin_write().await?;
+        if matches!(self.writer, Pool::Postgres(_)) {
+            sql("SELECT revision FROM directory_revision WHERE id = 1 FOR UPDATE")
+                .fetch_one(&mut *transaction)
+                .await?;
+        }
+        Ok(WriteTransaction::new(transaction))
     }
 
     /// Closes every connection; the write-ahead log is folded into the file.
@@ -139,18 +194,55 @@ impl Store {
         self.writer.close().await;
     }
 
-    pub(super) fn writer(&self) -> &SqlitePool {
+    /// The connections that write.
+    pub(super) fn writer(&self) -> &Pool {
         &self.writer
     }
 
-    pub(super) fn readers(&self) -> &SqlitePool {
+    /// The connections that read, and can do no more.
+    pub(super) fn readers(&self) -> &Pool {
         &self.readers
     }
 }
 
+/// Runs the migrations, and makes every text compare by its bytes: texts then sort as they do on SQLite,
+/// whatever the collation of the server.
+async fn migrate_postgres(writer: &PgPool) -> Result<(), sqlx::migrate::MigrateError> {
+    MIGRATIONS.run(writer).await?;
+    let mut transaction = writer.begin().await?;
+    // Another node may start at the same time.
+    sqlx::query("SELECT pg_advisory_xact_lock($1)").bind(COLLATION_LOCK).execute(&mut *transaction).await?;
+    sqlx::query(TEXTS_COMPARE_BY_BYTES).execute(&mut *transaction).await?;
+    transaction.commit().await?;
+    Ok(())
+}
+
+fn millis(duration: Duration) -> String {
+    duration.as_millis().to_string()
+}
+
 static MIGRATIONS: sqlx::migrate::Migrator = sqlx::migrate!("./migrations");
-const READERS_MAX: u32 = 4;
-/// A reader that gets no answer in this time fails: lists must not hang.
+/// Any number that no other lock of this schema has.
+const COLLATION_LOCK: i64 = 0x5349_4445;
+/// Only columns that migrations have added since are touched: a table at rest is neither locked nor rewritten.
+const TEXTS_COMPARE_BY_BYTES: &str = r#"
+DO $$
+DECLARE
+    texts RECORD;
+BEGIN
+    FOR texts IN
+        SELECT table_name,
+               string_agg(format('ALTER COLUMN %I TYPE TEXT COLLATE "C"', column_name), ', ') AS changes
+        FROM information_schema.columns
+        WHERE table_schema = current_schema() AND data_type = 'text'
+          AND collation_name IS DISTINCT FROM 'C' AND table_name <> '_sqlx_migrations'
+        GROUP BY table_name
+    LOOP
+        EXECUTE format('ALTER TABLE %I %s', texts.table_name, texts.changes);
+    END LOOP;
+END $$"#;
+/// A reader that gets no connection in this time fails: lists must not hang.
 const READER_TIMEOUT: Duration = Duration::from_millis(1500);
 const WRITER_ACQUIRE_TIMEOUT: Duration = Duration::from_secs(10);
 const WRITER_BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+const WRITER_IDLE_TIMEOUT: Duration = Duration::from_secs(60);

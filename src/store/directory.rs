@@ -4,11 +4,10 @@ use sidetone_model::directory::{
     Destination, DirectorySnapshot, Extension, Ha1, Number, Numbering, Organisation, Secret, Trunk,
 };
 use sidetone_model::ids::ExtensionId;
-use sqlx::sqlite::SqliteRow;
-use sqlx::{Row, SqliteConnection};
 
 use crate::store::columns::{items, networks, number, parsed, parsed_opt};
 use crate::store::numbers::DESTINATION_EXTENSION;
+use crate::store::sql::{Connection, Row, sql};
 use crate::store::{Store, StoreError};
 
 impl Store {
@@ -17,9 +16,8 @@ impl Store {
     /// # Errors
     /// When the database refuses.
     pub async fn directory_revision(&self) -> Result<i64, StoreError> {
-        let row = sqlx::query("SELECT revision FROM directory_revision WHERE id = 1")
-            .fetch_one(self.readers())
-            .await?;
+        let row =
+            sql("SELECT revision FROM directory_revision WHERE id = 1").fetch_one(self.readers()).await?;
         Ok(row.try_get("revision")?)
     }
 
@@ -28,10 +26,9 @@ impl Store {
     /// # Errors
     /// When the database refuses, or holds what this version does not understand.
     pub async fn directory(&self) -> Result<DirectorySnapshot, StoreError> {
-        let mut transaction = self.readers().begin().await?;
-        let row = sqlx::query("SELECT revision FROM directory_revision WHERE id = 1")
-            .fetch_one(&mut *transaction)
-            .await?;
+        let mut transaction = self.readers().begin_read().await?;
+        let row =
+            sql("SELECT revision FROM directory_revision WHERE id = 1").fetch_one(&mut *transaction).await?;
         Ok(DirectorySnapshot {
             revision: row.try_get("revision")?,
             organisations: organisations(&mut transaction).await?,
@@ -42,14 +39,13 @@ impl Store {
     }
 }
 
-async fn organisations(connection: &mut SqliteConnection) -> Result<Vec<Organisation>, StoreError> {
-    let rows = sqlx::query(
-        "SELECT id, name, sip_domain, currency, country_code, national_prefix, international_prefix,
-         max_outbound_calls FROM organisations ORDER BY name",
-    )
-    .fetch_all(connection)
-    .await?;
-    let organisation = |row: &SqliteRow| {
+async fn organisations(connection: &mut Connection) -> Result<Vec<Organisation>, StoreError> {
+    let rows =
+        sql("SELECT id, name, sip_domain, currency, country_code, national_prefix, international_prefix,
+         max_outbound_calls FROM organisations ORDER BY name")
+        .fetch_all(connection)
+        .await?;
+    let organisation = |row: &Row| {
         Ok(Organisation {
             id: parsed(row, "id")?,
             name: row.try_get("name")?,
@@ -61,7 +57,7 @@ async fn organisations(connection: &mut SqliteConnection) -> Result<Vec<Organisa
                 international_prefix: row.try_get("international_prefix")?,
             },
             max_outbound_calls: row
-                .try_get::<Option<i64>, _>("max_outbound_calls")?
+                .try_get::<Option<i64>>("max_outbound_calls")?
                 .map(|limit| {
                     u32::try_from(limit).map_err(|_| StoreError::Corrupt { column: "max_outbound_calls" })
                 })
@@ -71,14 +67,12 @@ async fn organisations(connection: &mut SqliteConnection) -> Result<Vec<Organisa
     rows.iter().map(organisation).collect()
 }
 
-async fn extensions(connection: &mut SqliteConnection) -> Result<Vec<Extension>, StoreError> {
-    let rows = sqlx::query(
-        "SELECT id, organisation_id, team_id, number, name, ha1_md5, ha1_sha256, codecs
-         FROM extensions ORDER BY organisation_id, number",
-    )
+async fn extensions(connection: &mut Connection) -> Result<Vec<Extension>, StoreError> {
+    let rows = sql("SELECT id, organisation_id, team_id, number, name, ha1_md5, ha1_sha256, codecs
+         FROM extensions ORDER BY organisation_id, number")
     .fetch_all(connection)
     .await?;
-    let extension = |row: &SqliteRow| {
+    let extension = |row: &Row| {
         Ok(Extension {
             id: parsed(row, "id")?,
             organisation_id: parsed(row, "organisation_id")?,
@@ -92,13 +86,12 @@ async fn extensions(connection: &mut SqliteConnection) -> Result<Vec<Extension>,
     rows.iter().map(extension).collect()
 }
 
-async fn numbers(connection: &mut SqliteConnection) -> Result<Vec<Number>, StoreError> {
-    let rows = sqlx::query(
-        "SELECT id, organisation_id, number, destination, destination_id FROM numbers ORDER BY number",
-    )
-    .fetch_all(connection)
-    .await?;
-    let number = |row: &SqliteRow| {
+async fn numbers(connection: &mut Connection) -> Result<Vec<Number>, StoreError> {
+    let rows =
+        sql("SELECT id, organisation_id, number, destination, destination_id FROM numbers ORDER BY number")
+            .fetch_all(connection)
+            .await?;
+    let number = |row: &Row| {
         let destination = match row.try_get("destination")? {
             DESTINATION_EXTENSION => Destination::Extension(parsed::<ExtensionId>(row, "destination_id")?),
             _ => return Err(StoreError::Corrupt { column: "destination" }),
@@ -113,14 +106,14 @@ async fn numbers(connection: &mut SqliteConnection) -> Result<Vec<Number>, Store
     rows.iter().map(number).collect()
 }
 
-async fn trunks(connection: &mut SqliteConnection) -> Result<Vec<Trunk>, StoreError> {
-    let rows = sqlx::query(
+async fn trunks(connection: &mut Connection) -> Result<Vec<Trunk>, StoreError> {
+    let rows = sql(
         "SELECT id, organisation_id, name, address, accept_from, priority, username, password, realm, register,
          short_numbers FROM trunks ORDER BY priority, name",
     )
     .fetch_all(connection)
     .await?;
-    let trunk = |row: &SqliteRow| {
+    let trunk = |row: &Row| {
         Ok(Trunk {
             id: parsed(row, "id")?,
             organisation_id: parsed_opt(row, "organisation_id")?,
@@ -131,7 +124,7 @@ async fn trunks(connection: &mut SqliteConnection) -> Result<Vec<Trunk>, StoreEr
             username: row.try_get("username")?,
             password: Secret(row.try_get("password")?),
             realm: row.try_get("realm")?,
-            register: row.try_get::<i64, _>("register")? != 0,
+            register: row.try_get::<i64>("register")? != 0,
             short_numbers: items(row, "short_numbers")?,
         })
     };

@@ -3,10 +3,10 @@
 use sidetone_model::directory::Ha1;
 use sidetone_model::ids::{ExtensionId, OrganisationId, TeamId};
 use sidetone_model::time::Timestamp;
-use sqlx::Row;
 use uuid::Uuid;
 
 use crate::store::columns::{parsed, parsed_opt};
+use crate::store::sql::sql;
 use crate::store::{Change, StoreError, WriteTransaction};
 
 /// An extension as it is declared.
@@ -36,7 +36,7 @@ impl WriteTransaction {
         organisation: OrganisationId,
         number: &str,
     ) -> Result<Option<ExtensionId>, StoreError> {
-        let row = sqlx::query("SELECT id FROM extensions WHERE organisation_id = $1 AND number = $2")
+        let row = sql("SELECT id FROM extensions WHERE organisation_id = $1 AND number = $2")
             .bind(organisation.to_string())
             .bind(number)
             .fetch_optional(&mut *self.transaction)
@@ -52,7 +52,7 @@ impl WriteTransaction {
         &mut self,
         organisation: OrganisationId,
     ) -> Result<Vec<String>, StoreError> {
-        let rows = sqlx::query("SELECT number FROM extensions WHERE organisation_id = $1 ORDER BY number")
+        let rows = sql("SELECT number FROM extensions WHERE organisation_id = $1 ORDER BY number")
             .bind(organisation.to_string())
             .fetch_all(&mut *self.transaction)
             .await?;
@@ -68,10 +68,8 @@ impl WriteTransaction {
         declared: &ExtensionRow,
         now: Timestamp,
     ) -> Result<(ExtensionId, Change), StoreError> {
-        let row = sqlx::query(
-            "SELECT id, name, team_id, ha1_md5, ha1_sha256, codecs FROM extensions
-             WHERE organisation_id = $1 AND number = $2",
-        )
+        let row = sql("SELECT id, name, team_id, ha1_md5, ha1_sha256, codecs FROM extensions
+             WHERE organisation_id = $1 AND number = $2")
         .bind(declared.organisation_id.to_string())
         .bind(&declared.number)
         .fetch_optional(&mut *self.transaction)
@@ -81,11 +79,9 @@ impl WriteTransaction {
         let Some(row) = row else {
             let ha1 = declared.ha1.as_ref().ok_or(StoreError::Corrupt { column: "ha1_md5" })?;
             let id = ExtensionId(Uuid::new_v4());
-            sqlx::query(
-                "INSERT INTO extensions (id, organisation_id, team_id, number, name, ha1_md5, ha1_sha256,
+            sql("INSERT INTO extensions (id, organisation_id, team_id, number, name, ha1_md5, ha1_sha256,
                  codecs, created_at_us, updated_at_us)
-                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9)",
-            )
+                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9)")
             .bind(id.to_string())
             .bind(declared.organisation_id.to_string())
             .bind(team)
@@ -101,18 +97,16 @@ impl WriteTransaction {
         };
         let id: ExtensionId = parsed(&row, "id")?;
         let stored = Ha1 { md5: row.try_get("ha1_md5")?, sha256: row.try_get("ha1_sha256")? };
-        let same = row.try_get::<&str, _>("name")? == declared.name
-            && row.try_get::<Option<String>, _>("team_id")? == team
-            && row.try_get::<&str, _>("codecs")? == codecs
+        let same = row.try_get::<&str>("name")? == declared.name
+            && row.try_get::<Option<String>>("team_id")? == team
+            && row.try_get::<&str>("codecs")? == codecs
             && declared.ha1.as_ref().is_none_or(|ha1| *ha1 == stored);
         if same {
             return Ok((id, Change::Unchanged));
         }
         let ha1 = declared.ha1.as_ref().unwrap_or(&stored);
-        sqlx::query(
-            "UPDATE extensions SET name = $1, team_id = $2, ha1_md5 = $3, ha1_sha256 = $4, codecs = $5,
-             updated_at_us = $6 WHERE id = $7",
-        )
+        sql("UPDATE extensions SET name = $1, team_id = $2, ha1_md5 = $3, ha1_sha256 = $4, codecs = $5,
+             updated_at_us = $6 WHERE id = $7")
         .bind(&declared.name)
         .bind(team)
         .bind(&ha1.md5)

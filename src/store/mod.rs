@@ -3,8 +3,7 @@
 //! Statements are whole literals beside the function that runs them, in the SQL that SQLite and
 //! PostgreSQL share: `$1` parameters, TEXT ids, BIGINT microseconds and money. The call log alone, whose
 //! filters combine freely, puts its statements together from literals. Whatever reads
-//! tenant data takes a `Scope`. Writes of the directory go through [`WriteTransaction`], one
-//! `BEGIN IMMEDIATE` for all of them.
+//! tenant data takes a `Scope`. Writes of the directory go through [`WriteTransaction`], one at a time.
 
 mod api_keys;
 mod call_log;
@@ -13,11 +12,13 @@ mod columns;
 mod database;
 mod directory;
 mod extensions;
+mod location;
 mod nodes;
 mod numbers;
 mod organisations;
 mod scope;
 mod search;
+mod sql;
 mod statement;
 mod trunks;
 mod write;
@@ -25,6 +26,7 @@ mod write;
 pub use api_keys::{ApiKeyRow, ApiKeyText};
 pub use database::{Store, StoreError};
 pub use extensions::ExtensionRow;
+pub use location::{Database, Location, LocationError, PostgresUrl};
 pub use numbers::NumberRow;
 pub use organisations::OrganisationRow;
 pub use trunks::TrunkRow;

@@ -5,6 +5,7 @@ use sidetone_model::time::Timestamp;
 use uuid::Uuid;
 
 use crate::store::columns::parsed;
+use crate::store::sql::sql;
 use crate::store::{Store, StoreError};
 
 impl Store {
@@ -13,10 +14,8 @@ impl Store {
     /// # Errors
     /// When the database refuses.
     pub async fn node(&self, name: &str, now: Timestamp) -> Result<NodeId, StoreError> {
-        let row = sqlx::query(
-            "INSERT INTO nodes (id, name, created_at_us) VALUES ($1, $2, $3)
-             ON CONFLICT (name) DO UPDATE SET name = excluded.name RETURNING id",
-        )
+        let row = sql("INSERT INTO nodes (id, name, created_at_us) VALUES ($1, $2, $3)
+             ON CONFLICT (name) DO UPDATE SET name = excluded.name RETURNING id")
         .bind(Uuid::new_v4().to_string())
         .bind(name)
         .bind(now.as_micros())

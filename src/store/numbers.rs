@@ -3,10 +3,10 @@
 use sidetone_model::directory::Destination;
 use sidetone_model::ids::{NumberId, OrganisationId};
 use sidetone_model::time::Timestamp;
-use sqlx::Row;
 use uuid::Uuid;
 
 use crate::store::columns::parsed;
+use crate::store::sql::sql;
 use crate::store::{Change, StoreError, WriteTransaction};
 
 /// A phone number as it is declared.
@@ -34,18 +34,15 @@ impl WriteTransaction {
         let (destination, destination_id) = match declared.destination {
             Destination::Extension(id) => (DESTINATION_EXTENSION, id.to_string()),
         };
-        let row = sqlx::query(
-            "SELECT id, organisation_id, destination, destination_id FROM numbers WHERE number = $1",
-        )
-        .bind(&declared.number)
-        .fetch_optional(&mut *self.transaction)
-        .await?;
+        let row =
+            sql("SELECT id, organisation_id, destination, destination_id FROM numbers WHERE number = $1")
+                .bind(&declared.number)
+                .fetch_optional(&mut *self.transaction)
+                .await?;
         let Some(row) = row else {
             let id = NumberId(Uuid::new_v4());
-            sqlx::query(
-                "INSERT INTO numbers (id, organisation_id, number, destination, destination_id,
-                 created_at_us, updated_at_us) VALUES ($1, $2, $3, $4, $5, $6, $6)",
-            )
+            sql("INSERT INTO numbers (id, organisation_id, number, destination, destination_id,
+                 created_at_us, updated_at_us) VALUES ($1, $2, $3, $4, $5, $6, $6)")
             .bind(id.to_string())
             .bind(organisation)
             .bind(&declared.number)
@@ -56,24 +53,22 @@ impl WriteTransaction {
             .await?;
             return Ok((id, self.note(Change::Created)));
         };
-        if row.try_get::<&str, _>("organisation_id")? != organisation {
+        if row.try_get::<&str>("organisation_id")? != organisation {
             return Err(StoreError::Taken { column: "number" });
         }
         let id: NumberId = parsed(&row, "id")?;
-        let same = row.try_get::<&str, _>("destination")? == destination
-            && row.try_get::<Option<&str>, _>("destination_id")? == Some(destination_id.as_str());
+        let same = row.try_get::<&str>("destination")? == destination
+            && row.try_get::<Option<&str>>("destination_id")? == Some(destination_id.as_str());
         if same {
             return Ok((id, Change::Unchanged));
         }
-        sqlx::query(
-            "UPDATE numbers SET destination = $1, destination_id = $2, updated_at_us = $3 WHERE id = $4",
-        )
-        .bind(destination)
-        .bind(destination_id)
-        .bind(now.as_micros())
-        .bind(id.to_string())
-        .execute(&mut *self.transaction)
-        .await?;
+        sql("UPDATE numbers SET destination = $1, destination_id = $2, updated_at_us = $3 WHERE id = $4")
+            .bind(destination)
+            .bind(destination_id)
+            .bind(now.as_micros())
+            .bind(id.to_string())
+            .execute(&mut *self.transaction)
+            .await?;
         Ok((id, self.note(Change::Changed)))
     }
 }

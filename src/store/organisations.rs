@@ -4,10 +4,10 @@ use sidetone_model::directory::Numbering;
 use sidetone_model::ids::{OrganisationId, TeamId};
 use sidetone_model::money::{Amount, Currency};
 use sidetone_model::time::Timestamp;
-use sqlx::Row;
 use uuid::Uuid;
 
 use crate::store::columns::{parsed, parsed_opt};
+use crate::store::sql::sql;
 use crate::store::{Change, StoreError, WriteTransaction};
 
 /// An organisation as it is declared.
@@ -36,7 +36,7 @@ impl WriteTransaction {
         &mut self,
         name: &str,
     ) -> Result<Option<(OrganisationId, String)>, StoreError> {
-        let row = sqlx::query("SELECT id, sip_domain FROM organisations WHERE name = $1")
+        let row = sql("SELECT id, sip_domain FROM organisations WHERE name = $1")
             .bind(name)
             .fetch_optional(&mut *self.transaction)
             .await?;
@@ -52,7 +52,7 @@ impl WriteTransaction {
         declared: &OrganisationRow,
         now: Timestamp,
     ) -> Result<(OrganisationId, Change), StoreError> {
-        let clash = sqlx::query("SELECT id FROM organisations WHERE sip_domain = $1 AND name <> $2")
+        let clash = sql("SELECT id FROM organisations WHERE sip_domain = $1 AND name <> $2")
             .bind(&declared.sip_domain)
             .bind(&declared.name)
             .fetch_optional(&mut *self.transaction)
@@ -60,10 +60,8 @@ impl WriteTransaction {
         if clash.is_some() {
             return Err(StoreError::Taken { column: "sip_domain" });
         }
-        let row = sqlx::query(
-            "SELECT id, sip_domain, currency, credit_scaled, country_code, national_prefix,
-             international_prefix, max_outbound_calls FROM organisations WHERE name = $1",
-        )
+        let row = sql("SELECT id, sip_domain, currency, credit_scaled, country_code, national_prefix,
+             international_prefix, max_outbound_calls FROM organisations WHERE name = $1")
         .bind(&declared.name)
         .fetch_optional(&mut *self.transaction)
         .await?;
@@ -72,12 +70,10 @@ impl WriteTransaction {
         let max_outbound_calls = declared.max_outbound_calls.map(i64::from);
         let Some(row) = row else {
             let id = OrganisationId(Uuid::new_v4());
-            sqlx::query(
-                "INSERT INTO organisations
+            sql("INSERT INTO organisations
                  (id, name, sip_domain, currency, credit_scaled, country_code, national_prefix,
                  international_prefix, max_outbound_calls, created_at_us, updated_at_us)
-                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $10)",
-            )
+                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $10)")
             .bind(id.to_string())
             .bind(&declared.name)
             .bind(&declared.sip_domain)
@@ -93,21 +89,19 @@ impl WriteTransaction {
             return Ok((id, self.note(Change::Created)));
         };
         let id = parsed(&row, "id")?;
-        let same = row.try_get::<&str, _>("sip_domain")? == declared.sip_domain
-            && row.try_get::<&str, _>("currency")? == declared.currency.as_str()
-            && row.try_get::<Option<i64>, _>("credit_scaled")? == credit
-            && row.try_get::<Option<String>, _>("country_code")? == numbering.country_code
-            && row.try_get::<&str, _>("national_prefix")? == numbering.national_prefix
-            && row.try_get::<&str, _>("international_prefix")? == numbering.international_prefix
-            && row.try_get::<Option<i64>, _>("max_outbound_calls")? == max_outbound_calls;
+        let same = row.try_get::<&str>("sip_domain")? == declared.sip_domain
+            && row.try_get::<&str>("currency")? == declared.currency.as_str()
+            && row.try_get::<Option<i64>>("credit_scaled")? == credit
+            && row.try_get::<Option<String>>("country_code")? == numbering.country_code
+            && row.try_get::<&str>("national_prefix")? == numbering.national_prefix
+            && row.try_get::<&str>("international_prefix")? == numbering.international_prefix
+            && row.try_get::<Option<i64>>("max_outbound_calls")? == max_outbound_calls;
         if same {
             return Ok((id, Change::Unchanged));
         }
-        sqlx::query(
-            "UPDATE organisations SET sip_domain = $1, currency = $2, credit_scaled = $3, country_code = $4,
+        sql("UPDATE organisations SET sip_domain = $1, currency = $2, credit_scaled = $3, country_code = $4,
              national_prefix = $5, international_prefix = $6, max_outbound_calls = $7, updated_at_us = $8
-             WHERE id = $9",
-        )
+             WHERE id = $9")
         .bind(&declared.sip_domain)
         .bind(declared.currency.as_str())
         .bind(credit)
@@ -136,10 +130,8 @@ impl WriteTransaction {
             return Ok((id, Change::Unchanged));
         }
         let id = TeamId(Uuid::new_v4());
-        sqlx::query(
-            "INSERT INTO teams (id, organisation_id, name, created_at_us, updated_at_us)
-             VALUES ($1, $2, $3, $4, $4)",
-        )
+        sql("INSERT INTO teams (id, organisation_id, name, created_at_us, updated_at_us)
+             VALUES ($1, $2, $3, $4, $4)")
         .bind(id.to_string())
         .bind(organisation.to_string())
         .bind(name)
@@ -158,7 +150,7 @@ impl WriteTransaction {
         organisation: OrganisationId,
         name: &str,
     ) -> Result<Option<TeamId>, StoreError> {
-        let row = sqlx::query("SELECT id FROM teams WHERE organisation_id = $1 AND name = $2")
+        let row = sql("SELECT id FROM teams WHERE organisation_id = $1 AND name = $2")
             .bind(organisation.to_string())
             .bind(name)
             .fetch_optional(&mut *self.transaction)

@@ -2,34 +2,13 @@
 //!
 //! Only literals of this program become SQL; what a caller sent is bound, never written.
 
-use sqlx::AssertSqlSafe;
-use sqlx::query::Query;
-use sqlx::sqlite::{Sqlite, SqliteArguments};
+use crate::store::sql::{Query, Value};
 
 /// SQL and the values of its parameters, in the text that SQLite and PostgreSQL share.
 #[derive(Debug)]
 pub(super) struct Statement {
     text: String,
     values: Vec<Value>,
-}
-
-/// A bound value.
-#[derive(Debug)]
-pub(super) enum Value {
-    Integer(i64),
-    Text(String),
-}
-
-impl From<i64> for Value {
-    fn from(number: i64) -> Self {
-        Value::Integer(number)
-    }
-}
-
-impl From<String> for Value {
-    fn from(text: String) -> Self {
-        Value::Text(text)
-    }
 }
 
 impl Statement {
@@ -60,13 +39,8 @@ impl Statement {
     }
 
     /// The statement ready to run.
-    pub(super) fn query(self) -> Query<'static, Sqlite, SqliteArguments> {
-        // Safe: the text is made of `&'static str`s and parameter numbers alone.
-        let query = sqlx::query(AssertSqlSafe(self.text));
-        self.values.into_iter().fold(query, |query, value| match value {
-            Value::Integer(number) => query.bind(number),
-            Value::Text(text) => query.bind(text),
-        })
+    pub(super) fn query(self) -> Query {
+        Query::of_literals(self.text, self.values)
     }
 }
 

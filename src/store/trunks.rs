@@ -3,10 +3,10 @@
 use sidetone_model::directory::{Network, Secret};
 use sidetone_model::ids::{OrganisationId, TrunkId};
 use sidetone_model::time::Timestamp;
-use sqlx::Row;
 use uuid::Uuid;
 
 use crate::store::columns::{networks_text, parsed};
+use crate::store::sql::sql;
 use crate::store::{Change, StoreError, WriteTransaction};
 
 /// A trunk as it is declared.
@@ -49,23 +49,21 @@ impl WriteTransaction {
         let short_numbers = declared.short_numbers.join(",");
         let priority = i64::from(declared.priority);
         let register = i64::from(declared.register);
-        let row = sqlx::query(
+        let row = sql(
             "SELECT id, organisation_id, address, accept_from, priority, username, password, realm, register,
              short_numbers FROM trunks WHERE name = $1",
         )
         .bind(&declared.name)
         .fetch_optional(&mut *self.transaction)
         .await?;
-        let stored_password = row.as_ref().map(|row| row.try_get::<String, _>("password")).transpose()?;
+        let stored_password = row.as_ref().map(|row| row.try_get::<String>("password")).transpose()?;
         let given = declared.password.as_ref().map(|secret| secret.0.clone());
         let password = given.or(stored_password.clone()).unwrap_or_default();
         let Some(row) = row else {
             let id = TrunkId(Uuid::new_v4());
-            sqlx::query(
-                "INSERT INTO trunks (id, organisation_id, name, address, accept_from, priority, username,
+            sql("INSERT INTO trunks (id, organisation_id, name, address, accept_from, priority, username,
                  password, realm, register, short_numbers, created_at_us, updated_at_us)
-                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $12)",
-            )
+                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $12)")
             .bind(id.to_string())
             .bind(organisation)
             .bind(&declared.name)
@@ -83,23 +81,21 @@ impl WriteTransaction {
             return Ok((id, self.note(Change::Created)));
         };
         let id: TrunkId = parsed(&row, "id")?;
-        let same = row.try_get::<Option<String>, _>("organisation_id")? == organisation
-            && row.try_get::<Option<String>, _>("address")? == declared.address
-            && row.try_get::<&str, _>("accept_from")? == accept_from
-            && row.try_get::<i64, _>("priority")? == priority
-            && row.try_get::<&str, _>("username")? == declared.username
+        let same = row.try_get::<Option<String>>("organisation_id")? == organisation
+            && row.try_get::<Option<String>>("address")? == declared.address
+            && row.try_get::<&str>("accept_from")? == accept_from
+            && row.try_get::<i64>("priority")? == priority
+            && row.try_get::<&str>("username")? == declared.username
             && stored_password.as_ref() == Some(&password)
-            && row.try_get::<&str, _>("realm")? == declared.realm
-            && row.try_get::<i64, _>("register")? == register
-            && row.try_get::<&str, _>("short_numbers")? == short_numbers;
+            && row.try_get::<&str>("realm")? == declared.realm
+            && row.try_get::<i64>("register")? == register
+            && row.try_get::<&str>("short_numbers")? == short_numbers;
         if same {
             return Ok((id, Change::Unchanged));
         }
-        sqlx::query(
-            "UPDATE trunks SET organisation_id = $1, address = $2, accept_from = $3, priority = $4,
+        sql("UPDATE trunks SET organisation_id = $1, address = $2, accept_from = $3, priority = $4,
              username = $5, password = $6, realm = $7, register = $8, short_numbers = $9,
-             updated_at_us = $10 WHERE id = $11",
-        )
+             updated_at_us = $10 WHERE id = $11")
         .bind(organisation)
         .bind(&declared.address)
         .bind(accept_from)

@@ -1,8 +1,7 @@
 //! One writing transaction over the directory.
 
-use sqlx::{Sqlite, Transaction};
-
 use crate::store::StoreError;
+use crate::store::sql::{Transaction, sql};
 
 /// What declaring a row did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,12 +18,12 @@ pub enum Change {
 /// changes nothing.
 #[derive(Debug)]
 pub struct WriteTransaction {
-    pub(super) transaction: Transaction<'static, Sqlite>,
+    pub(super) transaction: Transaction,
     changed: bool,
 }
 
 impl WriteTransaction {
-    pub(super) fn new(transaction: Transaction<'static, Sqlite>) -> Self {
+    pub(super) fn new(transaction: Transaction) -> Self {
         Self { transaction, changed: false }
     }
 
@@ -34,7 +33,7 @@ impl WriteTransaction {
     /// When the database refuses; nothing has changed then.
     pub async fn commit(mut self) -> Result<(), StoreError> {
         if self.changed {
-            sqlx::query("UPDATE directory_revision SET revision = revision + 1 WHERE id = 1")
+            sql("UPDATE directory_revision SET revision = revision + 1 WHERE id = 1")
                 .execute(&mut *self.transaction)
                 .await?;
         }

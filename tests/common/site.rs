@@ -160,7 +160,7 @@ pub async fn calls(phone: &Phone, ringing: usize, up: usize) {
 
 /// Declares what `text` says in the database of a data directory.
 pub async fn declare(dir: &Path, text: &str) {
-    let store = Store::open(&config(dir).database.path).await.unwrap();
+    let store = Store::open(&config(dir).database).await.unwrap();
     let declaration = Declaration::parse(text.parse().unwrap()).unwrap();
     let mut rng = StdRng::seed_from_u64(1);
     apply(&store, &[declaration], false, at(0), &mut rng).await.unwrap();
@@ -171,7 +171,7 @@ pub async fn declare(dir: &Path, text: &str) {
 pub fn config(dir: &Path) -> Config {
     let mut config = Config::default();
     config.node.data_dir = dir.to_owned();
-    config.database.path = dir.join("sidetone.db");
+    config.database = (&dir.join("sidetone.db")).into();
     config.sip.listen[0].address = ([127, 0, 0, 1], 0).into();
     config.http.listen = ([127, 0, 0, 1], 0).into();
     config.media.ports = 12_000..=31_999;

@@ -271,15 +271,15 @@ fn searches_are_literal_and_in_any_case() {
         .collect();
     with_store(async |store| {
         store.store(&all).await.unwrap();
-        for (part, expected) in cases {
-            let part = Some(part.to_owned());
+        for (part, expected) in &cases {
+            let part = Some((*part).to_owned());
             for filter in [
                 CdrFilter { q: part.clone(), ..CdrFilter::default() },
                 CdrFilter { did: part.clone(), ..CdrFilter::default() },
             ] {
                 let seen = pages(store, &filter, CdrSort::StartedAt, Order::Descending, 50).await;
                 let seen: Vec<_> = seen.iter().filter_map(|cdr| cdr.destination_number.as_deref()).collect();
-                assert_eq!(seen, expected, "{filter:?}");
+                assert_eq!(seen, *expected, "{filter:?}");
             }
         }
     });

@@ -1,0 +1,371 @@
+//! One statement text on either database.
+//!
+//! Two concrete pools instead of a driver that knows the least of both: the kind of database is decided once,
+//! when it is opened, and a statement says what it says on both. Values are 64-bit integers and texts, as the
+//! columns are: ids, words and decimals are texts; instants, counts, money and truth values are integers.
+
+use std::borrow::Cow;
+use std::future::Future;
+use std::ops::{Deref, DerefMut};
+
+use sqlx::postgres::{PgArguments, PgPool, PgRow};
+use sqlx::sqlite::{SqliteArguments, SqlitePool, SqliteRow};
+use sqlx::{AssertSqlSafe, Postgres, Row as _, Sqlite};
+
+/// A statement of this program's own text; what callers sent is bound to its parameters.
+pub(super) fn sql(text: &'static str) -> Query {
+    Query { text: Cow::Borrowed(text), values: Vec::new() }
+}
+
+/// A statement and the values of its parameters, in the order `$1`, `$2`, …
+#[derive(Debug)]
+pub(super) struct Query {
+    text: Cow<'static, str>,
+    values: Vec<Value>,
+}
+
+/// A bound value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Value {
+    Integer(Option<i64>),
+    Text(Option<String>),
+}
+
+/// What a statement did.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Done {
+    rows_affected: u64,
+}
+
+/// A row of an answer.
+#[derive(Debug)]
+pub(super) enum Row {
+    Postgres(PgRow),
+    Sqlite(SqliteRow),
+}
+
+/// The connections of one kind: those that read or those that write.
+#[derive(Debug, Clone)]
+pub(super) enum Pool {
+    Postgres(PgPool),
+    Sqlite(SqlitePool),
+}
+
+/// A connection within a transaction.
+#[derive(Debug)]
+pub(super) enum Connection {
+    Postgres(sqlx::Transaction<'static, Postgres>),
+    Sqlite(sqlx::Transaction<'static, Sqlite>),
+}
+
+/// A transaction; dropped without [`Transaction::commit`] it changes nothing.
+#[derive(Debug)]
+pub(super) struct Transaction(Connection);
+
+/// Where a statement runs: on any connection of a pool, or within a transaction.
+#[derive(Debug)]
+pub(super) enum Target<'c> {
+    Connection(&'c mut Connection),
+    Pool(&'c Pool),
+}
+
+impl Query {
+    /// A statement that was put together from literals, with its values.
+    pub(super) fn of_literals(text: String, values: Vec<Value>) -> Self {
+        Self { text: Cow::Owned(text), values }
+    }
+
+    /// Binds the next parameter.
+    #[must_use]
+    pub(super) fn bind(mut self, value: impl Into<Value>) -> Self {
+        self.values.push(value.into());
+        self
+    }
+
+    /// Runs a statement that answers no rows.
+    pub(super) fn execute<'c>(
+        self,
+        on: impl Into<Target<'c>>,
+    ) -> impl Future<Output = Result<Done, sqlx::Error>> + Send + 'c {
+        let target = on.into();
+        async move {
+            let rows_affected = match target {
+                Target::Pool(Pool::Sqlite(pool)) => self.sqlite().execute(pool).await?.rows_affected(),
+                Target::Pool(Pool::Postgres(pool)) => self.postgres().execute(pool).await?.rows_affected(),
+                Target::Connection(Connection::Sqlite(connection)) => {
+                    self.sqlite().execute(&mut **connection).await?.rows_affected()
+                }
+                Target::Connection(Connection::Postgres(connection)) => {
+                    self.postgres().execute(&mut **connection).await?.rows_affected()
+                }
+            };
+            Ok(Done { rows_affected })
+        }
+    }
+
+    /// Every row of the answer.
+    pub(super) fn fetch_all<'c>(
+        self,
+        on: impl Into<Target<'c>>,
+    ) -> impl Future<Output = Result<Vec<Row>, sqlx::Error>> + Send + 'c {
+        let target = on.into();
+        async move {
+            match target {
+                Target::Pool(Pool::Sqlite(pool)) => self.sqlite().fetch_all(pool).await.map(sqlite_rows),
+                Target::Pool(Pool::Postgres(pool)) => {
+                    self.postgres().fetch_all(pool).await.map(postgres_rows)
+                }
+                Target::Connection(Connection::Sqlite(connection)) => {
+                    self.sqlite().fetch_all(&mut **connection).await.map(sqlite_rows)
+                }
+                Target::Connection(Connection::Postgres(connection)) => {
+                    self.postgres().fetch_all(&mut **connection).await.map(postgres_rows)
+                }
+            }
+        }
+    }
+
+    /// The first row of the answer, when there is one.
+    pub(super) fn fetch_optional<'c>(
+        self,
+        on: impl Into<Target<'c>>,
+    ) -> impl Future<Output = Result<Option<Row>, sqlx::Error>> + Send + 'c {
+        let target = on.into();
+        async move {
+            Ok(match target {
+                Target::Pool(Pool::Sqlite(pool)) => {
+                    self.sqlite().fetch_optional(pool).await?.map(Row::Sqlite)
+                }
+                Target::Pool(Pool::Postgres(pool)) => {
+                    self.postgres().fetch_optional(pool).await?.map(Row::Postgres)
+                }
+                Target::Connection(Connection::Sqlite(connection)) => {
+                    self.sqlite().fetch_optional(&mut **connection).await?.map(Row::Sqlite)
+                }
+                Target::Connection(Connection::Postgres(connection)) => {
+                    self.postgres().fetch_optional(&mut **connection).await?.map(Row::Postgres)
+                }
+            })
+        }
+    }
+
+    /// The first row of an answer that always has one.
+    pub(super) fn fetch_one<'c>(
+        self,
+        on: impl Into<Target<'c>>,
+    ) -> impl Future<Output = Result<Row, sqlx::Error>> + Send + 'c {
+        let row = self.fetch_optional(on);
+        async move { row.await?.ok_or(sqlx::Error::RowNotFound) }
+    }
+
+    fn sqlite(self) -> sqlx::query::Query<'static, Sqlite, SqliteArguments> {
+        let query = match self.text {
+            Cow::Borrowed(text) => sqlx::query(text),
+            // Safe: `Statement` makes these of `&'static str`s and parameter numbers alone.
+            Cow::Owned(text) => sqlx::query(AssertSqlSafe(text)),
+        };
+        self.values.into_iter().fold(query, |query, value| match value {
+            Value::Integer(number) => query.bind(number),
+            Value::Text(text) => query.bind(text),
+        })
+    }
+
+    fn postgres(self) -> sqlx::query::Query<'static, Postgres, PgArguments> {
+        let query = match self.text {
+            Cow::Borrowed(text) => sqlx::query(text),
+            // Safe: `Statement` makes these of `&'static str`s and parameter numbers alone.
+            Cow::Owned(text) => sqlx::query(AssertSqlSafe(text)),
+        };
+        self.values.into_iter().fold(query, |query, value| match value {
+            Value::Integer(number) => query.bind(number),
+            Value::Text(text) => query.bind(text),
+        })
+    }
+}
+
+fn sqlite_rows(rows: Vec<SqliteRow>) -> Vec<Row> {
+    rows.into_iter().map(Row::Sqlite).collect()
+}
+
+fn postgres_rows(rows: Vec<PgRow>) -> Vec<Row> {
+    rows.into_iter().map(Row::Postgres).collect()
+}
+
+impl Done {
+    /// How many rows were inserted, changed or deleted.
+    pub(super) fn rows_affected(self) -> u64 {
+        self.rows_affected
+    }
+}
+
+impl Row {
+    /// The value of a column.
+    pub(super) fn try_get<'r, T: Column<'r>>(&'r self, column: &str) -> Result<T, sqlx::Error> {
+        match self {
+            Row::Postgres(row) => T::of_postgres(row, column),
+            Row::Sqlite(row) => T::of_sqlite(row, column),
+        }
+    }
+}
+
+/// A type that a column can be read as.
+pub(super) trait Column<'r>: Sized {
+    fn of_postgres(row: &'r PgRow, column: &str) -> Result<Self, sqlx::Error>;
+    fn of_sqlite(row: &'r SqliteRow, column: &str) -> Result<Self, sqlx::Error>;
+}
+
+macro_rules! columns {
+    ($($kind:ty),*) => {
+        $(impl<'r> Column<'r> for $kind {
+            fn of_postgres(row: &'r PgRow, column: &str) -> Result<Self, sqlx::Error> {
+                row.try_get(column)
+            }
+
+            fn of_sqlite(row: &'r SqliteRow, column: &str) -> Result<Self, sqlx::Error> {
+                row.try_get(column)
+            }
+        })*
+    };
+}
+
+columns!(i64, Option<i64>, String, Option<String>, &'r str, Option<&'r str>);
+
+impl Pool {
+    /// A transaction that reads one snapshot, however many statements it has.
+    pub(super) async fn begin_read(&self) -> Result<Transaction, sqlx::Error> {
+        Ok(Transaction(match self {
+            Pool::Postgres(pool) => Connection::Postgres(
+                pool.begin_with("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await?,
+            ),
+            Pool::Sqlite(pool) => Connection::Sqlite(pool.begin().await?),
+        }))
+    }
+
+    /// A transaction that writes. On SQLite it is the only one from its beginning on.
+    pub(super) async fn begin_write(&self) -> Result<Transaction, sqlx::Error> {
+        Ok(Transaction(match self {
+            Pool::Postgres(pool) => Connection::Postgres(pool.begin().await?),
+            Pool::Sqlite(pool) => Connection::Sqlite(pool.begin_with("BEGIN IMMEDIATE").await?),
+        }))
+    }
+
+    /// Closes every connection.
+    pub(super) async fn close(&self) {
+        match self {
+            Pool::Postgres(pool) => pool.close().await,
+            Pool::Sqlite(pool) => pool.close().await,
+        }
+    }
+}
+
+impl Transaction {
+    /// Makes everything visible at once.
+    pub(super) async fn commit(self) -> Result<(), sqlx::Error> {
+        match self.0 {
+            Connection::Postgres(transaction) => transaction.commit().await,
+            Connection::Sqlite(transaction) => transaction.commit().await,
+        }
+    }
+}
+
+impl Deref for Transaction {
+    type Target = Connection;
+
+    fn deref(&self) -> &Connection {
+        &self.0
+    }
+}
+
+impl DerefMut for Transaction {
+    fn deref_mut(&mut self) -> &mut Connection {
+        &mut self.0
+    }
+}
+
+impl<'c> From<&'c Pool> for Target<'c> {
+    fn from(pool: &'c Pool) -> Self {
+        Target::Pool(pool)
+    }
+}
+
+impl<'c> From<&'c mut Connection> for Target<'c> {
+    fn from(connection: &'c mut Connection) -> Self {
+        Target::Connection(connection)
+    }
+}
+
+impl From<i64> for Value {
+    fn from(number: i64) -> Self {
+        Value::Integer(Some(number))
+    }
+}
+
+impl From<Option<i64>> for Value {
+    fn from(number: Option<i64>) -> Self {
+        Value::Integer(number)
+    }
+}
+
+impl From<bool> for Value {
+    /// A column of truth values is a BIGINT of 0 and 1.
+    fn from(holds: bool) -> Self {
+        Value::Integer(Some(i64::from(holds)))
+    }
+}
+
+impl From<Option<String>> for Value {
+    fn from(text: Option<String>) -> Self {
+        // PostgreSQL refuses a text with a NUL in it: a record with one would wait in the journal for ever.
+        Value::Text(text.map(|text| if text.contains('\0') { text.replace('\0', "\u{FFFD}") } else { text }))
+    }
+}
+
+impl From<String> for Value {
+    fn from(text: String) -> Self {
+        Some(text).into()
+    }
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Self {
+        Some(text.to_owned()).into()
+    }
+}
+
+impl From<&String> for Value {
+    fn from(text: &String) -> Self {
+        Some(text.clone()).into()
+    }
+}
+
+impl From<Option<&str>> for Value {
+    fn from(text: Option<&str>) -> Self {
+        text.map(str::to_owned).into()
+    }
+}
+
+impl From<&Option<String>> for Value {
+    fn from(text: &Option<String>) -> Self {
+        text.clone().into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_integers_and_texts() {
+        let cases: [(Value, Value); 6] = [
+            (true.into(), Value::Integer(Some(1))),
+            (false.into(), Value::Integer(Some(0))),
+            (None::<i64>.into(), Value::Integer(None)),
+            (None::<&str>.into(), Value::Text(None)),
+            ("a".into(), Value::Text(Some("a".to_owned()))),
+            ("a\0b".into(), Value::Text(Some("a\u{FFFD}b".to_owned()))),
+        ];
+        for (value, expected) in cases {
+            assert_eq!(value, expected);
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! A database of its own for every test: a SQLite file, or a database of the PostgreSQL server that
+//! `SIDETONE_TEST_POSTGRES` names.
+#![allow(clippy::unwrap_used, dead_code, unreachable_pub, reason = "each test binary uses its own part")]
+
+use std::path::Path;
+use std::sync::Once;
+
+use sidetone::store::{Database, Location};
+use sqlx::postgres::PgConnection;
+use sqlx::sqlite::SqliteConnection;
+use sqlx::{AssertSqlSafe, Connection, Row};
+use uuid::Uuid;
+
+/// The kind of a database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Postgres,
+    Sqlite,
+}
+
+/// An empty database; it goes away with the value.
+pub struct TestDatabase {
+    pub database: Database,
+    server: Option<(String, String)>,
+}
+
+/// The kinds that a contract is held on: both, or SQLite alone, loudly, when no server is named.
+pub fn kinds() -> Vec<Kind> {
+    static NOTICE: Once = Once::new();
+    if server().is_some() {
+        return vec![Kind::Sqlite, Kind::Postgres];
+    }
+    NOTICE.call_once(|| {
+        eprintln!(
+            "\nNOTICE: PostgreSQL is NOT tested: SIDETONE_TEST_POSTGRES names no server (postgres://…)\n"
+        );
+    });
+    vec![Kind::Sqlite]
+}
+
+/// The kind for tests that run on one: SQLite, or what `SIDETONE_TEST_DATABASE` says.
+pub fn chosen() -> Kind {
+    match std::env::var("SIDETONE_TEST_DATABASE").as_deref() {
+        Ok("postgres") => Kind::Postgres,
+        Ok("sqlite" | "") | Err(_) => Kind::Sqlite,
+        Ok(other) => panic!("SIDETONE_TEST_DATABASE: sqlite or postgres, not {other}"),
+    }
+}
+
+impl TestDatabase {
+    /// An empty database; a file lies in `dir`.
+    pub async fn new(kind: Kind, dir: &Path) -> Self {
+        match kind {
+            Kind::Sqlite => Self { database: (&dir.join("new/sidetone.db")).into(), server: None },
+            Kind::Postgres => {
+                let server = server().expect("SIDETONE_TEST_POSTGRES names a server");
+                let name = format!("sidetone_test_{}", Uuid::new_v4().simple());
+                administer(&server, format!("CREATE DATABASE {name}")).await.unwrap();
+                let location: Location = url_of(&server, &name).parse().unwrap();
+                Self { database: location.into(), server: Some((server, name)) }
+            }
+        }
+    }
+
+    /// What another client reads: the rows of a statement whose columns are all texts.
+    pub async fn texts(&self, statement: &'static str) -> Vec<Vec<Option<String>>> {
+        match &self.server {
+            Some(_) => {
+                let mut connection = PgConnection::connect(&self.url()).await.unwrap();
+                let rows = sqlx::query(statement).fetch_all(&mut connection).await.unwrap();
+                rows.iter().map(|row| (0..row.len()).map(|index| row.get(index)).collect()).collect()
+            }
+            None => {
+                let mut connection = SqliteConnection::connect(&self.url()).await.unwrap();
+                let rows = sqlx::query(statement).fetch_all(&mut connection).await.unwrap();
+                rows.iter().map(|row| (0..row.len()).map(|index| row.get(index)).collect()).collect()
+            }
+        }
+    }
+
+    /// The URL that another client reaches it by.
+    pub fn url(&self) -> String {
+        match (&self.server, &self.database.location) {
+            (Some((server, name)), _) => url_of(server, name),
+            (None, location) => format!("sqlite://{location}"),
+        }
+    }
+}
+
+impl Drop for TestDatabase {
+    fn drop(&mut self) {
+        let Some((server, name)) = self.server.take() else { return };
+        // Of its own, since a test may drop this within a runtime or without one.
+        let dropped = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(administer(&server, format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)")))
+        });
+        // What stays behind on a server of tests harms nobody.
+        let _ = dropped.join();
+    }
+}
+
+fn server() -> Option<String> {
+    std::env::var("SIDETONE_TEST_POSTGRES").ok().filter(|url| !url.is_empty())
+}
+
+/// `server` with the database `name` in place of its own.
+fn url_of(server: &str, name: &str) -> String {
+    let (head, parameters) = server.split_once('?').map_or((server, None), |(head, tail)| (head, Some(tail)));
+    let (scheme, rest) = head.split_once("://").unwrap();
+    let host = rest.split_once('/').map_or(rest, |(host, _)| host);
+    let parameters = parameters.map(|parameters| format!("?{parameters}")).unwrap_or_default();
+    format!("{scheme}://{host}/{name}{parameters}")
+}
+
+async fn administer(server: &str, statement: String) -> Result<(), sqlx::Error> {
+    let mut connection = PgConnection::connect(server).await?;
+    sqlx::query(AssertSqlSafe(statement)).execute(&mut connection).await?;
+    connection.close().await
+}

@@ -8,6 +8,7 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use sidetone_model::problem::{FieldProblem, Problem};
+use utoipa::ToSchema;
 
 /// A failure as the caller sees it.
 #[derive(Debug, Clone)]
@@ -142,22 +143,38 @@ impl From<Problem> for ApiError {
     }
 }
 
-#[derive(Serialize)]
-struct Envelope<'a> {
+/// The envelope, for answers that an operation names itself: `body = ErrorBody`.
+pub(crate) type ErrorBody = Envelope<'static>;
+
+/// Every failure, whatever the status.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Error)]
+pub(crate) struct Envelope<'a> {
     error: Detail<'a>,
 }
 
-#[derive(Serialize)]
+/// What went wrong.
+#[derive(Serialize, ToSchema)]
+#[schema(as = ErrorDetail)]
 struct Detail<'a> {
+    /// For programs; the list is open.
+    #[schema(example = "invalid_request")]
     code: &'a str,
+    /// For people; names every field that is wrong.
+    #[schema(example = "limit: must be between 1 and 500")]
     message: &'a str,
+    /// The wrong fields one by one, in the order of the request.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     fields: Vec<Field<'a>>,
 }
 
-#[derive(Serialize)]
+/// A wrong field of a request.
+#[derive(Serialize, ToSchema)]
+#[schema(as = ErrorField)]
 struct Field<'a> {
+    /// Its name as it was written.
     field: &'a str,
+    /// What is wrong with it.
     message: &'a str,
 }
 

@@ -7,12 +7,13 @@ mod auth;
 mod body;
 mod csv;
 mod error;
+mod openapi;
 mod page;
 mod router;
 mod routes;
 mod server;
 mod state;
 
-pub use router::router;
+pub use router::{openapi, router};
 pub use server::serve;
 pub use state::{ApiState, Clock};

@@ -127,56 +127,104 @@ impl Cdr {
     }
 }
 
-/// The public JSON of a record: a nullable field is always there, an optional one is left out when it has
-/// no value (api-decisions C2, "null or absent").
+/// A call detail record: a field that may be null is always there, any other is left out when it has no value.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-#[expect(missing_docs, reason = "the fields are those of `Cdr` under their public names")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = Cdr))]
 pub struct CdrView<'a> {
+    /// The call, and so its one record.
     pub call_uuid: CallId,
+    /// Where the call came from and went to.
     pub direction: Direction,
+    /// What carried the call.
     pub transport: Transport,
+    /// When the caller's INVITE arrived.
     pub started_at: Timestamp,
+    /// When the caller was answered; null when it never was.
+    #[cfg_attr(feature = "openapi", schema(required))]
     pub answered_at: Option<Timestamp>,
+    /// When the caller's leg ended.
+    #[cfg_attr(feature = "openapi", schema(required))]
     pub ended_at: Option<Timestamp>,
+    /// Billed seconds: from answer to end, rounded down; 0 when unanswered.
     pub billsec: u32,
+    /// Whether the call is priced.
     pub billing_mode: BillingMode,
+    /// True when `codec_a` differs from `codec_b`.
     pub transcoded: bool,
+    /// Codec of the caller's leg.
+    #[cfg_attr(feature = "openapi", schema(required))]
     pub codec_a: Option<&'a str>,
+    /// Codec of the far leg.
+    #[cfg_attr(feature = "openapi", schema(required))]
     pub codec_b: Option<&'a str>,
+    /// Who called; left out when withheld.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub caller_number: Option<&'a str>,
+    /// The number as routed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub destination_number: Option<&'a str>,
+    /// The digits the caller keyed; present only when routing read them as a different number.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dialled_number: Option<&'a str>,
+    /// The agent of the call.
+    #[cfg_attr(feature = "openapi", schema(required))]
     pub agent_id: Option<AgentId>,
+    /// The team of the call.
+    #[cfg_attr(feature = "openapi", schema(required))]
     pub team_id: Option<TeamId>,
+    /// The campaign that placed the call; present only when one did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub campaign_id: Option<CampaignId>,
+    /// The customer the call was with.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub contact_id: Option<ContactId>,
+    /// The switch node that carried the call; left out where that is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fs_node_id: Option<NodeId>,
+    /// Why the caller's leg ended, a Q.850 name such as `NORMAL_CLEARING`; the list is open.
+    #[cfg_attr(feature = "openapi", schema(required, value_type = Option<String>))]
     pub hangup_cause: Option<HangupCause>,
+    /// The far end's cause for the last bridge attempt; left out when there was no bridge or no answer.
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bridge_cause: Option<HangupCause>,
+    /// The far end's final SIP response for the last bridge attempt; left out when none was received.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sip_status: Option<u16>,
+    /// What the customer pays, in `currency`.
+    #[cfg_attr(feature = "openapi", schema(value_type = Amount))]
     pub sell_amount: String,
+    /// What the carrier charges, converted into `currency`; only with `margin:read`.
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<Amount>))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_amount: Option<String>,
+    /// `sell_amount` less `cost_amount`; only with `margin:read`.
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<Amount>))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub margin: Option<String>,
+    /// Currency of `sell_amount`, `cost_amount` and `margin`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub currency: Option<Currency>,
+    /// Input plus output tokens of the AI that handled the call; left out when none did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ai_tokens: Option<u64>,
+    /// Peak inbound jitter, ms.
+    #[cfg_attr(feature = "openapi", schema(required))]
     pub jitter_ms: Option<f64>,
+    /// Percent of inbound packets that never arrived; left out when too little audio arrived to judge.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub loss_pct: Option<f64>,
+    /// Mean gap between arriving packets, ms; about 20 on a healthy 20 ms stream.
+    #[cfg_attr(feature = "openapi", schema(required))]
     pub mean_interval_ms: Option<f64>,
+    /// Received packets minus flaws, as a share of received.
+    #[cfg_attr(feature = "openapi", schema(required))]
     pub quality_pct: Option<f64>,
+    /// Mean opinion score, derived from `quality_pct` alone.
+    #[cfg_attr(feature = "openapi", schema(required))]
     pub mos: Option<f64>,
+    /// Verdict on the audio that arrived on the caller's leg; left out for a leg without an RTP session.
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::quality::MediaVerdict>))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub media_verdict: Option<&'static str>,
 }

@@ -10,6 +10,7 @@ macro_rules! ids {
     ($($(#[$doc:meta])* $name:ident;)*) => {$(
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
         #[serde(transparent)]
         pub struct $name(pub Uuid);
 
@@ -32,7 +33,14 @@ macro_rules! ids {
                 $name(uuid)
             }
         }
-    )*};
+    )*
+
+        /// Every id's name and schema, for the API document.
+        #[cfg(feature = "openapi")]
+        pub fn schemas() -> Vec<(String, utoipa::openapi::RefOr<utoipa::openapi::Schema>)> {
+            vec![$((<$name as utoipa::ToSchema>::name().into_owned(), <$name as utoipa::PartialSchema>::schema()),)*]
+        }
+    };
 }
 
 ids! {

@@ -16,6 +16,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 ///
 /// *Bounds*: ±92 thousand million; what does not fit is an error, never rounded silently.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", schema(value_type = String, pattern = r"^-?\d+(\.\d{1,8})?$", example = "12.50"))]
 pub struct Amount(i64);
 
 /// Decimal places of the stored form.
@@ -222,6 +224,8 @@ pub enum AmountError {
 
 /// An ISO 4217 alphabetic currency code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", schema(value_type = String, pattern = "^[A-Z]{3}$", example = "EUR"))]
 pub struct Currency([u8; 3]);
 
 impl Currency {

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 /// Items of a list from `offset`, at most `limit` of `total`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Page<T> {
     /// The items of this window.
     pub items: Vec<T>,

@@ -4,6 +4,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A figure with two decimals, kept exactly as a count of hundredths; a JSON number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(value_type = f64))]
 pub struct Hundredths(pub i64);
 
 impl Hundredths {
@@ -34,6 +35,7 @@ impl<'de> Deserialize<'de> for Hundredths {
 /// The judgement on the audio that arrived on the caller's leg.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum MediaVerdict {
     /// Audio arrived and left, but was damaged.
     DegradedAudio,

@@ -10,6 +10,8 @@ use time::{Date, OffsetDateTime, UtcOffset};
 
 /// A UTC instant in whole microseconds since 1970-01-01; written as RFC 3339 with `Z` and milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime, example = "2026-01-31T12:00:00.000Z"))]
 pub struct Timestamp(i64);
 
 impl Timestamp {

@@ -20,10 +20,30 @@ use sidetone_model::problem::{FieldProblem, Problem};
 use crate::auth::Caller;
 use crate::csv;
 use crate::error::ApiError;
+use crate::routes::cdr_params::{CdrExportParams, CdrFilterParams};
 use crate::routes::cdr_query::{self, ExportQuery, Format};
 use crate::state::ApiState;
 
-/// `GET /cdrs/export`: every record that the filters leave, as CSV or NDJSON.
+/// Export call records
+///
+/// Every record that the filters leave, as one file of at most 1,000,000 records.
+#[utoipa::path(
+    get,
+    path = "/cdrs/export",
+    operation_id = "exportCdrs",
+    tag = "Call log",
+    params(CdrFilterParams, CdrExportParams),
+    responses((
+        status = 200,
+        description = "The file. A connection that ends before the body does means that it is not whole.",
+        content(
+            (String = "text/csv"),
+            (String = "application/x-ndjson"),
+        ),
+        headers(("Content-Disposition" = String, description = "The file's name.")),
+    )),
+    extensions(("x-permission" = json!("calls:read"))),
+)]
 pub(crate) async fn export(
     caller: Caller,
     State(state): State<ApiState>,

@@ -4,16 +4,30 @@ use axum::Json;
 use axum::extract::{OriginalUri, Path, State};
 use axum::response::{IntoResponse, Response};
 use sidetone_model::access::Permission;
+use sidetone_model::cdr::CdrView;
 use sidetone_model::ids::CallId;
 use sidetone_model::page::Page;
 
 use crate::auth::Caller;
 use crate::error::ApiError;
 use crate::page;
+use crate::routes::cdr_params::{CdrFilterParams, CdrPageParams};
 use crate::routes::cdr_query;
 use crate::state::ApiState;
 
-/// `GET /cdrs`: a page of the caller's records, newest first unless asked otherwise.
+/// List call records
+///
+/// A page of the caller's records, newest first unless asked otherwise. Every filter that is given must hold. Who
+/// has the role `team_supervisor` or `agent` sees their own team's records, whatever the filters.
+#[utoipa::path(
+    get,
+    path = "/cdrs",
+    operation_id = "listCdrs",
+    tag = "Call log",
+    params(CdrFilterParams, CdrPageParams),
+    responses((status = 200, description = "The page.", body = Page<CdrView<'static>>)),
+    extensions(("x-permission" = json!("calls:read"))),
+)]
 pub(crate) async fn list(
     caller: Caller,
     State(state): State<ApiState>,
@@ -28,7 +42,16 @@ pub(crate) async fn list(
     Ok(Json(Page { items, total, limit, offset }).into_response())
 }
 
-/// `GET /cdrs/{uuid}`: one record; 403 when it is somebody else's.
+/// Read a call record
+#[utoipa::path(
+    get,
+    path = "/cdrs/{uuid}",
+    operation_id = "getCdr",
+    tag = "Call log",
+    params(("uuid" = CallId, Path, description = "The call's `call_uuid`.")),
+    responses((status = 200, description = "The record.", body = CdrView<'static>)),
+    extensions(("x-permission" = json!("calls:read"))),
+)]
 pub(crate) async fn find(
     caller: Caller,
     State(state): State<ApiState>,

@@ -3,22 +3,44 @@
 use axum::Json;
 use axum::extract::State;
 use serde::Serialize;
+use utoipa::ToSchema;
 
-use crate::error::ApiError;
+use crate::error::{ApiError, ErrorBody};
 use crate::state::ApiState;
 
 /// The answer of a healthy process.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 pub(crate) struct Health {
+    /// `ok` or `ready`.
     status: &'static str,
 }
 
-/// The process runs.
+/// The process runs
+#[utoipa::path(
+    get,
+    path = "/healthz",
+    operation_id = "getHealth",
+    tag = "Operations",
+    responses((status = 200, description = "It does.", body = Health)),
+    security(()),
+)]
 pub(crate) async fn alive() -> Json<Health> {
     Json(Health { status: "ok" })
 }
 
-/// The engine can do its work; 503 says what keeps it from it.
+/// The engine can do its work
+#[utoipa::path(
+    get,
+    path = "/readyz",
+    operation_id = "getReadiness",
+    tag = "Operations",
+    responses(
+        (status = 200, description = "It can.", body = Health),
+        (status = 503, description = "It cannot; the message says what keeps it from it (`not_ready`).",
+            body = ErrorBody),
+    ),
+    security(()),
+)]
 pub(crate) async fn ready(State(state): State<ApiState>) -> Result<Json<Health>, ApiError> {
     let unready = state.readiness.unready();
     if unready.is_empty() { Ok(Json(Health { status: "ready" })) } else { Err(ApiError::not_ready(&unready)) }

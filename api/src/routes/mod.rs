@@ -1,6 +1,8 @@
 //! The handlers, one file per resource: each extracts, authorises, makes one port call, replies.
 
 pub(crate) mod cdr_export;
+mod cdr_params;
 mod cdr_query;
 pub(crate) mod cdrs;
 pub(crate) mod health;
+pub(crate) mod openapi;

@@ -3,9 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 macro_rules! permissions {
-    ($($(#[$doc:meta])* $variant:ident = $text:literal,)*) => {
+    ($($(#[$doc:meta])* $variant:ident = $text:tt,)*) => {
         /// A right that a key or a role carries.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
         pub enum Permission { $($(#[$doc])* #[serde(rename = $text)] $variant,)* }
 
         impl Permission {

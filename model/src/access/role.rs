@@ -8,6 +8,7 @@ use crate::ids::{OrganisationId, TeamId};
 /// The role of a user: whose things they see, and what they may do with them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum Role {
     /// Takes calls; sees their own team's records.
     Agent,

@@ -1,0 +1,98 @@
+//! What is true of every operation, written into each of them.
+
+use serde_json::{Map, Value, json};
+use utoipa::openapi::OpenApi;
+
+use crate::openapi::{failures, schemas, words};
+
+/// The document of the operations in `api`, whole.
+pub(crate) fn complete(api: &OpenApi) -> Value {
+    let mut api = api.clone();
+    api.merge(words::words());
+    let Ok(Value::Object(mut document)) = serde_json::to_value(api) else { return Value::Null };
+    document.insert("openapi".to_owned(), json!("3.1.0"));
+    document.insert("info".to_owned(), info());
+    document.insert(
+        "servers".to_owned(),
+        json!([{"url": "/", "description": "The engine that serves this document."}]),
+    );
+    document.insert("security".to_owned(), json!([{"bearer": []}]));
+    schemas::tidy(&mut document);
+    within(&mut document, "paths", |paths| {
+        for (path, item) in paths.iter_mut() {
+            for (method, operation) in item.as_object_mut().into_iter().flatten() {
+                if let Some(operation) = operation.as_object_mut() {
+                    finish(path, method, operation);
+                }
+            }
+        }
+        paths.sort_keys();
+    });
+    within(&mut document, "components", |components| {
+        within(components, "schemas", Map::sort_keys);
+        components.insert("responses".to_owned(), failures::responses());
+        components.insert("headers".to_owned(), failures::headers());
+        components.insert("securitySchemes".to_owned(), json!({"bearer": security_scheme()}));
+        components.sort_keys();
+    });
+    Value::Object(document)
+}
+
+/// Adds the failures, the headers and the permission of one operation.
+fn finish(path: &str, method: &str, operation: &mut Map<String, Value>) {
+    let public = operation.get("security").is_some();
+    if public {
+        // utoipa writes `security(())` as "none or this"; none at all is an empty list.
+        operation.insert("security".to_owned(), json!([]));
+    }
+    if let Some(permission) = operation.get("x-permission").and_then(Value::as_str).map(str::to_owned) {
+        let text = operation.get("description").and_then(Value::as_str).unwrap_or_default();
+        let text = format!("{text}\n\nNeeds the permission `{permission}`.");
+        operation.insert("description".to_owned(), json!(text.trim_start()));
+    }
+    let failures = failures::of(path, method, operation, public);
+    let limited = path.starts_with("/api/");
+    within(operation, "responses", |responses| {
+        for (status, name) in failures {
+            // What a handler says itself is more exact.
+            responses
+                .entry(status.to_string())
+                .or_insert_with(|| json!({"$ref": format!("#/components/responses/{name}")}));
+        }
+        responses.sort_keys();
+        for response in responses.values_mut().filter_map(Value::as_object_mut) {
+            if !response.contains_key("$ref") {
+                within(response, "headers", |headers| headers.extend(failures::common_headers(limited)));
+            }
+        }
+    });
+}
+
+fn info() -> Value {
+    json!({
+        "title": "Sidetone",
+        "version": "1",
+        "summary": "The HTTP API of a SIP switch and RTP media analyser.",
+        "description": "Call records, conversations and the directory behind them. Every request carries \
+            `Authorization: Bearer <token>`; every failure has the body `{error: {code, message}}`. Operations \
+            do not change incompatibly within `/api/v1`; new fields, new values of a field and new optional \
+            parameters can appear at any time, and clients ignore what they do not recognise.",
+        "license": {"name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0"},
+    })
+}
+
+fn security_scheme() -> Value {
+    json!({
+        "type": "http",
+        "scheme": "bearer",
+        "description": "An integration key `<prefix>_<id>_<secret>`, accepted from the addresses on its \
+            allowlist alone, or the token of a panel session.",
+    })
+}
+
+/// Shows the object under `key` to `edit`, an empty one when there is none.
+pub(super) fn within(map: &mut Map<String, Value>, key: &str, edit: impl FnOnce(&mut Map<String, Value>)) {
+    if let Value::Object(inner) = map.entry(key).or_insert_with(|| json!({})) {
+        edit(inner);
+    }
+}

@@ -1,0 +1,21 @@
+//! Words of the model that parameters name: a parameter's type is referred to, and not added to the components
+//! as the type of a body is.
+
+use sidetone_model::access::Role;
+use sidetone_model::call::{Direction, Transport};
+use sidetone_model::ids;
+use sidetone_model::money::{Amount, Currency};
+use sidetone_model::time::Timestamp;
+use utoipa::OpenApi as _;
+use utoipa::openapi::{Components, OpenApi};
+
+/// A document of components alone.
+pub(super) fn words() -> OpenApi {
+    let mut words = Words::openapi();
+    words.components.get_or_insert_with(Components::new).schemas.extend(ids::schemas());
+    words
+}
+
+#[derive(utoipa::OpenApi)]
+#[openapi(components(schemas(Amount, Currency, Direction, Role, Timestamp, Transport)))]
+struct Words;

@@ -1,0 +1,91 @@
+//! The API document is the committed one, whole, and true of the routes.
+#![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::unwrap_used, missing_docs)]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use serde_json::{Map, Value};
+use sidetone_model::access::Permission;
+
+/// `SIDETONE_BLESS=1 cargo test -p sidetone-api --test openapi` writes the document anew.
+#[test]
+fn the_committed_document_is_what_the_code_says() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("openapi.json");
+    let text = format!("{:#}\n", sidetone_api::openapi());
+    if std::env::var_os("SIDETONE_BLESS").is_some() {
+        std::fs::write(&path, &text).unwrap();
+    }
+    let committed = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        committed == text,
+        "api/openapi.json is not what the code says; look at what changed with \
+         SIDETONE_BLESS=1 cargo test -p sidetone-api --test openapi; git diff api/openapi.json"
+    );
+}
+
+#[test]
+fn every_reference_leads_somewhere() {
+    let document = sidetone_api::openapi();
+    let mut targets = BTreeSet::new();
+    visit(&document, &mut |map| {
+        if let Some(Value::String(target)) = map.get("$ref") {
+            targets.insert(target.clone());
+        }
+    });
+    assert!(targets.contains("#/components/schemas/Error"));
+    for target in targets {
+        let pointer = target.strip_prefix('#').unwrap();
+        assert!(document.pointer(pointer).is_some(), "{target} is nowhere; is its type ToSchema and named?");
+    }
+}
+
+#[test]
+fn every_operation_has_its_words() {
+    let mut ids = BTreeMap::new();
+    for (name, operation) in operations(&sidetone_api::openapi()) {
+        for key in ["operationId", "summary", "tags"] {
+            assert!(operation.contains_key(key), "{name} has no {key}");
+        }
+        let id = operation["operationId"].as_str().unwrap().to_owned();
+        assert_eq!(ids.insert(id.clone(), name.clone()), None, "{id} is used twice");
+        let public = operation.get("security").is_some();
+        match operation.get("x-permission").map(|permission| permission.as_str().unwrap()) {
+            Some(permission) => {
+                assert!(!public, "{name} needs a permission and no token");
+                assert!(Permission::from_name(permission).is_some(), "{name}: unknown {permission}");
+            }
+            // Who is let in at all may; that is so for these alone.
+            None => assert!(public || ANYBODY.contains(&id.as_str()), "{name} names no x-permission"),
+        }
+        for parameter in operation.get("parameters").and_then(Value::as_array).into_iter().flatten() {
+            assert!(parameter["description"].is_string(), "{name}: {} is not described", parameter["name"]);
+        }
+    }
+}
+
+/// Operations that need a token and no permission.
+const ANYBODY: &[&str] = &["logout", "getSelf"];
+
+/// Every operation as `GET /path`.
+fn operations(document: &Value) -> Vec<(String, Map<String, Value>)> {
+    let paths = document["paths"].as_object().unwrap();
+    let of_path = |(path, item): (&String, &Value)| {
+        let item = item.as_object().unwrap().clone().into_iter();
+        let path = path.clone();
+        item.map(move |(method, operation)| {
+            (format!("{} {path}", method.to_uppercase()), operation.as_object().unwrap().clone())
+        })
+    };
+    paths.iter().flat_map(of_path).collect()
+}
+
+fn visit(value: &Value, see: &mut impl FnMut(&Map<String, Value>)) {
+    match value {
+        Value::Array(items) => items.iter().for_each(|item| visit(item, see)),
+        Value::Object(map) => {
+            see(map);
+            map.values().for_each(|item| visit(item, see));
+        }
+        _ => {}
+    }
+}

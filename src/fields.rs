@@ -71,6 +71,26 @@ impl<'p> Fields<'p> {
         }
     }
 
+    /// The text under `key` in the form that `rule` gives it; what the rule says is wrong becomes a problem.
+    pub fn checked<T>(
+        &mut self,
+        key: &'static str,
+        rule: impl FnOnce(&str) -> Result<T, String>,
+    ) -> Option<T> {
+        let text = self.text(key)?;
+        rule(&text).or_else(|message| Err(self.refuse::<()>(key, message))).ok()
+    }
+
+    /// [`Fields::checked`] of a text that must be there and not be blank.
+    pub fn required_checked<T>(
+        &mut self,
+        key: &'static str,
+        rule: impl FnOnce(&str) -> Result<T, String>,
+    ) -> Option<T> {
+        let text = self.required_text(key)?;
+        rule(&text).or_else(|message| Err(self.refuse::<()>(key, message))).ok()
+    }
+
     /// The whole number under `key`, which must lie in `range`.
     pub fn integer(&mut self, key: &'static str, range: std::ops::RangeInclusive<i64>) -> Option<i64> {
         match self.take(key)? {

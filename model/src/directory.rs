@@ -156,6 +156,64 @@ impl Network {
             _ => false,
         }
     }
+
+    /// Whether some address lies in both blocks.
+    pub fn overlaps(&self, other: &Network) -> bool {
+        // Of two blocks that share an address the longer one lies in the shorter one.
+        self.contains(other.address) || other.contains(self.address)
+    }
+}
+
+/// The text is no address and no block of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not an address or a network such as 192.0.2.0/24")]
+pub struct NetworkError;
+
+impl std::str::FromStr for Network {
+    type Err = NetworkError;
+
+    /// Reads `address` or `address/bits`, and makes it canonical.
+    fn from_str(text: &str) -> Result<Self, NetworkError> {
+        let (address, bits) = match text.split_once('/') {
+            Some((address, bits)) => (address, Some(bits)),
+            None => (text, None),
+        };
+        let address: IpAddr = address.parse().map_err(|_| NetworkError)?;
+        let most: u8 = if address.is_ipv4() { 32 } else { 128 };
+        let prefix_len = match bits {
+            None => most,
+            // `parse` would take a sign.
+            Some(bits) if bits.bytes().all(|byte| byte.is_ascii_digit()) => {
+                bits.parse().ok().filter(|bits| *bits <= most).ok_or(NetworkError)?
+            }
+            Some(_) => return Err(NetworkError),
+        };
+        let (address, prefix_len) = match address {
+            // ::ffff:192.0.2.0/120 is 192.0.2.0/24; with a shorter prefix it is no IPv4 network.
+            IpAddr::V6(v6) => match v6.to_ipv4_mapped() {
+                Some(v4) if prefix_len >= 96 => (IpAddr::V4(v4), prefix_len - 96),
+                _ => (address, prefix_len),
+            },
+            IpAddr::V4(_) => (address, prefix_len),
+        };
+        let cleared = |bits: u128, width: u32| {
+            let host = width - u32::from(prefix_len);
+            if host == 128 { 0 } else { (bits >> host) << host }
+        };
+        let address = match address {
+            IpAddr::V4(v4) => {
+                IpAddr::V4(u32::try_from(cleared(v4.to_bits().into(), 32)).unwrap_or(u32::MAX).into())
+            }
+            IpAddr::V6(v6) => IpAddr::V6(cleared(v6.to_bits(), 128).into()),
+        };
+        Ok(Network { address, prefix_len })
+    }
+}
+
+impl std::fmt::Display for Network {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}/{}", self.address, self.prefix_len)
+    }
 }
 
 /// Everything that the switch routes by, as one consistent read.
@@ -176,6 +234,22 @@ pub struct DirectorySnapshot {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn networks_overlap_when_they_share_an_address() {
+        let cases = [
+            ("192.0.2.0/24", "192.0.2.128/25", true),
+            ("192.0.2.128/25", "192.0.2.0/24", true),
+            ("192.0.2.0/24", "192.0.3.0/24", false),
+            ("192.0.2.7", "::ffff:192.0.2.7", true),
+            ("2001:db8::/32", "2001:db8:1::/48", true),
+            ("192.0.2.0/24", "::/1", false),
+        ];
+        for (a, b, shared) in cases {
+            let [a, b]: [Network; 2] = [a.parse().unwrap(), b.parse().unwrap()];
+            assert_eq!((a.overlaps(&b), b.overlaps(&a)), (shared, shared), "{a} {b}");
+        }
+    }
 
     #[test]
     fn networks_contain_by_prefix() {

@@ -15,5 +15,6 @@ pub mod page;
 pub mod ports;
 pub mod problem;
 pub mod quality;
+pub mod rules;
 pub mod time;
 pub mod trunk_address;

@@ -1,12 +1,11 @@
 //! Reading an apply file into what it declares, with every mistake named by its key.
 
 use std::collections::HashSet;
-use std::net::IpAddr;
 
-use ipnet::IpNet;
 use sidetone_model::access::Permission;
 use sidetone_model::directory::{Network, Numbering};
 use sidetone_model::money::{Amount, Currency};
+use sidetone_model::rules;
 use toml::Table;
 
 use crate::fields::{Fields, Problem};
@@ -98,25 +97,15 @@ fn each<T>(
 fn organisation(path: String, table: Table, problems: &mut Vec<Problem>) -> Option<Organisation> {
     let mut fields = Fields::new(path.clone(), table, problems);
     let name = name_of(&mut fields);
-    let sip_domain = fields.required_text("sip_domain").map(|domain| domain.to_ascii_lowercase());
-    let sip_domain = sip_domain.and_then(|domain| {
-        if is_domain(&domain) {
-            Some(domain)
-        } else {
-            fields.refuse("sip_domain", "must be a host name such as acme.test")
-        }
-    });
-    let currency = fields.text("currency").unwrap_or_else(|| CURRENCY.to_owned());
-    let currency = currency
-        .parse()
-        .ok()
-        .or_else(|| fields.refuse("currency", "must be the three letters of a currency, such as EUR"));
-    let credit = fields.text("credit").and_then(|text| match text.parse::<Amount>() {
-        Ok(amount) if amount >= Amount::ZERO => Some(amount),
-        _ => fields.refuse("credit", "must be a decimal in quotes that is not negative, such as \"25.00\""),
-    });
+    let sip_domain = fields.required_checked("sip_domain", rules::sip_domain);
+    let currency = if fields.has("currency") {
+        fields.checked("currency", rules::currency)
+    } else {
+        rules::currency(rules::CURRENCY_DEFAULT).ok()
+    };
+    let credit = fields.checked("credit", rules::credit);
     let numbering = numbering(&mut fields);
-    let max_outbound_calls = fields.integer("max_outbound_calls", 0..=CALLS_MAX);
+    let max_outbound_calls = fields.integer("max_outbound_calls", 0..=i64::from(rules::OUTBOUND_CALLS_MAX));
     refuse_later(&mut fields, &["call_info_url", "call_info_secret", "users", "rooms"]);
     let teams = fields.tables("teams");
     let extensions = fields.tables("extensions");
@@ -155,27 +144,9 @@ fn team(path: String, table: Table, problems: &mut Vec<Problem>) -> Option<(Stri
 
 fn extension(path: String, table: Table, problems: &mut Vec<Problem>) -> Option<Extension> {
     let mut fields = Fields::new(path.clone(), table, problems);
-    let number = fields.required_text("number").and_then(|number| {
-        let digits = number.bytes().all(|byte| byte.is_ascii_digit());
-        if digits && number.len() <= EXTENSION_LEN_MAX {
-            Some(number)
-        } else {
-            fields.refuse("number", format!("must be 1 to {EXTENSION_LEN_MAX} digits"))
-        }
-    });
-    let name = fields.text("name").unwrap_or_default();
-    if name.chars().count() > NAME_LEN_MAX || name.chars().any(char::is_control) {
-        fields.refuse::<()>("name", format!("must be at most {NAME_LEN_MAX} characters on one line"));
-    }
-    let password = fields.text("password").and_then(|password| {
-        let fits =
-            (1..=PASSWORD_LEN_MAX).contains(&password.len()) && !password.chars().any(char::is_control);
-        if fits {
-            Some(password)
-        } else {
-            fields.refuse("password", format!("must be 1 to {PASSWORD_LEN_MAX} bytes on one line"))
-        }
-    });
+    let number = fields.required_checked("number", rules::extension_number);
+    let name = fields.checked("name", rules::label).unwrap_or_default();
+    let password = fields.checked("password", rules::password);
     let team = fields.text("team").filter(|team| !team.is_empty());
     let codecs = codecs(&mut fields);
     fields.finish();
@@ -183,19 +154,13 @@ fn extension(path: String, table: Table, problems: &mut Vec<Problem>) -> Option<
 }
 
 fn codecs(fields: &mut Fields<'_>) -> Vec<String> {
-    let mut codecs: Vec<String> = Vec::new();
-    for name in fields.texts("codecs").unwrap_or_default() {
-        match CODECS.iter().find(|known| known.eq_ignore_ascii_case(&name)) {
-            Some(known) if codecs.iter().any(|codec| codec == known) => {
-                fields.refuse::<()>("codecs", format!("{known} is named twice"));
-            }
-            Some(known) => codecs.push((*known).to_owned()),
-            None => {
-                fields.refuse::<()>("codecs", format!("\"{name}\" is none of {}", CODECS.join(", ")));
-            }
+    let names = fields.texts("codecs").unwrap_or_default();
+    rules::codecs(names.iter().map(String::as_str)).unwrap_or_else(|wrong| {
+        for message in wrong {
+            fields.refuse::<()>("codecs", message);
         }
-    }
-    codecs
+        Vec::new()
+    })
 }
 
 fn api_key(path: String, table: Table, problems: &mut Vec<Problem>) -> Option<ApiKey> {
@@ -217,8 +182,11 @@ fn api_key(path: String, table: Table, problems: &mut Vec<Problem>) -> Option<Ap
         fields.refuse::<()>("allow", "is missing, name the addresses that may use the key");
     }
     let allow = allow.map(|texts| {
-        if texts.is_empty() || texts.len() > ALLOW_LEN_MAX {
-            fields.refuse::<()>("allow", format!("must name 1 to {ALLOW_LEN_MAX} addresses or networks"));
+        if texts.is_empty() || texts.len() > rules::NETWORKS_MAX {
+            fields.refuse::<()>(
+                "allow",
+                format!("must name 1 to {} addresses or networks", rules::NETWORKS_MAX),
+            );
         }
         networks(&mut fields, "allow", &texts)
     });
@@ -269,13 +237,7 @@ fn permissions(fields: &mut Fields<'_>) -> Vec<Permission> {
 
 fn number(path: String, table: Table, problems: &mut Vec<Problem>) -> Option<Number> {
     let mut fields = Fields::new(path.clone(), table, problems);
-    let number = fields.required_text("number").and_then(|number| {
-        if is_e164(&number) {
-            Some(number)
-        } else {
-            fields.refuse("number", "must be written like +442071230000")
-        }
-    });
+    let number = fields.required_checked("number", rules::e164);
     let destination = fields.table("destination");
     if destination.is_none() && !fields.problems().iter().any(|p| p.key == format!("{path}.destination")) {
         fields.refuse::<()>("destination", "is missing, such as { extension = \"1001\" }");
@@ -290,47 +252,22 @@ fn number(path: String, table: Table, problems: &mut Vec<Problem>) -> Option<Num
     Some(Number { path, number: number?, extension: extension? })
 }
 
-/// Networks in canonical form: IPv4-mapped ones as IPv4, host bits zero; the whole Internet is none.
+/// Networks in canonical form; the whole Internet is none.
 pub(super) fn networks(fields: &mut Fields<'_>, key: &'static str, texts: &[String]) -> Vec<Network> {
     let mut networks = Vec::with_capacity(texts.len());
     for text in texts {
-        let parsed = text.parse::<IpNet>().or_else(|_| text.parse::<IpAddr>().map(IpNet::from));
-        match parsed.ok().and_then(canonical) {
-            Some(network) if network.prefix_len == 0 => {
-                fields.refuse::<()>(
-                    key,
-                    format!("\"{text}\" is the whole Internet, name the addresses that call"),
-                );
-            }
-            Some(network) => networks.push(network),
-            None => {
-                fields.refuse::<()>(
-                    key,
-                    format!("\"{text}\" must be an address or a network, such as 192.0.2.0/24"),
-                );
+        match rules::network(text) {
+            Ok(network) => networks.push(network),
+            Err(message) => {
+                fields.refuse::<()>(key, format!("\"{text}\" {message}"));
             }
         }
     }
     networks
 }
 
-fn canonical(network: IpNet) -> Option<Network> {
-    let network = network.trunc();
-    match (network.network(), network.network().to_canonical()) {
-        (IpAddr::V6(_), mapped @ IpAddr::V4(_)) => {
-            // ::ffff:192.0.2.0/120 is 192.0.2.0/24; a shorter prefix is no IPv4 network.
-            Some(Network { address: mapped, prefix_len: network.prefix_len().checked_sub(96)? })
-        }
-        (address, _) => Some(Network { address, prefix_len: network.prefix_len() }),
-    }
-}
-
 pub(super) fn name_of(fields: &mut Fields<'_>) -> Option<String> {
-    let name = fields.required_text("name")?;
-    if name.chars().count() > NAME_LEN_MAX || name.chars().any(char::is_control) {
-        return fields.refuse("name", format!("must be at most {NAME_LEN_MAX} characters on one line"));
-    }
-    Some(name)
+    fields.required_checked("name", rules::name)
 }
 
 /// Keys of the contract whose feature this version does not have: silence would be a lie.
@@ -354,31 +291,5 @@ fn refuse_twice<'a>(
     }
 }
 
-fn is_domain(text: &str) -> bool {
-    let label = |label: &str| {
-        (1..=63).contains(&label.len())
-            && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
-            && !label.starts_with('-')
-            && !label.ends_with('-')
-    };
-    text.len() <= 253 && text.split('.').all(label)
-}
-
-fn is_e164(text: &str) -> bool {
-    text.strip_prefix('+').is_some_and(|digits| {
-        (2..=15).contains(&digits.len())
-            && digits.bytes().all(|byte| byte.is_ascii_digit())
-            && !digits.starts_with('0')
-    })
-}
-
-pub(super) const ALLOW_LEN_MAX: usize = 64;
-const CALLS_MAX: i64 = 1_000_000;
-/// What the switch can carry from one phone to another.
-const CODECS: [&str; 4] = ["G722", "PCMA", "PCMU", "opus"];
-const CURRENCY: &str = "EUR";
-const EXTENSION_LEN_MAX: usize = 15;
-const NAME_LEN_MAX: usize = 100;
-pub(super) const PASSWORD_LEN_MAX: usize = 128;
 const RATE_DEFAULT: i64 = 600;
 const RATE_MAX: i64 = 60_000;

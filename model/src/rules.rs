@@ -1,0 +1,359 @@
+//! What the fields of standing things must be, wherever they are declared: in a file or over HTTP.
+//!
+//! Each rule turns a text into its canonical form, or says what it must be: a lower-case fragment that never repeats
+//! the text, which may be a secret.
+
+use std::net::IpAddr;
+use std::ops::RangeInclusive;
+
+use crate::directory::Network;
+use crate::money::{Amount, Currency};
+use crate::trunk_address::TrunkAddress;
+
+/// What a text must be instead.
+pub type Rule = String;
+
+/// A name that people read: not blank, on one line.
+///
+/// # Errors
+/// What it must be.
+pub fn name(text: &str) -> Result<String, Rule> {
+    if text.trim().is_empty() {
+        return Err("must not be empty".to_owned());
+    }
+    label(text)
+}
+
+/// A name that may be empty.
+///
+/// # Errors
+/// What it must be.
+pub fn label(text: &str) -> Result<String, Rule> {
+    if text.chars().count() > NAME_LEN_MAX || text.chars().any(char::is_control) {
+        return Err(format!("must be at most {NAME_LEN_MAX} characters on one line"));
+    }
+    Ok(text.to_owned())
+}
+
+/// The digits dialled for an extension.
+///
+/// # Errors
+/// What they must be.
+pub fn extension_number(text: &str) -> Result<String, Rule> {
+    if (1..=EXTENSION_LEN_MAX).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Ok(text.to_owned());
+    }
+    Err(format!("must be 1 to {EXTENSION_LEN_MAX} digits"))
+}
+
+/// The SIP domain of an organisation, in lower case.
+///
+/// # Errors
+/// What it must be.
+pub fn sip_domain(text: &str) -> Result<String, Rule> {
+    let label = |label: &str| {
+        (1..=63).contains(&label.len())
+            && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+    };
+    if text.len() <= DOMAIN_LEN_MAX && text.split('.').all(label) {
+        return Ok(text.to_ascii_lowercase());
+    }
+    Err("must be a host name such as acme.test".to_owned())
+}
+
+/// An ISO 4217 code.
+///
+/// # Errors
+/// What it must be.
+pub fn currency(text: &str) -> Result<Currency, Rule> {
+    text.parse().map_err(|_| "must be the three letters of a currency, such as EUR".to_owned())
+}
+
+/// What an organisation may spend.
+///
+/// # Errors
+/// What it must be.
+pub fn credit(text: &str) -> Result<Amount, Rule> {
+    match text.parse::<Amount>() {
+        Ok(amount) if amount >= Amount::ZERO => Ok(amount),
+        _ => Err("must be a decimal in quotes that is not negative, such as \"25.00\"".to_owned()),
+    }
+}
+
+/// A password for digest authentication, of a phone or at a trunk.
+///
+/// # Errors
+/// What it must be.
+pub fn password(text: &str) -> Result<String, Rule> {
+    if (1..=PASSWORD_LEN_MAX).contains(&text.len()) && !text.chars().any(char::is_control) {
+        return Ok(text.to_owned());
+    }
+    Err(format!("must be 1 to {PASSWORD_LEN_MAX} bytes on one line"))
+}
+
+/// The codecs that a phone may use, in order, as the switch names them.
+///
+/// # Errors
+/// Everything that is wrong, one text each.
+pub fn codecs<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<Vec<String>, Vec<Rule>> {
+    let (mut codecs, mut wrong): (Vec<String>, Vec<Rule>) = (Vec::new(), Vec::new());
+    for name in names {
+        match CODECS.iter().find(|known| known.eq_ignore_ascii_case(name)) {
+            Some(known) if codecs.iter().any(|codec| codec == known) => {
+                wrong.push(format!("{known} is named twice"));
+            }
+            Some(known) => codecs.push((*known).to_owned()),
+            None => {
+                // A codec is no secret, and the list may be long.
+                let name: String =
+                    name.chars().filter(|c| !c.is_control()).take(CODEC_SHOWN_LEN_MAX).collect();
+                wrong.push(format!("\"{name}\" is none of {}", CODECS.join(", ")));
+            }
+        }
+    }
+    if wrong.is_empty() { Ok(codecs) } else { Err(wrong) }
+}
+
+/// A phone number as ITU-T E.164 writes it, with its `+`.
+///
+/// # Errors
+/// What it must be.
+pub fn e164(text: &str) -> Result<String, Rule> {
+    let digits = text.strip_prefix('+').unwrap_or_default();
+    let fits = (2..=15).contains(&digits.len())
+        && digits.bytes().all(|byte| byte.is_ascii_digit())
+        && !digits.starts_with('0');
+    if fits { Ok(text.to_owned()) } else { Err("must be written like +442071230000".to_owned()) }
+}
+
+/// An address or a block of them, canonical; never the whole Internet.
+///
+/// # Errors
+/// What it must be.
+pub fn network(text: &str) -> Result<Network, Rule> {
+    match text.parse::<Network>() {
+        Ok(network) if network.prefix_len == 0 => {
+            Err("is the whole Internet, name the addresses that call".to_owned())
+        }
+        Ok(network) => Ok(network),
+        Err(_) => Err("must be an address or a network, such as 192.0.2.0/24".to_owned()),
+    }
+}
+
+/// Where a trunk takes calls, as [`TrunkAddress`] writes it.
+///
+/// # Errors
+/// What it must be.
+pub fn trunk_address(text: &str) -> Result<String, Rule> {
+    text.parse::<TrunkAddress>().map(|address| address.to_string()).map_err(|error| error.to_string())
+}
+
+/// Who we are at a trunk, or the realm that we are it in; may be empty.
+///
+/// # Errors
+/// What it must be.
+pub fn trunk_identity(text: &str) -> Result<String, Rule> {
+    if text.len() > IDENTITY_LEN_MAX || text.chars().any(char::is_control) {
+        return Err(format!("must be at most {IDENTITY_LEN_MAX} bytes on one line"));
+    }
+    Ok(text.to_owned())
+}
+
+/// A number that goes out as dialled, such as `112`.
+///
+/// # Errors
+/// What it must be.
+pub fn short_number(text: &str) -> Result<String, Rule> {
+    let fits = (1..=SHORT_NUMBER_LEN_MAX).contains(&text.len())
+        && text.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'*' | b'#'));
+    if fits {
+        return Ok(text.to_owned());
+    }
+    Err(format!("must be 1 to {SHORT_NUMBER_LEN_MAX} digits, such as \"112\""))
+}
+
+/// The digits of a country; empty is none.
+///
+/// # Errors
+/// What they must be.
+pub fn country_code(text: &str) -> Result<String, Rule> {
+    if text.starts_with('0') {
+        return Err("must be written without + and leading zeros, such as \"44\"".to_owned());
+    }
+    digits(text, 0..=COUNTRY_CODE_LEN_MAX)
+}
+
+/// What stands before a national number; may be empty.
+///
+/// # Errors
+/// What it must be.
+pub fn national_prefix(text: &str) -> Result<String, Rule> {
+    digits(text, 0..=PREFIX_LEN_MAX)
+}
+
+/// What stands before a country code in place of `+`.
+///
+/// # Errors
+/// What it must be.
+pub fn international_prefix(text: &str) -> Result<String, Rule> {
+    digits(text, 1..=PREFIX_LEN_MAX)
+}
+
+/// Whether an address is one that anybody on the Internet may reach: no loopback, no private network, no range that
+/// is set aside (RFC 6890). What a tenant may name as somebody else's machine.
+pub fn is_public(address: IpAddr) -> bool {
+    match address.to_canonical() {
+        IpAddr::V4(v4) => {
+            let [a, b, c, _] = v4.octets();
+            !(v4.is_unspecified()
+                || v4.is_loopback()
+                || v4.is_private()
+                || v4.is_link_local()
+                || v4.is_broadcast()
+                || v4.is_multicast()
+                || a == 0
+                || a >= 240
+                || (a == 100 && (b & 0xc0) == 64)
+                || (a == 192 && b == 0 && c == 0)
+                || (a == 198 && (b & 0xfe) == 18))
+        }
+        IpAddr::V6(v6) => {
+            let [first, second, ..] = v6.segments();
+            !(v6.is_unspecified()
+                || v6.is_loopback()
+                || v6.is_multicast()
+                || (first & 0xfe00) == 0xfc00
+                || (first & 0xffc0) == 0xfe80
+                || (first == 0x64 && second == 0xff9b)
+                || first == 0x2002)
+        }
+    }
+}
+
+fn digits(text: &str, len: RangeInclusive<usize>) -> Result<String, Rule> {
+    if len.contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Ok(text.to_owned());
+    }
+    Err(format!("must be {} to {} digits in quotes", len.start(), len.end()))
+}
+
+/// What the switch can carry from one phone to another.
+pub const CODECS: [&str; 4] = ["G722", "PCMA", "PCMU", "opus"];
+/// Calls out to the world that an organisation may be given at once.
+pub const OUTBOUND_CALLS_MAX: u32 = 1_000_000;
+/// The currency of an organisation that names none.
+pub const CURRENCY_DEFAULT: &str = "EUR";
+/// Characters of a name.
+pub const NAME_LEN_MAX: usize = 100;
+/// Networks that a list may name.
+pub const NETWORKS_MAX: usize = 64;
+/// The place of a trunk that says nothing else.
+pub const PRIORITY_DEFAULT: u16 = 10;
+/// Numbers that a trunk may be given to pass as dialled.
+pub const SHORT_NUMBERS_MAX: usize = 64;
+
+const CODEC_SHOWN_LEN_MAX: usize = 32;
+const COUNTRY_CODE_LEN_MAX: usize = 3;
+/// RFC 1035 §2.3.4.
+const DOMAIN_LEN_MAX: usize = 253;
+const EXTENSION_LEN_MAX: usize = 15;
+const IDENTITY_LEN_MAX: usize = 128;
+const PASSWORD_LEN_MAX: usize = 128;
+const PREFIX_LEN_MAX: usize = 5;
+/// Below any number that E.164 could make of it.
+const SHORT_NUMBER_LEN_MAX: usize = 6;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_become_canonical_or_are_refused() {
+        type Check = fn(&str) -> Result<String, Rule>;
+        let cases: &[(Check, &str, Option<&str>)] = &[
+            (name, "Ada", Some("Ada")),
+            (name, "  ", None),
+            (label, "", Some("")),
+            (label, "a\nb", None),
+            (extension_number, "1001", Some("1001")),
+            (extension_number, "10a1", None),
+            (extension_number, "1234567890123456", None),
+            (extension_number, "", None),
+            (sip_domain, "ACME.test", Some("acme.test")),
+            (sip_domain, "acme..test", None),
+            (sip_domain, "-acme.test", None),
+            (password, "", None),
+            (password, "p\u{7f}", None),
+            (e164, "+442071230000", Some("+442071230000")),
+            (e164, "442071230000", None),
+            (e164, "+0123", None),
+            (trunk_address, "sip:Carrier.example", Some("sip:carrier.example")),
+            (trunk_address, "sips:carrier.example", None),
+            (short_number, "112", Some("112")),
+            (short_number, "1234567", None),
+            (country_code, "", Some("")),
+            (country_code, "044", None),
+            (international_prefix, "", None),
+        ];
+        for (check, text, expected) in cases {
+            assert_eq!(check(text).ok().as_deref(), *expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn every_wrong_codec_is_named() {
+        assert_eq!(codecs(["OPUS", "pcma"]).unwrap(), ["opus", "PCMA"]);
+        let wrong = codecs(["opus", "Opus", "speex"]).unwrap_err();
+        assert_eq!(wrong, ["opus is named twice", "\"speex\" is none of G722, PCMA, PCMU, opus"]);
+    }
+
+    #[test]
+    fn networks_are_canonical_and_never_everything() {
+        let cases = [
+            ("192.0.2.7", Some("192.0.2.7/32")),
+            ("192.0.2.7/24", Some("192.0.2.0/24")),
+            ("::ffff:192.0.2.7/120", Some("192.0.2.0/24")),
+            ("2001:db8::1/32", Some("2001:db8::/32")),
+            ("::ffff:0:0/64", Some("::/64")),
+            ("0.0.0.0/0", None),
+            ("::/0", None),
+            ("::ffff:0:0/96", None),
+            ("192.0.2.0/33", None),
+            ("192.0.2.0/+8", None),
+            ("example", None),
+        ];
+        for (text, expected) in cases {
+            let found = network(text).ok().map(|network| network.to_string());
+            assert_eq!(found.as_deref(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_set_aside_is_not_public() {
+        let inside = [
+            "127.0.0.1",
+            "10.1.2.3",
+            "172.16.0.1",
+            "192.168.1.1",
+            "169.254.169.254",
+            "0.0.0.0",
+            "100.64.0.1",
+            "198.18.0.1",
+            "224.0.0.1",
+            "255.255.255.255",
+            "::1",
+            "fe80::1",
+            "fd00::1",
+            "::ffff:10.0.0.1",
+            "ff02::1",
+        ];
+        for address in inside {
+            assert!(!is_public(address.parse().unwrap()), "{address}");
+        }
+        for address in ["203.0.114.7", "8.8.8.8", "2a00:1450::1", "::ffff:8.8.8.8"] {
+            assert!(is_public(address.parse().unwrap()), "{address}");
+        }
+    }
+}

@@ -10,6 +10,7 @@ pub mod fields;
 pub mod media_plan;
 pub mod phone;
 pub mod provision;
+pub mod rating;
 pub mod routing;
 pub mod store;
 pub mod switch;

@@ -128,6 +128,7 @@ fn record(number: u64) -> Cdr {
         sell_amount: Amount::ZERO,
         cost_amount: Amount::ZERO,
         currency: None,
+        billing: Default::default(),
         quality: Quality::default(),
     }
 }

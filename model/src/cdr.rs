@@ -8,6 +8,7 @@ use crate::ids::{
 };
 use crate::money::{Amount, Currency};
 use crate::quality::Quality;
+use crate::rating::Billing;
 use crate::time::Timestamp;
 
 /// One call as it is stored and journalled: everything that any reader may be shown, and the ids that
@@ -72,6 +73,9 @@ pub struct Cdr {
     /// whichever of the two comes first.
     #[serde(default)]
     pub ai_tokens: Option<u64>,
+    /// What stands behind the amounts.
+    #[serde(default)]
+    pub billing: Billing,
     /// Media of the caller's leg.
     pub quality: Quality,
 }
@@ -86,6 +90,7 @@ impl Cdr {
     pub fn view(&self, margin: bool) -> CdrView<'_> {
         let places = self.currency.map_or(2, Currency::places);
         let quality = &self.quality;
+        let cost = self.billing.cost.as_ref().filter(|_| margin);
         CdrView {
             call_uuid: self.call_uuid,
             direction: self.direction,
@@ -117,6 +122,10 @@ impl Cdr {
             }),
             currency: self.currency,
             ai_tokens: self.ai_tokens,
+            cost_currency: cost.map(|cost| cost.currency),
+            cost_amount_original: cost.map(|cost| cost.amount.to_text(cost.currency.places())),
+            fx_rate: cost.and_then(|cost| cost.fx_rate).map(|rate| rate.to_text(0)),
+            cost_unconverted: cost.filter(|cost| cost.fx_rate.is_none()).map(|_| true),
             jitter_ms: quality.jitter_ms.map(|h| h.as_f64()),
             loss_pct: quality.loss_pct.map(|h| h.as_f64()),
             mean_interval_ms: quality.mean_interval_ms.map(|h| h.as_f64()),
@@ -208,6 +217,21 @@ pub struct CdrView<'a> {
     /// Input plus output tokens of the AI that handled the call; left out when none did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ai_tokens: Option<u64>,
+    /// Currency that the carrier charged in; only with `margin:read`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_currency: Option<Currency>,
+    /// The carrier's charge in `cost_currency`, before conversion; only with `margin:read`.
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<Amount>))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_amount_original: Option<String>,
+    /// One unit of `cost_currency` in `currency`, fixed when the call was settled; only with `margin:read`.
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<Amount>))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fx_rate: Option<String>,
+    /// True when there was no rate: `cost_amount` is the carrier's raw figure then and `margin` no meaningful
+    /// value; only with `margin:read`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_unconverted: Option<bool>,
     /// Peak inbound jitter, ms.
     #[cfg_attr(feature = "openapi", schema(required))]
     pub jitter_ms: Option<f64>,
@@ -235,6 +259,7 @@ mod tests {
 
     use super::*;
     use crate::quality::{Hundredths, MediaVerdict};
+    use crate::rating::CarrierCharge;
 
     fn unanswered() -> Cdr {
         Cdr {
@@ -266,6 +291,7 @@ mod tests {
             cost_amount: Amount::ZERO,
             currency: None,
             ai_tokens: None,
+            billing: Billing::default(),
             quality: Quality::default(),
         }
     }
@@ -312,6 +338,36 @@ mod tests {
         assert!(hidden.get("cost_amount").is_none() && hidden.get("margin").is_none());
         let shown = serde_json::to_value(cdr.view(true)).unwrap();
         assert_eq!((&shown["cost_amount"], &shown["margin"]), (&"0.80005".into(), &"0.44995".into()));
+    }
+
+    /// The carrier's side of a record, converted and not, for those who may see it alone.
+    #[test]
+    fn what_the_carrier_charged_is_shown_with_the_margin() {
+        let mut cdr = unanswered();
+        cdr.currency = Some("EUR".parse().unwrap());
+        cdr.sell_amount = "0.012".parse().unwrap();
+        cdr.cost_amount = "0.00736".parse().unwrap();
+        let charge = CarrierCharge {
+            currency: "USD".parse().unwrap(),
+            amount: "0.008".parse().unwrap(),
+            fx_rate: Some("0.92".parse().unwrap()),
+        };
+        cdr.billing.cost = Some(charge);
+        let fields =
+            ["cost_amount", "margin", "cost_currency", "cost_amount_original", "fx_rate", "cost_unconverted"];
+        let shown = |cdr: &Cdr, margin| {
+            let json = serde_json::to_value(cdr.view(margin)).unwrap();
+            fields.map(|name| json.get(name).map(ToString::to_string))
+        };
+        let texts = |texts: [Option<&str>; 6]| texts.map(|text| text.map(str::to_owned));
+        let converted = [r#""0.00736""#, r#""0.00464""#, r#""USD""#, r#""0.008""#, r#""0.92""#].map(Some);
+        let [cost, margin, currency, original, rate] = converted;
+        assert_eq!(shown(&cdr, true), texts([cost, margin, currency, original, rate, None]));
+        assert_eq!(shown(&cdr, false), [const { None }; 6]);
+        (cdr.cost_amount, cdr.billing.cost) =
+            (charge.amount, Some(CarrierCharge { fx_rate: None, ..charge }));
+        let raw = Some(r#""0.008""#);
+        assert_eq!(shown(&cdr, true), texts([raw, Some(r#""0.004""#), currency, raw, None, Some("true")]));
     }
 
     #[test]

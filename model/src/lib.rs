@@ -16,5 +16,6 @@ pub mod ports;
 pub mod problem;
 pub mod quality;
 pub mod rules;
+pub mod rating;
 pub mod time;
 pub mod trunk_address;

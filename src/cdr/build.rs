@@ -5,6 +5,7 @@ use sidetone_model::cdr::Cdr;
 use sidetone_model::ids::{CallId, ExtensionId, NodeId, OrganisationId, TeamId, TrunkId};
 use sidetone_model::money::{Amount, Currency};
 use sidetone_model::quality::Quality;
+use sidetone_model::rating::{Billing, Tariff};
 use sidetone_model::time::Timestamp;
 
 /// What is known of a call from its first INVITE on.
@@ -34,6 +35,8 @@ pub struct Facts {
     pub destination_number: Option<String>,
     /// The digits keyed, when routing read them as another number.
     pub dialled_number: Option<String>,
+    /// The prices of a call that is rated.
+    pub tariff: Option<Tariff>,
 }
 
 /// How the call went.
@@ -76,8 +79,8 @@ pub fn build(facts: &Facts, outcome: Outcome) -> Cdr {
         answered_at: at(outcome.answered_after_us),
         ended_at: at(outcome.ended_after_us),
         billsec: u32::try_from(billed_us / 1_000_000).unwrap_or(u32::MAX),
-        // No tariff is kept yet, so nothing is priced.
-        billing_mode: BillingMode::Free,
+        // With prices: until the call is settled its amounts are nothing.
+        billing_mode: if facts.tariff.is_some() { BillingMode::Rated } else { BillingMode::Free },
         codec_a: outcome.codec_a,
         codec_b: outcome.codec_b,
         caller_number: facts.caller_number.clone(),
@@ -93,8 +96,9 @@ pub fn build(facts: &Facts, outcome: Outcome) -> Cdr {
         sip_status: outcome.sip_status,
         sell_amount: Amount::ZERO,
         cost_amount: Amount::ZERO,
-        currency: Some(facts.currency),
         ai_tokens: None,
+        currency: Some(facts.tariff.map_or(facts.currency, |tariff| tariff.sell.currency)),
+        billing: Billing { tariff: facts.tariff, ..Billing::default() },
         quality: outcome.quality,
     }
 }
@@ -119,6 +123,7 @@ mod tests {
             caller_number: Some("1001".into()),
             destination_number: Some("1002".into()),
             dialled_number: None,
+            tariff: None,
         }
     }
 

@@ -8,6 +8,7 @@ use sidetone_model::ids::CallId;
 use sidetone_model::money::Amount;
 use sidetone_model::ports::PortFuture;
 use sidetone_model::quality::{Hundredths, MediaVerdict, Quality};
+use sidetone_model::rating::Billing;
 use sidetone_model::time::Timestamp;
 use uuid::Uuid;
 
@@ -161,6 +162,7 @@ pub(super) fn cdr(row: &Row) -> Result<Cdr, StoreError> {
         cost_amount: Amount::from_scaled(row.try_get("cost_scaled")?),
         currency: parsed_opt(row, "currency")?,
         ai_tokens: number_opt(row, "ai_tokens")?,
+        billing: Billing::default(),
         quality: Quality {
             jitter_ms: figure("jitter_ms_hundredths")?,
             loss_pct: figure("loss_pct_hundredths")?,

@@ -240,6 +240,7 @@ impl Switch {
                 caller_number: caller.number.clone(),
                 destination_number: Some(routed.unwrap_or(&dialled).to_owned()),
                 dialled_number: routed.map(|_| dialled.clone()),
+                tariff: None,
             })
         };
         let route =

@@ -52,6 +52,7 @@ fn facts() -> Facts {
         caller_number: Some("1001".into()),
         destination_number: Some("1002".into()),
         dialled_number: None,
+        tariff: None,
     }
 }
 

@@ -73,6 +73,7 @@ pub fn answered(number: u128) -> Cdr {
         cost_amount: Amount::ZERO,
         currency: "EUR".parse().ok(),
         ai_tokens: None,
+        billing: sidetone_model::rating::Billing::default(),
         quality: Quality::default(),
     }
 }

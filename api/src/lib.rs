@@ -7,6 +7,7 @@ mod auth;
 mod body;
 mod csv;
 mod error;
+mod listing;
 mod openapi;
 mod page;
 mod router;

@@ -10,6 +10,7 @@ pub mod conversation;
 pub mod directory;
 pub mod event;
 pub mod ids;
+pub mod listing;
 pub mod money;
 pub mod page;
 pub mod ports;

@@ -6,6 +6,7 @@
 mod auth;
 mod body;
 mod csv;
+mod deprecation;
 mod error;
 mod listing;
 mod openapi;

@@ -47,6 +47,16 @@ impl Timestamp {
         text.parse()
     }
 
+    /// The instant as headers write it: `Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110 §5.6.7); `None` outside the years
+    /// of the calendar.
+    pub fn to_http_date(self) -> Option<String> {
+        let format = format_description!(
+            "[weekday repr:short], [day] [month repr:short] [year] [hour]:[minute]:[second] GMT"
+        );
+        let instant = OffsetDateTime::from_unix_timestamp_nanos(i128::from(self.0) * 1000).ok()?;
+        instant.format(format).ok()
+    }
+
     fn from_offset(instant: OffsetDateTime) -> Result<Self, ParseTimestampError> {
         i64::try_from(instant.unix_timestamp_nanos().div_euclid(1000))
             .map(Timestamp)
@@ -113,6 +123,13 @@ mod tests {
             assert_eq!(Timestamp::from_micros(micros).to_string(), text);
         }
         assert_eq!(Timestamp::from_micros(i64::MAX).to_string(), "9223372036854775807us");
+    }
+
+    #[test]
+    fn writes_the_date_of_a_header() {
+        let instant: Timestamp = "1994-11-06T08:49:37Z".parse().unwrap();
+        assert_eq!(instant.to_http_date().unwrap(), "Sun, 06 Nov 1994 08:49:37 GMT");
+        assert_eq!(Timestamp::from_micros(i64::MAX).to_http_date(), None);
     }
 
     #[test]

@@ -50,6 +50,8 @@ fn finish(path: &str, method: &str, operation: &mut Map<String, Value>) {
         let text = format!("{text}\n\nNeeds the permission `{permission}`.");
         operation.insert("description".to_owned(), json!(text.trim_start()));
     }
+    let stability = if is_public(method, path) { "public" } else { "panel" };
+    operation.insert("x-stability".to_owned(), json!(stability));
     let failures = failures::of(path, method, operation, public);
     let limited = path.starts_with("/api/");
     within(operation, "responses", |responses| {
@@ -67,6 +69,22 @@ fn finish(path: &str, method: &str, operation: &mut Map<String, Value>) {
         }
     });
 }
+
+/// Whether clients may rely on the operation: the public document names it.
+fn is_public(method: &str, path: &str) -> bool {
+    PUBLIC.iter().any(|(known, at)| *known == method && path.strip_prefix("/api/v1") == Some(*at))
+}
+
+/// The operations of the public document. They do not change incompatibly within `v1`; all others are the panel's own
+/// interface and can change without notice.
+const PUBLIC: &[(&str, &str)] = &[
+    ("post", "/auth/login"),
+    ("get", "/cdrs"),
+    ("get", "/cdrs/export"),
+    ("get", "/cdrs/{uuid}/conversation"),
+    ("get", "/conversations/{id}"),
+    ("get", "/extensions/{id}"),
+];
 
 fn info() -> Value {
     json!({

@@ -1,5 +1,8 @@
 //! The API document is the committed one, whole, and true of the routes.
 #![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::unwrap_used, missing_docs)]
+#![allow(unreachable_pub, reason = "parts of a test")]
+
+mod compat;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -21,6 +24,58 @@ fn the_committed_document_is_what_the_code_says() {
         "api/openapi.json is not what the code says; look at what changed with \
          SIDETONE_BLESS=1 cargo test -p sidetone-api --test openapi; git diff api/openapi.json"
     );
+}
+
+/// What `OpenApiRouter::routes` did not add is not in the document.
+#[test]
+fn every_route_is_registered_with_its_documentation() {
+    let mut broken = Vec::new();
+    let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("src")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            for (at, line) in std::fs::read_to_string(&path).unwrap().lines().enumerate() {
+                let bare = [".route(", ".route_service(", ".nest_service(", ".fallback_service("];
+                if !line.trim_start().starts_with("//") && bare.iter().any(|call| line.contains(call)) {
+                    broken.push(format!("{}:{}", path.display(), at + 1));
+                }
+            }
+        }
+    }
+    assert!(broken.is_empty(), "routes without documentation, see api/src/router.rs: {broken:?}");
+}
+
+/// What was released may only grow. `SIDETONE_RELEASE=1 cargo test -p sidetone-api --test openapi` takes the public
+/// part of the document as released.
+#[test]
+fn what_was_released_still_holds() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("openapi.released.json");
+    let document = sidetone_api::openapi();
+    if std::env::var_os("SIDETONE_RELEASE").is_some() {
+        std::fs::write(&path, format!("{:#}\n", public(document.clone()))).unwrap();
+    }
+    let released: Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+    assert!(!operations(&released).is_empty());
+    let broken = compat::breaks(&released, &document);
+    assert!(
+        broken.is_empty(),
+        "v1 does not change incompatibly, make it another field or another version:\n{}",
+        broken.join("\n")
+    );
+}
+
+/// The document without the operations that may change without notice.
+fn public(mut document: Value) -> Value {
+    let paths = document["paths"].as_object_mut().unwrap();
+    for item in paths.values_mut() {
+        item.as_object_mut().unwrap().retain(|_, operation| operation["x-stability"] == "public");
+    }
+    paths.retain(|_, item| !item.as_object().unwrap().is_empty());
+    document
 }
 
 #[test]

@@ -12,6 +12,8 @@
 mod call_log;
 #[path = "common/database.rs"]
 mod database;
+#[path = "store/idempotency.rs"]
+mod idempotency;
 #[path = "common/records.rs"]
 mod records;
 

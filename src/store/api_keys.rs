@@ -194,7 +194,7 @@ fn permissions_text(declared: &ApiKeyRow) -> String {
     names.join(",")
 }
 
-fn to_hex(bytes: &[u8]) -> String {
+pub(super) fn to_hex(bytes: &[u8]) -> String {
     use std::fmt::Write;
 
     bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {

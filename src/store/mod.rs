@@ -4,6 +4,8 @@
 //! PostgreSQL share: `$1` parameters, TEXT ids, BIGINT microseconds and money. The call log alone, whose
 //! filters combine freely, puts its statements together from literals. Whatever reads
 //! tenant data takes a `Scope`. Writes of the directory go through [`WriteTransaction`], one at a time.
+//! What is written for a request that must be carried out once is one unit with its answer, whichever functions
+//! write it (`unit`).
 
 mod api_keys;
 mod call_log;
@@ -12,6 +14,7 @@ mod columns;
 mod database;
 mod directory;
 mod extensions;
+mod idempotency;
 mod location;
 mod nodes;
 mod numbers;
@@ -21,11 +24,13 @@ mod search;
 mod sql;
 mod statement;
 mod trunks;
+mod unit;
 mod write;
 
 pub use api_keys::{ApiKeyRow, ApiKeyText};
 pub use database::{Store, StoreError};
 pub use extensions::ExtensionRow;
+pub use idempotency::IdempotencyKeys;
 pub use location::{Database, Location, LocationError, PostgresUrl};
 pub use numbers::NumberRow;
 pub use organisations::OrganisationRow;

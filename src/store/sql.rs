@@ -12,6 +12,8 @@ use sqlx::postgres::{PgArguments, PgPool, PgRow};
 use sqlx::sqlite::{SqliteArguments, SqlitePool, SqliteRow};
 use sqlx::{AssertSqlSafe, Postgres, Row as _, Sqlite};
 
+use crate::store::unit::{self, Held};
+
 /// A statement of this program's own text; what callers sent is bound to its parameters.
 pub(super) fn sql(text: &'static str) -> Query {
     Query { text: Cow::Borrowed(text), values: Vec::new() }
@@ -58,6 +60,16 @@ pub(super) enum Connection {
     Sqlite(sqlx::Transaction<'static, Sqlite>),
 }
 
+impl Target<'_> {
+    /// The transaction of the unit of work, where a statement would run on any connection.
+    fn held(&self) -> Option<Held> {
+        match self {
+            Target::Connection(_) => None,
+            Target::Pool(_) => Held::take(),
+        }
+    }
+}
+
 /// A transaction; dropped without [`Transaction::commit`] it changes nothing.
 #[derive(Debug)]
 pub(super) struct Transaction(Connection);
@@ -89,6 +101,8 @@ impl Query {
     ) -> impl Future<Output = Result<Done, sqlx::Error>> + Send + 'c {
         let target = on.into();
         async move {
+            let mut held = target.held();
+            let target = held.as_mut().and_then(Held::connection).map_or(target, Target::Connection);
             let rows_affected = match target {
                 Target::Pool(Pool::Sqlite(pool)) => self.sqlite().execute(pool).await?.rows_affected(),
                 Target::Pool(Pool::Postgres(pool)) => self.postgres().execute(pool).await?.rows_affected(),
@@ -110,6 +124,8 @@ impl Query {
     ) -> impl Future<Output = Result<Vec<Row>, sqlx::Error>> + Send + 'c {
         let target = on.into();
         async move {
+            let mut held = target.held();
+            let target = held.as_mut().and_then(Held::connection).map_or(target, Target::Connection);
             match target {
                 Target::Pool(Pool::Sqlite(pool)) => self.sqlite().fetch_all(pool).await.map(sqlite_rows),
                 Target::Pool(Pool::Postgres(pool)) => {
@@ -132,6 +148,8 @@ impl Query {
     ) -> impl Future<Output = Result<Option<Row>, sqlx::Error>> + Send + 'c {
         let target = on.into();
         async move {
+            let mut held = target.held();
+            let target = held.as_mut().and_then(Held::connection).map_or(target, Target::Connection);
             Ok(match target {
                 Target::Pool(Pool::Sqlite(pool)) => {
                     self.sqlite().fetch_optional(pool).await?.map(Row::Sqlite)
@@ -241,8 +259,12 @@ impl Pool {
         }))
     }
 
-    /// A transaction that writes. On SQLite it is the only one from its beginning on.
+    /// A transaction that writes. On SQLite it is the only one from its beginning on. Within a unit of work the
+    /// one that is open goes on.
     pub(super) async fn begin_write(&self) -> Result<Transaction, sqlx::Error> {
+        if let Some(transaction) = unit::resume() {
+            return Ok(transaction);
+        }
         Ok(Transaction(match self {
             Pool::Postgres(pool) => Connection::Postgres(pool.begin().await?),
             Pool::Sqlite(pool) => Connection::Sqlite(pool.begin_with("BEGIN IMMEDIATE").await?),
@@ -259,9 +281,10 @@ impl Pool {
 }
 
 impl Transaction {
-    /// Makes everything visible at once.
+    /// Makes everything visible at once; within a unit of work, when the unit is committed.
     pub(super) async fn commit(self) -> Result<(), sqlx::Error> {
-        match self.0 {
+        let Err(transaction) = unit::keep(self) else { return Ok(()) };
+        match transaction.0 {
             Connection::Postgres(transaction) => transaction.commit().await,
             Connection::Sqlite(transaction) => transaction.commit().await,
         }

@@ -28,7 +28,7 @@ use crate::cdr::journal::{Journal, JournalError};
 use crate::cdr::writer::CdrWriter;
 use crate::config::Config;
 use crate::routing::Directory;
-use crate::store::{Store, StoreError};
+use crate::store::{IdempotencyKeys, Store, StoreError};
 use crate::switch::driver::{Driver, Handle, Request};
 use crate::switch::face::Limits;
 use crate::switch::machine::{Switch, SwitchConfig};
@@ -48,6 +48,7 @@ pub struct Engine {
     writer: JoinHandle<()>,
     web: JoinHandle<io::Result<()>>,
     watcher: JoinHandle<()>,
+    sweeper: JoinHandle<()>,
     stop: watch::Sender<bool>,
 }
 
@@ -90,6 +91,7 @@ impl Engine {
             StdRng::try_from_rng(&mut SysRng).map_err(|error| StartError::Random(error.to_string()))?;
         let store = Store::open(&config.database).await?;
         let node = store.node(&config.node.name, wall_clock()).await?;
+        let idempotency = IdempotencyKeys::open(store.clone(), node).await?;
         let directory = Directory::new(store.directory().await?);
         let revision = directory.revision();
 
@@ -126,7 +128,8 @@ impl Engine {
             Arc::new(readiness),
             Arc::new(wall_clock),
         )
-        .with_trusted_proxies(config.http.trusted_proxies.clone());
+        .with_settings(config.http.settings.clone())
+        .with_idempotency(Arc::new(idempotency.clone()));
 
         let mut http_stop = stopped.clone();
         let http_shutdown = async move {
@@ -140,7 +143,8 @@ impl Engine {
             driver: tokio::spawn(driver.run()),
             writer: tokio::spawn(async move { CdrWriter::new(reader).run(&engine_store).await }),
             web: tokio::spawn(sidetone_api::serve(web, state, http_shutdown)),
-            watcher: tokio::spawn(watch_directory(watched, handle.clone(), revision, stopped)),
+            watcher: tokio::spawn(watch_directory(watched, handle.clone(), revision, stopped.clone())),
+            sweeper: tokio::spawn(sweep(idempotency, stopped)),
             switch: handle,
             stop,
         })
@@ -163,6 +167,7 @@ impl Engine {
         // The journal closes with its last clone; the writer ends once all of it is stored.
         let _ = self.stop.send(true);
         let _ = self.watcher.await;
+        let _ = self.sweeper.await;
         let _ = tokio::time::timeout(HTTP_STOP_MAX, self.web).await;
         if tokio::time::timeout(WRITER_STOP_MAX, self.writer).await.is_err() {
             tracing::warn!(
@@ -297,6 +302,25 @@ async fn watch_directory(store: Store, switch: Handle, mut revision: i64, mut st
     }
 }
 
+/// Deletes what is kept for a time and has been kept for it, a little at once so that nobody waits.
+async fn sweep(keys: IdempotencyKeys, mut stop: watch::Receiver<bool>) {
+    let mut pause = SWEEP_EVERY;
+    loop {
+        tokio::select! {
+            _ = stop.wait_for(|stop| *stop) => return,
+            () = tokio::time::sleep(pause) => {}
+        }
+        pause = match keys.purge(wall_clock()).await {
+            Ok(IdempotencyKeys::PURGE_BATCH) => SWEEP_PAUSE,
+            Ok(_) => SWEEP_EVERY,
+            Err(error) => {
+                tracing::warn!(%error, "old Idempotency-Keys cannot be deleted now");
+                SWEEP_EVERY
+            }
+        };
+    }
+}
+
 #[expect(clippy::disallowed_methods, reason = "the composition root hands the clock to the HTTP face")]
 fn wall_clock() -> Timestamp {
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -309,5 +333,9 @@ const CALLS_MAX: usize = 20_000;
 const DIRECTORY_EVERY: Duration = Duration::from_millis(500);
 /// How long requests in hand may take at the end.
 const HTTP_STOP_MAX: Duration = Duration::from_secs(5);
+/// How often old rows are looked for.
+const SWEEP_EVERY: Duration = Duration::from_secs(60);
+/// How long others may write between two batches of old rows.
+const SWEEP_PAUSE: Duration = Duration::from_millis(100);
 /// How long the last records may take into the database.
 const WRITER_STOP_MAX: Duration = Duration::from_secs(10);

@@ -83,6 +83,41 @@ impl ApiError {
         Self::of_status(StatusCode::UNSUPPORTED_MEDIA_TYPE)
     }
 
+    /// The `Idempotency-Key` was given to another request before.
+    pub(crate) fn idempotency_key_reused() -> Self {
+        Self::new(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "idempotency_key_reused",
+            "the Idempotency-Key was sent with another request before, use a new one for this one",
+        )
+    }
+
+    /// A request with the same `Idempotency-Key` is being carried out.
+    pub(crate) fn still_running() -> Self {
+        Self {
+            retry_after_s: Some(1),
+            ..Self::new(
+                StatusCode::CONFLICT,
+                "conflict",
+                "the same request is being carried out now, send it again for its answer",
+            )
+        }
+    }
+
+    /// The answer that is kept belongs to an earlier session of the user.
+    pub(crate) fn answered_in_another_session() -> Self {
+        Self::new(
+            StatusCode::CONFLICT,
+            "conflict",
+            "the request was carried out; its answer can only be read again by the session that sent it",
+        )
+    }
+
+    /// The body cannot be read off the connection.
+    pub(crate) fn broken_body() -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "invalid_request", "the body ended before it was whole")
+    }
+
     /// The path is longer than any that we have.
     pub(crate) fn uri_too_long() -> Self {
         Self::of_status(StatusCode::URI_TOO_LONG)
@@ -104,7 +139,7 @@ impl ApiError {
     }
 
     /// What a bare status means, for answers that the layers below us made.
-    fn of_status(status: StatusCode) -> Self {
+    pub(crate) fn of_status(status: StatusCode) -> Self {
         let (code, message) = match status {
             StatusCode::NOT_FOUND => ("not_found", "there is nothing at this path"),
             StatusCode::METHOD_NOT_ALLOWED => {
@@ -197,6 +232,12 @@ impl IntoResponse for ApiError {
         }
         response
     }
+}
+
+/// Marks an answer of ours that was kept and is given again.
+pub(crate) fn already_enveloped(mut response: Response) -> Response {
+    response.extensions_mut().insert(Enveloped);
+    response
 }
 
 /// Gives a failure that some layer below made in its own words our envelope; its headers stay.

@@ -3,19 +3,23 @@
 //! [`router`] is the table of contents, [`ApiState`] the ports behind it. No SQL, no SIP, no
 //! clock: all of them come in through the state.
 
+mod arrival;
 mod auth;
 mod body;
 mod csv;
 mod deprecation;
 mod error;
+mod idempotency;
 mod listing;
 mod openapi;
 mod page;
 mod router;
 mod routes;
 mod server;
+mod settings;
 mod state;
 
 pub use router::{openapi, router};
 pub use server::serve;
+pub use settings::{HttpSettings, SharedSettings};
 pub use state::{ApiState, Clock};

@@ -26,25 +26,25 @@ use axum::response::{IntoResponse, Response};
 use axum::{Extension, Router};
 use serde_json::Value;
 use tower_http::catch_panic::CatchPanicLayer;
-use tower_http::limit::RequestBodyLimitLayer;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use uuid::Uuid;
 
-use crate::auth;
 use crate::error::{ApiError, enveloped};
 use crate::openapi::complete;
 use crate::routes::openapi::Document;
 use crate::routes::{cdr_export, cdrs, health, openapi as reference};
 use crate::state::ApiState;
+use crate::{arrival, auth, idempotency};
 
 /// Every route over these ports.
 pub fn router(state: ApiState) -> Router {
     let document = Document(openapi().to_string().into());
     let v1 = Router::from(v1())
         .fallback(nothing_here)
-        .layer(RequestBodyLimitLayer::new(BODY_LEN_MAX))
         .layer(CatchPanicLayer::custom(panicked))
+        .layer(from_fn_with_state(state.clone(), idempotency::once))
+        .layer(from_fn_with_state(state.clone(), arrival::read_body))
         .layer(from_fn_with_state(state.clone(), auth::identify))
         .layer(Extension(document));
     Router::from(probes())
@@ -119,8 +119,6 @@ fn panicked(panic: Box<dyn Any + Send + 'static>) -> Response {
     ApiError::internal().into_response()
 }
 
-/// No body of this version comes near.
-const BODY_LEN_MAX: usize = 1024 * 1024;
 const CONTENT_TYPE_OPTIONS: HeaderName = HeaderName::from_static("x-content-type-options");
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const REQUEST_ID_LEN_MAX: usize = 128;

@@ -3,10 +3,14 @@
 use std::sync::Arc;
 
 use ipnet::IpNet;
-use sidetone_model::ports::{ApiKeys, CdrLog, Readiness};
+use sidetone_model::idempotency::{Claim, Idempotency, KeptAnswer, Once};
+use sidetone_model::ports::{ApiKeys, CdrLog, PortFuture, Readiness};
+use sidetone_model::problem::Problem;
 use sidetone_model::time::Timestamp;
 
 use crate::auth::RateLimits;
+use crate::server::ServerCounters;
+use crate::settings::{HttpSettings, SharedSettings};
 
 /// Says what time it is.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
@@ -17,10 +21,12 @@ pub struct ApiState {
     pub(crate) cdrs: Arc<dyn CdrLog>,
     pub(crate) keys: Arc<dyn ApiKeys>,
     pub(crate) readiness: Arc<dyn Readiness>,
+    pub(crate) idempotency: Arc<dyn Idempotency>,
     pub(crate) clock: Clock,
-    pub(crate) trusted_proxies: Arc<[IpNet]>,
+    pub(crate) settings: SharedSettings,
     pub(crate) limits: Arc<RateLimits>,
     pub(crate) strict_bodies: bool,
+    pub(crate) server: Arc<ServerCounters>,
 }
 
 impl ApiState {
@@ -35,10 +41,12 @@ impl ApiState {
             cdrs,
             keys,
             readiness,
+            idempotency: Arc::new(Nowhere),
             clock,
-            trusted_proxies: Arc::new([]),
+            settings: SharedSettings::default(),
             limits: Arc::new(RateLimits::default()),
             strict_bodies: true,
+            server: Arc::default(),
         }
     }
 
@@ -52,8 +60,40 @@ impl ApiState {
 
     /// The same state, which believes `X-Forwarded-For` from these peers.
     #[must_use]
-    pub fn with_trusted_proxies(mut self, proxies: Vec<IpNet>) -> Self {
-        self.trusted_proxies = proxies.into();
+    pub fn with_trusted_proxies(self, proxies: Vec<IpNet>) -> Self {
+        self.with_settings(HttpSettings { trusted_proxies: proxies, ..HttpSettings::default() })
+    }
+
+    /// The same state, which keeps the answers to requests with an `Idempotency-Key`.
+    #[must_use]
+    pub fn with_idempotency(mut self, idempotency: Arc<dyn Idempotency>) -> Self {
+        self.idempotency = idempotency;
         self
+    }
+
+    /// The same state within these bounds.
+    #[must_use]
+    pub fn with_settings(self, settings: HttpSettings) -> Self {
+        self.settings.replace(settings);
+        self
+    }
+
+    /// The bounds in force, to be replaced while the server runs.
+    pub fn settings(&self) -> SharedSettings {
+        self.settings.clone()
+    }
+}
+
+/// Keeps nothing: a request that must be carried out once is not carried out at all.
+struct Nowhere;
+
+impl Idempotency for Nowhere {
+    fn once<'a>(
+        &'a self,
+        _claim: Claim,
+        _now: Timestamp,
+        _work: PortFuture<'a, Option<KeptAnswer>>,
+    ) -> PortFuture<'a, Once> {
+        Box::pin(async { Err(Problem::Internal("there is no store for Idempotency-Keys".to_owned())) })
     }
 }

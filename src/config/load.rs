@@ -151,7 +151,7 @@ enum Kind {
 }
 
 /// Every key that an environment variable may override.
-const KEYS: [(&str, &str, Kind); 17] = [
+const KEYS: [(&str, &str, Kind); 24] = [
     ("node", "name", Kind::Text),
     ("node", "data_dir", Kind::Text),
     ("node", "drain_seconds", Kind::Integer),
@@ -168,6 +168,13 @@ const KEYS: [(&str, &str, Kind); 17] = [
     ("media", "verdict", Kind::Table),
     ("http", "listen", Kind::Text),
     ("http", "trusted_proxies", Kind::List),
+    ("http", "metrics_allow", Kind::List),
+    ("http", "connections_max", Kind::Integer),
+    ("http", "connections_per_address_max", Kind::Integer),
+    ("http", "header_seconds", Kind::Integer),
+    ("http", "body_seconds", Kind::Integer),
+    ("http", "idle_seconds", Kind::Integer),
+    ("http", "stall_seconds", Kind::Integer),
     ("cluster", "nats", Kind::Text),
 ];
 

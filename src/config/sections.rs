@@ -193,20 +193,44 @@ fn read_http(mut fields: Fields<'_>, http: &mut Http) {
             }
         }
     }
-    if let Some(proxies) = fields.texts("trusted_proxies") {
-        for text in proxies {
-            match text.parse::<IpNet>().or_else(|_| text.parse::<IpAddr>().map(IpNet::from)) {
-                Ok(network) => http.trusted_proxies.push(network),
-                Err(_) => {
-                    fields.refuse::<()>(
-                        "trusted_proxies",
-                        format!("\"{text}\" must be an address or a network, such as 10.0.0.0/8"),
-                    );
-                }
-            }
+    let settings = &mut http.settings;
+    read_networks(&mut fields, "trusted_proxies", &mut settings.trusted_proxies);
+    read_networks(&mut fields, "metrics_allow", &mut settings.metrics_allow);
+    let counts = [
+        ("connections_max", &mut settings.connections_max),
+        ("connections_per_address_max", &mut settings.connections_per_address_max),
+    ];
+    for (name, count) in counts {
+        if let Some(number) = fields.integer(name, 1..=HTTP_CONNECTIONS_MAX) {
+            *count = usize::try_from(number).unwrap_or(*count);
+        }
+    }
+    let times = [
+        ("header_seconds", &mut settings.header_time),
+        ("body_seconds", &mut settings.body_time),
+        ("idle_seconds", &mut settings.idle_time),
+        ("stall_seconds", &mut settings.stall_time),
+    ];
+    for (name, time) in times {
+        if let Some(seconds) = fields.integer(name, 1..=HTTP_SECONDS_MAX) {
+            *time = Duration::from_secs(seconds.unsigned_abs());
         }
     }
     fields.finish();
+}
+
+fn read_networks(fields: &mut Fields<'_>, name: &'static str, networks: &mut Vec<IpNet>) {
+    for text in fields.texts(name).unwrap_or_default() {
+        match text.parse::<IpNet>().or_else(|_| text.parse::<IpAddr>().map(IpNet::from)) {
+            Ok(network) => networks.push(network),
+            Err(_) => {
+                fields.refuse::<()>(
+                    name,
+                    format!("\"{text}\" must be an address or a network, such as 10.0.0.0/8"),
+                );
+            }
+        }
+    }
 }
 
 fn read_cluster(mut fields: Fields<'_>) {
@@ -216,6 +240,10 @@ fn read_cluster(mut fields: Fields<'_>) {
     fields.finish();
 }
 
+/// More than the open files that a system grants.
+const HTTP_CONNECTIONS_MAX: i64 = 1_000_000;
+/// An hour: longer is as good as no bound.
+const HTTP_SECONDS_MAX: i64 = 3_600;
 const LISTENERS_MAX: usize = 64;
 /// Connections of one kind to the database.
 const CONNECTIONS_MAX: i64 = 1000;

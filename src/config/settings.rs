@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use ipnet::IpNet;
+use sidetone_api::HttpSettings;
 use sidetone_media::verdict::Thresholds;
 use sidetone_sip::auth::Algorithm;
 
@@ -82,8 +82,8 @@ pub struct Media {
 pub struct Http {
     /// The address to bind; port 0 takes a free one.
     pub listen: SocketAddr,
-    /// Peers whose `X-Forwarded-For` is believed.
-    pub trusted_proxies: Vec<IpNet>,
+    /// Whom it believes, and what bounds a client.
+    pub settings: HttpSettings,
 }
 
 impl Default for Config {
@@ -112,7 +112,7 @@ impl Default for Config {
             media: Media { ports: 20_000..=29_999, workers: None, verdict: Thresholds::default() },
             http: Http {
                 listen: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080),
-                trusted_proxies: Vec::new(),
+                settings: HttpSettings::default(),
             },
         }
     }

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use sidetone_api::HttpSettings;
 use sidetone_media::stats::Hundredths;
 
 use crate::config::{Config, parse_toml};
@@ -41,6 +42,13 @@ fn the_file_of_the_contract_is_read_whole() {
         [http]
         listen = "[::1]:0"
         trusted_proxies = ["10.0.0.0/8", "192.0.2.1"]
+        metrics_allow = ["192.0.2.9"]
+        connections_max = 10
+        connections_per_address_max = 2
+        header_seconds = 1
+        body_seconds = 2
+        idle_seconds = 3
+        stall_seconds = 4
         [cluster]
         nats = ""
         "#,
@@ -57,7 +65,17 @@ fn the_file_of_the_contract_is_read_whole() {
     assert_eq!(config.media.verdict.get("loss_pct"), Some(Hundredths(350)));
     assert_eq!(config.media.verdict.get("lost_packets"), Some(Hundredths(400)));
     assert!(config.media.verdict.strict_address);
-    assert_eq!(config.http.trusted_proxies.len(), 2);
+    let expected = HttpSettings {
+        trusted_proxies: vec!["10.0.0.0/8".parse().unwrap(), "192.0.2.1/32".parse().unwrap()],
+        metrics_allow: vec!["192.0.2.9/32".parse().unwrap()],
+        connections_max: 10,
+        connections_per_address_max: 2,
+        header_time: Duration::from_secs(1),
+        body_time: Duration::from_secs(2),
+        idle_time: Duration::from_secs(3),
+        stall_time: Duration::from_secs(4),
+    };
+    assert_eq!(config.http.settings, expected);
 }
 
 #[test]
@@ -157,6 +175,7 @@ fn every_mistake_is_one_line_that_names_the_key() {
             "[http]\ntrusted_proxies = [\"x\"]\n",
             "http.trusted_proxies: \"x\" must be an address or a network, such as 10.0.0.0/8",
         ),
+        ("no time", "[http]\nidle_seconds = 0\n", "http.idle_seconds: 0 is out of range, write 1 to 3600"),
         ("syntax", "[node]\nname = \n", "line 2: "),
     ];
     for (name, text, expected) in cases {

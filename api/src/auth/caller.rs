@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use axum::extract::{ConnectInfo, FromRequestParts, Request, State};
+use axum::http::Extensions;
 use axum::http::request::Parts;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -66,6 +67,11 @@ impl<S: Sync> FromRequestParts<S> for Caller {
     }
 }
 
+/// What the layer found out about who sent a request; `None` outside of it.
+pub(crate) fn identity(extensions: &Extensions) -> Option<&Result<Principal, ApiError>> {
+    extensions.get::<Identity>().map(|Identity(found)| found)
+}
+
 /// What the layer found out.
 #[derive(Debug, Clone)]
 struct Identity(Result<Principal, ApiError>);
@@ -79,7 +85,7 @@ pub(crate) async fn identify(State(state): State<ApiState>, mut request: Request
         .extensions()
         .get::<ConnectInfo<SocketAddr>>()
         .map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |ConnectInfo(peer)| peer.ip());
-    let address = client_address(peer, request.headers(), &state.trusted_proxies);
+    let address = client_address(peer, request.headers(), &state.settings.current().trusted_proxies);
     let found = authenticate(state.keys.as_ref(), request.headers(), address).await;
     let now = (state.clock)();
     let quota = match &found {

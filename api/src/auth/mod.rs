@@ -5,5 +5,5 @@ mod api_key;
 mod caller;
 mod rate_limit;
 
-pub(crate) use caller::{Caller, identify};
+pub(crate) use caller::{Caller, identify, identity};
 pub(crate) use rate_limit::RateLimits;

@@ -1,0 +1,56 @@
+//! A request's body: read whole before anything is done with it, within a length and a time.
+
+use axum::body::{Body, HttpBody, to_bytes};
+use axum::extract::{Request, State};
+use axum::http::StatusCode;
+use axum::http::header::CONTENT_LENGTH;
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+
+use crate::auth;
+use crate::error::ApiError;
+use crate::state::ApiState;
+
+/// Hands the body on in memory; 408 when it takes too long, 413 when it is too long.
+///
+/// Of somebody who is not let in no more is read than a login needs.
+pub(crate) async fn read_body(State(state): State<ApiState>, request: Request, next: Next) -> Response {
+    if request.body().is_end_stream() {
+        return next.run(request).await;
+    }
+    let stranger = match auth::identity(request.extensions()) {
+        Some(Err(error)) => Some(error.clone()),
+        Some(Ok(_)) | None => None,
+    };
+    let len_max = if stranger.is_some() { STRANGERS_BODY_LEN_MAX } else { BODY_LEN_MAX };
+    let too_large = || stranger.clone().unwrap_or_else(|| ApiError::of_status(StatusCode::PAYLOAD_TOO_LARGE));
+    let declared = request.headers().get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
+    if declared.is_some_and(|len: usize| len > len_max) {
+        return too_large().into_response();
+    }
+    let (parts, body) = request.into_parts();
+    let time = state.settings.current().body_time;
+    match tokio::time::timeout(time, to_bytes(body, len_max)).await {
+        Err(_) => ApiError::of_status(StatusCode::REQUEST_TIMEOUT).into_response(),
+        Ok(Ok(bytes)) => next.run(Request::from_parts(parts, Body::from(bytes))).await,
+        Ok(Err(error)) if is_too_large(&error) => too_large().into_response(),
+        // The client broke off, or sent something that is no body: there is nobody to answer or nothing to say.
+        Ok(Err(_)) => ApiError::broken_body().into_response(),
+    }
+}
+
+fn is_too_large(error: &axum::Error) -> bool {
+    let mut source: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(error) = source {
+        if error.is::<http_body_util::LengthLimitError>() {
+            return true;
+        }
+        source = error.source();
+    }
+    false
+}
+
+/// The longest body of the API; no resource comes near.
+const BODY_LEN_MAX: usize = 1024 * 1024;
+/// The longest body of somebody who is not let in: an address and a password.
+const STRANGERS_BODY_LEN_MAX: usize = 16 * 1024;

@@ -1,0 +1,78 @@
+//! Kept answers are sealed with what only the caller presents: their token.
+//!
+//! An answer may hold a key or a password that is shown once and stored nowhere. A copy of the database does not
+//! give it away: the key of the seal is derived from the token, of which the database knows a hash. The price: a
+//! person who logged in anew has another token and cannot have an answer of their earlier session again.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use ring::hkdf::{HKDF_SHA256, Salt};
+use uuid::Uuid;
+
+/// Seals answers to one request of one caller.
+pub(super) struct Seal {
+    token: String,
+    claim: [u8; 32],
+}
+
+impl Seal {
+    /// The seal of the request that `claim` names, for the bearer of `token`.
+    pub(super) fn new(token: &str, claim: [u8; 32]) -> Self {
+        Self { token: token.to_owned(), claim }
+    }
+
+    /// `body` as it may be stored; `None` when the machine cannot, which it always can.
+    pub(super) fn close(&self, body: &[u8]) -> Option<String> {
+        // A key of its own for every answer: the nonce can then be anything.
+        let attempt = Uuid::new_v4();
+        let mut text = body.to_vec();
+        self.key(attempt)?.seal_in_place_append_tag(nonce(), Aad::from(self.claim), &mut text).ok()?;
+        let mut sealed = attempt.as_bytes().to_vec();
+        sealed.extend(text);
+        Some(STANDARD.encode(sealed))
+    }
+
+    /// The body that was sealed; `None` for anybody else's.
+    pub(super) fn open(&self, sealed: &str) -> Option<Vec<u8>> {
+        let sealed = STANDARD.decode(sealed).ok()?;
+        let (attempt, text) = sealed.split_first_chunk::<16>()?;
+        let mut text = text.to_vec();
+        let key = self.key(Uuid::from_bytes(*attempt))?;
+        let body = key.open_in_place(nonce(), Aad::from(self.claim), &mut text).ok()?;
+        Some(body.to_vec())
+    }
+
+    fn key(&self, attempt: Uuid) -> Option<LessSafeKey> {
+        let secret = Salt::new(HKDF_SHA256, SALT).extract(self.token.as_bytes());
+        let info: [&[u8]; 2] = [&self.claim, attempt.as_bytes()];
+        let material = secret.expand(&info, &CHACHA20_POLY1305).ok()?;
+        Some(LessSafeKey::new(UnboundKey::from(material)))
+    }
+}
+
+fn nonce() -> Nonce {
+    Nonce::assume_unique_for_key([0; NONCE_LEN])
+}
+
+const SALT: &[u8] = b"sidetone idempotent answer 1";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_same_caller_and_request_open_it() {
+        let seal = Seal::new("tel_a_secret", [1; 32]);
+        let sealed = seal.close(b"{\"key\":\"shown once\"}").unwrap();
+        assert!(!sealed.contains("shown"));
+        assert_eq!(seal.open(&sealed).unwrap(), b"{\"key\":\"shown once\"}");
+        assert_ne!(seal.close(b"{\"key\":\"shown once\"}").unwrap(), sealed);
+        assert_eq!(Seal::new("tel_b_secret", [1; 32]).open(&sealed), None);
+        assert_eq!(Seal::new("tel_a_secret", [2; 32]).open(&sealed), None);
+        assert_eq!(seal.open("AAAA"), None);
+        assert_eq!(seal.open("no base64!"), None);
+        let empty = seal.close(b"").unwrap();
+        assert_eq!(seal.open(&empty).unwrap(), b"");
+    }
+}

@@ -1,0 +1,178 @@
+//! Taking connections: as many as there may be, and never spinning when the system gives none.
+
+use std::future::Future;
+use std::io::{self, Write};
+use std::net::{Shutdown, SocketAddr};
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use crate::router;
+use crate::server::connection::serve_connection;
+use crate::server::counters::ServerCounters;
+use crate::server::places::{Place, Places};
+use crate::settings::SharedSettings;
+use crate::state::ApiState;
+
+/// Answers requests on `listener` until `shutdown` completes and the requests in hand are done, which they may
+/// take a few seconds for.
+///
+/// # Errors
+/// None today: a listener that gives no connection for a while is asked again.
+pub async fn serve(
+    listener: TcpListener,
+    state: ApiState,
+    shutdown: impl Future<Output = ()> + Send + 'static,
+) -> io::Result<()> {
+    let (settings, counters) = (state.settings.clone(), Arc::clone(&state.server));
+    serve_router(listener, router(state), settings, counters, shutdown).await;
+    Ok(())
+}
+
+/// As [`serve`], over any routes.
+pub(super) async fn serve_router(
+    listener: TcpListener,
+    router: Router,
+    settings: SharedSettings,
+    counters: Arc<ServerCounters>,
+    shutdown: impl Future<Output = ()>,
+) {
+    let (stop, stopped) = watch::channel(false);
+    let mut server = Server {
+        settings,
+        counters,
+        router,
+        places: Places::default(),
+        connections: JoinSet::new(),
+        stopped,
+    };
+    let mut shutdown = pin!(shutdown);
+    let mut pause = None;
+    loop {
+        tokio::select! {
+            () = &mut shutdown => break,
+            // Finished tasks are forgotten as they finish, not when the server stops.
+            Some(_) = server.connections.join_next() => {}
+            accepted = accept(&listener, pause) => match accepted {
+                Ok((stream, peer)) => {
+                    pause = None;
+                    server.take(stream, peer);
+                }
+                Err(error) => pause = server.failed(&error, pause),
+            }
+        }
+    }
+    // Nobody can connect any more; who is connected gets the answer that is under way.
+    drop(listener);
+    let _ = stop.send(true);
+    let finish = async { while server.connections.join_next().await.is_some() {} };
+    if tokio::time::timeout(FINISH_MAX, finish).await.is_err() {
+        tracing::warn!(connections = server.connections.len(), "requests were broken off at the end");
+    }
+}
+
+struct Server {
+    settings: SharedSettings,
+    counters: Arc<ServerCounters>,
+    router: Router,
+    places: Places,
+    /// *Bounds*: as many as [`Places`] gives away.
+    connections: JoinSet<()>,
+    stopped: watch::Receiver<bool>,
+}
+
+/// The next connection, after the pause that a failure asked for.
+async fn accept(listener: &TcpListener, pause: Option<Duration>) -> io::Result<(TcpStream, SocketAddr)> {
+    if let Some(pause) = pause {
+        tokio::time::sleep(pause).await;
+    }
+    listener.accept().await
+}
+
+impl Server {
+    fn take(&mut self, stream: TcpStream, peer: SocketAddr) {
+        let settings = self.settings.current();
+        match self.places.take(peer.ip(), &settings) {
+            Ok(place) => {
+                let (router, counters) = (self.router.clone(), Arc::clone(&self.counters));
+                let connection = Open::new(place, Arc::clone(&counters));
+                let stopped = self.stopped.clone();
+                self.connections.spawn(async move {
+                    let _open = connection;
+                    serve_connection(stream, peer, router, settings, counters, stopped).await;
+                });
+            }
+            Err(why) => {
+                self.counters.refused(why);
+                refuse(stream);
+            }
+        }
+    }
+
+    /// How long to wait before the next try: nothing when the one client is to blame, longer and longer when
+    /// the system has no more sockets or memory. Trying again at once would only burn the processor.
+    fn failed(&self, error: &io::Error, pause: Option<Duration>) -> Option<Duration> {
+        use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
+        if matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted) {
+            return None;
+        }
+        self.counters.accept_failed();
+        match pause {
+            None => tracing::error!(%error, "the system gives no connection for HTTP, trying again"),
+            Some(_) => tracing::debug!(%error, "the system still gives no connection for HTTP"),
+        }
+        Some(pause.map_or(PAUSE_MIN, |pause| (pause * 2).min(PAUSE_MAX)))
+    }
+}
+
+/// Counts one open connection and holds its place.
+struct Open {
+    _place: Place,
+    counters: Arc<ServerCounters>,
+}
+
+impl Open {
+    fn new(place: Place, counters: Arc<ServerCounters>) -> Self {
+        counters.opened();
+        Self { _place: place, counters }
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.counters.ended();
+    }
+}
+
+/// Says 503 and closes, without waiting for anything: a fresh socket has room for these few bytes.
+fn refuse(stream: TcpStream) {
+    if let Ok(mut stream) = stream.into_std() {
+        // A client that is gone already needs no answer.
+        let _ = stream.write(REFUSAL.as_bytes());
+        let _ = stream.shutdown(Shutdown::Write);
+    }
+}
+
+/// How long the requests in hand may take once the server stops.
+const FINISH_MAX: Duration = Duration::from_secs(4);
+const PAUSE_MAX: Duration = Duration::from_secs(1);
+const PAUSE_MIN: Duration = Duration::from_millis(50);
+const REFUSAL: &str = "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\n\
+     Content-Length: 82\r\nCache-Control: no-store\r\nRetry-After: 1\r\nConnection: close\r\n\r\n\
+     {\"error\":{\"code\":\"node_busy\",\"message\":\"too many connections, try again shortly\"}}";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_refusal_is_as_long_as_it_says() {
+        let (head, body) = REFUSAL.split_once("\r\n\r\n").unwrap();
+        assert!(head.contains(&format!("Content-Length: {}\r\n", body.len())), "{}", body.len());
+    }
+}

@@ -1,0 +1,133 @@
+//! HTTP/1.1 and HTTP/2 on one connection, until it ends, takes too long, or the server stops.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::ConnectInfo;
+use axum::http::{Request, Response, Version};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
+use tower::ServiceExt;
+
+use crate::server::counters::ServerCounters;
+use crate::server::watch::{Late, Watch};
+use crate::server::wire::{InHand, Pulse, WatchedBody, WatchedIo};
+use crate::settings::HttpSettings;
+
+/// Serves one connection to its end.
+pub(super) async fn serve_connection(
+    stream: TcpStream,
+    peer: SocketAddr,
+    router: Router,
+    settings: Arc<HttpSettings>,
+    counters: Arc<ServerCounters>,
+    mut stop: watch::Receiver<bool>,
+) {
+    // Answers are written whole: waiting for more only delays them. A socket that refuses is slower, not wrong.
+    let _ = stream.set_nodelay(true);
+    let pulse = Pulse::new(Watch::new(Instant::now().into_std(), &settings));
+    let io = TokioIo::new(WatchedIo { stream, pulse: pulse.clone() });
+    let requests = pulse.clone();
+    let service = service_fn(move |request| answer(router.clone(), peer, requests.clone(), request));
+    let builder = builder();
+    let mut connection = pin!(builder.serve_connection(io, service));
+    let mut stopping = false;
+    let mut give_up: Option<Instant> = None;
+    loop {
+        let due = pulse.with(|watch, now| {
+            let look_again = now + watch.look_again_after();
+            watch.deadline().map_or(look_again, |(at, _)| at.min(look_again))
+        });
+        let due = give_up.map_or(due.into(), |at| at.min(due.into()));
+        tokio::select! {
+            // A broken connection is the client's affair: there is nobody to tell.
+            _ = connection.as_mut() => return,
+            _ = stop.wait_for(|stop| *stop), if !stopping => {
+                stopping = true;
+                connection.as_mut().graceful_shutdown();
+            }
+            () = sleep_until(due) => {}
+        }
+        if give_up.is_some_and(|at| at <= Instant::now()) {
+            return;
+        }
+        match pulse.with(|watch, now| watch.deadline().filter(|(at, _)| *at <= now)) {
+            None => {}
+            Some((_, Late::Idle)) if give_up.is_none() => {
+                counters.closed(Late::Idle);
+                // An HTTP/2 client is told with a GOAWAY that its next request belongs on another connection.
+                connection.as_mut().graceful_shutdown();
+                give_up = Some(Instant::now() + FAREWELL);
+            }
+            Some((_, Late::Idle)) => {}
+            Some((_, late)) => {
+                counters.closed(late);
+                return;
+            }
+        }
+    }
+}
+
+/// The protocols and their bounds.
+fn builder() -> Builder<TokioExecutor> {
+    let mut builder = Builder::new(TokioExecutor::new());
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        // The watch tells a slow head from a pause between two requests; this timer does not.
+        .header_read_timeout(None)
+        .max_buf_size(HEAD_LEN_MAX);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(STREAMS_MAX)
+        .max_header_list_size(HEADER_LIST_LEN_MAX)
+        // Streams that are opened and reset at once (CVE-2023-44487, CVE-2025-8671) end the connection.
+        .max_pending_accept_reset_streams(RESET_STREAMS_MAX)
+        .max_local_error_reset_streams(RESET_STREAMS_MAX)
+        .initial_connection_window_size(CONNECTION_WINDOW)
+        .keep_alive_interval(PING_EVERY)
+        .keep_alive_timeout(PING_TIME);
+    builder
+}
+
+/// Hands a request to the routes, with the address it came from.
+async fn answer(
+    router: Router,
+    peer: SocketAddr,
+    pulse: Pulse,
+    request: Request<Incoming>,
+) -> Result<Response<WatchedBody>, Infallible> {
+    let in_hand = InHand::new(pulse, request.version() == Version::HTTP_2);
+    let mut request = request.map(Body::new);
+    request.extensions_mut().insert(ConnectInfo(peer));
+    let response = router.oneshot(request).await?;
+    Ok(response.map(|body| WatchedBody::new(body, in_hand)))
+}
+
+/// What one HTTP/2 connection may have in flight as bodies.
+const CONNECTION_WINDOW: u32 = 1024 * 1024;
+/// How long a connection that was asked to end may take to do so.
+const FAREWELL: Duration = Duration::from_secs(1);
+/// A request's line and headers in HTTP/1.1; more is answered 431.
+const HEAD_LEN_MAX: usize = 64 * 1024;
+/// A request's headers in HTTP/2, as RFC 9113 §10.5.1 counts them.
+const HEADER_LIST_LEN_MAX: u32 = 32 * 1024;
+/// How often a silent HTTP/2 client is asked whether it is still there.
+const PING_EVERY: Duration = Duration::from_secs(20);
+/// How long its answer may take.
+const PING_TIME: Duration = Duration::from_secs(10);
+/// Streams reset by the client, or by us for its errors, that one HTTP/2 connection may pile up.
+const RESET_STREAMS_MAX: usize = 20;
+/// Requests at once on one HTTP/2 connection.
+const STREAMS_MAX: u32 = 100;

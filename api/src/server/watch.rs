@@ -1,0 +1,263 @@
+//! When a connection has taken too long: a machine that is told what happens on it and says until when the
+//! next thing must.
+//!
+//! The times of a request's body are not here: the layer that reads it answers 408 in our envelope.
+
+use std::time::{Duration, Instant};
+
+use crate::settings::HttpSettings;
+
+/// What a client was too late with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Late {
+    /// The head of a request.
+    Header,
+    /// The next request.
+    Idle,
+    /// Taking the answer.
+    Stall,
+}
+
+impl Late {
+    /// Every reason, each at its own position.
+    pub(crate) const ALL: [Late; 3] = [Late::Header, Late::Idle, Late::Stall];
+
+    /// The word of the metric's label.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Late::Header => "header",
+            Late::Idle => "idle",
+            Late::Stall => "stall",
+        }
+    }
+}
+
+/// One connection's times.
+#[derive(Debug)]
+pub(super) struct Watch {
+    header_time: Duration,
+    idle_time: Duration,
+    stall_time: Duration,
+    phase: Phase,
+    http2: bool,
+    /// Since when the system takes no more bytes for the client.
+    blocked_since: Option<Instant>,
+}
+
+#[derive(Debug)]
+enum Phase {
+    /// A request is being handled or its answer sent.
+    Busy {
+        requests: usize,
+        /// Answers that are under way, and how many of them wait for us and not for the client.
+        sending: usize,
+        producing: usize,
+        progress: Instant,
+    },
+    /// Bytes of a head are awaited; from the start of the connection or from the head's first byte.
+    Head { since: Instant },
+    /// All requests are answered.
+    Idle { since: Instant },
+}
+
+impl Watch {
+    /// A connection that was just opened.
+    pub(super) fn new(now: Instant, settings: &HttpSettings) -> Self {
+        Self {
+            header_time: settings.header_time,
+            idle_time: settings.idle_time,
+            stall_time: settings.stall_time,
+            phase: Phase::Head { since: now },
+            http2: false,
+            blocked_since: None,
+        }
+    }
+
+    /// Bytes came. An HTTP/2 client says much that belongs to no request; its heads are bounded by the idle time.
+    pub(super) fn read(&mut self, now: Instant) {
+        if let Phase::Idle { .. } = self.phase
+            && !self.http2
+        {
+            self.phase = Phase::Head { since: now };
+        }
+    }
+
+    /// The system took bytes for the client.
+    pub(super) fn wrote(&mut self, now: Instant) {
+        self.blocked_since = None;
+        if let Phase::Busy { progress, .. } = &mut self.phase {
+            *progress = now;
+        }
+    }
+
+    /// The system takes no bytes now.
+    pub(super) fn blocked(&mut self, now: Instant) {
+        self.blocked_since.get_or_insert(now);
+    }
+
+    /// A request's head is whole.
+    pub(super) fn request_began(&mut self, now: Instant, http2: bool) {
+        self.http2 = http2;
+        match &mut self.phase {
+            Phase::Busy { requests, .. } => *requests += 1,
+            Phase::Head { .. } | Phase::Idle { .. } => {
+                self.phase = Phase::Busy { requests: 1, sending: 0, producing: 0, progress: now };
+            }
+        }
+    }
+
+    /// An answer's body begins to be sent, or goes on.
+    pub(super) fn sending(&mut self, now: Instant, change: Change) {
+        if let Phase::Busy { sending, producing, progress, .. } = &mut self.phase {
+            *progress = now;
+            match change {
+                Change::Began => *sending += 1,
+                Change::Ended { was_producing } => {
+                    *sending = sending.saturating_sub(1);
+                    *producing = producing.saturating_sub(usize::from(was_producing));
+                }
+                Change::Produced { was_producing } => {
+                    *producing = producing.saturating_sub(usize::from(was_producing));
+                }
+                Change::Waits => *producing += 1,
+            }
+        }
+    }
+
+    /// A request is over: its answer was handed to the system, or nobody waits for it any more.
+    pub(super) fn request_ended(&mut self, now: Instant) {
+        if let Phase::Busy { requests, .. } = &mut self.phase {
+            *requests = requests.saturating_sub(1);
+            if *requests == 0 {
+                self.phase = Phase::Idle { since: now };
+            }
+        }
+    }
+
+    /// What the client must do next and until when; `None` while everything waits for us.
+    pub(super) fn deadline(&self) -> Option<(Instant, Late)> {
+        let waits = match &self.phase {
+            Phase::Head { since } => Some((*since + self.header_time, Late::Header)),
+            Phase::Idle { since } => Some((*since + self.idle_time, Late::Idle)),
+            Phase::Busy { sending, producing, progress, .. } => {
+                (sending > producing).then(|| (*progress + self.stall_time, Late::Stall))
+            }
+        };
+        let blocked = self.blocked_since.map(|since| (since + self.stall_time, Late::Stall));
+        [waits, blocked].into_iter().flatten().min_by_key(|(at, _)| *at)
+    }
+
+    /// How long to wait before the deadline is asked for again: what happens meanwhile may bring it nearer, though
+    /// never by more than the shortest of the times.
+    pub(super) fn look_again_after(&self) -> Duration {
+        self.header_time.min(self.idle_time).min(self.stall_time)
+    }
+}
+
+/// What happened to an answer's body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Change {
+    /// There is one.
+    Began,
+    /// It is over.
+    Ended {
+        /// Whether it waited for us until now.
+        was_producing: bool,
+    },
+    /// A piece was taken.
+    Produced {
+        /// Whether it waited for us until now.
+        was_producing: bool,
+    },
+    /// The client would take a piece and we have none yet.
+    Waits,
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "any instant will do to begin at")]
+mod tests {
+    use super::*;
+
+    struct Story {
+        start: Instant,
+        watch: Watch,
+    }
+
+    impl Story {
+        fn new() -> Self {
+            let start = Instant::now();
+            Self { start, watch: Watch::new(start, &HttpSettings::default()) }
+        }
+
+        fn at(&self, seconds: u64) -> Instant {
+            self.start + Duration::from_secs(seconds)
+        }
+
+        #[track_caller]
+        fn expect(&self, expected: Option<(u64, Late)>) {
+            assert_eq!(self.watch.deadline(), expected.map(|(seconds, late)| (self.at(seconds), late)));
+        }
+    }
+
+    #[test]
+    fn a_head_has_ten_seconds_from_the_first_byte_and_a_pause_sixty() {
+        let mut story = Story::new();
+        story.expect(Some((10, Late::Header)));
+        story.watch.read(story.at(9));
+        story.expect(Some((10, Late::Header)));
+        story.watch.request_began(story.at(9), false);
+        story.expect(None);
+        story.watch.request_ended(story.at(20));
+        story.expect(Some((80, Late::Idle)));
+        story.watch.read(story.at(70));
+        story.expect(Some((80, Late::Header)));
+        story.watch.read(story.at(79));
+        story.expect(Some((80, Late::Header)));
+    }
+
+    #[test]
+    fn frames_of_http2_do_not_shorten_a_pause() {
+        let mut story = Story::new();
+        story.watch.request_began(story.at(0), true);
+        story.watch.request_began(story.at(1), true);
+        story.watch.request_ended(story.at(2));
+        story.expect(None);
+        story.watch.request_ended(story.at(3));
+        story.watch.read(story.at(50));
+        story.expect(Some((63, Late::Idle)));
+    }
+
+    #[test]
+    fn an_answer_stalls_when_the_client_takes_nothing_and_not_while_we_make_it() {
+        let mut story = Story::new();
+        story.watch.request_began(story.at(0), false);
+        story.watch.sending(story.at(1), Change::Began);
+        story.expect(Some((31, Late::Stall)));
+        story.watch.sending(story.at(5), Change::Produced { was_producing: false });
+        story.expect(Some((35, Late::Stall)));
+        story.watch.sending(story.at(6), Change::Waits);
+        story.expect(None);
+        story.watch.sending(story.at(60), Change::Produced { was_producing: true });
+        story.expect(Some((90, Late::Stall)));
+        story.watch.blocked(story.at(61));
+        story.watch.blocked(story.at(70));
+        story.expect(Some((90, Late::Stall)));
+        story.watch.wrote(story.at(80));
+        story.expect(Some((110, Late::Stall)));
+        story.watch.sending(story.at(81), Change::Ended { was_producing: false });
+        story.expect(None);
+        story.watch.request_ended(story.at(81));
+        story.expect(Some((141, Late::Idle)));
+    }
+
+    #[test]
+    fn the_last_bytes_of_an_answer_may_stall_too() {
+        let mut story = Story::new();
+        story.watch.request_began(story.at(0), false);
+        story.watch.blocked(story.at(1));
+        story.watch.request_ended(story.at(2));
+        story.expect(Some((31, Late::Stall)));
+        story.watch.wrote(story.at(3));
+        story.expect(Some((62, Late::Idle)));
+    }
+}

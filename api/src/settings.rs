@@ -1,0 +1,77 @@
+//! What bounds the HTTP face: times, counts, and whom it believes. Replaced as a whole while it runs.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ipnet::IpNet;
+use parking_lot::RwLock;
+
+/// The bounds of the HTTP face.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HttpSettings {
+    /// Peers whose `X-Forwarded-For` is believed, and who may hold any share of the connections.
+    pub trusted_proxies: Vec<IpNet>,
+    /// Who beside this host may read `/metrics`.
+    pub metrics_allow: Vec<IpNet>,
+    /// Connections open at once; one more is answered 503.
+    pub connections_max: usize,
+    /// Connections of one address open at once; one more is answered 503.
+    pub connections_per_address_max: usize,
+    /// How long a request's head may take to arrive.
+    pub header_time: Duration,
+    /// How long a request's whole body may take to arrive.
+    pub body_time: Duration,
+    /// How long a connection may stay open between two requests.
+    pub idle_time: Duration,
+    /// How long an answer may wait for a client that takes nothing.
+    pub stall_time: Duration,
+}
+
+impl Default for HttpSettings {
+    fn default() -> Self {
+        Self {
+            trusted_proxies: Vec::new(),
+            metrics_allow: Vec::new(),
+            connections_max: 1_024,
+            connections_per_address_max: 64,
+            header_time: Duration::from_secs(10),
+            body_time: Duration::from_secs(30),
+            idle_time: Duration::from_secs(60),
+            stall_time: Duration::from_secs(30),
+        }
+    }
+}
+
+impl HttpSettings {
+    /// Whether `X-Forwarded-For` of this peer is believed.
+    pub(crate) fn trusts(&self, peer: IpAddr) -> bool {
+        contains(&self.trusted_proxies, peer)
+    }
+
+    /// Whether this address may read `/metrics`.
+    pub(crate) fn may_read_metrics(&self, address: IpAddr) -> bool {
+        address.to_canonical().is_loopback() || contains(&self.metrics_allow, address)
+    }
+}
+
+fn contains(networks: &[IpNet], address: IpAddr) -> bool {
+    let address = address.to_canonical();
+    networks.iter().any(|network| network.contains(&address))
+}
+
+/// The settings in force; clones share them.
+#[derive(Debug, Clone, Default)]
+pub struct SharedSettings(Arc<RwLock<Arc<HttpSettings>>>);
+
+impl SharedSettings {
+    /// What is in force now.
+    pub fn current(&self) -> Arc<HttpSettings> {
+        Arc::clone(&self.0.read())
+    }
+
+    /// Puts other settings in force: for new connections and new requests, at once.
+    pub fn replace(&self, settings: HttpSettings) {
+        *self.0.write() = Arc::new(settings);
+    }
+}

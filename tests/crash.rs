@@ -9,6 +9,10 @@
     reason = "a helper of a test may fail the test"
 )]
 
+#[path = "common/chosen.rs"]
+mod chosen;
+#[path = "common/database.rs"]
+mod database;
 #[path = "common/records.rs"]
 mod records;
 #[path = "common/site.rs"]
@@ -26,6 +30,7 @@ use serde_json::Value;
 use sidetone::phone::{Answering, CallPlan, Phone};
 use tokio::task::JoinHandle;
 
+use crate::chosen::url_in;
 use crate::records::TempDir;
 use crate::site::{answering, calls, declare, directory, open_end, phone_config, registered, within};
 
@@ -41,10 +46,11 @@ impl Engine {
     async fn serve(dir: &Path) -> Engine {
         let file = dir.join("sidetone.toml");
         let text = format!(
-            "[node]\ndata_dir = \"{0}\"\n[database]\nurl = \"sqlite://{0}/sidetone.db\"\n\
+            "[node]\ndata_dir = \"{0}\"\n[database]\nurl = \"{1}\"\n\
              [sip]\nlisten = [\"udp://127.0.0.1:0\"]\n[media]\nports = \"12000-31999\"\nworkers = 1\n\
              [http]\nlisten = \"127.0.0.1:0\"\n",
-            dir.display()
+            dir.display(),
+            url_in(dir)
         );
         std::fs::write(&file, text).unwrap();
         let mut process = Command::new(env!("CARGO_BIN_EXE_sidetone"))
@@ -158,6 +164,8 @@ async fn ended_calls_stay_as_they_ended_and_ringing_ones_were_never_answered() {
         let plan = CallPlan { talk_time: Some(Duration::ZERO), ..CallPlan::to("1002") };
         assert_eq!(within("a short call", other.call(plan)).await.unwrap().status, 200);
     }
+    // The phone hears of an end before the disk does.
+    site::records(engine.http, 5).await;
     let mut placed: Vec<_> = (0..6).map(|_| place(&caller, "1002")).collect();
     placed.extend((0..4).map(|_| place(&other, "1003")));
     calls(&caller, 0, 6).await;

@@ -10,6 +10,10 @@
     reason = "a helper of a test may fail the test"
 )]
 
+#[path = "common/chosen.rs"]
+mod chosen;
+#[path = "common/database.rs"]
+mod database;
 #[path = "common/records.rs"]
 mod records;
 #[path = "common/site.rs"]

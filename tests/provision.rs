@@ -7,11 +7,14 @@
     reason = "a helper of a test may fail the test"
 )]
 
+#[path = "common/database.rs"]
+mod database;
 #[path = "common/records.rs"]
 mod records;
 
 use std::process::{Command, Output};
 
+use database::{TestDatabase, chosen};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use records::{TempDir, at};
@@ -65,12 +68,13 @@ fn parse(text: &str) -> Result<Declaration, Vec<String>> {
     Declaration::parse(text.parse().unwrap()).map_err(|all| all.iter().map(ToString::to_string).collect())
 }
 
-/// Runs one case on a fresh database.
+/// Runs one case on a fresh database of the chosen kind.
 fn with_store(case: impl AsyncFnOnce(&Store)) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let dir = TempDir::new();
-        let store = Store::open(&dir.path().join("sidetone.db")).await.unwrap();
+        let database = TestDatabase::new(chosen(), dir.path()).await;
+        let store = Store::open(&database.database).await.unwrap();
         case(&store).await;
         store.close().await;
     });

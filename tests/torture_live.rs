@@ -10,9 +10,13 @@
     reason = "a helper of a test may fail the test"
 )]
 
+#[path = "common/chosen.rs"]
+mod chosen;
 #[path = "../sip/tests/corpus/mod.rs"]
 #[expect(dead_code, reason = "what becomes of each message is the message layer's own test")]
 mod corpus;
+#[path = "common/database.rs"]
+mod database;
 #[path = "common/records.rs"]
 mod records;
 #[path = "common/site.rs"]

@@ -90,22 +90,18 @@ impl TestDatabase {
 impl Drop for TestDatabase {
     fn drop(&mut self) {
         let Some((server, name)) = self.server.take() else { return };
-        // Of its own, since a test may drop this within a runtime or without one.
-        let dropped = std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-            runtime.block_on(administer(&server, format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)")))
-        });
         // What stays behind on a server of tests harms nobody.
-        let _ = dropped.join();
+        let _ = administered(&server, format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)"));
     }
 }
 
-fn server() -> Option<String> {
+/// The server's URL.
+pub fn server() -> Option<String> {
     std::env::var("SIDETONE_TEST_POSTGRES").ok().filter(|url| !url.is_empty())
 }
 
 /// `server` with the database `name` in place of its own.
-fn url_of(server: &str, name: &str) -> String {
+pub fn url_of(server: &str, name: &str) -> String {
     let (head, parameters) = server.split_once('?').map_or((server, None), |(head, tail)| (head, Some(tail)));
     let (scheme, rest) = head.split_once("://").unwrap();
     let host = rest.split_once('/').map_or(rest, |(host, _)| host);
@@ -117,4 +113,14 @@ async fn administer(server: &str, statement: String) -> Result<(), sqlx::Error> 
     let mut connection = PgConnection::connect(server).await?;
     sqlx::query(AssertSqlSafe(statement)).execute(&mut connection).await?;
     connection.close().await
+}
+
+/// Runs a statement on the server, within a runtime or without one.
+pub fn administered(server: &str, statement: String) -> Result<(), sqlx::Error> {
+    let server = server.to_owned();
+    let thread = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(administer(&server, statement))
+    });
+    thread.join().unwrap()
 }

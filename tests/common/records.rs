@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, dead_code, unreachable_pub, reason = "each test binary uses its own part")]
 
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use sidetone_model::call::{BillingMode, Direction, HangupCause, Transport};
 use sidetone_model::cdr::Cdr;
@@ -107,8 +108,14 @@ impl TempDir {
     }
 }
 
+/// What else is to be done when a directory goes away.
+pub static WHEN_DROPPED: OnceLock<fn(&Path)> = OnceLock::new();
+
 impl Drop for TempDir {
     fn drop(&mut self) {
+        if let Some(also) = WHEN_DROPPED.get() {
+            also(&self.0);
+        }
         // A directory left behind in the temporary folder harms nobody.
         let _ = std::fs::remove_dir_all(&self.0);
     }

@@ -19,6 +19,7 @@ use sidetone_sip::sdp::CodecPolicy;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
+use crate::chosen::database_in;
 use crate::records::{TempDir, at};
 
 /// Every phone's password.
@@ -171,7 +172,7 @@ pub async fn declare(dir: &Path, text: &str) {
 pub fn config(dir: &Path) -> Config {
     let mut config = Config::default();
     config.node.data_dir = dir.to_owned();
-    config.database = (&dir.join("sidetone.db")).into();
+    config.database = database_in(dir);
     config.sip.listen[0].address = ([127, 0, 0, 1], 0).into();
     config.http.listen = ([127, 0, 0, 1], 0).into();
     config.media.ports = 12_000..=31_999;

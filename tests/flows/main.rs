@@ -10,6 +10,10 @@
 )]
 
 mod answered;
+#[path = "../common/chosen.rs"]
+mod chosen;
+#[path = "../common/database.rs"]
+mod database;
 mod drain;
 mod forking;
 mod media;

@@ -1,4 +1,4 @@
-//! The HTTP face over SQLite on an ephemeral port, and a client that speaks plain HTTP/1.1.
+//! The HTTP face over a database of the chosen kind on an ephemeral port, and a client that speaks plain HTTP/1.1.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -16,6 +16,7 @@ use sidetone_model::cdr::Cdr;
 use sidetone_model::ports::Readiness;
 use tokio::sync::oneshot;
 
+use crate::database::{TestDatabase, chosen};
 use crate::records::{TempDir, at};
 
 /// Two organisations; `crm` reads, `boss` sees margins too, `rooms` may not read calls.
@@ -87,13 +88,14 @@ impl Engine {
     /// An engine whose call log holds what `records` makes of the ids of Acme and Bolt.
     pub fn start(records: fn(Ids) -> Vec<Cdr>) -> Self {
         let dir = TempDir::new();
-        let database = dir.path().join("sidetone.db");
+        let folder = dir.path().to_path_buf();
         let (stop, stopped) = oneshot::channel::<()>();
         let (started, start) = std::sync::mpsc::channel();
         let thread = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             runtime.block_on(async {
-                let store = Store::open(&database).await.unwrap();
+                let database = TestDatabase::new(chosen(), &folder).await;
+                let store = Store::open(&database.database).await.unwrap();
                 let declaration = Declaration::parse(DIRECTORY.parse().unwrap()).unwrap();
                 let mut rng = StdRng::seed_from_u64(1);
                 apply(&store, &[declaration], false, at(0), &mut rng).await.unwrap();

@@ -11,6 +11,8 @@
 mod auth;
 mod call_log;
 mod cdrs;
+#[path = "../common/database.rs"]
+mod database;
 mod engine;
 mod export;
 #[path = "../common/records.rs"]

@@ -1,0 +1,243 @@
+//! The call log at size: how fast records are stored, and how long its lists take, each beside the bare SQL and
+//! beside the whole HTTP request in the same run.
+//!
+//! `cargo bench --bench cdr_log`, on SQLite and, when `SIDETONE_TEST_POSTGRES` names a server, on PostgreSQL.
+//! `benches/README.md` lists the variables that set the size, and what was measured.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    missing_docs,
+    unreachable_pub,
+    reason = "a bench is a driver, and without its input it has nothing to measure"
+)]
+
+mod bare;
+mod cases;
+#[path = "../../tests/common/database.rs"]
+mod database;
+mod http;
+mod records;
+mod site;
+
+use std::time::{Duration, Instant};
+
+use hdrhistogram::Histogram;
+use sidetone::cdr::journal::Journal;
+use sidetone::cdr::writer::{CdrSink, CdrWriter};
+use sidetone::store::Store;
+use sidetone_model::access::Scope;
+use sidetone_model::ports::CdrLog;
+
+use crate::bare::Bare;
+use crate::cases::{Case, cases};
+use crate::database::{Kind, TestDatabase, kinds};
+use crate::http::Client;
+use crate::records::Maker;
+use crate::site::Site;
+
+/// How much is measured.
+pub struct Size {
+    /// Records in all.
+    pub records: usize,
+    /// Those of the organisation that is asked; the others share the rest.
+    pub largest: usize,
+    pub organisations: usize,
+    /// Requests of each case.
+    pub requests: usize,
+    /// Records that are stored to measure the rate.
+    pub stored: usize,
+}
+
+impl Size {
+    fn of_environment() -> Self {
+        let number = |name: &str, default: usize| match std::env::var(name) {
+            Ok(text) => text.replace('_', "").parse().unwrap_or_else(|_| panic!("{name}: a number")),
+            Err(_) => default,
+        };
+        let records = number("SIDETONE_BENCH_RECORDS", 40_000);
+        Self {
+            records,
+            largest: number("SIDETONE_BENCH_LARGEST", records / 2).min(records),
+            organisations: number("SIDETONE_BENCH_ORGANISATIONS", 200),
+            requests: number("SIDETONE_BENCH_REQUESTS", 30),
+            stored: number("SIDETONE_BENCH_STORED", 5_000),
+        }
+    }
+}
+
+fn main() {
+    let size = Size::of_environment();
+    let only = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    runtime.block_on(async {
+        for kind in kinds() {
+            if std::env::var("SIDETONE_BENCH_ONLY")
+                .is_ok_and(|only| !format!("{kind:?}").eq_ignore_ascii_case(&only))
+            {
+                continue;
+            }
+            measure(kind, &size, only.as_deref()).await;
+        }
+    });
+}
+
+async fn measure(kind: Kind, size: &Size, only: Option<&str>) {
+    println!(
+        "\n# {kind:?}: {} records, {} of them of the organisation asked, {} organisations",
+        size.records, size.largest, size.organisations
+    );
+    let dir = site::folder();
+    let database = TestDatabase::new(kind, dir.path()).await;
+    let store = Store::open(&database.database).await.unwrap();
+    let organisations = site::declare(&store, size.organisations).await;
+    let began = Instant::now();
+    fill(&store, size, &organisations).await;
+    println!(
+        "filled in {:.0?}, {:.0} records/s in transactions of {FILL_BATCH}",
+        began.elapsed(),
+        size.records as f64 / began.elapsed().as_secs_f64()
+    );
+    let bare = Bare::connect(kind, &database.url()).await;
+    bare.settle().await;
+    for (name, bytes) in bare.sizes().await {
+        println!(
+            "{name:<40} {:>9.1} MiB {:>7.1} bytes/record",
+            bytes as f64 / 1_048_576.0,
+            bytes as f64 / size.records as f64
+        );
+    }
+    insert_rate(&store, size, &organisations).await;
+    lists(&store, &database, &bare, size, only).await;
+    store.close().await;
+    bare.close().await;
+}
+
+async fn fill(store: &Store, size: &Size, organisations: &[sidetone_model::ids::OrganisationId]) {
+    let mut maker = Maker::new(7);
+    let mut batch = Vec::with_capacity(FILL_BATCH);
+    let others = organisations.len() - 1;
+    for index in 0..size.records {
+        let place = index as f64 / size.records as f64;
+        // Calls of all organisations come interleaved, as they do.
+        let large = (index as u128 * size.largest as u128) % (size.records as u128) < size.largest as u128;
+        let number = if large || others == 0 { 0 } else { 1 + index % others };
+        batch.push(maker.record(organisations[number], number, place));
+        if batch.len() == FILL_BATCH || index + 1 == size.records {
+            store.store(&batch).await.unwrap();
+            batch.clear();
+        }
+    }
+}
+
+/// Records through the journal and the writer's groups, as the engine stores them.
+async fn insert_rate(store: &Store, size: &Size, organisations: &[sidetone_model::ids::OrganisationId]) {
+    let dir = site::folder();
+    let (journal, reader, _) = Journal::open(dir.path()).unwrap();
+    let mut maker = Maker::new(8);
+    let all: Vec<_> = (0..size.stored)
+        .map(|index| {
+            let number = if index % 2 == 0 { 0 } else { index % organisations.len() };
+            maker.record(organisations[number], number, 1.0 + index as f64 / 1e9)
+        })
+        .collect();
+    let sink = store.clone();
+    let began = Instant::now();
+    let writer = tokio::spawn(async move { CdrWriter::new(reader).run(&sink).await });
+    let mut last = None;
+    for cdr in all {
+        loop {
+            match journal.ended(cdr.clone()) {
+                Ok(committed) => break last = Some(committed),
+                Err(_) => tokio::time::sleep(Duration::from_millis(1)).await,
+            }
+        }
+    }
+    assert!(last.unwrap().await);
+    let journalled = began.elapsed();
+    drop(journal);
+    writer.await.unwrap();
+    let rate = |elapsed: Duration| size.stored as f64 / elapsed.as_secs_f64();
+    println!(
+        "stored {} records: {:.0}/s durable in the journal, {:.0}/s in the database",
+        size.stored,
+        rate(journalled),
+        rate(began.elapsed())
+    );
+}
+
+async fn lists(store: &Store, database: &TestDatabase, bare: &Bare, size: &Size, only: Option<&str>) {
+    let site = Site::start(&database.database).await;
+    let mut client = Client::connect(site.http());
+    println!(
+        "{:<28} {:>9} | {:>16} | {:>16} | {:>16} | {:>16} | {:>6}",
+        "p50 / p99 in ms", "matches", "SQL page", "SQL count", "store, both", "HTTP", "above"
+    );
+    let largest = site::largest(store).await;
+    for case in cases(largest) {
+        if only.is_some_and(|only| !case.name.contains(only)) {
+            continue;
+        }
+        let mut times = [(); 4].map(|()| Histogram::<u64>::new(3).unwrap());
+        let mut matches = 0;
+        for round in 0..size.requests + WARM_UP {
+            let mut taken = [Duration::ZERO; 4];
+            taken[0] = timed(bare.page(&case)).await.1;
+            let (counted, elapsed) = timed(bare.count(&case)).await;
+            taken[1] = elapsed;
+            let (page, elapsed) = timed(store.list(Scope::Organisation(largest), case.query.clone())).await;
+            taken[2] = elapsed;
+            assert_eq!(page.unwrap().total, counted, "{}", case.name);
+            matches = counted;
+            let began = Instant::now();
+            let total = client.total(&case.path);
+            taken[3] = began.elapsed();
+            assert_eq!(total, counted, "{}", case.name);
+            if round >= WARM_UP {
+                for (histogram, taken) in times.iter_mut().zip(taken) {
+                    histogram.saturating_record(u64::try_from(taken.as_micros()).unwrap());
+                }
+            }
+        }
+        print_case(&case, matches, &times);
+    }
+    export(&mut client, size, only);
+    drop(client);
+    site.stop().await;
+}
+
+fn print_case(case: &Case, matches: u64, times: &[Histogram<u64>; 4]) {
+    let millis = |histogram: &Histogram<u64>, quantile| histogram.value_at_quantile(quantile) as f64 / 1000.0;
+    let column = |histogram| format!("{:.2} / {:.2}", millis(histogram, 0.5), millis(histogram, 0.99));
+    let [page, count, both, http] = times.each_ref().map(column);
+    let above = (millis(&times[3], 0.5) / millis(&times[2], 0.5) - 1.0) * 100.0;
+    println!(
+        "{:<28} {matches:>9} | {page:>16} | {count:>16} | {both:>16} | {http:>16} | {above:>5.0}%",
+        case.name
+    );
+}
+
+/// The export reads chunk by chunk: what the whole of it takes by record.
+fn export(client: &mut Client, size: &Size, only: Option<&str>) {
+    if only.is_some_and(|only| !"export".contains(only)) {
+        return;
+    }
+    let began = Instant::now();
+    // The export takes a million records and no more: less than a year of them.
+    let lines = client.lines("/cdrs/export?format=ndjson&direction=inbound");
+    let rate = lines as f64 / began.elapsed().as_secs_f64();
+    println!("export of {lines} of {} records: {rate:.0} records/s", size.records);
+}
+
+async fn timed<T>(work: impl Future<Output = T>) -> (T, Duration) {
+    let began = Instant::now();
+    let value = work.await;
+    (value, began.elapsed())
+}
+
+const FILL_BATCH: usize = 2_000;
+/// Requests of a case before those that count.
+const WARM_UP: usize = 2;

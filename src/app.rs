@@ -18,7 +18,7 @@ use sidetone_sip::auth::Authenticator;
 use sidetone_sip::flow::Flow;
 use sidetone_sip::message::Host;
 use sidetone_sip::transaction::{HostPort, LayerConfig, Local};
-use sidetone_sip::transport::{BindError, UdpSender, UdpTransport};
+use sidetone_sip::transport::{BindError, UdpSender, UdpTransport, local_address_towards};
 use sidetone_sip::ua::{Ua, UaConfig};
 use tokio::net::TcpListener;
 use tokio::sync::{Notify, watch};
@@ -27,10 +27,11 @@ use tokio::task::JoinHandle;
 use crate::cdr::journal::{Journal, JournalError};
 use crate::cdr::writer::CdrWriter;
 use crate::config::Config;
+use crate::dns::Resolver;
 use crate::routing::Directory;
 use crate::store::{IdempotencyKeys, Store, StoreError};
 use crate::switch::driver::{Driver, Handle, Request};
-use crate::switch::face::Limits;
+use crate::switch::face::{Limits, Reach, Unreachable};
 use crate::switch::machine::{Switch, SwitchConfig};
 
 /// A running engine.
@@ -118,7 +119,15 @@ impl Engine {
         let relay = Arc::new(start_relay(config, &mut rng, &notices)?);
         let switch = switch(config, node, directory, transport.sender(), &mut rng);
         let external = config.sip.external_address;
-        let (driver, handle) = Driver::new(switch, transport, relay, notices, external, journal.clone());
+        let (driver, handle) = Driver::new(
+            switch,
+            transport,
+            relay,
+            notices,
+            external,
+            journal.clone(),
+            Resolver::new(&config.sip.dns),
+        );
         let (stop, stopped) = watch::channel(false);
         let (engine_store, watched) = (store.clone(), store.clone());
         let readiness = EngineReadiness { journal, switch: handle.clone() };
@@ -249,6 +258,10 @@ fn switch(
     rng: &mut StdRng,
 ) -> Switch {
     let external = config.sip.external_address;
+    let reach = {
+        let sender = sender.clone();
+        Reach::new(move |address| flow_to(&sender, external, address))
+    };
     let layer = LayerConfig::new(Local::new(move |flow| local_towards(&sender, external, flow)));
     let ua = Ua::new(UaConfig::new(layer), StdRng::from_rng(rng));
     let authenticator = Authenticator::new(rng.random(), Instant::now()).offering(config.sip.digest.clone());
@@ -257,8 +270,23 @@ fn switch(
         limits: Limits::default(),
         calls_max: CALLS_MAX,
         md5_only: config.sip.md5_only.clone(),
+        reach,
     };
     Switch::new(settings, ua, authenticator, Arc::new(directory), StdRng::from_rng(rng))
+}
+
+/// The flow to a trunk; our own listeners are none.
+fn flow_to(sender: &UdpSender, external: Option<IpAddr>, address: SocketAddr) -> Result<Flow, Unreachable> {
+    let listener = sender.listener_towards(address.ip()).ok_or(Unreachable::NoRoute)?;
+    let local = local_address_towards(address.ip()).map_err(|_| Unreachable::NoRoute)?;
+    let is_ours = |listener: SocketAddr| {
+        let here = if listener.ip().is_unspecified() { local } else { listener.ip().to_canonical() };
+        listener.port() == address.port() && (here == address.ip() || external == Some(address.ip()))
+    };
+    if sender.listeners().any(|(_, listener)| is_ours(listener)) {
+        return Err(Unreachable::Ourselves);
+    }
+    Ok(Flow::udp(listener, address))
 }
 
 /// What Via and Contact name towards the far end of `flow`.

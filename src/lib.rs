@@ -6,6 +6,7 @@ pub mod cdr;
 pub mod cli;
 pub mod config;
 pub mod demo;
+pub mod dns;
 pub mod fields;
 pub mod media_plan;
 pub mod phone;

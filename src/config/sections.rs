@@ -1,6 +1,6 @@
 //! Reading the sections of the file into settings.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -118,6 +118,22 @@ fn read_sip(mut fields: Fields<'_>, sip: &mut Sip) {
             fields.refuse::<()>("md5_only", "must name how a User-Agent begins, such as \"baresip v1\"");
         }
         sip.md5_only = agents;
+    }
+    if let Some(servers) = fields.texts("dns") {
+        let server = |text: &String| {
+            text.parse::<SocketAddr>()
+                .or_else(|_| text.parse::<IpAddr>().map(|ip| (ip, DNS_PORT).into()))
+                .ok()
+        };
+        sip.dns = servers.iter().filter_map(server).collect();
+        if sip.dns.len() != servers.len() || servers.len() > NAME_SERVERS_MAX {
+            fields.refuse::<()>(
+                "dns",
+                format!(
+                    "must name at most {NAME_SERVERS_MAX} name servers by address, such as \"192.0.2.53\""
+                ),
+            );
+        }
     }
     fields.finish();
 }
@@ -244,7 +260,9 @@ fn read_cluster(mut fields: Fields<'_>) {
 const HTTP_CONNECTIONS_MAX: i64 = 1_000_000;
 /// An hour: longer is as good as no bound.
 const HTTP_SECONDS_MAX: i64 = 3_600;
+const DNS_PORT: u16 = 53;
 const LISTENERS_MAX: usize = 64;
+const NAME_SERVERS_MAX: usize = 8;
 /// Connections of one kind to the database.
 const CONNECTIONS_MAX: i64 = 1000;
 const NODE_NAME_LEN_MAX: usize = 64;

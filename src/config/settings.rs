@@ -48,6 +48,8 @@ pub struct Sip {
     pub digest: Vec<Algorithm>,
     /// How the User-Agent of phones begins that are offered MD5 alone.
     pub md5_only: Vec<String>,
+    /// The name servers to ask for trunks; empty asks those of the system.
+    pub dns: Vec<SocketAddr>,
 }
 
 /// One SIP listener, such as `udp://0.0.0.0:5060`.
@@ -108,6 +110,7 @@ impl Default for Config {
                 // baresip 1.0 gives up on a challenge that names SHA-256 anywhere ("Function not implemented"),
                 // where RFC 8760 §2.4 wants the one it knows taken.
                 md5_only: vec!["baresip v0".to_owned(), "baresip v1".to_owned()],
+                dns: Vec::new(),
             },
             media: Media { ports: 20_000..=29_999, workers: None, verdict: Thresholds::default() },
             http: Http {

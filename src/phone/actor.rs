@@ -256,7 +256,9 @@ impl Actor {
                     }
                 }
             }
-            Event::Response { leg: None, key, response, request } => self.response(key, &response, request),
+            Event::Response { leg: None, key, response, request, .. } => {
+                self.response(key, &response, request)
+            }
             Event::Unanswered { leg: None, key, .. } => {
                 if let Some(done) = self.registers.remove(&key) {
                     let _ = done.send(408);
@@ -373,7 +375,7 @@ impl Actor {
 
     fn ended(&mut self, leg: LegKey, cause: Cause) {
         let Some(mut call) = self.calls.remove(&leg) else { return };
-        if let Cause::Refused { response, request } = cause {
+        if let Cause::Refused { response, request, .. } = cause {
             let status = response.status().as_u16();
             let again = request.filter(|_| status == 401 && !call.tried);
             if let Some(Retried::Leg(leg)) = again.and_then(|request| self.authorized(&response, request)) {

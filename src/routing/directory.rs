@@ -3,8 +3,10 @@
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 
-use sidetone_model::directory::{DirectorySnapshot, Extension, Number, Organisation, Trunk};
+use sidetone_model::directory::{Destination, DirectorySnapshot, Extension, Number, Organisation, Trunk};
 use sidetone_model::ids::{ExtensionId, OrganisationId, TrunkId};
+
+use super::numbering::from_carrier;
 
 /// An indexed [`DirectorySnapshot`]; immutable, replaced as a whole when the stored one changes.
 #[derive(Debug, Default)]
@@ -15,11 +17,16 @@ pub struct Directory {
     extensions: HashMap<ExtensionId, usize>,
     lines: HashMap<(OrganisationId, String), usize>,
     numbers: HashMap<String, usize>,
+    /// The first number that leads to an extension.
+    own_numbers: HashMap<ExtensionId, usize>,
+    /// The first number of an organisation.
+    main_numbers: HashMap<OrganisationId, usize>,
 }
 
 impl Directory {
     /// Indexes a snapshot.
-    pub fn new(snapshot: DirectorySnapshot) -> Self {
+    pub fn new(mut snapshot: DirectorySnapshot) -> Self {
+        snapshot.trunks.sort_by(|a, b| a.priority.cmp(&b.priority).then_with(|| a.name.cmp(&b.name)));
         let organisations = index(&snapshot.organisations, |organisation| organisation.id);
         let domains =
             index(&snapshot.organisations, |organisation| organisation.sip_domain.to_ascii_lowercase());
@@ -27,7 +34,13 @@ impl Directory {
         let lines =
             index(&snapshot.extensions, |extension| (extension.organisation_id, extension.number.clone()));
         let numbers = index(&snapshot.numbers, |number| number.number.clone());
-        Directory { snapshot, organisations, domains, extensions, lines, numbers }
+        let (mut own_numbers, mut main_numbers) = (HashMap::new(), HashMap::new());
+        for (at, number) in snapshot.numbers.iter().enumerate() {
+            let Destination::Extension(extension) = number.destination;
+            own_numbers.entry(extension).or_insert(at);
+            main_numbers.entry(number.organisation_id).or_insert(at);
+        }
+        Directory { snapshot, organisations, domains, extensions, lines, numbers, own_numbers, main_numbers }
     }
 
     /// The stored revision that this one was read at.
@@ -87,17 +100,63 @@ impl Directory {
         self.numbers.get(e164).and_then(|at| self.snapshot.numbers.get(*at))
     }
 
-    /// The trunk whose calls come from `source`: the longest matching block wins, then the first by name.
-    pub fn trunk_from(&self, source: IpAddr) -> Option<&Trunk> {
-        let longest = |trunk: &&Trunk| {
-            trunk.accept_from.iter().filter(|network| network.contains(source)).map(|n| n.prefix_len).max()
+    /// The number that a line shows to the world: the first that leads to it, else the organisation's first.
+    pub fn number_shown_by(&self, extension: &Extension) -> Option<&Number> {
+        let at = self
+            .own_numbers
+            .get(&extension.id)
+            .or_else(|| self.main_numbers.get(&extension.organisation_id))?;
+        self.snapshot.numbers.get(*at)
+    }
+
+    /// All trunks, the one to try first at the front.
+    pub fn trunks(&self) -> &[Trunk] {
+        &self.snapshot.trunks
+    }
+
+    /// The trunks that take calls of an organisation, the one to try first at the front: its own and those of all.
+    pub fn trunks_of(&self, organisation: OrganisationId) -> impl Iterator<Item = &Trunk> {
+        self.snapshot.trunks.iter().filter(move |trunk| {
+            trunk.address.is_some() && trunk.organisation_id.is_none_or(|owner| owner == organisation)
+        })
+    }
+
+    /// The trunk whose call from `source` to `dialled` it is.
+    ///
+    /// Several tenants may have the same carrier: one whose trunk reaches the number goes before others. Of those
+    /// the longest matching block wins, then a tenant's own trunk before a shared one, then the first by name.
+    /// `registered` says of a trunk that it was registered with from that very address.
+    pub fn trunk_from(
+        &self,
+        source: IpAddr,
+        dialled: &str,
+        registered: impl Fn(TrunkId) -> bool,
+    ) -> Option<&Trunk> {
+        let matching = |trunk: &Trunk| {
+            let blocks = trunk.accept_from.iter().filter(|network| network.contains(source));
+            let longest = blocks.map(|network| network.prefix_len).max();
+            longest.max((trunk.register && registered(trunk.id)).then_some(u8::MAX))
+        };
+        let number = from_carrier(dialled).and_then(|e164| self.number(&e164));
+        let reaches = |trunk: &Trunk| {
+            number.is_some_and(|number| trunk.organisation_id.is_none_or(|own| own == number.organisation_id))
         };
         self.snapshot
             .trunks
             .iter()
-            .filter_map(|trunk| longest(&trunk).map(|prefix_len| (prefix_len, trunk)))
-            .max_by(|(a, x), (b, y)| a.cmp(b).then_with(|| y.name.cmp(&x.name)))
-            .map(|(_, trunk)| trunk)
+            .filter_map(|trunk| matching(trunk).map(|prefix_len| (trunk, prefix_len)))
+            .max_by(|(a, a_len), (b, b_len)| {
+                let rank = |trunk: &Trunk, len: u8| (reaches(trunk), len, trunk.organisation_id.is_some());
+                rank(a, *a_len).cmp(&rank(b, *b_len)).then_with(|| b.name.cmp(&a.name))
+            })
+            .map(|(trunk, _)| trunk)
+    }
+}
+
+#[cfg(test)]
+impl Directory {
+    pub(super) fn snapshot(&self) -> DirectorySnapshot {
+        self.snapshot.clone()
     }
 }
 

@@ -1,12 +1,13 @@
 //! The dial plan: who called, what was dialled, where it leads.
 //!
-//! Extension to extension inside one organisation, and a trunk's number to an extension. Calls out to a
-//! trunk are not routed here yet.
+//! An extension reaches the extensions and numbers of its organisation, and through a trunk the world. A trunk
+//! reaches numbers and nothing else: what comes from the world never goes back to it.
 
 use sidetone_model::directory::{Destination, Extension, Trunk};
 use sidetone_model::ids::OrganisationId;
 
 use super::directory::Directory;
+use super::numbering::{NumberFault, from_carrier, normalise, without_separators};
 
 /// Who places the call.
 #[derive(Clone, Copy, Debug)]
@@ -18,61 +19,133 @@ pub enum Origin<'a> {
 }
 
 /// Where a call leads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route<'a> {
     /// The organisation the record belongs to.
     pub organisation_id: OrganisationId,
-    /// The extension that rings.
-    pub extension: &'a Extension,
+    /// What rings.
+    pub target: Target<'a>,
     /// The number as routed, when that is another one than was dialled.
-    pub number: Option<&'a str>,
+    pub number: Option<String>,
+}
+
+/// What rings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target<'a> {
+    /// An extension.
+    Extension(&'a Extension),
+    /// A number of the world.
+    Outside(Outside<'a>),
+}
+
+/// A number of the world and the ways to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outside<'a> {
+    /// As trunks are asked for it: E.164 with `+`, or a short number as dialled.
+    pub number: String,
+    /// The trunks that take it, the one to try first at the front; at least one.
+    pub trunks: Vec<&'a Trunk>,
+}
+
+/// A call that leads nowhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// The organisation, when the origin tells it.
+    pub organisation_id: Option<OrganisationId>,
+    /// Why.
+    pub reason: Reason,
 }
 
 /// Why a call leads nowhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refusal {
-    /// No such number here; the organisation is known when the origin tells it.
-    Unallocated(Option<OrganisationId>),
+pub enum Reason {
+    /// A national number, dialled in an organisation that names no country.
+    NoCountry,
+    /// A number of the world, and no trunk that takes it.
+    NoTrunk,
+    /// No such number.
+    Unallocated,
 }
 
 /// The route of `dialled` for `origin`.
 ///
 /// # Errors
-/// [`Refusal::Unallocated`] when nothing answers to the number.
+/// [`Refusal`] when nothing answers to the number.
 pub fn route<'a>(directory: &'a Directory, origin: Origin<'_>, dialled: &str) -> Result<Route<'a>, Refusal> {
     match origin {
-        Origin::Extension(caller) => {
-            let organisation_id = caller.organisation_id;
-            directory
-                .line(organisation_id, dialled)
-                .map(|extension| Route { organisation_id, extension, number: None })
-                .ok_or(Refusal::Unallocated(Some(organisation_id)))
-        }
-        Origin::Trunk(trunk) => {
-            let unallocated = Refusal::Unallocated(trunk.organisation_id);
-            let number = e164(dialled).and_then(|e164| directory.number(&e164)).ok_or(unallocated)?;
-            // A trunk of one organisation reaches that organisation's numbers alone.
-            if trunk.organisation_id.is_some_and(|owner| owner != number.organisation_id) {
-                return Err(unallocated);
-            }
-            let Destination::Extension(extension) = number.destination;
-            let extension = directory.extension(extension).ok_or(unallocated)?;
-            let routed = (number.number != dialled).then_some(number.number.as_str());
-            Ok(Route { organisation_id: number.organisation_id, extension, number: routed })
-        }
+        Origin::Extension(caller) => from_extension(directory, caller.organisation_id, dialled),
+        Origin::Trunk(trunk) => from_trunk(directory, trunk, dialled),
     }
 }
 
-/// The E.164 form of a number as carriers write it: `+44…`, `0044…`, `44…`, with or without separators.
-fn e164(dialled: &str) -> Option<String> {
-    let digits: String = dialled.chars().filter(|c| !matches!(c, '-' | '.' | '(' | ')' | ' ')).collect();
-    let bare = digits.strip_prefix('+').or_else(|| digits.strip_prefix("00")).unwrap_or(&digits);
-    let plausible = (1..=DIGITS_MAX).contains(&bare.len()) && bare.bytes().all(|b| b.is_ascii_digit());
-    plausible.then(|| format!("+{bare}"))
+/// The way of an organisation to a number of the world, whoever asks for it.
+///
+/// # Errors
+/// [`Reason`] when there is none.
+pub fn outside<'a>(
+    directory: &'a Directory,
+    organisation_id: OrganisationId,
+    dialled: &str,
+) -> Result<Outside<'a>, Reason> {
+    let short = without_separators(dialled);
+    let taking_short = |trunk: &&Trunk| trunk.short_numbers.contains(&short);
+    let trunks: Vec<_> = directory.trunks_of(organisation_id).filter(taking_short).collect();
+    if !trunks.is_empty() {
+        return Ok(Outside { number: short, trunks });
+    }
+    let number = number_of(directory, organisation_id, dialled)?;
+    let trunks: Vec<_> = directory.trunks_of(organisation_id).collect();
+    if trunks.is_empty() { Err(Reason::NoTrunk) } else { Ok(Outside { number, trunks }) }
 }
 
-/// Digits of the longest E.164 number (ITU-T E.164 §6).
-const DIGITS_MAX: usize = 15;
+fn from_extension<'a>(
+    directory: &'a Directory,
+    organisation_id: OrganisationId,
+    dialled: &str,
+) -> Result<Route<'a>, Refusal> {
+    let refusal = |reason| Refusal { organisation_id: Some(organisation_id), reason };
+    if let Some(extension) = directory.line(organisation_id, dialled) {
+        return Ok(Route { organisation_id, target: Target::Extension(extension), number: None });
+    }
+    let routed = |number: &str| (number != dialled).then(|| number.to_owned());
+    // A number of the organisation's own is reached without the world's help, and for nothing.
+    let own = number_of(directory, organisation_id, dialled).ok().and_then(|e164| directory.number(&e164));
+    if let Some(own) = own.filter(|number| number.organisation_id == organisation_id) {
+        let Destination::Extension(extension) = own.destination;
+        let extension = directory.extension(extension).ok_or_else(|| refusal(Reason::Unallocated))?;
+        let number = routed(&own.number);
+        return Ok(Route { organisation_id, target: Target::Extension(extension), number });
+    }
+    let outside = outside(directory, organisation_id, dialled).map_err(refusal)?;
+    let number = routed(&outside.number);
+    Ok(Route { organisation_id, target: Target::Outside(outside), number })
+}
+
+fn from_trunk<'a>(directory: &'a Directory, trunk: &Trunk, dialled: &str) -> Result<Route<'a>, Refusal> {
+    let unallocated = || Refusal { organisation_id: trunk.organisation_id, reason: Reason::Unallocated };
+    let number = from_carrier(dialled).and_then(|e164| directory.number(&e164)).ok_or_else(unallocated)?;
+    // A trunk of one organisation reaches that organisation's numbers alone.
+    if trunk.organisation_id.is_some_and(|owner| owner != number.organisation_id) {
+        return Err(unallocated());
+    }
+    let Destination::Extension(extension) = number.destination;
+    let extension = directory.extension(extension).ok_or_else(unallocated)?;
+    let routed = (number.number != dialled).then(|| number.number.clone());
+    let organisation_id = number.organisation_id;
+    Ok(Route { organisation_id, target: Target::Extension(extension), number: routed })
+}
+
+fn number_of(
+    directory: &Directory,
+    organisation_id: OrganisationId,
+    dialled: &str,
+) -> Result<String, Reason> {
+    let organisation = directory.organisation(organisation_id).ok_or(Reason::Unallocated)?;
+    normalise(&organisation.numbering, dialled).map_err(|fault| match fault {
+        NumberFault::NoCountry => Reason::NoCountry,
+        NumberFault::NoNumber => Reason::Unallocated,
+    })
+}
 
 #[cfg(test)]
 mod tests {
@@ -143,15 +216,27 @@ mod tests {
         })
     }
 
+    fn rings(route: &Result<Route<'_>, Refusal>) -> Option<ExtensionId> {
+        match route.as_ref().map(|route| &route.target) {
+            Ok(Target::Extension(extension)) => Some(extension.id),
+            _ => None,
+        }
+    }
+
+    fn unallocated(organisation_id: Option<OrganisationId>) -> Refusal {
+        Refusal { organisation_id, reason: Reason::Unallocated }
+    }
+
     #[test]
     fn extensions_reach_their_own_organisation_only() {
         let directory = directory();
         let caller = directory.extension(id(11)).unwrap();
         let route_of = |dialled| route(&directory, Origin::Extension(caller), dialled);
-        assert_eq!(route_of("1002").unwrap().extension.id, id(12));
-        assert_eq!(route_of("1001").unwrap().extension.id, id(11));
-        assert_eq!(route_of("9999"), Err(Refusal::Unallocated(Some(id(1)))));
-        assert_eq!(route_of(""), Err(Refusal::Unallocated(Some(id(1)))));
+        assert_eq!(rings(&route_of("1002")), Some(id(12)));
+        assert_eq!(rings(&route_of("1001")), Some(id(11)));
+        for dialled in ["9999", "", "112"] {
+            assert_eq!(route_of(dialled), Err(unallocated(Some(id(1)))), "{dialled}");
+        }
     }
 
     #[test]
@@ -159,14 +244,18 @@ mod tests {
         let directory = directory();
         let shared = trunk(41, None, "192.0.2.0", 24);
         for dialled in ["+442071230000", "442071230000", "00442071230000", "+44-207-123.0000"] {
-            let route = route(&directory, Origin::Trunk(&shared), dialled).unwrap();
-            assert_eq!(route.extension.id, id(12), "{dialled}");
-            assert_eq!(route.number, (dialled != "+442071230000").then_some("+442071230000"));
+            let route = route(&directory, Origin::Trunk(&shared), dialled);
+            assert_eq!(rings(&route), Some(id(12)), "{dialled}");
+            assert_eq!(
+                route.unwrap().number.as_deref(),
+                (dialled != "+442071230000").then_some("+442071230000")
+            );
         }
-        for dialled in ["1002", "+44207123000a", "", "+4420712300001234567"] {
+        // The last is a number of the world: what comes from a trunk does not leave by one.
+        for dialled in ["1002", "+44207123000a", "", "+4420712300001234567", "+33140000000"] {
             assert_eq!(
                 route(&directory, Origin::Trunk(&shared), dialled),
-                Err(Refusal::Unallocated(None)),
+                Err(unallocated(None)),
                 "{dialled}"
             );
         }
@@ -176,19 +265,106 @@ mod tests {
     fn an_organisations_trunk_does_not_reach_another() {
         let directory = directory();
         let own = trunk(42, Some(1), "192.0.2.7", 32);
-        assert_eq!(
-            route(&directory, Origin::Trunk(&own), "+442071239999"),
-            Err(Refusal::Unallocated(Some(id(1))))
-        );
+        assert_eq!(route(&directory, Origin::Trunk(&own), "+442071239999"), Err(unallocated(Some(id(1)))));
     }
 
     #[test]
     fn the_longest_block_tells_the_trunk() {
         let directory = directory();
-        let name = |address: &str| directory.trunk_from(address.parse().unwrap()).map(|t| t.name.as_str());
+        let name = |address: &str| {
+            let trunk = directory.trunk_from(address.parse().unwrap(), "", |_| false);
+            trunk.map(|trunk| trunk.name.as_str())
+        };
         assert_eq!(name("192.0.2.7"), Some("trunk-42"));
         assert_eq!(name("::ffff:192.0.2.8"), Some("trunk-41"));
         assert_eq!(name("198.51.100.1"), None);
+    }
+
+    /// Two tenants of one carrier: the number says whose call it is, not who named the narrower network.
+    #[test]
+    fn of_overlapping_trunks_the_one_that_reaches_the_number_is_meant() {
+        let mut snapshot = directory().snapshot();
+        snapshot.trunks = vec![
+            trunk(41, None, "192.0.0.0", 8),
+            trunk(42, Some(1), "192.0.2.0", 24),
+            trunk(43, Some(2), "192.0.2.7", 32),
+        ];
+        snapshot.trunks[0].register = true;
+        let directory = Directory::new(snapshot);
+        let trunk_of = |address: &str, dialled: &str, registered: bool| {
+            let trunk = directory.trunk_from(address.parse().unwrap(), dialled, |_| registered);
+            trunk.map(|trunk| trunk.name.as_str())
+        };
+        assert_eq!(trunk_of("192.0.2.7", "+442071230000", false), Some("trunk-42"));
+        assert_eq!(trunk_of("192.0.2.7", "442071239999", false), Some("trunk-43"));
+        assert_eq!(trunk_of("192.0.2.7", "+33140000000", false), Some("trunk-43"));
+        assert_eq!(trunk_of("192.0.2.8", "+442071239999", false), Some("trunk-41"));
+        assert_eq!(trunk_of("198.51.100.1", "+442071230000", false), None);
+        assert_eq!(trunk_of("198.51.100.1", "+442071230000", true), Some("trunk-41"));
+    }
+
+    /// The world: numbers of the organisation stay inside, those of others go out like any.
+    #[test]
+    fn extensions_reach_the_world_by_trunks_in_order() {
+        let mut snapshot = directory().snapshot();
+        let address = || Some("sip:carrier.example".to_owned());
+        let ways =
+            [(41, None, 20, true), (42, Some(1), 10, true), (43, Some(2), 1, true), (44, None, 1, false)];
+        snapshot.trunks = ways
+            .into_iter()
+            .map(|(n, owner, priority, has_address)| Trunk {
+                priority,
+                address: address().filter(|_| has_address),
+                short_numbers: if n == 41 { vec!["112".to_owned()] } else { Vec::new() },
+                ..trunk(n, owner, "192.0.2.0", 24)
+            })
+            .collect();
+        snapshot.organisations[0].numbering.country_code = Some("44".to_owned());
+        let directory = Directory::new(snapshot);
+        let caller = directory.extension(id(11)).unwrap();
+        let out = |dialled: &str| match route(&directory, Origin::Extension(caller), dialled) {
+            Ok(Route { target: Target::Outside(outside), number, .. }) => {
+                let trunks = outside.trunks.iter().map(|trunk| trunk.name.clone()).collect::<Vec<_>>();
+                Ok((outside.number, number, trunks.join(" ")))
+            }
+            Ok(Route { target: Target::Extension(extension), number, .. }) => {
+                Ok((extension.number.clone(), number, "inside".to_owned()))
+            }
+            Err(refusal) => Err(refusal.reason),
+        };
+        let route = |number: &str, routed: Option<&str>, ways: &str| {
+            Ok((number.to_owned(), routed.map(str::to_owned), ways.to_owned()))
+        };
+        let both = "trunk-42 trunk-41";
+        assert_eq!(out("+33140000000"), route("+33140000000", None, both));
+        assert_eq!(out("0033 1 40 00 00 00"), route("+33140000000", Some("+33140000000"), both));
+        assert_eq!(out("020 7123 0001"), route("+442071230001", Some("+442071230001"), both));
+        assert_eq!(out("112"), route("112", None, "trunk-41"));
+        assert_eq!(out("020 7123 0000"), route("1002", Some("+442071230000"), "inside"));
+        assert_eq!(out("+442071239999"), route("+442071239999", None, both));
+        assert_eq!(out("999"), Err(Reason::Unallocated));
+
+        let other = directory.extension(id(21)).unwrap();
+        let refused = super::route(&directory, Origin::Extension(other), "02071230001").unwrap_err();
+        assert_eq!(refused, Refusal { organisation_id: Some(id(2)), reason: Reason::NoCountry });
+        let mut alone = directory.snapshot();
+        alone.trunks.clear();
+        let alone = Directory::new(alone);
+        let caller = alone.extension(id(11)).unwrap();
+        let refused = super::route(&alone, Origin::Extension(caller), "+33140000000").unwrap_err();
+        assert_eq!(refused.reason, Reason::NoTrunk);
+    }
+
+    #[test]
+    fn a_line_shows_its_own_number_or_the_first_of_its_organisation() {
+        let directory = directory();
+        let shown = |n| {
+            let extension = directory.extension(id(n)).unwrap();
+            directory.number_shown_by(extension).map(|number| number.number.as_str())
+        };
+        assert_eq!(shown(12), Some("+442071230000"));
+        assert_eq!(shown(11), Some("+442071230000"));
+        assert_eq!(shown(21), Some("+442071239999"));
     }
 
     #[test]

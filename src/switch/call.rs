@@ -1,23 +1,26 @@
-//! One call between a caller and the bindings of a callee: a back-to-back user agent (RFC 7092) as a machine.
+//! One call between a caller and a callee: a back-to-back user agent (RFC 7092) as a machine.
 //!
 //! It knows descriptions and media ports but no SIP message: the switch turns requests and responses into
-//! [`Input`]s and [`Output`]s back into them. All forks ring at once; the first answer wins, the others are
-//! cancelled. Audio is relayed, never transcoded here.
+//! [`Input`]s and [`Output`]s back into them. The bindings of an extension ring at once; the first answer wins, the
+//! others are cancelled. Ways to the world are tried in turn. Audio is relayed, never transcoded here.
 
 use std::collections::VecDeque;
+use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use sidetone_media::session::Report;
 use sidetone_model::call::HangupCause;
 use sidetone_model::cdr::Cdr;
 use sidetone_model::quality::{MediaVerdict, Quality};
-use sidetone_sip::sdp::{self, Direction, SessionDescription};
+use sidetone_sip::sdp::{self, CodecPolicy, Direction, SessionDescription};
 
 use crate::cdr::build::{Facts, Outcome, build};
-use crate::switch::face::{Input, Limits, MediaCommand, Output, Party, PortId, Ports, Setup, Stillborn};
+use crate::switch::face::{
+    Attempt, Callees, Input, Limits, MediaCommand, Output, Party, Port, PortId, Ports, Setup, Stillborn,
+};
 use crate::switch::leg::Leg;
 use crate::switch::negotiation::Renegotiation;
-use crate::switch::outcome::{better, quality, refusal};
+use crate::switch::outcome::{another_may_mend, better, quality, refusal};
 
 /// One call.
 #[derive(Debug)]
@@ -30,6 +33,12 @@ pub struct Call {
     state: State,
     pub(super) renegotiation: Option<Renegotiation>,
     offer: Option<SessionDescription>,
+    /// The codecs of every fork.
+    callee_policy: CodecPolicy,
+    /// SDP session id of the caller's leg; those of the forks follow it.
+    session_id: u64,
+    /// Whether forks are tried one after the other.
+    in_turn: bool,
     /// The fork that answered first.
     winner: Option<usize>,
     /// What the far end said of the last attempt.
@@ -74,20 +83,23 @@ enum State {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Far {
+    /// Its final response.
     status: Option<u16>,
+    /// What that response or its hang-up means.
     cause: Option<HangupCause>,
+    /// The status that the caller is told: the final response, or what silence stands for.
+    reply: Option<u16>,
 }
 
 impl Call {
-    /// A call that rings all of the callee's bindings at once.
+    /// A call that rings all of the callee's bindings at once, or waits for its first [`Input::Attempt`].
     ///
     /// # Errors
     /// [`Stillborn`], with 488 without a codec in common and 503 without a free port.
     pub fn new(now: Instant, setup: Setup, ports: &mut dyn Ports) -> Result<Call, Stillborn> {
-        let Setup { facts, limits, offer, caller_policy, callee_policy, caller_at, callees_at, session_id } =
+        let Setup { facts, limits, offer, caller_policy, callee_policy, caller_at, callees, session_id } =
             setup;
-        let group = session_id;
-        let Some(port) = ports.open(group, caller_at) else {
+        let Some(port) = ports.open(session_id, caller_at) else {
             return Err(Stillborn { status: 503, facts: Box::new(facts), ports: Vec::new() });
         };
         let caller = Leg::new(port, session_id, caller_policy, Some(caller_at));
@@ -101,6 +113,9 @@ impl Call {
             state: State::Ringing { deadline, early: None },
             renegotiation: None,
             offer: offer.clone(),
+            callee_policy,
+            session_id,
+            in_turn: callees == Callees::InTurn,
             winner: None,
             far: Far::default(),
             answered_after: None,
@@ -112,13 +127,10 @@ impl Call {
         {
             return Err(call.stillborn(488));
         }
-        for (place, callee_at) in callees_at.into_iter().enumerate() {
-            let Some(port) = ports.open(group, callee_at) else { break };
-            // Session ids of one call differ in their low bits (RFC 8866 §5.2: unique per session and host).
-            let fork_session = session_id.wrapping_add(1).wrapping_add(place as u64);
-            let leg = Leg::new(port, fork_session, callee_policy.clone(), Some(callee_at));
-            call.forks.push(Fork { leg, state: ForkState::Ringing });
-            if let Err(status) = call.invite(place) {
+        let Callees::AtOnce(callees_at) = callees else { return Ok(call) };
+        for callee_at in callees_at {
+            let Some(port) = ports.open(session_id, callee_at) else { break };
+            if let Err(status) = call.ring(port, callee_at) {
                 return Err(call.stillborn(status));
             }
         }
@@ -130,9 +142,11 @@ impl Call {
         match input {
             Input::Acknowledged(party, answer) => self.acknowledged(now, party, answer),
             Input::Answered(fork, answer) => self.answered(now, fork, answer),
+            Input::Attempt(attempt) => self.attempt(now, attempt),
             Input::Cancelled => self.cancelled(now),
             Input::End(cause) => self.end_by_us(now, cause),
-            Input::Failed(fork, status) => self.failed(now, fork, status),
+            Input::Exhausted(status, cause) => self.exhausted(now, status, cause),
+            Input::Failed(fork, status) => self.failed(now, fork, status, Some(status)),
             Input::HungUp(party, cause) => self.hung_up(now, party, cause),
             Input::Journalled => self.journalled(now),
             Input::Offer(party, offer) => self.offer(party, offer),
@@ -140,6 +154,7 @@ impl Call {
             Input::Provisional(fork, status, answer) => self.provisional(fork, status, answer),
             Input::Report(port, report) => self.report(port, &report),
             Input::Timeout => self.timeout(now),
+            Input::Unreached(fork, status) => self.failed(now, fork, status, None),
         }
     }
 
@@ -164,6 +179,16 @@ impl Call {
     /// The ports that the call holds or held.
     pub fn ports(&self) -> impl Iterator<Item = PortId> + '_ {
         std::iter::once(self.caller.port()).chain(self.forks.iter().map(|fork| fork.leg.port()))
+    }
+
+    /// Whether it still looks for somebody to answer.
+    pub fn is_ringing(&self) -> bool {
+        matches!(self.state, State::Ringing { .. })
+    }
+
+    /// The media group of its ports.
+    pub fn group(&self) -> u64 {
+        self.session_id
     }
 
     pub(super) fn push(&mut self, output: Output) {
@@ -201,20 +226,51 @@ impl Call {
         Stillborn { status, facts: Box::new(self.facts), ports }
     }
 
-    fn invite(&mut self, place: usize) -> Result<(), u16> {
-        let Some(fork) = self.forks.get_mut(place) else { return Ok(()) };
-        let local = fork.leg.local();
+    /// Adds a fork and invites it.
+    fn ring(&mut self, port: Port, at: IpAddr) -> Result<(), u16> {
+        let place = self.forks.len();
+        // Session ids of one call differ in their low bits (RFC 8866 §5.2: unique per session and host).
+        let fork_session = self.session_id.wrapping_add(1).wrapping_add(place as u64);
+        let mut leg = Leg::new(port, fork_session, self.callee_policy.clone(), Some(at));
         let offer = match &self.offer {
-            Some(offered) => sdp::offer_from(offered, local, &self.caller.policy, &fork.leg.policy)
-                .map_err(|refused| refused.status())?,
+            Some(offered) => sdp::offer_from(offered, leg.local(), &self.caller.policy, &leg.policy)
+                .map_err(|refused| refused.status()),
             None => {
-                let codecs = fork.leg.policy.apply(&self.caller.policy.codecs());
-                sdp::offer(local, codecs, Direction::SendRecv)
+                let codecs = leg.policy.apply(&self.caller.policy.codecs());
+                Ok(sdp::offer(leg.local(), codecs, Direction::SendRecv))
             }
         };
-        let offer = fork.leg.exchange.send_offer(offer).map_err(|_| 488_u16)?;
-        self.push(Output::Invite(place, offer));
+        let offer = offer.and_then(|offer| leg.exchange.send_offer(offer).map_err(|_| 488_u16));
+        self.forks.push(Fork { leg, state: ForkState::Ringing });
+        self.push(Output::Invite(place, offer?));
         Ok(())
+    }
+
+    /// Tries the next way.
+    fn attempt(&mut self, now: Instant, attempt: Attempt) {
+        if !self.is_ringing() {
+            return self.push(Output::Media(attempt.port.id, MediaCommand::Close));
+        }
+        // The record tells of the last attempt alone.
+        self.far = Far::default();
+        self.facts.trunk = Some(attempt.trunk);
+        if let Err(status) = self.ring(attempt.port, attempt.at) {
+            self.give_up_on_forks(now, status);
+        }
+    }
+
+    /// There is nothing left to try: the caller is told what the last attempt came to.
+    fn exhausted(&mut self, now: Instant, status: u16, cause: HangupCause) {
+        if !self.is_ringing() {
+            return;
+        }
+        match self.far.reply {
+            Some(told) => self.give_up_on_forks(now, refusal(told)),
+            None => {
+                self.push(Output::Reject(status));
+                self.finish(now, cause);
+            }
+        }
     }
 
     fn provisional(&mut self, place: usize, status: u16, answer: Option<SessionDescription>) {
@@ -264,7 +320,8 @@ impl Call {
         fork.state = ForkState::Up;
         let reply = heard.and_then(|heard| self.answer_for_caller(&heard));
         let Some(reply) = reply else {
-            self.far = Far { status: Some(200), cause: Some(HangupCause::IncompatibleDestination) };
+            let cause = Some(HangupCause::IncompatibleDestination);
+            self.far = Far { status: Some(200), cause, reply: Some(488) };
             if let Some(fork) = self.forks.get_mut(place) {
                 fork.state = ForkState::Ended;
             }
@@ -273,7 +330,7 @@ impl Call {
             self.give_up_on_forks(now, 488);
             return;
         };
-        self.far = Far { status: Some(200), cause: None };
+        self.far = Far { status: Some(200), cause: None, reply: None };
         self.drop_forks(Some(place));
         self.connect(place);
         self.tell(Party::Callee(place), Some(MediaCommand::Answered));
@@ -296,19 +353,29 @@ impl Call {
         self.push(Output::Answer(answer));
     }
 
-    fn failed(&mut self, now: Instant, place: usize, status: u16) {
+    /// A fork is over with `status` in effect; `response` is what it really said.
+    fn failed(&mut self, now: Instant, place: usize, status: u16, response: Option<u16>) {
         let Some(fork) = self.forks.get_mut(place) else { return };
         let was = std::mem::replace(&mut fork.state, ForkState::Ended);
         self.release(Party::Callee(place));
-        if was == ForkState::Cancelled || !matches!(self.state, State::Ringing { .. }) {
+        let State::Ringing { early, .. } = self.state else { return };
+        if was != ForkState::Ringing {
             return; // The 487 to our own CANCEL says nothing about the far end.
         }
-        self.far.status = Some(self.far.status.map_or(status, |other| better(other, status)));
-        self.far.cause = self.far.status.map(HangupCause::from_sip_status);
+        let preferred = |before: Option<u16>, new: u16| before.map_or(new, |before| better(before, new));
+        self.far.reply = Some(preferred(self.far.reply, status));
+        if let Some(response) = response {
+            self.far.status = Some(preferred(self.far.status, response));
+            self.far.cause = self.far.status.map(HangupCause::from_sip_status);
+        }
+        // Whoever heard the far end speak has been told why; another trunk would only tell it again.
+        if self.in_turn && early.is_none() && another_may_mend(status) {
+            return self.push(Output::NextAttempt(status));
+        }
         // Somebody declined for everybody (RFC 3261 §16.7 step 5).
         let everybody = status >= 600;
         if everybody || self.forks.iter().all(|fork| fork.state == ForkState::Ended) {
-            let status = self.far.status.unwrap_or(status);
+            let status = self.far.reply.unwrap_or(status);
             self.give_up_on_forks(now, refusal(status));
         }
     }

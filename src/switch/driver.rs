@@ -11,13 +11,16 @@ use sidetone_model::call::HangupCause;
 use sidetone_model::cdr::Cdr;
 use sidetone_model::ids::CallId;
 use sidetone_model::time::Timestamp;
+use sidetone_model::trunk_address::TrunkAddress;
 use sidetone_sip::transport::{UdpSender, UdpTransport, local_address_towards};
 use tokio::sync::{Notify, mpsc};
 
 use crate::cdr::journal::{Committed, Journal, JournalFull};
+use crate::dns::Resolver;
 use crate::routing::Directory;
 use crate::switch::face::{MediaCommand, Port, PortId, Ports};
 use crate::switch::machine::{Input, Notice, Now, Output, Switch};
+use crate::switch::names::Answer;
 
 /// What others ask of the running switch.
 #[derive(Debug)]
@@ -77,6 +80,8 @@ pub struct Driver {
     unwritten: VecDeque<Box<Cdr>>,
     requests: mpsc::Receiver<Request>,
     journalled: (mpsc::Sender<CallId>, mpsc::Receiver<CallId>),
+    resolver: Arc<Resolver>,
+    resolved: (mpsc::Sender<(TrunkAddress, Answer)>, mpsc::Receiver<(TrunkAddress, Answer)>),
     gauges: Arc<Gauges>,
     drain_until: Option<Instant>,
     /// Until when the last CANCELs and BYEs may wait for their answers.
@@ -92,6 +97,7 @@ impl Driver {
         notices: Arc<Notify>,
         external: Option<IpAddr>,
         journal: Journal,
+        resolver: Resolver,
     ) -> (Driver, Handle) {
         let (sender, requests) = mpsc::channel(REQUESTS_MAX);
         let gauges = Arc::new(Gauges::default());
@@ -113,6 +119,8 @@ impl Driver {
             unwritten: VecDeque::new(),
             requests,
             journalled: mpsc::channel(REQUESTS_MAX),
+            resolver: Arc::new(resolver),
+            resolved: mpsc::channel(REQUESTS_MAX),
             gauges,
             drain_until: None,
             last_words: None,
@@ -136,6 +144,7 @@ impl Driver {
                 }
                 () = self.notices.notified() => self.take_notices(),
                 Some(call) = self.journalled.1.recv() => self.feed(Input::Journalled(call)),
+                Some((address, answer)) = self.resolved.1.recv() => self.feed(Input::Resolved(address, answer)),
                 Some(request) = self.requests.recv() => self.request(request),
                 _ = tick.tick() => self.tick(),
                 () = tokio::time::sleep_until(deadline.into()) => {}
@@ -189,6 +198,7 @@ impl Driver {
             }
             Output::Media(port, command) => self.media.order(port, command),
             Output::Notice(notice) => log(&notice),
+            Output::Resolve(address) => self.resolve(address),
             Output::Transmit { flow, bytes, key } => {
                 let failed = self.sender.try_send(&flow, &bytes).is_err();
                 if let Some(key) = key.filter(|_| failed) {
@@ -196,6 +206,16 @@ impl Driver {
                 }
             }
         }
+    }
+
+    /// Names are asked for beside the switch, which never waits.
+    fn resolve(&self, address: TrunkAddress) {
+        let (resolver, done) = (Arc::clone(&self.resolver), self.resolved.0.clone());
+        tokio::spawn(async move {
+            let answer = resolver.lookup(&address).await;
+            // The driver is gone only when the engine stops.
+            let _ = done.send((address, answer)).await;
+        });
     }
 
     /// The caller hears of the answer once the disk knows it.
@@ -347,6 +367,9 @@ async fn wait_for(committed: Committed, call: CallId, done: mpsc::Sender<CallId>
 
 fn log(notice: &Notice) {
     match notice {
+        Notice::Credentials(trunk) => {
+            tracing::warn!(trunk.id = %trunk, "the trunk does not take our credentials; check username, password and realm")
+        }
         Notice::Guessing(source) => {
             tracing::warn!(%source, "too many wrong passwords, source refused for a while")
         }

@@ -1,11 +1,14 @@
 //! What a call is told and what it says: its ports, parties, inputs and outputs.
 
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
 
 use sidetone_media::session::{Description, Report};
 use sidetone_model::call::HangupCause;
 use sidetone_model::cdr::Cdr;
+use sidetone_model::ids::TrunkId;
+use sidetone_sip::flow::Flow;
 use sidetone_sip::sdp::{CodecPolicy, SessionDescription};
 
 use crate::cdr::build::Facts;
@@ -29,6 +32,34 @@ pub trait Ports {
     fn open(&mut self, group: u64, towards: IpAddr) -> Option<Port>;
 }
 
+/// Tells by which flow an address is reached.
+#[derive(Clone)]
+pub struct Reach(Arc<dyn Fn(SocketAddr) -> Result<Flow, Unreachable> + Send + Sync>);
+
+/// Why an address is not called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unreachable {
+    /// No listener of ours gets there.
+    NoRoute,
+    /// It is one of our own listeners.
+    Ourselves,
+}
+
+impl Reach {
+    /// Asks `flow_to` for every address.
+    pub fn new(flow_to: impl Fn(SocketAddr) -> Result<Flow, Unreachable> + Send + Sync + 'static) -> Self {
+        Reach(Arc::new(flow_to))
+    }
+
+    /// The flow to an address.
+    ///
+    /// # Errors
+    /// When it must not or cannot be called.
+    pub fn flow_to(&self, address: SocketAddr) -> Result<Flow, Unreachable> {
+        (self.0)(address)
+    }
+}
+
 /// What a media port is told.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MediaCommand {
@@ -50,7 +81,7 @@ pub enum MediaCommand {
 /// A party of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Party {
-    /// A binding of the callee, by its place in the fork.
+    /// A binding of the callee by its place in the fork, or an attempt at a trunk by its number.
     Callee(usize),
     /// Who called.
     Caller,
@@ -71,10 +102,30 @@ pub struct Setup {
     pub callee_policy: CodecPolicy,
     /// Where the caller's SIP comes from.
     pub caller_at: IpAddr,
-    /// Where the SIP of each of the callee's bindings comes from and goes to; at least one.
-    pub callees_at: Vec<IpAddr>,
+    /// Whom it rings.
+    pub callees: Callees,
     /// SDP session id of the caller's leg, those of the forks follow it; the call's media group.
     pub session_id: u64,
+}
+
+/// Whom a call rings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Callees {
+    /// All at once: where the SIP of each comes from and goes to; at least one.
+    AtOnce(Vec<IpAddr>),
+    /// One after the other, each by an [`Input::Attempt`], until one takes the call.
+    InTurn,
+}
+
+/// One way to try to a callee that is rung in turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Attempt {
+    /// The trunk, for the record.
+    pub trunk: TrunkId,
+    /// Where its SIP goes.
+    pub at: IpAddr,
+    /// Our media port towards it.
+    pub port: Port,
 }
 
 /// How long things may take.
@@ -99,11 +150,15 @@ pub enum Input {
     Acknowledged(Party, Option<SessionDescription>),
     /// A fork answered with a 2xx.
     Answered(usize, Option<SessionDescription>),
+    /// Try this way, after [`Output::NextAttempt`] or as the first.
+    Attempt(Attempt),
     /// The caller gave up.
     Cancelled,
     /// End the call, whatever its state.
     End(HangupCause),
-    /// A fork ended with a final response, or with 408 when nothing came.
+    /// There is no way left to try; what to tell the caller when none could be tried at all.
+    Exhausted(u16, HangupCause),
+    /// A fork ended with a final response.
     Failed(usize, u16),
     /// A party hung up, or its dialog broke.
     HungUp(Party, HangupCause),
@@ -119,6 +174,8 @@ pub enum Input {
     Report(PortId, Box<Report>),
     /// The time of [`Call::next_timeout`](crate::switch::call::Call::next_timeout) has come.
     Timeout,
+    /// A fork ended without a final response: 408 in effect when nothing came, 503 when it could not be reached.
+    Unreached(usize, u16),
 }
 
 /// What the switch shall do.
@@ -138,6 +195,9 @@ pub enum Output {
     Journal(Box<Cdr>),
     /// Tell a media port.
     Media(PortId, MediaCommand),
+    /// The attempt failed, with this status in effect, in a way that another trunk may mend: feed
+    /// [`Input::Attempt`] or [`Input::Exhausted`].
+    NextAttempt(u16),
     /// Offer anew inside a party's dialog.
     Offer(Party, SessionDescription),
     /// Answer the party's own offer: a 200 with the description, or a failure status.

@@ -45,8 +45,9 @@ impl Gate {
         request: &Request,
         dialled: &str,
         source: IpAddr,
+        registered: impl Fn(TrunkId) -> bool,
     ) -> Sender {
-        match directory.trunk_from(source) {
+        match directory.trunk_from(source, dialled, registered) {
             Some(trunk) if !may_be_a_phone(directory, trunk, request, dialled) => Sender::Trunk(trunk.id),
             _ => self.phone(now, directory, request, source),
         }
@@ -161,7 +162,7 @@ mod tests {
             (&[], "acme.test", "acme.test"),
         ];
         for (domains, asked, realm) in cases {
-            let sender = gate.caller(now, &directory(domains), &invite(asked), "1002", source);
+            let sender = gate.caller(now, &directory(domains), &invite(asked), "1002", source, |_| false);
             let Sender::Challenge(challenges, _) = sender else { panic!("{asked}: {sender:?}") };
             let expected = format!("realm=\"{realm}\"");
             assert!(

@@ -1,40 +1,23 @@
 //! Requests that come in: calls, registrations, and what is answered without a call.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
-use sidetone_model::call::{Direction, HangupCause};
-use sidetone_model::directory::Extension;
-use sidetone_model::ids::{OrganisationId, TrunkId};
+use sidetone_model::call::HangupCause;
 use sidetone_sip::auth::{Refusal as AuthRefusal, challenge_reply};
 use sidetone_sip::flow::Flow;
-use sidetone_sip::message::{Host, Method, Name, NameAddr, Request, StatusCode, Uri};
-use sidetone_sip::registrar::{Binding, Registration, reply};
-use sidetone_sip::sdp::{CodecPolicy, SessionDescription};
+use sidetone_sip::message::{Method, Name, Request, StatusCode, Uri};
+use sidetone_sip::registrar::{Registration, reply};
+use sidetone_sip::sdp::SessionDescription;
 use sidetone_sip::transaction::ServerKey;
 use sidetone_sip::ua::{LegKey, Reply};
 
-use crate::cdr::build::{Facts, Outcome, build};
-use crate::routing::{Directory, Origin, Refusal, route};
+use crate::cdr::build::{Outcome, build};
 use crate::switch::call::Call;
-use crate::switch::face::{MediaCommand, Ports, Setup};
+use crate::switch::face::{Callees, MediaCommand, Ports, Setup};
 use crate::switch::gate::Sender;
-use crate::switch::machine::{Invitation, LiveCall, Notice, Now, Output, Switch, description};
-
-/// A call whose INVITE may be placed: who calls what, and where that is.
-struct Placement {
-    facts: Facts,
-    caller_policy: CodecPolicy,
-    callee_policy: CodecPolicy,
-    bindings: Vec<Binding>,
-    invitation: Invitation,
-}
-
-/// An INVITE that is refused; with `facts` it is a call and leaves a record.
-struct Refused {
-    status: StatusCode,
-    cause: HangupCause,
-    facts: Option<Box<Facts>>,
-}
+use crate::switch::machine::{LiveCall, Notice, Now, Output, Switch, description};
+use crate::switch::placement::{Onward, Placement, Refused};
 
 impl Switch {
     /// A new INVITE.
@@ -60,18 +43,35 @@ impl Switch {
         }
         let directory = Arc::clone(&self.directory);
         let dialled = request.parsed_uri().ok().and_then(|uri| dialled(&uri)).unwrap_or_default();
-        let sender = self.gate.caller(now.instant, &directory, request, &dialled, source);
+        let sender = self.gate.caller(now.instant, &directory, request, &dialled, source, |_| false);
         let Some(sender) = self.known(now, &key, &flow, request, sender) else { return };
         let offer = match offer_of(request) {
             Ok(offer) => offer,
             Err(reply) => return self.respond(now, &key, reply),
         };
-        let placement = match self.place(now, &directory, &sender, request, dialled) {
+        let placement = match self.place(now, &directory, &sender, request, &dialled) {
             Ok(placement) => placement,
             Err(refused) => return self.refuse_call(now, &key, refused),
         };
-        let Placement { facts, caller_policy, callee_policy, bindings, invitation } = placement;
+        self.begin(now, (leg, key), source, offer, placement, ports);
+    }
+
+    /// Makes a call of a placement.
+    fn begin(
+        &mut self,
+        now: Now,
+        (leg, key): (LegKey, ServerKey),
+        source: IpAddr,
+        offer: Option<SessionDescription>,
+        placement: Placement,
+        ports: &mut dyn Ports,
+    ) {
+        let Placement { facts, caller_policy, callee_policy, onward } = placement;
         let id = facts.call;
+        let (callees, hunt) = match onward {
+            Onward::Bindings(callees) => (callees, None),
+            Onward::World(hunt) => (Vec::new(), Some(*hunt)),
+        };
         let setup = Setup {
             facts,
             limits: self.config.limits,
@@ -79,11 +79,14 @@ impl Switch {
             caller_policy,
             callee_policy,
             caller_at: source,
-            callees_at: bindings.iter().map(|binding| binding.flow.remote.ip()).collect(),
+            callees: match hunt {
+                Some(_) => Callees::InTurn,
+                None => Callees::AtOnce(callees.iter().map(|callee| callee.flow.remote.ip()).collect()),
+            },
             session_id: self.session_id(),
         };
         match Call::new(now.instant, setup, ports) {
-            Ok(call) => self.adopt(now, id, LiveCall::new(call, key, leg, bindings, invitation)),
+            Ok(call) => self.adopt(now, id, LiveCall::new(call, key, leg, callees, hunt)),
             Err(stillborn) => {
                 for port in stillborn.ports {
                     self.push(Output::Media(port, MediaCommand::Close));
@@ -93,7 +96,7 @@ impl Switch {
                     503 => HangupCause::SwitchCongestion,
                     other => HangupCause::from_sip_status(other),
                 };
-                self.refuse_call(now, &key, Refused { status, cause, facts: Some(stillborn.facts) });
+                self.refuse_call(now, &key, Refused::of_call(status, cause, *stillborn.facts));
             }
         }
     }
@@ -198,133 +201,21 @@ impl Switch {
     }
 
     fn refuse_call(&mut self, now: Now, key: &ServerKey, refused: Refused) {
-        self.respond(now, key, Reply::new(refused.status));
+        let mut reply = Reply::new(refused.status);
+        if let Some(why) = refused.why {
+            reply = reply.reason(why);
+        }
+        self.respond(now, key, reply);
         if let Some(facts) = refused.facts {
             let outcome =
                 Outcome { ended_after_us: Some(0), hangup_cause: Some(refused.cause), ..Outcome::default() };
             self.push(Output::Ended(Box::new(build(&facts, outcome))));
         }
     }
-
-    /// Where a call of a known sender leads.
-    fn place(
-        &mut self,
-        now: Now,
-        directory: &Directory,
-        sender: &Sender,
-        request: &Request,
-        dialled: String,
-    ) -> Result<Placement, Refused> {
-        let call = self.call_id(now.wall);
-        let nobody =
-            || Refused { status: StatusCode::FORBIDDEN, cause: HangupCause::CallRejected, facts: None };
-        let origin = match sender {
-            Sender::Extension(id) => Origin::Extension(directory.extension(*id).ok_or_else(nobody)?),
-            Sender::Trunk(id) => Origin::Trunk(directory.trunk(*id).ok_or_else(nobody)?),
-            Sender::Challenge(..) | Sender::Refused => return Err(nobody()),
-        };
-        let caller = Caller::of(origin, request);
-        let facts = |organisation: OrganisationId, callee: Option<&Extension>, routed: Option<&str>| {
-            let currency = directory.organisation(organisation)?.currency;
-            let extension = caller.extension.or(callee);
-            Some(Facts {
-                call,
-                organisation,
-                currency,
-                extension: extension.map(|extension| extension.id),
-                team: extension.and_then(|extension| extension.team_id),
-                trunk: caller.trunk,
-                direction: if caller.trunk.is_some() { Direction::Inbound } else { Direction::Internal },
-                node: self.config.node,
-                started_at: now.wall,
-                caller_number: caller.number.clone(),
-                destination_number: Some(routed.unwrap_or(&dialled).to_owned()),
-                dialled_number: routed.map(|_| dialled.clone()),
-                tariff: None,
-            })
-        };
-        let route =
-            route(directory, origin, &dialled).map_err(|Refusal::Unallocated(organisation)| Refused {
-                status: StatusCode::NOT_FOUND,
-                cause: HangupCause::UnallocatedNumber,
-                facts: organisation.and_then(|organisation| facts(organisation, None, None)).map(Box::new),
-            })?;
-        let facts = facts(route.organisation_id, Some(route.extension), route.number).ok_or_else(nobody)?;
-        let aor = directory.aor(route.extension).ok_or_else(nobody)?;
-        let bindings = self.registrar.lookup(&aor, now.instant);
-        if bindings.is_empty() {
-            let status = StatusCode::TEMPORARILY_UNAVAILABLE;
-            return Err(Refused {
-                status,
-                cause: HangupCause::UserNotRegistered,
-                facts: Some(Box::new(facts)),
-            });
-        }
-        let domain = aor.split_once('@').map_or("", |(_, domain)| domain);
-        Ok(Placement {
-            facts,
-            caller_policy: caller.policy(),
-            callee_policy: CodecPolicy::new(route.extension.codecs.iter().cloned()),
-            bindings,
-            invitation: Invitation {
-                from: caller.address(domain),
-                to: format!("<sip:{aor}>"),
-                max_forwards: request.max_forwards().unwrap_or(70).saturating_sub(1),
-            },
-        })
-    }
-}
-
-/// Who calls, as the callee and the record see it.
-struct Caller<'a> {
-    extension: Option<&'a Extension>,
-    trunk: Option<TrunkId>,
-    number: Option<String>,
-    display: Option<String>,
-}
-
-impl<'a> Caller<'a> {
-    /// An extension calls under its own number, whatever its From claims; a trunk's From is the carrier's word.
-    fn of(origin: Origin<'a>, request: &Request) -> Self {
-        let from = request.from().ok();
-        match origin {
-            Origin::Extension(extension) => Caller {
-                extension: Some(extension),
-                trunk: None,
-                number: Some(extension.number.clone()),
-                display: Some(extension.name.clone()).filter(|name| !name.is_empty()),
-            },
-            Origin::Trunk(trunk) => Caller {
-                extension: None,
-                trunk: Some(trunk.id),
-                number: from
-                    .as_ref()
-                    .and_then(|from| dialled(&from.uri))
-                    .filter(|number| number != "anonymous"),
-                display: from.and_then(|from| from.display).filter(|name| !name.is_empty()),
-            },
-        }
-    }
-
-    fn policy(&self) -> CodecPolicy {
-        self.extension
-            .map_or(CodecPolicy::ANY, |extension| CodecPolicy::new(extension.codecs.iter().cloned()))
-    }
-
-    /// The From of the INVITE to the callee.
-    fn address(&self, domain: &str) -> String {
-        let user = self.number.as_deref().unwrap_or("anonymous");
-        let host = Host::parse(domain).unwrap_or_else(|_| Host::Name("anonymous.invalid".to_owned()));
-        let address = NameAddr::new(Uri::sip(host, None).with_user(user));
-        match &self.display {
-            Some(display) => address.with_display(display).to_string(),
-            None => address.to_string(),
-        }
-    }
 }
 
 /// The number that a URI dials: the user of a SIP URI without its parameters, or a `tel:` number.
-fn dialled(uri: &Uri) -> Option<String> {
+pub(super) fn dialled(uri: &Uri) -> Option<String> {
     let user = uri.user_decoded()?;
     // A telephone-subscriber carries parameters behind its digits (RFC 3261 §19.1.6).
     let digits = user.split(';').next().unwrap_or_default();

@@ -13,20 +13,24 @@ use rand::rngs::StdRng;
 use sidetone_media::session::Report;
 use sidetone_model::call::HangupCause;
 use sidetone_model::cdr::Cdr;
-use sidetone_model::ids::{CallId, NodeId};
+use sidetone_model::ids::{CallId, NodeId, OrganisationId, TrunkId};
 use sidetone_model::time::Timestamp;
+use sidetone_model::trunk_address::TrunkAddress;
 use sidetone_sip::auth::Authenticator;
 use sidetone_sip::flow::Flow;
 use sidetone_sip::message::{Method, Name, Rejection, StatusCode};
 use sidetone_sip::registrar::{self, Registrar, RegistrarConfig};
 use sidetone_sip::sdp::SessionDescription;
 use sidetone_sip::transaction::{ClientKey, ServerKey};
-use sidetone_sip::ua::{self, Draft, Event, LegKey, Reply, Ua};
+use sidetone_sip::ua::{self, Draft, Event, Invite, LegKey, Reply, Ua};
 
 use crate::routing::Directory;
 use crate::switch::call::Call;
-use crate::switch::face::{self, Limits, MediaCommand, Party, PortId, Ports};
+use crate::switch::face::{self, Limits, MediaCommand, Party, PortId, Ports, Reach};
 use crate::switch::gate::Gate;
+use crate::switch::names::{Answer, Names, Waiter};
+use crate::switch::outbound::Hunt;
+use crate::switch::trunks::Trunks;
 
 /// The moment of an input: the monotonic clock decides, the wall clock is written down.
 #[derive(Clone, Copy, Debug)]
@@ -57,6 +61,8 @@ pub enum Input {
     Journalled(CallId),
     /// A media port was closed; its report.
     Report(PortId, Box<Report>),
+    /// What the name service says, after [`Output::Resolve`].
+    Resolved(TrunkAddress, Answer),
     /// The time of [`Switch::next_timeout`] has come.
     Timeout,
     /// A message could not be sent.
@@ -74,6 +80,8 @@ pub enum Output {
     Media(PortId, MediaCommand),
     /// Something for the operator's log.
     Notice(Notice),
+    /// Ask the name service where that is (RFC 3263), then feed [`Input::Resolved`] whatever it says.
+    Resolve(TrunkAddress),
     /// Send these bytes.
     Transmit {
         /// To where.
@@ -88,6 +96,8 @@ pub enum Output {
 /// What an operator wants to know of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Notice {
+    /// The trunk does not take our credentials, or wants some that it may not have.
+    Credentials(TrunkId),
     /// Somebody tried too many wrong passwords from there.
     Guessing(IpAddr),
     /// A table is full; a message from there was answered 503.
@@ -106,6 +116,8 @@ pub struct SwitchConfig {
     pub calls_max: usize,
     /// How the User-Agent of phones begins that give up on a challenge which names anything but MD5.
     pub md5_only: Vec<String>,
+    /// By which flow trunks are reached.
+    pub reach: Reach,
 }
 
 /// The switch.
@@ -117,9 +129,15 @@ pub struct Switch {
     pub(super) directory: Arc<Directory>,
     pub(super) calls: HashMap<CallId, LiveCall>,
     pub(super) legs: HashMap<LegKey, (CallId, Party)>,
-    ports: HashMap<PortId, CallId>,
+    pub(super) ports: HashMap<PortId, CallId>,
+    /// Calls that look for their next way to the world.
+    pub(super) hunts: VecDeque<CallId>,
+    /// Live calls to the world.
+    pub(super) outbound: HashMap<OrganisationId, usize>,
+    pub(super) trunks: Trunks,
+    pub(super) names: Names,
     timers: BTreeSet<(Instant, CallId)>,
-    rng: StdRng,
+    pub(super) rng: StdRng,
     pub(super) accepts: bool,
     outputs: VecDeque<Output>,
 }
@@ -131,24 +149,18 @@ pub(super) struct LiveCall {
     pub(super) invite: ServerKey,
     pub(super) caller: LegKey,
     pub(super) callees: Vec<Callee>,
+    /// How it looks for somebody who takes it to the world.
+    pub(super) hunt: Option<Hunt>,
     /// Offers of parties inside their dialogs that wait for our answer.
     pub(super) offers: HashMap<Party, ServerKey>,
-    /// What the INVITEs to the callees say of the call.
-    pub(super) invitation: Invitation,
     due: Option<Instant>,
 }
 
-/// One fork: the binding and, once invited, its leg.
+/// One fork: what its INVITE says without the offer and, once invited, its leg.
 pub(super) struct Callee {
-    pub(super) binding: registrar::Binding,
+    pub(super) flow: Flow,
+    pub(super) invite: Invite,
     pub(super) leg: Option<LegKey>,
-}
-
-/// What every INVITE of a fork carries.
-pub(super) struct Invitation {
-    pub(super) from: String,
-    pub(super) to: String,
-    pub(super) max_forwards: u8,
 }
 
 impl Switch {
@@ -158,8 +170,10 @@ impl Switch {
         ua: Ua,
         authenticator: Authenticator,
         directory: Arc<Directory>,
-        rng: StdRng,
+        mut rng: StdRng,
     ) -> Self {
+        let mut trunks = Trunks::default();
+        trunks.replace(&directory, &mut rng);
         Switch {
             config,
             ua,
@@ -169,6 +183,10 @@ impl Switch {
             calls: HashMap::new(),
             legs: HashMap::new(),
             ports: HashMap::new(),
+            hunts: VecDeque::new(),
+            outbound: HashMap::new(),
+            trunks,
+            names: Names::default(),
             timers: BTreeSet::new(),
             rng,
             accepts: true,
@@ -191,6 +209,7 @@ impl Switch {
                     self.tell_call(now, call, face::Input::Report(port, report));
                 }
             }
+            Input::Resolved(address, answer) => self.resolved(now, &address, answer),
             Input::Timeout => self.timeout(now),
             Input::TransportError(key) => {
                 self.ua.handle_input(now.instant, ua::Input::TransportError { key })
@@ -252,6 +271,10 @@ impl Switch {
             self.ports.insert(port, id);
         }
         self.legs.insert(live.caller, (id, Party::Caller));
+        if let Some(hunt) = &live.hunt {
+            *self.outbound.entry(hunt.organisation).or_default() += 1;
+            self.hunts.push_back(id);
+        }
         self.calls.insert(id, live);
         self.carry_out(now, id);
     }
@@ -264,12 +287,13 @@ impl Switch {
         }
     }
 
-    fn carry_out(&mut self, now: Now, id: CallId) {
+    pub(super) fn carry_out(&mut self, now: Now, id: CallId) {
         while let Some(output) = self.calls.get_mut(&id).and_then(|live| live.call.poll_output()) {
             self.carry_out_one(now, id, output);
         }
         let Some(live) = self.calls.get_mut(&id) else { return };
-        let due = live.call.next_timeout();
+        let hunt = live.hunt.as_ref().filter(|_| live.call.is_ringing()).and_then(Hunt::due);
+        let due = live.call.next_timeout().into_iter().chain(hunt).min();
         if let Some(before) = std::mem::replace(&mut live.due, due) {
             self.timers.remove(&(before, id));
         }
@@ -277,7 +301,18 @@ impl Switch {
             self.timers.insert((due, id));
         }
         if live.call.is_over() {
-            self.calls.remove(&id);
+            self.forget(id);
+        }
+    }
+
+    fn forget(&mut self, id: CallId) {
+        let hunt = self.calls.remove(&id).and_then(|live| live.hunt);
+        let Some(organisation) = hunt.map(|hunt| hunt.organisation) else { return };
+        if let Some(up) = self.outbound.get_mut(&organisation) {
+            *up -= 1;
+            if *up == 0 {
+                self.outbound.remove(&organisation);
+            }
         }
     }
 
@@ -290,6 +325,7 @@ impl Switch {
             face::Output::Invite(fork, offer) => self.invite(now, id, fork, &offer),
             face::Output::Journal(record) => self.push(Output::Answered(id, record)),
             face::Output::Media(port, command) => self.push(Output::Media(port, command)),
+            face::Output::NextAttempt(status) => self.next_attempt(id, status),
             face::Output::Offer(party, offer) => self.offer(now, id, party, &offer),
             face::Output::OfferResult(party, result) => self.offer_result(now, id, party, result),
             face::Output::Reject(status) => self.answer(now, id, status_code(status), None),
@@ -317,6 +353,10 @@ impl Switch {
                 }
             } else if let Some(output) = self.registrar.poll_output() {
                 self.keep_alive(now, output);
+            } else if let Some(id) = self.hunts.pop_front() {
+                self.hunt(now, id, ports);
+            } else if let Some(address) = self.names.poll_question() {
+                self.push(Output::Resolve(address));
             } else {
                 return;
             }
@@ -414,6 +454,7 @@ impl Switch {
             && due <= now.instant
         {
             self.timers.remove(&(due, id));
+            self.hunt_timeout(now, id);
             self.tell_call(now, id, face::Input::Timeout);
         }
     }
@@ -430,6 +471,15 @@ impl Switch {
             self.registrar.handle_input(now.instant, registrar::Input::Forget { aor: &aor });
         }
         self.directory = directory;
+        self.trunks.replace(&self.directory, &mut self.rng);
+    }
+
+    fn resolved(&mut self, now: Now, address: &TrunkAddress, answer: Answer) {
+        for waiter in self.names.answered(now.instant, address, answer) {
+            match waiter {
+                Waiter::Call(id) => self.hunts.push_back(id),
+            }
+        }
     }
 }
 
@@ -438,11 +488,10 @@ impl LiveCall {
         call: Call,
         invite: ServerKey,
         caller: LegKey,
-        bindings: Vec<registrar::Binding>,
-        invitation: Invitation,
+        callees: Vec<Callee>,
+        hunt: Option<Hunt>,
     ) -> Self {
-        let callees = bindings.into_iter().map(|binding| Callee { binding, leg: None }).collect();
-        LiveCall { call, invite, caller, callees, offers: HashMap::new(), invitation, due: None }
+        LiveCall { call, invite, caller, callees, hunt, offers: HashMap::new(), due: None }
     }
 }
 

@@ -10,9 +10,13 @@ mod gate;
 mod incoming;
 mod leg;
 pub mod machine;
+pub mod names;
 mod negotiation;
+mod outbound;
 mod outcome;
 mod outgoing;
+mod placement;
+mod trunks;
 
 #[cfg(test)]
 mod tests;

@@ -26,6 +26,12 @@ pub(super) fn refusal(status: u16) -> u16 {
     }
 }
 
+/// Whether a trunk's failure may be its own, so that another trunk is worth trying: what says something about the
+/// number or its owner is the same everywhere.
+pub(super) fn another_may_mend(status: u16) -> bool {
+    matches!(status, 408 | 500..=599)
+}
+
 /// The record's figures of a media report.
 pub(super) fn quality(report: &Report) -> Quality {
     let figures = &report.figures;

@@ -2,10 +2,10 @@
 
 use sidetone_model::call::HangupCause;
 use sidetone_model::ids::CallId;
-use sidetone_sip::message::{Name, Request, StatusCode};
+use sidetone_sip::message::{Request, StatusCode};
 use sidetone_sip::sdp::SessionDescription;
 use sidetone_sip::transaction::ServerKey;
-use sidetone_sip::ua::{Cause, Extra, Invite, LegKey, Reply};
+use sidetone_sip::ua::{Cause, Extra, LegKey, Reply};
 
 use crate::switch::face::{Input, Party};
 use crate::switch::machine::{Now, Switch, description, status_code};
@@ -26,25 +26,20 @@ impl Switch {
 
     /// Invites one fork.
     pub(super) fn invite(&mut self, now: Now, id: CallId, fork: usize, offer: &SessionDescription) {
-        let Some(live) = self.calls.get_mut(&id) else { return };
-        let Some(callee) = live.callees.get(fork) else { return };
-        let (binding, invitation) = (&callee.binding, &live.invitation);
-        let mut invite = Invite::new(binding.contact.to_string(), &invitation.from, &invitation.to)
-            .header(Name::MaxForwards.as_str(), invitation.max_forwards.to_string())
-            .content(SDP, offer.to_bytes());
-        for route in &binding.path {
-            invite = invite.header(Name::Route.as_str(), route.to_string());
-        }
-        let flow = binding.flow;
+        let Some(callee) = self.calls.get(&id).and_then(|live| live.callees.get(fork)) else { return };
+        let (flow, invite) = (callee.flow, callee.invite.clone().content(SDP, offer.to_bytes()));
         match self.ua.invite(now.instant, flow, invite) {
-            Ok(leg) => {
-                self.legs.insert(leg, (id, Party::Callee(fork)));
-                if let Some(callee) = self.calls.get_mut(&id).and_then(|live| live.callees.get_mut(fork)) {
-                    callee.leg = Some(leg);
-                }
-            }
+            Ok(leg) => self.invited_by(id, fork, leg),
             // A full table, or a contact that cannot be written: this fork cannot be reached.
-            Err(_) => self.tell_call(now, id, Input::Failed(fork, 503)),
+            Err(_) => self.tell_call(now, id, Input::Unreached(fork, 503)),
+        }
+    }
+
+    /// Notes the leg that stands for a fork.
+    fn invited_by(&mut self, id: CallId, fork: usize, leg: LegKey) {
+        self.legs.insert(leg, (id, Party::Callee(fork)));
+        if let Some(callee) = self.calls.get_mut(&id).and_then(|live| live.callees.get_mut(fork)) {
+            callee.leg = Some(leg);
         }
     }
 
@@ -106,14 +101,17 @@ impl Switch {
                 Party::Caller => return,
             },
             (Party::Caller, Cause::Cancelled(_)) => Input::Cancelled,
-            (Party::Callee(fork), Cause::Refused { response, .. }) => {
+            (Party::Callee(fork), Cause::Refused { flow, response, request }) => {
+                if let Some(leg) = self.trunk_refused(now, (id, fork), &flow, &response, request) {
+                    return self.invited_by(id, fork, leg);
+                }
                 Input::Failed(fork, response.status().as_u16())
             }
             (Party::Callee(fork), Cause::TimedOut) => {
-                Input::Failed(fork, StatusCode::REQUEST_TIMEOUT.as_u16())
+                Input::Unreached(fork, StatusCode::REQUEST_TIMEOUT.as_u16())
             }
             (Party::Callee(fork), Cause::Unreachable) => {
-                Input::Failed(fork, StatusCode::SERVICE_UNAVAILABLE.as_u16())
+                Input::Unreached(fork, StatusCode::SERVICE_UNAVAILABLE.as_u16())
             }
             (_, Cause::Bye(_)) => Input::HungUp(party, HangupCause::NormalClearing),
             (_, Cause::AckMissing | Cause::Gone) => Input::HungUp(party, HangupCause::RecoveryOnTimerExpire),

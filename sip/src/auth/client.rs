@@ -123,6 +123,11 @@ impl Client {
         Some(header.to_string())
     }
 
+    /// The realm that was answered last, as it stood between its quotes.
+    pub fn realm(&self) -> Option<&str> {
+        self.current.as_ref().map(|current| current.realm.as_str())
+    }
+
     fn is_ours(&self, challenge: &Digest) -> bool {
         match (&self.realm, challenge.get("realm")) {
             (_, None) => false,

@@ -32,6 +32,7 @@ impl StatusCode {
     pub const NO_TRANSACTION: Self = Self(481);
     pub const LOOP_DETECTED: Self = Self(482);
     pub const TOO_MANY_HOPS: Self = Self(483);
+    pub const ADDRESS_INCOMPLETE: Self = Self(484);
     pub const BUSY_HERE: Self = Self(486);
     pub const REQUEST_TERMINATED: Self = Self(487);
     pub const NOT_ACCEPTABLE_HERE: Self = Self(488);

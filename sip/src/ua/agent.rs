@@ -141,6 +141,11 @@ impl Ua {
         }
     }
 
+    /// Whether the peer of our INVITE has answered it at all, be it with 100.
+    pub fn is_heard(&self, leg: LegKey) -> bool {
+        self.legs.get(&leg).is_some_and(|leg| leg.heard || !matches!(leg.phase, Phase::Calling { .. }))
+    }
+
     /// Moves what the layer has to say: bytes to the driver, events to the legs.
     pub(super) fn pump(&mut self, now: Instant) {
         while let Some(output) = self.layer.poll_output() {

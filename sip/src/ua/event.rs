@@ -110,12 +110,15 @@ pub enum Event {
         /// The request.
         request: Request,
     },
-    /// A response to a request of ours that is no first INVITE.
+    /// A response to a request of ours that is no first INVITE. Of the answers to a BYE only a challenge is told;
+    /// its leg has ended by then, the Call-ID tells which it was.
     Response {
         /// The leg, for a request inside its dialog.
         leg: Option<LegKey>,
         /// Its transaction.
         key: ClientKey,
+        /// Where the response came from.
+        flow: Flow,
         /// The response.
         response: Response,
         /// Our request, with the final response, for [`Ua::retry`](super::Ua::retry).
@@ -147,6 +150,8 @@ pub enum Cause {
     HungUp,
     /// The peer refused our INVITE.
     Refused {
+        /// Where the response came from.
+        flow: Flow,
         /// The final response.
         response: Response,
         /// Our INVITE, for [`Ua::retry`](super::Ua::retry) after a 401 or 407.

@@ -20,8 +20,10 @@ impl Ua {
             E::Request { key, flow, request } => self.on_request(now, key, flow, request),
             E::Ack { request, .. } => self.on_ack(now, request),
             E::Cancelled { key, request } => self.on_cancelled(now, key, request),
-            E::Response { key, response, request, .. } => self.on_response(now, key, response, request),
-            E::StraySuccess { response, .. } => self.on_success_again(now, &response),
+            E::Response { key, flow, response, request } => {
+                self.on_response(now, key, flow, response, request);
+            }
+            E::StraySuccess { flow, response } => self.on_success_again(now, flow, &response),
             E::Timeout { key, .. } => self.on_no_response(now, key, false),
             E::TransportError { key, .. } => self.on_no_response(now, key, true),
             // §13.3.1.4 asks nothing of the user: the INVITE was refused, whether or not the peer knows.
@@ -196,23 +198,30 @@ impl Ua {
         self.settle(now, key);
     }
 
-    fn on_response(&mut self, now: Instant, key: ClientKey, response: Response, request: Option<Request>) {
+    fn on_response(
+        &mut self,
+        now: Instant,
+        key: ClientKey,
+        flow: Flow,
+        response: Response,
+        request: Option<Request>,
+    ) {
         let is_final = response.status().is_final();
         let purpose = if is_final { self.purposes.remove(&key) } else { self.purposes.get(&key).copied() };
         match purpose {
             Some(Purpose::Invite(leg)) => {
-                self.on_invite_response(now, leg, response, request);
+                self.on_invite_response(now, leg, flow, response, request);
                 self.settle(now, leg);
             }
             Some(Purpose::Reinvite { leg, cseq, offered }) if is_final => {
-                self.on_reinvite_response(now, key, (leg, cseq, offered), response, request);
+                self.on_reinvite_response(now, key, (leg, cseq, offered), flow, response, request);
                 self.settle(now, leg);
             }
             Some(Purpose::Bye(leg)) if is_final => {
                 self.on_bye_done(now, leg);
                 // A challenged BYE is the user's to repeat: only it knows whom to trust with credentials.
                 if matches!(response.status().as_u16(), 401 | 407) {
-                    self.event(Event::Response { leg: None, key, response, request });
+                    self.event(Event::Response { leg: None, key, flow, response, request });
                 }
             }
             Some(Purpose::Within(leg)) => {
@@ -225,11 +234,11 @@ impl Ua {
                     let dialog = self.legs.get_mut(&leg).and_then(|leg| leg.dialogs.first_mut());
                     dialog.map(|dialog| dialog.refresh_target(&response));
                 }
-                self.event(Event::Response { leg: Some(leg), key, response, request });
+                self.event(Event::Response { leg: Some(leg), key, flow, response, request });
             }
-            Some(Purpose::Outside) => self.event(Event::Response { leg: None, key, response, request }),
+            Some(Purpose::Outside) => self.event(Event::Response { leg: None, key, flow, response, request }),
             // The layer lets nothing but a further 2xx through after the first final response.
-            None if response.status().is_success() => self.on_success_again(now, &response),
+            None if response.status().is_success() => self.on_success_again(now, flow, &response),
             Some(Purpose::Bye(_) | Purpose::Reinvite { .. }) | None => {}
         }
     }
@@ -238,20 +247,22 @@ impl Ua {
         &mut self,
         now: Instant,
         key: LegKey,
+        flow: Flow,
         response: Response,
         request: Option<Request>,
     ) {
         if response.status().is_success() {
-            return self.on_success(now, key, &response);
+            return self.on_success(now, key, flow, &response);
         }
         if response.status().is_final() {
-            self.release(key, Cause::Refused { response, request });
+            self.release(key, Cause::Refused { flow, response, request });
             return self.remove_leg(now, key);
         }
+        let Some(leg) = self.legs.get_mut(&key) else { return };
+        leg.heard = true;
         if response.status() == StatusCode::TRYING {
             return;
         }
-        let Some(leg) = self.legs.get_mut(&key) else { return };
         let to_tag = response.to().ok().and_then(|to| to.tag().map(str::to_owned));
         if let (Some(tag), Some(invite)) = (to_tag, &leg.invite)
             && leg.dialog_with(response.call_id(), &tag).is_none()
@@ -266,7 +277,7 @@ impl Ua {
     }
 
     /// §13.2.2.4: the first 2xx makes the call, one of another fork is acknowledged and ended at once.
-    fn on_success(&mut self, now: Instant, key: LegKey, response: &Response) {
+    fn on_success(&mut self, now: Instant, key: LegKey, flow: Flow, response: &Response) {
         let Some(leg) = self.legs.get_mut(&key) else { return };
         let Some(invite) = &leg.invite else { return };
         let (offered, contact) = (!invite.body().is_empty(), contact_of(invite));
@@ -279,7 +290,7 @@ impl Ua {
         };
         let Ok(dialog) = confirmed else {
             // No ACK can be made of it, and no call.
-            self.release(key, Cause::Refused { response: response.clone(), request: None });
+            self.release(key, Cause::Refused { flow, response: response.clone(), request: None });
             return self.remove_leg(now, key);
         };
         if !matches!(leg.phase, Phase::Calling { .. }) {
@@ -301,7 +312,7 @@ impl Ua {
     }
 
     /// A 2xx after the first: its ACK was lost, or another fork answered.
-    fn on_success_again(&mut self, now: Instant, response: &Response) {
+    fn on_success_again(&mut self, now: Instant, flow: Flow, response: &Response) {
         let from_tag = response.from().ok().and_then(|from| from.tag().map(str::to_owned));
         let Some(key) = from_tag.and_then(|tag| self.leg_of_tag(&tag)) else { return };
         let Some(leg) = self.legs.get_mut(&key) else { return };
@@ -321,7 +332,7 @@ impl Ua {
             None if leg.invite.as_ref().is_some_and(|i| i.call_id() == response.call_id())
                 && leg.dialogs.len() < FORKS_MAX =>
             {
-                self.on_success(now, key, response);
+                self.on_success(now, key, flow, response);
                 self.settle(now, key);
             }
             None => {}
@@ -333,6 +344,7 @@ impl Ua {
         now: Instant,
         client: ClientKey,
         (key, cseq, offered): (LegKey, u32, bool),
+        flow: Flow,
         response: Response,
         request: Option<Request>,
     ) {
@@ -359,7 +371,7 @@ impl Ua {
         }
         let released = self.legs.get(&key).is_none_or(|leg| leg.released);
         if !released && status != StatusCode::REQUEST_PENDING {
-            self.event(Event::Response { leg: Some(key), key: client, response, request });
+            self.event(Event::Response { leg: Some(key), key: client, flow, response, request });
         }
     }
 

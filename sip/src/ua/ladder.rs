@@ -278,7 +278,7 @@ impl Bench {
             Event::Ended { cause, .. } => match cause {
                 Cause::Bye(_) => "Ended by BYE".to_owned(),
                 Cause::Cancelled(_) => "Ended by CANCEL".to_owned(),
-                Cause::Refused { response, request } => {
+                Cause::Refused { response, request, .. } => {
                     end.refused = request;
                     format!("Ended: refused {}", response.status().as_u16())
                 }

@@ -19,6 +19,8 @@ pub(super) struct Leg {
     /// Where the INVITE came from or went to.
     pub(super) flow: Flow,
     pub(super) phase: Phase,
+    /// Whether a provisional response to our INVITE came, 100 included.
+    pub(super) heard: bool,
     /// Our INVITE: further forks may answer it after the first, and its credentials go into the ACK.
     pub(super) invite: Option<Box<Request>>,
     /// The dialogs; once confirmed, the lasting one first and those of a fork that are being ended behind it.
@@ -61,6 +63,7 @@ impl Leg {
             local_tag,
             flow,
             phase,
+            heard: false,
             invite,
             dialogs: Vec::new(),
             usage: InviteUsage::new(owns_call_id),

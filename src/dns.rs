@@ -1,0 +1,122 @@
+//! Asks the name service where a trunk is (RFC 3263 §4.2): SRV records for a name without a port, then addresses.
+//!
+//! What comes back is remembered, ordered and aged by the switch; nothing is remembered here.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use hickory_resolver::TokioResolver;
+use hickory_resolver::config::{NameServerConfig, ResolverConfig, ResolverOpts};
+use hickory_resolver::net::runtime::TokioRuntimeProvider;
+use hickory_resolver::proto::rr::RData;
+use sidetone_model::trunk_address::TrunkAddress;
+use tokio::sync::Semaphore;
+
+use crate::switch::names::{Answer, Server};
+
+/// Asks name servers.
+pub struct Resolver {
+    /// Absent where the system names no server: then no name is known.
+    inner: Option<TokioResolver>,
+    permits: Semaphore,
+}
+
+impl Resolver {
+    /// Asks `servers`, or those that the system is configured with when there are none.
+    pub fn new(servers: &[SocketAddr]) -> Self {
+        let builder = if servers.is_empty() {
+            TokioResolver::builder_tokio()
+        } else {
+            let config =
+                ResolverConfig::from_name_servers(servers.iter().copied().map(name_server).collect());
+            Ok(TokioResolver::builder_with_config(config, TokioRuntimeProvider::default()))
+        };
+        let built = builder.and_then(|mut builder| {
+            patience(builder.options_mut());
+            builder.build()
+        });
+        if let Err(error) = &built {
+            tracing::warn!(%error, "no name server is configured; trunks are reached by numeric addresses alone");
+        }
+        Resolver { inner: built.ok(), permits: Semaphore::new(LOOKUPS_MAX) }
+    }
+
+    /// The servers of a trunk; none when the name service is away or knows none.
+    pub async fn lookup(&self, address: &TrunkAddress) -> Answer {
+        let asked = async {
+            let _permit = self.permits.acquire().await.ok()?;
+            match address.port {
+                Some(port) => self.addresses(&address.host, port).await,
+                None => match self.services(&address.host).await {
+                    Some(answer) => Some(answer),
+                    None => self.addresses(&address.host, SIP_PORT).await,
+                },
+            }
+        };
+        let answer = tokio::time::timeout(LOOKUP_MAX, asked).await.ok().flatten();
+        if answer.is_none() {
+            tracing::warn!(trunk.address = %address, "the name service does not know the trunk's address");
+        }
+        answer.unwrap_or_default()
+    }
+
+    /// The servers that the SRV records of a name list; `None` without such records.
+    async fn services(&self, host: &str) -> Option<Answer> {
+        let found = self.inner.as_ref()?.srv_lookup(format!("_sip._udp.{host}")).await.ok()?;
+        let mut servers = Vec::new();
+        let mut ttl = u32::MAX;
+        for record in found.answers() {
+            let RData::SRV(service) = &record.data else { continue };
+            ttl = ttl.min(record.ttl);
+            // A single dot says that there is decidedly no such service (RFC 2782).
+            if service.target.is_root() || servers.len() >= SERVICES_MAX {
+                continue;
+            }
+            let target = service.target.to_utf8();
+            let Some(answer) = self.addresses(&target, service.port).await else { continue };
+            ttl = ttl.min(u32::try_from(answer.ttl.as_secs()).unwrap_or(u32::MAX));
+            servers.extend(answer.servers.into_iter().map(|server| Server {
+                priority: service.priority,
+                weight: service.weight,
+                ..server
+            }));
+        }
+        if ttl == u32::MAX {
+            return None;
+        }
+        Some(Answer { servers, ttl: Duration::from_secs(ttl.into()) })
+    }
+
+    async fn addresses(&self, host: &str, port: u16) -> Option<Answer> {
+        let found = self.inner.as_ref()?.lookup_ip(host).await.ok()?;
+        let addresses: Vec<SocketAddr> =
+            found.iter().map(|ip: IpAddr| SocketAddr::new(ip.to_canonical(), port)).collect();
+        let ttl = found.as_lookup().answers().iter().map(|record| record.ttl).min().unwrap_or_default();
+        let servers = vec![Server { priority: 0, weight: 0, addresses }];
+        Some(Answer { servers, ttl: Duration::from_secs(ttl.into()) })
+    }
+}
+
+fn name_server(address: SocketAddr) -> NameServerConfig {
+    let mut server = NameServerConfig::udp_and_tcp(address.ip());
+    for connection in &mut server.connections {
+        connection.port = address.port();
+    }
+    server
+}
+
+fn patience(options: &mut ResolverOpts) {
+    // The switch remembers answers itself, and must see how long they hold.
+    options.cache_size = 0;
+    options.timeout = Duration::from_secs(2);
+    options.attempts = 2;
+}
+
+/// Questions that are open at once.
+const LOOKUPS_MAX: usize = 64;
+/// How long the answer to one question may take, with all that it leads to.
+const LOOKUP_MAX: Duration = Duration::from_secs(10);
+/// SRV records of one name that are followed.
+const SERVICES_MAX: usize = 16;
+/// The port of a name without SRV records (RFC 3263 §4.2).
+const SIP_PORT: u16 = 5060;

@@ -1,0 +1,5 @@
+//! The machines of the switch by what goes in and what comes out.
+
+mod calls;
+mod hunting;
+mod ladder;

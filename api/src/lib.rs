@@ -8,6 +8,7 @@ mod auth;
 mod body;
 mod csv;
 mod deprecation;
+mod docs;
 mod error;
 mod idempotency;
 mod listing;

@@ -17,6 +17,7 @@
 //!    conflicts with somebody else's, take either and write it anew.
 
 use std::any::Any;
+use std::sync::OnceLock;
 
 use axum::extract::Request;
 use axum::http::header::CACHE_CONTROL;
@@ -32,21 +33,21 @@ use uuid::Uuid;
 
 use crate::error::{ApiError, enveloped};
 use crate::openapi::complete;
-use crate::routes::openapi::Document;
-use crate::routes::{cdr_export, cdrs, health, openapi as reference};
+use crate::routes::openapi::Reference;
+use crate::routes::{cdr_export, cdrs, docs, health, openapi as reference};
 use crate::state::ApiState;
 use crate::{arrival, auth, idempotency};
 
 /// Every route over these ports.
 pub fn router(state: ApiState) -> Router {
-    let document = Document(openapi().to_string().into());
+    let reference = REFERENCE.get_or_init(|| Reference::from(&openapi())).clone();
     let v1 = Router::from(v1())
         .fallback(nothing_here)
         .layer(CatchPanicLayer::custom(panicked))
         .layer(from_fn_with_state(state.clone(), idempotency::once))
         .layer(from_fn_with_state(state.clone(), arrival::read_body))
         .layer(from_fn_with_state(state.clone(), auth::identify))
-        .layer(Extension(document));
+        .layer(Extension(reference));
     Router::from(probes())
         .nest("/api/v1", v1)
         .layer(CatchPanicLayer::custom(panicked))
@@ -65,6 +66,8 @@ fn v1() -> OpenApiRouter<ApiState> {
         .routes(routes!(cdr_export::export))
         .routes(routes!(cdrs::find))
         .routes(routes!(cdrs::list))
+        .routes(routes!(docs::page))
+        .routes(routes!(docs::style))
         .routes(routes!(reference::document))
 }
 
@@ -120,6 +123,8 @@ fn panicked(panic: Box<dyn Any + Send + 'static>) -> Response {
 }
 
 const CONTENT_TYPE_OPTIONS: HeaderName = HeaderName::from_static("x-content-type-options");
+/// Made once: it is the same for every engine of the process.
+static REFERENCE: OnceLock<Reference> = OnceLock::new();
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const REQUEST_ID_LEN_MAX: usize = 128;
 /// Every filter of the call log at its longest fits.

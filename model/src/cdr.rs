@@ -161,18 +161,21 @@ pub struct CdrView<'a> {
     /// True when `codec_a` differs from `codec_b`.
     pub transcoded: bool,
     /// Codec of the caller's leg.
-    #[cfg_attr(feature = "openapi", schema(required))]
+    #[cfg_attr(feature = "openapi", schema(required, example = "PCMU"))]
     pub codec_a: Option<&'a str>,
     /// Codec of the far leg.
-    #[cfg_attr(feature = "openapi", schema(required))]
+    #[cfg_attr(feature = "openapi", schema(required, example = "opus"))]
     pub codec_b: Option<&'a str>,
     /// Who called; left out when withheld.
+    #[cfg_attr(feature = "openapi", schema(example = "1001"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub caller_number: Option<&'a str>,
     /// The number as routed.
+    #[cfg_attr(feature = "openapi", schema(example = "+442071230000"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub destination_number: Option<&'a str>,
     /// The digits the caller keyed; present only when routing read them as a different number.
+    #[cfg_attr(feature = "openapi", schema(example = "02071230000"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dialled_number: Option<&'a str>,
     /// The agent of the call.
@@ -191,10 +194,10 @@ pub struct CdrView<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fs_node_id: Option<NodeId>,
     /// Why the caller's leg ended, a Q.850 name such as `NORMAL_CLEARING`; the list is open.
-    #[cfg_attr(feature = "openapi", schema(required, value_type = Option<String>))]
+    #[cfg_attr(feature = "openapi", schema(required, value_type = Option<String>, example = "NORMAL_CLEARING"))]
     pub hangup_cause: Option<HangupCause>,
     /// The far end's cause for the last bridge attempt; left out when there was no bridge or no answer.
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, example = "USER_BUSY"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bridge_cause: Option<HangupCause>,
     /// The far end's final SIP response for the last bridge attempt; left out when none was received.

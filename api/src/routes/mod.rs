@@ -4,5 +4,6 @@ pub(crate) mod cdr_export;
 mod cdr_params;
 mod cdr_query;
 pub(crate) mod cdrs;
+pub(crate) mod docs;
 pub(crate) mod health;
 pub(crate) mod openapi;

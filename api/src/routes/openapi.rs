@@ -1,13 +1,27 @@
 //! The API document.
 
+use std::sync::Arc;
+
 use axum::Extension;
 use axum::http::HeaderValue;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
+use serde_json::Value;
 
-/// The document as it is sent, made once.
+use crate::docs;
+
+/// The document as it is sent, and the page made of it.
 #[derive(Clone)]
-pub(crate) struct Document(pub(crate) std::sync::Arc<str>);
+pub(crate) struct Reference {
+    pub(crate) document: Arc<str>,
+    pub(crate) page: Arc<str>,
+}
+
+impl From<&Value> for Reference {
+    fn from(document: &Value) -> Self {
+        Self { document: document.to_string().into(), page: docs::page(document).into() }
+    }
+}
 
 /// Read this document
 ///
@@ -20,7 +34,7 @@ pub(crate) struct Document(pub(crate) std::sync::Arc<str>);
     responses((status = 200, description = "The document.", body = Object)),
     security(()),
 )]
-pub(crate) async fn document(Extension(document): Extension<Document>) -> Response {
+pub(crate) async fn document(Extension(reference): Extension<Reference>) -> Response {
     let headers = [(CONTENT_TYPE, HeaderValue::from_static("application/json"))];
-    (headers, document.0.to_string()).into_response()
+    (headers, reference.document.to_string()).into_response()
 }

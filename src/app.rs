@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rand::rngs::{StdRng, SysRng};
-use rand::{RngExt, SeedableRng};
-use sidetone_api::ApiState;
+use rand::{Rng, RngExt, SeedableRng};
+use sidetone_api::{ApiState, Panel, TokenKey};
 use sidetone_media::net::{Relay, RelayConfig, RelayError};
 use sidetone_media::session::SessionConfig;
 use sidetone_model::ids::NodeId;
@@ -24,6 +24,8 @@ use tokio::net::TcpListener;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 
+use crate::accounts::hash::HashError;
+use crate::accounts::{Passwords, People};
 use crate::cdr::journal::{Journal, JournalError};
 use crate::cdr::writer::CdrWriter;
 use crate::config::Config;
@@ -65,6 +67,9 @@ pub enum StartError {
         #[source]
         source: io::Error,
     },
+    /// Passwords cannot be checked.
+    #[error("failed to {0}")]
+    Hash(#[from] HashError),
     /// The journal cannot be opened.
     #[error("[node] data_dir: {0}")]
     Journal(#[from] JournalError),
@@ -130,6 +135,7 @@ impl Engine {
         );
         let (stop, stopped) = watch::channel(false);
         let (engine_store, watched) = (store.clone(), store.clone());
+        let panel = panel(&store, &mut rng).await?;
         let readiness = EngineReadiness { journal, switch: handle.clone() };
         let state = ApiState::new(
             Arc::new(store.clone()),
@@ -137,6 +143,7 @@ impl Engine {
             Arc::new(readiness),
             Arc::new(wall_clock),
         )
+        .with_panel(panel)
         .with_settings(config.http.settings.clone())
         .with_idempotency(Arc::new(idempotency.clone()));
 
@@ -185,6 +192,23 @@ impl Engine {
         }
         self.store.close().await;
     }
+}
+
+/// What people who log in need.
+async fn panel(store: &Store, rng: &mut StdRng) -> Result<Panel, StartError> {
+    let mut fresh = [0; TokenKey::LEN];
+    rng.fill_bytes(&mut fresh);
+    let secret = store.session_secret(fresh, wall_clock()).await?;
+    let people = Arc::new(People::new(store.clone(), Passwords::new(rng)?));
+    let store = Arc::new(store.clone());
+    Ok(Panel {
+        accounts: people.clone(),
+        agents: store.clone(),
+        keys: people.clone(),
+        teams: store,
+        token_key: TokenKey::new(secret),
+        users: people,
+    })
 }
 
 /// What `/readyz` says.

@@ -1,5 +1,6 @@
 //! The engine of Sidetone: the rooms that the binary composes.
 
+pub mod accounts;
 pub mod app;
 pub mod capture;
 pub mod cdr;

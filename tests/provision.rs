@@ -95,6 +95,7 @@ fn refusals(error: ProvisionError) -> Vec<String> {
         ProvisionError::Refused(problems) => {
             problems.iter().map(|(file, problem)| format!("{file}: {problem}")).collect()
         }
+        ProvisionError::Hash(error) => panic!("{error}"),
         ProvisionError::Store(error) => panic!("{error}"),
     }
 }

@@ -214,6 +214,7 @@ fn key(organisation_id: OrganisationId, short_id: &str) -> ApiKeyRow {
             last4: "wxyz".to_owned(),
         }),
         permissions: vec![Permission::CallsRead, Permission::MarginRead],
+        preset: None,
         allow: vec![
             Network { address: "127.0.0.1".parse().unwrap(), prefix_len: 32 },
             Network { address: "2001:db8::".parse().unwrap(), prefix_len: 32 },

@@ -26,6 +26,15 @@ impl ApiError {
         Self::new(StatusCode::UNAUTHORIZED, "unauthenticated", message)
     }
 
+    /// The address or the password of a login is wrong.
+    pub(crate) fn invalid_credentials() -> Self {
+        Self::new(
+            StatusCode::UNAUTHORIZED,
+            "invalid_credentials",
+            "the email address or the password is wrong",
+        )
+    }
+
     /// The key is right and the address is not.
     pub(crate) fn ip_not_allowed() -> Self {
         Self::new(
@@ -104,6 +113,18 @@ impl ApiError {
         }
     }
 
+    /// There is too much to do now; the same request may be sent again after `retry_after_s` seconds.
+    pub(crate) fn busy(retry_after_s: u64) -> Self {
+        Self {
+            retry_after_s: Some(retry_after_s),
+            ..Self::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "node_busy",
+                format!("there is too much to do, try again in {retry_after_s} s"),
+            )
+        }
+    }
+
     /// The answer that is kept belongs to an earlier session of the user.
     pub(crate) fn answered_in_another_session() -> Self {
         Self::new(
@@ -166,6 +187,7 @@ impl ApiError {
 impl From<Problem> for ApiError {
     fn from(problem: Problem) -> Self {
         match problem {
+            Problem::Busy { retry_after_s } => Self::busy(retry_after_s),
             Problem::Conflict(message) => Self::new(StatusCode::CONFLICT, "conflict", message),
             Problem::Forbidden(message) => Self::forbidden(message),
             Problem::Internal(text) => {

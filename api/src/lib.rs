@@ -20,7 +20,8 @@ mod server;
 mod settings;
 mod state;
 
+pub use auth::TokenKey;
 pub use router::{openapi, router};
 pub use server::serve;
 pub use settings::{HttpSettings, SharedSettings};
-pub use state::{ApiState, Clock};
+pub use state::{ApiState, Clock, Panel};

@@ -34,7 +34,7 @@ use uuid::Uuid;
 use crate::error::{ApiError, enveloped};
 use crate::openapi::complete;
 use crate::routes::openapi::Reference;
-use crate::routes::{cdr_export, cdrs, docs, health, openapi as reference};
+use crate::routes::{auth as login, cdr_export, cdrs, docs, health, openapi as reference};
 use crate::state::ApiState;
 use crate::{arrival, auth, idempotency};
 
@@ -66,8 +66,8 @@ fn v1() -> OpenApiRouter<ApiState> {
         .routes(routes!(cdr_export::export))
         .routes(routes!(cdrs::find))
         .routes(routes!(cdrs::list))
-        .routes(routes!(docs::page))
-        .routes(routes!(docs::style))
+use crate::routes::openapi::Reference;
+use crate::routes::{auth as login, cdr_export, cdrs, docs, health, openapi as reference};
         .routes(routes!(reference::document))
 }
 

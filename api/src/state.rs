@@ -4,11 +4,15 @@ use std::sync::Arc;
 
 use ipnet::IpNet;
 use sidetone_model::idempotency::{Claim, Idempotency, KeptAnswer, Once};
+use sidetone_model::key::Keys;
 use sidetone_model::ports::{ApiKeys, CdrLog, PortFuture, Readiness};
 use sidetone_model::problem::Problem;
+use sidetone_model::team::{Agents, Teams};
 use sidetone_model::time::Timestamp;
+use sidetone_model::user::{Accounts, Users};
 
-use crate::auth::RateLimits;
+use crate::auth::{Attempts, RateLimits, TokenKey};
+use crate::error::ApiError;
 use crate::server::ServerCounters;
 use crate::settings::{HttpSettings, SharedSettings};
 
@@ -27,10 +31,28 @@ pub struct ApiState {
     pub(crate) limits: Arc<RateLimits>,
     pub(crate) strict_bodies: bool,
     pub(crate) server: Arc<ServerCounters>,
+    pub(crate) attempts: Arc<Attempts>,
+    pub(crate) panel: Option<Arc<Panel>>,
+}
+
+/// What people who log in need: who they are, and what they manage.
+pub struct Panel {
+    /// Letting people in.
+    pub accounts: Arc<dyn Accounts>,
+    /// Agents.
+    pub agents: Arc<dyn Agents>,
+    /// Integration keys.
+    pub keys: Arc<dyn Keys>,
+    /// Teams.
+    pub teams: Arc<dyn Teams>,
+    /// Signs their sessions.
+    pub token_key: TokenKey,
+    /// Users.
+    pub users: Arc<dyn Users>,
 }
 
 impl ApiState {
-    /// A state over these ports, which believes `X-Forwarded-For` from nobody.
+    /// A state over these ports, which believes `X-Forwarded-For` from nobody and lets keys in alone.
     pub fn new(
         cdrs: Arc<dyn CdrLog>,
         keys: Arc<dyn ApiKeys>,
@@ -47,6 +69,8 @@ impl ApiState {
             limits: Arc::new(RateLimits::default()),
             strict_bodies: true,
             server: Arc::default(),
+            attempts: Arc::new(Attempts::default()),
+            panel: None,
         }
     }
 
@@ -56,6 +80,18 @@ impl ApiState {
     pub fn with_strict_bodies(mut self, strict: bool) -> Self {
         self.strict_bodies = strict;
         self
+    }
+
+    /// The same state, in which people log in.
+    #[must_use]
+    pub fn with_panel(mut self, panel: Panel) -> Self {
+        self.panel = Some(Arc::new(panel));
+        self
+    }
+
+    /// The panel's ports.
+    pub(crate) fn panel(&self) -> Result<&Panel, ApiError> {
+        self.panel.as_deref().ok_or_else(|| ApiError::not_found("nobody logs in here, there are keys alone"))
     }
 
     /// The same state, which believes `X-Forwarded-For` from these peers.

@@ -12,6 +12,12 @@ pub struct FieldProblem {
 /// Why a request was not carried out.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
+    /// There is too much to do now; the same request may be sent again.
+    #[error("busy")]
+    Busy {
+        /// Seconds to wait.
+        retry_after_s: u64,
+    },
     /// The state of things forbids it.
     #[error("conflict: {0}")]
     Conflict(String),

@@ -93,6 +93,7 @@ fn apply(args: &ApplyArgs) -> Result<String, Failure> {
                 .collect();
             Err(wrong(texts.join("; ")))
         }
+        Err(ProvisionError::Hash(error)) => Err(failed(format!("failed to {error}"))),
         Err(ProvisionError::Store(error)) => Err(failed(format!("failed to {error}"))),
     }
 }

@@ -7,19 +7,21 @@ use sidetone_model::ids::{OrganisationId, TeamId};
 use sidetone_model::time::Timestamp;
 use sidetone_sip::auth::{Algorithm, Credential};
 
+use crate::accounts::hash::HashError;
 use crate::fields::Problem;
-use crate::provision::file::{ApiKey, Declaration, Extension, Number, Organisation};
-use crate::provision::key_text;
+use crate::provision::file::{Declaration, Extension, Number, Organisation};
 use crate::provision::outside::Trunk;
-use crate::provision::report::{ExtensionReport, KeyReport, Named, Numbered, Report};
+use crate::provision::report::{ExtensionReport, Named, Numbered, Report};
 use crate::store::{
-    ApiKeyRow, Change, ExtensionRow, NumberRow, OrganisationRow, Store, StoreError, TrunkRow,
-    WriteTransaction,
+    Change, ExtensionRow, NumberRow, OrganisationRow, Store, StoreError, TrunkRow, WriteTransaction,
 };
 
 /// Why nothing was applied.
 #[derive(Debug, thiserror::Error)]
 pub enum ProvisionError {
+    /// A password cannot be hashed.
+    #[error(transparent)]
+    Hash(#[from] HashError),
     /// What is declared does not fit what is stored; by the index of its file.
     #[error("the files do not fit what is stored")]
     Refused(Vec<(usize, Problem)>),
@@ -73,18 +75,18 @@ pub async fn apply(
     Ok(work.report)
 }
 
-struct Work<'r, R> {
-    write: WriteTransaction,
-    now: Timestamp,
-    rng: &'r mut R,
-    dry_run: bool,
-    report: Report,
+pub(super) struct Work<'r, R> {
+    pub(super) write: WriteTransaction,
+    pub(super) now: Timestamp,
+    pub(super) rng: &'r mut R,
+    pub(super) dry_run: bool,
+    pub(super) report: Report,
     file: usize,
     problems: Vec<(usize, Problem)>,
 }
 
 impl<R: CryptoRng> Work<'_, R> {
-    async fn organisation(&mut self, declared: &Organisation) -> Result<(), StoreError> {
+    async fn organisation(&mut self, declared: &Organisation) -> Result<(), ProvisionError> {
         self.refuse_orphaned_passwords(declared).await?;
         let row = OrganisationRow {
             name: declared.name.clone(),
@@ -114,6 +116,9 @@ impl<R: CryptoRng> Work<'_, R> {
         }
         for extension in &declared.extensions {
             self.extension(id, declared, extension).await?;
+        }
+        for user in &declared.users {
+            self.user(id, declared, user).await?;
         }
         for key in &declared.api_keys {
             self.api_key(id, declared, key).await?;
@@ -180,7 +185,7 @@ impl<R: CryptoRng> Work<'_, R> {
         Ok(())
     }
 
-    async fn team(
+    pub(super) async fn team(
         &mut self,
         id: OrganisationId,
         name: &str,
@@ -191,40 +196,6 @@ impl<R: CryptoRng> Work<'_, R> {
             self.refuse(path, "team", format!("there is no team \"{name}\", declare it under teams"));
         }
         Ok(team)
-    }
-
-    async fn api_key(
-        &mut self,
-        id: OrganisationId,
-        organisation: &Organisation,
-        declared: &ApiKey,
-    ) -> Result<(), StoreError> {
-        let stored = self.write.find_api_key(id, &declared.name).await?;
-        let generated = (declared.key.is_none() && stored.is_none()).then(|| key_text::generate(self.rng));
-        let text = declared.key.as_ref().or(generated.as_ref());
-        let row = ApiKeyRow {
-            organisation_id: id,
-            name: declared.name.clone(),
-            text: text.and_then(|text| key_text::stored(text)),
-            permissions: declared.permissions.clone(),
-            allow: declared.allow.clone(),
-            rate_per_minute: declared.rate_per_minute,
-        };
-        let result = self.write.declare_api_key(&row, self.now).await;
-        let Some((key, change)) = self.allowed(result, &declared.path, "another key has this id")? else {
-            return Ok(());
-        };
-        // A generated key would be another one next time: a dry run shows none.
-        let generated = generated.filter(|_| !self.dry_run);
-        let what = format_args!("API key {} of {}", declared.name, organisation.name);
-        self.report.count(change, what, generated.as_deref());
-        let id = self.shown(key, change);
-        self.report.organisation(&organisation.name, None).api_keys.push(KeyReport {
-            name: declared.name.clone(),
-            id,
-            key: declared.key.clone().or(generated),
-        });
-        Ok(())
     }
 
     async fn number(
@@ -288,7 +259,7 @@ impl<R: CryptoRng> Work<'_, R> {
     }
 
     /// Turns a value that something else has into a problem of the file.
-    fn allowed<T>(
+    pub(super) fn allowed<T>(
         &mut self,
         result: Result<T, StoreError>,
         path: &str,
@@ -310,7 +281,7 @@ impl<R: CryptoRng> Work<'_, R> {
     }
 
     /// The id to report; what a dry run would create has none yet.
-    fn shown(&self, id: impl ToString, change: Change) -> Option<String> {
+    pub(super) fn shown(&self, id: impl ToString, change: Change) -> Option<String> {
         (!self.dry_run || change != Change::Created).then(|| id.to_string())
     }
 }
@@ -324,4 +295,4 @@ fn ha1(number: &str, sip_domain: &str, password: &str) -> Ha1 {
 }
 
 /// 119 bits, and still to be typed into a phone.
-const PASSWORD_LEN: usize = 20;
+pub(super) const PASSWORD_LEN: usize = 20;

@@ -2,15 +2,14 @@
 
 use std::collections::HashSet;
 
-use sidetone_model::access::Permission;
 use sidetone_model::directory::{Network, Numbering};
 use sidetone_model::money::{Amount, Currency};
 use sidetone_model::rules;
 use toml::Table;
 
 use crate::fields::{Fields, Problem};
-use crate::provision::key_text;
 use crate::provision::outside::{Trunk, numbering, trunk};
+use crate::provision::people::{ApiKey, User, api_key, user};
 
 /// What one apply file declares, validated.
 #[derive(Debug, Default)]
@@ -30,6 +29,7 @@ pub(super) struct Organisation {
     pub(super) max_outbound_calls: Option<u32>,
     pub(super) teams: Vec<String>,
     pub(super) extensions: Vec<Extension>,
+    pub(super) users: Vec<User>,
     pub(super) api_keys: Vec<ApiKey>,
     pub(super) numbers: Vec<Number>,
 }
@@ -42,16 +42,6 @@ pub(super) struct Extension {
     pub(super) password: Option<String>,
     pub(super) team: Option<String>,
     pub(super) codecs: Vec<String>,
-}
-
-#[derive(Debug)]
-pub(super) struct ApiKey {
-    pub(super) path: String,
-    pub(super) name: String,
-    pub(super) key: Option<String>,
-    pub(super) permissions: Vec<Permission>,
-    pub(super) allow: Vec<Network>,
-    pub(super) rate_per_minute: u32,
 }
 
 #[derive(Debug)]
@@ -106,9 +96,10 @@ fn organisation(path: String, table: Table, problems: &mut Vec<Problem>) -> Opti
     let credit = fields.checked("credit", rules::credit);
     let numbering = numbering(&mut fields);
     let max_outbound_calls = fields.integer("max_outbound_calls", 0..=i64::from(rules::OUTBOUND_CALLS_MAX));
-    refuse_later(&mut fields, &["call_info_url", "call_info_secret", "users", "rooms"]);
+    refuse_later(&mut fields, &["call_info_url", "call_info_secret", "rooms"]);
     let teams = fields.tables("teams");
     let extensions = fields.tables("extensions");
+    let users = fields.tables("users");
     let api_keys = fields.tables("api_keys");
     let numbers = fields.tables("numbers");
     fields.finish();
@@ -116,6 +107,8 @@ fn organisation(path: String, table: Table, problems: &mut Vec<Problem>) -> Opti
     refuse_twice(teams.iter().map(|(path, name)| (path.as_str(), "name", name.as_str())), problems);
     let extensions = each(extensions, problems, extension);
     refuse_twice(extensions.iter().map(|e| (e.path.as_str(), "number", e.number.as_str())), problems);
+    let users = each(users, problems, user);
+    refuse_twice(users.iter().map(|u| (u.path.as_str(), "email", u.email.as_str())), problems);
     let api_keys = each(api_keys, problems, api_key);
     refuse_twice(api_keys.iter().map(|k| (k.path.as_str(), "name", k.name.as_str())), problems);
     let numbers = each(numbers, problems, number);
@@ -130,6 +123,7 @@ fn organisation(path: String, table: Table, problems: &mut Vec<Problem>) -> Opti
         max_outbound_calls: max_outbound_calls.and_then(|limit| u32::try_from(limit).ok()),
         teams: teams.into_iter().map(|(_, name)| name).collect(),
         extensions,
+        users,
         api_keys,
         numbers,
     })
@@ -161,78 +155,6 @@ fn codecs(fields: &mut Fields<'_>) -> Vec<String> {
         }
         Vec::new()
     })
-}
-
-fn api_key(path: String, table: Table, problems: &mut Vec<Problem>) -> Option<ApiKey> {
-    let mut fields = Fields::new(path.clone(), table, problems);
-    let name = name_of(&mut fields);
-    let key = fields.text("key").and_then(|text| {
-        if key_text::stored(&text).is_some() {
-            return Some(text);
-        }
-        // The text is a secret even when it is wrong: it is not repeated.
-        fields.refuse(
-            "key",
-            "must be a prefix, an id of 8 to 32 and a secret of 32 to 128 letters and digits, with _ between them",
-        )
-    });
-    let permissions = permissions(&mut fields);
-    let allow = fields.texts("allow");
-    if allow.is_none() && !fields.problems().iter().any(|problem| problem.key == format!("{path}.allow")) {
-        fields.refuse::<()>("allow", "is missing, name the addresses that may use the key");
-    }
-    let allow = allow.map(|texts| {
-        if texts.is_empty() || texts.len() > rules::NETWORKS_MAX {
-            fields.refuse::<()>(
-                "allow",
-                format!("must name 1 to {} addresses or networks", rules::NETWORKS_MAX),
-            );
-        }
-        networks(&mut fields, "allow", &texts)
-    });
-    let rate = fields.integer("rate_per_minute", 1..=RATE_MAX).unwrap_or(RATE_DEFAULT);
-    fields.finish();
-    Some(ApiKey {
-        path,
-        name: name?,
-        key,
-        permissions,
-        allow: allow?,
-        rate_per_minute: u32::try_from(rate).unwrap_or(u32::MAX),
-    })
-}
-
-fn permissions(fields: &mut Fields<'_>) -> Vec<Permission> {
-    let names = fields.texts("permissions");
-    let preset = fields.text("preset");
-    match (names, preset) {
-        (Some(_), Some(_)) => {
-            fields.refuse::<()>("preset", "give permissions or a preset, not both");
-            Vec::new()
-        }
-        (None, None) => {
-            fields.refuse::<()>("permissions", "is missing, name permissions or a preset");
-            Vec::new()
-        }
-        (None, Some(preset)) => Permission::preset(&preset).unwrap_or_else(|| {
-            fields.refuse::<()>("preset", format!("\"{preset}\" is not a preset of this version"));
-            Vec::new()
-        }),
-        (Some(names), None) => {
-            let mut permissions = Vec::with_capacity(names.len());
-            for name in names {
-                match Permission::from_name(&name) {
-                    Some(permission) => permissions.push(permission),
-                    None => {
-                        let known: Vec<&str> = Permission::ALL.iter().map(|known| known.as_str()).collect();
-                        let known = known.join(", ");
-                        fields.refuse::<()>("permissions", format!("\"{name}\" is none of {known}"));
-                    }
-                }
-            }
-            permissions
-        }
-    }
 }
 
 fn number(path: String, table: Table, problems: &mut Vec<Problem>) -> Option<Number> {
@@ -290,6 +212,3 @@ fn refuse_twice<'a>(
         }
     }
 }
-
-const RATE_DEFAULT: i64 = 600;
-const RATE_MAX: i64 = 60_000;

@@ -5,9 +5,10 @@
 //! keys. What is stored and not declared stays. Secrets leave this room once, in the [`Report`].
 
 mod apply;
+mod apply_people;
 mod file;
-mod key_text;
 mod outside;
+mod people;
 mod report;
 
 pub use apply::{ProvisionError, apply};

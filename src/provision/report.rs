@@ -26,7 +26,7 @@ pub(super) struct OrganisationReport {
     pub(super) id: Option<String>,
     pub(super) teams: Vec<Named>,
     pub(super) extensions: Vec<ExtensionReport>,
-    pub(super) users: Vec<Named>,
+    pub(super) users: Vec<UserReport>,
     pub(super) api_keys: Vec<KeyReport>,
     pub(super) numbers: Vec<Numbered>,
     pub(super) rooms: Vec<Numbered>,
@@ -52,6 +52,16 @@ pub(super) struct Numbered {
 #[derive(Debug, Serialize)]
 pub(super) struct ExtensionReport {
     pub(super) number: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) password: Option<String>,
+}
+
+/// A user and the password that was generated for them.
+#[derive(Debug, Serialize)]
+pub(super) struct UserReport {
+    pub(super) email: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -84,3 +84,26 @@ pub(super) fn networks_text(networks: &[Network]) -> String {
         networks.iter().map(|network| format!("{}/{}", network.address, network.prefix_len)).collect();
     texts.join(",")
 }
+
+/// The stored form of bytes.
+pub(super) fn to_hex(bytes: &[u8]) -> String {
+    use std::fmt::Write;
+
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+/// The 32 bytes of a stored form.
+pub(super) fn from_hex(text: &str) -> Option<[u8; 32]> {
+    let mut bytes = [0; 32];
+    if text.len() != 64 || !text.is_ascii() {
+        return None;
+    }
+    for (index, byte) in bytes.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(text.get(index * 2..index * 2 + 2)?, 16).ok()?;
+    }
+    Some(bytes)
+}

@@ -11,8 +11,8 @@ use sidetone_model::problem::Problem;
 use sidetone_model::time::Timestamp;
 use uuid::Uuid;
 
-use crate::store::api_keys::to_hex;
 use crate::store::columns::number;
+use crate::store::columns::to_hex;
 use crate::store::sql::sql;
 use crate::store::unit::{self, Unit};
 use crate::store::{Store, StoreError};

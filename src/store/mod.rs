@@ -1,12 +1,13 @@
 //! The database: the only room with SQL in it, one file per aggregate.
 //!
 //! Statements are whole literals beside the function that runs them, in the SQL that SQLite and
-//! PostgreSQL share: `$1` parameters, TEXT ids, BIGINT microseconds and money. The call log alone, whose
-//! filters combine freely, puts its statements together from literals. Whatever reads
+//! PostgreSQL share: `$1` parameters, TEXT ids, BIGINT microseconds and money. Lists alone, whose
+//! filters combine freely, put their statements together from literals. Whatever reads
 //! tenant data takes a `Scope`. Writes of the directory go through [`WriteTransaction`], one at a time.
 //! What is written for a request that must be carried out once is one unit with its answer, whichever functions
 //! write it (`unit`).
 
+mod agents;
 mod api_keys;
 mod call_log;
 mod cdrs;
@@ -15,16 +16,20 @@ mod database;
 mod directory;
 mod extensions;
 mod idempotency;
+mod listing;
 mod location;
 mod nodes;
 mod numbers;
 mod organisations;
+mod references;
 mod scope;
 mod search;
 mod sql;
 mod statement;
+mod teams;
 mod trunks;
 mod unit;
+mod users;
 mod write;
 
 pub use api_keys::{ApiKeyRow, ApiKeyText};
@@ -35,4 +40,5 @@ pub use location::{Database, Location, LocationError, PostgresUrl};
 pub use numbers::NumberRow;
 pub use organisations::OrganisationRow;
 pub use trunks::TrunkRow;
+pub use users::UserRow;
 pub use write::{Change, WriteTransaction};

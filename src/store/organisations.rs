@@ -1,12 +1,12 @@
-//! Organisations and their teams.
+//! Organisations.
 
 use sidetone_model::directory::Numbering;
-use sidetone_model::ids::{OrganisationId, TeamId};
+use sidetone_model::ids::OrganisationId;
 use sidetone_model::money::{Amount, Currency};
 use sidetone_model::time::Timestamp;
 use uuid::Uuid;
 
-use crate::store::columns::{parsed, parsed_opt};
+use crate::store::columns::parsed;
 use crate::store::sql::sql;
 use crate::store::{Change, StoreError, WriteTransaction};
 
@@ -114,47 +114,5 @@ impl WriteTransaction {
         .execute(&mut *self.transaction)
         .await?;
         Ok((id, self.note(Change::Changed)))
-    }
-
-    /// Makes the team of that name exist.
-    ///
-    /// # Errors
-    /// When the database refuses.
-    pub async fn declare_team(
-        &mut self,
-        organisation: OrganisationId,
-        name: &str,
-        now: Timestamp,
-    ) -> Result<(TeamId, Change), StoreError> {
-        if let Some(id) = self.find_team(organisation, name).await? {
-            return Ok((id, Change::Unchanged));
-        }
-        let id = TeamId(Uuid::new_v4());
-        sql("INSERT INTO teams (id, organisation_id, name, created_at_us, updated_at_us)
-             VALUES ($1, $2, $3, $4, $4)")
-        .bind(id.to_string())
-        .bind(organisation.to_string())
-        .bind(name)
-        .bind(now.as_micros())
-        .execute(&mut *self.transaction)
-        .await?;
-        Ok((id, self.note(Change::Created)))
-    }
-
-    /// The team of that name.
-    ///
-    /// # Errors
-    /// When the database refuses.
-    pub async fn find_team(
-        &mut self,
-        organisation: OrganisationId,
-        name: &str,
-    ) -> Result<Option<TeamId>, StoreError> {
-        let row = sql("SELECT id FROM teams WHERE organisation_id = $1 AND name = $2")
-            .bind(organisation.to_string())
-            .bind(name)
-            .fetch_optional(&mut *self.transaction)
-            .await?;
-        row.map_or(Ok(None), |row| parsed_opt(&row, "id"))
     }
 }

@@ -1,9 +1,14 @@
-//! Who asks: the key's text, the address it is used from, how often, and what it may do.
+//! Who asks: the key or the session, the address it is used from, how often, and what it may do.
 
 mod address;
 mod api_key;
+mod attempts;
 mod caller;
+mod credential;
 mod rate_limit;
+mod token;
 
-pub(crate) use caller::{Caller, identify, identity};
+pub(crate) use attempts::Attempts;
+pub(crate) use caller::{Caller, Client, identify, identity};
 pub(crate) use rate_limit::RateLimits;
+pub use token::TokenKey;

@@ -1,11 +1,11 @@
-//! How often: a fixed window of a minute per key, and per address for who is not let in.
+//! How often: a fixed window of a minute per key and per user, and per address for who is not let in.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use parking_lot::Mutex;
-use sidetone_model::ids::ApiKeyId;
+use sidetone_model::access::Who;
 use sidetone_model::time::Timestamp;
 
 /// Who shares one allowance.
@@ -13,8 +13,8 @@ use sidetone_model::time::Timestamp;
 pub(super) enum Bucket {
     /// An address; of an IPv6 one its /64, which is one household's.
     Address(IpAddr),
-    /// A key.
-    Key(ApiKeyId),
+    /// A key, or a user over all their sessions.
+    Caller(Who),
     /// All addresses together that found the table full.
     Overflow,
 }
@@ -62,7 +62,8 @@ pub(super) struct Quota {
 impl RateLimits {
     /// Takes `cost` requests from the allowance of `bucket`, which is `limit` a minute.
     ///
-    /// *Bounds*: addresses beyond [`WINDOWS_LEN_MAX`] share one allowance; keys are as many as are stored.
+    /// *Bounds*: addresses beyond [`WINDOWS_LEN_MAX`] share one allowance; keys and users are as many
+    /// as are stored.
     pub(super) fn take(&self, bucket: Bucket, limit: u32, cost: u32, now: Timestamp) -> Quota {
         let mut table = self.table.lock();
         let bucket = table.place_for(bucket, now);
@@ -116,12 +117,14 @@ impl Quota {
 }
 
 /// Whole seconds, rounded up: who waits that long finds a new window.
-fn seconds_up(micros: i64) -> u64 {
+pub(super) fn seconds_up(micros: i64) -> u64 {
     micros.max(0).unsigned_abs().div_ceil(1_000_000)
 }
 
 /// Requests a minute of an address that is not let in.
 pub(super) const UNAUTHENTICATED_PER_MINUTE: u32 = 60;
+/// Requests a minute of a user.
+pub(super) const USER_PER_MINUTE: u32 = 1200;
 const SWEEP_EVERY_US: i64 = 1_000_000;
 const WINDOWS_LEN_MAX: usize = 65_536;
 const WINDOW_US: i64 = 60_000_000;

@@ -1,5 +1,6 @@
 //! The handlers, one file per resource: each extracts, authorises, makes one port call, replies.
 
+pub(crate) mod auth;
 pub(crate) mod cdr_export;
 mod cdr_params;
 mod cdr_query;

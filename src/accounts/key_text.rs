@@ -7,14 +7,14 @@ use sha2::{Digest, Sha256};
 use crate::store::ApiKeyText;
 
 /// A new key: 12 base62 characters that find it and 43 (256 bits) that prove it.
-pub(super) fn generate(rng: &mut impl CryptoRng) -> String {
+pub fn generate(rng: &mut impl CryptoRng) -> String {
     let id = Alphanumeric.sample_string(rng, ID_LEN);
     let secret = Alphanumeric.sample_string(rng, SECRET_LEN);
     format!("{PREFIX}_{id}_{secret}")
 }
 
 /// What is stored of the key `text`; `None` when it is not of the form.
-pub(super) fn stored(text: &str) -> Option<ApiKeyText> {
+pub fn stored(text: &str) -> Option<ApiKeyText> {
     let (front, secret) = text.rsplit_once('_')?;
     let (prefix, id) = front.rsplit_once('_')?;
     let plain = |text: &str| text.bytes().all(|byte| byte.is_ascii_alphanumeric());

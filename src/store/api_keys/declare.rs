@@ -1,4 +1,4 @@
-//! Integration keys: everything but the secret.
+//! Keys as apply files declare them and as they are found when they are presented.
 
 use sidetone_model::access::Permission;
 use sidetone_model::directory::Network;
@@ -7,7 +7,8 @@ use sidetone_model::ports::{ApiKey, ApiKeys, PortFuture};
 use sidetone_model::time::Timestamp;
 use uuid::Uuid;
 
-use crate::store::columns::{items, networks, networks_text, number, parsed, parsed_opt};
+use crate::store::columns::{from_hex, items, networks, networks_text, number, parsed, parsed_opt, to_hex};
+use crate::store::search::searchable;
 use crate::store::sql::{Row, sql};
 use crate::store::{Change, Store, StoreError, WriteTransaction};
 
@@ -22,6 +23,8 @@ pub struct ApiKeyRow {
     pub text: Option<ApiKeyText>,
     /// What it may do.
     pub permissions: Vec<Permission>,
+    /// The preset that the permissions are copied from; those of a key that has it already stay as they are.
+    pub preset: Option<String>,
     /// Where it may be used from.
     pub allow: Vec<Network>,
     /// Requests a minute.
@@ -62,11 +65,7 @@ fn key(row: &Row) -> Result<ApiKey, StoreError> {
         organisation_id: parsed(row, "organisation_id")?,
         secret_sha256: from_hex(row.try_get("secret_sha256")?)
             .ok_or(StoreError::Corrupt { column: "secret_sha256" })?,
-        // A permission that a newer version wrote grants nothing here.
-        permissions: items(row, "permissions")?
-            .iter()
-            .filter_map(|name| Permission::from_name(name))
-            .collect(),
+        permissions: permissions(row)?,
         allow: networks(row, "allow")?,
         rate_per_minute: number(row, "rate_per_minute")?,
     })
@@ -100,13 +99,12 @@ impl WriteTransaction {
         declared: &ApiKeyRow,
         now: Timestamp,
     ) -> Result<(ApiKeyId, Change), StoreError> {
-        let row =
-            sql("SELECT id, prefix, short_id, secret_sha256, last4, permissions, allow, rate_per_minute
-             FROM api_keys WHERE organisation_id = $1 AND name = $2")
-            .bind(declared.organisation_id.to_string())
-            .bind(&declared.name)
-            .fetch_optional(&mut *self.transaction)
-            .await?;
+        let row = sql("SELECT id, prefix, short_id, secret_sha256, last4, permissions, preset, allow,
+             rate_per_minute FROM api_keys WHERE organisation_id = $1 AND name = $2")
+        .bind(declared.organisation_id.to_string())
+        .bind(&declared.name)
+        .fetch_optional(&mut *self.transaction)
+        .await?;
         let Some(row) = row else {
             let text = declared.text.as_ref().ok_or(StoreError::Corrupt { column: "secret_sha256" })?;
             let id = ApiKeyId(Uuid::new_v4());
@@ -123,9 +121,15 @@ impl WriteTransaction {
             last4: row.try_get("last4")?,
         };
         let text = declared.text.as_ref().unwrap_or(&stored);
-        let (permissions, allow) = (permissions_text(declared), networks_text(&declared.allow));
+        let stored_permissions: &str = row.try_get("permissions")?;
+        let stored_preset: Option<String> = row.try_get("preset")?;
+        let copied = declared.preset.is_some() && declared.preset == stored_preset;
+        let permissions =
+            if copied { stored_permissions.to_owned() } else { permissions_text(&declared.permissions) };
+        let allow = networks_text(&declared.allow);
         let same = *text == stored
-            && row.try_get::<&str>("permissions")? == permissions
+            && stored_permissions == permissions
+            && stored_preset == declared.preset
             && row.try_get::<&str>("allow")? == allow
             && row.try_get::<i64>("rate_per_minute")? == i64::from(declared.rate_per_minute);
         if same {
@@ -134,17 +138,20 @@ impl WriteTransaction {
         self.refuse_taken(text, id).await?;
         sql(
             "UPDATE api_keys SET prefix = $1, short_id = $2, secret_sha256 = $3, last4 = $4, permissions = $5,
-             allow = $6, rate_per_minute = $7, updated_at_us = $8 WHERE id = $9",
+             preset = $6, allow = $7, rate_per_minute = $8, updated_at_us = $9
+             WHERE id = $10 AND organisation_id = $11",
         )
         .bind(&text.prefix)
         .bind(&text.short_id)
         .bind(to_hex(&text.secret_sha256))
         .bind(&text.last4)
         .bind(permissions)
+        .bind(&declared.preset)
         .bind(allow)
         .bind(i64::from(declared.rate_per_minute))
         .bind(now.as_micros())
         .bind(id.to_string())
+        .bind(declared.organisation_id.to_string())
         .execute(&mut *self.transaction)
         .await?;
         Ok((id, self.note(Change::Changed)))
@@ -158,8 +165,8 @@ impl WriteTransaction {
         now: Timestamp,
     ) -> Result<(), StoreError> {
         sql("INSERT INTO api_keys (id, organisation_id, name, prefix, short_id, secret_sha256, last4,
-             permissions, allow, rate_per_minute, created_at_us, updated_at_us)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $11)")
+             permissions, preset, allow, rate_per_minute, search, created_at_us, updated_at_us)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $13)")
         .bind(id.to_string())
         .bind(declared.organisation_id.to_string())
         .bind(&declared.name)
@@ -167,9 +174,11 @@ impl WriteTransaction {
         .bind(&text.short_id)
         .bind(to_hex(&text.secret_sha256))
         .bind(&text.last4)
-        .bind(permissions_text(declared))
+        .bind(permissions_text(&declared.permissions))
+        .bind(&declared.preset)
         .bind(networks_text(&declared.allow))
         .bind(i64::from(declared.rate_per_minute))
+        .bind(searchable([Some(declared.name.as_str())]))
         .bind(now.as_micros())
         .execute(&mut *self.transaction)
         .await?;
@@ -186,31 +195,16 @@ impl WriteTransaction {
     }
 }
 
-fn permissions_text(declared: &ApiKeyRow) -> String {
-    let mut permissions = declared.permissions.clone();
+/// The permissions of a row; one that a newer version wrote grants nothing here.
+pub(super) fn permissions(row: &Row) -> Result<Vec<Permission>, StoreError> {
+    Ok(items(row, "permissions")?.iter().filter_map(|name| Permission::from_name(name)).collect())
+}
+
+/// The stored form of permissions.
+pub(super) fn permissions_text(permissions: &[Permission]) -> String {
+    let mut permissions = permissions.to_vec();
     permissions.sort_unstable();
     permissions.dedup();
     let names: Vec<&str> = permissions.into_iter().map(Permission::as_str).collect();
     names.join(",")
-}
-
-pub(super) fn to_hex(bytes: &[u8]) -> String {
-    use std::fmt::Write;
-
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-        // Writing to a string cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
-}
-
-fn from_hex(text: &str) -> Option<[u8; 32]> {
-    let mut bytes = [0; 32];
-    if text.len() != 64 || !text.is_ascii() {
-        return None;
-    }
-    for (index, byte) in bytes.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(text.get(index * 2..index * 2 + 2)?, 16).ok()?;
-    }
-    Some(bytes)
 }

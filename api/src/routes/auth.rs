@@ -1,0 +1,191 @@
+//! Logging in and out, and who one is.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use serde::Serialize;
+use sidetone_model::access::{Permission, Role};
+use sidetone_model::directory::Secret;
+use sidetone_model::ids::{OrganisationId, UserId};
+use sidetone_model::problem::FieldProblem;
+use sidetone_model::time::Timestamp;
+use sidetone_model::user::{Email, User};
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use crate::auth::{Caller, Client};
+use crate::body::Body;
+use crate::error::{ApiError, ErrorBody};
+use crate::state::ApiState;
+
+/// What a login answers.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Login {
+    /// To be sent as `Authorization: Bearer <token>` from now on.
+    token: String,
+    /// Always `Bearer`.
+    token_type: &'static str,
+    /// When the session is over: 12 hours after the login.
+    expires_at: Timestamp,
+    user: LoginUser,
+}
+
+/// Who logged in.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct LoginUser {
+    id: UserId,
+    name: String,
+    email: Email,
+    role: Role,
+    organisation_id: OrganisationId,
+    /// What the user may do.
+    permissions: Vec<Permission>,
+}
+
+impl From<User> for LoginUser {
+    fn from(user: User) -> Self {
+        let User { id, name, email, role, organisation_id, .. } = user;
+        Self { id, name, email, role, organisation_id, permissions: role.permissions() }
+    }
+}
+
+/// An email address and a password.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "says in the document what `login` reads")]
+pub(crate) struct LoginBody {
+    #[schema(example = "ada@acme.test")]
+    email: String,
+    #[schema(format = Password)]
+    password: String,
+}
+
+/// Log in
+///
+/// Begins a panel session of 12 hours. An unknown address and a wrong password are answered alike. After five
+/// failures within five minutes for one account from one address the answer is 429 with `Retry-After`; every
+/// login counts against the rate of the address.
+#[utoipa::path(
+    post,
+    path = "/auth/login",
+    operation_id = "login",
+    tag = "Authentication",
+    request_body = LoginBody,
+    responses(
+        (status = 200, description = "The session.", body = Login),
+        (status = 401, description = "The address or the password is wrong (`invalid_credentials`).", body = ErrorBody),
+    ),
+    security(()),
+)]
+pub(crate) async fn log_in(
+    client: Client,
+    State(state): State<ApiState>,
+    body: Body,
+) -> Result<Json<Login>, ApiError> {
+    let panel = state.panel()?;
+    let (email, password) = body.read(|fields| {
+        let email = fields.required_text("email", 1..=EMAIL_LEN_MAX);
+        let password = fields.required("password", |fields, name| fields.text(name, 1..=PASSWORD_LEN_MAX));
+        Some((email?, Secret(password?)))
+    })?;
+    let tries = client.attempts_at(&email);
+    let now = (state.clock)();
+    state.attempts.take(tries, now).map_err(ApiError::rate_limited)?;
+    let account =
+        panel.accounts.log_in(&email, &password).await?.ok_or_else(ApiError::invalid_credentials)?;
+    state.attempts.succeed(tries);
+    let token = panel.token_key.issue(&account, Uuid::new_v4(), now);
+    Ok(Json(Login {
+        token: token.text,
+        token_type: "Bearer",
+        expires_at: token.expires_at,
+        user: account.user.into(),
+    }))
+}
+
+/// Log out
+///
+/// Ends the session that the request is sent with; other sessions of the user go on.
+#[utoipa::path(
+    post,
+    path = "/auth/logout",
+    operation_id = "logout",
+    tag = "Authentication",
+    responses((status = 204, description = "The session has ended."))
+)]
+pub(crate) async fn log_out(caller: Caller, State(state): State<ApiState>) -> Result<StatusCode, ApiError> {
+    let (_, session) = caller.session()?;
+    let now = (state.clock)();
+    state.panel()?.accounts.end_session(session.id, session.expires_at, now).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Who am I
+///
+/// The user of the session.
+#[utoipa::path(
+    get,
+    path = "/auth/me",
+    operation_id = "getSelf",
+    tag = "Authentication",
+    responses((status = 200, description = "The user.", body = LoginUser))
+)]
+pub(crate) async fn me(caller: Caller, State(state): State<ApiState>) -> Result<Json<LoginUser>, ApiError> {
+    let (user, _) = caller.session()?;
+    let user = state.panel()?.users.find(user).await?;
+    // Removed since the request came in.
+    let user = user.ok_or_else(|| ApiError::unauthenticated("the user is no more"))?;
+    Ok(Json(user.into()))
+}
+
+/// The present password and the next one.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "says in the document what `change_password` reads")]
+pub(crate) struct PasswordBody {
+    #[schema(format = Password)]
+    old_password: String,
+    #[schema(format = Password, min_length = 8, max_length = 128)]
+    new_password: String,
+}
+
+/// Change the own password
+///
+/// Ends every session of the user, this one too. Failures count as those of a login do.
+#[utoipa::path(
+    post,
+    path = "/auth/password",
+    operation_id = "changePassword",
+    tag = "Authentication",
+    request_body = PasswordBody,
+    responses((status = 204, description = "The password is another one and every session has ended."))
+)]
+pub(crate) async fn change_password(
+    caller: Caller,
+    client: Client,
+    State(state): State<ApiState>,
+    body: Body,
+) -> Result<StatusCode, ApiError> {
+    let (user, _) = caller.session()?;
+    let panel = state.panel()?;
+    let (old, new) = body.read(|fields| {
+        let old = fields.required("old_password", |fields, name| fields.text(name, 1..=PASSWORD_LEN_MAX));
+        let new = fields
+            .required("new_password", |fields, name| fields.text(name, PASSWORD_LEN_MIN..=PASSWORD_LEN_MAX));
+        Some((Secret(old?), Secret(new?)))
+    })?;
+    let tries = client.attempts_at(&user.to_string());
+    let now = (state.clock)();
+    state.attempts.take(tries, now).map_err(ApiError::rate_limited)?;
+    if !panel.accounts.change_password(user, &old, &new, now).await? {
+        let message = "is not the present password".to_owned();
+        return Err(ApiError::invalid(vec![FieldProblem { field: "old_password".to_owned(), message }]));
+    }
+    state.attempts.succeed(tries);
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Longer than any address.
+const EMAIL_LEN_MAX: usize = 320;
+/// What is hashed must not be as long as somebody likes.
+pub(super) const PASSWORD_LEN_MAX: usize = 128;
+/// NIST SP 800-63B §5.1.1.2.
+pub(super) const PASSWORD_LEN_MIN: usize = 8;

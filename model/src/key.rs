@@ -1,0 +1,97 @@
+//! Integration keys as they are managed: everything but the secret.
+
+use crate::access::{Permission, Scope};
+use crate::directory::Network;
+use crate::directory::Secret;
+use crate::ids::{ApiKeyId, OrganisationId};
+use crate::listing::Listing;
+use crate::page::Page;
+use crate::ports::PortFuture;
+use crate::time::Timestamp;
+
+/// A stored key as lists show it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyRecord {
+    /// Primary key.
+    pub id: ApiKeyId,
+    /// Whose it is.
+    pub organisation_id: OrganisationId,
+    /// Unique within the organisation.
+    pub name: String,
+    /// What stands before the secret in the key's text: prefix and short id.
+    pub prefix: String,
+    /// The last four characters of the secret.
+    pub last4: String,
+    /// What it may do.
+    pub permissions: Vec<Permission>,
+    /// The preset that the permissions were copied from.
+    pub preset: Option<String>,
+    /// Where it may be used from.
+    pub allow: Vec<Network>,
+    /// Requests a minute.
+    pub rate_per_minute: u32,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When it was last changed.
+    pub updated_at: Timestamp,
+}
+
+/// A key to be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewKey {
+    /// Whose it will be.
+    pub organisation_id: OrganisationId,
+    /// Unique within the organisation.
+    pub name: String,
+    /// What it may do.
+    pub permissions: Vec<Permission>,
+    /// The preset that the permissions were copied from.
+    pub preset: Option<String>,
+    /// Where it may be used from; 1 to [`NETWORKS_MAX`](crate::rules::NETWORKS_MAX) networks.
+    pub allow: Vec<Network>,
+    /// Requests a minute.
+    pub rate_per_minute: u32,
+}
+
+/// What changes of a key; `None` stays as it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KeyChange {
+    /// Another name.
+    pub name: Option<String>,
+    /// Other permissions, and the preset that they were copied from.
+    pub permissions: Option<(Vec<Permission>, Option<String>)>,
+    /// Other addresses.
+    pub allow: Option<Vec<Network>>,
+    /// Another rate.
+    pub rate_per_minute: Option<u32>,
+}
+
+/// The stored keys, for who manages them.
+pub trait Keys: Send + Sync {
+    /// The keys inside `scope`, by name unless asked otherwise.
+    fn list<'a>(&'a self, scope: Scope, listing: &'a Listing) -> PortFuture<'a, Page<KeyRecord>>;
+
+    /// One key, whoever owns it.
+    fn find_record(&self, key: ApiKeyId) -> PortFuture<'_, Option<KeyRecord>>;
+
+    /// Makes a key and says its text, which is never known again. A conflict when the organisation has one of
+    /// that name.
+    fn create(&self, new: NewKey, now: Timestamp) -> PortFuture<'_, (KeyRecord, Secret)>;
+
+    /// Changes a key inside `scope`.
+    fn change(
+        &self,
+        scope: Scope,
+        key: ApiKeyId,
+        change: KeyChange,
+        now: Timestamp,
+    ) -> PortFuture<'_, KeyRecord>;
+
+    /// Removes a key inside `scope`; it is refused from then on.
+    fn delete(&self, scope: Scope, key: ApiKeyId) -> PortFuture<'_, ()>;
+}
+
+/// Requests a minute of a key that says nothing else.
+pub const RATE_DEFAULT: u32 = 600;
+/// Requests a minute that a key may have at most.
+pub const RATE_MAX: u32 = 60_000;

@@ -1,0 +1,245 @@
+//! People who log in.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::access::{Principal, Role, Scope, Who};
+use crate::directory::Secret;
+use crate::ids::{OrganisationId, TeamId, UserId};
+use crate::listing::Listing;
+use crate::page::Page;
+use crate::ports::PortFuture;
+use crate::time::Timestamp;
+
+/// A person who logs in; never their password.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct User {
+    /// Primary key.
+    pub id: UserId,
+    /// The organisation they belong to.
+    pub organisation_id: OrganisationId,
+    /// The team whose records a supervisor or an agent sees; without one they see nothing.
+    #[cfg_attr(feature = "openapi", schema(required))]
+    pub team_id: Option<TeamId>,
+    /// What they log in with; unique over all organisations.
+    pub email: Email,
+    /// What people call them.
+    pub name: String,
+    /// Whose things they see and what they may do.
+    pub role: Role,
+    /// Whether they are kept out.
+    pub disabled: bool,
+    /// When they were made.
+    pub created_at: Timestamp,
+    /// When they were last changed.
+    pub updated_at: Timestamp,
+}
+
+impl User {
+    /// The caller that this user is.
+    pub fn principal(&self) -> Principal {
+        Principal {
+            who: Who::User(self.id),
+            organisation_id: self.organisation_id,
+            role: Some(self.role),
+            scope: self.role.scope(self.organisation_id, self.team_id),
+            permissions: self.role.permissions(),
+        }
+    }
+}
+
+/// A user and which of their sessions count.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Account {
+    /// The user.
+    pub user: User,
+    /// Sessions of another version have ended: it grows with a new password, a new role and being kept out.
+    pub version: i64,
+}
+
+/// A user to be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewUser {
+    /// Whose it will be.
+    pub organisation_id: OrganisationId,
+    /// Their team, of the same organisation.
+    pub team_id: Option<TeamId>,
+    /// Not taken by anybody.
+    pub email: Email,
+    /// What people call them.
+    pub name: String,
+    /// Their role.
+    pub role: Role,
+    /// Their password.
+    pub password: Secret,
+    /// Whether they are kept out.
+    pub disabled: bool,
+}
+
+/// What changes of a user; `None` stays as it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct UserChange {
+    /// Another team, or none.
+    pub team_id: Option<Option<TeamId>>,
+    /// Another address.
+    pub email: Option<Email>,
+    /// Another name.
+    pub name: Option<String>,
+    /// Another role; ends their sessions.
+    pub role: Option<Role>,
+    /// Another password; ends their sessions.
+    pub password: Option<Secret>,
+    /// Whether they are kept out; ends their sessions.
+    pub disabled: Option<bool>,
+}
+
+/// Letting people in.
+pub trait Accounts: Send + Sync {
+    /// The account with that address when the password is right and nobody keeps it out.
+    ///
+    /// Takes as long for an address that nobody has.
+    fn log_in<'a>(&'a self, email: &'a str, password: &'a Secret) -> PortFuture<'a, Option<Account>>;
+
+    /// The account of a session that was not ended one by one; `None` also when it is kept out.
+    fn session(&self, user: UserId, session: Uuid) -> PortFuture<'_, Option<Account>>;
+
+    /// Ends one session, which would have ended by itself at `expires_at`.
+    fn end_session(&self, session: Uuid, expires_at: Timestamp, now: Timestamp) -> PortFuture<'_, ()>;
+
+    /// Gives the user a new password and ends every session of theirs; `false` when the old one is wrong.
+    fn change_password<'a>(
+        &'a self,
+        user: UserId,
+        old: &'a Secret,
+        new: &'a Secret,
+        now: Timestamp,
+    ) -> PortFuture<'a, bool>;
+}
+
+/// The stored users.
+pub trait Users: Send + Sync {
+    /// The users inside `scope`, by address unless asked otherwise.
+    fn list<'a>(&'a self, scope: Scope, listing: &'a Listing) -> PortFuture<'a, Page<User>>;
+
+    /// One user, whoever owns it.
+    fn find(&self, user: UserId) -> PortFuture<'_, Option<User>>;
+
+    /// Makes a user. A conflict when the address is taken; invalid when the team is not the organisation's.
+    fn create(&self, new: NewUser, now: Timestamp) -> PortFuture<'_, User>;
+
+    /// Changes a user inside `scope`. A conflict when nobody would be left who runs what they run.
+    fn change(&self, scope: Scope, user: UserId, change: UserChange, now: Timestamp) -> PortFuture<'_, User>;
+
+    /// Removes a user inside `scope`. A conflict when something refers to them, or when nobody would be left who
+    /// runs what they run.
+    fn delete(&self, scope: Scope, user: UserId) -> PortFuture<'_, ()>;
+}
+
+/// An email address as people are known by: ASCII, lower case.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", schema(value_type = String, format = Email, example = "ada@acme.test"))]
+pub struct Email(String);
+
+/// A text is no email address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("must be an email address such as ada@acme.test")]
+pub struct EmailError;
+
+impl Email {
+    /// The address.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// What stands before the `@`.
+    pub fn local_part(&self) -> &str {
+        self.0.rsplit_once('@').map_or("", |(local, _)| local)
+    }
+}
+
+impl FromStr for Email {
+    type Err = EmailError;
+
+    /// Takes what mail servers deliver to: RFC 5321 §4.1.2 without quoted strings and address literals.
+    fn from_str(text: &str) -> Result<Self, EmailError> {
+        let (local, domain) = text.rsplit_once('@').ok_or(EmailError)?;
+        let atom = |text: &str| {
+            let special = b"!#$%&'*+-/=?^_`{|}~";
+            !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || special.contains(&b))
+        };
+        let label = |text: &str| {
+            (1..=63).contains(&text.len())
+                && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
+                && !text.starts_with('-')
+                && !text.ends_with('-')
+        };
+        let fits = text.len() <= EMAIL_LEN_MAX
+            && local.len() <= LOCAL_LEN_MAX
+            && local.split('.').all(atom)
+            && domain.split('.').all(label);
+        if fits { Ok(Self(text.to_ascii_lowercase())) } else { Err(EmailError) }
+    }
+}
+
+impl TryFrom<String> for Email {
+    type Error = EmailError;
+
+    fn try_from(text: String) -> Result<Self, EmailError> {
+        text.parse()
+    }
+}
+
+impl From<Email> for String {
+    fn from(email: Email) -> Self {
+        email.0
+    }
+}
+
+impl fmt::Display for Email {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// RFC 5321 §4.5.3.1.3, without the angle brackets.
+const EMAIL_LEN_MAX: usize = 254;
+/// RFC 5321 §4.5.3.1.1.
+const LOCAL_LEN_MAX: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_checked_and_folded() {
+        let long = format!("{}@acme.test", "a".repeat(65));
+        let cases = [
+            ("ada@acme.test", Some("ada@acme.test")),
+            ("Ada.L+x@ACME.Test", Some("ada.l+x@acme.test")),
+            ("root@localhost", Some("root@localhost")),
+            ("ada", None),
+            ("@acme.test", None),
+            ("ada@", None),
+            ("ada@@acme.test", None),
+            ("a..b@acme.test", None),
+            (".a@acme.test", None),
+            ("a b@acme.test", None),
+            ("ada@acme..test", None),
+            ("ada@-acme.test", None),
+            ("ada@acme.test\r\n", None),
+            ("ädä@acme.test", None),
+            (&long, None),
+            ("", None),
+        ];
+        for (text, expected) in cases {
+            let email = text.parse::<Email>().ok();
+            assert_eq!(email.as_ref().map(Email::as_str), expected, "{text}");
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Hashing for whoever serves requests: off the threads that serve, a few at once, and no endless queue.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use parking_lot::Mutex;
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use sidetone_model::directory::Secret;
+use sidetone_model::problem::Problem;
+use tokio::sync::Semaphore;
+
+use crate::accounts::hash::{HashError, SALT_LEN, hash, verify};
+
+/// Hashes and checks passwords.
+#[derive(Debug)]
+pub struct Passwords {
+    running: Semaphore,
+    waiting: AtomicUsize,
+    /// What the password of nobody is compared with.
+    nobody: Arc<str>,
+    rng: Mutex<StdRng>,
+}
+
+impl Passwords {
+    /// Takes salts from a generator seeded by `rng`.
+    ///
+    /// # Errors
+    /// When there is no memory to hash.
+    pub fn new(rng: &mut StdRng) -> Result<Self, HashError> {
+        let mut rng = StdRng::from_rng(rng);
+        let mut salt = [0; SALT_LEN];
+        rng.fill_bytes(&mut salt);
+        Ok(Self {
+            running: Semaphore::new(RUNNING_MAX),
+            waiting: AtomicUsize::new(0),
+            nobody: hash("", &salt)?.into(),
+            rng: Mutex::new(rng),
+        })
+    }
+
+    /// The hash of a new password.
+    pub(super) async fn hash(&self, password: &Secret) -> Result<String, Problem> {
+        let mut salt = [0; SALT_LEN];
+        self.rng.lock().fill_bytes(&mut salt);
+        let password = password.clone();
+        let hashed = self.run(move || hash(&password.0, &salt)).await?;
+        hashed.map_err(|error| Problem::Internal(format!("failed to {error}")))
+    }
+
+    /// Whether `password` has the hash `stored`; without one the same work is done for nothing, so that the time
+    /// tells nobody who has an account.
+    pub(super) async fn verify(&self, password: &Secret, stored: Option<String>) -> Result<bool, Problem> {
+        let (password, nobody) = (password.clone(), Arc::clone(&self.nobody));
+        self.run(move || match stored {
+            Some(stored) => verify(&password.0, &stored),
+            None => {
+                let _ = verify(&password.0, &nobody);
+                false
+            }
+        })
+        .await
+    }
+
+    async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, Problem> {
+        let _place = Place::take(&self.waiting).ok_or(Problem::Busy { retry_after_s: BUSY_RETRY_S })?;
+        let failed = |what: &dyn std::fmt::Display| Problem::Internal(format!("failed to hash: {what}"));
+        let _permit = self.running.acquire().await.map_err(|error| failed(&error))?;
+        tokio::task::spawn_blocking(work).await.map_err(|error| failed(&error))
+    }
+
+    /// A new key's text: the one other secret that is made here.
+    pub(super) fn generate_key(&self) -> String {
+        crate::accounts::generate_key(&mut *self.rng.lock())
+    }
+}
+
+/// A place in the queue, given back when dropped.
+struct Place<'q>(&'q AtomicUsize);
+
+impl<'q> Place<'q> {
+    fn take(waiting: &'q AtomicUsize) -> Option<Self> {
+        let before = waiting.fetch_add(1, Ordering::Relaxed);
+        let place = Self(waiting);
+        (before < QUEUE_LEN_MAX).then_some(place)
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Hashes at once: 19 MiB and a core each.
+const RUNNING_MAX: usize = 2;
+/// Requests that wait or run: about a second of work.
+const QUEUE_LEN_MAX: usize = 64;
+const BUSY_RETRY_S: u64 = 2;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn nobody_has_no_password_and_a_full_queue_says_so() {
+        let passwords = Passwords::new(&mut StdRng::seed_from_u64(1)).unwrap();
+        let stored = passwords.hash(&Secret("correct horse".to_owned())).await.unwrap();
+        assert_eq!(passwords.verify(&Secret("correct horse".to_owned()), Some(stored)).await, Ok(true));
+        assert_eq!(passwords.verify(&Secret("".to_owned()), None).await, Ok(false));
+        let places: Vec<_> = (0..QUEUE_LEN_MAX).map(|_| Place::take(&passwords.waiting).unwrap()).collect();
+        let busy = passwords.verify(&Secret("x".to_owned()), None).await;
+        assert_eq!(busy, Err(Problem::Busy { retry_after_s: BUSY_RETRY_S }));
+        drop(places);
+        assert_eq!(passwords.verify(&Secret("x".to_owned()), None).await, Ok(false));
+    }
+}

@@ -1,0 +1,140 @@
+//! The ports of accounts, users and keys, over the store.
+
+use std::sync::Arc;
+
+use sidetone_model::access::Scope;
+use sidetone_model::directory::Secret;
+use sidetone_model::ids::{ApiKeyId, UserId};
+use sidetone_model::key::{KeyChange, KeyRecord, Keys, NewKey};
+use sidetone_model::listing::Listing;
+use sidetone_model::page::Page;
+use sidetone_model::ports::PortFuture;
+use sidetone_model::problem::Problem;
+use sidetone_model::time::Timestamp;
+use sidetone_model::user::{Account, Accounts, Email, NewUser, User, UserChange, Users};
+use uuid::Uuid;
+
+use crate::accounts::{Passwords, stored_key};
+use crate::store::Store;
+
+/// The people and the programs that are let in.
+#[derive(Debug, Clone)]
+pub struct People {
+    store: Store,
+    passwords: Arc<Passwords>,
+}
+
+impl People {
+    /// Those of `store`.
+    pub fn new(store: Store, passwords: Passwords) -> Self {
+        Self { store, passwords: Arc::new(passwords) }
+    }
+}
+
+impl Accounts for People {
+    fn log_in<'a>(&'a self, email: &'a str, password: &'a Secret) -> PortFuture<'a, Option<Account>> {
+        Box::pin(async move {
+            let found = match email.parse::<Email>() {
+                Ok(email) => self.store.account_by_email(email.as_str()).await?,
+                Err(_) => None,
+            };
+            let (account, hash) = found.unzip();
+            let right = self.passwords.verify(password, hash).await?;
+            Ok(account.filter(|account| right && !account.user.disabled))
+        })
+    }
+
+    fn session(&self, user: UserId, session: Uuid) -> PortFuture<'_, Option<Account>> {
+        Box::pin(async move {
+            let account = self.store.account_of_session(user, session).await?;
+            Ok(account.filter(|account| !account.user.disabled))
+        })
+    }
+
+    fn end_session(&self, session: Uuid, expires_at: Timestamp, now: Timestamp) -> PortFuture<'_, ()> {
+        Box::pin(async move { Ok(self.store.end_session(session, expires_at, now).await?) })
+    }
+
+    fn change_password<'a>(
+        &'a self,
+        user: UserId,
+        old: &'a Secret,
+        new: &'a Secret,
+        now: Timestamp,
+    ) -> PortFuture<'a, bool> {
+        Box::pin(async move {
+            let stored = self.store.password_hash(user).await?;
+            if !self.passwords.verify(old, stored.clone()).await? {
+                return Ok(false);
+            }
+            let hash = self.passwords.hash(new).await?;
+            // Of two changes at once from the same old password, one is right.
+            Ok(self.store.replace_password(user, &stored.unwrap_or_default(), &hash, now).await?)
+        })
+    }
+}
+
+impl Users for People {
+    fn list<'a>(&'a self, scope: Scope, listing: &'a Listing) -> PortFuture<'a, Page<User>> {
+        Box::pin(async move { Ok(self.store.list_users(scope, listing).await?) })
+    }
+
+    fn find(&self, user: UserId) -> PortFuture<'_, Option<User>> {
+        Box::pin(async move { Ok(self.store.user(user).await?) })
+    }
+
+    fn create(&self, new: NewUser, now: Timestamp) -> PortFuture<'_, User> {
+        Box::pin(async move {
+            let hash = self.passwords.hash(&new.password).await?;
+            self.store.create_user(&new, &hash, now).await
+        })
+    }
+
+    fn change(&self, scope: Scope, user: UserId, change: UserChange, now: Timestamp) -> PortFuture<'_, User> {
+        Box::pin(async move {
+            let hash = match &change.password {
+                Some(password) => Some(self.passwords.hash(password).await?),
+                None => None,
+            };
+            self.store.change_user(scope, user, &change, hash.as_deref(), now).await
+        })
+    }
+
+    fn delete(&self, scope: Scope, user: UserId) -> PortFuture<'_, ()> {
+        Box::pin(async move { self.store.delete_user(scope, user).await })
+    }
+}
+
+impl Keys for People {
+    fn list<'a>(&'a self, scope: Scope, listing: &'a Listing) -> PortFuture<'a, Page<KeyRecord>> {
+        Box::pin(async move { Ok(self.store.list_api_keys(scope, listing).await?) })
+    }
+
+    fn find_record(&self, key: ApiKeyId) -> PortFuture<'_, Option<KeyRecord>> {
+        Box::pin(async move { Ok(self.store.api_key(key).await?) })
+    }
+
+    fn create(&self, new: NewKey, now: Timestamp) -> PortFuture<'_, (KeyRecord, Secret)> {
+        Box::pin(async move {
+            let text = self.passwords.generate_key();
+            let stored = stored_key(&text)
+                .ok_or_else(|| Problem::Internal("a generated key is not of the form".to_owned()))?;
+            let record = self.store.create_api_key(new, stored, now).await?;
+            Ok((record, Secret(text)))
+        })
+    }
+
+    fn change(
+        &self,
+        scope: Scope,
+        key: ApiKeyId,
+        change: KeyChange,
+        now: Timestamp,
+    ) -> PortFuture<'_, KeyRecord> {
+        Box::pin(async move { self.store.change_api_key(scope, key, change, now).await })
+    }
+
+    fn delete(&self, scope: Scope, key: ApiKeyId) -> PortFuture<'_, ()> {
+        Box::pin(async move { self.store.delete_api_key(scope, key).await })
+    }
+}

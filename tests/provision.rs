@@ -19,6 +19,7 @@ use rand::SeedableRng;
 use rand::rngs::StdRng;
 use records::{TempDir, at};
 use serde_json::Value;
+use sidetone::accounts::hash::verify;
 use sidetone::provision::{Declaration, ProvisionError, Report, apply};
 use sidetone::store::Store;
 use sidetone_model::directory::Destination;
@@ -190,6 +191,61 @@ fn a_dry_run_changes_nothing_and_shows_no_secret() {
     });
 }
 
+/// The users of [`ACME`], one with a password and one without.
+const USERS: &str = r#"
+[[organisations]]
+name = "Acme"
+sip_domain = "acme.test"
+  [[organisations.teams]]
+  name = "support"
+  [[organisations.users]]
+  email = "Admin@ACME.test"
+  password = "correct horse"
+  role = "org_admin"
+  [[organisations.users]]
+  email = "eve@acme.test"
+  name = "Eve"
+  role = "team_supervisor"
+  team = "support"
+"#;
+
+#[test]
+fn users_are_declared_once_and_their_sessions_live_on() {
+    with_store(async |store| {
+        let first = json(&declare(store, &[USERS], false).await.unwrap());
+        let users = &first["organisations"][0]["users"];
+        assert_eq!((&users[0]["email"], users[0].get("password")), (&"admin@acme.test".into(), None));
+        let generated = users[1]["password"].as_str().unwrap();
+        assert_eq!(generated.len(), 20);
+        let (admin, hash) = store.account_by_email("admin@acme.test").await.unwrap().unwrap();
+        assert_eq!((admin.user.name.as_str(), admin.user.role.as_str()), ("admin", "org_admin"));
+        assert!(hash.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"));
+        assert!(verify("correct horse", &hash) && !verify(generated, &hash));
+        let (eve, hash) = store.account_by_email("eve@acme.test").await.unwrap().unwrap();
+        assert!(verify(generated, &hash) && eve.user.team_id.is_some());
+
+        let second = json(&declare(store, &[USERS], false).await.unwrap());
+        assert_eq!((&second["changed"], &second["unchanged"]), (&0.into(), &4.into()));
+        assert_eq!(second["organisations"][0]["users"][1].get("password"), None);
+        let versions = async || {
+            let mut versions = Vec::new();
+            for email in ["admin@acme.test", "eve@acme.test"] {
+                versions.push(store.account_by_email(email).await.unwrap().unwrap().0.version);
+            }
+            versions
+        };
+        assert_eq!(versions().await, [1, 1]);
+        let changed = USERS.replace("correct horse", "battery staple").replace("\"Eve\"", "\"Eva\"");
+        let third = json(&declare(store, &[&changed], false).await.unwrap());
+        assert_eq!((&third["changed"], &third["unchanged"]), (&2.into(), &2.into()));
+        assert_eq!(versions().await, [2, 1], "a new password ends sessions, a new name does not");
+
+        let elsewhere = USERS.replace("Acme", "Bolt").replace("acme.test\"\n  [[o", "bolt.test\"\n  [[o");
+        let refused = refusals(declare(store, &[&elsewhere], false).await.unwrap_err());
+        assert!(refused[0].contains("users[0].email: somebody of another organisation"), "{refused:?}");
+    });
+}
+
 #[test]
 fn several_files_are_one_whole() {
     with_store(async |store| {
@@ -272,8 +328,8 @@ fn every_mistake_in_a_file_is_named() {
         ),
         (
             "later features",
-            organisation("call_info_url = \"https://x\"\n[[organisations.users]]\nemail = \"a\"\n[[organisations.rooms]]\n"),
-            ["call_info_url", "users", "rooms"].map(|k| format!("organisations[0].{k}: {later}")).to_vec(),
+            organisation("call_info_url = \"https://x\"\n[[organisations.rooms]]\n"),
+            ["call_info_url", "rooms"].map(|k| format!("organisations[0].{k}: {later}")).to_vec(),
         ),
         ("later tables", "[[sell_rates]]\n[[fx_rates]]\n".to_owned(), ["sell_rates", "fx_rates"].map(|k| format!("{k}: {later}")).to_vec()),
         (
@@ -315,6 +371,24 @@ fn every_mistake_in_a_file_is_named() {
                 format!("{at_key}.allow: \"0.0.0.0/0\" is the whole Internet, name the addresses that call"),
                 format!("{at_key}.allow: \"::/0\" is the whole Internet, name the addresses that call"),
                 format!("{at_key}.allow: \"localhost\" must be an address or a network, such as 192.0.2.0/24"),
+            ],
+        ),
+        (
+            "users",
+            organisation(
+                "[[organisations.users]]\nemail = \"ada\"\npassword = \"\"\nrole = \"root\"\n\
+                 [[organisations.users]]\nemail = \"eve@acme.test\"\nrole = \"agent\"\n\
+                 [[organisations.users]]\nemail = \"Eve@ACME.test\"\nrole = \"agent\"\nteem = \"a\"\n",
+            ),
+            vec![
+                "organisations[0].users[0].email: must be an email address such as ada@acme.test".to_owned(),
+                "organisations[0].users[0].password: must be 1 to 128 bytes on one line".to_owned(),
+                "organisations[0].users[0].role: \"root\" is none of agent, operator, org_admin, org_member, \
+                 team_supervisor"
+                    .to_owned(),
+                "organisations[0].users[2].teem: unknown key, known here are: email, name, password, role, team"
+                    .to_owned(),
+                "organisations[0].users[2].email: \"eve@acme.test\" is declared twice".to_owned(),
             ],
         ),
         (

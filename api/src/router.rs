@@ -66,8 +66,12 @@ fn v1() -> OpenApiRouter<ApiState> {
         .routes(routes!(cdr_export::export))
         .routes(routes!(cdrs::find))
         .routes(routes!(cdrs::list))
-use crate::routes::openapi::Reference;
-use crate::routes::{auth as login, cdr_export, cdrs, docs, health, openapi as reference};
+        .routes(routes!(docs::page))
+        .routes(routes!(docs::style))
+        .routes(routes!(login::change_password))
+        .routes(routes!(login::log_in))
+        .routes(routes!(login::log_out))
+        .routes(routes!(login::me))
         .routes(routes!(reference::document))
 }
 

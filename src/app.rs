@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rand::rngs::{StdRng, SysRng};
 use rand::{Rng, RngExt, SeedableRng};
-use sidetone_api::{ApiState, Panel, TokenKey};
+use sidetone_api::{ApiState, DirectoryPorts, Panel, TokenKey};
 use sidetone_media::net::{Relay, RelayConfig, RelayError};
 use sidetone_media::session::SessionConfig;
 use sidetone_model::ids::NodeId;
@@ -30,6 +30,7 @@ use crate::cdr::journal::{Journal, JournalError};
 use crate::cdr::writer::CdrWriter;
 use crate::config::Config;
 use crate::dns::Resolver;
+use crate::provision::Lines;
 use crate::routing::Directory;
 use crate::store::{IdempotencyKeys, Store, StoreError};
 use crate::switch::driver::{Driver, Handle, Request};
@@ -145,7 +146,8 @@ impl Engine {
         )
         .with_panel(panel)
         .with_settings(config.http.settings.clone())
-        .with_idempotency(Arc::new(idempotency.clone()));
+        .with_idempotency(Arc::new(idempotency.clone()))
+        .with_directory(directory_ports(&store, StdRng::from_rng(&mut rng)));
 
         let mut http_stop = stopped.clone();
         let http_shutdown = async move {
@@ -209,6 +211,17 @@ async fn panel(store: &Store, rng: &mut StdRng) -> Result<Panel, StartError> {
         token_key: TokenKey::new(secret),
         users: people,
     })
+}
+
+/// What is managed over HTTP: the store, and what makes the credentials of phones.
+fn directory_ports(store: &Store, rng: StdRng) -> DirectoryPorts {
+    let shared = Arc::new(store.clone());
+    DirectoryPorts {
+        extensions: Arc::new(Lines::new(store.clone(), rng)),
+        numbers: shared.clone(),
+        organisations: shared.clone(),
+        trunks: shared,
+    }
 }
 
 /// What `/readyz` says.

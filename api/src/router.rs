@@ -34,7 +34,10 @@ use uuid::Uuid;
 use crate::error::{ApiError, enveloped};
 use crate::openapi::complete;
 use crate::routes::openapi::Reference;
-use crate::routes::{auth as login, cdr_export, cdrs, docs, health, openapi as reference};
+use crate::routes::{
+    auth as login, cdr_export, cdrs, docs, extensions, health, numbers, openapi as reference, organisations,
+    trunks,
+};
 use crate::state::ApiState;
 use crate::{arrival, auth, idempotency};
 
@@ -72,7 +75,15 @@ fn v1() -> OpenApiRouter<ApiState> {
         .routes(routes!(login::log_in))
         .routes(routes!(login::log_out))
         .routes(routes!(login::me))
+        .routes(routes!(extensions::list, extensions::create))
+        .routes(routes!(extensions::find, extensions::change, extensions::delete))
+        .routes(routes!(numbers::list, numbers::create))
+        .routes(routes!(numbers::find, numbers::change, numbers::delete))
+        .routes(routes!(organisations::list, organisations::create))
+        .routes(routes!(organisations::find, organisations::change, organisations::delete))
         .routes(routes!(reference::document))
+        .routes(routes!(trunks::list, trunks::create))
+        .routes(routes!(trunks::find, trunks::change, trunks::delete))
 }
 
 /// The routes beside the API.

@@ -3,12 +3,16 @@
 use std::sync::Arc;
 
 use ipnet::IpNet;
+use sidetone_model::extension::Extensions;
 use sidetone_model::idempotency::{Claim, Idempotency, KeptAnswer, Once};
 use sidetone_model::key::Keys;
+use sidetone_model::number::Numbers;
+use sidetone_model::organisation::Organisations;
 use sidetone_model::ports::{ApiKeys, CdrLog, PortFuture, Readiness};
 use sidetone_model::problem::Problem;
 use sidetone_model::team::{Agents, Teams};
 use sidetone_model::time::Timestamp;
+use sidetone_model::trunk::Trunks;
 use sidetone_model::user::{Accounts, Users};
 
 use crate::auth::{Attempts, RateLimits, TokenKey};
@@ -33,6 +37,7 @@ pub struct ApiState {
     pub(crate) server: Arc<ServerCounters>,
     pub(crate) attempts: Arc<Attempts>,
     pub(crate) panel: Option<Arc<Panel>>,
+    pub(crate) directory: Option<DirectoryPorts>,
 }
 
 /// What people who log in need: who they are, and what they manage.
@@ -49,6 +54,19 @@ pub struct Panel {
     pub token_key: TokenKey,
     /// Users.
     pub users: Arc<dyn Users>,
+}
+
+/// The standing things that are managed over HTTP.
+#[derive(Clone)]
+pub struct DirectoryPorts {
+    /// Extensions.
+    pub extensions: Arc<dyn Extensions>,
+    /// Phone numbers.
+    pub numbers: Arc<dyn Numbers>,
+    /// Organisations.
+    pub organisations: Arc<dyn Organisations>,
+    /// Trunks.
+    pub trunks: Arc<dyn Trunks>,
 }
 
 impl ApiState {
@@ -71,6 +89,7 @@ impl ApiState {
             server: Arc::default(),
             attempts: Arc::new(Attempts::default()),
             panel: None,
+            directory: None,
         }
     }
 
@@ -92,6 +111,18 @@ impl ApiState {
     /// The panel's ports.
     pub(crate) fn panel(&self) -> Result<&Panel, ApiError> {
         self.panel.as_deref().ok_or_else(|| ApiError::not_found("nobody logs in here, there are keys alone"))
+    }
+
+    /// The same state, which manages the directory.
+    #[must_use]
+    pub fn with_directory(mut self, directory: DirectoryPorts) -> Self {
+        self.directory = Some(directory);
+        self
+    }
+
+    /// The directory's ports.
+    pub(crate) fn directory(&self) -> Result<&DirectoryPorts, ApiError> {
+        self.directory.as_ref().ok_or_else(|| ApiError::not_found("the directory is not managed here"))
     }
 
     /// The same state, which believes `X-Forwarded-For` from these peers.

@@ -93,6 +93,14 @@ pub fn password(text: &str) -> Result<String, Rule> {
     Err(format!("must be 1 to {PASSWORD_LEN_MAX} bytes on one line"))
 }
 
+/// A [`password`] at a trunk; empty answers no challenge.
+///
+/// # Errors
+/// What it must be.
+pub fn trunk_password(text: &str) -> Result<String, Rule> {
+    if text.is_empty() { Ok(String::new()) } else { password(text) }
+}
+
 /// The codecs that a phone may use, in order, as the switch names them.
 ///
 /// # Errors

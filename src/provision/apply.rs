@@ -286,7 +286,8 @@ impl<R: CryptoRng> Work<'_, R> {
     }
 }
 
-fn ha1(number: &str, sip_domain: &str, password: &str) -> Ha1 {
+/// H(A1) of a phone, in both algorithms.
+pub(super) fn ha1(number: &str, sip_domain: &str, password: &str) -> Ha1 {
     let credential = Credential::new(number, sip_domain, password);
     Ha1 {
         md5: credential.ha1(Algorithm::Md5).to_owned(),

@@ -7,10 +7,12 @@
 mod apply;
 mod apply_people;
 mod file;
+mod lines;
 mod outside;
 mod people;
 mod report;
 
 pub use apply::{ProvisionError, apply};
 pub use file::Declaration;
+pub use lines::Lines;
 pub use report::Report;

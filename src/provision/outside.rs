@@ -36,7 +36,7 @@ pub(super) fn trunk(path: String, table: Table, problems: &mut Vec<Problem>) -> 
     }
     let accept_from = networks(&mut fields, "accept_from", &texts);
     let username = fields.checked("username", rules::trunk_identity).unwrap_or_default();
-    let password = fields.checked("password", trunk_password).map(Secret);
+    let password = fields.checked("password", rules::trunk_password).map(Secret);
     let realm = fields.checked("realm", rules::trunk_identity).unwrap_or_default();
     let register = fields.boolean("register").unwrap_or_default();
     if register && (address.is_none() || username.is_empty()) {
@@ -78,11 +78,6 @@ pub(super) fn numbering(fields: &mut Fields<'_>) -> Numbering {
             .checked("international_prefix", rules::international_prefix)
             .unwrap_or(plain.international_prefix),
     }
-}
-
-/// Empty answers no challenge.
-fn trunk_password(text: &str) -> Result<String, String> {
-    if text.is_empty() { Ok(String::new()) } else { rules::password(text) }
 }
 
 fn short_numbers(fields: &mut Fields<'_>) -> Vec<String> {

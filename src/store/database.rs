@@ -70,8 +70,17 @@ pub enum StoreError {
 }
 
 impl From<StoreError> for Problem {
+    /// What a check before the statement would have said in better words is a conflict all the same.
     fn from(error: StoreError) -> Self {
-        Problem::Internal(error.to_string())
+        match &error {
+            StoreError::Sql(sqlx::Error::Database(refusal)) if refusal.is_foreign_key_violation() => {
+                Problem::Conflict("something still refers to it, or what it refers to is gone".to_owned())
+            }
+            StoreError::Sql(sqlx::Error::Database(refusal)) if refusal.is_unique_violation() => {
+                Problem::Conflict("another one already has this".to_owned())
+            }
+            _ => Problem::Internal(error.to_string()),
+        }
     }
 }
 

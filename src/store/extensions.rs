@@ -6,6 +6,7 @@ use sidetone_model::time::Timestamp;
 use uuid::Uuid;
 
 use crate::store::columns::{parsed, parsed_opt};
+use crate::store::search::searchable;
 use crate::store::sql::sql;
 use crate::store::{Change, StoreError, WriteTransaction};
 
@@ -75,13 +76,14 @@ impl WriteTransaction {
         .fetch_optional(&mut *self.transaction)
         .await?;
         let codecs = declared.codecs.join(",");
+        let search = extension_search(&declared.number, &declared.name);
         let team = declared.team_id.map(|team| team.to_string());
         let Some(row) = row else {
             let ha1 = declared.ha1.as_ref().ok_or(StoreError::Corrupt { column: "ha1_md5" })?;
             let id = ExtensionId(Uuid::new_v4());
             sql("INSERT INTO extensions (id, organisation_id, team_id, number, name, ha1_md5, ha1_sha256,
-                 codecs, created_at_us, updated_at_us)
-                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9)")
+                 codecs, search, created_at_us, updated_at_us)
+                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $10)")
             .bind(id.to_string())
             .bind(declared.organisation_id.to_string())
             .bind(team)
@@ -90,6 +92,7 @@ impl WriteTransaction {
             .bind(&ha1.md5)
             .bind(&ha1.sha256)
             .bind(codecs)
+            .bind(search)
             .bind(now.as_micros())
             .execute(&mut *self.transaction)
             .await?;
@@ -106,16 +109,22 @@ impl WriteTransaction {
         }
         let ha1 = declared.ha1.as_ref().unwrap_or(&stored);
         sql("UPDATE extensions SET name = $1, team_id = $2, ha1_md5 = $3, ha1_sha256 = $4, codecs = $5,
-             updated_at_us = $6 WHERE id = $7")
+             search = $6, updated_at_us = $7 WHERE id = $8")
         .bind(&declared.name)
         .bind(team)
         .bind(&ha1.md5)
         .bind(&ha1.sha256)
         .bind(codecs)
+        .bind(search)
         .bind(now.as_micros())
         .bind(id.to_string())
         .execute(&mut *self.transaction)
         .await?;
         Ok((id, self.note(Change::Changed)))
     }
+}
+
+/// What a list of extensions searches.
+pub(super) fn extension_search(number: &str, name: &str) -> String {
+    searchable([Some(number), Some(name)])
 }

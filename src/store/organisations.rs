@@ -7,6 +7,7 @@ use sidetone_model::time::Timestamp;
 use uuid::Uuid;
 
 use crate::store::columns::parsed;
+use crate::store::search::searchable;
 use crate::store::sql::sql;
 use crate::store::{Change, StoreError, WriteTransaction};
 
@@ -72,8 +73,8 @@ impl WriteTransaction {
             let id = OrganisationId(Uuid::new_v4());
             sql("INSERT INTO organisations
                  (id, name, sip_domain, currency, credit_scaled, country_code, national_prefix,
-                 international_prefix, max_outbound_calls, created_at_us, updated_at_us)
-                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $10)")
+                 international_prefix, max_outbound_calls, search, created_at_us, updated_at_us)
+                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $11)")
             .bind(id.to_string())
             .bind(&declared.name)
             .bind(&declared.sip_domain)
@@ -83,6 +84,7 @@ impl WriteTransaction {
             .bind(&numbering.national_prefix)
             .bind(&numbering.international_prefix)
             .bind(max_outbound_calls)
+            .bind(organisation_search(&declared.name, &declared.sip_domain))
             .bind(now.as_micros())
             .execute(&mut *self.transaction)
             .await?;
@@ -100,8 +102,8 @@ impl WriteTransaction {
             return Ok((id, Change::Unchanged));
         }
         sql("UPDATE organisations SET sip_domain = $1, currency = $2, credit_scaled = $3, country_code = $4,
-             national_prefix = $5, international_prefix = $6, max_outbound_calls = $7, updated_at_us = $8
-             WHERE id = $9")
+             national_prefix = $5, international_prefix = $6, max_outbound_calls = $7, search = $8,
+             updated_at_us = $9 WHERE id = $10")
         .bind(&declared.sip_domain)
         .bind(declared.currency.as_str())
         .bind(credit)
@@ -109,10 +111,16 @@ impl WriteTransaction {
         .bind(&numbering.national_prefix)
         .bind(&numbering.international_prefix)
         .bind(max_outbound_calls)
+        .bind(organisation_search(&declared.name, &declared.sip_domain))
         .bind(now.as_micros())
         .bind(id.to_string())
         .execute(&mut *self.transaction)
         .await?;
         Ok((id, self.note(Change::Changed)))
     }
+}
+
+/// What a list of organisations searches.
+pub(super) fn organisation_search(name: &str, sip_domain: &str) -> String {
+    searchable([Some(name), Some(sip_domain)])
 }

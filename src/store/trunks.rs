@@ -6,6 +6,7 @@ use sidetone_model::time::Timestamp;
 use uuid::Uuid;
 
 use crate::store::columns::{networks_text, parsed};
+use crate::store::search::searchable;
 use crate::store::sql::sql;
 use crate::store::{Change, StoreError, WriteTransaction};
 
@@ -47,6 +48,7 @@ impl WriteTransaction {
         let organisation = declared.organisation_id.map(|id| id.to_string());
         let accept_from = networks_text(&declared.accept_from);
         let short_numbers = declared.short_numbers.join(",");
+        let search = trunk_search(&declared.name, declared.address.as_deref());
         let priority = i64::from(declared.priority);
         let register = i64::from(declared.register);
         let row = sql(
@@ -62,8 +64,8 @@ impl WriteTransaction {
         let Some(row) = row else {
             let id = TrunkId(Uuid::new_v4());
             sql("INSERT INTO trunks (id, organisation_id, name, address, accept_from, priority, username,
-                 password, realm, register, short_numbers, created_at_us, updated_at_us)
-                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $12)")
+                 password, realm, register, short_numbers, search, created_at_us, updated_at_us)
+                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $13)")
             .bind(id.to_string())
             .bind(organisation)
             .bind(&declared.name)
@@ -75,6 +77,7 @@ impl WriteTransaction {
             .bind(&declared.realm)
             .bind(register)
             .bind(short_numbers)
+            .bind(search)
             .bind(now.as_micros())
             .execute(&mut *self.transaction)
             .await?;
@@ -94,8 +97,8 @@ impl WriteTransaction {
             return Ok((id, Change::Unchanged));
         }
         sql("UPDATE trunks SET organisation_id = $1, address = $2, accept_from = $3, priority = $4,
-             username = $5, password = $6, realm = $7, register = $8, short_numbers = $9,
-             updated_at_us = $10 WHERE id = $11")
+             username = $5, password = $6, realm = $7, register = $8, short_numbers = $9, search = $10,
+             updated_at_us = $11 WHERE id = $12")
         .bind(organisation)
         .bind(&declared.address)
         .bind(accept_from)
@@ -105,10 +108,16 @@ impl WriteTransaction {
         .bind(&declared.realm)
         .bind(register)
         .bind(short_numbers)
+        .bind(search)
         .bind(now.as_micros())
         .bind(id.to_string())
         .execute(&mut *self.transaction)
         .await?;
         Ok((id, self.note(Change::Changed)))
     }
+}
+
+/// What a list of trunks searches.
+pub(super) fn trunk_search(name: &str, address: Option<&str>) -> String {
+    searchable([Some(name), address])
 }

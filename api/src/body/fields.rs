@@ -67,6 +67,14 @@ impl Fields {
         self.refuse(name, "is required")
     }
 
+    /// What was read of a field that must be there; a wrong one was refused when it was read.
+    pub(crate) fn require_given<T>(&mut self, name: &'static str, read: Option<T>) -> Option<T> {
+        if read.is_none() && !self.has(name) {
+            return self.refuse(name, "is required");
+        }
+        read
+    }
+
     /// The field read by `read`, or `Some(None)` where it is null.
     pub(crate) fn or_null<T>(
         &mut self,

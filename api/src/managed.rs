@@ -1,0 +1,29 @@
+//! What the routes of standing things have in common: who may see one, and how a new one is answered.
+
+use axum::Json;
+use axum::http::header::LOCATION;
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+
+use crate::error::ApiError;
+
+/// What was found, when the caller may see it: 404 for what is not there, 403 for what is somebody else's. Ids are
+/// random, so that nobody learns anything by asking.
+pub(crate) fn seen<T>(found: Option<T>, what: &str, may_see: impl FnOnce(&T) -> bool) -> Result<T, ApiError> {
+    match found {
+        None => Err(ApiError::not_found(format!("there is no such {what}"))),
+        Some(found) if may_see(&found) => Ok(found),
+        Some(_) => Err(ApiError::forbidden(format!("the {what} is outside the caller's scope"))),
+    }
+}
+
+/// 201 with the whole of what was made, and where it is from now on.
+pub(crate) fn created(collection: &str, id: impl std::fmt::Display, body: impl Serialize) -> Response {
+    let mut response = (StatusCode::CREATED, Json(body)).into_response();
+    // An id is hexadecimal digits and hyphens.
+    if let Ok(location) = HeaderValue::from_str(&format!("/api/v1/{collection}/{id}")) {
+        response.headers_mut().insert(LOCATION, location);
+    }
+    response
+}

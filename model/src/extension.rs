@@ -1,0 +1,97 @@
+//! Extensions as they are managed.
+
+use serde::Serialize;
+
+use crate::access::Scope;
+use crate::directory::Secret;
+use crate::ids::{ExtensionId, OrganisationId, TeamId};
+use crate::listing::Listing;
+use crate::page::Page;
+use crate::ports::PortFuture;
+use crate::time::Timestamp;
+
+/// A person's line; never its password.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = Extension))]
+pub struct ExtensionRecord {
+    /// The extension.
+    pub id: ExtensionId,
+    /// Whose it is.
+    pub organisation_id: OrganisationId,
+    /// The team of its records; null when it is in none.
+    #[cfg_attr(feature = "openapi", schema(required))]
+    pub team_id: Option<TeamId>,
+    /// The digits dialled for it, and what its phone registers as; unique within the organisation.
+    pub number: String,
+    /// The person's name; may be empty.
+    pub name: String,
+    /// The codecs offered, in order, with commas between; empty means that the codec profile decides: every codec
+    /// that the switch carries.
+    pub codec_string: String,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When it was last changed.
+    pub updated_at: Timestamp,
+}
+
+/// An extension to be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewExtension {
+    /// Whose it will be.
+    pub organisation_id: OrganisationId,
+    /// Its team, of the same organisation.
+    pub team_id: Option<TeamId>,
+    /// Not taken within the organisation.
+    pub number: String,
+    /// The person's name.
+    pub name: String,
+    /// The phone's password; one is made up when there is none.
+    pub password: Option<Secret>,
+    /// Codecs in order; empty is every one.
+    pub codecs: Vec<String>,
+}
+
+/// What changes of an extension; `None` stays as it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ExtensionChange {
+    /// Another team, or none.
+    pub team_id: Option<Option<TeamId>>,
+    /// Another number; it comes with a password, since a stored one is worth nothing under another number.
+    pub number: Option<String>,
+    /// Another name.
+    pub name: Option<String>,
+    /// Another password.
+    pub password: Option<Secret>,
+    /// Other codecs.
+    pub codecs: Option<Vec<String>>,
+}
+
+/// The stored extensions.
+pub trait Extensions: Send + Sync {
+    /// The extensions inside `scope`, by number unless asked otherwise.
+    fn list<'a>(&'a self, scope: Scope, listing: &'a Listing) -> PortFuture<'a, Page<ExtensionRecord>>;
+
+    /// One extension, whoever owns it.
+    fn find(&self, extension: ExtensionId) -> PortFuture<'_, Option<ExtensionRecord>>;
+
+    /// Makes an extension inside `scope`, and says its password when it was made up: it is never known again. A
+    /// conflict when the organisation has one of that number.
+    fn create(
+        &self,
+        scope: Scope,
+        new: NewExtension,
+        now: Timestamp,
+    ) -> PortFuture<'_, (ExtensionRecord, Option<Secret>)>;
+
+    /// Changes an extension inside `scope`; what it becomes must lie inside, too.
+    fn change(
+        &self,
+        scope: Scope,
+        extension: ExtensionId,
+        change: ExtensionChange,
+        now: Timestamp,
+    ) -> PortFuture<'_, ExtensionRecord>;
+
+    /// Removes an extension inside `scope`. A conflict while a number leads to it or an agent takes its calls.
+    fn delete(&self, scope: Scope, extension: ExtensionId) -> PortFuture<'_, ()>;
+}

@@ -1,0 +1,185 @@
+//! Organisations as they are managed.
+
+use serde::Serialize;
+
+use crate::access::Scope;
+use crate::directory::Numbering;
+use crate::ids::OrganisationId;
+use crate::listing::Listing;
+use crate::money::{Amount, Currency};
+use crate::page::Page;
+use crate::ports::PortFuture;
+use crate::time::Timestamp;
+
+/// A stored organisation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OrganisationRecord {
+    /// Primary key.
+    pub id: OrganisationId,
+    /// Unique name.
+    pub name: String,
+    /// The SIP domain and digest realm of its phones; lower case, unique.
+    pub sip_domain: String,
+    /// The currency of its amounts.
+    pub currency: Currency,
+    /// How much it may spend; `None` is no limit.
+    pub credit: Option<Amount>,
+    /// How its people write phone numbers.
+    pub numbering: Numbering,
+    /// How many calls out to the world it may have at once; `None` is no limit.
+    pub max_outbound_calls: Option<u32>,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When it was last changed.
+    pub updated_at: Timestamp,
+}
+
+impl OrganisationRecord {
+    /// The organisation as a caller sees it; amounts are for those who may read `billing`.
+    pub fn view(&self, billing: bool) -> OrganisationView<'_> {
+        OrganisationView {
+            id: self.id,
+            name: &self.name,
+            sip_domain: &self.sip_domain,
+            currency: self.currency,
+            credit: self.credit.filter(|_| billing).map(|credit| credit.to_text(self.currency.places())),
+            country_code: self.numbering.country_code.as_deref().unwrap_or_default(),
+            national_prefix: &self.numbering.national_prefix,
+            international_prefix: &self.numbering.international_prefix,
+            max_outbound_calls: self.max_outbound_calls,
+            created_at: self.created_at,
+            updated_at: self.updated_at,
+        }
+    }
+}
+
+/// An organisation as callers see it.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = Organisation))]
+pub struct OrganisationView<'a> {
+    /// The organisation.
+    id: OrganisationId,
+    /// Unique name.
+    name: &'a str,
+    /// Its phones register as `number@sip_domain`.
+    sip_domain: &'a str,
+    /// The currency of its amounts.
+    currency: Currency,
+    /// What it may spend, an exact decimal; absent when there is no limit, and without `billing:read`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<Amount>))]
+    credit: Option<String>,
+    /// The digits of its country; empty when national numbers are not dialled.
+    country_code: &'a str,
+    /// What its people key before a national number; may be empty.
+    national_prefix: &'a str,
+    /// What its people key in place of `+`.
+    international_prefix: &'a str,
+    /// Calls out to the world that it may have at once; null is no limit.
+    #[cfg_attr(feature = "openapi", schema(required))]
+    max_outbound_calls: Option<u32>,
+    /// When it was made.
+    created_at: Timestamp,
+    /// When it was last changed.
+    updated_at: Timestamp,
+}
+
+/// An organisation to be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewOrganisation {
+    /// See [`OrganisationRecord`].
+    pub name: String,
+    /// See [`OrganisationRecord`].
+    pub sip_domain: String,
+    /// See [`OrganisationRecord`].
+    pub currency: Currency,
+    /// See [`OrganisationRecord`].
+    pub credit: Option<Amount>,
+    /// See [`OrganisationRecord`].
+    pub numbering: Numbering,
+    /// See [`OrganisationRecord`].
+    pub max_outbound_calls: Option<u32>,
+}
+
+/// What changes of an organisation; `None` stays as it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OrganisationChange {
+    /// Another name.
+    pub name: Option<String>,
+    /// Another domain, while no phone has a password for the old one.
+    pub sip_domain: Option<String>,
+    /// Another currency.
+    pub currency: Option<Currency>,
+    /// Another credit, or no limit.
+    pub credit: Option<Option<Amount>>,
+    /// Another country, or none.
+    pub country_code: Option<Option<String>>,
+    /// Another prefix.
+    pub national_prefix: Option<String>,
+    /// Another prefix.
+    pub international_prefix: Option<String>,
+    /// Another limit, or none.
+    pub max_outbound_calls: Option<Option<u32>>,
+}
+
+impl OrganisationChange {
+    /// The names of the fields by which this would change `before` and which the operator alone changes: who is
+    /// called what, and what may be spent, is between the operator and the tenant.
+    pub fn for_operators(&self, before: &OrganisationRecord) -> Vec<&'static str> {
+        let differs = [
+            ("sip_domain", self.sip_domain.as_ref().is_some_and(|domain| *domain != before.sip_domain)),
+            ("currency", self.currency.is_some_and(|currency| currency != before.currency)),
+            ("credit", self.credit.is_some_and(|credit| credit != before.credit)),
+            (
+                "max_outbound_calls",
+                self.max_outbound_calls.is_some_and(|limit| limit != before.max_outbound_calls),
+            ),
+        ];
+        differs.into_iter().filter(|(_, differs)| *differs).map(|(name, _)| name).collect()
+    }
+
+    /// `before` with the change made at `now`.
+    #[must_use]
+    pub fn applied(self, before: OrganisationRecord, now: Timestamp) -> OrganisationRecord {
+        let numbering = before.numbering;
+        OrganisationRecord {
+            name: self.name.unwrap_or(before.name),
+            sip_domain: self.sip_domain.unwrap_or(before.sip_domain),
+            currency: self.currency.unwrap_or(before.currency),
+            credit: self.credit.unwrap_or(before.credit),
+            numbering: Numbering {
+                country_code: self.country_code.unwrap_or(numbering.country_code),
+                national_prefix: self.national_prefix.unwrap_or(numbering.national_prefix),
+                international_prefix: self.international_prefix.unwrap_or(numbering.international_prefix),
+            },
+            max_outbound_calls: self.max_outbound_calls.unwrap_or(before.max_outbound_calls),
+            updated_at: now,
+            ..before
+        }
+    }
+}
+
+/// The stored organisations.
+pub trait Organisations: Send + Sync {
+    /// The organisations that `scope` reaches, by name unless asked otherwise.
+    fn list<'a>(&'a self, scope: Scope, listing: &'a Listing) -> PortFuture<'a, Page<OrganisationRecord>>;
+
+    /// One organisation.
+    fn find(&self, organisation: OrganisationId) -> PortFuture<'_, Option<OrganisationRecord>>;
+
+    /// Makes an organisation. A conflict when another one has the name or the domain.
+    fn create(&self, new: NewOrganisation, now: Timestamp) -> PortFuture<'_, OrganisationRecord>;
+
+    /// Changes an organisation that `scope` reaches. A conflict when another one has the name or the domain, and
+    /// when phones have passwords for the domain that it has.
+    fn change(
+        &self,
+        scope: Scope,
+        organisation: OrganisationId,
+        change: OrganisationChange,
+        now: Timestamp,
+    ) -> PortFuture<'_, OrganisationRecord>;
+
+    /// Removes an organisation that `scope` reaches. A conflict while it owns something; its records stay.
+    fn delete(&self, scope: Scope, organisation: OrganisationId) -> PortFuture<'_, ()>;
+}

@@ -1,0 +1,237 @@
+//! Trunks as they are managed.
+
+use serde::Serialize;
+
+use crate::access::Scope;
+use crate::directory::{Network, Secret};
+use crate::ids::{OrganisationId, TrunkId};
+use crate::listing::Listing;
+use crate::page::Page;
+use crate::ports::PortFuture;
+use crate::problem::FieldProblem;
+use crate::rules::is_public;
+use crate::time::Timestamp;
+use crate::trunk_address::TrunkAddress;
+
+/// A stored trunk; never its password.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TrunkRecord {
+    /// Primary key.
+    pub id: TrunkId,
+    /// Who alone uses it; `None` when shared by all.
+    pub organisation_id: Option<OrganisationId>,
+    /// Unique name.
+    pub name: String,
+    /// Where calls go; `None` takes none.
+    pub address: Option<String>,
+    /// Networks that its calls come from, canonical.
+    pub accept_from: Vec<Network>,
+    /// Lower is tried first.
+    pub priority: u16,
+    /// Who we are there; may be empty.
+    pub username: String,
+    /// Whether there is a password for `username`.
+    pub has_password: bool,
+    /// The only realm that gets our credentials; may be empty.
+    pub realm: String,
+    /// Whether we register there.
+    pub register: bool,
+    /// Numbers that go out exactly as dialled.
+    pub short_numbers: Vec<String>,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When it was last changed.
+    pub updated_at: Timestamp,
+}
+
+impl TrunkRecord {
+    /// The trunk as callers see it.
+    pub fn view(&self) -> TrunkView<'_> {
+        TrunkView {
+            id: self.id,
+            organisation_id: self.organisation_id,
+            name: &self.name,
+            address: self.address.as_deref().unwrap_or_default(),
+            accept_from: self.accept_from.iter().map(Network::to_string).collect(),
+            priority: self.priority,
+            username: &self.username,
+            has_password: self.has_password,
+            realm: &self.realm,
+            register: self.register,
+            short_numbers: &self.short_numbers,
+            created_at: self.created_at,
+            updated_at: self.updated_at,
+        }
+    }
+}
+
+/// A trunk as callers see it.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = Trunk))]
+pub struct TrunkView<'a> {
+    /// The trunk.
+    id: TrunkId,
+    /// The organisation that alone uses it; null when it is shared by all.
+    #[cfg_attr(feature = "openapi", schema(required))]
+    organisation_id: Option<OrganisationId>,
+    /// Unique name.
+    name: &'a str,
+    /// Where calls go, such as `sip:carrier.example:5060`; empty takes none.
+    address: &'a str,
+    /// Networks that its calls come from.
+    accept_from: Vec<String>,
+    /// Lower is tried first.
+    priority: u16,
+    /// Who we are there; may be empty.
+    username: &'a str,
+    /// Whether there is a password for `username`; the password itself is never shown.
+    has_password: bool,
+    /// The only realm that gets our credentials; empty takes the one that the trunk's own address names.
+    realm: &'a str,
+    /// Whether we register there.
+    register: bool,
+    /// Numbers that go out exactly as dialled, such as `112`.
+    short_numbers: &'a [String],
+    /// When it was made.
+    created_at: Timestamp,
+    /// When it was last changed.
+    updated_at: Timestamp,
+}
+
+/// A trunk to be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewTrunk {
+    /// See [`TrunkRecord`].
+    pub organisation_id: Option<OrganisationId>,
+    /// See [`TrunkRecord`].
+    pub name: String,
+    /// See [`TrunkRecord`].
+    pub address: Option<String>,
+    /// See [`TrunkRecord`].
+    pub accept_from: Vec<Network>,
+    /// See [`TrunkRecord`].
+    pub priority: u16,
+    /// See [`TrunkRecord`].
+    pub username: String,
+    /// The password of `username`; empty answers no challenge.
+    pub password: Secret,
+    /// See [`TrunkRecord`].
+    pub realm: String,
+    /// See [`TrunkRecord`].
+    pub register: bool,
+    /// See [`TrunkRecord`].
+    pub short_numbers: Vec<String>,
+}
+
+/// What changes of a trunk; `None` stays as it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TrunkChange {
+    /// Another organisation, or all of them.
+    pub organisation_id: Option<Option<OrganisationId>>,
+    /// Another name.
+    pub name: Option<String>,
+    /// Another address, or none.
+    pub address: Option<Option<String>>,
+    /// Other networks.
+    pub accept_from: Option<Vec<Network>>,
+    /// Another place in the order.
+    pub priority: Option<u16>,
+    /// Another username.
+    pub username: Option<String>,
+    /// Another password; empty is none.
+    pub password: Option<Secret>,
+    /// Another realm, or any.
+    pub realm: Option<String>,
+    /// Whether we register there.
+    pub register: Option<bool>,
+    /// Other numbers that pass as dialled.
+    pub short_numbers: Option<Vec<String>>,
+}
+
+/// What is wrong with a trunk as a whole.
+pub fn require_possible(register: bool, address: Option<&str>, username: &str) -> Result<(), FieldProblem> {
+    if register && (address.is_none() || username.is_empty()) {
+        return Err(FieldProblem {
+            field: "register".to_owned(),
+            message: "needs an address and a username to register with".to_owned(),
+        });
+    }
+    Ok(())
+}
+
+/// What a tenant, who is not the operator, must not ask of us: to send calls and registrations into networks that
+/// are not the Internet's, or to take for their own what comes from there or from half of the Internet.
+pub fn beyond_tenants(address: Option<&str>, accept_from: &[Network]) -> Vec<FieldProblem> {
+    let mut problems = Vec::new();
+    let ip =
+        address.and_then(|address| address.parse::<TrunkAddress>().ok()).and_then(|address| address.ip());
+    if ip.is_some_and(|ip| !is_public(ip)) {
+        problems.push(FieldProblem {
+            field: "address".to_owned(),
+            message: "must be on a public address; only an operator names another".to_owned(),
+        });
+    }
+    for (index, network) in accept_from.iter().enumerate() {
+        let least = if network.address.is_ipv4() { TENANT_PREFIX_V4_MIN } else { TENANT_PREFIX_V6_MIN };
+        if network.prefix_len < least || !is_public(network.address) {
+            problems.push(FieldProblem {
+                field: format!("accept_from[{index}]"),
+                message: format!(
+                    "must be public and of {least} bits or more; only an operator names another"
+                ),
+            });
+        }
+    }
+    problems
+}
+
+/// The stored trunks.
+pub trait Trunks: Send + Sync {
+    /// The trunks inside `scope`, by name unless asked otherwise; shared ones are the operator's.
+    fn list<'a>(&'a self, scope: Scope, listing: &'a Listing) -> PortFuture<'a, Page<TrunkRecord>>;
+
+    /// One trunk, whoever owns it.
+    fn find(&self, trunk: TrunkId) -> PortFuture<'_, Option<TrunkRecord>>;
+
+    /// Makes a trunk inside `scope`. A conflict when another one has the name, or when another tenant's calls come
+    /// from one of its networks.
+    fn create(&self, scope: Scope, new: NewTrunk, now: Timestamp) -> PortFuture<'_, TrunkRecord>;
+
+    /// Changes a trunk inside `scope`; what it becomes must lie inside, too.
+    fn change(
+        &self,
+        scope: Scope,
+        trunk: TrunkId,
+        change: TrunkChange,
+        now: Timestamp,
+    ) -> PortFuture<'_, TrunkRecord>;
+
+    /// Removes a trunk inside `scope`. A conflict while rates are given for it.
+    fn delete(&self, scope: Scope, trunk: TrunkId) -> PortFuture<'_, ()>;
+}
+
+/// The largest IPv4 block that a tenant may say its calls come from.
+const TENANT_PREFIX_V4_MIN: u8 = 24;
+/// The largest IPv6 block that a tenant may say its calls come from.
+const TENANT_PREFIX_V6_MIN: u8 = 48;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tenants_reach_the_internet_alone() {
+        let fields = |address: &str, networks: &[&str]| {
+            let networks: Vec<Network> = networks.iter().map(|network| network.parse().unwrap()).collect();
+            let problems = beyond_tenants(Some(address), &networks);
+            problems.into_iter().map(|problem| problem.field).collect::<Vec<_>>()
+        };
+        assert!(fields("sip:carrier.example", &["203.0.114.0/24", "2a00:1450::/48"]).is_empty());
+        assert_eq!(fields("sip:127.0.0.1:5060", &[]), ["address"]);
+        assert_eq!(fields("sip:[fd00::1]", &["203.0.114.0/23"]), ["address", "accept_from[0]"]);
+        assert_eq!(
+            fields("sip:8.8.8.8", &["8.8.8.8", "10.0.0.1", "2a00::/32"]),
+            ["accept_from[1]", "accept_from[2]"]
+        );
+    }
+}

@@ -1,0 +1,199 @@
+//! Phone numbers.
+
+use sidetone_model::access::Scope;
+use sidetone_model::directory::Destination;
+use sidetone_model::ids::{ExtensionId, NumberId};
+use sidetone_model::listing::Listing;
+use sidetone_model::number::{NewNumber, NumberChange, NumberRecord, Numbers};
+use sidetone_model::page::Page;
+use sidetone_model::ports::PortFuture;
+use sidetone_model::problem::{FieldProblem, Problem};
+use sidetone_model::time::Timestamp;
+use uuid::Uuid;
+
+use crate::store::columns::{instant, parsed};
+use crate::store::listing::Table;
+use crate::store::managed::extensions::no_organisation;
+use crate::store::numbers::DESTINATION_EXTENSION;
+use crate::store::sql::{Row, sql};
+use crate::store::{Change, Store, StoreError, WriteTransaction};
+
+/// Digits need no folding: the number is what is searched.
+const TABLE: Table = Table {
+    count: "SELECT COUNT(*) AS total FROM (SELECT *, number AS search FROM numbers) AS own",
+    select: "SELECT * FROM (SELECT *, number AS search FROM numbers) AS own",
+    team: None,
+    by_name: [" ORDER BY number ASC, id ASC", " ORDER BY number DESC, id DESC"],
+};
+
+impl Numbers for Store {
+    fn list<'a>(&'a self, scope: Scope, listing: &'a Listing) -> PortFuture<'a, Page<NumberRecord>> {
+        Box::pin(async move { Ok(self.page(scope, listing, &TABLE, phone_number).await?) })
+    }
+
+    fn find(&self, id: NumberId) -> PortFuture<'_, Option<NumberRecord>> {
+        Box::pin(async move {
+            let row = sql("SELECT * FROM numbers WHERE id = $1")
+                .bind(id.to_string())
+                .fetch_optional(self.readers())
+                .await
+                .map_err(StoreError::from)?;
+            Ok(row.map(|row| phone_number(&row)).transpose()?)
+        })
+    }
+
+    fn create(&self, scope: Scope, new: NewNumber, now: Timestamp) -> PortFuture<'_, NumberRecord> {
+        Box::pin(async move {
+            let NewNumber { organisation_id, number, destination } = new;
+            let id = NumberId(Uuid::new_v4());
+            let made =
+                NumberRecord { id, organisation_id, number, destination, created_at: now, updated_at: now };
+            let mut write = self.write().await?;
+            write.require_possible_number(scope, &made).await?;
+            let (destination, destination_id) = stored(made.destination);
+            sql("INSERT INTO numbers (id, organisation_id, number, destination, destination_id, created_at_us,
+                 updated_at_us) VALUES ($1, $2, $3, $4, $5, $6, $6)")
+            .bind(id.to_string())
+            .bind(made.organisation_id.to_string())
+            .bind(&made.number)
+            .bind(destination)
+            .bind(destination_id)
+            .bind(now.as_micros())
+            .execute(&mut *write.transaction)
+            .await
+            .map_err(StoreError::from)?;
+            write.note(Change::Created);
+            write.commit().await?;
+            Ok(made)
+        })
+    }
+
+    fn change(
+        &self,
+        scope: Scope,
+        id: NumberId,
+        change: NumberChange,
+        now: Timestamp,
+    ) -> PortFuture<'_, NumberRecord> {
+        Box::pin(async move {
+            let mut write = self.write().await?;
+            let before = write.number_inside(scope, id).await?;
+            let after = NumberRecord {
+                number: change.number.unwrap_or(before.number),
+                destination: change.destination.unwrap_or(before.destination),
+                updated_at: now,
+                ..before
+            };
+            write.require_possible_number(scope, &after).await?;
+            let (destination, destination_id) = stored(after.destination);
+            sql("UPDATE numbers SET number = $1, destination = $2, destination_id = $3, updated_at_us = $4
+                 WHERE id = $5 AND organisation_id = $6")
+            .bind(&after.number)
+            .bind(destination)
+            .bind(destination_id)
+            .bind(now.as_micros())
+            .bind(id.to_string())
+            .bind(after.organisation_id.to_string())
+            .execute(&mut *write.transaction)
+            .await
+            .map_err(StoreError::from)?;
+            write.note(Change::Changed);
+            write.commit().await?;
+            Ok(after)
+        })
+    }
+
+    fn delete(&self, scope: Scope, id: NumberId) -> PortFuture<'_, ()> {
+        Box::pin(async move {
+            let mut write = self.write().await?;
+            let number = write.number_inside(scope, id).await?;
+            sql("DELETE FROM numbers WHERE id = $1 AND organisation_id = $2")
+                .bind(id.to_string())
+                .bind(number.organisation_id.to_string())
+                .execute(&mut *write.transaction)
+                .await
+                .map_err(StoreError::from)?;
+            write.note(Change::Changed);
+            write.commit().await?;
+            Ok(())
+        })
+    }
+}
+
+impl WriteTransaction {
+    async fn number_inside(&mut self, scope: Scope, id: NumberId) -> Result<NumberRecord, Problem> {
+        let row = sql("SELECT * FROM numbers WHERE id = $1")
+            .bind(id.to_string())
+            .fetch_optional(&mut *self.transaction)
+            .await
+            .map_err(StoreError::from)?;
+        let found = row.map(|row| phone_number(&row)).transpose()?;
+        found
+            .filter(|found| scope.covers(found.organisation_id, None))
+            .ok_or_else(|| Problem::NotFound("there is no such number".to_owned()))
+    }
+
+    /// Nobody else has the number, and the organisation has what it leads to.
+    async fn require_possible_number(&mut self, scope: Scope, number: &NumberRecord) -> Result<(), Problem> {
+        if !scope.covers(number.organisation_id, None) {
+            return Err(Problem::Forbidden(
+                "the numbers of the organisation are not the caller's".to_owned(),
+            ));
+        }
+        let organisation = number.organisation_id.to_string();
+        let known = sql("SELECT id FROM organisations WHERE id = $1")
+            .bind(&organisation)
+            .fetch_optional(&mut *self.transaction)
+            .await
+            .map_err(StoreError::from)?;
+        if known.is_none() {
+            return Err(no_organisation());
+        }
+        let (_, destination_id) = stored(number.destination);
+        let extension = sql("SELECT id FROM extensions WHERE id = $1 AND organisation_id = $2")
+            .bind(destination_id)
+            .bind(organisation)
+            .fetch_optional(&mut *self.transaction)
+            .await
+            .map_err(StoreError::from)?;
+        if extension.is_none() {
+            return Err(Problem::InvalidRequest(vec![FieldProblem {
+                field: "destination_id".to_owned(),
+                message: "the organisation has no such extension".to_owned(),
+            }]));
+        }
+        // Unique over all organisations: whose it is, is not the caller's business.
+        let taken = sql("SELECT organisation_id FROM numbers WHERE number = $1 AND id <> $2")
+            .bind(&number.number)
+            .bind(number.id.to_string())
+            .fetch_optional(&mut *self.transaction)
+            .await
+            .map_err(StoreError::from)?;
+        if taken.is_some() {
+            return Err(Problem::Conflict("number: the number is taken".to_owned()));
+        }
+        Ok(())
+    }
+}
+
+/// The columns of a destination.
+fn stored(destination: Destination) -> (&'static str, String) {
+    match destination {
+        Destination::Extension(extension) => (DESTINATION_EXTENSION, extension.to_string()),
+    }
+}
+
+fn phone_number(row: &Row) -> Result<NumberRecord, StoreError> {
+    let destination = match row.try_get("destination")? {
+        DESTINATION_EXTENSION => Destination::Extension(parsed::<ExtensionId>(row, "destination_id")?),
+        _ => return Err(StoreError::Corrupt { column: "destination" }),
+    };
+    Ok(NumberRecord {
+        id: parsed(row, "id")?,
+        organisation_id: parsed(row, "organisation_id")?,
+        number: row.try_get("number")?,
+        destination,
+        created_at: instant(row, "created_at_us")?,
+        updated_at: instant(row, "updated_at_us")?,
+    })
+}

@@ -134,6 +134,16 @@ impl Engine {
         (head.split(' ').nth(1).unwrap().parse().unwrap(), head.to_ascii_lowercase(), body.to_owned())
     }
 
+    /// Sends a request whose lines are given up to the last header, and reads an answer that is no JSON.
+    pub fn send_for_text(&self, head: &str) -> (u16, String, String) {
+        let mut stream = TcpStream::connect(self.address).unwrap();
+        write!(stream, "{head}Host: sidetone.test\r\nConnection: close\r\n\r\n").unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap();
+        (head.split(' ').nth(1).unwrap().parse().unwrap(), head.to_ascii_lowercase(), body.to_owned())
+    }
+
     /// Sends a request whose lines are given up to the last header.
     pub fn send(&self, head: &str) -> Answer {
         let mut stream = TcpStream::connect(self.address).unwrap();

@@ -13,7 +13,10 @@ mod call_log;
 mod cdrs;
 #[path = "../common/database.rs"]
 mod database;
+mod document;
 mod engine;
+mod errors;
 mod export;
 #[path = "../common/records.rs"]
 mod records;
+mod versioning;

@@ -35,6 +35,7 @@ pub(crate) fn complete(api: &OpenApi) -> Value {
         components.insert("securitySchemes".to_owned(), json!({"bearer": security_scheme()}));
         components.sort_keys();
     });
+    schemas::prune(&mut document);
     Value::Object(document)
 }
 
@@ -49,6 +50,12 @@ fn finish(path: &str, method: &str, operation: &mut Map<String, Value>) {
         let text = operation.get("description").and_then(Value::as_str).unwrap_or_default();
         let text = format!("{text}\n\nNeeds the permission `{permission}`.");
         operation.insert("description".to_owned(), json!(text.trim_start()));
+    }
+    if !public && matches!(method, "post" | "patch") {
+        let parameters = operation.entry("parameters").or_insert_with(|| json!([]));
+        if let Value::Array(parameters) = parameters {
+            parameters.push(idempotency_key());
+        }
     }
     let stability = if is_public(method, path) { "public" } else { "panel" };
     operation.insert("x-stability".to_owned(), json!(stability));
@@ -66,6 +73,9 @@ fn finish(path: &str, method: &str, operation: &mut Map<String, Value>) {
             if !response.contains_key("$ref") {
                 within(response, "headers", |headers| headers.extend(failures::common_headers(limited)));
             }
+        }
+        if !public && matches!(method, "post" | "patch") {
+            replayed(responses);
         }
     });
 }
@@ -97,6 +107,29 @@ fn info() -> Value {
             parameters can appear at any time, and clients ignore what they do not recognise.",
         "license": {"name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0"},
     })
+}
+
+/// What every `POST` and `PATCH` of a known caller takes.
+fn idempotency_key() -> Value {
+    json!({
+        "name": "Idempotency-Key",
+        "in": "header",
+        "required": false,
+        "description": "Carries the request out once, however often it is sent within 24 hours.",
+        "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$"},
+        "example": "order-4711",
+    })
+}
+
+/// A success that may be a replay says so.
+fn replayed(responses: &mut Map<String, Value>) {
+    let successes = responses.iter_mut().filter(|(status, _)| status.starts_with('2'));
+    for response in successes.filter_map(|(_, response)| response.as_object_mut()) {
+        within(response, "headers", |headers| {
+            let header = json!({"$ref": "#/components/headers/IdempotencyReplayed"});
+            headers.insert("Idempotency-Replayed".to_owned(), header);
+        });
+    }
 }
 
 fn security_scheme() -> Value {

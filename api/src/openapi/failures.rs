@@ -40,7 +40,11 @@ pub(super) fn of(path: &str, method: &str, operation: &Map<String, Value>, publi
 /// The responses that [`of`] names.
 pub(super) fn responses() -> Value {
     let texts = [
-        ("Conflict", "The state of things forbids it; the message says what stands in the way (`conflict`)."),
+        (
+            "Conflict",
+            "The state of things forbids it, the message says what stands in the way; or a request with the same \
+             `Idempotency-Key` still runs, see `Retry-After` (`conflict`).",
+        ),
         (
             "Forbidden",
             "Outside the caller's scope or permissions (`forbidden`), or a key used from an address that is not \
@@ -57,7 +61,11 @@ pub(super) fn responses() -> Value {
         ("RequestTimeout", "The body took too long to arrive (`request_timeout`)."),
         ("Unauthenticated", "The token is missing, invalid or expired (`unauthenticated`)."),
         ("Unavailable", "The engine cannot do it now; the same request may be sent again (`node_busy`)."),
-        ("Unprocessable", "The request is understood and cannot be carried out (`unprocessable`)."),
+        (
+            "Unprocessable",
+            "The `Idempotency-Key` was used for another request (`idempotency_key_reused`), or the request is \
+             understood and cannot be carried out (`unprocessable`).",
+        ),
         ("UnsupportedMediaType", "The body is not `application/json` (`unsupported_media_type`)."),
         ("UriTooLong", "The address is longer than 8 KiB (`uri_too_long`)."),
     ];
@@ -76,6 +84,12 @@ pub(super) fn responses() -> Value {
 pub(super) fn headers() -> Value {
     let whole = |description: &str| json!({"description": description, "required": true, "schema": {"type": "integer", "minimum": 0}});
     json!({
+        "IdempotencyReplayed": {
+            "description": "`true` when an earlier request with the same `Idempotency-Key` was carried out, and this \
+                is its answer.",
+            "required": false,
+            "schema": {"type": "string", "enum": ["true"]},
+        },
         "RateLimitLimit": whole("Requests a minute."),
         "RateLimitRemaining": whole("Requests left in this minute."),
         "RateLimitReset": whole("When the minute ends, in Unix seconds."),

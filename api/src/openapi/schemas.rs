@@ -9,6 +9,8 @@
 //!   the field. Components that are not objects and list no values are written where they are used.
 //! - `Page_Cdr` is called `CdrPage`, and its items are the component `Cdr`.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value, json};
 
 use crate::openapi::complete::within;
@@ -29,6 +31,28 @@ pub(super) fn tidy(document: &mut Map<String, Value>) {
             }
         });
     });
+}
+
+/// Drops the components that nothing leads to, and what only they led to.
+pub(super) fn prune(document: &mut Map<String, Value>) {
+    loop {
+        let mut used = BTreeSet::new();
+        walk(document, &mut |map| {
+            let target = map.get("$ref").and_then(Value::as_str);
+            used.extend(target.and_then(|target| target.strip_prefix(SCHEMAS)).map(str::to_owned));
+        });
+        let mut dropped = false;
+        within(document, "components", |components| {
+            within(components, "schemas", |schemas| {
+                let before = schemas.len();
+                schemas.retain(|name, _| used.contains(name));
+                dropped = schemas.len() < before;
+            });
+        });
+        if !dropped {
+            return;
+        }
+    }
 }
 
 /// Shows every object inside `map`, and itself first, to `mend`.

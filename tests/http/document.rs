@@ -1,0 +1,143 @@
+//! The API document and its page, as they are served, and whether the routes are the documented ones.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use crate::engine::Engine;
+
+#[test]
+fn the_document_is_served_without_a_token() {
+    let engine = Engine::start(|_| vec![]);
+    let answer = engine.send("GET /api/v1/openapi.json HTTP/1.1\r\n");
+    assert_eq!(answer.status, 200);
+    assert!(answer.head.contains("content-type: application/json"));
+    assert_eq!(answer.body["openapi"], "3.1.0");
+    assert_eq!(answer.body, sidetone_api::openapi());
+}
+
+#[test]
+fn the_page_is_served_without_a_token_under_a_strict_policy() {
+    let engine = Engine::start(|_| vec![]);
+    let (status, head, body) = engine.send_for_text("GET /api/v1/docs HTTP/1.1\r\n");
+    assert_eq!(status, 200);
+    assert!(body.starts_with("<!doctype html>") && body.contains("id=\"listCdrs\""));
+    for header in [
+        "content-type: text/html; charset=utf-8",
+        "content-security-policy: default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; \
+         frame-ancestors 'none'",
+        "x-content-type-options: nosniff",
+        "referrer-policy: no-referrer",
+    ] {
+        assert!(head.contains(header), "{header}: {head}");
+    }
+    let (status, head, body) = engine.send_for_text("GET /api/v1/docs/style.css HTTP/1.1\r\n");
+    assert_eq!(status, 200);
+    assert!(
+        head.contains("content-type: text/css; charset=utf-8") && body.contains("prefers-color-scheme: dark")
+    );
+}
+
+/// A path knows the methods that are documented for it, and no other.
+#[test]
+fn every_documented_operation_is_a_route_and_every_route_a_documented_operation() {
+    let engine = Engine::start(|_| vec![]);
+    for (path, item) in sidetone_api::openapi()["paths"].as_object().unwrap() {
+        let mut documented: BTreeSet<String> =
+            item.as_object().unwrap().keys().map(|method| method.to_uppercase()).collect();
+        if documented.contains("GET") {
+            documented.insert("HEAD".to_owned());
+        }
+        let address = filled(path);
+        let (status, head, _) = engine.send_for_text(&format!("PROPFIND {address} HTTP/1.1\r\n"));
+        assert_eq!(status, 405, "{path}");
+        let allowed = head.lines().find_map(|line| line.strip_prefix("allow: ")).unwrap_or_default();
+        let allowed: BTreeSet<String> =
+            allowed.split(',').map(|method| method.trim().to_uppercase()).collect();
+        assert_eq!(allowed, documented, "{path}");
+    }
+}
+
+/// What the document calls a parameter of a list is read: given twice, the first one is not refused by name.
+#[test]
+fn every_documented_parameter_is_read() {
+    let engine = Engine::start(|_| vec![]);
+    for path in ["/cdrs", "/cdrs/export"] {
+        let operation = &sidetone_api::openapi()["paths"][format!("/api/v1{path}")]["get"];
+        for parameter in operation["parameters"].as_array().unwrap() {
+            let name = parameter["name"].as_str().unwrap();
+            let answer = engine.get("acmecrm00001", &format!("{path}?{name}=%00&{name}=%00"));
+            let message = answer.body["error"]["message"].as_str().unwrap().to_owned();
+            assert!(!message.contains("is not a parameter"), "{path}: {message}");
+            assert!(message.contains(&format!("{name}: is given more than once")), "{path}: {message}");
+        }
+    }
+}
+
+/// The answers to real requests are what the document says of them: each field is known, each required one there,
+/// null only where it may be.
+#[test]
+fn real_answers_are_the_documented_ones() {
+    use crate::records::{answered, ended};
+    let engine = Engine::start(|ids| {
+        [ended(1), answered(2)]
+            .map(|cdr| sidetone_model::cdr::Cdr { organisation_id: ids.acme, ..cdr })
+            .into()
+    });
+    let document = sidetone_api::openapi();
+    for key in ["acmecrm00001", "acmeboss0001"] {
+        let page = engine.get(key, "/cdrs");
+        assert_eq!(page.body["total"], 2);
+        conforms(&document, &document["components"]["schemas"]["CdrPage"], &page.body, "CdrPage");
+    }
+    let refused = engine.get("acmecrm00001", "/cdrs?limit=0");
+    conforms(&document, &document["components"]["schemas"]["Error"], &refused.body, "Error");
+}
+
+fn conforms(document: &Value, schema: &Value, value: &Value, place: &str) {
+    if let Some(target) = schema["$ref"].as_str() {
+        return conforms(document, document.pointer(&target[1..]).unwrap(), value, place);
+    }
+    let kinds: Vec<&str> = match &schema["type"] {
+        Value::Array(kinds) => kinds.iter().filter_map(Value::as_str).collect(),
+        kind => vec![kind.as_str().unwrap_or_else(|| panic!("{place} has no type: {schema}"))],
+    };
+    let kind = match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(number) if number.is_f64() => "number",
+        Value::Number(_) => "integer",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    };
+    let fits = kinds.contains(&kind) || (kind == "integer" && kinds.contains(&"number"));
+    assert!(fits, "{place}: {value} is no {kinds:?}");
+    if let Some(values) = schema["enum"].as_array() {
+        assert!(values.contains(value), "{place}: {value} is none of {values:?}");
+    }
+    for item in value.as_array().into_iter().flatten() {
+        conforms(document, &schema["items"], item, &format!("{place}[]"));
+    }
+    for (name, field) in value.as_object().into_iter().flatten() {
+        let known =
+            schema["properties"].get(name).unwrap_or_else(|| panic!("{place}.{name} is not documented"));
+        conforms(document, known, field, &format!("{place}.{name}"));
+    }
+    for name in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+        assert!(value.is_null() || value.get(name).is_some(), "{place}.{name} is missing");
+    }
+}
+
+/// The path with an id in every hole.
+fn filled(path: &str) -> String {
+    let mut filled = String::new();
+    let mut rest = path;
+    while let Some((before, after)) = rest.split_once('{') {
+        filled.push_str(before);
+        filled.push_str("00000000-0000-0000-0000-000000000001");
+        rest = after.split_once('}').map_or("", |(_, after)| after);
+    }
+    filled.push_str(rest);
+    filled
+}

@@ -131,6 +131,7 @@ impl Driver {
     /// Runs until drained.
     pub async fn run(mut self) {
         let mut tick = tokio::time::interval(TICK_EVERY);
+        self.feed(Input::Begin);
         loop {
             let deadline = self.deadline();
             tokio::select! {
@@ -262,6 +263,7 @@ impl Driver {
             }
             Request::Drain(limit) => {
                 self.feed(Input::Accept(false));
+                self.feed(Input::LeaveTrunks);
                 self.drain_until = Some(now().instant + limit);
             }
         }
@@ -288,7 +290,7 @@ impl Driver {
         }
         // A phone that has not even said 100 cannot be cancelled yet (RFC 3261 §9.1): left alone it would ring on.
         let last_words = *self.last_words.get_or_insert(now + LAST_WORDS);
-        self.switch.legs() == 0 || last_words <= now
+        (self.switch.legs() == 0 && self.switch.registrations() == 0) || last_words <= now
     }
 }
 
@@ -376,6 +378,12 @@ fn log(notice: &Notice) {
         Notice::Overload(source) => {
             tracing::warn!(%source, "too many SIP transactions, message answered 503")
         }
+        Notice::Registered(trunk) => tracing::info!(trunk.id = %trunk, "registered with the trunk"),
+        Notice::Unregistered(trunk, status) => tracing::warn!(
+            trunk.id = %trunk,
+            sip.status = status,
+            "cannot register with the trunk; trying again, less often each time"
+        ),
         Notice::Rejected(source, reason) => tracing::debug!(%source, %reason, "datagram is no SIP message"),
     }
 }

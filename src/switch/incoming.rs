@@ -43,7 +43,9 @@ impl Switch {
         }
         let directory = Arc::clone(&self.directory);
         let dialled = request.parsed_uri().ok().and_then(|uri| dialled(&uri)).unwrap_or_default();
-        let sender = self.gate.caller(now.instant, &directory, request, &dialled, source, |_| false);
+        let registrations = &self.registrations;
+        let registered = |trunk| registrations.is_registered_from(now.instant, trunk, source);
+        let sender = self.gate.caller(now.instant, &directory, request, &dialled, source, registered);
         let Some(sender) = self.known(now, &key, &flow, request, sender) else { return };
         let offer = match offer_of(request) {
             Ok(offer) => offer,

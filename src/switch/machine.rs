@@ -29,7 +29,8 @@ use crate::switch::call::Call;
 use crate::switch::face::{self, Limits, MediaCommand, Party, PortId, Ports, Reach};
 use crate::switch::gate::Gate;
 use crate::switch::names::{Answer, Names, Waiter};
-use crate::switch::outbound::Hunt;
+use crate::switch::outbound::{Farewell, Hunt};
+use crate::switch::registering::Registrations;
 use crate::switch::trunks::Trunks;
 
 /// The moment of an input: the monotonic clock decides, the wall clock is written down.
@@ -46,6 +47,8 @@ pub struct Now {
 pub enum Input {
     /// Whether new calls are taken; at first they are.
     Accept(bool),
+    /// Begin what the directory wants without being asked: registrations with trunks. Once, at the start.
+    Begin,
     /// A datagram came.
     Datagram {
         /// From where, to which listener.
@@ -59,6 +62,8 @@ pub enum Input {
     EndCalls(HangupCause),
     /// The journal has the answered call on disk.
     Journalled(CallId),
+    /// Take our registrations with trunks back: the engine is about to stop.
+    LeaveTrunks,
     /// A media port was closed; its report.
     Report(PortId, Box<Report>),
     /// What the name service says, after [`Output::Resolve`].
@@ -104,6 +109,10 @@ pub enum Notice {
     Overload(IpAddr),
     /// A datagram from there was no SIP message.
     Rejected(IpAddr, Rejection),
+    /// We are registered with the trunk.
+    Registered(TrunkId),
+    /// The trunk does not register us; the status, when it said one.
+    Unregistered(TrunkId, Option<u16>),
 }
 
 /// What the switch is made of.
@@ -136,6 +145,9 @@ pub struct Switch {
     pub(super) outbound: HashMap<OrganisationId, usize>,
     pub(super) trunks: Trunks,
     pub(super) names: Names,
+    pub(super) registrations: Registrations,
+    /// Calls with trunks that we have hung up lately.
+    pub(super) farewells: VecDeque<Farewell>,
     timers: BTreeSet<(Instant, CallId)>,
     pub(super) rng: StdRng,
     pub(super) accepts: bool,
@@ -187,6 +199,8 @@ impl Switch {
             outbound: HashMap::new(),
             trunks,
             names: Names::default(),
+            registrations: Registrations::default(),
+            farewells: VecDeque::new(),
             timers: BTreeSet::new(),
             rng,
             accepts: true,
@@ -202,7 +216,12 @@ impl Switch {
             }
             Input::Directory(directory) => self.replace_directory(now, directory),
             Input::Accept(accepts) => self.accepts = accepts,
+            Input::Begin => {
+                let directory = Arc::clone(&self.directory);
+                self.follow_registrations(now, &directory);
+            }
             Input::EndCalls(cause) => self.end_calls(now, cause),
+            Input::LeaveTrunks => self.leave_trunks(now),
             Input::Journalled(call) => self.tell_call(now, call, face::Input::Journalled),
             Input::Report(port, report) => {
                 if let Some(call) = self.ports.remove(&port) {
@@ -226,7 +245,11 @@ impl Switch {
     /// When to feed [`Input::Timeout`].
     pub fn next_timeout(&self) -> Option<Instant> {
         let call = self.timers.first().map(|(due, _)| *due);
-        [self.ua.next_timeout(), self.registrar.next_timeout(), call].into_iter().flatten().min()
+        let registration = self.registrations.next_timeout();
+        [self.ua.next_timeout(), self.registrar.next_timeout(), call, registration]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     /// How many calls there are, from the first INVITE to the record.
@@ -242,6 +265,11 @@ impl Switch {
     /// How many bindings are registered.
     pub fn bindings(&self) -> usize {
         self.registrar.bindings()
+    }
+
+    /// How many registrations with trunks there are, those included that are being taken back.
+    pub fn registrations(&self) -> usize {
+        self.registrations.len()
     }
 
     pub(super) fn push(&mut self, output: Output) {
@@ -398,10 +426,13 @@ impl Switch {
             }
             // The party whose offer clashed was told 491 and tries again itself; ours was its offer passed on.
             Event::ReinviteDue { .. } => {}
-            Event::Response { leg: Some(leg), response, .. } => {
+            Event::Response { leg: Some(leg), flow, response, request, .. } => {
                 let is_invite = response.cseq().is_ok_and(|cseq| cseq.method == Method::Invite);
                 if !is_invite || response.status().is_provisional() {
-                    return; // The answer to a BYE: the leg has ended already.
+                    return; // Nothing but INVITEs is sent inside dialogs yet.
+                }
+                if self.reinvite_challenged(now, leg, &flow, &response, request) {
+                    return;
                 }
                 let result = if response.status().is_success() {
                     Ok(description(response.headers(), response.body()))
@@ -413,8 +444,12 @@ impl Switch {
             Event::Unanswered { leg: Some(leg), .. } => {
                 self.tell_leg(now, leg, |party| Some(face::Input::Offered(party, Err(408))));
             }
-            // The answer to a keep-alive, or its lack: a phone that is gone stops refreshing its binding.
-            Event::Response { leg: None, .. } | Event::Unanswered { leg: None, .. } => {}
+            // What else comes here is the answer to a keep-alive, or its lack: a phone that is gone stops refreshing.
+            Event::Response { leg: None, key, flow, response, request } => match request {
+                Some(bye) if *bye.method() == Method::Bye => self.bye_challenged(now, &flow, &response, bye),
+                request => self.register_answered(now, key, &flow, &response, request),
+            },
+            Event::Unanswered { leg: None, key, .. } => self.register_unanswered(now, key),
         }
     }
 
@@ -450,6 +485,7 @@ impl Switch {
         if is_due(self.registrar.next_timeout()) {
             self.registrar.handle_input(now.instant, registrar::Input::Timeout);
         }
+        self.wake_registrants(now);
         while let Some((due, id)) = self.timers.first().copied()
             && due <= now.instant
         {
@@ -470,6 +506,8 @@ impl Switch {
         for aor in self.directory.lines_missing_in(&directory) {
             self.registrar.handle_input(now.instant, registrar::Input::Forget { aor: &aor });
         }
+        // What is taken back is taken back with the credentials it was made with.
+        self.follow_registrations(now, &directory);
         self.directory = directory;
         self.trunks.replace(&self.directory, &mut self.rng);
     }
@@ -478,6 +516,7 @@ impl Switch {
         for waiter in self.names.answered(now.instant, address, answer) {
             match waiter {
                 Waiter::Call(id) => self.hunts.push_back(id),
+                Waiter::Trunk(id) => self.registrant_resolved(now, id),
             }
         }
     }

@@ -16,6 +16,8 @@ mod outbound;
 mod outcome;
 mod outgoing;
 mod placement;
+mod registering;
+mod registrant;
 mod trunks;
 
 #[cfg(test)]

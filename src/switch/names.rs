@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use rand::RngExt;
 use rand::rngs::StdRng;
-use sidetone_model::ids::CallId;
+use sidetone_model::ids::{CallId, TrunkId};
 use sidetone_model::trunk_address::TrunkAddress;
 
 /// What the name service says of a trunk's address.
@@ -36,6 +36,7 @@ pub struct Server {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Waiter {
     Call(CallId),
+    Trunk(TrunkId),
 }
 
 /// What is known of names.
@@ -91,18 +92,6 @@ impl Names {
     /// The last answer, however old.
     pub(super) fn last(&self, address: &TrunkAddress, rng: &mut StdRng) -> Vec<SocketAddr> {
         self.entries.get(address).map(|entry| order(&entry.servers, rng)).unwrap_or_default()
-    }
-
-    /// Whether a socket address is one of a trunk's servers, as far as is known.
-    pub(super) fn is_server(&self, address: &TrunkAddress, source: std::net::IpAddr) -> bool {
-        let source = source.to_canonical();
-        if let Some(ip) = address.ip() {
-            return ip.to_canonical() == source;
-        }
-        let entry = self.entries.get(address);
-        entry.is_some_and(|entry| {
-            entry.servers.iter().flat_map(|server| &server.addresses).any(|known| known.ip() == source)
-        })
     }
 
     /// Takes an answer; those that waited for it.
@@ -209,9 +198,6 @@ mod tests {
         assert_eq!((names.poll_question(), names.poll_question()), (Some(name.clone()), None));
         assert_eq!(names.answered(at(1), &name, answer(vec![server(0, 0, 1)])), [call(1), call(2)]);
         assert_eq!(names.lookup(at(60), &name, call(3), &mut rng), Some(known.clone()));
-        assert!(
-            names.is_server(&name, [192, 0, 2, 1].into()) && !names.is_server(&name, [192, 0, 2, 2].into())
-        );
 
         // The name service goes away: the last answer serves, and it is asked again after a while.
         assert_eq!(names.lookup(at(61), &name, call(4), &mut rng), None);

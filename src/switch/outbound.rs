@@ -5,7 +5,7 @@
 //! take it and who calls, so that whatever else places calls may hunt alike.
 
 use std::collections::VecDeque;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
 use sidetone_model::call::HangupCause;
@@ -76,6 +76,14 @@ struct Calling {
     tried: bool,
 }
 
+/// A call with a trunk that we have hung up.
+pub(super) struct Farewell {
+    until: Instant,
+    call_id: String,
+    trunk: TrunkId,
+    to: SocketAddr,
+}
+
 /// What a hunt comes to next.
 enum Step {
     Call { trunk: TrunkId, flow: Flow, invite: Invite },
@@ -122,7 +130,7 @@ impl Hunt {
     }
 
     /// The trunk behind a fork: there is one at a time.
-    pub(super) fn trunk_of(&self, fork: usize) -> Option<(TrunkId, SocketAddr)> {
+    fn trunk_of(&self, fork: usize) -> Option<(TrunkId, SocketAddr)> {
         let way = self.way.as_ref()?;
         match &way.stage {
             Stage::Calling(calling) if calling.fork == fork => Some((way.trunk, calling.to)),
@@ -132,19 +140,14 @@ impl Hunt {
 
     /// The INVITE for a trunk.
     fn invite(&self, trunk: &Trunk, server: &TrunkAddress) -> Option<(String, Invite)> {
-        let host = Host::parse(&match server.ip() {
-            Some(std::net::IpAddr::V6(ip)) => format!("[{ip}]"),
-            _ => server.host.clone(),
-        })
-        .ok()?;
-        let at = |user: &str| Uri::sip(host.clone(), server.port).with_user(user);
-        let uri = at(&self.number).to_string();
-        let to = NameAddr::new(at(&self.number)).to_string();
+        let server = server_uri(server)?;
+        let to = server.clone().with_user(&self.number);
+        let (uri, to) = (to.to_string(), NameAddr::new(to).to_string());
         let shown = self.caller.number.as_deref();
         // Without a number of its own the organisation is what the carrier calls it.
         let named = Some(trunk.username.as_str()).filter(|username| !username.is_empty());
         let user = shown.or(named).unwrap_or(&self.caller.line);
-        let own = NameAddr::new(Uri::sip(host.clone(), None).with_user(user)).to_string();
+        let own = NameAddr::new(server.with_user(user)).to_string();
         let from = if self.caller.anonymous { ANONYMOUS.to_owned() } else { own.clone() };
         let mut invite = Invite::new(uri.clone(), from, to)
             .header(Name::MaxForwards.as_str(), self.max_forwards.to_string());
@@ -357,8 +360,73 @@ impl Switch {
         limit.is_some_and(|limit| up >= usize::try_from(limit).unwrap_or(usize::MAX))
     }
 
+    /// A trunk wants credentials for an INVITE inside its dialog; whether it got them.
+    pub(super) fn reinvite_challenged(
+        &mut self,
+        now: Now,
+        leg: LegKey,
+        flow: &Flow,
+        response: &Response,
+        request: Option<Request>,
+    ) -> bool {
+        let is_challenge = matches!(response.status().as_u16(), 401 | 407);
+        let (Some(request), Some((trunk, to))) = (request.filter(|_| is_challenge), self.trunk_of_leg(leg))
+        else {
+            return false;
+        };
+        self.authorize_within(now, (trunk, to), flow, response, request)
+    }
+
+    /// A BYE of ours was challenged: a trunk that gets no answer to that bills on.
+    pub(super) fn bye_challenged(&mut self, now: Now, flow: &Flow, response: &Response, bye: Request) {
+        let farewell = self.farewells.iter().find(|farewell| farewell.call_id == bye.call_id());
+        if let Some((trunk, to)) = farewell.map(|farewell| (farewell.trunk, farewell.to)) {
+            self.authorize_within(now, (trunk, to), flow, response, bye);
+        }
+    }
+
+    fn authorize_within(
+        &mut self,
+        now: Now,
+        (trunk, to): (TrunkId, SocketAddr),
+        flow: &Flow,
+        response: &Response,
+        request: Request,
+    ) -> bool {
+        let tried =
+            request.authorization().next().is_some() || request.proxy_authorization().next().is_some();
+        let challenge = Challenge {
+            to,
+            from: flow.remote,
+            response,
+            method: request.method().as_str(),
+            uri: request.uri(),
+            tried,
+            in_dialog: true,
+        };
+        match self.trunks.answer(trunk, challenge) {
+            Some(extra) => self.ua.retry(now.instant, *flow, request, &extra).is_ok(),
+            None => {
+                self.push(Output::Notice(Notice::Credentials(trunk)));
+                false
+            }
+        }
+    }
+
+    /// Remembers for a while whose call it was that is hung up now: its BYE may be challenged.
+    pub(super) fn note_farewell(&mut self, now: Instant, leg: LegKey) {
+        let Some((trunk, to)) = self.trunk_of_leg(leg) else { return };
+        let Some(call_id) = self.ua.call_id(leg).map(str::to_owned) else { return };
+        while self.farewells.front().is_some_and(|farewell| farewell.until <= now)
+            || self.farewells.len() >= FAREWELLS_MAX
+        {
+            self.farewells.pop_front();
+        }
+        self.farewells.push_back(Farewell { until: now + FAREWELL_LIFE, call_id, trunk, to });
+    }
+
     /// The trunk behind a leg of a live call, and where its INVITE went.
-    pub(super) fn trunk_of_leg(&self, leg: LegKey) -> Option<(TrunkId, SocketAddr)> {
+    fn trunk_of_leg(&self, leg: LegKey) -> Option<(TrunkId, SocketAddr)> {
         let (id, Party::Callee(fork)) = *self.legs.get(&leg)? else { return None };
         self.calls.get(&id)?.hunt.as_ref()?.trunk_of(fork)
     }
@@ -375,8 +443,18 @@ fn wants_privacy(request: &Request) -> bool {
     asks || host.is_some_and(|host| host.eq_ignore_ascii_case("anonymous.invalid"))
 }
 
+/// The server of a trunk as a URI without a user.
+pub(super) fn server_uri(server: &TrunkAddress) -> Option<Uri> {
+    let host = match server.ip() {
+        Some(IpAddr::V6(ip)) => Host::V6(ip),
+        Some(IpAddr::V4(ip)) => Host::V4(ip),
+        None => Host::parse(&server.host).ok()?,
+    };
+    Some(Uri::sip(host, server.port))
+}
+
 /// How long a trunk asks to be left alone (RFC 3261 §20.33).
-fn retry_after(response: &Response) -> Option<Duration> {
+pub(super) fn retry_after(response: &Response) -> Option<Duration> {
     let value = response.headers().header_all(Name::RetryAfter).next()?;
     let digits = value.split(|c: char| !c.is_ascii_digit()).next()?;
     digits.parse().ok().map(Duration::from_secs)
@@ -388,6 +466,9 @@ const ADDRESSES_MAX: usize = 3;
 const ANONYMOUS: &str = "\"Anonymous\" <sip:anonymous@anonymous.invalid>";
 /// Attempts of one call in all.
 const ATTEMPTS_MAX: usize = 8;
+/// A BYE has its final answer within 64·T1 (RFC 3261 §17.1.2.2).
+const FAREWELL_LIFE: Duration = Duration::from_secs(32);
+const FAREWELLS_MAX: usize = 20_000;
 /// How long a call waits for a name.
 const RESOLVE_MAX: Duration = Duration::from_secs(4);
 /// How long a trunk may say nothing at all: long enough for the loss of three INVITEs (RFC 3261 §17.1.1.2), and

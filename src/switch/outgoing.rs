@@ -46,6 +46,7 @@ impl Switch {
     /// Ends a party's leg by what its state asks for: CANCEL, a refusal or BYE.
     pub(super) fn hang_up(&mut self, now: Now, id: CallId, party: Party) {
         if let Some(leg) = self.leg_of(id, party) {
+            self.note_farewell(now.instant, leg);
             self.ua.hang_up(now.instant, leg);
         }
     }

@@ -3,3 +3,6 @@
 mod calls;
 mod hunting;
 mod ladder;
+mod network;
+mod registration;
+mod world;

@@ -1,0 +1,421 @@
+//! A switch, a phone and carriers in one thread, on a network without loss and a clock that is only told.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+use sidetone_media::session::Report;
+use sidetone_model::cdr::Cdr;
+use sidetone_model::directory::{
+    Destination, DirectorySnapshot, Extension, Ha1, Number, Numbering, Organisation, Secret, Trunk,
+};
+use sidetone_model::ids::NodeId;
+use sidetone_model::time::Timestamp;
+use sidetone_model::trunk_address::TrunkAddress;
+use sidetone_sip::auth::{Algorithm, Authenticator, Client, Credential, Realm};
+use sidetone_sip::flow::{Flow, ListenerId};
+use sidetone_sip::message::{
+    Datagram, Digest, Host, Message, Method, Name, Request, Response, StatusCode, parse_datagram,
+};
+use sidetone_sip::transaction::{LayerConfig, Local};
+use sidetone_sip::ua::{self, Cause, Event, Extra, Invite, LegKey, Retried, Ua, UaConfig};
+use uuid::Uuid;
+
+use crate::routing::Directory;
+use crate::switch::face::{Limits, MediaCommand, Port, PortId, Ports, Reach, Unreachable};
+use crate::switch::machine::{Input, Notice, Now, Output, Switch, SwitchConfig};
+use crate::switch::names::Answer;
+use crate::switch::tests::ladder::any_instant;
+
+/// Where the switch listens.
+pub(super) const SWITCH: &str = "198.51.100.1:5060";
+/// Where the phone of 1001 is.
+pub(super) const PHONE: &str = "192.0.2.1:5060";
+const PASSWORD: &str = "secret";
+
+/// All of it.
+pub(super) struct Net {
+    start: Instant,
+    now: Instant,
+    pub(super) switch: Switch,
+    ports: Endless,
+    pub(super) phone: Ua,
+    login: Client,
+    /// The phone's present leg.
+    pub(super) leg: Option<LegKey>,
+    pub(super) carriers: BTreeMap<SocketAddr, Carrier>,
+    wire: VecDeque<(SocketAddr, SocketAddr, Bytes)>,
+    /// What the phone heard: statuses and `BYE`.
+    pub(super) heard: Vec<String>,
+    pub(super) records: Vec<Cdr>,
+    pub(super) notices: Vec<Notice>,
+    pub(super) questions: Vec<TrunkAddress>,
+}
+
+/// A carrier that does as planned; the last plan holds for all that follow.
+#[derive(Default)]
+pub(super) struct Carrier {
+    pub(super) invites: VecDeque<Plan>,
+    pub(super) byes: VecDeque<Plan>,
+    pub(super) registers: VecDeque<Plan>,
+    /// Requests as they came, without repetitions.
+    pub(super) requests: Vec<Request>,
+}
+
+#[derive(Clone)]
+pub(super) enum Plan {
+    /// 200, with SDP or the granted Expires.
+    Accept,
+    /// 180 and no more.
+    Ring,
+    /// A final response with these headers.
+    Refuse(u16, Vec<(&'static str, String)>),
+    /// Not a word.
+    Silence,
+}
+
+struct Endless(u64);
+
+impl Ports for Endless {
+    fn open(&mut self, _group: u64, _towards: IpAddr) -> Option<Port> {
+        self.0 += 1;
+        let number = 20_000 + u16::try_from(self.0 * 2).unwrap();
+        Some(Port {
+            id: PortId(self.0),
+            advertised: SocketAddr::new("198.51.100.1".parse().unwrap(), number),
+        })
+    }
+}
+
+pub(super) fn address(text: &str) -> SocketAddr {
+    text.parse().unwrap()
+}
+
+pub(super) fn organisation(n: u128, domain: &str) -> Organisation {
+    Organisation {
+        id: Uuid::from_u128(n).into(),
+        name: domain.into(),
+        sip_domain: domain.into(),
+        currency: "EUR".parse().unwrap(),
+        numbering: Numbering { country_code: Some("44".into()), ..Numbering::default() },
+        max_outbound_calls: None,
+    }
+}
+
+pub(super) fn extension(n: u128, organisation: u128, domain: &str, number: &str) -> Extension {
+    let credential = Credential::new(number, domain, PASSWORD);
+    Extension {
+        id: Uuid::from_u128(n).into(),
+        organisation_id: Uuid::from_u128(organisation).into(),
+        team_id: None,
+        number: number.into(),
+        name: "Ada".into(),
+        ha1: Ha1 {
+            md5: credential.ha1(Algorithm::Md5).to_owned(),
+            sha256: credential.ha1(Algorithm::Sha256).to_owned(),
+        },
+        codecs: Vec::new(),
+    }
+}
+
+pub(super) fn number(n: u128, organisation: u128, text: &str, extension: u128) -> Number {
+    Number {
+        id: Uuid::from_u128(n).into(),
+        organisation_id: Uuid::from_u128(organisation).into(),
+        number: text.into(),
+        destination: Destination::Extension(Uuid::from_u128(extension).into()),
+    }
+}
+
+/// A shared trunk with that address; of several the first is tried first.
+pub(super) fn trunk(n: u16, address: &str) -> Trunk {
+    Trunk {
+        id: Uuid::from_u128(n.into()).into(),
+        organisation_id: None,
+        name: format!("trunk-{n}"),
+        address: Some(format!("sip:{address}")),
+        accept_from: Vec::new(),
+        priority: n,
+        username: String::new(),
+        password: Secret::default(),
+        realm: String::new(),
+        register: false,
+        short_numbers: Vec::new(),
+    }
+}
+
+/// Acme with 1001 and its number, and these trunks.
+pub(super) fn acme(trunks: Vec<Trunk>) -> DirectorySnapshot {
+    DirectorySnapshot {
+        revision: 1,
+        organisations: vec![organisation(1, "acme.test")],
+        extensions: vec![extension(11, 1, "acme.test", "1001")],
+        numbers: vec![number(31, 1, "+442071230000", 11)],
+        trunks,
+    }
+}
+
+impl Net {
+    pub(super) fn new(directory: DirectorySnapshot) -> Net {
+        let start = any_instant();
+        let mut rng = StdRng::seed_from_u64(1);
+        let local = |text: &str| {
+            let at = address(text);
+            let IpAddr::V4(ip) = at.ip() else { panic!("{text}") };
+            LayerConfig::new(Local::fixed(Host::V4(ip), Some(at.port())))
+        };
+        let reach = Reach::new(|to| match to == address(SWITCH) {
+            true => Err(Unreachable::Ourselves),
+            false => Ok(Flow::udp(ListenerId(0), to)),
+        });
+        let config = SwitchConfig {
+            node: NodeId(Uuid::nil()),
+            limits: Limits::default(),
+            calls_max: 100,
+            md5_only: Vec::new(),
+            reach,
+        };
+        let ua = Ua::new(UaConfig::new(local(SWITCH)), StdRng::from_rng(&mut rng));
+        let authenticator = Authenticator::new([7; 32], start);
+        let directory = Arc::new(Directory::new(directory));
+        let switch = Switch::new(config, ua, authenticator, directory, StdRng::from_rng(&mut rng));
+        let realm = Realm::Exactly("acme.test".into());
+        let mut net = Net {
+            start,
+            now: start,
+            switch,
+            ports: Endless(0),
+            phone: Ua::new(UaConfig::new(local(PHONE)), StdRng::from_rng(&mut rng)),
+            login: Client::new("1001", PASSWORD, realm, StdRng::from_rng(&mut rng)),
+            leg: None,
+            carriers: BTreeMap::new(),
+            wire: VecDeque::new(),
+            heard: Vec::new(),
+            records: Vec::new(),
+            notices: Vec::new(),
+            questions: Vec::new(),
+        };
+        net.feed(Input::Begin);
+        net.run();
+        net
+    }
+
+    /// A carrier at that address that does so with calls.
+    pub(super) fn carrier(&mut self, at: &str, invites: impl IntoIterator<Item = Plan>) -> &mut Carrier {
+        let carrier = self.carriers.entry(address(at)).or_default();
+        carrier.invites = invites.into_iter().collect();
+        carrier
+    }
+
+    /// 1001 dials.
+    pub(super) fn dial(&mut self, number: &str) {
+        let invite = Invite::new(
+            format!("sip:{number}@acme.test"),
+            "<sip:1001@acme.test>",
+            format!("<sip:{number}@acme.test>"),
+        );
+        self.dial_by(invite);
+    }
+
+    pub(super) fn dial_by(&mut self, invite: Invite) {
+        let flow = Flow::udp(ListenerId(0), address(SWITCH));
+        let invite = invite.content("application/sdp", SDP);
+        self.leg = Some(self.phone.invite(self.now, flow, invite).unwrap());
+        self.run();
+    }
+
+    pub(super) fn hang_up(&mut self) {
+        self.phone.hang_up(self.now, self.leg.unwrap());
+        self.run();
+    }
+
+    pub(super) fn feed(&mut self, input: Input) {
+        let micros = i64::try_from((self.now - self.start).as_micros()).unwrap();
+        let now = Now { instant: self.now, wall: Timestamp::from_micros(micros) };
+        self.switch.handle_input(now, input, &mut self.ports);
+    }
+
+    /// A datagram out of nowhere.
+    pub(super) fn inject(&mut self, from: &str, text: String) {
+        let flow = Flow::udp(ListenerId(0), address(from));
+        self.feed(Input::Datagram { flow, bytes: text.into() });
+        self.run();
+    }
+
+    pub(super) fn resolved(&mut self, name: &TrunkAddress, answer: Answer) {
+        self.feed(Input::Resolved(name.clone(), answer));
+        self.run();
+    }
+
+    /// Lets so much time pass.
+    pub(super) fn wait(&mut self, wait: Duration) {
+        let until = self.now + wait;
+        loop {
+            let due = [self.switch.next_timeout(), self.phone.next_timeout()].into_iter().flatten().min();
+            self.now = due.filter(|due| *due <= until).unwrap_or(until).max(self.now);
+            self.feed(Input::Timeout);
+            self.phone.handle_input(self.now, ua::Input::Timeout);
+            self.run();
+            let next = [self.switch.next_timeout(), self.phone.next_timeout()].into_iter().flatten().min();
+            if self.now >= until && next.is_none_or(|next| next > until) {
+                return;
+            }
+        }
+    }
+
+    /// Delivers whatever is under way.
+    pub(super) fn run(&mut self) {
+        loop {
+            while let Some(output) = self.switch.poll_output() {
+                self.switch_says(output);
+            }
+            while let Some(output) = self.phone.poll_output() {
+                self.phone_says(output);
+            }
+            let Some((from, to, bytes)) = self.wire.pop_front() else { return };
+            let flow = Flow::udp(ListenerId(0), from);
+            if to == address(SWITCH) {
+                self.feed(Input::Datagram { flow, bytes });
+            } else if to == address(PHONE) {
+                self.phone.handle_input(self.now, ua::Input::Datagram { flow, bytes });
+            } else if let Some(carrier) = self.carriers.get_mut(&to)
+                && let Ok(Datagram::Message(Message::Request(request))) = parse_datagram(bytes)
+            {
+                let said = carrier.hear(request, to);
+                self.wire.extend(said.into_iter().map(|response| (to, from, response.to_bytes())));
+            }
+        }
+    }
+
+    fn switch_says(&mut self, output: Output) {
+        match output {
+            Output::Answered(call, _) => self.feed(Input::Journalled(call)),
+            Output::Ended(record) => self.records.push(*record),
+            Output::Media(port, MediaCommand::Close) => {
+                self.feed(Input::Report(port, Box::new(Report::default())));
+            }
+            Output::Media(..) => {}
+            Output::Notice(notice) => self.notices.push(notice),
+            Output::Resolve(name) => self.questions.push(name),
+            Output::Transmit { flow, bytes, .. } => {
+                self.wire.push_back((address(SWITCH), flow.remote, bytes));
+            }
+        }
+    }
+
+    fn phone_says(&mut self, output: ua::Output) {
+        match output {
+            ua::Output::Transmit { flow, bytes, .. } => {
+                self.wire.push_back((address(PHONE), flow.remote, bytes));
+            }
+            ua::Output::Event(Event::Progress { response, .. }) => {
+                self.heard.push(response.status().as_u16().to_string());
+            }
+            ua::Output::Event(Event::Answered { .. }) => self.heard.push("200".into()),
+            ua::Output::Event(Event::Ended { cause, .. }) => self.ended(cause),
+            ua::Output::Event(Event::Response { response, .. }) => {
+                self.heard.push(response.status().as_u16().to_string());
+            }
+            _ => {}
+        }
+    }
+
+    fn ended(&mut self, cause: Cause) {
+        let (response, request) = match cause {
+            Cause::Refused { response, request, .. } => (response, request),
+            Cause::Bye(_) => return self.heard.push("BYE".into()),
+            _ => return,
+        };
+        let challenges: Vec<Digest> = response.www_authenticate().filter_map(Result::ok).collect();
+        let request = request.unwrap();
+        let tried = request.authorization().next().is_some();
+        let answer = self.login.answer(&challenges, tried, "INVITE", request.uri());
+        let Some(answer) = answer else {
+            return self.heard.push(format!("{} {}", response.status().as_u16(), response.reason()));
+        };
+        let flow = Flow::udp(ListenerId(0), address(SWITCH));
+        let extra = Extra::new().header("Authorization", answer);
+        if let Ok(Retried::Leg(leg)) = self.phone.retry(self.now, flow, request, &extra) {
+            self.leg = Some(leg);
+        }
+    }
+}
+
+impl Carrier {
+    /// The requests of a method.
+    pub(super) fn of(&self, method: &Method) -> Vec<&Request> {
+        self.requests.iter().filter(|request| request.method() == method).collect()
+    }
+
+    fn hear(&mut self, request: Request, at: SocketAddr) -> Vec<Response> {
+        let branch =
+            |request: &Request| request.via_top().ok().and_then(|via| via.branch().map(str::to_owned));
+        let seen = self
+            .requests
+            .iter()
+            .any(|before| before.method() == request.method() && branch(before) == branch(&request));
+        if seen {
+            return Vec::new();
+        }
+        self.requests.push(request.clone());
+        let reply = |status: u16| {
+            let mut response = Response::reply_to(&request, StatusCode::new(status).unwrap());
+            // One that has a tag already keeps it.
+            let _ = response.set_to_tag("carrier");
+            response
+        };
+        let plans = match request.method() {
+            Method::Invite => &mut self.invites,
+            Method::Bye => &mut self.byes,
+            Method::Register => &mut self.registers,
+            Method::Cancel => {
+                let invite = self.requests.iter().rev().find(|before| *before.method() == Method::Invite);
+                let mut cancelled = Response::reply_to(invite.unwrap(), StatusCode::new(487).unwrap());
+                cancelled.set_to_tag("carrier").unwrap();
+                return vec![reply(200), cancelled];
+            }
+            _ => return Vec::new(),
+        };
+        let plan = if plans.len() > 1 { plans.pop_front() } else { plans.front().cloned() };
+        match plan.unwrap_or(Plan::Accept) {
+            Plan::Accept => {
+                let mut response = reply(200);
+                match request.method() {
+                    Method::Invite => {
+                        response.push(Name::Contact, format!("<sip:{at}>")).unwrap();
+                        response.set_body("application/sdp", SDP).unwrap();
+                    }
+                    Method::Register => {
+                        let contact = request.header(Name::Contact).unwrap_or_default().to_owned();
+                        let expires = request.header(Name::Expires).unwrap_or_default().to_owned();
+                        response.push(Name::Contact, format!("{contact};expires={expires}")).unwrap();
+                    }
+                    _ => {}
+                }
+                vec![response]
+            }
+            Plan::Ring => vec![reply(180)],
+            Plan::Refuse(status, headers) => {
+                let mut response = reply(status);
+                for (name, value) in headers {
+                    response.push(Name::from(name), value).unwrap();
+                }
+                vec![response]
+            }
+            Plan::Silence => Vec::new(),
+        }
+    }
+}
+
+/// A challenge of that realm.
+pub(super) fn challenge(status: u16, realm: &str, nonce: &str, more: &str) -> Plan {
+    let name = if status == 401 { "WWW-Authenticate" } else { "Proxy-Authenticate" };
+    Plan::Refuse(status, vec![(name, format!("Digest realm=\"{realm}\", nonce=\"{nonce}\"{more}"))])
+}
+
+const SDP: &str =
+    "v=0\r\no=- 1 1 IN IP4 192.0.2.1\r\ns=-\r\nc=IN IP4 192.0.2.1\r\nt=0 0\r\nm=audio 4000 RTP/AVP 0\r\n";

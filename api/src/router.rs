@@ -34,6 +34,7 @@ use uuid::Uuid;
 use crate::error::{ApiError, enveloped};
 use crate::openapi::complete;
 use crate::routes::openapi::Reference;
+use crate::routes::{agents, api_keys, teams, users};
 use crate::routes::{
     auth as login, cdr_export, cdrs, docs, extensions, health, numbers, openapi as reference, organisations,
     trunks,
@@ -84,6 +85,14 @@ fn v1() -> OpenApiRouter<ApiState> {
         .routes(routes!(reference::document))
         .routes(routes!(trunks::list, trunks::create))
         .routes(routes!(trunks::find, trunks::change, trunks::delete))
+        .routes(routes!(agents::list, agents::create))
+        .routes(routes!(agents::find, agents::change, agents::delete))
+        .routes(routes!(api_keys::list, api_keys::create))
+        .routes(routes!(api_keys::find, api_keys::change, api_keys::delete))
+        .routes(routes!(teams::list, teams::create))
+        .routes(routes!(teams::find, teams::change, teams::delete))
+        .routes(routes!(users::list, users::create))
+        .routes(routes!(users::find, users::change, users::delete))
 }
 
 /// The routes beside the API.

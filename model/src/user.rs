@@ -74,8 +74,8 @@ pub struct NewUser {
     pub name: String,
     /// Their role.
     pub role: Role,
-    /// Their password.
-    pub password: Secret,
+    /// Their password; generated when there is none.
+    pub password: Option<Secret>,
     /// Whether they are kept out.
     pub disabled: bool,
 }
@@ -128,8 +128,9 @@ pub trait Users: Send + Sync {
     /// One user, whoever owns it.
     fn find(&self, user: UserId) -> PortFuture<'_, Option<User>>;
 
-    /// Makes a user. A conflict when the address is taken; invalid when the team is not the organisation's.
-    fn create(&self, new: NewUser, now: Timestamp) -> PortFuture<'_, User>;
+    /// Makes a user, and says the password that was generated for them. A conflict when the address is taken;
+    /// invalid when the team is not the organisation's.
+    fn create(&self, new: NewUser, now: Timestamp) -> PortFuture<'_, (User, Option<Secret>)>;
 
     /// Changes a user inside `scope`. A conflict when nobody would be left who runs what they run.
     fn change(&self, scope: Scope, user: UserId, change: UserChange, now: Timestamp) -> PortFuture<'_, User>;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
+use rand::distr::{Alphanumeric, SampleString};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use sidetone_model::directory::Secret;
@@ -69,7 +70,12 @@ impl Passwords {
         tokio::task::spawn_blocking(work).await.map_err(|error| failed(&error))
     }
 
-    /// A new key's text: the one other secret that is made here.
+    /// A new password: 119 bits, and still to be typed.
+    pub(super) fn generate(&self) -> Secret {
+        Secret(Alphanumeric.sample_string(&mut *self.rng.lock(), PASSWORD_LEN))
+    }
+
+    /// A new key's text.
     pub(super) fn generate_key(&self) -> String {
         crate::accounts::generate_key(&mut *self.rng.lock())
     }
@@ -92,6 +98,8 @@ impl Drop for Place<'_> {
     }
 }
 
+/// Characters of a generated password.
+const PASSWORD_LEN: usize = 20;
 /// Hashes at once: 19 MiB and a core each.
 const RUNNING_MAX: usize = 2;
 /// Requests that wait or run: about a second of work.

@@ -83,10 +83,12 @@ impl Users for People {
         Box::pin(async move { Ok(self.store.user(user).await?) })
     }
 
-    fn create(&self, new: NewUser, now: Timestamp) -> PortFuture<'_, User> {
+    fn create(&self, new: NewUser, now: Timestamp) -> PortFuture<'_, (User, Option<Secret>)> {
         Box::pin(async move {
-            let hash = self.passwords.hash(&new.password).await?;
-            self.store.create_user(&new, &hash, now).await
+            let generated = new.password.is_none().then(|| self.passwords.generate());
+            let password = new.password.as_ref().or(generated.as_ref());
+            let hash = self.passwords.hash(password.unwrap_or(&Secret::default())).await?;
+            Ok((self.store.create_user(&new, &hash, now).await?, generated))
         })
     }
 

@@ -1,5 +1,7 @@
 //! The handlers, one file per resource: each extracts, authorises, makes one port call, replies.
 
+pub(crate) mod agents;
+pub(crate) mod api_keys;
 pub(crate) mod auth;
 pub(crate) mod cdr_export;
 mod cdr_params;
@@ -11,4 +13,6 @@ pub(crate) mod health;
 pub(crate) mod numbers;
 pub(crate) mod openapi;
 pub(crate) mod organisations;
+pub(crate) mod teams;
 pub(crate) mod trunks;
+pub(crate) mod users;

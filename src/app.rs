@@ -30,6 +30,8 @@ use crate::cdr::journal::{Journal, JournalError};
 use crate::cdr::writer::CdrWriter;
 use crate::config::Config;
 use crate::dns::Resolver;
+use crate::metrics::EngineMetrics;
+use crate::process;
 use crate::provision::Lines;
 use crate::routing::Directory;
 use crate::store::{IdempotencyKeys, Store, StoreError};
@@ -120,7 +122,7 @@ impl Engine {
             );
         }
 
-        raise_open_files();
+        process::raise_open_files();
         let notices = Arc::new(Notify::new());
         let relay = Arc::new(start_relay(config, &mut rng, &notices)?);
         let switch = switch(config, node, directory, transport.sender(), &mut rng);
@@ -128,7 +130,7 @@ impl Engine {
         let (driver, handle) = Driver::new(
             switch,
             transport,
-            relay,
+            Arc::clone(&relay),
             notices,
             external,
             journal.clone(),
@@ -137,6 +139,15 @@ impl Engine {
         let (stop, stopped) = watch::channel(false);
         let (engine_store, watched) = (store.clone(), store.clone());
         let panel = panel(&store, &mut rng).await?;
+        let writer = CdrWriter::new(reader);
+        let metrics = EngineMetrics {
+            relay,
+            switch: handle.clone(),
+            journal: journal.clone(),
+            journal_dir: journal_dir(config),
+            stored: writer.stored(),
+            store: store.clone(),
+        };
         let readiness = EngineReadiness { journal, switch: handle.clone() };
         let state = ApiState::new(
             Arc::new(store.clone()),
@@ -147,7 +158,8 @@ impl Engine {
         .with_panel(panel)
         .with_settings(config.http.settings.clone())
         .with_idempotency(Arc::new(idempotency.clone()))
-        .with_directory(directory_ports(&store, StdRng::from_rng(&mut rng)));
+        .with_directory(directory_ports(&store, StdRng::from_rng(&mut rng)))
+        .with_metrics(Arc::new(metrics));
 
         let mut http_stop = stopped.clone();
         let http_shutdown = async move {
@@ -159,7 +171,7 @@ impl Engine {
             node,
             store,
             driver: tokio::spawn(driver.run()),
-            writer: tokio::spawn(async move { CdrWriter::new(reader).run(&engine_store).await }),
+            writer: tokio::spawn(async move { writer.run(&engine_store).await }),
             web: tokio::spawn(sidetone_api::serve(web, state, http_shutdown)),
             watcher: tokio::spawn(watch_directory(watched, handle.clone(), revision, stopped.clone())),
             sweeper: tokio::spawn(sweep(idempotency, stopped)),
@@ -240,16 +252,6 @@ impl Readiness for EngineReadiness {
             unready.push("sip: the switch has stopped".to_owned());
         }
         unready
-    }
-}
-
-/// Takes all the open files that the system grants: every call has eight sockets.
-fn raise_open_files() {
-    use nix::sys::resource::{Resource, getrlimit, setrlimit};
-    let raised = getrlimit(Resource::RLIMIT_NOFILE)
-        .and_then(|(_, hard)| setrlimit(Resource::RLIMIT_NOFILE, hard, hard));
-    if let Err(error) = raised {
-        tracing::warn!(%error, "the limit of open files stays as it is; it bounds the calls that can be up");
     }
 }
 

@@ -13,6 +13,7 @@ mod error;
 mod idempotency;
 mod listing;
 mod managed;
+mod metrics;
 mod openapi;
 mod page;
 mod router;

@@ -17,21 +17,24 @@
 //!    conflicts with somebody else's, take either and write it anew.
 
 use std::any::Any;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
-use axum::extract::Request;
+use axum::extract::{MatchedPath, Request, State};
 use axum::http::header::CACHE_CONTROL;
 use axum::http::{HeaderName, HeaderValue};
-use axum::middleware::{Next, from_fn, from_fn_with_state};
+use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Router};
 use serde_json::Value;
+use tokio::time::Instant;
 use tower_http::catch_panic::CatchPanicLayer;
+use tracing::Instrument;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use uuid::Uuid;
 
 use crate::error::{ApiError, enveloped};
+use crate::metrics::{HttpMetrics, method_label, scrape};
 use crate::openapi::complete;
 use crate::routes::openapi::Reference;
 use crate::routes::{agents, api_keys, teams, users};
@@ -45,17 +48,19 @@ use crate::{arrival, auth, idempotency};
 /// Every route over these ports.
 pub fn router(state: ApiState) -> Router {
     let reference = REFERENCE.get_or_init(|| Reference::from(&openapi())).clone();
+    let http = Arc::clone(&state.http);
+    let catch_panic = CatchPanicLayer::custom(move |panic| panicked(&http, panic));
     let v1 = Router::from(v1())
         .fallback(nothing_here)
-        .layer(CatchPanicLayer::custom(panicked))
+        .layer(catch_panic.clone())
         .layer(from_fn_with_state(state.clone(), idempotency::once))
         .layer(from_fn_with_state(state.clone(), arrival::read_body))
         .layer(from_fn_with_state(state.clone(), auth::identify))
         .layer(Extension(reference));
     Router::from(probes())
         .nest("/api/v1", v1)
-        .layer(CatchPanicLayer::custom(panicked))
-        .layer(from_fn(finish))
+        .layer(catch_panic)
+        .layer(from_fn_with_state(state.clone(), finish))
         .with_state(state)
 }
 
@@ -97,27 +102,43 @@ fn v1() -> OpenApiRouter<ApiState> {
 
 /// The routes beside the API.
 fn probes() -> OpenApiRouter<ApiState> {
-    OpenApiRouter::default().routes(routes!(health::alive)).routes(routes!(health::ready))
+    OpenApiRouter::default()
+        .routes(routes!(health::alive))
+        .routes(routes!(health::ready))
+        .routes(routes!(scrape::metrics))
 }
 
 async fn nothing_here() -> ApiError {
     ApiError::not_found("there is nothing at this path")
 }
 
-/// The outermost layer: bounds the address, gives every failure the envelope and every answer
-/// its common headers.
-async fn finish(request: Request, next: Next) -> Response {
+/// The outermost layer: bounds the address, gives every failure the envelope and every answer its common headers,
+/// counts it and logs it.
+async fn finish(State(state): State<ApiState>, request: Request, next: Next) -> Response {
+    let began = Instant::now();
     let request_id = request_id(&request);
+    let shown_id = request_id.to_str().unwrap_or_default().to_owned();
+    let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
+    let method = request.method().clone();
     let too_long = request.uri().path_and_query().is_some_and(|text| text.as_str().len() > URI_LEN_MAX);
-    let response = if too_long { ApiError::uri_too_long().into_response() } else { next.run(request).await };
+    let response = if too_long {
+        ApiError::uri_too_long().into_response()
+    } else {
+        let span = tracing::error_span!("request", request.id = shown_id);
+        next.run(request).instrument(span).await
+    };
     let mut response = enveloped(response);
-    if response.status().is_server_error() {
-        tracing::warn!(
-            request.id = request_id.to_str().unwrap_or_default(),
-            status = response.status().as_u16(),
-            "a request was answered with a failure of ours"
-        );
-    }
+    let (status, took) = (response.status(), began.elapsed());
+    state.http.answered(route.as_deref(), &method, status, took);
+    // The template of the path: the path itself may hold a number, the query a search.
+    tracing::info!(
+        request.id = shown_id,
+        http.method = method_label(&method),
+        http.route = route.as_deref().unwrap_or("unmatched"),
+        http.status = status.as_u16(),
+        duration_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+        "request answered"
+    );
     let headers = response.headers_mut();
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
@@ -136,13 +157,10 @@ fn request_id(request: &Request) -> HeaderValue {
     })
 }
 
-fn panicked(panic: Box<dyn Any + Send + 'static>) -> Response {
-    let text = panic
-        .downcast_ref::<String>()
-        .map(String::as_str)
-        .or_else(|| panic.downcast_ref::<&str>().copied())
-        .unwrap_or("unknown");
-    tracing::error!(panic = text, "a request handler panicked");
+/// What it said stays unsaid: a panic's text may hold what it was working on. The hook of the process logs where.
+fn panicked(http: &HttpMetrics, _panic: Box<dyn Any + Send + 'static>) -> Response {
+    http.panicked();
+    tracing::error!("a request handler panicked");
     ApiError::internal().into_response()
 }
 

@@ -6,6 +6,7 @@ use ipnet::IpNet;
 use sidetone_model::extension::Extensions;
 use sidetone_model::idempotency::{Claim, Idempotency, KeptAnswer, Once};
 use sidetone_model::key::Keys;
+use sidetone_model::metrics::{Family, Metrics};
 use sidetone_model::number::Numbers;
 use sidetone_model::organisation::Organisations;
 use sidetone_model::ports::{ApiKeys, CdrLog, PortFuture, Readiness};
@@ -17,6 +18,7 @@ use sidetone_model::user::{Accounts, Users};
 
 use crate::auth::{Attempts, RateLimits, TokenKey};
 use crate::error::ApiError;
+use crate::metrics::HttpMetrics;
 use crate::server::ServerCounters;
 use crate::settings::{HttpSettings, SharedSettings};
 
@@ -34,6 +36,8 @@ pub struct ApiState {
     pub(crate) settings: SharedSettings,
     pub(crate) limits: Arc<RateLimits>,
     pub(crate) strict_bodies: bool,
+    pub(crate) metrics: Arc<dyn Metrics>,
+    pub(crate) http: Arc<HttpMetrics>,
     pub(crate) server: Arc<ServerCounters>,
     pub(crate) attempts: Arc<Attempts>,
     pub(crate) panel: Option<Arc<Panel>>,
@@ -86,6 +90,8 @@ impl ApiState {
             settings: SharedSettings::default(),
             limits: Arc::new(RateLimits::default()),
             strict_bodies: true,
+            metrics: Arc::new(Nowhere),
+            http: Arc::default(),
             server: Arc::default(),
             attempts: Arc::new(Attempts::default()),
             panel: None,
@@ -138,6 +144,13 @@ impl ApiState {
         self
     }
 
+    /// The same state, whose `/metrics` says what the engine counts.
+    #[must_use]
+    pub fn with_metrics(mut self, metrics: Arc<dyn Metrics>) -> Self {
+        self.metrics = metrics;
+        self
+    }
+
     /// The same state within these bounds.
     #[must_use]
     pub fn with_settings(self, settings: HttpSettings) -> Self {
@@ -151,7 +164,7 @@ impl ApiState {
     }
 }
 
-/// Keeps nothing: a request that must be carried out once is not carried out at all.
+/// Where nothing is kept and nothing counted: a request that must be carried out once is not carried out at all.
 struct Nowhere;
 
 impl Idempotency for Nowhere {
@@ -162,5 +175,11 @@ impl Idempotency for Nowhere {
         _work: PortFuture<'a, Option<KeptAnswer>>,
     ) -> PortFuture<'a, Once> {
         Box::pin(async { Err(Problem::Internal("there is no store for Idempotency-Keys".to_owned())) })
+    }
+}
+
+impl Metrics for Nowhere {
+    fn families(&self) -> PortFuture<'_, Vec<Family>> {
+        Box::pin(async { Ok(Vec::new()) })
     }
 }

@@ -111,6 +111,7 @@ fn record(number: u64) -> Cdr {
         answered_at: None,
         ended_at: None,
         billsec: 0,
+        ai_tokens: None,
         billing_mode: BillingMode::Free,
         codec_a: None,
         codec_b: None,

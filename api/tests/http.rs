@@ -19,7 +19,7 @@ use axum::http::{HeaderMap, Request, StatusCode};
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-use sidetone_api::{ApiState, router};
+use sidetone_api::{ApiState, HttpSettings, router};
 use sidetone_model::access::{Permission, Scope};
 use sidetone_model::call_log::{CdrFilter, CdrPlace, CdrQuery};
 use sidetone_model::cdr::Cdr;
@@ -384,4 +384,45 @@ fn a_request_keeps_its_own_id() {
             assert_eq!(answer.headers["x-request-id"] == id, kept, "{id}");
         }
     });
+}
+
+#[tokio::test]
+async fn metrics_are_for_this_host_and_whom_it_allows() {
+    let settings = HttpSettings {
+        trusted_proxies: vec!["10.0.0.0/8".parse().unwrap()],
+        metrics_allow: vec!["192.0.2.9/32".parse().unwrap()],
+        ..HttpSettings::default()
+    };
+    let state = ApiState::new(
+        Arc::new(Log),
+        Arc::new(Keys),
+        Arc::new(NotReady(vec![])),
+        Arc::new(|| Timestamp::from_micros(0)),
+    )
+    .with_settings(settings);
+    let router = router(state);
+    for (peer, forwarded, status) in [
+        ("127.0.0.1", None, 200),
+        ("::ffff:127.0.0.1", None, 200),
+        ("::1", None, 200),
+        ("192.0.2.9", None, 200),
+        ("192.0.2.8", None, 403),
+        // A proxy on this host that nobody named: who knows whom it speaks for.
+        ("127.0.0.1", Some("127.0.0.1"), 403),
+        ("10.0.0.1", Some("192.0.2.9"), 200),
+        ("10.0.0.1", Some("192.0.2.8"), 403),
+        ("10.0.0.1", None, 403),
+    ] {
+        let mut request = Request::get("/metrics");
+        if let Some(forwarded) = forwarded {
+            request = request.header("x-forwarded-for", forwarded);
+        }
+        let mut request = request.body(Body::empty()).unwrap();
+        request.extensions_mut().insert(ConnectInfo(SocketAddr::new(peer.parse().unwrap(), 4711)));
+        let response = router.clone().oneshot(request).await.unwrap();
+        assert_eq!(response.status(), status, "{peer} {forwarded:?}");
+        let text = response.into_body().collect().await.unwrap().to_bytes();
+        let text = std::str::from_utf8(&text).unwrap();
+        assert_eq!(text.contains("# TYPE sidetone_http_connections gauge\n"), status == 200, "{text}");
+    }
 }

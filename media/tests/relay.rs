@@ -210,6 +210,8 @@ fn both_directions_and_both_protocols_are_relayed_and_counted() {
     }
     let counters = relay.counters();
     assert_eq!((counters.received, counters.relayed), (406, 406));
+    assert_eq!(counters.received_bytes, counters.relayed_bytes);
+    assert!(counters.received_bytes > 400 * 12, "{}", counters.received_bytes);
     assert_eq!(
         (counters.unstamped, counters.send_errors, counters.local_drops, counters.panics),
         (0, 0, 0, 0)

@@ -14,6 +14,7 @@ pub mod idempotency;
 pub mod ids;
 pub mod key;
 pub mod listing;
+pub mod metrics;
 pub mod money;
 pub mod number;
 pub mod organisation;

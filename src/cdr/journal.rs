@@ -155,6 +155,11 @@ impl Journal {
         !self.shared.failing.load(Ordering::Relaxed)
     }
 
+    /// How many records wait for the disk.
+    pub fn queue_len(&self) -> usize {
+        self.commands.len()
+    }
+
     fn send(&self, record: Record) -> Result<Committed, JournalFull> {
         let (committed, receiver) = oneshot::channel();
         match self.commands.try_send(Command { record, committed }) {

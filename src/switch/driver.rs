@@ -18,6 +18,7 @@ use tokio::sync::{Notify, mpsc};
 use crate::cdr::journal::{Committed, Journal, JournalFull};
 use crate::dns::Resolver;
 use crate::routing::Directory;
+use crate::switch::counters::Counters;
 use crate::switch::face::{MediaCommand, Port, PortId, Ports};
 use crate::switch::machine::{Input, Notice, Now, Output, Switch};
 use crate::switch::names::Answer;
@@ -42,7 +43,12 @@ pub struct Handle {
 #[derive(Debug, Default)]
 struct Gauges {
     live_calls: AtomicUsize,
+    legs: AtomicUsize,
     bindings: AtomicUsize,
+    ports: AtomicUsize,
+    orders: AtomicUsize,
+    unwritten: AtomicUsize,
+    counters: Counters,
 }
 
 impl Handle {
@@ -59,6 +65,31 @@ impl Handle {
     /// How many bindings are registered.
     pub fn bindings(&self) -> usize {
         self.gauges.bindings.load(Ordering::Relaxed)
+    }
+
+    /// How many legs there are, in SIP.
+    pub fn legs(&self) -> usize {
+        self.gauges.legs.load(Ordering::Relaxed)
+    }
+
+    /// How many media ports are open or close now.
+    pub fn ports(&self) -> usize {
+        self.gauges.ports.load(Ordering::Relaxed)
+    }
+
+    /// What waits, by the queue it waits in.
+    pub fn queues(&self) -> [(&'static str, usize); 3] {
+        let waiting = self.requests.max_capacity().saturating_sub(self.requests.capacity());
+        [
+            ("media_orders", self.gauges.orders.load(Ordering::Relaxed)),
+            ("switch_mailbox", waiting),
+            ("unwritten_records", self.gauges.unwritten.load(Ordering::Relaxed)),
+        ]
+    }
+
+    /// What the switch counts.
+    pub fn counters(&self) -> &Counters {
+        &self.gauges.counters
     }
 
     /// Whether the switch still runs.
@@ -157,6 +188,10 @@ impl Driver {
             self.flush_records();
             self.gauges.live_calls.store(self.switch.live_calls(), Ordering::Relaxed);
             self.gauges.bindings.store(self.switch.bindings(), Ordering::Relaxed);
+            self.gauges.legs.store(self.switch.legs(), Ordering::Relaxed);
+            self.gauges.ports.store(self.media.ids.len(), Ordering::Relaxed);
+            self.gauges.orders.store(self.media.orders.len(), Ordering::Relaxed);
+            self.gauges.unwritten.store(self.unwritten.len(), Ordering::Relaxed);
             if self.is_drained() {
                 return;
             }
@@ -176,6 +211,9 @@ impl Driver {
 
     fn feed(&mut self, input: Input) {
         let now = now();
+        if let Input::Datagram { bytes, .. } = &input {
+            self.gauges.counters.received().note(bytes);
+        }
         self.switch.handle_input(now, input, &mut self.media);
         while let Some(output) = self.switch.poll_output() {
             self.carry_out(now, output);
@@ -194,13 +232,18 @@ impl Driver {
                     call.media_verdict = record.quality.verdict.map(|verdict| verdict.as_str()),
                     "call ended"
                 );
+                self.gauges.counters.note_end(&record);
                 self.unwritten.push_back(record);
                 self.flush_records();
             }
             Output::Media(port, command) => self.media.order(port, command),
-            Output::Notice(notice) => log(&notice),
+            Output::Notice(notice) => {
+                self.gauges.counters.note_notice(&notice);
+                log(&notice);
+            }
             Output::Resolve(address) => self.resolve(address),
             Output::Transmit { flow, bytes, key } => {
+                self.gauges.counters.sent().note(&bytes);
                 let failed = self.sender.try_send(&flow, &bytes).is_err();
                 if let Some(key) = key.filter(|_| failed) {
                     self.switch.handle_input(now, Input::TransportError(key), &mut self.media);

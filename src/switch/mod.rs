@@ -4,6 +4,7 @@
 //! the registrar and the directory; [`driver`] alone has sockets, a clock and a task.
 
 pub mod call;
+pub mod counters;
 pub mod driver;
 pub mod face;
 mod gate;

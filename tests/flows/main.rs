@@ -17,6 +17,7 @@ mod database;
 mod drain;
 mod forking;
 mod media;
+mod metrics;
 mod outbound;
 #[path = "../common/records.rs"]
 mod records;

@@ -9,7 +9,7 @@ use ipnet::IpNet;
 ///
 /// `X-Forwarded-For` counts only when the peer itself is a trusted proxy; then the right-most
 /// hop that is not one is the client. IPv4-mapped IPv6 addresses become IPv4.
-pub(super) fn client_address(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> IpAddr {
+pub(crate) fn client_address(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> IpAddr {
     let is_trusted = |address: &IpAddr| trusted.iter().any(|network| network.contains(address));
     let mut client = peer.to_canonical();
     if !is_trusted(&client) {

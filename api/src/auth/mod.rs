@@ -8,6 +8,7 @@ mod credential;
 mod rate_limit;
 mod token;
 
+pub(crate) use address::client_address;
 pub(crate) use attempts::Attempts;
 pub(crate) use caller::{Caller, Client, identify, identity};
 pub(crate) use rate_limit::RateLimits;

@@ -26,8 +26,12 @@ pub struct Counters {
     pub panics: u64,
     /// Datagrams received, RTP and RTCP.
     pub received: u64,
+    /// Octets of the datagrams received.
+    pub received_bytes: u64,
     /// Datagrams sent to a peer, RTP and RTCP.
     pub relayed: u64,
+    /// Octets of the datagrams sent to a peer.
+    pub relayed_bytes: u64,
     /// Datagrams the system refused to send.
     pub send_errors: u64,
     /// Datagrams of a payload type that the other side has no number for.
@@ -69,14 +73,16 @@ pub(super) enum Count {
     Oversize,
     Panics,
     Received,
+    ReceivedBytes,
     Relayed,
+    RelayedBytes,
     SendErrors,
     Unmapped,
     Unreachable,
     Unstamped,
 }
 
-const COUNTS: usize = 12;
+const COUNTS: usize = 14;
 
 /// Every reason, each at its own position; `place` and the test hold it complete.
 const REASONS: [Reason; 7] = [
@@ -192,7 +198,9 @@ pub(super) fn sum(tallies: &[Tally]) -> Counters {
         oversize: total(Count::Oversize),
         panics: total(Count::Panics),
         received: total(Count::Received),
+        received_bytes: total(Count::ReceivedBytes),
         relayed: total(Count::Relayed),
+        relayed_bytes: total(Count::RelayedBytes),
         send_errors: total(Count::SendErrors),
         unmapped: total(Count::Unmapped),
         unreachable: total(Count::Unreachable),

@@ -97,6 +97,7 @@ impl Leg {
         for index in 0..count {
             let Some((arrival, datagram)) = wire.datagram(index) else { break };
             let at = sample.mono(arrival.stamp_us);
+            batch.add(Count::ReceivedBytes, u32::try_from(datagram.len()).unwrap_or_default());
             batch.add(Count::Unstamped, u32::from(arrival.stamp_us.is_none()));
             if let Some(drops) = arrival.drops {
                 self.count_drops(on_rtcp, at, drops, batch);
@@ -225,6 +226,7 @@ fn hold_or_target(target: Option<SocketAddr>, indices: &Indices, batch: &mut Bat
 
 fn count_sent(outcome: Sent, batch: &mut Batch) {
     batch.add(Count::Relayed, outcome.sent);
+    batch.add(Count::RelayedBytes, outcome.sent_bytes);
     batch.add(Count::SendErrors, outcome.failed);
 }
 

@@ -54,6 +54,7 @@ pub(super) struct Arrival {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Sent {
     pub(super) sent: u32,
+    pub(super) sent_bytes: u32,
     pub(super) failed: u32,
 }
 
@@ -122,7 +123,7 @@ impl Wire {
             (SocketAddr::V6(to), SocketAddr::V6(_)) => {
                 send_all(fd, &mut self.send_v6, slices, SockaddrIn6::from(to))
             }
-            _ => Sent { sent: 0, failed: u32::try_from(count).unwrap_or(u32::MAX) },
+            _ => Sent { failed: u32::try_from(count).unwrap_or(u32::MAX), ..Sent::default() },
         }
     }
 
@@ -240,6 +241,8 @@ where
             Ok(count) if count > 0 => {
                 done += count;
                 outcome.sent += u32::try_from(count).unwrap_or(u32::MAX);
+                let bytes: usize = rest.iter().take(count).map(|[slice]| slice.len()).sum();
+                outcome.sent_bytes += u32::try_from(bytes).unwrap_or_default();
                 tried = false;
             }
             // An ICMP error about an earlier datagram is reported once, in place of this one: try again.

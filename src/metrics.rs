@@ -1,0 +1,208 @@
+//! What `/metrics` says of the engine: read from the counters that its parts keep anyway, when asked.
+//!
+//! The RTP workers publish their counts once per batch; reading them takes no lock of theirs.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use sidetone_media::net::{Counters, Relay};
+use sidetone_model::metrics::{Family, Metrics, Sample, Value};
+use sidetone_model::ports::PortFuture;
+
+use crate::cdr::journal::Journal;
+use crate::process;
+use crate::store::Store;
+use crate::switch::counters::Messages;
+use crate::switch::driver::Handle;
+
+/// The engine's parts that count something.
+pub struct EngineMetrics {
+    /// Media.
+    pub relay: Arc<Relay>,
+    /// Signalling and calls.
+    pub switch: Handle,
+    /// What waits for the disk.
+    pub journal: Journal,
+    /// Where the journal keeps its files.
+    pub journal_dir: PathBuf,
+    /// Records that this run added to the database.
+    pub stored: Arc<AtomicU64>,
+    /// The database.
+    pub store: Store,
+}
+
+impl Metrics for EngineMetrics {
+    fn families(&self) -> PortFuture<'_, Vec<Family>> {
+        Box::pin(async move {
+            let ping = tokio::time::timeout(PING_MAX, self.store.ping()).await;
+            let database_up = matches!(ping, Ok(Ok(())));
+            let mut families = vec![
+                Family::gauge("sidetone_build_info", "The version that runs; the value says nothing.")
+                    .with([("version", env!("CARGO_PKG_VERSION"))], 1),
+                Family::gauge("sidetone_database_up", "Whether the database answers.").is(database_up.into()),
+            ];
+            families.extend(self.calls());
+            families.extend(self.signalling());
+            families.extend(media(&self.relay.counters()));
+            families.extend(self.records());
+            families.extend(process());
+            Ok(families)
+        })
+    }
+}
+
+impl EngineMetrics {
+    fn calls(&self) -> Vec<Family> {
+        let ended = self.switch.counters().ended();
+        let mut calls = Family::counter("sidetone_calls_total", "Calls that ended, by direction and cause.");
+        for ((direction, cause), count) in &ended.calls {
+            calls = calls.with([("direction", direction), ("hangup_cause", cause)], *count);
+        }
+        let mut verdicts = Family::counter(
+            "sidetone_media_verdicts_total",
+            "Calls that ended, by the verdict on the audio of the caller's leg.",
+        );
+        for (verdict, count) in &ended.verdicts {
+            verdicts = verdicts.with([("verdict", verdict)], *count);
+        }
+        vec![
+            Family::gauge("sidetone_calls_live", "Calls up or being set up.")
+                .is(self.switch.live_calls() as u64),
+            Family::gauge("sidetone_legs_live", "Legs of calls, in SIP.").is(self.switch.legs() as u64),
+            Family::gauge("sidetone_media_ports_open", "Pairs of RTP and RTCP ports in use.")
+                .is(self.switch.ports() as u64),
+            calls,
+            verdicts,
+        ]
+    }
+
+    fn signalling(&self) -> Vec<Family> {
+        let counters = self.switch.counters();
+        let mut dropped = Family::counter(
+            "sidetone_sip_dropped_total",
+            "SIP messages not served: no SIP (rejected), tables full (overload), sources shut out for guessing.",
+        );
+        let mut refused = Family::counter(
+            "sidetone_trunk_credentials_refused_total",
+            "Times that a trunk did not take our credentials, or asked for some that it may not have.",
+        );
+        for (notice, count) in counters.notices() {
+            if notice == "credentials" {
+                refused = refused.is(count);
+            } else {
+                dropped = dropped.with([("reason", notice)], count);
+            }
+        }
+        let mut queues = Family::gauge("sidetone_queue_length", "What waits in a queue.")
+            .with([("queue", "journal")], self.journal.queue_len() as u64);
+        for (queue, length) in self.switch.queues() {
+            queues = queues.with([("queue", queue)], length as u64);
+        }
+        vec![
+            requests(
+                "sidetone_sip_requests_received_total",
+                "SIP requests received, by method.",
+                counters.received(),
+            ),
+            requests("sidetone_sip_requests_sent_total", "SIP requests sent, by method.", counters.sent()),
+            responses(
+                "sidetone_sip_responses_received_total",
+                "SIP responses received, by class.",
+                counters.received(),
+            ),
+            responses("sidetone_sip_responses_sent_total", "SIP responses sent, by class.", counters.sent()),
+            Family::gauge("sidetone_sip_bindings", "Bindings registered now.")
+                .is(self.switch.bindings() as u64),
+            dropped,
+            refused,
+            queues,
+        ]
+    }
+
+    fn records(&self) -> Vec<Family> {
+        vec![
+            Family::counter("sidetone_call_records_stored_total", "Call records added to the database.")
+                .is(self.stored.load(Ordering::Relaxed)),
+            Family::gauge("sidetone_journal_healthy", "Whether the disk takes journal records.")
+                .is(self.journal.is_healthy().into()),
+            Family::gauge(
+                "sidetone_journal_bytes",
+                "Octets of the journal on disk; grows while the database takes no records.",
+            )
+            .is(process::dir_bytes(&self.journal_dir)),
+        ]
+    }
+}
+
+fn requests(name: &'static str, help: &'static str, messages: &Messages) -> Family {
+    let family = Family::counter(name, help);
+    messages.requests().fold(family, |family, (method, count)| family.with([("method", method)], count))
+}
+
+fn responses(name: &'static str, help: &'static str, messages: &Messages) -> Family {
+    let family = Family::counter(name, help);
+    messages.responses().fold(family, |family, (class, count)| family.with([("class", class)], count))
+}
+
+fn media(counters: &Counters) -> Vec<Family> {
+    let dropped = [
+        ("held", counters.held),
+        ("oversize", counters.oversize),
+        ("receive_queue", counters.local_drops),
+        ("send_error", counters.send_errors),
+        ("unmapped", counters.unmapped),
+    ];
+    let mut drops = Family::counter(
+        "sidetone_rtp_dropped_total",
+        "RTP and RTCP datagrams not relayed, by reason; those of receive_queue were never received.",
+    );
+    for (reason, count) in dropped {
+        drops = drops.with([("reason", reason)], count);
+    }
+    for discard in &counters.discarded {
+        let reason = format!("{:?}", discard.reason).to_ascii_lowercase();
+        drops = drops.with([("reason", reason.as_str())], discard.packets);
+    }
+    let one = |name, help, value| Family::counter(name, help).is(value);
+    vec![
+        one("sidetone_rtp_received_total", "RTP and RTCP datagrams received.", counters.received),
+        one("sidetone_rtp_received_bytes_total", "Octets of RTP and RTCP received.", counters.received_bytes),
+        one("sidetone_rtp_relayed_total", "RTP and RTCP datagrams sent to the other leg.", counters.relayed),
+        one("sidetone_rtp_relayed_bytes_total", "Octets of RTP and RTCP sent.", counters.relayed_bytes),
+        drops,
+        one("sidetone_rtp_unstamped_total", "Datagrams without a kernel receive time.", counters.unstamped),
+        one("sidetone_rtp_unreachable_total", "ICMP errors about RTP that was sent.", counters.unreachable),
+        one(
+            "sidetone_media_commands_refused_total",
+            "Commands to a worker whose queue was full; they are tried again.",
+            counters.commands_refused,
+        ),
+        one(
+            "sidetone_media_notices_dropped_total",
+            "Notices of workers that nobody took; never the report of a call.",
+            counters.notices_dropped,
+        ),
+        Family::counter("sidetone_panics_total", "Panics survived; anything but 0 is a bug.")
+            .with([("part", "media")], counters.panics),
+    ]
+}
+
+/// The process, by the names that Prometheus' own libraries use.
+fn process() -> Vec<Family> {
+    let usage = process::usage();
+    let micros = |name, help, value| Family {
+        samples: vec![Sample { labels: Vec::new(), value: Value::Micros(value) }],
+        ..Family::counter(name, help)
+    };
+    vec![
+        micros("process_cpu_seconds_total", "Processor time used.", usage.cpu_us),
+        Family::gauge("process_resident_memory_bytes", "Memory in use.").is(usage.resident_bytes),
+        Family::gauge("process_open_fds", "Open file descriptors.").is(usage.open_files),
+        Family::gauge("process_max_fds", "Open file descriptors at most.").is(usage.open_files_max),
+    ]
+}
+
+/// A database that answers no faster is not up.
+const PING_MAX: Duration = Duration::from_secs(1);

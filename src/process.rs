@@ -1,0 +1,55 @@
+//! The process as the system sees it: what it uses, what it may use. Asking changes nothing.
+
+use std::path::Path;
+
+use nix::sys::resource::{Resource, UsageWho, getrlimit, getrusage, setrlimit};
+use nix::sys::time::TimeValLike;
+
+/// What the process uses; 0 where the system does not say.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Processor time, in user space and in the kernel.
+    pub cpu_us: u64,
+    /// Memory that is really there.
+    pub resident_bytes: u64,
+    /// Open files and sockets.
+    pub open_files: u64,
+    /// As many as there may be.
+    pub open_files_max: u64,
+}
+
+/// What this process uses now.
+pub fn usage() -> Usage {
+    let cpu_us = getrusage(UsageWho::RUSAGE_SELF).map_or(0, |usage| {
+        let micros = usage.user_time().num_microseconds() + usage.system_time().num_microseconds();
+        u64::try_from(micros).unwrap_or_default()
+    });
+    // The second word of statm: resident pages.
+    let resident_pages: u64 = std::fs::read_to_string("/proc/self/statm")
+        .ok()
+        .and_then(|text| text.split_whitespace().nth(1)?.parse().ok())
+        .unwrap_or_default();
+    let page_bytes = nix::unistd::sysconf(nix::unistd::SysconfVar::PAGE_SIZE).ok().flatten();
+    Usage {
+        cpu_us,
+        resident_bytes: resident_pages
+            * page_bytes.and_then(|bytes| u64::try_from(bytes).ok()).unwrap_or(4096),
+        open_files: std::fs::read_dir("/proc/self/fd").map_or(0, |files| files.count() as u64),
+        open_files_max: getrlimit(Resource::RLIMIT_NOFILE).map_or(0, |(soft, _)| soft),
+    }
+}
+
+/// Octets of the files in `dir`.
+pub fn dir_bytes(dir: &Path) -> u64 {
+    let files = std::fs::read_dir(dir).into_iter().flatten().flatten();
+    files.filter_map(|file| file.metadata().ok()).map(|file| file.len()).sum()
+}
+
+/// Takes all the open files that the system grants: every call has eight sockets.
+pub fn raise_open_files() {
+    let raised = getrlimit(Resource::RLIMIT_NOFILE)
+        .and_then(|(_, hard)| setrlimit(Resource::RLIMIT_NOFILE, hard, hard));
+    if let Err(error) = raised {
+        tracing::warn!(%error, "the limit of open files stays as it is; it bounds the calls that can be up");
+    }
+}

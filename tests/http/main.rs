@@ -9,14 +9,20 @@
 )]
 
 mod auth;
+mod bodies;
 mod call_log;
 mod cdrs;
 #[path = "../common/database.rs"]
 mod database;
+mod desk;
 mod document;
 mod engine;
 mod errors;
 mod export;
+mod extensions;
+mod numbers;
+mod organisations;
 #[path = "../common/records.rs"]
 mod records;
+mod trunks;
 mod versioning;

@@ -1,0 +1,175 @@
+//! Extensions over HTTP.
+
+use serde_json::json;
+
+use crate::desk::{As, Desk, hold_the_rules};
+
+const FIELDS: [&str; 8] =
+    ["codec_string", "created_at", "id", "name", "number", "organisation_id", "team_id", "updated_at"];
+
+#[test]
+fn the_rules_of_all_managed_things_hold() {
+    let desk = Desk::start();
+    hold_the_rules(&desk, "/extensions", &desk.extension("1002"), "directory:read", "directory:write");
+}
+
+#[test]
+fn one_is_made_read_changed_and_removed() {
+    let desk = Desk::start();
+    let body = json!({
+        "number": "1003", "name": "Edsger", "team_id": desk.team(), "codec_string": "OPUS, pcma",
+        "password": "a b c"
+    });
+    let made = desk.post(As::Acme, "/extensions", body);
+    assert_eq!(made.status, 201, "{}", made.body);
+    assert_eq!(made.fields(), FIELDS, "a password that was given is not repeated");
+    let id = made.body["id"].as_str().unwrap();
+    assert_eq!(made.location(), format!("/extensions/{id}"));
+    assert_eq!(made.body["codec_string"], "opus,PCMA");
+    assert_eq!(made.body["organisation_id"], desk.organisation("Acme"));
+    assert_eq!(made.body["created_at"], made.body["updated_at"]);
+
+    let path = format!("/extensions/{id}");
+    let read = desk.get(As::Reader, &path);
+    assert_eq!((read.status, &read.body), (200, &made.body));
+
+    let changed = desk.patch(As::Acme, &path, json!({"name": "Edsger W.", "team_id": null}));
+    assert_eq!(changed.status, 200, "{}", changed.body);
+    assert_eq!((&changed.body["name"], &changed.body["team_id"]), (&json!("Edsger W."), &json!(null)));
+    assert_eq!(changed.body["codec_string"], "opus,PCMA", "what is left out stays");
+    let again = desk.patch(As::Acme, &path, changed.body.clone());
+    assert_eq!((again.status, &again.body), (200, &changed.body), "what was read can be sent back");
+
+    assert_eq!(desk.delete(As::Acme, &path).status, 204);
+    assert_eq!(desk.delete(As::Acme, &path).status, 404);
+    assert_eq!(desk.get(As::Acme, &path).status, 404);
+}
+
+#[test]
+fn a_password_is_made_up_and_shown_once() {
+    let desk = Desk::start();
+    let made = desk.post(As::Acme, "/extensions", json!({"number": "1003"}));
+    let password = made.body["password"].as_str().unwrap().to_owned();
+    assert_eq!(password.len(), 20);
+    assert_eq!((&made.body["name"], &made.body["codec_string"]), (&json!(""), &json!("")));
+    assert_eq!(made.body["team_id"], json!(null));
+    let read = desk.get(As::Acme, made.location());
+    assert_eq!(read.fields(), FIELDS);
+    let other = desk.post(As::Acme, "/extensions", json!({"number": "1004"}));
+    assert_ne!(other.body["password"], json!(password));
+}
+
+#[test]
+fn a_number_is_one_extension_of_its_organisation() {
+    let desk = Desk::start();
+    let answer = desk.post(As::Acme, "/extensions", json!({"number": "1001"}));
+    assert_eq!((answer.status, answer.code()), (409, "conflict"));
+    assert_eq!(answer.message(), "number: the organisation already has an extension 1001");
+    assert_eq!(desk.post(As::Bolt, "/extensions", json!({"number": "1001"})).status, 201);
+    let path = format!("/extensions/{}", desk.extension("1002"));
+    let body = json!({"number": "1001", "password": "x"});
+    assert_eq!(desk.patch(As::Acme, &path, body).status, 409);
+}
+
+#[test]
+fn a_number_changes_with_a_new_password_alone() {
+    let desk = Desk::start();
+    let path = format!("/extensions/{}", desk.extension("1002"));
+    let answer = desk.patch(As::Acme, &path, json!({"number": "1099"}));
+    assert_eq!(answer.status, 400);
+    assert_eq!(
+        answer.message(),
+        "number: needs a new password along with it: a password belongs to a number"
+    );
+    assert_eq!(desk.patch(As::Acme, &path, json!({"number": "1002"})).status, 200, "the same is no other");
+    let answer = desk.patch(As::Acme, &path, json!({"number": "1099", "password": "new one"}));
+    assert_eq!((answer.status, &answer.body["number"]), (200, &json!("1099")));
+    assert_eq!(answer.fields(), FIELDS);
+}
+
+#[test]
+fn one_that_is_referred_to_stays() {
+    let desk = Desk::start();
+    let path = format!("/extensions/{}", desk.extension("1001"));
+    let answer = desk.delete(As::Acme, &path);
+    assert_eq!((answer.status, answer.code()), (409, "conflict"));
+    assert!(answer.message().contains("+442071230000"), "{}", answer.message());
+    let number = format!("/numbers/{}", desk.number());
+    assert_eq!(desk.delete(As::Acme, &number).status, 204);
+    assert_eq!(desk.delete(As::Acme, &path).status, 204);
+}
+
+#[test]
+fn what_it_refers_to_is_the_organisations_own() {
+    let desk = Desk::start();
+    let foreign = json!({"number": "1003", "team_id": desk.foreign_team()});
+    let absent = json!({"number": "1003", "team_id": "00000000-0000-4000-8000-000000000000"});
+    for body in [foreign, absent] {
+        let answer = desk.post(As::Acme, "/extensions", body);
+        assert_eq!((answer.status, answer.message()), (400, "team_id: the organisation has no such team"));
+    }
+    let path = format!("/extensions/{}", desk.extension("1001"));
+    let answer = desk.patch(As::Acme, &path, json!({"team_id": desk.foreign_team()}));
+    assert_eq!(answer.message(), "team_id: the organisation has no such team");
+}
+
+#[test]
+fn an_organisation_is_named_by_operators() {
+    let desk = Desk::start();
+    let bolt = desk.organisation("Bolt");
+    let body = json!({"number": "1003", "organisation_id": bolt});
+    let answer = desk.post(As::Acme, "/extensions", body.clone());
+    assert_eq!((answer.status, answer.code()), (403, "forbidden"));
+    let answer = desk.post(As::Operator, "/extensions", body);
+    assert_eq!((answer.status, &answer.body["organisation_id"]), (201, &json!(bolt)));
+    let absent = "00000000-0000-4000-8000-000000000000";
+    let answer = desk.post(As::Operator, "/extensions", json!({"number": "1", "organisation_id": absent}));
+    assert_eq!(answer.message(), "organisation_id: there is no such organisation");
+    // A change does not move it: the field is read-only there.
+    let path = format!("/extensions/{}", desk.extension("1002"));
+    let moved = desk.patch(As::Acme, &path, json!({"organisation_id": bolt}));
+    assert_eq!(moved.body["organisation_id"], desk.organisation("Acme"));
+}
+
+#[test]
+fn lists_are_of_the_callers_scope() {
+    let desk = Desk::start();
+    assert_eq!(desk.get(As::Reader, "/extensions").items("number"), ["1001", "1002"]);
+    assert_eq!(desk.get(As::Bolt, "/extensions").items("number"), ["2001"]);
+    assert_eq!(desk.get(As::Operator, "/extensions").items("number"), ["1001", "1002", "2001"]);
+    assert_eq!(desk.get(As::Supervisor, "/extensions").items("number"), ["1001"]);
+    let bolt = desk.organisation("Bolt");
+    let narrowed = format!("/extensions?organisation_id={bolt}");
+    assert_eq!(desk.get(As::Operator, &narrowed).items("number"), ["2001"]);
+    assert_eq!(desk.get(As::Acme, &narrowed).status, 403);
+    let other_team = format!("/extensions/{}", desk.extension("1002"));
+    assert_eq!(desk.get(As::Supervisor, &other_team).status, 403);
+    assert_eq!(desk.get(As::Rooms, "/extensions").status, 403);
+    assert_eq!(desk.get(As::Nobody, "/extensions").status, 401);
+    assert_eq!(desk.post(As::Reader, "/extensions", json!({"number": "9"})).status, 403);
+}
+
+#[test]
+fn lists_are_searched_sorted_and_paged() {
+    let desk = Desk::start();
+    for (number, name) in [("1003", "Étienne"), ("1004", "100% Ada_"), ("1005", "ada")] {
+        let answer = desk.post(As::Acme, "/extensions", json!({"number": number, "name": name}));
+        assert_eq!(answer.status, 201, "{}", answer.body);
+    }
+    let found = |query: &str| {
+        let answer = desk.get(As::Acme, &format!("/extensions?{query}"));
+        assert_eq!(answer.status, 200, "{query}: {}", answer.body);
+        answer.items("number").into_iter().map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(found("q=ADA"), ["1001", "1004", "1005"]);
+    assert_eq!(found("q=%C3%89TI"), ["1003"]);
+    assert_eq!(found("q=%25"), ["1004"]);
+    assert_eq!(found("q=_"), ["1004"]);
+    assert_eq!(found("q=100"), ["1001", "1002", "1003", "1004", "1005"]);
+    assert_eq!(found("order=desc&limit=2"), ["1005", "1004"]);
+    assert_eq!(found("limit=2&offset=2"), ["1003", "1004"]);
+    assert_eq!(found(&format!("team_id={}", desk.team())), ["1001"]);
+    assert_eq!(found("sort=created_at&order=desc&offset=3").len(), 2);
+    let page = desk.get(As::Acme, "/extensions?limit=2&offset=9");
+    assert_eq!((&page.body["total"], &page.body["items"]), (&json!(5), &json!([])));
+}

@@ -1,0 +1,173 @@
+//! Trunks over HTTP.
+
+use serde_json::{Value, json};
+
+use crate::desk::{As, Desk, hold_the_rules};
+
+#[test]
+fn the_rules_of_all_managed_things_hold() {
+    let desk = Desk::start();
+    hold_the_rules(&desk, "/trunks", &desk.trunk("acme carrier"), "trunks:write", "trunks:write");
+}
+
+#[test]
+fn one_is_made_read_changed_and_removed() {
+    let desk = Desk::start();
+    let body = json!({
+        "name": "backup", "address": "sip:Carrier.example", "accept_from": ["203.0.113.7/24", "2a00:1450::1/64"],
+        "username": "acme", "password": "s3cret", "register": true, "priority": 20, "short_numbers": ["112"]
+    });
+    let made = desk.post(As::Acme, "/trunks", body);
+    assert_eq!(made.status, 201, "{}", made.body);
+    let fields = [
+        "accept_from",
+        "address",
+        "created_at",
+        "has_password",
+        "id",
+        "name",
+        "organisation_id",
+        "priority",
+        "realm",
+        "register",
+        "short_numbers",
+        "updated_at",
+        "username",
+    ];
+    assert_eq!(made.fields(), fields);
+    assert!(!made.body.to_string().contains("s3cret"));
+    assert_eq!(made.body["address"], "sip:carrier.example");
+    assert_eq!(made.body["accept_from"], json!(["203.0.113.0/24", "2a00:1450::/64"]));
+    assert_eq!((&made.body["has_password"], &made.body["priority"]), (&json!(true), &json!(20)));
+    assert_eq!(made.body["organisation_id"], desk.organisation("Acme"));
+    let path = made.location().to_owned();
+    assert_eq!(desk.get(As::Acme, &path).body, made.body);
+    let changed = desk.patch(As::Acme, &path, json!({"password": "", "priority": 5}));
+    assert_eq!((&changed.body["has_password"], &changed.body["priority"]), (&json!(false), &json!(5)));
+    assert_eq!(changed.body["username"], "acme");
+    let again = desk.patch(As::Acme, &path, changed.body.clone());
+    assert_eq!((again.status, &again.body), (200, &changed.body));
+    assert_eq!(desk.delete(As::Acme, &path).status, 204);
+    assert_eq!(desk.delete(As::Acme, &path).status, 404);
+}
+
+#[test]
+fn a_new_one_has_plain_defaults() {
+    let desk = Desk::start();
+    let made = desk.post(As::Operator, "/trunks", json!({"name": "plain", "organisation_id": null}));
+    assert_eq!(made.status, 201, "{}", made.body);
+    let expected = [
+        ("organisation_id", json!(null)),
+        ("address", json!("")),
+        ("accept_from", json!([])),
+        ("priority", json!(10)),
+        ("username", json!("")),
+        ("has_password", json!(false)),
+        ("realm", json!("")),
+        ("register", json!(false)),
+        ("short_numbers", json!([])),
+    ];
+    for (field, value) in expected {
+        assert_eq!(made.body[field], value, "{field}");
+    }
+}
+
+#[test]
+fn every_wrong_field_is_named() {
+    let desk = Desk::start();
+    let body = json!({
+        "address": "https://carrier.example", "accept_from": ["0.0.0.0/0", 7, "carrier"], "priority": 65536,
+        "register": "yes", "short_numbers": ["1234567"], "name": " "
+    });
+    let answer = desk.post(As::Acme, "/trunks", body);
+    let expected = [
+        "address: must be written like sip:carrier.example:5060",
+        "accept_from[0]: is the whole Internet, name the addresses that call",
+        "accept_from[1]: must be a string, not a number",
+        "accept_from[2]: must be an address or a network, such as 192.0.2.0/24",
+        "priority: must be between 0 and 65535",
+        "register: must be true or false, not a string",
+        "short_numbers[0]: must be 1 to 6 digits, such as \"112\"",
+        "name: must not be empty",
+    ];
+    assert_eq!(answer.message(), expected.join("; "));
+    let answer = desk.post(As::Acme, "/trunks", json!({"name": "x", "register": true}));
+    assert_eq!(answer.message(), "register: needs an address and a username to register with");
+    // The whole is checked after a change, too.
+    let path = format!("/trunks/{}", desk.trunk("acme carrier"));
+    assert_eq!(desk.patch(As::Acme, &path, json!({"register": true})).status, 400);
+}
+
+#[test]
+fn tenants_name_the_internet_alone() {
+    let desk = Desk::start();
+    let cases: [(Value, &str); 3] = [
+        (json!({"address": "sip:127.0.0.1:5060"}), "address: must be on a public address"),
+        (json!({"accept_from": ["8.8.8.8", "10.0.0.0/8"]}), "accept_from[1]: must be public and of 24 bits"),
+        (json!({"accept_from": ["8.0.0.0/9"]}), "accept_from[0]: must be public and of 24 bits"),
+    ];
+    for (mut body, said) in cases {
+        body["name"] = json!("mine");
+        let answer = desk.post(As::Acme, "/trunks", body.clone());
+        assert_eq!(answer.status, 400, "{body}");
+        assert!(answer.message().starts_with(said), "{}", answer.message());
+        let made = desk.post(As::Operator, "/trunks", body);
+        assert_eq!(made.status, 201, "an operator knows: {}", made.body);
+        assert_eq!(desk.delete(As::Operator, made.location()).status, 204);
+    }
+}
+
+/// S7: whose a call is must never be a guess.
+#[test]
+fn calls_from_one_network_are_those_of_one_tenant() {
+    let desk = Desk::start();
+    let bolt = desk.organisation("Bolt");
+    for network in ["203.0.114.7", "203.0.114.0/25", "::ffff:203.0.114.0/121"] {
+        let answer = desk.post(As::Bolt, "/trunks", json!({"name": "theirs", "accept_from": [network]}));
+        assert_eq!((answer.status, answer.code()), (409, "conflict"), "{network}");
+        assert!(!answer.message().contains("acme"), "{}", answer.message());
+        let body = json!({"name": "theirs", "accept_from": [network], "organisation_id": bolt});
+        let answer = desk.post(As::Operator, "/trunks", body);
+        assert_eq!(answer.status, 409);
+        assert!(answer.message().contains("\"acme carrier\""), "{}", answer.message());
+    }
+    // A wider block of the operator's meets it as well; one's own trunks may share theirs.
+    let body = json!({"name": "theirs", "accept_from": ["203.0.112.0/20"], "organisation_id": bolt});
+    assert_eq!(desk.post(As::Operator, "/trunks", body).status, 409);
+    let body = json!({"name": "second", "accept_from": ["203.0.114.0/24"]});
+    assert_eq!(desk.post(As::Acme, "/trunks", body).status, 201);
+    let path = format!("/trunks/{}", desk.trunk("bolt carrier"));
+    assert_eq!(desk.patch(As::Bolt, &path, json!({"accept_from": ["203.0.114.9"]})).status, 409);
+    let owner = json!({"organisation_id": desk.organisation("Acme")});
+    assert_eq!(desk.patch(As::Operator, &path, owner).status, 200, "the block goes with the trunk");
+}
+
+#[test]
+fn names_are_unique() {
+    let desk = Desk::start();
+    let answer = desk.post(As::Acme, "/trunks", json!({"name": "shared carrier"}));
+    assert_eq!((answer.status, answer.message()), (409, "name: another trunk has this name"));
+}
+
+#[test]
+fn what_all_share_is_the_operators() {
+    let desk = Desk::start();
+    assert_eq!(desk.get(As::Acme, "/trunks").items("name"), ["acme carrier"]);
+    let all = ["acme carrier", "bolt carrier", "shared carrier"];
+    assert_eq!(desk.get(As::Operator, "/trunks").items("name"), all);
+    assert_eq!(desk.get(As::Operator, "/trunks?q=192.0.2").items("name"), ["shared carrier"]);
+    let shared = format!("/trunks/{}", desk.trunk("shared carrier"));
+    assert_eq!(desk.get(As::Acme, &shared).status, 403);
+    assert_eq!(desk.patch(As::Acme, &shared, json!({"priority": 1})).status, 403);
+    assert_eq!(desk.get(As::Operator, &shared).status, 200);
+    let answer = desk.post(As::Acme, "/trunks", json!({"name": "x", "organisation_id": null}));
+    assert_eq!((answer.status, answer.code()), (403, "forbidden"));
+    let bolt = desk.organisation("Bolt");
+    let body = json!({"name": "x", "organisation_id": bolt});
+    assert_eq!(desk.post(As::Acme, "/trunks", body).status, 403);
+    let own = format!("/trunks/{}", desk.trunk("acme carrier"));
+    for owner in [json!(null), json!(bolt)] {
+        assert_eq!(desk.patch(As::Acme, &own, json!({"organisation_id": owner})).status, 403);
+    }
+    assert_eq!(desk.get(As::Reader, "/trunks").status, 403);
+}

@@ -21,7 +21,7 @@ use sidetone_sip::transaction::{HostPort, LayerConfig, Local};
 use sidetone_sip::transport::{BindError, UdpSender, UdpTransport, local_address_towards};
 use sidetone_sip::ua::{Ua, UaConfig};
 use tokio::net::TcpListener;
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinHandle;
 
 use crate::accounts::hash::HashError;
@@ -33,11 +33,13 @@ use crate::dns::Resolver;
 use crate::metrics::EngineMetrics;
 use crate::process;
 use crate::provision::Lines;
+use crate::rating::{Tariffs, settle};
 use crate::routing::Directory;
 use crate::store::{IdempotencyKeys, Store, StoreError};
 use crate::switch::driver::{Driver, Handle, Request};
 use crate::switch::face::{Limits, Reach, Unreachable};
 use crate::switch::machine::{Switch, SwitchConfig};
+use crate::watch::{DRAWN_LEN_MAX, Heard, pass_on_draws, watch_stored};
 
 /// A running engine.
 pub struct Engine {
@@ -102,7 +104,10 @@ impl Engine {
         let node = store.node(&config.node.name, wall_clock()).await?;
         let idempotency = IdempotencyKeys::open(store.clone(), node).await?;
         let directory = Directory::new(store.directory().await?);
-        let revision = directory.revision();
+        let (accounts, rates) = (store.accounts().await?, store.rates().await?);
+        let heard =
+            Heard { directory: directory.revision(), rates: rates.revision, accounts: accounts.clone() };
+        let tariffs = Arc::new(Tariffs::new(rates));
 
         let listen: Vec<SocketAddr> = config.sip.listen.iter().map(|listener| listener.address).collect();
         let transport = UdpTransport::bind(&listen)?;
@@ -113,7 +118,11 @@ impl Engine {
         let http =
             web.local_addr().map_err(|source| StartError::Http { address: config.http.listen, source })?;
 
-        let (journal, reader, recovery) = Journal::open(&journal_dir(config))?;
+        let (journal, mut reader, recovery) = {
+            let tariffs = Arc::clone(&tariffs);
+            // What a crash interrupted is settled as of then: the rates of today know what held at that time.
+            Journal::open_settling(&journal_dir(config), &move |cdr| settle(cdr, tariffs.fx()))?
+        };
         if recovery.crashed_calls > 0 || recovery.damaged_segments > 0 {
             tracing::warn!(
                 calls = recovery.crashed_calls,
@@ -125,7 +134,8 @@ impl Engine {
         process::raise_open_files();
         let notices = Arc::new(Notify::new());
         let relay = Arc::new(start_relay(config, &mut rng, &notices)?);
-        let switch = switch(config, node, directory, transport.sender(), &mut rng);
+        let mut switch = switch(config, node, directory, transport.sender(), &mut rng);
+        switch.bill_by(instant(), tariffs, accounts, reader.take_undrawn());
         let external = config.sip.external_address;
         let (driver, handle) = Driver::new(
             switch,
@@ -137,6 +147,10 @@ impl Engine {
             Resolver::new(&config.sip.dns),
         );
         let (stop, stopped) = watch::channel(false);
+        let (draws, drawn) = mpsc::channel(DRAWN_LEN_MAX);
+        // It ends with the writer.
+        tokio::spawn(pass_on_draws(drawn, handle.clone()));
+        let writer = CdrWriter::new(reader).telling(draws);
         let (engine_store, watched) = (store.clone(), store.clone());
         let panel = panel(&store, &mut rng).await?;
         let writer = CdrWriter::new(reader);
@@ -173,7 +187,7 @@ impl Engine {
             driver: tokio::spawn(driver.run()),
             writer: tokio::spawn(async move { writer.run(&engine_store).await }),
             web: tokio::spawn(sidetone_api::serve(web, state, http_shutdown)),
-            watcher: tokio::spawn(watch_directory(watched, handle.clone(), revision, stopped.clone())),
+            watcher: tokio::spawn(watch_stored(watched, handle.clone(), heard, stopped.clone())),
             sweeper: tokio::spawn(sweep(idempotency, stopped)),
             switch: handle,
             stop,
@@ -310,6 +324,7 @@ fn switch(
         calls_max: CALLS_MAX,
         md5_only: config.sip.md5_only.clone(),
         reach,
+        credit_warning: config.rating.warning,
     };
     Switch::new(settings, ua, authenticator, Arc::new(directory), StdRng::from_rng(rng))
 }
@@ -344,31 +359,6 @@ fn local_towards(sender: &UdpSender, external: Option<IpAddr>, flow: &Flow) -> H
     HostPort { host, port }
 }
 
-/// Reads the directory again whenever its stored revision changes.
-async fn watch_directory(store: Store, switch: Handle, mut revision: i64, mut stop: watch::Receiver<bool>) {
-    loop {
-        tokio::select! {
-            _ = stop.wait_for(|stop| *stop) => return,
-            () = tokio::time::sleep(DIRECTORY_EVERY) => {}
-        }
-        let snapshot = match store.directory_revision().await {
-            Ok(stored) if stored == revision => continue,
-            Ok(_) => store.directory().await,
-            Err(error) => Err(error),
-        };
-        match snapshot {
-            Ok(snapshot) => {
-                revision = snapshot.revision;
-                if !switch.send(Request::Directory(Arc::new(Directory::new(snapshot)))).await {
-                    return;
-                }
-            }
-            // Calls go on with what is known; the next reading comes soon.
-            Err(error) => tracing::warn!(%error, "the directory cannot be read again"),
-        }
-    }
-}
-
 /// Deletes what is kept for a time and has been kept for it, a little at once so that nobody waits.
 async fn sweep(keys: IdempotencyKeys, mut stop: watch::Receiver<bool>) {
     let mut pause = SWEEP_EVERY;
@@ -388,6 +378,11 @@ async fn sweep(keys: IdempotencyKeys, mut stop: watch::Receiver<bool>) {
     }
 }
 
+#[expect(clippy::disallowed_methods, reason = "the composition root hands the clock to the machines")]
+fn instant() -> Instant {
+    Instant::now()
+}
+
 #[expect(clippy::disallowed_methods, reason = "the composition root hands the clock to the HTTP face")]
 fn wall_clock() -> Timestamp {
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -396,8 +391,6 @@ fn wall_clock() -> Timestamp {
 
 /// Calls that may be up at once; every one costs two port pairs and some kilobytes.
 const CALLS_MAX: usize = 20_000;
-/// How often the stored revision is asked for; a change is known within two seconds.
-const DIRECTORY_EVERY: Duration = Duration::from_millis(500);
 /// How long requests in hand may take at the end.
 const HTTP_STOP_MAX: Duration = Duration::from_secs(5);
 /// How often old rows are looked for.

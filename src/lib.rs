@@ -18,3 +18,4 @@ pub mod rating;
 pub mod routing;
 pub mod store;
 pub mod switch;
+pub mod watch;

@@ -19,7 +19,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use records::{TempDir, answered, at, ended};
 use sidetone::cdr::journal::{Journal, JournalError, Recovery};
-use sidetone::cdr::writer::{CdrSink, CdrWriter};
+use sidetone::cdr::writer::{CdrSink, CdrWriter, Stored};
 use sidetone_model::call::HangupCause;
 use sidetone_model::cdr::Cdr;
 use sidetone_model::ids::CallId;
@@ -35,7 +35,7 @@ struct Memory {
 }
 
 impl CdrSink for Memory {
-    fn store<'a>(&'a self, cdrs: &'a [Cdr]) -> PortFuture<'a, usize> {
+    fn store<'a>(&'a self, cdrs: &'a [Cdr]) -> PortFuture<'a, Stored> {
         Box::pin(async move {
             if self.refusals.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |n| n.checked_sub(1)).is_ok() {
                 return Err(Problem::Internal("the database is away".to_owned()));
@@ -46,7 +46,7 @@ impl CdrSink for Memory {
             for cdr in cdrs {
                 rows.entry(cdr.call_uuid).or_insert_with(|| cdr.clone());
             }
-            Ok(rows.len() - before)
+            Ok(Stored { new: rows.len() - before, drawn: Vec::new() })
         })
     }
 }

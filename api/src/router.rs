@@ -40,7 +40,7 @@ use crate::routes::openapi::Reference;
 use crate::routes::{agents, api_keys, teams, users};
 use crate::routes::{
     auth as login, cdr_export, cdrs, docs, extensions, health, numbers, openapi as reference, organisations,
-    trunks,
+    totals, trunks,
 };
 use crate::state::ApiState;
 use crate::{arrival, auth, idempotency};
@@ -88,6 +88,7 @@ fn v1() -> OpenApiRouter<ApiState> {
         .routes(routes!(organisations::list, organisations::create))
         .routes(routes!(organisations::find, organisations::change, organisations::delete))
         .routes(routes!(reference::document))
+        .routes(routes!(totals::totals))
         .routes(routes!(trunks::list, trunks::create))
         .routes(routes!(trunks::find, trunks::change, trunks::delete))
         .routes(routes!(agents::list, agents::create))

@@ -14,6 +14,7 @@ use crate::directory::Network;
 use crate::ids::{ApiKeyId, CallId, OrganisationId};
 use crate::page::{Order, Page};
 use crate::problem::Problem;
+use crate::totals::CdrTotals;
 
 /// A future that a port returns.
 pub type PortFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, Problem>> + Send + 'a>>;
@@ -25,6 +26,9 @@ pub trait CdrLog: Send + Sync {
 
     /// How many records inside `scope` match, counted no further than `count_max`.
     fn count<'a>(&'a self, scope: Scope, filter: &'a CdrFilter, count_max: u32) -> PortFuture<'a, u64>;
+
+    /// What the records inside `scope` that match come to.
+    fn totals<'a>(&'a self, scope: Scope, filter: &'a CdrFilter) -> PortFuture<'a, CdrTotals>;
 
     /// The next records inside `scope` that match, at most `limit`, by `started_at` and then `call_uuid`; from
     /// the first one, or from behind `after`. Fewer than `limit` means that there are no more.

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::ids::{CostRateId, FxRateId, OrganisationId, SellRateId, TrunkId};
+use crate::ids::{CallId, CostRateId, FxRateId, OrganisationId, SellRateId, TrunkId};
 use crate::money::{Amount, Currency};
 use crate::time::Timestamp;
 
@@ -177,6 +177,39 @@ impl FxRate {
     pub const MAX: Amount = Amount::from_scaled(10_000_000 * Amount::ONE.scaled());
 }
 
+/// A kind of rate that is kept in a book.
+pub trait Rate: Clone + Send + Sync {
+    /// What names one of them.
+    type Id: Copy + Send + Sync;
+}
+
+impl Rate for SellRate {
+    type Id = SellRateId;
+}
+
+impl Rate for CostRate {
+    type Id = CostRateId;
+}
+
+impl Rate for FxRate {
+    type Id = FxRateId;
+}
+
+/// Which rates of a list: every part that is given, and that the kind of rate knows, must hold.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RateFilter {
+    /// Converted from this currency.
+    pub from: Option<Currency>,
+    /// Paid by this organisation.
+    pub organisation_id: Option<OrganisationId>,
+    /// For numbers that begin like this: prefixes that begin with the text.
+    pub prefix: Option<Prefix>,
+    /// Converted into this currency.
+    pub to: Option<Currency>,
+    /// Charged by this trunk.
+    pub trunk_id: Option<TrunkId>,
+}
+
 /// All rates, as one consistent read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RateSnapshot {
@@ -263,6 +296,28 @@ pub struct CreditDraw {
     /// The currency of the credit.
     pub currency: Currency,
     /// How much of it.
+    pub amount: Amount,
+}
+
+/// Calls that the account of their organisation knows now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Drawn {
+    /// Whose account it is.
+    pub organisation: OrganisationId,
+    /// What is used of it with these calls.
+    pub used: Amount,
+    /// The calls, new or stored before.
+    pub calls: Vec<CallId>,
+}
+
+/// What a call takes from the credit of its organisation, unless the database knows it already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Undrawn {
+    /// Whose credit it is.
+    pub organisation: OrganisationId,
+    /// The call.
+    pub call: CallId,
+    /// How much it takes.
     pub amount: Amount,
 }
 

@@ -8,6 +8,7 @@ use std::ops::RangeInclusive;
 
 use crate::directory::Network;
 use crate::money::{Amount, Currency};
+use crate::rating::{FxRate, Prefix, Price};
 use crate::trunk_address::TrunkAddress;
 
 /// What a text must be instead.
@@ -80,6 +81,44 @@ pub fn credit(text: &str) -> Result<Amount, Rule> {
         Ok(amount) if amount >= Amount::ZERO => Ok(amount),
         _ => Err("must be a decimal in quotes that is not negative, such as \"25.00\"".to_owned()),
     }
+}
+
+/// The price of a minute.
+///
+/// # Errors
+/// What it must be.
+pub fn per_minute(text: &str) -> Result<Amount, Rule> {
+    match text.parse::<Amount>() {
+        Ok(amount) if (Amount::ZERO..=Price::PER_MINUTE_MAX).contains(&amount) => Ok(amount),
+        _ => Err(format!(
+            "must be a decimal in quotes, 0 to {} with at most 8 places, such as \"0.0120\"",
+            Price::PER_MINUTE_MAX.to_text(0)
+        )),
+    }
+}
+
+/// One unit of a currency in another.
+///
+/// # Errors
+/// What it must be.
+pub fn fx_rate(text: &str) -> Result<Amount, Rule> {
+    match text.parse::<Amount>() {
+        Ok(rate) if rate > Amount::ZERO && rate <= FxRate::MAX => Ok(rate),
+        _ => Err(format!(
+            "must be a decimal in quotes, above 0 and at most {} with at most 8 places, such as \"0.9200\"",
+            FxRate::MAX.to_text(0)
+        )),
+    }
+}
+
+/// The beginning of the numbers that a rate is for.
+///
+/// # Errors
+/// What it must be.
+pub fn prefix(text: &str) -> Result<Prefix, Rule> {
+    text.parse().map_err(|_| {
+        format!("must be the beginning of a number such as +44, at most {} digits", Prefix::DIGITS_MAX)
+    })
 }
 
 /// A password for digest authentication, of a phone or at a trunk.

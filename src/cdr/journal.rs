@@ -25,6 +25,7 @@ use parking_lot::Mutex;
 use sidetone_model::call::HangupCause;
 use sidetone_model::cdr::Cdr;
 use sidetone_model::ids::CallId;
+use sidetone_model::rating::Undrawn;
 use sidetone_model::time::Timestamp;
 use tokio::sync::{Notify, oneshot};
 
@@ -91,6 +92,18 @@ impl Journal {
     /// # Errors
     /// When another process has the journal open, or the disk refuses.
     pub fn open(dir: &Path) -> Result<(Self, JournalReader, Recovery), JournalError> {
+        Self::open_settling(dir, &|_| {})
+    }
+
+    /// As [`Journal::open`]; a call that a crash interrupted is settled by `settle` once it has its end, at the
+    /// prices that its `answered` record carries.
+    ///
+    /// # Errors
+    /// As [`Journal::open`].
+    pub fn open_settling(
+        dir: &Path,
+        settle: &dyn Fn(&mut Cdr),
+    ) -> Result<(Self, JournalReader, Recovery), JournalError> {
         let failed = |source| JournalError::Io { dir: dir.to_path_buf(), source };
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(failed)?;
         let lock = File::create(dir.join(LOCK_FILE)).map_err(failed)?;
@@ -98,7 +111,9 @@ impl Journal {
             return Err(JournalError::InUse { dir: dir.to_path_buf() });
         }
         let segments = segment::list(dir).map_err(failed)?;
-        let (recovery, crashed) = recover(dir, &segments).map_err(failed)?;
+        let (recovery, mut crashed, mut undrawn) = recover(dir, &segments).map_err(failed)?;
+        crashed.iter_mut().for_each(settle);
+        undrawn.extend(crashed.iter().filter_map(undrawn_by));
         let number = segments.last().map_or(1, |last| last.saturating_add(1));
         let mut current = Segment::create(dir, number).map_err(failed)?;
         let mut bytes = Vec::new();
@@ -119,7 +134,7 @@ impl Journal {
             .name("journal".to_owned())
             .spawn(move || appender.run(&queue))
             .map_err(failed)?;
-        let reader = JournalReader::new(dir, Arc::clone(&shared));
+        let reader = JournalReader::new(dir, Arc::clone(&shared), undrawn);
         Ok((Self { commands, shared }, reader, recovery))
     }
 
@@ -286,10 +301,12 @@ impl Appender {
     }
 }
 
-/// Reads what earlier runs left and ends the calls that a crash interrupted.
-fn recover(dir: &Path, segments: &[u64]) -> io::Result<(Recovery, Vec<Cdr>)> {
+/// Reads what earlier runs left: ends the calls that a crash interrupted, and notes what ended calls take from
+/// credits, which the database may not know yet.
+fn recover(dir: &Path, segments: &[u64]) -> io::Result<(Recovery, Vec<Cdr>, Vec<Undrawn>)> {
     let mut recovery = Recovery { segments: segments.len(), ..Recovery::default() };
     let mut open_calls: HashMap<CallId, Box<Cdr>> = HashMap::new();
+    let mut undrawn = Vec::new();
     let mut alive_at = Timestamp::from_micros(i64::MIN);
     for number in segments {
         let file = File::open(segment::path_of(dir, *number))?;
@@ -311,6 +328,7 @@ fn recover(dir: &Path, segments: &[u64]) -> io::Result<(Recovery, Vec<Cdr>)> {
                         Record::Ended(cdr) => {
                             alive_at = alive_at.max(cdr.ended_at.unwrap_or(cdr.started_at));
                             open_calls.remove(&cdr.call_uuid);
+                            undrawn.extend(undrawn_by(&cdr));
                         }
                         Record::Tick(at) => alive_at = alive_at.max(at),
                     }
@@ -333,7 +351,7 @@ fn recover(dir: &Path, segments: &[u64]) -> io::Result<(Recovery, Vec<Cdr>)> {
     let mut crashed: Vec<Cdr> = open_calls.into_values().map(|cdr| end_by_crash(*cdr, alive_at)).collect();
     crashed.sort_unstable_by_key(|cdr| (cdr.started_at, cdr.call_uuid));
     recovery.crashed_calls = crashed.len();
-    Ok((recovery, crashed))
+    Ok((recovery, crashed, undrawn))
 }
 
 /// The record of a call whose node died: it lasted until the node was last known to live.
@@ -345,6 +363,11 @@ fn end_by_crash(mut cdr: Cdr, alive_at: Timestamp) -> Cdr {
     cdr.billsec = u32::try_from(seconds).unwrap_or(u32::MAX);
     cdr.hangup_cause = Some(HangupCause::Crash);
     cdr
+}
+
+fn undrawn_by(cdr: &Cdr) -> Option<Undrawn> {
+    let draw = cdr.billing.credit?;
+    Some(Undrawn { organisation: cdr.organisation_id, call: cdr.call_uuid, amount: draw.amount })
 }
 
 fn encode_or_log(record: &Record, bytes: &mut Vec<u8>) {

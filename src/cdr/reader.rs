@@ -13,6 +13,7 @@ use std::sync::atomic::Ordering;
 
 use sidetone_model::cdr::Cdr;
 use sidetone_model::ids::CallId;
+use sidetone_model::rating::Undrawn;
 
 use crate::cdr::journal::Shared;
 use crate::cdr::segment::{self, Record, Step};
@@ -31,10 +32,12 @@ pub struct JournalReader {
     pins: BTreeMap<u64, usize>,
     /// The segment that was current when settled ones were last removed.
     swept: u64,
+    /// What calls of earlier runs take from credits.
+    undrawn: Vec<Undrawn>,
 }
 
 impl JournalReader {
-    pub(super) fn new(dir: &Path, shared: Arc<Shared>) -> Self {
+    pub(super) fn new(dir: &Path, shared: Arc<Shared>, undrawn: Vec<Undrawn>) -> Self {
         Self {
             dir: dir.to_path_buf(),
             shared,
@@ -44,7 +47,13 @@ impl JournalReader {
             open_calls: HashMap::new(),
             pins: BTreeMap::new(),
             swept: 0,
+            undrawn,
         }
+    }
+
+    /// What calls of earlier runs take from credits, once: the records will come, and are drawn with them.
+    pub fn take_undrawn(&mut self) -> Vec<Undrawn> {
+        std::mem::take(&mut self.undrawn)
     }
 
     /// The next ended calls, at most `len_max`; empty when all that is durable has been read.

@@ -10,14 +10,25 @@ use std::time::Duration;
 
 use sidetone_model::cdr::Cdr;
 use sidetone_model::ports::PortFuture;
+use sidetone_model::rating::Drawn;
+use tokio::sync::mpsc;
 
 use crate::cdr::reader::JournalReader;
 
 /// Where ended calls are stored.
 pub trait CdrSink: Send + Sync {
-    /// Stores records that are not there yet, each with its event, in one durable transaction;
-    /// says how many were new.
-    fn store<'a>(&'a self, cdrs: &'a [Cdr]) -> PortFuture<'a, usize>;
+    /// Stores records that are not there yet, each with its event and what it takes from its organisation's
+    /// credit, in one durable transaction.
+    fn store<'a>(&'a self, cdrs: &'a [Cdr]) -> PortFuture<'a, Stored>;
+}
+
+/// What storing records did.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Stored {
+    /// How many were not there yet.
+    pub new: usize,
+    /// What they took from credits, by organisation.
+    pub drawn: Vec<Drawn>,
 }
 
 /// The task between the journal and the database.
@@ -26,18 +37,26 @@ pub struct CdrWriter {
     reader: JournalReader,
     pause: Duration,
     stored: Arc<AtomicU64>,
+    drawn: Option<mpsc::Sender<Vec<Drawn>>>,
 }
 
 impl CdrWriter {
     /// A writer of what `reader` has to give.
     pub fn new(reader: JournalReader) -> Self {
-        Self { reader, pause: RETRY_AFTER, stored: Arc::default() }
+        Self { reader, pause: RETRY_AFTER, stored: Arc::default(), drawn: None }
     }
 
     /// The same writer with another pause after a failure.
     #[must_use]
     pub fn with_pause(mut self, pause: Duration) -> Self {
         self.pause = pause;
+        self
+    }
+
+    /// The same writer, which tells `drawn` what it took from credits.
+    #[must_use]
+    pub fn telling(mut self, drawn: mpsc::Sender<Vec<Drawn>>) -> Self {
+        self.drawn = Some(drawn);
         self
     }
 
@@ -59,8 +78,12 @@ impl CdrWriter {
                 }
                 continue;
             }
-            let new = self.store(sink, &batch).await;
+            let Stored { new, drawn } = self.store(sink, &batch).await;
             self.stored.fetch_add(new as u64, Ordering::Relaxed);
+            if let Some(listener) = self.drawn.as_ref().filter(|_| !drawn.is_empty()) {
+                // Nobody listens once the switch has stopped.
+                let _ = listener.send(drawn).await;
+            }
             self.reader.settle(&batch);
         }
         self.reader.finish();
@@ -80,15 +103,15 @@ impl CdrWriter {
         }
     }
 
-    async fn store(&self, sink: &dyn CdrSink, batch: &[Cdr]) -> usize {
+    async fn store(&self, sink: &dyn CdrSink, batch: &[Cdr]) -> Stored {
         let mut failing = false;
         loop {
             match sink.store(batch).await {
-                Ok(new) => {
+                Ok(stored) => {
                     if failing {
                         tracing::info!("the database takes call records again");
                     }
-                    return new;
+                    return stored;
                 }
                 Err(error) if failing => tracing::debug!(%error, "call records still wait for the database"),
                 Err(error) => tracing::error!(%error, "call records wait for the database"),

@@ -10,7 +10,7 @@ use sidetone_media::verdict::{ThresholdError, Thresholds};
 use sidetone_sip::auth::Algorithm;
 use toml::{Table, Value};
 
-use crate::config::settings::{Config, DATABASE_FILE, Http, Listener, Media, Node, Sip, Transport};
+use crate::config::settings::{Config, DATABASE_FILE, Http, Listener, Media, Node, Rating, Sip, Transport};
 use crate::fields::{Fields, Problem};
 use crate::store::{Database, Location};
 
@@ -20,8 +20,8 @@ pub(super) fn read(table: Table, problems: &mut Vec<Problem>) -> Config {
     let mut root = Fields::new("", table, problems);
     let mut section =
         |name: &'static str| root.table(name).unwrap_or_else(|| (name.to_owned(), Table::new()));
-    let [node, database, sip, media, http, cluster] =
-        ["node", "database", "sip", "media", "http", "cluster"].map(&mut section);
+    let [node, database, sip, media, http, rating, cluster] =
+        ["node", "database", "sip", "media", "http", "rating", "cluster"].map(&mut section);
     root.finish();
     read_node(Fields::new(node.0, node.1, problems), &mut config.node);
     config.database.location = Location::Sqlite(config.node.data_dir.join(DATABASE_FILE));
@@ -29,6 +29,7 @@ pub(super) fn read(table: Table, problems: &mut Vec<Problem>) -> Config {
     read_sip(Fields::new(sip.0, sip.1, problems), &mut config.sip);
     read_media(Fields::new(media.0, media.1, problems), &mut config.media);
     read_http(Fields::new(http.0, http.1, problems), &mut config.http);
+    read_rating(Fields::new(rating.0, rating.1, problems), &mut config.rating);
     read_cluster(Fields::new(cluster.0, cluster.1, problems));
     config
 }
@@ -51,6 +52,13 @@ fn read_node(mut fields: Fields<'_>, node: &mut Node) {
     }
     if let Some(seconds) = fields.integer("drain_seconds", 0..=86_400) {
         node.drain = Duration::from_secs(seconds.unsigned_abs());
+    }
+    fields.finish();
+}
+
+fn read_rating(mut fields: Fields<'_>, rating: &mut Rating) {
+    if let Some(seconds) = fields.integer("warning_seconds", 0..=600) {
+        rating.warning = Duration::from_secs(seconds.unsigned_abs());
     }
     fields.finish();
 }

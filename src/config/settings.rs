@@ -24,6 +24,15 @@ pub struct Config {
     pub media: Media,
     /// The HTTP listener.
     pub http: Http,
+    /// What calls cost.
+    pub rating: Rating,
+}
+
+/// `[rating]`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rating {
+    /// How long before its credit is used up the caller hears a tone; 0 is never.
+    pub warning: Duration,
 }
 
 /// `[node]`.
@@ -117,6 +126,7 @@ impl Default for Config {
                 listen: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080),
                 settings: HttpSettings::default(),
             },
+            rating: Rating { warning: Duration::from_secs(10) },
         }
     }
 }

@@ -66,6 +66,16 @@ pub async fn apply(
             work.trunk(trunk).await?;
         }
     }
+    for (file, declaration) in declarations.iter().enumerate() {
+        work.file = file;
+        work.fx_rates(&declaration.rates).await?;
+    }
+    // These name organisations, trunks and currencies, of any file.
+    for (file, declaration) in declarations.iter().enumerate() {
+        work.file = file;
+        work.sell_rates(&declaration.rates).await?;
+        work.cost_rates(&declaration.rates).await?;
+    }
     if !work.problems.is_empty() {
         return Err(ProvisionError::Refused(work.problems));
     }
@@ -83,6 +93,12 @@ pub(super) struct Work<'r, R> {
     pub(super) report: Report,
     file: usize,
     problems: Vec<(usize, Problem)>,
+}
+
+impl<R> Work<'_, R> {
+    pub(super) fn refuse(&mut self, path: &str, key: &str, message: String) {
+        self.problems.push((self.file, Problem::new(format!("{path}.{key}"), message)));
+    }
 }
 
 impl<R: CryptoRng> Work<'_, R> {
@@ -274,10 +290,6 @@ impl<R: CryptoRng> Work<'_, R> {
             }
             Err(error) => Err(error),
         }
-    }
-
-    fn refuse(&mut self, path: &str, key: &str, message: String) {
-        self.problems.push((self.file, Problem::new(format!("{path}.{key}"), message)));
     }
 
     /// The id to report; what a dry run would create has none yet.

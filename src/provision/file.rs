@@ -10,12 +10,14 @@ use toml::Table;
 use crate::fields::{Fields, Problem};
 use crate::provision::outside::{Trunk, numbering, trunk};
 use crate::provision::people::{ApiKey, User, api_key, user};
+use crate::provision::rates::{Rates, cost_rate, fx_rate, sell_rate};
 
 /// What one apply file declares, validated.
 #[derive(Debug, Default)]
 pub struct Declaration {
     pub(super) organisations: Vec<Organisation>,
     pub(super) trunks: Vec<Trunk>,
+    pub(super) rates: Rates,
 }
 
 #[derive(Debug)]
@@ -61,16 +63,24 @@ impl Declaration {
         let mut root = Fields::new("", table, &mut problems);
         let organisations = root.tables("organisations");
         let trunks = root.tables("trunks");
-        refuse_later(&mut root, &["sell_rates", "cost_rates", "fx_rates"]);
+        let (sell, cost, fx) =
+            (root.tables("sell_rates"), root.tables("cost_rates"), root.tables("fx_rates"));
         root.finish();
         let declaration = Self {
             organisations: each(organisations, &mut problems, organisation),
             trunks: each(trunks, &mut problems, trunk),
+            rates: Rates {
+                sell: each(sell, &mut problems, sell_rate),
+                cost: each(cost, &mut problems, cost_rate),
+                fx: each(fx, &mut problems, fx_rate),
+            },
         };
         let named = declaration.organisations.iter().map(|o| (o.path.as_str(), "name", o.name.as_str()));
         refuse_twice(named, &mut problems);
         let named = declaration.trunks.iter().map(|t| (t.path.as_str(), "name", t.name.as_str()));
         refuse_twice(named, &mut problems);
+        let keys = declaration.rates.keys();
+        refuse_twice(keys.iter().map(|(path, key, value)| (*path, *key, value.as_str())), &mut problems);
         if problems.is_empty() { Ok(declaration) } else { Err(problems) }
     }
 }

@@ -10,6 +10,7 @@ mod file;
 mod lines;
 mod outside;
 mod people;
+mod rates;
 mod report;
 
 pub use apply::{ProvisionError, apply};

@@ -253,7 +253,18 @@ impl Ledger {
         self.review_if_unsure(now, organisation);
     }
 
-    /// The call is over and was charged `draw`, which [`Ledger::stored`] will name.
+    /// The call is over, and costs no more than it does now; [`Ledger::ended`] follows.
+    pub fn over(&mut self, now: Instant, call: CallId) {
+        let Some(organisation) = self.owners.get(&call).copied() else { return };
+        if let Some(metered) = self.books.get_mut(&organisation).and_then(|book| book.calls.get_mut(&call))
+            && !matches!(metered.state, State::Ending { .. })
+        {
+            metered.state = State::Ending { held: metered.charge(now) };
+            self.review_if_unsure(now, organisation);
+        }
+    }
+
+    /// The record of the call is written and it was charged `draw`, which [`Ledger::stored`] will name.
     pub fn ended(&mut self, now: Instant, call: CallId, draw: Option<Amount>) {
         let Some(organisation) = self.owners.remove(&call) else { return };
         if let Some(book) = self.books.get_mut(&organisation) {

@@ -12,6 +12,7 @@ use sidetone_model::ids::CallId;
 use sidetone_model::page::{Order, Page};
 use sidetone_model::ports::{CdrLog, PortFuture};
 use sidetone_model::time::Timestamp;
+use sidetone_model::totals::CdrTotals;
 
 use crate::store::cdrs::cdr;
 use crate::store::columns::number;
@@ -27,6 +28,10 @@ impl CdrLog for Store {
 
     fn count<'a>(&'a self, scope: Scope, filter: &'a CdrFilter, count_max: u32) -> PortFuture<'a, u64> {
         Box::pin(async move { Ok(self.count_cdrs(scope, filter, count_max).await?) })
+    }
+
+    fn totals<'a>(&'a self, scope: Scope, filter: &'a CdrFilter) -> PortFuture<'a, CdrTotals> {
+        Box::pin(async move { Ok(self.total_cdrs(scope, filter).await?) })
     }
 
     fn chunk<'a>(
@@ -107,7 +112,7 @@ impl Store {
 }
 
 /// Adds the condition: inside the scope, and every part of the filter.
-fn matching(statement: &mut Statement, scope: Scope, filter: &CdrFilter) {
+pub(super) fn matching(statement: &mut Statement, scope: Scope, filter: &CdrFilter) {
     within(statement, scope);
     statement.bind_text(" AND organisation_id = ", filter.organisation_id);
     statement.bind_text(" AND agent_id = ", filter.agent_id);

@@ -8,18 +8,19 @@ use sidetone_model::ids::CallId;
 use sidetone_model::money::Amount;
 use sidetone_model::ports::PortFuture;
 use sidetone_model::quality::{Hundredths, MediaVerdict, Quality};
-use sidetone_model::rating::Billing;
+use sidetone_model::rating::{Billing, CarrierCharge};
 use sidetone_model::time::Timestamp;
 use uuid::Uuid;
 
-use crate::cdr::writer::CdrSink;
+use crate::cdr::writer::{CdrSink, Stored};
 use crate::store::columns::{instant, instant_opt, number, number_opt, parsed, parsed_opt, word, word_opt};
+use crate::store::credit::Draws;
 use crate::store::search::searchable;
 use crate::store::sql::{Connection, Row, sql};
 use crate::store::{Store, StoreError};
 
 impl CdrSink for Store {
-    fn store<'a>(&'a self, cdrs: &'a [Cdr]) -> PortFuture<'a, usize> {
+    fn store<'a>(&'a self, cdrs: &'a [Cdr]) -> PortFuture<'a, Stored> {
         Box::pin(async move { Ok(self.insert_cdrs(cdrs).await?) })
     }
 }
@@ -27,17 +28,21 @@ impl CdrSink for Store {
 impl Store {
     /// Stores records that are not there yet, each with its event, in one transaction; says how
     /// many were new.
-    async fn insert_cdrs(&self, cdrs: &[Cdr]) -> Result<usize, StoreError> {
+    async fn insert_cdrs(&self, cdrs: &[Cdr]) -> Result<Stored, StoreError> {
         let mut transaction = self.writer().begin_write().await?;
         let mut new = 0;
+        let mut draws = Draws::default();
         for cdr in cdrs {
-            if insert_cdr(&mut transaction, cdr).await? {
+            let is_new = insert_cdr(&mut transaction, cdr).await?;
+            if is_new {
                 insert_event(&mut transaction, cdr).await?;
                 new += 1;
             }
+            draws.note(cdr, is_new);
         }
+        let drawn = draws.write(&mut transaction).await?;
         transaction.commit().await?;
-        Ok(new)
+        Ok(Stored { new, drawn })
     }
 
     /// The record of a call, whoever owns it.
@@ -58,9 +63,9 @@ async fn insert_cdr(connection: &mut Connection, cdr: &Cdr) -> Result<bool, Stor
          caller_number, destination_number, dialled_number, agent_id, team_id, campaign_id, contact_id,
          node_id, hangup_cause, bridge_cause, sip_status, sell_scaled, cost_scaled, currency,
          jitter_ms_hundredths, loss_pct_hundredths, mean_interval_ms_hundredths, quality_pct_hundredths,
-         mos_hundredths, media_verdict, search, did_search)
+         mos_hundredths, media_verdict, search, did_search, cost_currency, cost_original_scaled, fx_rate_scaled)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20,
-         $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34, $35)
+         $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37, $38)
          ON CONFLICT (call_uuid) DO NOTHING")
         .bind(cdr.call_uuid.to_string())
         .bind(cdr.organisation_id.to_string())
@@ -97,6 +102,9 @@ async fn insert_cdr(connection: &mut Connection, cdr: &Cdr) -> Result<bool, Stor
         .bind(quality.verdict.map(MediaVerdict::as_str))
         .bind(search_text(cdr))
         .bind(searchable([cdr.destination_number.as_deref(), cdr.dialled_number.as_deref()]))
+        .bind(cdr.billing.cost.map(|cost| cost.currency.to_string()))
+        .bind(cdr.billing.cost.map(|cost| cost.amount.scaled()))
+        .bind(cdr.billing.cost.and_then(|cost| cost.fx_rate).map(Amount::scaled))
         .execute(connection)
         .await?;
     Ok(done.rows_affected() == 1)
@@ -162,7 +170,7 @@ pub(super) fn cdr(row: &Row) -> Result<Cdr, StoreError> {
         cost_amount: Amount::from_scaled(row.try_get("cost_scaled")?),
         currency: parsed_opt(row, "currency")?,
         ai_tokens: number_opt(row, "ai_tokens")?,
-        billing: Billing::default(),
+        billing: Billing { cost: carrier_charge(row)?, ..Billing::default() },
         quality: Quality {
             jitter_ms: figure("jitter_ms_hundredths")?,
             loss_pct: figure("loss_pct_hundredths")?,
@@ -172,4 +180,16 @@ pub(super) fn cdr(row: &Row) -> Result<Cdr, StoreError> {
             verdict: word_opt(row, "media_verdict", MediaVerdict::from_name)?,
         },
     })
+}
+
+/// What the carrier charged, where a record tells.
+fn carrier_charge(row: &Row) -> Result<Option<CarrierCharge>, StoreError> {
+    let Some(currency) = parsed_opt(row, "cost_currency")? else { return Ok(None) };
+    let amount = row.try_get::<Option<i64>>("cost_original_scaled")?.unwrap_or_default();
+    let fx_rate: Option<i64> = row.try_get("fx_rate_scaled")?;
+    Ok(Some(CarrierCharge {
+        currency,
+        amount: Amount::from_scaled(amount),
+        fx_rate: fx_rate.map(Amount::from_scaled),
+    }))
 }

@@ -101,7 +101,11 @@ impl WriteTransaction {
         if same {
             return Ok((id, Change::Unchanged));
         }
-        sql("UPDATE organisations SET sip_domain = $1, currency = $2, credit_scaled = $3, country_code = $4,
+        // A credit that is granted where there was none, or in another currency, is granted whole.
+        sql("UPDATE organisations SET credit_used_before_scaled =
+             CASE WHEN credit_scaled IS NULL OR currency <> $2 THEN credit_used_scaled
+             ELSE credit_used_before_scaled END,
+             sip_domain = $1, currency = $2, credit_scaled = $3, country_code = $4,
              national_prefix = $5, international_prefix = $6, max_outbound_calls = $7, search = $8,
              updated_at_us = $9 WHERE id = $10")
         .bind(&declared.sip_domain)

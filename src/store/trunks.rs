@@ -36,6 +36,18 @@ pub struct TrunkRow {
 }
 
 impl WriteTransaction {
+    /// The trunk of that name.
+    ///
+    /// # Errors
+    /// When the database refuses.
+    pub async fn find_trunk(&mut self, name: &str) -> Result<Option<TrunkId>, StoreError> {
+        let row = sql("SELECT id FROM trunks WHERE name = $1")
+            .bind(name)
+            .fetch_optional(&mut *self.transaction)
+            .await?;
+        row.map(|row| parsed(&row, "id")).transpose()
+    }
+
     /// Makes the trunk as declared.
     ///
     /// # Errors

@@ -20,11 +20,12 @@ pub enum Change {
 pub struct WriteTransaction {
     pub(super) transaction: Transaction,
     changed: bool,
+    rates_changed: bool,
 }
 
 impl WriteTransaction {
     pub(super) fn new(transaction: Transaction) -> Self {
-        Self { transaction, changed: false }
+        Self { transaction, changed: false, rates_changed: false }
     }
 
     /// Makes everything visible at once; engines that run notice by the directory's revision.
@@ -37,8 +38,19 @@ impl WriteTransaction {
                 .execute(&mut *self.transaction)
                 .await?;
         }
+        if self.rates_changed {
+            sql("UPDATE directory_revision SET revision = revision + 1 WHERE id = 2")
+                .execute(&mut *self.transaction)
+                .await?;
+        }
         self.transaction.commit().await?;
         Ok(())
+    }
+
+    /// As [`WriteTransaction::note`], for what calls cost.
+    pub(super) fn note_rates(&mut self, change: Change) -> Change {
+        self.rates_changed |= change != Change::Unchanged;
+        change
     }
 
     pub(super) fn note(&mut self, change: Change) -> Change {

@@ -154,6 +154,7 @@ impl Call {
             Input::Provisional(fork, status, answer) => self.provisional(fork, status, answer),
             Input::Report(port, report) => self.report(port, &report),
             Input::Timeout => self.timeout(now),
+            Input::Warn => self.warn(),
             Input::Unreached(fork, status) => self.failed(now, fork, status, None),
         }
     }
@@ -179,6 +180,16 @@ impl Call {
     /// The ports that the call holds or held.
     pub fn ports(&self) -> impl Iterator<Item = PortId> + '_ {
         std::iter::once(self.caller.port()).chain(self.forks.iter().map(|fork| fork.leg.port()))
+    }
+
+    /// Whether its caller's leg is over.
+    pub fn has_ended(&self) -> bool {
+        matches!(self.state, State::Ending { .. } | State::Over)
+    }
+
+    /// What is known of it from its INVITE.
+    pub fn facts(&self) -> &Facts {
+        &self.facts
     }
 
     /// Whether it still looks for somebody to answer.
@@ -254,6 +265,9 @@ impl Call {
         // The record tells of the last attempt alone.
         self.far = Far::default();
         self.facts.trunk = Some(attempt.trunk);
+        if let Some(tariff) = &mut self.facts.tariff {
+            tariff.cost = attempt.cost;
+        }
         if let Err(status) = self.ring(attempt.port, attempt.at) {
             self.give_up_on_forks(now, status);
         }
@@ -427,14 +441,15 @@ impl Call {
     }
 
     fn end_by_us(&mut self, now: Instant, cause: HangupCause) {
+        let refusal = if cause == HangupCause::AllottedTimeout { 402 } else { 503 };
         match self.state {
             State::Ringing { .. } => {
                 self.drop_forks(None);
-                self.push(Output::Reject(503));
+                self.push(Output::Reject(refusal));
             }
             State::Answering { .. } => {
                 self.bye_callee();
-                self.push(Output::Reject(503));
+                self.push(Output::Reject(refusal));
             }
             State::Up => {
                 self.bye_callee();
@@ -443,6 +458,13 @@ impl Call {
             State::Ending { .. } | State::Over => return,
         }
         self.finish(now, cause);
+    }
+
+    /// The caller hears that the call cannot go on for long.
+    fn warn(&mut self) {
+        if self.is_up() {
+            self.tell(Party::Caller, Some(MediaCommand::Tone));
+        }
     }
 
     fn bye_callee(&mut self) {

@@ -26,6 +26,8 @@ use crate::switch::names::Answer;
 /// What others ask of the running switch.
 #[derive(Debug)]
 pub enum Request {
+    /// What organisations have to spend, or the prices: fed to the switch as they are.
+    Billing(Input),
     /// The stored directory changed.
     Directory(Arc<Directory>),
     /// Take no new calls, and stop once the last has ended or the time is over.
@@ -300,6 +302,7 @@ impl Driver {
 
     fn request(&mut self, request: Request) {
         match request {
+            Request::Billing(input) => self.feed(input),
             Request::Directory(directory) => {
                 tracing::info!(revision = directory.revision(), "directory changed");
                 self.feed(Input::Directory(directory));
@@ -380,6 +383,7 @@ impl Media {
             },
             MediaCommand::Close => net::Command::Close,
             MediaCommand::Describe(description) => net::Command::Describe(description),
+            MediaCommand::Tone => net::Command::Tone,
         };
         self.orders.push_back((id, command));
         self.flush();

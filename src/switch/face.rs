@@ -8,6 +8,7 @@ use sidetone_media::session::{Description, Report};
 use sidetone_model::call::HangupCause;
 use sidetone_model::cdr::Cdr;
 use sidetone_model::ids::TrunkId;
+use sidetone_model::rating::Price;
 use sidetone_sip::flow::Flow;
 use sidetone_sip::sdp::{CodecPolicy, SessionDescription};
 
@@ -76,6 +77,8 @@ pub enum MediaCommand {
     Close,
     /// SDP settled something.
     Describe(Box<Description>),
+    /// Let the party hear a tone in what is relayed to it.
+    Tone,
 }
 
 /// A party of a call.
@@ -126,6 +129,8 @@ pub struct Attempt {
     pub at: IpAddr,
     /// Our media port towards it.
     pub port: Port,
+    /// What the carrier charges, when the call is rated and it has a rate.
+    pub cost: Option<Price>,
 }
 
 /// How long things may take.
@@ -174,6 +179,8 @@ pub enum Input {
     Report(PortId, Box<Report>),
     /// The time of [`Call::next_timeout`](crate::switch::call::Call::next_timeout) has come.
     Timeout,
+    /// The credit for the call is nearly used up: let the caller hear it.
+    Warn,
     /// A fork ended without a final response: 408 in effect when nothing came, 503 when it could not be reached.
     Unreached(usize, u16),
 }

@@ -211,7 +211,7 @@ impl Switch {
         if let Some(facts) = refused.facts {
             let outcome =
                 Outcome { ended_after_us: Some(0), hangup_cause: Some(refused.cause), ..Outcome::default() };
-            self.push(Output::Ended(Box::new(build(&facts, outcome))));
+            self.give_record(now, Box::new(build(&facts, outcome)));
         }
     }
 }

@@ -5,7 +5,7 @@
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use rand::RngExt;
@@ -14,6 +14,7 @@ use sidetone_media::session::Report;
 use sidetone_model::call::HangupCause;
 use sidetone_model::cdr::Cdr;
 use sidetone_model::ids::{CallId, NodeId, OrganisationId, TrunkId};
+use sidetone_model::rating::{Account, Drawn, Undrawn};
 use sidetone_model::time::Timestamp;
 use sidetone_model::trunk_address::TrunkAddress;
 use sidetone_sip::auth::Authenticator;
@@ -24,7 +25,9 @@ use sidetone_sip::sdp::SessionDescription;
 use sidetone_sip::transaction::{ClientKey, ServerKey};
 use sidetone_sip::ua::{self, Draft, Event, Invite, LegKey, Reply, Ua};
 
+use crate::rating::Tariffs;
 use crate::routing::Directory;
+use crate::switch::billing::Billing;
 use crate::switch::call::Call;
 use crate::switch::face::{self, Limits, MediaCommand, Party, PortId, Ports, Reach};
 use crate::switch::gate::Gate;
@@ -45,6 +48,12 @@ pub struct Now {
 /// What happened to the switch.
 #[derive(Debug)]
 pub enum Input {
+    /// What organisations have to spend.
+    Accounts(Vec<Account>),
+    /// The database knows what calls took from credits.
+    Drawn(Vec<Drawn>),
+    /// Other prices hold.
+    Tariffs(Arc<Tariffs>),
     /// Whether new calls are taken; at first they are.
     Accept(bool),
     /// Begin what the directory wants without being asked: registrations with trunks. Once, at the start.
@@ -127,6 +136,8 @@ pub struct SwitchConfig {
     pub md5_only: Vec<String>,
     /// By which flow trunks are reached.
     pub reach: Reach,
+    /// How long before its credit is used up a call is warned.
+    pub credit_warning: Duration,
 }
 
 /// The switch.
@@ -144,6 +155,7 @@ pub struct Switch {
     /// Live calls to the world.
     pub(super) outbound: HashMap<OrganisationId, usize>,
     pub(super) trunks: Trunks,
+    pub(super) billing: Billing,
     pub(super) names: Names,
     pub(super) registrations: Registrations,
     /// Calls with trunks that we have hung up lately.
@@ -186,6 +198,7 @@ impl Switch {
     ) -> Self {
         let mut trunks = Trunks::default();
         trunks.replace(&directory, &mut rng);
+        let billing = Billing::new(config.credit_warning);
         Switch {
             config,
             ua,
@@ -198,6 +211,7 @@ impl Switch {
             hunts: VecDeque::new(),
             outbound: HashMap::new(),
             trunks,
+            billing,
             names: Names::default(),
             registrations: Registrations::default(),
             farewells: VecDeque::new(),
@@ -206,6 +220,20 @@ impl Switch {
             accepts: true,
             outputs: VecDeque::new(),
         }
+    }
+
+    /// Before the first call: the prices in force, what organisations have to spend, and what calls of an earlier
+    /// run took from that, should the database not know yet. Without them nobody is billed.
+    pub fn bill_by(
+        &mut self,
+        now: Instant,
+        tariffs: Arc<Tariffs>,
+        accounts: Vec<Account>,
+        undrawn: Vec<Undrawn>,
+    ) {
+        self.replace_tariffs(tariffs);
+        self.replace_accounts(now, accounts);
+        self.carry_over(&undrawn);
     }
 
     /// Feeds what happened; drain [`Switch::poll_output`] afterwards.
@@ -220,6 +248,9 @@ impl Switch {
                 let directory = Arc::clone(&self.directory);
                 self.follow_registrations(now, &directory);
             }
+            Input::Accounts(accounts) => self.replace_accounts(now.instant, accounts),
+            Input::Drawn(drawn) => self.drawn(now, &drawn),
+            Input::Tariffs(tariffs) => self.replace_tariffs(tariffs),
             Input::EndCalls(cause) => self.end_calls(now, cause),
             Input::LeaveTrunks => self.leave_trunks(now),
             Input::Journalled(call) => self.tell_call(now, call, face::Input::Journalled),
@@ -245,8 +276,8 @@ impl Switch {
     /// When to feed [`Input::Timeout`].
     pub fn next_timeout(&self) -> Option<Instant> {
         let call = self.timers.first().map(|(due, _)| *due);
-        let registration = self.registrations.next_timeout();
-        [self.ua.next_timeout(), self.registrar.next_timeout(), call, registration]
+        let (registration, credit) = (self.registrations.next_timeout(), self.billing.next_timeout());
+        [self.ua.next_timeout(), self.registrar.next_timeout(), call, registration, credit]
             .into_iter()
             .flatten()
             .min()
@@ -319,6 +350,9 @@ impl Switch {
         while let Some(output) = self.calls.get_mut(&id).and_then(|live| live.call.poll_output()) {
             self.carry_out_one(now, id, output);
         }
+        if self.calls.get(&id).is_some_and(|live| live.call.has_ended()) {
+            self.stop_meter(now, id);
+        }
         let Some(live) = self.calls.get_mut(&id) else { return };
         let hunt = live.hunt.as_ref().filter(|_| live.call.is_ringing()).and_then(Hunt::due);
         let due = live.call.next_timeout().into_iter().chain(hunt).min();
@@ -346,10 +380,13 @@ impl Switch {
 
     fn carry_out_one(&mut self, now: Now, id: CallId, output: face::Output) {
         match output {
-            face::Output::Answer(description) => self.answer(now, id, StatusCode::OK, Some(&description)),
+            face::Output::Answer(description) => {
+                self.meter(now, id);
+                self.answer(now, id, StatusCode::OK, Some(&description));
+            }
             face::Output::Bye(party) => self.hang_up(now, id, party),
             face::Output::Cancel(fork) => self.hang_up(now, id, Party::Callee(fork)),
-            face::Output::Ended(record) => self.push(Output::Ended(record)),
+            face::Output::Ended(record) => self.give_record(now, record),
             face::Output::Invite(fork, offer) => self.invite(now, id, fork, &offer),
             face::Output::Journal(record) => self.push(Output::Answered(id, record)),
             face::Output::Media(port, command) => self.push(Output::Media(port, command)),
@@ -385,7 +422,7 @@ impl Switch {
                 self.hunt(now, id, ports);
             } else if let Some(address) = self.names.poll_question() {
                 self.push(Output::Resolve(address));
-            } else {
+            } else if !self.obey_ledger(now) {
                 return;
             }
         }
@@ -493,6 +530,7 @@ impl Switch {
             self.hunt_timeout(now, id);
             self.tell_call(now, id, face::Input::Timeout);
         }
+        self.credit_timeout(now);
     }
 
     fn end_calls(&mut self, now: Now, cause: HangupCause) {

@@ -185,7 +185,10 @@ impl Switch {
                 }
                 live.callees.push(Callee { flow, invite, leg: None });
                 self.ports.insert(port.id, id);
-                input = Some(Input::Attempt(Attempt { trunk, at: flow.remote.ip(), port }));
+                let facts = live.call.facts();
+                let number = facts.destination_number.as_deref().unwrap_or_default();
+                let cost = facts.tariff.and_then(|_| self.billing.cost(trunk, number, facts.started_at));
+                input = Some(Input::Attempt(Attempt { trunk, at: flow.remote.ip(), port, cost }));
             }
             (Step::Call { .. }, None) => input = Some(Input::Exhausted(503, HangupCause::SwitchCongestion)),
             (Step::Exhausted, _) => input = Some(Input::Exhausted(fault.0, fault.1)),

@@ -97,6 +97,7 @@ impl Switch {
                     let (status, cause) = (StatusCode::SERVICE_UNAVAILABLE, HangupCause::SwitchCongestion);
                     return Err(Refused::of_call(status, cause, facts).saying("Too Many Calls To The World"));
                 }
+                let facts = self.rate(now, facts)?;
                 let hunt = Hunt::new(organisation_id, &outside, caller_id, max_forwards);
                 Ok(Placement {
                     facts,

@@ -28,6 +28,16 @@ pub(crate) fn list(uri: &Uri) -> Result<CdrQuery, ApiError> {
     Ok(query)
 }
 
+/// The query of `GET /cdrs/totals`: every filter, nothing else.
+///
+/// # Errors
+/// `invalid_request` naming every wrong field.
+pub(crate) fn totals(uri: &Uri) -> Result<CdrFilter, ApiError> {
+    let mut filter = CdrFilter::default();
+    page::read(uri, |name, value| take_filter(&mut filter, name, value))?;
+    Ok(filter)
+}
+
 /// How an export writes its records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Format {

@@ -14,5 +14,6 @@ pub(crate) mod numbers;
 pub(crate) mod openapi;
 pub(crate) mod organisations;
 pub(crate) mod teams;
+pub(crate) mod totals;
 pub(crate) mod trunks;
 pub(crate) mod users;

@@ -16,6 +16,7 @@ impl StatusCode {
     pub const MOVED_TEMPORARILY: Self = Self(302);
     pub const BAD_REQUEST: Self = Self(400);
     pub const UNAUTHORIZED: Self = Self(401);
+    pub const PAYMENT_REQUIRED: Self = Self(402);
     pub const FORBIDDEN: Self = Self(403);
     pub const NOT_FOUND: Self = Self(404);
     pub const METHOD_NOT_ALLOWED: Self = Self(405);

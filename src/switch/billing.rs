@@ -1,0 +1,157 @@
+//! Money on the way of a call: which prices it begins with, whether its organisation's credit lasts, what it came to.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use sidetone_model::call::HangupCause;
+use sidetone_model::cdr::Cdr;
+use sidetone_model::ids::{CallId, OrganisationId, TrunkId};
+use sidetone_model::money::Currency;
+use sidetone_model::rating::{Account, CreditRate, Drawn, Price, Tariff, Undrawn};
+use sidetone_model::time::Timestamp;
+use sidetone_sip::message::StatusCode;
+
+use crate::cdr::build::Facts;
+use crate::rating::{self, Ledger, Meter, Quote, Tariffs, credit};
+use crate::switch::face::Input;
+use crate::switch::machine::{Now, Output, Switch};
+use crate::switch::placement::Refused;
+
+/// The prices in force and the credit of every organisation.
+pub(super) struct Billing {
+    tariffs: Arc<Tariffs>,
+    ledger: Ledger,
+    accounts: Vec<Account>,
+}
+
+impl Billing {
+    /// Without rates, which bills nobody.
+    pub(super) fn new(warning: Duration) -> Self {
+        Billing { tariffs: Arc::default(), ledger: Ledger::new(warning), accounts: Vec::new() }
+    }
+
+    /// When [`Switch::credit_timeout`] is due.
+    pub(super) fn next_timeout(&self) -> Option<Instant> {
+        self.ledger.next_timeout()
+    }
+
+    /// What the carrier of an attempt charges for a call that is rated.
+    pub(super) fn cost(&self, trunk: TrunkId, number: &str, started_at: Timestamp) -> Option<Price> {
+        self.tariffs.cost(trunk, number, started_at)
+    }
+
+    fn account(&self, organisation: OrganisationId) -> Option<&Account> {
+        let at = self.accounts.binary_search_by_key(&organisation, |account| account.organisation_id);
+        self.accounts.get(at.ok()?)
+    }
+
+    /// How what is paid in `currency` is taken from the credit; `Err` when nobody knows, and there is a limit.
+    fn credit_rate(
+        &self,
+        organisation: OrganisationId,
+        currency: Currency,
+        at: Timestamp,
+    ) -> Result<Option<CreditRate>, ()> {
+        let Some(account) = self.account(organisation) else { return Err(()) };
+        let fx_rate = self.tariffs.fx().rate(currency, account.currency, at);
+        match fx_rate {
+            Some(fx_rate) => Ok(Some(CreditRate { currency: account.currency, fx_rate })),
+            None if account.credit.is_some() => Err(()),
+            None => Ok(None),
+        }
+    }
+}
+
+impl Switch {
+    /// Other prices hold: for calls that begin from now on.
+    pub(super) fn replace_tariffs(&mut self, tariffs: Arc<Tariffs>) {
+        self.billing.tariffs = tariffs;
+    }
+
+    /// What organisations have to spend.
+    pub(super) fn replace_accounts(&mut self, now: Instant, mut accounts: Vec<Account>) {
+        accounts.sort_unstable_by_key(|account| account.organisation_id);
+        self.billing.ledger.accounts(now, &accounts);
+        self.billing.accounts = accounts;
+    }
+
+    /// What calls of an earlier run took from credits, should the database not know yet.
+    pub(super) fn carry_over(&mut self, undrawn: &[Undrawn]) {
+        for Undrawn { organisation, call, amount } in undrawn {
+            self.billing.ledger.carried_over(*organisation, *call, *amount);
+        }
+    }
+
+    /// The database knows what these calls took.
+    pub(super) fn drawn(&mut self, now: Now, drawn: &[Drawn]) {
+        for Drawn { organisation, used, calls } in drawn {
+            self.billing.ledger.stored(now.instant, *organisation, *used, calls);
+        }
+    }
+
+    /// Gives a call to the world its prices, and its share of the credit.
+    ///
+    /// # Errors
+    /// When no rate covers the number, or the credit does not last for the first increment.
+    pub(super) fn rate(&mut self, now: Now, mut facts: Facts) -> Result<Facts, Refused> {
+        let number = facts.destination_number.as_deref().unwrap_or_default();
+        let sell = match self.billing.tariffs.quote(facts.organisation, number, facts.started_at) {
+            Quote::Barred => {
+                let (status, cause) = (StatusCode::FORBIDDEN, HangupCause::OutgoingCallBarred);
+                return Err(Refused::of_call(status, cause, facts).saying("No Rate For This Number"));
+            }
+            Quote::Free => return Ok(facts),
+            Quote::Rated(price) => price,
+        };
+        let credit = self.billing.credit_rate(facts.organisation, sell.currency, facts.started_at);
+        let tariff = Tariff { sell, credit: credit.unwrap_or_default(), cost: None };
+        facts.tariff = Some(tariff);
+        let admitted = credit.and_then(|_| match Meter::of(&tariff) {
+            Some(meter) => {
+                let (call, organisation) = (facts.call, facts.organisation);
+                self.billing.ledger.admit(now.instant, call, organisation, meter).map_err(|_| ())
+            }
+            None => Ok(()),
+        });
+        if admitted.is_err() {
+            let (status, cause) = (StatusCode::PAYMENT_REQUIRED, HangupCause::CallRejected);
+            return Err(Refused::of_call(status, cause, facts).saying("Credit Used Up"));
+        }
+        Ok(facts)
+    }
+
+    /// The caller was answered: from now on the call costs.
+    pub(super) fn meter(&mut self, now: Now, id: CallId) {
+        self.billing.ledger.answered(now.instant, id);
+    }
+
+    /// The call is over, its record will follow: it costs no more than up to now.
+    pub(super) fn stop_meter(&mut self, now: Now, id: CallId) {
+        self.billing.ledger.over(now.instant, id);
+    }
+
+    /// Settles a record, takes it from the credit and gives it out.
+    pub(super) fn give_record(&mut self, now: Now, mut record: Box<Cdr>) {
+        rating::settle(&mut record, self.billing.tariffs.fx());
+        let draw = record.billing.credit.map(|draw| draw.amount);
+        self.billing.ledger.ended(now.instant, record.call_uuid, draw);
+        self.push(Output::Ended(record));
+    }
+
+    /// The time of [`Billing::next_timeout`] may have come.
+    pub(super) fn credit_timeout(&mut self, now: Now) {
+        self.billing.ledger.timeout(now.instant);
+    }
+
+    /// Does one thing that the ledger wants; `false` when there is none.
+    pub(super) fn obey_ledger(&mut self, now: Now) -> bool {
+        match self.billing.ledger.poll_output() {
+            Some(credit::Output::End(id)) => {
+                self.tell_call(now, id, Input::End(HangupCause::AllottedTimeout));
+            }
+            Some(credit::Output::Warn(id)) => self.tell_call(now, id, Input::Warn),
+            None => return false,
+        }
+        true
+    }
+}

@@ -153,7 +153,6 @@ impl Engine {
         let writer = CdrWriter::new(reader).telling(draws);
         let (engine_store, watched) = (store.clone(), store.clone());
         let panel = panel(&store, &mut rng).await?;
-        let writer = CdrWriter::new(reader);
         let metrics = EngineMetrics {
             relay,
             switch: handle.clone(),

@@ -24,6 +24,8 @@ use sidetone::provision::{Declaration, ProvisionError, Report, apply};
 use sidetone::store::Store;
 use sidetone_model::directory::Destination;
 use sidetone_model::ports::ApiKeys;
+use sidetone_model::rating::{Increments, Validity};
+use sidetone_model::time::Timestamp;
 use sidetone_sip::auth::{Algorithm, Credential};
 
 /// The apply file of the contract, as far as this version goes.
@@ -331,7 +333,24 @@ fn every_mistake_in_a_file_is_named() {
             organisation("call_info_url = \"https://x\"\n[[organisations.rooms]]\n"),
             ["call_info_url", "rooms"].map(|k| format!("organisations[0].{k}: {later}")).to_vec(),
         ),
-        ("later tables", "[[sell_rates]]\n[[fx_rates]]\n".to_owned(), ["sell_rates", "fx_rates"].map(|k| format!("{k}: {later}")).to_vec()),
+        (
+            "rates",
+            "[[sell_rates]]\nprefix = \"44\"\nper_minute = \"-1\"\nincrements = [60]\nto_time = \"1969-01-01\"\n\
+             [[cost_rates]]\ntrunk = \"carrier\"\nprefix = \"+4a\"\nper_minute = \"0.000000001\"\nfrom_time = \"soon\"\n\
+             [[fx_rates]]\nfrom = \"EUR\"\nto = \"EUR\"\nrate = \"0\"\n".to_owned(),
+            [
+                "sell_rates[0].organisation: is missing",
+                "sell_rates[0].per_minute: must be a decimal in quotes, 0 to 10000 with at most 8 places, such as \"0.0120\"",
+                "sell_rates[0].increments: must be two numbers of seconds, 1 to 86400, such as [60, 1]",
+                "sell_rates[0].to_time: must be later than from_time",
+                "cost_rates[0].prefix: must be the beginning of a number such as +44, at most 15 digits",
+                "cost_rates[0].per_minute: must be a decimal in quotes, 0 to 10000 with at most 8 places, such as \"0.0120\"",
+                "cost_rates[0].currency: is missing",
+                "cost_rates[0].from_time: must be an instant such as \"2026-01-01T00:00:00Z\"",
+                "fx_rates[0].to: must be another currency than from",
+                "fx_rates[0].rate: must be a decimal in quotes, above 0 and at most 10000000 with at most 8 places, such as \"0.9200\"",
+            ].map(str::to_owned).to_vec(),
+        ),
         (
             "values of an organisation",
             "[[organisations]]\nname = \"A\"\nsip_domain = \"a b\"\ncurrency = \"euro\"\ncredit = \"1e3\"\n".to_owned(),
@@ -519,5 +538,90 @@ fn a_running_engine_sees_what_another_process_applies() {
         assert_eq!(store.directory_revision().await.unwrap(), 1);
         assert_eq!(store.directory().await.unwrap().extensions.len(), 2);
         store.close().await;
+    });
+}
+
+/// The prices of the contract.
+const RATES: &str = r#"
+[[sell_rates]]
+organisation = "Acme"
+prefix = "+44"
+per_minute = "0.0120"
+currency = "EUR"
+increments = [60, 1]
+[[sell_rates]]
+organisation = "Acme"
+prefix = "+1"
+per_minute = "0.0200"
+currency = "USD"
+from_time = "2026-01-01T00:00:00Z"
+to_time = 2027-01-01T00:00:00Z
+[[cost_rates]]
+trunk = "carrier"
+prefix = "+44"
+per_minute = "0.0080"
+currency = "USD"
+increments = [1, 1]
+[[fx_rates]]
+from = "USD"
+to = "EUR"
+rate = "0.9200"
+from_time = "2026-01-01T00:00:00Z"
+"#;
+
+#[test]
+fn rates_are_declared_once_and_changed_by_what_they_are_for() {
+    with_store(async |store| {
+        let report = json(&declare(store, &[RATES, ACME], false).await.unwrap());
+        assert_eq!(report["created"], 12);
+        let rates = store.rates().await.unwrap();
+        assert_eq!((rates.sell.len(), rates.cost.len(), rates.fx.len()), (2, 1, 1));
+        let (america, britain) = (&rates.sell[0], &rates.sell[1]);
+        assert_eq!(britain.price.increments, Increments::new(60, 1).unwrap());
+        assert_eq!(america.price.increments, Increments::SECONDS);
+        let year = |year: i32| format!("{year}-01-01T00:00:00Z").parse::<Timestamp>().unwrap();
+        assert_eq!(america.validity, Validity { from: year(2026), to: Some(year(2027)) });
+        let (directory, revision) = (store.directory_revision().await.unwrap(), rates.revision);
+
+        let again = json(&declare(store, &[RATES, ACME], false).await.unwrap());
+        assert_eq!((&again["created"], &again["changed"]), (&0.into(), &0.into()));
+        assert_eq!(store.rate_revision().await.unwrap(), revision);
+        let dearer = RATES.replace("0.0120", "0.0130").replace("0.9200", "0.9300");
+        let changed = json(&declare(store, &[&dearer], false).await.unwrap());
+        assert_eq!((&changed["changed"], &changed["unchanged"]), (&2.into(), &2.into()));
+        let changed = store.rates().await.unwrap();
+        assert_eq!(changed.sell[1].price.per_minute, "0.0130".parse().unwrap());
+        assert_eq!((changed.sell[1].id, changed.fx[0].id), (britain.id, rates.fx[0].id));
+        // A price that changes is no reason to read every extension again.
+        assert_eq!(store.directory_revision().await.unwrap(), directory);
+        assert!(changed.revision > revision);
+    });
+}
+
+#[test]
+fn rates_name_what_is_there() {
+    with_store(async |store| {
+        let error = declare(store, &[RATES], false).await.unwrap_err();
+        let missing = "there is no organisation \"Acme\", declare it";
+        assert_eq!(
+            refusals(error),
+            [
+                format!("0: sell_rates[0].organisation: {missing}"),
+                format!("0: sell_rates[1].organisation: {missing}"),
+                "0: cost_rates[0].trunk: there is no trunk \"carrier\", declare it".to_owned(),
+            ]
+        );
+        let without_fx = RATES.split("[[fx_rates]]").next().unwrap();
+        let error = declare(store, &[ACME, without_fx], false).await.unwrap_err();
+        assert_eq!(
+            refusals(error),
+            [
+                "1: sell_rates[1].currency: Acme has its credit in EUR, declare what USD is in it under fx_rates"
+            ]
+        );
+        // Without a limit there is nothing to convert into.
+        let unlimited = ACME.replace("credit = \"25.00\"\n", "");
+        declare(store, &[&unlimited, without_fx], false).await.unwrap();
+        assert!(parse(&format!("{RATES}{RATES}")).unwrap_err()[0].contains("is declared twice"));
     });
 }

@@ -304,6 +304,29 @@ fn payload_types_are_rewritten_to_what_the_other_side_negotiated() {
     assert_eq!(relay.counters().unmapped, 1);
 }
 
+/// The caller hears a beep of 600 ms in the callee's packets, whose numbers and figures stay as they are.
+#[test]
+fn a_tone_is_heard_in_what_is_relayed_and_measured_by_nobody() {
+    let relay = start();
+    let (mut caller, mut callee) = (Phone::new(1), Phone::new(2));
+    let (one, other) = call(&relay, 3, &caller, &callee);
+    relay.command(one.id, Command::Tone).unwrap();
+    snapshot(&relay, one.id);
+    let mut beeps = 0;
+    for _ in 0..40 {
+        let sent = callee.send(other.rtp);
+        let heard = caller.receive().0;
+        assert_eq!(heard[..12], sent[..12]);
+        beeps += u32::from(heard != sent);
+        // The other direction is nobody's warning.
+        let sent = caller.send(one.rtp);
+        assert_eq!(callee.receive().0, sent);
+    }
+    assert_eq!(beeps, 30);
+    let (one, other) = (close(&relay, one.id), close(&relay, other.id));
+    assert_eq!((one.figures.received, other.figures.received), (40, 40));
+}
+
 #[test]
 fn a_party_behind_nat_is_answered_where_its_packets_come_from() {
     let relay = start();

@@ -541,6 +541,7 @@ fn no_float_on_the_way_of_money() {
         root.join("model/src/money.rs"),
         root.join("model/src/rating.rs"),
         root.join("src/store/rates.rs"),
+        root.join("src/store/rates.rs"),
         root.join("src/store/credit.rs"),
         root.join("src/provision/rates.rs"),
     ];

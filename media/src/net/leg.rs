@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use super::beep::Beep;
 use super::clock::Sample;
 use super::counters::{Batch, Count};
 use super::endpoint::{Endpoint, Pair};
@@ -18,6 +19,8 @@ pub(super) struct Leg {
     pub(super) rtp: Endpoint,
     pub(super) rtcp: Endpoint,
     pub(super) forward: Option<Forward>,
+    /// A beep that the party hears in the audio that is sent to it.
+    pub(super) beep: Option<Beep>,
     /// SDP settled something. Before that nothing is read: packets that overtake the answer wait in the socket,
     /// with the time they came, until it is known what they are.
     pub(super) described: bool,
@@ -61,6 +64,7 @@ impl Leg {
             rtp,
             rtcp,
             forward: None,
+            beep: None,
             described: false,
             rtcp_mux: false,
             party: None,
@@ -138,6 +142,7 @@ impl Leg {
     /// Sends what the peer received and picked to this leg's party, from the buffers it was received into.
     pub(super) fn send(&mut self, wire: &mut Wire, picked: &Picked, now: Micros, batch: &mut Batch) {
         if let Some(to) = hold_or_target(self.rtp_target, &picked.rtp, batch) {
+            self.write_beep(wire, &picked.rtp);
             let outcome = wire.send(&self.rtp, to, picked.rtp.as_slice());
             if outcome.sent > 0 {
                 self.session.sent(now, outcome.sent, to);
@@ -147,6 +152,19 @@ impl Leg {
         if let Some(to) = hold_or_target(self.rtcp_target, &picked.rtcp, batch) {
             let endpoint = if self.rtcp_mux { &self.rtp } else { &self.rtcp };
             count_sent(wire.send(endpoint, to, picked.rtcp.as_slice()), batch);
+        }
+    }
+
+    /// Writes a beep over what is about to be sent: it was measured before, as it came.
+    fn write_beep(&mut self, wire: &mut Wire, picked: &Indices) {
+        let Some(beep) = &mut self.beep else { return };
+        for index in picked.as_slice() {
+            if let Some((_, datagram)) = wire.datagram(usize::from(*index)) {
+                beep.write_over(datagram);
+            }
+        }
+        if beep.is_over() {
+            self.beep = None;
         }
     }
 

@@ -10,6 +10,7 @@
 //! mixing are not here.
 
 mod alarm;
+mod beep;
 mod clock;
 mod counters;
 mod endpoint;

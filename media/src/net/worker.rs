@@ -11,6 +11,7 @@ use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 
 use super::alarm::Alarm;
+use super::beep::Beep;
 use super::counters::{Batch, Count};
 use super::leg::{Forward, Leg};
 use super::message::{Command, Notice, PortId};
@@ -227,6 +228,7 @@ impl Worker {
                 let report = Box::new(leg.session.report(now));
                 self.notify(Notice::Snapshot { id, report });
             }
+            Command::Tone => leg.beep = Some(Beep::new()),
             Command::Unbridge => leg.forward = None,
         }
         self.take_outputs(id);

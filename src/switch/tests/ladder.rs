@@ -151,6 +151,7 @@ fn write_output(log: &mut String, output: &Output) {
                 )
             }
             MediaCommand::Close => format!("media {} close", port.0),
+            MediaCommand::Tone => format!("media {} tone", port.0),
             MediaCommand::Describe(description) => format!(
                 "media {} party {} receive {} send {}",
                 port.0,
@@ -212,7 +213,7 @@ pub(super) fn play(script: &str) -> String {
             Some(trunk) => {
                 let at = "192.0.2.9".parse().unwrap();
                 let trunk = TrunkId(Uuid::from_u128(trunk.parse().unwrap()));
-                Input::Attempt(Attempt { trunk, at, port: ports.open(0, at).unwrap() })
+                Input::Attempt(Attempt { trunk, at, port: ports.open(0, at).unwrap(), cost: None })
             }
             None => input(what),
         };

@@ -178,6 +178,7 @@ impl Net {
             calls_max: 100,
             md5_only: Vec::new(),
             reach,
+            credit_warning: Duration::from_secs(10),
         };
         let ua = Ua::new(UaConfig::new(local(SWITCH)), StdRng::from_rng(&mut rng));
         let authenticator = Authenticator::new([7; 32], start);

@@ -170,6 +170,7 @@ impl Engine {
         )
         .with_panel(panel)
         .with_settings(config.http.settings.clone())
+        .with_conversations(Arc::new(store.clone()), Arc::new(store.clone()))
         .with_idempotency(Arc::new(idempotency.clone()))
         .with_directory(directory_ports(&store, StdRng::from_rng(&mut rng)))
         .with_metrics(Arc::new(metrics));

@@ -39,8 +39,8 @@ use crate::openapi::complete;
 use crate::routes::openapi::Reference;
 use crate::routes::{agents, api_keys, teams, users};
 use crate::routes::{
-    auth as login, cdr_export, cdrs, docs, extensions, health, numbers, openapi as reference, organisations,
-    totals, trunks,
+    ai_prices, auth as login, cdr_export, cdrs, conversations, docs, extensions, health, numbers,
+    openapi as reference, organisations, totals, trunks,
 };
 use crate::state::ApiState;
 use crate::{arrival, auth, idempotency};
@@ -72,6 +72,8 @@ pub fn openapi() -> Value {
 /// The routes of the API, under `/api/v1`.
 fn v1() -> OpenApiRouter<ApiState> {
     OpenApiRouter::default()
+        .routes(routes!(ai_prices::list, ai_prices::create))
+        .routes(routes!(ai_prices::find, ai_prices::change, ai_prices::remove))
         .routes(routes!(cdr_export::export))
         .routes(routes!(cdrs::find))
         .routes(routes!(cdrs::list))
@@ -87,6 +89,8 @@ fn v1() -> OpenApiRouter<ApiState> {
         .routes(routes!(numbers::find, numbers::change, numbers::delete))
         .routes(routes!(organisations::list, organisations::create))
         .routes(routes!(organisations::find, organisations::change, organisations::delete))
+        .routes(routes!(conversations::find, conversations::report))
+        .routes(routes!(conversations::find_by_call))
         .routes(routes!(reference::document))
         .routes(routes!(totals::totals))
         .routes(routes!(trunks::list, trunks::create))

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use ipnet::IpNet;
+use sidetone_model::ai_price::AiPrices;
+use sidetone_model::conversation::Conversations;
 use sidetone_model::extension::Extensions;
 use sidetone_model::idempotency::{Claim, Idempotency, KeptAnswer, Once};
 use sidetone_model::key::Keys;
@@ -29,6 +31,8 @@ pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 #[derive(Clone)]
 pub struct ApiState {
     pub(crate) cdrs: Arc<dyn CdrLog>,
+    conversations: Option<Arc<dyn Conversations>>,
+    ai_prices: Option<Arc<dyn AiPrices>>,
     pub(crate) keys: Arc<dyn ApiKeys>,
     pub(crate) readiness: Arc<dyn Readiness>,
     pub(crate) idempotency: Arc<dyn Idempotency>,
@@ -83,6 +87,8 @@ impl ApiState {
     ) -> Self {
         Self {
             cdrs,
+            conversations: None,
+            ai_prices: None,
             keys,
             readiness,
             idempotency: Arc::new(Nowhere),
@@ -135,6 +141,27 @@ impl ApiState {
     #[must_use]
     pub fn with_trusted_proxies(self, proxies: Vec<IpNet>) -> Self {
         self.with_settings(HttpSettings { trusted_proxies: proxies, ..HttpSettings::default() })
+    }
+
+    /// The same state, which keeps conversations and the prices of AI models.
+    #[must_use]
+    pub fn with_conversations(
+        mut self,
+        conversations: Arc<dyn Conversations>,
+        ai_prices: Arc<dyn AiPrices>,
+    ) -> Self {
+        (self.conversations, self.ai_prices) = (Some(conversations), Some(ai_prices));
+        self
+    }
+
+    /// The conversations.
+    pub(crate) fn conversations(&self) -> Result<&dyn Conversations, ApiError> {
+        self.conversations.as_deref().ok_or_else(|| ApiError::not_found("no conversations are kept here"))
+    }
+
+    /// The prices of AI models.
+    pub(crate) fn ai_prices(&self) -> Result<&dyn AiPrices, ApiError> {
+        self.ai_prices.as_deref().ok_or_else(|| ApiError::not_found("no prices are kept here"))
     }
 
     /// The same state, which keeps the answers to requests with an `Idempotency-Key`.

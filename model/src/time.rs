@@ -31,6 +31,12 @@ impl Timestamp {
         Timestamp(self.0.saturating_add(micros))
     }
 
+    /// This instant as it is written: the milliseconds that have passed, without the rest.
+    #[must_use]
+    pub const fn whole_millis(self) -> Self {
+        Timestamp(self.0.saturating_sub(self.0.rem_euclid(1000)))
+    }
+
     /// Microseconds from `earlier` to `self`; negative when `earlier` is the later one.
     pub const fn since(self, earlier: Timestamp) -> i64 {
         self.0.saturating_sub(earlier.0)

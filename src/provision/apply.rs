@@ -9,6 +9,7 @@ use sidetone_sip::auth::{Algorithm, Credential};
 
 use crate::accounts::hash::HashError;
 use crate::fields::Problem;
+use crate::provision::ai_prices::DeclaredAiPrice;
 use crate::provision::file::{Declaration, Extension, Number, Organisation};
 use crate::provision::outside::Trunk;
 use crate::provision::report::{ExtensionReport, Named, Numbered, Report};
@@ -59,7 +60,7 @@ pub async fn apply(
             work.organisation(organisation).await?;
         }
     }
-    // Trunks name organisations, of any file.
+    // Trunks and prices name organisations, of any file.
     for (file, declaration) in declarations.iter().enumerate() {
         work.file = file;
         for trunk in &declaration.trunks {
@@ -75,6 +76,9 @@ pub async fn apply(
         work.file = file;
         work.sell_rates(&declaration.rates).await?;
         work.cost_rates(&declaration.rates).await?;
+        for price in &declaration.ai_prices {
+            work.ai_price(price).await?;
+        }
     }
     if !work.problems.is_empty() {
         return Err(ProvisionError::Refused(work.problems));
@@ -271,6 +275,22 @@ impl<R: CryptoRng> Work<'_, R> {
         self.report.count(change, format_args!("trunk {}", declared.name), None);
         let shown = self.shown(id, change);
         self.report.trunk(declared.name.clone(), shown);
+        Ok(())
+    }
+
+    async fn ai_price(&mut self, declared: &DeclaredAiPrice) -> Result<(), StoreError> {
+        let mut price = declared.price.clone();
+        if let Some(name) = &declared.organisation {
+            let Some((id, _)) = self.write.find_organisation(name).await? else {
+                let message = format!("there is no organisation \"{name}\", declare it");
+                self.refuse(&declared.path, "organisation", message);
+                return Ok(());
+            };
+            price.organisation_id = Some(id);
+        }
+        let change = self.write.declare_ai_price(&price, self.now).await?;
+        let what = format_args!("{} price of {} {}", price.kind, price.provider, price.model.to_text());
+        self.report.count(change, what, None);
         Ok(())
     }
 

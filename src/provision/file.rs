@@ -8,6 +8,7 @@ use sidetone_model::rules;
 use toml::Table;
 
 use crate::fields::{Fields, Problem};
+use crate::provision::ai_prices::{DeclaredAiPrice, ai_price};
 use crate::provision::outside::{Trunk, numbering, trunk};
 use crate::provision::people::{ApiKey, User, api_key, user};
 use crate::provision::rates::{Rates, cost_rate, fx_rate, sell_rate};
@@ -18,6 +19,7 @@ pub struct Declaration {
     pub(super) organisations: Vec<Organisation>,
     pub(super) trunks: Vec<Trunk>,
     pub(super) rates: Rates,
+    pub(super) ai_prices: Vec<DeclaredAiPrice>,
 }
 
 #[derive(Debug)]
@@ -65,6 +67,7 @@ impl Declaration {
         let trunks = root.tables("trunks");
         let (sell, cost, fx) =
             (root.tables("sell_rates"), root.tables("cost_rates"), root.tables("fx_rates"));
+        let ai_prices = root.tables("ai_prices");
         root.finish();
         let declaration = Self {
             organisations: each(organisations, &mut problems, organisation),
@@ -74,6 +77,7 @@ impl Declaration {
                 cost: each(cost, &mut problems, cost_rate),
                 fx: each(fx, &mut problems, fx_rate),
             },
+            ai_prices: each(ai_prices, &mut problems, ai_price),
         };
         let named = declaration.organisations.iter().map(|o| (o.path.as_str(), "name", o.name.as_str()));
         refuse_twice(named, &mut problems);

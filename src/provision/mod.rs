@@ -4,6 +4,7 @@
 //! every mistake at once; [`apply`] then makes it so in one transaction, idempotent by natural
 //! keys. What is stored and not declared stays. Secrets leave this room once, in the [`Report`].
 
+mod ai_prices;
 mod apply;
 mod apply_people;
 mod file;

@@ -10,13 +10,13 @@ use sidetone_model::ports::PortFuture;
 use sidetone_model::quality::{Hundredths, MediaVerdict, Quality};
 use sidetone_model::rating::{Billing, CarrierCharge};
 use sidetone_model::time::Timestamp;
-use uuid::Uuid;
 
 use crate::cdr::writer::{CdrSink, Stored};
 use crate::store::columns::{instant, instant_opt, number, number_opt, parsed, parsed_opt, word, word_opt};
 use crate::store::credit::Draws;
+use crate::store::events::insert_event;
 use crate::store::search::searchable;
-use crate::store::sql::{Connection, Row, sql};
+use crate::store::sql::{AiTokens, Connection, Row, sql};
 use crate::store::{Store, StoreError};
 
 impl CdrSink for Store {
@@ -30,15 +30,16 @@ impl Store {
     /// many were new.
     async fn insert_cdrs(&self, cdrs: &[Cdr]) -> Result<Stored, StoreError> {
         let mut transaction = self.writer().begin_write().await?;
+        transaction.hold(AiTokens::Read).await?;
         let mut new = 0;
         let mut draws = Draws::default();
         for cdr in cdrs {
-            let is_new = insert_cdr(&mut transaction, cdr).await?;
-            if is_new {
-                insert_event(&mut transaction, cdr).await?;
+            let row = insert_cdr(&mut transaction, cdr).await?;
+            if let Some(row) = &row {
+                insert_ended(&mut transaction, cdr, number_opt(row, "ai_tokens")?).await?;
                 new += 1;
             }
-            draws.note(cdr, is_new);
+            draws.note(cdr, row.is_some());
         }
         let drawn = draws.write(&mut transaction).await?;
         transaction.commit().await?;
@@ -55,18 +56,22 @@ impl Store {
     }
 }
 
-async fn insert_cdr(connection: &mut Connection, cdr: &Cdr) -> Result<bool, StoreError> {
+/// What is stored of a new record; `None` when the record is there already.
+async fn insert_cdr(connection: &mut Connection, cdr: &Cdr) -> Result<Option<Row>, StoreError> {
     let quality = &cdr.quality;
-    let done =
+    let row =
         sql("INSERT INTO cdrs (call_uuid, organisation_id, extension_id, trunk_id, direction, transport,
          started_at_us, answered_at_us, ended_at_us, billsec, billing_mode, codec_a, codec_b,
          caller_number, destination_number, dialled_number, agent_id, team_id, campaign_id, contact_id,
          node_id, hangup_cause, bridge_cause, sip_status, sell_scaled, cost_scaled, currency,
          jitter_ms_hundredths, loss_pct_hundredths, mean_interval_ms_hundredths, quality_pct_hundredths,
-         mos_hundredths, media_verdict, search, did_search, cost_currency, cost_original_scaled, fx_rate_scaled)
+         mos_hundredths, media_verdict, search, did_search, cost_currency, cost_original_scaled, fx_rate_scaled,
+         ai_tokens)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20,
-         $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37, $38)
-         ON CONFLICT (call_uuid) DO NOTHING")
+         $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37, $38,
+         COALESCE((SELECT tokens_input + tokens_output FROM conversations
+                   WHERE call_uuid = $1 AND organisation_id = $2), $39))
+         ON CONFLICT (call_uuid) DO NOTHING RETURNING ai_tokens")
         .bind(cdr.call_uuid.to_string())
         .bind(cdr.organisation_id.to_string())
         .bind(cdr.extension_id.map(|id| id.to_string()))
@@ -105,23 +110,24 @@ async fn insert_cdr(connection: &mut Connection, cdr: &Cdr) -> Result<bool, Stor
         .bind(cdr.billing.cost.map(|cost| cost.currency.to_string()))
         .bind(cdr.billing.cost.map(|cost| cost.amount.scaled()))
         .bind(cdr.billing.cost.and_then(|cost| cost.fx_rate).map(Amount::scaled))
-        .execute(connection)
+        .bind(cdr.ai_tokens.and_then(|tokens| i64::try_from(tokens).ok()))
+        .fetch_optional(connection)
         .await?;
-    Ok(done.rows_affected() == 1)
+    Ok(row)
 }
 
-async fn insert_event(connection: &mut Connection, cdr: &Cdr) -> Result<(), StoreError> {
+/// Stores the event of a record, which knows the tokens of its AI when the conversation came first.
+async fn insert_ended(
+    connection: &mut Connection,
+    cdr: &Cdr,
+    ai_tokens: Option<u64>,
+) -> Result<(), StoreError> {
     // Without the fields of `margin:read`: whoever is sent the event may not hold it.
-    let data = serde_json::to_value(cdr.view(false)).unwrap_or(Value::Null);
-    sql("INSERT INTO events (id, organisation_id, kind, at_us, data) VALUES ($1, $2, $3, $4, $5)")
-        .bind(Uuid::now_v7().to_string())
-        .bind(cdr.organisation_id.to_string())
-        .bind(EventKind::CallEnded.as_str())
-        .bind(cdr.ended_at.unwrap_or(cdr.started_at).as_micros())
-        .bind(data.to_string())
-        .execute(connection)
-        .await?;
-    Ok(())
+    let mut view = cdr.view(false);
+    view.ai_tokens = ai_tokens;
+    let data = serde_json::to_value(view).unwrap_or(Value::Null);
+    let at = cdr.ended_at.unwrap_or(cdr.started_at);
+    insert_event(connection, cdr.organisation_id, EventKind::CallEnded, at, &data).await
 }
 
 /// What a free search looks at.

@@ -8,13 +8,17 @@
 //! write it (`unit`).
 
 mod agents;
+mod ai_prices;
 mod api_keys;
 mod call_log;
 mod cdrs;
 mod columns;
+mod conversation_report;
+mod conversations;
 mod credit;
 mod database;
 mod directory;
+mod events;
 mod extensions;
 mod idempotency;
 mod listing;

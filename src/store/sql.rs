@@ -291,6 +291,35 @@ impl Transaction {
     }
 }
 
+/// The two sides of the tokens that a record has from its conversation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum AiTokens {
+    /// Records are stored, with the tokens of conversations that are there.
+    Read,
+    /// Tokens are written to the record of a conversation, when it is there.
+    Written,
+}
+
+impl Connection {
+    /// Keeps the other side out until the transaction ends, so that one of the two sees what the other stored: a
+    /// record and its conversation are often stored in the same instant. On SQLite a transaction that writes is
+    /// alone anyway.
+    pub(super) async fn hold(&mut self, side: AiTokens) -> Result<(), sqlx::Error> {
+        if let Connection::Sqlite(_) = self {
+            return Ok(());
+        }
+        let lock = match side {
+            AiTokens::Read => "SELECT pg_advisory_xact_lock_shared($1)",
+            AiTokens::Written => "SELECT pg_advisory_xact_lock($1)",
+        };
+        sql(lock).bind(AI_TOKENS_LOCK).execute(self).await?;
+        Ok(())
+    }
+}
+
+/// Any number that no other lock of this program has.
+const AI_TOKENS_LOCK: i64 = 0x5EED_0060;
+
 impl Deref for Transaction {
     type Target = Connection;
 

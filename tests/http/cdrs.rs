@@ -30,6 +30,7 @@ fn records(ids: Ids) -> Vec<Cdr> {
         contact_id: Some(ContactId(id(4))),
         bridge_cause: Some(HangupCause::UserBusy),
         sip_status: Some(486),
+        ai_tokens: Some(9_007_199_254_740_993),
         sell_amount: Amount::from_scaled(120_000_000),
         cost_amount: Amount::from_scaled(80_000_000),
         ..ended(1)
@@ -89,6 +90,7 @@ fn a_record_has_every_field_of_the_table_under_its_name() {
             "cost_amount": "0.80",
             "margin": "0.40",
             "currency": "EUR",
+            "ai_tokens": 9_007_199_254_740_993_u64,
             "jitter_ms": 1.1,
             "loss_pct": 0.0,
             "mean_interval_ms": 20.01,

@@ -32,6 +32,7 @@ fn records(ids: Ids) -> Vec<Cdr> {
         campaign_id: Some(CampaignId(id(3))),
         contact_id: Some(ContactId(id(4))),
         bridge_cause: Some(HangupCause::UserBusy),
+        ai_tokens: Some(1200),
         ..all[0].clone()
     };
     all.push(Cdr { organisation_id: ids.bolt, ..ended(5000) });

@@ -12,6 +12,7 @@ mod auth;
 mod bodies;
 mod call_log;
 mod cdrs;
+mod conversations;
 #[path = "../common/database.rs"]
 mod database;
 mod desk;

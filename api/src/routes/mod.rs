@@ -1,12 +1,17 @@
 //! The handlers, one file per resource: each extracts, authorises, makes one port call, replies.
 
 pub(crate) mod agents;
+mod ai_price_body;
+pub(crate) mod ai_prices;
 pub(crate) mod api_keys;
 pub(crate) mod auth;
 pub(crate) mod cdr_export;
 mod cdr_params;
 mod cdr_query;
 pub(crate) mod cdrs;
+mod conversation_body;
+mod conversation_schema;
+pub(crate) mod conversations;
 pub(crate) mod docs;
 pub(crate) mod extensions;
 pub(crate) mod health;

@@ -2,6 +2,7 @@
 
 mod port;
 mod price;
+pub mod rules;
 
 pub use port::{AiPriceFilter, AiPrices};
 pub use price::{AiPrice, AiPriceKind, ModelPattern, charge};

@@ -5,6 +5,7 @@ use crate::ai_price::{AiPrice, AiPriceKind};
 use crate::ids::{AiPriceId, OrganisationId};
 use crate::page::{Page, Window};
 use crate::ports::PortFuture;
+use crate::time::Timestamp;
 
 /// Which prices: every part that is given must hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -31,7 +32,7 @@ pub trait AiPrices: Send + Sync {
     /// # Errors
     /// [`crate::problem::Problem::Conflict`] when another price is for the same side, customer, provider, models
     /// and start; [`crate::problem::Problem::InvalidRequest`] when there is no such organisation.
-    fn put(&self, price: AiPrice) -> PortFuture<'_, ()>;
+    fn put(&self, price: AiPrice, now: Timestamp) -> PortFuture<'_, ()>;
 
     /// Removes a price; says whether it was there. What it settled stays settled.
     fn remove(&self, id: AiPriceId) -> PortFuture<'_, bool>;

@@ -1,8 +1,9 @@
 //! What a report of a conversation carries, and how large it may be.
 
 use crate::call::Direction;
-use crate::conversation::{AgentKind, AiUse, ReviewProfile, Turn};
+use crate::conversation::{AiUse, ReviewProfile, Turn};
 use crate::ids::{AgentId, CallId, ContactId};
+use crate::team::AgentKind;
 use crate::time::Timestamp;
 
 /// A report of a conversation: all of it but what the platform itself decides.
@@ -61,7 +62,7 @@ pub const LIMITS: Limits = Limits {
     tool_json_bytes: 64 * 1024,
     name: 200,
     summary: 20_000,
-    context: 1_000_000,
+    context: 500_000,
     names: 200,
     tokens: 10_000_000_000,
     seq: 1_000_000_000,

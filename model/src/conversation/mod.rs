@@ -14,10 +14,9 @@ mod update;
 mod view;
 
 pub use draft::{ConversationDraft, LIMITS, Limits};
-pub use port::{Conversations, FoundConversation, ReportedConversation};
+pub use port::{Conversations, FoundConversation, ReportedConversation, Reporter};
 pub use resource::{
-    AgentKind, AiBillingMode, AiUse, Charge, Conversation, Flag, FlagKind, KnowledgeBase, ReviewProfile,
-    Turn, TurnRole,
+    AiBillingMode, AiUse, Charge, Conversation, Flag, FlagKind, KnowledgeBase, ReviewProfile, Turn, TurnRole,
 };
 pub use review::review;
 pub use update::{Conflict, Update};

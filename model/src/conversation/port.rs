@@ -4,6 +4,7 @@ use crate::access::Scope;
 use crate::conversation::{Conversation, ConversationDraft};
 use crate::ids::{CallId, ConversationId, OrganisationId, TeamId};
 use crate::ports::PortFuture;
+use crate::time::Timestamp;
 
 /// The stored conversations.
 pub trait Conversations: Send + Sync {
@@ -15,20 +16,31 @@ pub trait Conversations: Send + Sync {
     /// one of `scope`, or else anybody's, so that it can be refused.
     fn find_by_call(&self, scope: Scope, call: CallId) -> PortFuture<'_, Option<FoundConversation>>;
 
-    /// Takes a report of a conversation of `organisation`: see [`crate::conversation::Update`]. The one that
+    /// Takes a report of the conversation `id`: see [`crate::conversation::Update`]. The one that
     /// completes it settles its charge and stores the event, in the same transaction.
     ///
     /// # Errors
     /// [`crate::problem::Problem::Conflict`] when it contradicts what is stored,
     /// [`crate::problem::Problem::Forbidden`] when the conversation or the call is another organisation's or
-    /// outside `scope`, [`crate::problem::Problem::InvalidRequest`] when it names an agent that is not there.
+    /// outside the reporter's scope, [`crate::problem::Problem::InvalidRequest`] when it names an agent that is not there.
     fn report(
         &self,
-        scope: Scope,
-        organisation: OrganisationId,
+        reporter: Reporter,
         id: ConversationId,
         draft: ConversationDraft,
+        now: Timestamp,
     ) -> PortFuture<'_, ReportedConversation>;
+}
+
+/// Who reports a conversation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reporter {
+    /// What they see.
+    pub scope: Scope,
+    /// Where they belong: a new conversation is of this organisation unless they name another.
+    pub home: OrganisationId,
+    /// The organisation that they name.
+    pub named: Option<OrganisationId>,
 }
 
 /// A conversation and whose it is.

@@ -6,17 +6,8 @@ use serde_json::{Map, Value};
 use crate::call::{Direction, words};
 use crate::ids::{AgentId, CallId, ContactId, ConversationId, OrganisationId, VirtualAgentProfileId};
 use crate::money::{Amount, Currency};
+use crate::team::AgentKind;
 use crate::time::Timestamp;
-
-words! {
-    /// Who handled a call.
-    AgentKind {
-        /// A person.
-        Human = "human",
-        /// A program that speaks.
-        Virtual = "virtual",
-    }
-}
 
 words! {
     /// Whose credential paid the provider of the AI.

@@ -3,6 +3,7 @@ use uuid::Uuid;
 use super::*;
 use crate::call::Direction;
 use crate::ids::{AgentId, CallId, ConversationId, OrganisationId, VirtualAgentProfileId};
+use crate::team::AgentKind;
 use crate::time::Timestamp;
 
 fn at(seconds: i64) -> Timestamp {

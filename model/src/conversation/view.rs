@@ -4,9 +4,10 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::call::Direction;
-use crate::conversation::{AgentKind, AiBillingMode, AiUse, Conversation, Flag, FlagKind, Turn, TurnRole};
+use crate::conversation::{AiBillingMode, AiUse, Conversation, Flag, FlagKind, Turn, TurnRole};
 use crate::ids::{AgentId, CallId, ContactId, ConversationId, OrganisationId, VirtualAgentProfileId};
 use crate::money::{Amount, Currency};
+use crate::team::AgentKind;
 use crate::time::Timestamp;
 
 /// Which amounts a reader may see.
@@ -93,61 +94,97 @@ fn text((amount, currency): (Amount, Currency)) -> String {
 /// The public JSON of a conversation: `agent_id` and `virtual_agent_profile_id` are null when there is none,
 /// every other field is left out when it has no value (api-decisions C2, "null or absent").
 #[derive(Clone, Debug, PartialEq, Serialize)]
-#[expect(missing_docs, reason = "the fields are those of `Conversation` under their public names")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = Conversation))]
 pub struct ConversationView<'a> {
+    /// Primary key.
     pub id: ConversationId,
+    /// The organisation it belongs to.
     pub organisation_id: OrganisationId,
+    /// The call, and so its one record.
     pub call_uuid: CallId,
+    /// `inbound` or `outbound`.
     pub direction: Direction,
+    /// When the agent took the call.
     pub started_at: Timestamp,
+    /// When the agent was done with it; left out while it runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<Timestamp>,
+    /// The agent; null for a call that no agent record handled.
+    #[cfg_attr(feature = "openapi", schema(required))]
     pub agent_id: Option<AgentId>,
+    /// Who handled the call.
     pub agent_kind: AgentKind,
+    /// The customer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub contact_id: Option<ContactId>,
+    /// The customer's number.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub contact_e164: Option<&'a str>,
+    /// What it was about.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub summary: Option<&'a str>,
+    /// How many turns there are.
     pub turn_count: u64,
+    /// Who runs the model; left out for a person.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provider: Option<&'a str>,
+    /// The model's name at that provider.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<&'a str>,
+    /// The profile as it was at the time, no live reference; null for a person.
+    #[cfg_attr(feature = "openapi", schema(required))]
     pub virtual_agent_profile_id: Option<VirtualAgentProfileId>,
+    /// The profile's name when the call ran.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub virtual_agent_profile_name: Option<&'a str>,
+    /// `byo`: the tenant's own credential paid the provider, so no amount appears; or `rated`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ai_billing_mode: Option<AiBillingMode>,
+    /// What the operator paid the provider; only with `margin:read` and never with `byo`.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<Amount>))]
     pub ai_cost_amount: Option<String>,
+    /// The currency of `ai_cost_amount`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ai_cost_currency: Option<Currency>,
+    /// What the customer pays; only with `billing:read`, when a price matched the model, and never with `byo`.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<Amount>))]
     pub ai_sell_amount: Option<String>,
+    /// The currency of `ai_sell_amount`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ai_sell_currency: Option<Currency>,
+    /// Tokens that the model read, audio included.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens_input: Option<u64>,
+    /// Tokens that the model wrote.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens_output: Option<u64>,
+    /// The part of `tokens_input` that was audio, no extra total.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens_audio: Option<u64>,
+    /// False when the provider itemised no audio tokens: `tokens_audio` is then not reported, and audio was
+    /// priced at the text rate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub audio_split_known: Option<bool>,
+    /// What the review after the call found; empty when it found nothing or did not run.
     pub flags: Vec<FlagView<'a>>,
+    /// What the agent was told before it spoke, verbatim.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub assembled_context: Option<&'a str>,
+    /// The transcript, by `seq`.
     pub turns: Vec<TurnView<'a>>,
 }
 
 /// The public JSON of a finding.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-#[expect(missing_docs, reason = "the fields are those of `Flag`")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = ConversationFlag))]
 pub struct FlagView<'a> {
+    /// What was found; more kinds may come.
     pub kind: FlagKind,
+    /// The turn that it is about.
     pub seq: u64,
+    /// What was found there.
     pub detail: &'a str,
 }
 
@@ -159,18 +196,28 @@ impl<'a> From<&'a Flag> for FlagView<'a> {
 
 /// The public JSON of a turn.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-#[expect(missing_docs, reason = "the fields are those of `Turn`")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = Turn))]
 pub struct TurnView<'a> {
+    /// Its place; unique within the conversation.
     pub seq: u64,
+    /// When it began.
     pub at: Timestamp,
+    /// Whose turn it was; more roles may come.
     pub role: TurnRole,
+    /// Who spoke when several people could have; empty on an ordinary call.
     pub speaker: &'a str,
+    /// What was said.
     pub text: &'a str,
+    /// The tool that was used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_name: Option<&'a str>,
+    /// What the tool was given.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<Object>))]
     pub tool_args: Option<&'a Map<String, Value>>,
+    /// What the tool gave back.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<Object>))]
     pub tool_result: Option<&'a Map<String, Value>>,
 }
 

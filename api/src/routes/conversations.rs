@@ -1,0 +1,128 @@
+//! Conversations: read by whoever may read the call, reported by whoever runs the agents.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::header::LOCATION;
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use sidetone_model::access::Permission;
+use sidetone_model::conversation::{ConversationView, FoundConversation, Reporter, Sight};
+use sidetone_model::ids::{CallId, ConversationId};
+
+use crate::auth::Caller;
+use crate::body::Body;
+use crate::error::{ApiError, ErrorBody};
+use crate::page::path_id;
+use crate::routes::conversation_body;
+use crate::routes::conversation_schema::ConversationBody;
+use crate::state::ApiState;
+
+/// Read a conversation
+///
+/// One conversation with its transcript and `assembled_context`.
+#[utoipa::path(
+    get,
+    path = "/conversations/{id}",
+    operation_id = "getConversation",
+    tag = "Conversations",
+    params(("id" = ConversationId, Path, description = "The conversation.")),
+    responses((status = 200, description = "The conversation.", body = ConversationView<'static>)),
+    extensions(("x-permission" = json!("calls:read"))),
+)]
+pub(crate) async fn find(
+    caller: Caller,
+    State(state): State<ApiState>,
+    Path(id): Path<String>,
+) -> Result<Response, ApiError> {
+    caller.require(Permission::CallsRead)?;
+    let id: ConversationId = path_id("id", &id)?;
+    let found = state.conversations()?.find(id).await?;
+    show(&caller, found, "there is no such conversation")
+}
+
+/// Read the conversation of a call
+///
+/// As `GET /conversations/{id}`; 404 when the call has none.
+#[utoipa::path(
+    get,
+    path = "/cdrs/{uuid}/conversation",
+    operation_id = "getConversationOfCall",
+    tag = "Conversations",
+    params(("uuid" = CallId, Path, description = "The call's `call_uuid`.")),
+    responses((status = 200, description = "The conversation.", body = ConversationView<'static>)),
+    extensions(("x-permission" = json!("calls:read"))),
+)]
+pub(crate) async fn find_by_call(
+    caller: Caller,
+    State(state): State<ApiState>,
+    Path(uuid): Path<String>,
+) -> Result<Response, ApiError> {
+    caller.require(Permission::CallsRead)?;
+    let call: CallId = path_id("uuid", &uuid)?;
+    // A call may be over without a conversation, and a conversation runs before its call is over.
+    if let Some(cdr) = state.cdrs.find(call).await?
+        && !caller.scope().covers(cdr.organisation_id, cdr.team_id)
+    {
+        return Err(ApiError::forbidden("the call record belongs to another organisation or team"));
+    }
+    let found = state.conversations()?.find_by_call(caller.scope(), call).await?;
+    show(&caller, found, "the call has no conversation")
+}
+
+/// Report a conversation
+///
+/// For whoever runs the agents, as often as there is something new to tell: while the call runs, and with `ended_at`
+/// when it is over. The same report again changes nothing. A report holds the whole conversation but for the turns:
+/// those that are stored stay, new ones are added, and one that differs from the stored turn of its `seq` answers
+/// 409. The report with `ended_at` completes the conversation: its price is settled, it is reviewed, and the event
+/// `conversation.completed` is stored. From then on `summary`, `contact_id` and `contact_e164` can change, nothing
+/// else. Fields that a read shows and the platform decides are ignored. A long transcript comes in several reports,
+/// since a body has 1 MiB.
+#[utoipa::path(
+    put,
+    path = "/conversations/{id}",
+    operation_id = "putConversation",
+    tag = "Conversations",
+    params(("id" = ConversationId, Path, description = "The conversation; chosen by who reports it.")),
+    request_body = ConversationBody,
+    responses(
+        (status = 200, description = "The conversation as it is stored.", body = ConversationView<'static>),
+        (status = 201, description = "A new conversation.", body = ConversationView<'static>),
+        (status = 409, description = "It contradicts what is stored; the message names the turn or the fields, or the conversation that the call has already (`conflict`).", body = ErrorBody),
+    ),
+    extensions(("x-permission" = json!("conversations:write"))),
+)]
+pub(crate) async fn report(
+    caller: Caller,
+    State(state): State<ApiState>,
+    Path(id): Path<String>,
+    body: Body,
+) -> Result<Response, ApiError> {
+    caller.require(Permission::ConversationsWrite)?;
+    let id: ConversationId = path_id("id", &id)?;
+    let report = body.read(|fields| conversation_body::report(fields, id))?;
+    caller.narrow(report.organisation_id)?;
+    let home = caller.principal().organisation_id;
+    let reporter = Reporter { scope: caller.scope(), home, named: report.organisation_id };
+    let reported = state.conversations()?.report(reporter, id, report.draft, (state.clock)()).await?;
+    let body = Json(reported.conversation.view(sight(&caller))).into_response();
+    if !reported.created {
+        return Ok(body);
+    }
+    let location = HeaderValue::from_str(&format!("/api/v1/conversations/{id}"));
+    let location = location.map_err(|_| ApiError::internal())?;
+    Ok((StatusCode::CREATED, [(LOCATION, location)], body).into_response())
+}
+
+fn show(caller: &Caller, found: Option<FoundConversation>, none: &str) -> Result<Response, ApiError> {
+    let found = found.ok_or_else(|| ApiError::not_found(none))?;
+    if !found.is_in(caller.scope()) {
+        return Err(ApiError::forbidden("the conversation belongs to another organisation or team"));
+    }
+    Ok(Json(found.conversation.view(sight(caller))).into_response())
+}
+
+/// Which amounts the caller is shown.
+fn sight(caller: &Caller) -> Sight {
+    Sight { billing: caller.may(Permission::BillingRead), margin: caller.may(Permission::MarginRead) }
+}

@@ -1,0 +1,68 @@
+//! What an apply file says of the prices of AI models.
+
+use sidetone_model::ai_price::{AiPrice, AiPriceKind, rules as price_rules};
+use sidetone_model::ids::AiPriceId;
+use sidetone_model::money::Amount;
+use sidetone_model::rules;
+use sidetone_model::time::Timestamp;
+use toml::Table;
+use uuid::Uuid;
+
+use crate::fields::{Fields, Problem};
+
+/// A price for the organisation of that name, or for all.
+#[derive(Debug)]
+pub(super) struct DeclaredAiPrice {
+    pub(super) path: String,
+    pub(super) organisation: Option<String>,
+    /// The price without its id and its organisation, which the database knows.
+    pub(super) price: AiPrice,
+}
+
+pub(super) fn ai_price(path: String, table: Table, problems: &mut Vec<Problem>) -> Option<DeclaredAiPrice> {
+    let mut fields = Fields::new(path.clone(), table, problems);
+    let kind = fields.required_checked("kind", |text| {
+        AiPriceKind::from_name(text).ok_or_else(|| "must be \"cost\" or \"sell\"".to_owned())
+    });
+    let organisation = fields.text("organisation").filter(|name| !name.is_empty());
+    if kind == Some(AiPriceKind::Cost) && organisation.is_some() {
+        fields.refuse::<()>("organisation", "must be left out: a cost is the operator's, whoever caused it");
+    }
+    let provider = fields.required_checked("provider", price_rules::provider);
+    let model = fields.required_checked("model", price_rules::model);
+    let text_input = fields.required_checked("text_input_per_million", per_million);
+    let audio_input = fields.checked("audio_input_per_million", per_million);
+    let output = fields.required_checked("output_per_million", per_million);
+    let currency = fields.required_checked("currency", rules::currency);
+    let from_time = fields.checked("from_time", instant).unwrap_or_default();
+    let to_time = fields.checked("to_time", instant);
+    if to_time.is_some_and(|to| to <= from_time) {
+        fields.refuse::<()>("to_time", "must be after from_time");
+    }
+    fields.finish();
+    let price = AiPrice {
+        id: AiPriceId(Uuid::nil()),
+        kind: kind?,
+        organisation_id: None,
+        provider: provider?,
+        model: model?,
+        text_input_per_million: text_input?,
+        audio_input_per_million: audio_input,
+        output_per_million: output?,
+        currency: currency?,
+        from_time,
+        to_time,
+    };
+    Some(DeclaredAiPrice { path, organisation, price })
+}
+
+fn per_million(text: &str) -> Result<Amount, String> {
+    let amount =
+        text.parse::<Amount>().map_err(|error| format!("must be a decimal such as \"4.00\": {error}"))?;
+    price_rules::per_million(amount)
+}
+
+fn instant(text: &str) -> Result<Timestamp, String> {
+    let wanted = "must be a timestamp such as \"2026-01-31T12:00:00Z\", or a date for its midnight in UTC";
+    Timestamp::parse_bound(text).map(Timestamp::whole_millis).map_err(|_| wanted.to_owned())
+}

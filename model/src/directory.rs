@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use crate::ids::{ExtensionId, NumberId, OrganisationId, TeamId, TrunkId};
+use crate::ids::{AgentId, ExtensionId, NumberId, OrganisationId, TeamId, TrunkId};
 use crate::money::Currency;
 
 /// A tenant, as the switch needs it.
@@ -47,7 +47,9 @@ pub struct Extension {
     pub id: ExtensionId,
     /// Whose it is.
     pub organisation_id: OrganisationId,
-    /// The team of its records.
+    /// The agent of its records.
+    pub agent_id: Option<AgentId>,
+    /// The team of its records: the agent's, or else its own.
     pub team_id: Option<TeamId>,
     /// The digits dialled for it; unique within the organisation, and its digest username.
     pub number: String,

@@ -2,7 +2,7 @@
 
 use sidetone_model::call::{BillingMode, Direction, HangupCause, Transport};
 use sidetone_model::cdr::Cdr;
-use sidetone_model::ids::{CallId, ExtensionId, NodeId, OrganisationId, TeamId, TrunkId};
+use sidetone_model::ids::{AgentId, CallId, ExtensionId, NodeId, OrganisationId, TeamId, TrunkId};
 use sidetone_model::money::{Amount, Currency};
 use sidetone_model::quality::Quality;
 use sidetone_model::rating::{Billing, Tariff};
@@ -19,6 +19,8 @@ pub struct Facts {
     pub currency: Currency,
     /// The extension the call was on: the caller's, or the one called from outside.
     pub extension: Option<ExtensionId>,
+    /// Who takes the calls of that extension.
+    pub agent: Option<AgentId>,
     /// That extension's team.
     pub team: Option<TeamId>,
     /// The trunk the call came from.
@@ -86,7 +88,7 @@ pub fn build(facts: &Facts, outcome: Outcome) -> Cdr {
         caller_number: facts.caller_number.clone(),
         destination_number: facts.destination_number.clone(),
         dialled_number: facts.dialled_number.clone(),
-        agent_id: None,
+        agent_id: facts.agent,
         team_id: facts.team,
         campaign_id: None,
         contact_id: None,
@@ -115,6 +117,7 @@ mod tests {
             organisation: OrganisationId(Uuid::from_u128(2)),
             currency: "EUR".parse().unwrap(),
             extension: None,
+            agent: None,
             team: None,
             trunk: None,
             direction: Direction::Internal,

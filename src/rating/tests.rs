@@ -105,6 +105,7 @@ fn facts(organisation: OrganisationId, at: Timestamp, tariff: Option<Tariff>) ->
         organisation,
         currency: "EUR".parse().unwrap(),
         extension: None,
+        agent: None,
         team: None,
         trunk: None,
         direction: sidetone_model::call::Direction::Outbound,

@@ -176,6 +176,7 @@ mod tests {
         Extension {
             id: id(n),
             organisation_id: id(organisation),
+            agent_id: None,
             team_id: None,
             number: number.into(),
             name: number.into(),

@@ -68,14 +68,17 @@ async fn organisations(connection: &mut Connection) -> Result<Vec<Organisation>,
 }
 
 async fn extensions(connection: &mut Connection) -> Result<Vec<Extension>, StoreError> {
-    let rows = sql("SELECT id, organisation_id, team_id, number, name, ha1_md5, ha1_sha256, codecs
-         FROM extensions ORDER BY organisation_id, number")
+    let rows = sql("SELECT extensions.id, extensions.organisation_id, agents.id AS agent_id,
+         COALESCE(agents.team_id, extensions.team_id) AS team_id, number, extensions.name, ha1_md5, ha1_sha256,
+         codecs FROM extensions LEFT JOIN agents ON agents.extension_id = extensions.id
+         ORDER BY extensions.organisation_id, number")
     .fetch_all(connection)
     .await?;
     let extension = |row: &Row| {
         Ok(Extension {
             id: parsed(row, "id")?,
             organisation_id: parsed(row, "organisation_id")?,
+            agent_id: parsed_opt(row, "agent_id")?,
             team_id: parsed_opt(row, "team_id")?,
             number: row.try_get("number")?,
             name: row.try_get("name")?,

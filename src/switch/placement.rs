@@ -119,7 +119,8 @@ impl Switch {
         max_forwards: u8,
     ) -> Result<Placement, Refused> {
         let extension = caller.extension.unwrap_or(callee);
-        (facts.extension, facts.team) = (Some(extension.id), extension.team_id);
+        (facts.extension, facts.agent) = (Some(extension.id), extension.agent_id);
+        facts.team = extension.team_id;
         let aor = directory.aor(callee).ok_or_else(Refused::stranger)?;
         let bindings = self.registrar.lookup(&aor, now.instant);
         if bindings.is_empty() {
@@ -152,6 +153,7 @@ impl Switch {
             organisation,
             currency: directory.organisation(organisation)?.currency,
             extension: caller.extension.map(|extension| extension.id),
+            agent: caller.extension.and_then(|extension| extension.agent_id),
             team: caller.extension.and_then(|extension| extension.team_id),
             trunk: caller.trunk,
             direction: if caller.trunk.is_some() { Direction::Inbound } else { Direction::Internal },

@@ -46,6 +46,7 @@ fn facts() -> Facts {
         organisation: OrganisationId(Uuid::from_u128(2)),
         currency: "EUR".parse().unwrap(),
         extension: None,
+        agent: None,
         team: None,
         trunk: None,
         direction: Direction::Internal,

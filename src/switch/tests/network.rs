@@ -111,6 +111,7 @@ pub(super) fn extension(n: u128, organisation: u128, domain: &str, number: &str)
     Extension {
         id: Uuid::from_u128(n).into(),
         organisation_id: Uuid::from_u128(organisation).into(),
+        agent_id: None,
         team_id: None,
         number: number.into(),
         name: "Ada".into(),

@@ -223,7 +223,7 @@ impl Engine {
 }
 
 /// What people who log in need.
-async fn panel(store: &Store, rng: &mut StdRng) -> Result<Panel, StartError> {
+pub async fn panel(store: &Store, rng: &mut StdRng) -> Result<Panel, StartError> {
     let mut fresh = [0; TokenKey::LEN];
     rng.fill_bytes(&mut fresh);
     let secret = store.session_secret(fresh, wall_clock()).await?;

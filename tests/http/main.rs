@@ -21,9 +21,15 @@ mod engine;
 mod errors;
 mod export;
 mod extensions;
+mod keys;
+mod login;
 mod numbers;
+mod office;
 mod organisations;
 #[path = "../common/records.rs"]
 mod records;
+mod scopes;
+mod teams;
 mod trunks;
+mod users;
 mod versioning;

@@ -1,0 +1,251 @@
+//! Logging in, and what ends a session (H7).
+
+use std::time::Instant;
+
+use serde_json::{Value, json};
+
+use crate::office::{KEEPER, Office, PASSWORD};
+
+const HOURS_12_MS: i64 = 12 * 3_600_000;
+
+#[test]
+fn a_login_answers_a_session_of_twelve_hours() {
+    let office = Office::open();
+    let answer = office.try_login("127.0.0.1", "Boss@ACME.test", PASSWORD);
+    assert_eq!(answer.status, 200, "{}", answer.text);
+    assert_eq!(answer.fields(), ["expires_at", "token", "token_type", "user"]);
+    assert_eq!(answer.body["token_type"], "Bearer");
+    assert_eq!(answer.body["expires_at"], "2026-01-01T12:01:40.000Z", "12 h after 00:01:40");
+    let user = answer.body["user"].as_object().unwrap();
+    let mut fields: Vec<_> = user.keys().map(String::as_str).collect();
+    fields.sort_unstable();
+    assert_eq!(fields, ["email", "id", "name", "organisation_id", "permissions", "role"]);
+    assert_eq!((&user["email"], &user["role"]), (&json!("boss@acme.test"), &json!("org_admin")));
+    assert_eq!(user["organisation_id"], office.names.acme.to_string());
+    let permissions = user["permissions"].as_array().unwrap();
+    assert!(permissions.contains(&json!("users:write")) && !permissions.contains(&json!("margin:read")));
+    let token = answer.body["token"].as_str().unwrap();
+    assert_eq!(office.get(token, "/cdrs").status, 200);
+    assert_eq!(office.get(token, "/auth/me").body, answer.body["user"]);
+}
+
+#[test]
+fn a_wrong_password_and_an_unknown_address_are_answered_alike() {
+    let office = Office::open();
+    let wrong = office.try_login("127.0.0.1", "boss@acme.test", "wrong horse");
+    assert_eq!(wrong.error(), (401, "invalid_credentials"));
+    for email in ["nobody@acme.test", "not an address", "boss@acme.test\u{a0}", "%"] {
+        let unknown = office.try_login("127.0.0.1", email, PASSWORD);
+        assert_eq!(unknown.text, wrong.text, "{email}");
+        assert_eq!(unknown.header("www-authenticate"), wrong.header("www-authenticate"));
+    }
+}
+
+/// The time tells nobody who has an account: both cost one hash. Bounds wide enough for a busy machine; a lookup
+/// without a hash is a hundred times faster.
+#[test]
+fn an_unknown_address_costs_the_same_work() {
+    let office = Office::open();
+    let median_us = |email: &str| {
+        let mut times: Vec<u128> = (0..9)
+            .map(|number| {
+                let started = Instant::now();
+                let answer = office.try_login(&format!("10.0.0.{number}"), email, "wrong horse");
+                assert_eq!(answer.status, 401);
+                started.elapsed().as_micros()
+            })
+            .collect();
+        times.sort_unstable();
+        times[4]
+    };
+    let (known, unknown) = (median_us("boss@acme.test"), median_us("nobody@acme.test"));
+    assert!(unknown * 4 > known && known * 4 > unknown, "known {known} us, unknown {unknown} us");
+}
+
+#[test]
+fn what_is_wrong_with_a_login_is_named() {
+    let office = Office::open();
+    let answer = office.ask_from("127.0.0.1", None, "POST /auth/login", json!({"email": 1, "pasword": "x"}));
+    assert_eq!(answer.error(), (400, "invalid_request"));
+    for field in ["email: must be", "pasword: is not a field here", "password: is required"] {
+        assert!(answer.message().contains(field), "{}", answer.message());
+    }
+    let answer = office.ask_from("127.0.0.1", None, "POST /auth/login", Value::Null);
+    assert_eq!(answer.error(), (400, "invalid_request"));
+}
+
+#[test]
+fn the_sixth_failure_in_five_minutes_waits_and_locks_nobody_else_out() {
+    let office = Office::open();
+    for number in 0..5 {
+        let answer = office.try_login("127.0.0.1", "boss@acme.test", "wrong horse");
+        assert_eq!(answer.status, 401, "{number}");
+        office.pass(10_000);
+    }
+    let answer = office.try_login("127.0.0.1", "BOSS@acme.test", PASSWORD);
+    assert_eq!(answer.error(), (429, "rate_limited"), "not even the right one");
+    assert_eq!(answer.header("retry-after"), "250");
+    assert_eq!(office.try_login("127.0.0.2", "boss@acme.test", PASSWORD).status, 200, "from elsewhere");
+    assert_eq!(office.try_login("127.0.0.1", "mia@acme.test", PASSWORD).status, 200, "somebody else");
+    office.pass(250_000);
+    assert_eq!(office.try_login("127.0.0.1", "boss@acme.test", PASSWORD).status, 200);
+}
+
+/// Tries that are sent at once are counted before their passwords are looked at.
+#[test]
+fn many_tries_at_once_are_no_more_than_five() {
+    let office = Office::open();
+    let answers = office.runtime.block_on(async {
+        let tries = (0..30).map(|_| {
+            let body = json!({"email": "boss@acme.test", "password": "wrong horse"});
+            office.answer("127.0.0.1", None, "POST /auth/login", body)
+        });
+        futures_util::future::join_all(tries).await
+    });
+    let looked_at = answers.iter().filter(|answer| answer.status == 401).count();
+    assert_eq!(looked_at, 5);
+    assert!(answers.iter().all(|answer| [401, 429].contains(&answer.status)));
+}
+
+/// Every login counts against the address, also with a token: an account is no help in guessing others.
+#[test]
+fn logins_are_bounded_per_address() {
+    let office = Office::open();
+    let token = office.login("mia@acme.test");
+    let mut limited = 0;
+    for number in 0..70 {
+        let body = json!({"email": format!("user{number}@acme.test")});
+        let answer = office.ask_from("127.0.0.3", Some(&token), "POST /auth/login", body);
+        assert_eq!(answer.header("x-ratelimit-limit"), "60");
+        limited += usize::from(answer.status == 429);
+    }
+    assert_eq!(limited, 10);
+    assert_eq!(office.get(&token, "/auth/me").status, 200, "the session's own allowance is untouched");
+}
+
+#[test]
+fn a_session_lasts_twelve_hours_and_five_seconds_of_leeway() {
+    let office = Office::open();
+    let token = office.login("mia@acme.test");
+    for (pass_ms, status) in [(HOURS_12_MS, 200), (4_000, 200), (2_000, 401)] {
+        office.pass(pass_ms);
+        assert_eq!(office.get(&token, "/cdrs").status, status, "{pass_ms}");
+    }
+}
+
+#[test]
+fn a_logout_ends_that_session_alone() {
+    let office = Office::open();
+    let (first, second) = (office.login("mia@acme.test"), office.login("mia@acme.test"));
+    let answer = office.ask(&first, "POST /auth/logout", Value::Null);
+    assert_eq!((answer.status, answer.text.as_str()), (204, ""));
+    assert_eq!(office.get(&first, "/cdrs").error(), (401, "unauthenticated"));
+    assert_eq!(office.ask(&first, "POST /auth/logout", Value::Null).status, 401);
+    assert_eq!(office.get(&second, "/cdrs").status, 200);
+    // What is over is forgotten, what could still be used is not.
+    office.pass(HOURS_12_MS - 60_000);
+    office.ask(&second, "POST /auth/logout", Value::Null);
+    assert_eq!(office.get(&first, "/cdrs").status, 401);
+}
+
+#[test]
+fn a_new_password_ends_every_session() {
+    let office = Office::open();
+    let (first, second) = (office.login("mia@acme.test"), office.login("mia@acme.test"));
+    let change = |old: &str, new: &str| {
+        office.ask(&first, "POST /auth/password", json!({"old_password": old, "new_password": new}))
+    };
+    let wrong = change("wrong horse", "battery staple");
+    assert_eq!(
+        (wrong.error(), wrong.message()),
+        ((400, "invalid_request"), "old_password: is not the present password")
+    );
+    assert!(change(PASSWORD, "short").message().starts_with("new_password: must be 8 to 128 characters"));
+    assert_eq!(office.get(&second, "/cdrs").status, 200, "nothing has changed");
+    assert_eq!(change(PASSWORD, "battery staple").status, 204);
+    for token in [&first, &second] {
+        assert_eq!(office.get(token, "/cdrs").error(), (401, "unauthenticated"));
+    }
+    assert_eq!(office.try_login("127.0.0.1", "mia@acme.test", PASSWORD).status, 401);
+    assert_eq!(office.try_login("127.0.0.1", "mia@acme.test", "battery staple").status, 200);
+}
+
+#[test]
+fn another_role_and_being_kept_out_end_every_session() {
+    let office = Office::open();
+    let boss = office.login("boss@acme.test");
+    let mia = office.login("mia@acme.test");
+    let id = office.get(&mia, "/auth/me").id().to_owned();
+    let change = |body: Value| office.ask(&boss, &format!("PATCH /users/{id}"), body).status;
+    assert_eq!(change(json!({"name": "Mia"})), 200);
+    assert_eq!(office.get(&mia, "/cdrs").status, 200, "a name is no reason");
+    assert_eq!(change(json!({"role": "agent"})), 200);
+    assert_eq!(office.get(&mia, "/cdrs").status, 401);
+    let mia = office.login("mia@acme.test");
+    assert_eq!(change(json!({"disabled": true})), 200);
+    assert_eq!(office.get(&mia, "/cdrs").status, 401);
+    let kept_out = office.try_login("127.0.0.1", "mia@acme.test", PASSWORD);
+    assert_eq!(kept_out.error(), (401, "invalid_credentials"));
+    assert_eq!(change(json!({"disabled": false})), 200);
+    assert_eq!(office.get(&mia, "/cdrs").status, 401, "an ended session does not come back");
+    assert_eq!(office.try_login("127.0.0.1", "mia@acme.test", PASSWORD).status, 200);
+    let mia = office.login("mia@acme.test");
+    assert_eq!(office.ask(&boss, &format!("DELETE /users/{id}"), Value::Null).status, 204);
+    assert_eq!(office.get(&mia, "/cdrs").status, 401);
+}
+
+/// H7 end to end; every variant is in the tests of the token itself.
+#[test]
+fn a_forged_session_is_refused() {
+    let office = Office::open();
+    let token = office.login("mia@acme.test");
+    let [header, claims, signature] = token.split('.').collect::<Vec<_>>().try_into().unwrap();
+    let forged = [
+        // {"alg":"none"}
+        format!("eyJhbGciOiJub25lIn0.{claims}."),
+        format!("eyJhbGciOiJub25lIn0.{claims}.{signature}"),
+        format!("{header}.{claims}."),
+        format!("{header}.{claims}"),
+        format!("{header}.{signature}.{claims}"),
+        format!("{token}x"),
+    ];
+    for token in forged {
+        let answer = office.get(&token, "/cdrs");
+        assert_eq!(answer.error(), (401, "unauthenticated"), "{token}");
+        assert!(!answer.text.contains(claims));
+    }
+    assert_eq!(office.get(&token, "/cdrs").status, 200);
+}
+
+#[test]
+fn keys_have_no_session() {
+    let office = Office::open();
+    for what in ["GET /auth/me", "POST /auth/logout"] {
+        assert_eq!(office.ask(KEEPER, what, Value::Null).error(), (403, "forbidden"), "{what}");
+    }
+    for what in ["GET /auth/me", "POST /auth/logout", "POST /auth/password"] {
+        assert_eq!(office.ask_from("127.0.0.1", None, what, Value::Null).status, 401, "{what}");
+    }
+}
+
+/// 1,200 a minute for a user, however many sessions they have; the headers are on every answer.
+#[test]
+fn a_user_has_one_rate_over_all_sessions() {
+    let office = Office::open();
+    let tokens = [office.login("mia@acme.test"), office.login("mia@acme.test")];
+    let mut accepted = 0;
+    for number in 0..1300 {
+        let path = ["/cdrs?limit=1", "/nothing", "/teams/x", "/users"][number % 4];
+        let answer = office.get(&tokens[number % 2], path);
+        assert_eq!(answer.header("x-ratelimit-limit"), "1200", "{path}");
+        assert!(!answer.header("x-ratelimit-reset").is_empty());
+        match answer.status {
+            429 => assert_eq!(answer.header("retry-after"), "60"),
+            _ => accepted += 1,
+        }
+    }
+    assert_eq!(accepted, 1200);
+    assert_eq!(office.get(&office.login("boss@acme.test"), "/cdrs").status, 200, "others have their own");
+    office.pass(60_000);
+    assert_eq!(office.get(&tokens[0], "/cdrs").status, 200);
+}

@@ -1,0 +1,272 @@
+//! The HTTP face with people who log in, without a socket: the caller's address and the time are the test's.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::ConnectInfo;
+use axum::http::{HeaderMap, Request};
+use http_body_util::BodyExt;
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+use serde_json::{Value, json};
+use sidetone::cdr::writer::CdrSink;
+use sidetone::provision::{Declaration, apply};
+use sidetone::store::Store;
+use sidetone_api::{ApiState, router};
+use sidetone_model::cdr::Cdr;
+use sidetone_model::ids::{ExtensionId, OrganisationId, TeamId};
+use sidetone_model::ports::Readiness;
+use sidetone_model::time::Timestamp;
+use tokio::runtime::Runtime;
+use tower::ServiceExt;
+
+use crate::database::{TestDatabase, chosen};
+use crate::records::{TempDir, at};
+
+/// Two tenants and the platform; everybody's password is [`PASSWORD`].
+const PEOPLE: &str = r#"
+[[organisations]]
+name = "Acme"
+sip_domain = "acme.test"
+  [[organisations.teams]]
+  name = "sales"
+  [[organisations.teams]]
+  name = "support"
+  [[organisations.extensions]]
+  number = "1001"
+  name = "Ada"
+  team = "support"
+  [[organisations.extensions]]
+  number = "1002"
+  [[organisations.users]]
+  email = "boss@acme.test"
+  password = "correct horse"
+  role = "org_admin"
+  [[organisations.users]]
+  email = "mia@acme.test"
+  password = "correct horse"
+  role = "org_member"
+  [[organisations.users]]
+  email = "eve@acme.test"
+  password = "correct horse"
+  role = "team_supervisor"
+  team = "support"
+  [[organisations.users]]
+  email = "bob@acme.test"
+  password = "correct horse"
+  role = "agent"
+  team = "support"
+  [[organisations.users]]
+  email = "lost@acme.test"
+  password = "correct horse"
+  role = "agent"
+  [[organisations.api_keys]]
+  name = "keeper"
+  key = "tel_acmekeeper01_0123456789abcdefghijklmnopqrstuvwxyz"
+  permissions = ["keys:write", "users:write", "directory:write", "directory:read", "calls:read"]
+  allow = ["127.0.0.1"]
+[[organisations]]
+name = "Bolt"
+sip_domain = "bolt.test"
+  [[organisations.teams]]
+  name = "support"
+  [[organisations.extensions]]
+  number = "1001"
+  [[organisations.users]]
+  email = "boss@bolt.test"
+  password = "correct horse"
+  role = "org_admin"
+[[organisations]]
+name = "Platform"
+sip_domain = "platform.test"
+  [[organisations.users]]
+  email = "root@platform.test"
+  password = "correct horse"
+  role = "operator"
+"#;
+
+/// Everybody's password.
+pub const PASSWORD: &str = "correct horse";
+/// The key that manages Acme, from 127.0.0.1 alone.
+pub const KEEPER: &str = "tel_acmekeeper01_0123456789abcdefghijklmnopqrstuvwxyz";
+
+/// The HTTP face over a database of its own.
+pub struct Office {
+    pub names: Names,
+    pub store: Store,
+    pub runtime: Runtime,
+    router: Router,
+    clock: Arc<AtomicI64>,
+    _database: TestDatabase,
+    _dir: TempDir,
+}
+
+/// The ids of what [`PEOPLE`] declares.
+#[derive(Clone, Copy)]
+pub struct Names {
+    pub acme: OrganisationId,
+    pub bolt: OrganisationId,
+    pub sales: TeamId,
+    pub support: TeamId,
+    pub bolt_support: TeamId,
+    pub ada: ExtensionId,
+    pub bolt_line: ExtensionId,
+}
+
+/// An answer, read whole.
+pub struct Answer {
+    pub status: u16,
+    pub headers: HeaderMap,
+    pub text: String,
+    pub body: Value,
+}
+
+struct Ready;
+
+impl Readiness for Ready {
+    fn unready(&self) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+impl Office {
+    /// An office whose call log is empty.
+    pub fn open() -> Self {
+        Self::with_calls(|_| Vec::new())
+    }
+
+    /// An office with what `records` makes of the names.
+    pub fn with_calls(records: impl FnOnce(Names) -> Vec<Cdr>) -> Self {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+        let (runtime, dir) = (runtime.unwrap(), TempDir::new());
+        let clock = Arc::new(AtomicI64::new(at(100).as_micros()));
+        let now = Arc::clone(&clock);
+        let (names, store, router, database) = runtime.block_on(async {
+            let database = TestDatabase::new(chosen(), dir.path()).await;
+            let store = Store::open(&database.database).await.unwrap();
+            let declaration = Declaration::parse(PEOPLE.parse().unwrap()).unwrap();
+            let mut rng = StdRng::seed_from_u64(1);
+            let report = apply(&store, &[declaration], false, at(0), &mut rng).await.unwrap();
+            let report: Value = serde_json::from_str(&report.to_json().unwrap()).unwrap();
+            let names = Names::read(&report);
+            store.store(&records(names)).await.unwrap();
+            let shared = Arc::new(store.clone());
+            let clock = Arc::new(move || Timestamp::from_micros(now.load(Ordering::SeqCst)));
+            let panel = sidetone::app::panel(&store, &mut rng).await.unwrap();
+            let state = ApiState::new(shared.clone(), shared, Arc::new(Ready), clock).with_panel(panel);
+            (names, store, router(state), database)
+        });
+        Self { names, store, runtime, router, clock, _database: database, _dir: dir }
+    }
+
+    /// Lets time pass.
+    pub fn pass(&self, milliseconds: i64) {
+        self.clock.fetch_add(milliseconds * 1000, Ordering::SeqCst);
+    }
+
+    /// The token of a session of `email`, begun now.
+    pub fn login(&self, email: &str) -> String {
+        let answer = self.try_login("127.0.0.9", email, PASSWORD);
+        assert_eq!(answer.status, 200, "{email}: {}", answer.text);
+        answer.body["token"].as_str().unwrap().to_owned()
+    }
+
+    /// A login from an address.
+    pub fn try_login(&self, address: &str, email: &str, password: &str) -> Answer {
+        self.ask_from(address, None, "POST /auth/login", json!({"email": email, "password": password}))
+    }
+
+    /// `GET path` with that token.
+    pub fn get(&self, token: &str, path: &str) -> Answer {
+        self.ask(token, &format!("GET {path}"), Value::Null)
+    }
+
+    /// A request such as `POST /teams` with that token and body.
+    pub fn ask(&self, token: &str, what: &str, body: Value) -> Answer {
+        self.ask_from("127.0.0.1", Some(token), what, body)
+    }
+
+    /// [`Office::ask`] from an address.
+    pub fn ask_from(&self, address: &str, token: Option<&str>, what: &str, body: Value) -> Answer {
+        self.runtime.block_on(self.answer(address, token, what, body))
+    }
+
+    /// [`Office::ask_from`], to be waited for.
+    pub async fn answer(&self, address: &str, token: Option<&str>, what: &str, body: Value) -> Answer {
+        let (method, path) = what.split_once(' ').unwrap();
+        let peer = SocketAddr::new(address.parse().unwrap(), 4711);
+        let mut request =
+            Request::builder().method(method).uri(format!("/api/v1{path}")).extension(ConnectInfo(peer));
+        if let Some(token) = token {
+            request = request.header("authorization", format!("Bearer {token}"));
+        }
+        let body = if body.is_null() {
+            Body::empty()
+        } else {
+            request = request.header("content-type", "application/json");
+            Body::from(body.to_string())
+        };
+        let response = self.router.clone().oneshot(request.body(body).unwrap()).await.unwrap();
+        let (parts, body) = response.into_parts();
+        let bytes = body.collect().await.unwrap().to_bytes();
+        let text = String::from_utf8(bytes.to_vec()).unwrap();
+        let body = serde_json::from_str(&text).unwrap_or(Value::Null);
+        Answer { status: parts.status.as_u16(), headers: parts.headers, text, body }
+    }
+}
+
+impl Names {
+    fn read(report: &Value) -> Self {
+        let [acme, bolt] = [0, 1].map(|index| &report["organisations"][index]);
+        fn id<T: std::str::FromStr>(of: &Value) -> T {
+            of["id"].as_str().unwrap().parse().ok().unwrap()
+        }
+        Self {
+            acme: id(acme),
+            bolt: id(bolt),
+            sales: id(&acme["teams"][0]),
+            support: id(&acme["teams"][1]),
+            bolt_support: id(&bolt["teams"][0]),
+            ada: id(&acme["extensions"][0]),
+            bolt_line: id(&bolt["extensions"][0]),
+        }
+    }
+}
+
+impl Answer {
+    /// The status and the error's code.
+    pub fn error(&self) -> (u16, &str) {
+        (self.status, self.body["error"]["code"].as_str().unwrap_or_default())
+    }
+
+    /// The error's message.
+    pub fn message(&self) -> &str {
+        self.body["error"]["message"].as_str().unwrap_or_default()
+    }
+
+    /// A header's text.
+    pub fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map_or("", |value| value.to_str().unwrap())
+    }
+
+    /// The names of the fields of the body, sorted.
+    pub fn fields(&self) -> Vec<&str> {
+        let mut names: Vec<&str> = self.body.as_object().unwrap().keys().map(String::as_str).collect();
+        names.sort_unstable();
+        names
+    }
+
+    /// The texts under `field` of the items of a list.
+    pub fn items(&self, field: &str) -> Vec<&str> {
+        let items = self.body["items"].as_array().unwrap();
+        items.iter().map(|item| item[field].as_str().unwrap()).collect()
+    }
+
+    /// The id of what was made.
+    pub fn id(&self) -> &str {
+        self.body["id"].as_str().unwrap()
+    }
+}

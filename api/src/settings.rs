@@ -26,6 +26,9 @@ pub struct HttpSettings {
     pub idle_time: Duration,
     /// How long an answer may wait for a client that takes nothing.
     pub stall_time: Duration,
+    /// Whether a field that a body has and nobody knows is a mistake. Where it is not, callers of a later version go on
+    /// working while the nodes are replaced one by one.
+    pub strict_bodies: bool,
 }
 
 impl Default for HttpSettings {
@@ -39,6 +42,7 @@ impl Default for HttpSettings {
             body_time: Duration::from_secs(30),
             idle_time: Duration::from_secs(60),
             stall_time: Duration::from_secs(30),
+            strict_bodies: true,
         }
     }
 }

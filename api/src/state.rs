@@ -39,7 +39,6 @@ pub struct ApiState {
     pub(crate) clock: Clock,
     pub(crate) settings: SharedSettings,
     pub(crate) limits: Arc<RateLimits>,
-    pub(crate) strict_bodies: bool,
     pub(crate) metrics: Arc<dyn Metrics>,
     pub(crate) http: Arc<HttpMetrics>,
     pub(crate) server: Arc<ServerCounters>,
@@ -95,7 +94,6 @@ impl ApiState {
             clock,
             settings: SharedSettings::default(),
             limits: Arc::new(RateLimits::default()),
-            strict_bodies: true,
             metrics: Arc::new(Nowhere),
             http: Arc::default(),
             server: Arc::default(),
@@ -103,14 +101,6 @@ impl ApiState {
             panel: None,
             directory: None,
         }
-    }
-
-    /// The same state, which ignores unknown fields of bodies unless `strict`: callers of a later version go on
-    /// working while the nodes are replaced one by one.
-    #[must_use]
-    pub fn with_strict_bodies(mut self, strict: bool) -> Self {
-        self.strict_bodies = strict;
-        self
     }
 
     /// The same state, in which people log in.

@@ -20,8 +20,8 @@ pub(super) fn read(table: Table, problems: &mut Vec<Problem>) -> Config {
     let mut root = Fields::new("", table, problems);
     let mut section =
         |name: &'static str| root.table(name).unwrap_or_else(|| (name.to_owned(), Table::new()));
-    let [node, database, sip, media, http, rating, cluster] =
-        ["node", "database", "sip", "media", "http", "rating", "cluster"].map(&mut section);
+    let [node, database, sip, media, http, api, rating, cluster] =
+        ["node", "database", "sip", "media", "http", "api", "rating", "cluster"].map(&mut section);
     root.finish();
     read_node(Fields::new(node.0, node.1, problems), &mut config.node);
     config.database.location = Location::Sqlite(config.node.data_dir.join(DATABASE_FILE));
@@ -30,6 +30,7 @@ pub(super) fn read(table: Table, problems: &mut Vec<Problem>) -> Config {
     read_media(Fields::new(media.0, media.1, problems), &mut config.media);
     read_http(Fields::new(http.0, http.1, problems), &mut config.http);
     read_rating(Fields::new(rating.0, rating.1, problems), &mut config.rating);
+    read_api(Fields::new(api.0, api.1, problems), &mut config.http);
     read_cluster(Fields::new(cluster.0, cluster.1, problems));
     config
 }
@@ -239,6 +240,13 @@ fn read_http(mut fields: Fields<'_>, http: &mut Http) {
         if let Some(seconds) = fields.integer(name, 1..=HTTP_SECONDS_MAX) {
             *time = Duration::from_secs(seconds.unsigned_abs());
         }
+    }
+    fields.finish();
+}
+
+fn read_api(mut fields: Fields<'_>, http: &mut Http) {
+    if let Some(strict) = fields.boolean("strict_bodies") {
+        http.settings.strict_bodies = strict;
     }
     fields.finish();
 }

@@ -88,7 +88,7 @@ pub struct Media {
     pub verdict: Thresholds,
 }
 
-/// `[http]`.
+/// `[http]` and `[api]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Http {
     /// The address to bind; port 0 takes a free one.

@@ -49,6 +49,8 @@ fn the_file_of_the_contract_is_read_whole() {
         body_seconds = 2
         idle_seconds = 3
         stall_seconds = 4
+        [api]
+        strict_bodies = false
         [cluster]
         nats = ""
         "#,
@@ -74,6 +76,7 @@ fn the_file_of_the_contract_is_read_whole() {
         body_time: Duration::from_secs(2),
         idle_time: Duration::from_secs(3),
         stall_time: Duration::from_secs(4),
+        strict_bodies: false,
     };
     assert_eq!(config.http.settings, expected);
 }
@@ -104,7 +107,7 @@ fn every_mistake_is_one_line_that_names_the_key() {
         (
             "unknown section",
             "[sipp]\n",
-            "sipp: unknown key, known here are: node, database, sip, media, http, cluster",
+            "sipp: unknown key, known here are: node, database, sip, media, http, api, rating, cluster",
         ),
         (
             "unknown key",

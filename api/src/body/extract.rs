@@ -57,7 +57,7 @@ impl FromRequest<ApiState> for Body {
             }
             kind.map(|()| bytes)
         });
-        Ok(Body { received, strict: state.strict_bodies })
+        Ok(Body { received, strict: state.settings.current().strict_bodies })
     }
 }
 

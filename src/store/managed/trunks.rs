@@ -186,7 +186,7 @@ impl WriteTransaction {
     ///
     /// # Errors
     /// When the database refuses.
-    pub(in crate::store) async fn other_tenants_network(
+    pub async fn other_tenants_network(
         &mut self,
         own: TrunkId,
         owner: Option<OrganisationId>,

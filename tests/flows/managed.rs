@@ -1,0 +1,84 @@
+//! What is managed over HTTP reaches the running engine.
+
+use std::net::SocketAddr;
+
+use serde_json::{Value, json};
+use sidetone::phone::{CallPlan, Phone, PhoneConfig};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::site::{Site, answering, directory, phone_config, until, within};
+
+const ADMIN: &str = "tel_acmeadmin001_0123456789abcdefghijklmnopqrstuvwxyz";
+
+fn with_admin() -> String {
+    let key = format!(
+        "[[organisations.api_keys]]\nname = \"admin\"\nkey = \"{ADMIN}\"\npreset = \"full\"\n\
+         allow = [\"127.0.0.1\"]\n"
+    );
+    format!("{}{key}", directory())
+}
+
+async fn send(http: SocketAddr, method: &str, path: &str, body: Value) -> (u16, Value) {
+    let body = if body.is_null() { String::new() } else { body.to_string() };
+    let head = format!(
+        "{method} /api/v1{path} HTTP/1.1\r\nHost: sidetone.test\r\nAuthorization: Bearer {ADMIN}\r\n\
+         Content-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+        body.len()
+    );
+    let mut text = String::new();
+    within(path, async {
+        let mut stream = TcpStream::connect(http).await.unwrap();
+        stream.write_all(head.as_bytes()).await.unwrap();
+        stream.read_to_string(&mut text).await.unwrap();
+    })
+    .await;
+    let (head, body) = text.split_once("\r\n\r\n").unwrap();
+    let body = if body.is_empty() { Value::Null } else { serde_json::from_str(body).unwrap() };
+    (head.split(' ').nth(1).unwrap().parse().unwrap(), body)
+}
+
+/// Waits until the engine has read the directory after what was changed so far: a phone that is removed now is let
+/// go by then.
+async fn followed(site: &Site, bindings: usize) {
+    let _witness = site.phone("1003", answering()).await;
+    until("the witness is registered", || site.engine().bindings() == bindings + 1).await;
+    let (_, page) = send(site.http, "GET", "/extensions?q=1003", Value::Null).await;
+    let path = format!("/extensions/{}", page["items"][0]["id"].as_str().unwrap());
+    assert_eq!(send(site.http, "DELETE", &path, Value::Null).await, (204, Value::Null));
+    until("the engine follows", || site.engine().bindings() == bindings).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_extension_that_was_just_made_registers_and_is_called() {
+    let site = Site::with(&with_admin()).await;
+    let (status, made) = send(site.http, "POST", "/extensions", json!({"number": "1010"})).await;
+    assert_eq!(status, 201, "{made}");
+    followed(&site, 0).await;
+    let password = made["password"].as_str().unwrap().to_owned();
+    let config = PhoneConfig { password, ..phone_config(site.sip, "1010", answering()) };
+    let _callee = site.phone_of(config).await;
+    let caller = site.phone("1001", answering()).await;
+    caller.call(CallPlan::to("1010")).await.unwrap();
+    let record = site.record().await;
+    assert_eq!(
+        (&record["destination_number"], &record["hangup_cause"]),
+        (&json!("1010"), &json!("NORMAL_CLEARING"))
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_new_password_is_the_one_that_counts() {
+    let site = Site::with(&with_admin()).await;
+    let _phone = site.phone("1002", answering()).await;
+    until("it is registered", || site.engine().bindings() == 1).await;
+    let (_, page) = send(site.http, "GET", "/extensions?q=1002", Value::Null).await;
+    let path = format!("/extensions/{}", page["items"][0]["id"].as_str().unwrap());
+    let (status, changed) = send(site.http, "PATCH", &path, json!({"password": "another one"})).await;
+    assert_eq!(status, 200, "{changed}");
+    followed(&site, 1).await;
+    let old = Phone::start(phone_config(site.sip, "1002", answering())).await.unwrap();
+    assert!(old.register("1002").await.is_err());
+    let password = "another one".to_owned();
+    let _new = site.phone_of(PhoneConfig { password, ..phone_config(site.sip, "1002", answering()) }).await;
+}

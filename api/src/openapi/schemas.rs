@@ -1,12 +1,13 @@
 //! The schemas as the answers have them.
 //!
-//! The derived ones say too little in three places, which are mended here for all of them:
+//! The derived ones say too little in some places, which are mended here for all of them:
 //!
 //! - An `Option` is derived as "may be missing, may be null". Here a field is either left out or null: null is
 //!   kept for a field that is marked `#[schema(required)]` (always there, null when there is no value) or
 //!   `extensions(("x-nullable" = json!(true)))` (a request may leave it out, or clear it with null).
 //! - Ids, instants and amounts are types of their own in the code; a reader wants to see `string, uuid` beside
 //!   the field. Components that are not objects and list no values are written where they are used.
+//! - A flattened field and a described choice are derived as `allOf`; they are joined into the one schema they are.
 //! - `Page_Cdr` is called `CdrPage`, and its items are the component `Cdr`.
 
 use std::collections::BTreeSet;
@@ -17,6 +18,9 @@ use crate::openapi::complete::within;
 
 /// Mends every schema of `document`.
 pub(super) fn tidy(document: &mut Map<String, Value>) {
+    let components = document.get("components").and_then(|components| components.get("schemas"));
+    let components = components.and_then(Value::as_object).cloned().unwrap_or_default();
+    walk(document, &mut |schema| join(schema, &components));
     let components = document.get("components").and_then(|components| components.get("schemas"));
     let components = components.and_then(Value::as_object).cloned().unwrap_or_default();
     walk(document, &mut |schema| write_out(schema, &components));
@@ -66,6 +70,44 @@ fn walk_value(value: &mut Value, mend: &mut impl FnMut(&mut Map<String, Value>))
         Value::Array(items) => items.iter_mut().for_each(|item| walk_value(item, mend)),
         Value::Object(map) => walk(map, mend),
         _ => {}
+    }
+}
+
+/// Makes one schema of those of an `allOf`.
+fn join(map: &mut Map<String, Value>, components: &Map<String, Value>) {
+    let Some(Value::Array(parts)) = map.get("allOf") else { return };
+    let mut joined = Map::new();
+    for part in parts.clone() {
+        let Value::Object(mut part) = part else { return };
+        join(&mut part, components);
+        let mut whole = match referred(&part, components) {
+            Some(Value::Object(target)) => target.clone(),
+            _ => Map::new(),
+        };
+        join(&mut whole, components);
+        part.remove("$ref");
+        // The words beside a choice are derived as an object without fields.
+        let words_alone =
+            !part.contains_key("properties") && joined.get("type").is_some_and(|kind| kind != "object");
+        if words_alone {
+            part.remove("type");
+        }
+        whole.extend(part);
+        for (key, value) in whole {
+            match (joined.get_mut(&key), value) {
+                (Some(Value::Object(known)), Value::Object(more)) if key == "properties" => {
+                    known.extend(more)
+                }
+                (Some(Value::Array(known)), Value::Array(more)) if key == "required" => known.extend(more),
+                (_, value) => {
+                    joined.insert(key, value);
+                }
+            }
+        }
+    }
+    map.remove("allOf");
+    for (key, value) in joined {
+        map.entry(key).or_insert(value);
     }
 }
 

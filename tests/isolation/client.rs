@@ -1,0 +1,54 @@
+//! A client that speaks HTTP/1.0: an answer ends with its connection.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+
+use serde_json::Value;
+
+/// An answer, read whole.
+pub struct Answer {
+    pub status: u16,
+    pub text: String,
+}
+
+impl Answer {
+    /// The body as JSON; null when it is none.
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap_or_default()
+    }
+
+    /// The error's message.
+    pub fn message(&self) -> String {
+        self.json()["error"]["message"].as_str().unwrap_or_default().to_owned()
+    }
+}
+
+/// Sends one request from `address` as the proxy in front of the engine tells it.
+pub fn send(
+    engine: SocketAddr,
+    from: Option<&str>,
+    method: &str,
+    path: &str,
+    token: Option<&str>,
+    body: &Value,
+) -> Answer {
+    let mut stream = TcpStream::connect(engine).unwrap();
+    let mut head = format!("{method} {path} HTTP/1.0\r\nHost: sidetone.test\r\n");
+    if let Some(from) = from {
+        head += &format!("X-Forwarded-For: {from}\r\n");
+    }
+    if let Some(token) = token {
+        head += &format!("Authorization: Bearer {token}\r\n");
+    }
+    let body = if body.is_null() { String::new() } else { body.to_string() };
+    if !body.is_empty() {
+        head += &format!("Content-Type: application/json\r\nContent-Length: {}\r\n", body.len());
+    }
+    write!(stream, "{head}\r\n{body}").unwrap();
+    let mut bytes = Vec::new();
+    stream.read_to_end(&mut bytes).unwrap();
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    let (head, body) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("{method} {path}: {text:?}"));
+    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+    Answer { status, text: body.to_owned() }
+}

@@ -1,0 +1,335 @@
+//! Two tenants with the same things under recognisable names, behind the whole engine.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{LazyLock, Mutex, mpsc};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use sidetone::app::Engine;
+use sidetone::cdr::writer::CdrSink;
+use sidetone::store::Store;
+use sidetone_model::access::Permission;
+use sidetone_model::cdr::Cdr;
+use sidetone_model::ids::{OrganisationId, TeamId};
+use tokio::sync::oneshot;
+use uuid::Uuid;
+
+use crate::client::{self, Answer};
+use crate::records::{TempDir, at, ended};
+use crate::site;
+
+/// Every user's password.
+pub const PASSWORD: &str = "correct horse battery staple";
+
+/// The engine and its two tenants.
+pub struct Fixture {
+    pub acme: Tenant,
+    pub bolt: Tenant,
+    address: SocketAddr,
+    operator: String,
+    requests: AtomicU32,
+    sessions: Mutex<BTreeMap<String, String>>,
+    _stop: oneshot::Sender<()>,
+    _thread: JoinHandle<()>,
+}
+
+/// One of the two.
+pub struct Tenant {
+    /// What every text of the tenant contains.
+    pub plant: String,
+    pub organisation: String,
+    /// A key with every permission.
+    pub key: String,
+    /// Its things by name: `team.red`.
+    pub ids: BTreeMap<String, String>,
+}
+
+impl Tenant {
+    /// The id of a thing; of one that this tenant has not, one that nobody has.
+    pub fn id(&self, name: &str) -> String {
+        self.ids.get(name).unwrap_or_else(|| panic!("the fixture has no {name}: {:?}", self.ids)).clone()
+    }
+
+    /// Something that `team_id`, `extension_id` and the like may name.
+    pub fn id_for(&self, field: &str) -> String {
+        let kind = field.strip_suffix("_id").unwrap();
+        let mut named = self.ids.iter().filter(|(name, _)| name.split('.').next() == Some(kind));
+        named.next().map_or_else(|| "00000000-0000-0000-0000-00000000abcd".to_owned(), |(_, id)| id.clone())
+    }
+
+    /// The address that a user logs in with.
+    pub fn user(&self, who: &str) -> String {
+        format!("{who}@{}.test", self.plant)
+    }
+
+    /// A key with every permission but one.
+    pub fn key_without(&self, permission: &str) -> String {
+        let at = Permission::ALL.iter().position(|known| known.as_str() == permission).unwrap();
+        key(&format!("{}without{at:02}", self.plant))
+    }
+}
+
+impl Fixture {
+    /// The one that tests share which change nothing.
+    pub fn shared() -> &'static Fixture {
+        static SHARED: LazyLock<Fixture> = LazyLock::new(Fixture::new);
+        &SHARED
+    }
+
+    /// One of its own.
+    pub fn new() -> Self {
+        let (stop, stopped) = oneshot::channel::<()>();
+        let (started, start) = mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            let dir = TempDir::new();
+            let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+            let runtime = runtime.unwrap();
+            runtime.block_on(async {
+                site::declare(dir.path(), &directory()).await;
+                let mut config = site::config(dir.path());
+                // Each caller without a token comes from an address of its own.
+                config.http.settings.trusted_proxies = vec!["127.0.0.1/32".parse().unwrap()];
+                let engine = Engine::start(&config).await.unwrap();
+                started.send((engine.http, engine.store.clone())).unwrap();
+                let _ = stopped.await;
+                engine.stop(Duration::ZERO).await;
+            });
+        });
+        let (address, store) = start.recv().unwrap();
+        let mut fixture = Self {
+            acme: tenant("acmeplant"),
+            bolt: tenant("boltplant"),
+            address,
+            operator: String::new(),
+            requests: AtomicU32::new(0),
+            sessions: Mutex::default(),
+            _stop: stop,
+            _thread: thread,
+        };
+        fixture.operator = fixture.session("operator@house.test");
+        let names = ["acmeplant", "boltplant"];
+        let [acme, bolt] = names.map(|name| fixture.furnish(name));
+        store_records(&store, &[&acme, &bolt]);
+        for tenant in [&acme, &bolt] {
+            for team in ["blue", "red"] {
+                let path = format!("/conversations/{}", tenant.id(&format!("conversation.{team}")));
+                fixture.operate("PUT", &path, conversation(&tenant.plant, &tenant.ids, team));
+            }
+        }
+        fixture.acme = acme;
+        fixture.bolt = bolt;
+        fixture
+    }
+
+    /// Sends a request; one without a token from an address that no other has.
+    pub fn send(&self, method: &str, path: &str, token: Option<&str>, body: &Value) -> Answer {
+        let number = self.requests.fetch_add(1, Ordering::Relaxed);
+        let from = format!("198.18.{}.{}", number / 250, number % 250 + 1);
+        let from = if token.is_none() { Some(from.as_str()) } else { None };
+        client::send(self.address, from, method, path, token, body)
+    }
+
+    /// The token of somebody who logged in.
+    pub fn session(&self, email: &str) -> String {
+        if let Some(token) = self.sessions.lock().unwrap().get(email) {
+            return token.clone();
+        }
+        let token = self.log_in(email);
+        self.sessions.lock().unwrap().insert(email.to_owned(), token.clone());
+        token
+    }
+
+    /// The token of somebody who logs in anew.
+    pub fn log_in(&self, email: &str) -> String {
+        let body = json!({"email": email, "password": PASSWORD});
+        let answer = self.send("POST", "/api/v1/auth/login", None, &body);
+        assert_eq!(answer.status, 200, "{email}: {}", answer.text);
+        answer.json()["token"].as_str().unwrap().to_owned()
+    }
+
+    /// Who may use a row.
+    pub fn operator(&self) -> &str {
+        &self.operator
+    }
+
+    /// Whether an id is no tenant's alone.
+    pub fn is_shared(&self, id: &str) -> bool {
+        self.acme.ids.values().any(|own| own == id) && self.bolt.ids.values().any(|own| own == id)
+    }
+
+    /// What the operator is answered, which must be a success.
+    fn operate(&self, method: &str, path: &str, body: Value) -> Value {
+        let answer = self.send(method, &format!("/api/v1{path}"), Some(&self.operator), &body);
+        assert!((200..300).contains(&answer.status), "{method} {path}: {} {}", answer.status, answer.text);
+        answer.json()
+    }
+
+    /// Makes what an apply file cannot declare, and collects the ids of everything.
+    fn furnish(&self, plant: &str) -> Tenant {
+        let mut tenant = tenant(plant);
+        let find = |path: &str, field: &str, value: &str| {
+            let page = self.operate("GET", path, Value::Null);
+            let items = page["items"].as_array().unwrap().clone();
+            let found = items.into_iter().find(|item| item[field] == value);
+            found.unwrap_or_else(|| panic!("{path}: no {field} {value}"))["id"].as_str().unwrap().to_owned()
+        };
+        let organisation = find("/organisations?limit=500", "name", &format!("{plant} Ltd"));
+        let of = |path: &str| format!("{path}?limit=500&organisation_id={organisation}");
+        let mut ids = BTreeMap::from([("organisation".to_owned(), organisation.clone())]);
+        for team in ["red", "blue", "empty"] {
+            ids.insert(format!("team.{team}"), find(&of("/teams"), "name", &format!("{plant} {team}plant")));
+        }
+        for (name, number) in [("red", "1001"), ("blue", "1002"), ("spare", "1003")] {
+            ids.insert(format!("extension.{name}"), find(&of("/extensions"), "number", number));
+        }
+        let digit = if plant.starts_with('a') { 1 } else { 2 };
+        ids.insert("number".to_owned(), find(&of("/numbers"), "number", &format!("+44207946000{digit}")));
+        let trunk = json!({"name": format!("{plant} trunk"), "address": format!("sip:192.0.2.{digit}:5060"),
+            "organisation_id": organisation});
+        let id = |made: Value| made["id"].as_str().unwrap().to_owned();
+        ids.insert("trunk".to_owned(), id(self.operate("POST", "/trunks", trunk)));
+        for user in ["supervisor", "spare", "gone"] {
+            ids.insert(format!("user.{user}"), find(&of("/users"), "email", &tenant.user(user)));
+        }
+        ids.insert("key".to_owned(), find(&of("/api-keys"), "name", &format!("{plant} spare")));
+        for (name, team) in [("blue", "blue"), ("red", "red"), ("spare", "blue")] {
+            let agent = json!({"name": format!("{plant} {team}plant {name}"), "kind": "human",
+                "team_id": ids[&format!("team.{team}")], "organisation_id": organisation});
+            ids.insert(format!("agent.{name}"), id(self.operate("POST", "/agents", agent)));
+        }
+        let empty = json!({"name": format!("{plant} empty"), "sip_domain": format!("empty.{plant}.test")});
+        ids.insert("organisation.empty".to_owned(), id(self.operate("POST", "/organisations", empty)));
+        ids.insert(
+            "price".to_owned(),
+            id(self.operate("POST", "/ai-prices", ai_price(plant, &organisation))),
+        );
+        for (name, record) in records(plant, &organisation, &ids) {
+            ids.insert(format!("cdr.{name}"), record.call_uuid.to_string());
+            ids.insert(
+                format!("conversation.{name}"),
+                Uuid::from_u128(record.call_uuid.0.as_u128() + 1000).to_string(),
+            );
+        }
+        tenant.organisation = organisation;
+        tenant.ids = ids;
+        tenant
+    }
+}
+
+fn tenant(plant: &str) -> Tenant {
+    let key = key(&format!("{plant}all"));
+    Tenant { plant: plant.to_owned(), organisation: String::new(), key, ids: BTreeMap::new() }
+}
+
+/// One call of each team.
+fn records(plant: &str, organisation: &str, ids: &BTreeMap<String, String>) -> Vec<(&'static str, Cdr)> {
+    let first = if plant.starts_with('a') { 0xA0 } else { 0xB0 };
+    let of = |number: u128, team: &str| Cdr {
+        organisation_id: OrganisationId(organisation.parse().unwrap()),
+        team_id: Some(TeamId(ids[&format!("team.{team}")].parse().unwrap())),
+        extension_id: ids[&format!("extension.{team}")].parse().ok(),
+        agent_id: ids[&format!("agent.{team}")].parse().ok(),
+        caller_number: Some(format!("{plant}-{team}plant")),
+        started_at: at(i64::try_from(number).unwrap()),
+        ..ended(first + number)
+    };
+    vec![("red", of(1, "red")), ("blue", of(2, "blue"))]
+}
+
+/// The report of a conversation on a team's call.
+pub fn conversation(plant: &str, ids: &BTreeMap<String, String>, team: &str) -> Value {
+    json!({
+        "organisation_id": ids["organisation"],
+        "call_uuid": ids[&format!("cdr.{team}")],
+        "agent_id": ids[&format!("agent.{team}")],
+        "agent_kind": "human",
+        "direction": "inbound",
+        "started_at": "2026-01-01T00:00:02.000Z",
+        "summary": format!("{plant} and {team}plant"),
+        "turns": [{"seq": 1, "at": "2026-01-01T00:00:03.000Z", "role": "caller", "text": format!("{team}plant")}],
+    })
+}
+
+/// A price that is one organisation's alone.
+pub fn ai_price(plant: &str, organisation: &str) -> Value {
+    json!({"kind": "sell", "organisation_id": organisation, "provider": plant, "model": "first",
+        "text_input_per_million": "1.00", "output_per_million": "2.00", "currency": "EUR"})
+}
+
+fn store_records(store: &Store, tenants: &[&Tenant]) {
+    let all: Vec<Cdr> = tenants
+        .iter()
+        .flat_map(|tenant| records(&tenant.plant, &tenant.organisation, &tenant.ids))
+        .map(|(_, record)| record)
+        .collect();
+    let store = store.clone();
+    let thread = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async { store.store(&all).await.unwrap() });
+    });
+    thread.join().unwrap();
+}
+
+/// The text of the key with that id.
+fn key(id: &str) -> String {
+    format!("tel_{id}_0123456789abcdefghijklmnopqrstuvwxyz")
+}
+
+/// The apply file: the operator's own organisation, and the two.
+fn directory() -> String {
+    let user = |email: &str, role: &str, team: &str| {
+        let team = if team.is_empty() { String::new() } else { format!("team = \"{team}\"\n") };
+        format!(
+            "[[organisations.users]]\nemail = \"{email}\"\npassword = \"{PASSWORD}\"\nrole = \"{role}\"\n{team}"
+        )
+    };
+    let all: Vec<&str> = Permission::ALL.iter().map(|permission| permission.as_str()).collect();
+    let api_key = |id: &str, name: &str, permissions: &[&str]| {
+        format!(
+            "[[organisations.api_keys]]\nname = \"{name}\"\nkey = \"{}\"\npermissions = {permissions:?}\n\
+             allow = [\"127.0.0.1\"]\nrate_per_minute = 60000\n",
+            key(id)
+        )
+    };
+    let mut text = "[[organisations]]\nname = \"House\"\nsip_domain = \"house.test\"\n".to_owned();
+    text += &user("operator@house.test", "operator", "");
+    for (digit, plant) in [(1, "acmeplant"), (2, "boltplant")] {
+        text += &format!("[[organisations]]\nname = \"{plant} Ltd\"\nsip_domain = \"{plant}.test\"\n");
+        for team in ["red", "blue", "empty"] {
+            text += &format!("[[organisations.teams]]\nname = \"{plant} {team}plant\"\n");
+        }
+        for (number, team) in [("1001", "red"), ("1002", "blue"), ("1003", "")] {
+            text += &format!(
+                "[[organisations.extensions]]\nnumber = \"{number}\"\nname = \"{plant} {team}plant phone\"\n\
+                 password = \"{PASSWORD}\"\n"
+            );
+            if !team.is_empty() {
+                text += &format!("team = \"{plant} {team}plant\"\n");
+            }
+        }
+        text += &format!(
+            "[[organisations.numbers]]\nnumber = \"+44207946000{digit}\"\ndestination = {{ extension = \"1001\" }}\n"
+        );
+        for (who, role, team) in [
+            ("admin", "org_admin", ""),
+            ("member", "org_member", ""),
+            ("supervisor", "team_supervisor", "red"),
+            ("agent", "agent", "red"),
+            ("spare", "org_member", ""),
+            ("gone", "org_member", ""),
+        ] {
+            let team = if team.is_empty() { String::new() } else { format!("{plant} {team}plant") };
+            text += &user(&format!("{who}@{plant}.test"), role, &team);
+        }
+        text += &api_key(&format!("{plant}all"), &format!("{plant} all"), &all);
+        text += &api_key(&format!("{plant}spare"), &format!("{plant} spare"), &["calls:read"]);
+        for (at, lacking) in all.iter().enumerate() {
+            let others: Vec<&str> = all.iter().copied().filter(|permission| permission != lacking).collect();
+            text += &api_key(&format!("{plant}without{at:02}"), &format!("{plant} without {at}"), &others);
+        }
+    }
+    text
+}

@@ -1,0 +1,236 @@
+//! The policy: one row per operation.
+
+use serde_json::{Value, json};
+
+use crate::fixture::{Tenant, ai_price, conversation};
+
+/// What an operation is to a caller who may not have what it leads to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shape {
+    /// Changes one thing: another tenant's is refused.
+    Change,
+    /// Makes a thing: in another tenant, or out of another's things, it is refused.
+    Create,
+    /// Removes one thing: another tenant's is refused.
+    Delete,
+    /// Lists things: another tenant's are not among them.
+    List,
+    /// Reads one thing: another tenant's is refused.
+    One,
+    /// For whoever asks from this host, without a token.
+    Local,
+    /// For anybody, with a token or without.
+    Public,
+    /// Makes or changes one thing under an id that the caller chooses.
+    Put,
+    /// For people who logged in, about themselves.
+    Session,
+    /// The same for every tenant: answers this status to any caller with the permission.
+    Shared(u16),
+}
+
+/// Who may use an operation, and how it is called.
+pub struct Row {
+    pub operation: &'static str,
+    pub shape: Shape,
+    /// What fills the path, by its name in the fixture.
+    id: &'static str,
+    body: fn(&Tenant) -> Value,
+    /// For the operator alone.
+    pub operator: bool,
+    /// What a supervisor and an agent of another team are answered, when that does not follow from the shape.
+    team: Option<u16>,
+    /// What of their own they are shown in a list.
+    team_sees: &'static str,
+    right: Option<u16>,
+}
+
+const fn row(operation: &'static str, shape: Shape, id: &'static str) -> Row {
+    Row {
+        operation,
+        shape,
+        id,
+        body: |_| Value::Null,
+        operator: false,
+        team: None,
+        team_sees: "redplant",
+        right: None,
+    }
+}
+
+impl Row {
+    const fn body_of(self, body: fn(&Tenant) -> Value) -> Row {
+        Row { body, ..self }
+    }
+
+    const fn for_operators(self) -> Row {
+        Row { operator: true, ..self }
+    }
+
+    const fn for_other_teams(self, status: u16) -> Row {
+        Row { team: Some(status), ..self }
+    }
+
+    const fn shows_teams(self, own: &'static str) -> Row {
+        Row { team_sees: own, ..self }
+    }
+
+    const fn answers(self, status: u16) -> Row {
+        Row { right: Some(status), ..self }
+    }
+
+    /// `GET`.
+    pub fn method(&self) -> &'static str {
+        self.operation.split(' ').next().unwrap()
+    }
+
+    /// The path with the ids of `tenant`.
+    pub fn path(&self, tenant: &Tenant) -> String {
+        let path = self.operation.split(' ').nth(1).unwrap();
+        let Some((before, rest)) = path.split_once('{') else { return path.to_owned() };
+        let (_, after) = rest.split_once('}').unwrap();
+        format!("{before}{}{after}", tenant.id(self.id))
+    }
+
+    /// The body that is right for `tenant`; null when there is none.
+    pub fn body(&self, tenant: &Tenant) -> Value {
+        (self.body)(tenant)
+    }
+
+    /// What a body's id field leads to, by its name in the fixture.
+    pub fn body_id(&self, field: &str) -> String {
+        match field {
+            "call_uuid" => "cdr_id",
+            "destination_id" => "extension_id",
+            field => field,
+        }
+        .to_owned()
+    }
+
+    /// What who may is answered.
+    pub fn right(&self) -> u16 {
+        self.right.unwrap_or(match self.shape {
+            Shape::Create => 201,
+            Shape::Delete => 204,
+            Shape::Shared(status) => status,
+            _ => 200,
+        })
+    }
+
+    /// What they are shown of their own.
+    pub fn team_sees(&self) -> &'static str {
+        self.team_sees
+    }
+
+    /// What a supervisor and an agent of another team are answered: they list their own team's things, and write
+    /// nothing.
+    pub fn other_team(&self) -> u16 {
+        self.team.unwrap_or(if self.shape == Shape::List { 200 } else { 403 })
+    }
+}
+
+use Shape::{Change, Create, Delete, List, Local, One, Public, Put, Session, Shared};
+
+pub const ROWS: &[Row] = &[
+    // Who one is.
+    row("POST /api/v1/auth/login", Public, "")
+        .body_of(|tenant| json!({"email": tenant.user("member"), "password": crate::fixture::PASSWORD})),
+    row("GET /api/v1/auth/me", Session, ""),
+    row("POST /api/v1/auth/logout", Session, "").answers(204),
+    row("POST /api/v1/auth/password", Session, "").answers(204).body_of(
+        |_| json!({"old_password": crate::fixture::PASSWORD, "new_password": crate::fixture::PASSWORD}),
+    ),
+    // The call log.
+    row("GET /api/v1/cdrs", List, ""),
+    row("GET /api/v1/cdrs/export", List, ""),
+    row("GET /api/v1/cdrs/{uuid}", One, "cdr.blue"),
+    row("GET /api/v1/cdrs/totals", Shared(200), "").for_other_teams(200).shows_teams("\"count\":1"),
+    // Conversations.
+    row("GET /api/v1/cdrs/{uuid}/conversation", One, "cdr.blue"),
+    row("GET /api/v1/conversations/{id}", One, "conversation.blue"),
+    row("PUT /api/v1/conversations/{id}", Put, "conversation.blue")
+        .body_of(|tenant| conversation(&tenant.plant, &tenant.ids, "blue")),
+    row("GET /api/v1/ai-prices", List, "").for_other_teams(403),
+    row("POST /api/v1/ai-prices", Create, "").for_operators().body_of(|tenant| {
+        let mut second = ai_price(&tenant.plant, &tenant.organisation);
+        second["model"] = json!("second");
+        second
+    }),
+    row("GET /api/v1/ai-prices/{id}", One, "price"),
+    row("PATCH /api/v1/ai-prices/{id}", Change, "price")
+        .for_operators()
+        .body_of(|_| json!({"output_per_million": "3.00"})),
+    row("DELETE /api/v1/ai-prices/{id}", Delete, "price").for_operators(),
+    // The directory.
+    row("GET /api/v1/organisations", List, "").shows_teams("acmeplant"),
+    row("POST /api/v1/organisations", Create, "")
+        .for_operators()
+        .body_of(|_| json!({"name": "Corner", "sip_domain": "corner.test"})),
+    row("GET /api/v1/organisations/{id}", One, "organisation").for_other_teams(200).shows_teams("acmeplant"),
+    row("PATCH /api/v1/organisations/{id}", Change, "organisation").body_of(|_| json!({"national_prefix": "0"})),
+    row("DELETE /api/v1/organisations/{id}", Delete, "organisation.empty").for_operators(),
+    row("GET /api/v1/extensions", List, ""),
+    row("POST /api/v1/extensions", Create, "").body_of(
+        |tenant| json!({"number": "3001", "team_id": tenant.id("team.red"), "organisation_id": tenant.organisation}),
+    ),
+    row("GET /api/v1/extensions/{id}", One, "extension.blue"),
+    row("PATCH /api/v1/extensions/{id}", Change, "extension.blue")
+        .body_of(|tenant| json!({"team_id": tenant.id("team.blue")})),
+    row("DELETE /api/v1/extensions/{id}", Delete, "extension.spare"),
+    row("GET /api/v1/numbers", List, "").shows_teams("\"total\":0"),
+    row("POST /api/v1/numbers", Create, "").body_of(|tenant| {
+        json!({"number": "+442079460999", "destination": "extension", "destination_id": tenant.id("extension.red"),
+            "organisation_id": tenant.organisation})
+    }),
+    row("GET /api/v1/numbers/{id}", One, "number"),
+    row("PATCH /api/v1/numbers/{id}", Change, "number")
+        .body_of(|tenant| json!({"destination": "extension", "destination_id": tenant.id("extension.blue")})),
+    row("DELETE /api/v1/numbers/{id}", Delete, "number"),
+    row("GET /api/v1/trunks", List, "").for_other_teams(403),
+    row("POST /api/v1/trunks", Create, "").body_of(
+        |tenant| json!({"name": "second", "address": "sip:192.0.2.77:5060", "organisation_id": tenant.organisation}),
+    ),
+    row("GET /api/v1/trunks/{id}", One, "trunk"),
+    row("PATCH /api/v1/trunks/{id}", Change, "trunk").body_of(|_| json!({"priority": 3})),
+    row("DELETE /api/v1/trunks/{id}", Delete, "trunk"),
+    // Who is let in, and their teams.
+    row("GET /api/v1/teams", List, ""),
+    row("POST /api/v1/teams", Create, "")
+        .body_of(|tenant| json!({"name": "green", "organisation_id": tenant.organisation})),
+    row("GET /api/v1/teams/{id}", One, "team.blue"),
+    row("PATCH /api/v1/teams/{id}", Change, "team.blue").body_of(|tenant| json!({"name": format!("{} deep blueplant", tenant.plant)})),
+    row("DELETE /api/v1/teams/{id}", Delete, "team.empty"),
+    row("GET /api/v1/agents", List, ""),
+    row("POST /api/v1/agents", Create, "").body_of(|tenant| {
+        json!({"name": "second", "kind": "human", "team_id": tenant.id("team.red"),
+            "extension_id": tenant.id("extension.red"), "user_id": tenant.id("user.supervisor"),
+            "organisation_id": tenant.organisation})
+    }),
+    row("GET /api/v1/agents/{id}", One, "agent.blue"),
+    row("PATCH /api/v1/agents/{id}", Change, "agent.blue")
+        .body_of(|tenant| json!({"team_id": tenant.id("team.blue"), "extension_id": tenant.id("extension.blue"),
+            "user_id": tenant.id("user.spare")})),
+    row("DELETE /api/v1/agents/{id}", Delete, "agent.spare"),
+    row("GET /api/v1/users", List, "").for_other_teams(403),
+    row("POST /api/v1/users", Create, "").body_of(|tenant| {
+        json!({"email": format!("new@{}.test", tenant.plant), "role": "agent", "team_id": tenant.id("team.red"),
+            "organisation_id": tenant.organisation})
+    }),
+    row("GET /api/v1/users/{id}", One, "user.spare"),
+    row("PATCH /api/v1/users/{id}", Change, "user.spare").body_of(|tenant| json!({"team_id": tenant.id("team.blue")})),
+    row("DELETE /api/v1/users/{id}", Delete, "user.gone"),
+    row("GET /api/v1/api-keys", List, "").for_other_teams(403),
+    row("POST /api/v1/api-keys", Create, "").body_of(|tenant| {
+        json!({"name": "third", "preset": "read_only", "allow": ["127.0.0.1"], "organisation_id": tenant.organisation})
+    }),
+    row("GET /api/v1/api-keys/{id}", One, "key"),
+    row("PATCH /api/v1/api-keys/{id}", Change, "key").body_of(|_| json!({"rate_per_minute": 100})),
+    row("DELETE /api/v1/api-keys/{id}", Delete, "key"),
+    // The reference, and whoever watches the process.
+    row("GET /api/v1/docs", Public, ""),
+    row("GET /api/v1/docs/style.css", Public, ""),
+    row("GET /api/v1/openapi.json", Public, ""),
+    row("GET /healthz", Public, ""),
+    row("GET /readyz", Public, ""),
+    row("GET /metrics", Local, ""),
+];

@@ -66,6 +66,15 @@ impl Site {
         Site::reopen(dir).await
     }
 
+    /// An engine that knows what `directory` declares, with settings of its own.
+    pub async fn configured(directory: &str, change: impl FnOnce(&mut Config)) -> Site {
+        let dir = TempDir::new();
+        declare(dir.path(), directory).await;
+        let mut config = config(dir.path());
+        change(&mut config);
+        Site::run(dir, &config).await
+    }
+
     /// An engine with room for the RTP of one call.
     pub async fn narrow() -> Site {
         let dir = TempDir::new();

@@ -5,9 +5,11 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use sidetone::phone::{Answering, CallPlan, Phone};
+use sidetone_sip::sdp::Direction;
 
 use crate::answered::assert_whole;
-use crate::site::{Site, answering, calls, directory, open_end, phone_config, talking, within};
+use crate::name_server::{NameServer, Record};
+use crate::site::{Site, answering, calls, directory, open_end, phone_config, talk, talking, until, within};
 
 /// A carrier that answers calls in its own way; nobody registers with it.
 async fn carrier(answering: Answering) -> Phone {
@@ -19,16 +21,20 @@ async fn carrier(answering: Answering) -> Phone {
 
 /// Acme in Britain, with a number for 1001 and these trunks, the first to be tried first.
 async fn site(carriers: &[&Phone]) -> Site {
+    let addresses: Vec<String> = carriers.iter().map(|carrier| carrier.local().to_string()).collect();
+    Site::with(&declared(&addresses)).await
+}
+
+fn declared(addresses: &[String]) -> String {
     let mut text =
         directory().replacen("currency = \"EUR\"\n", "currency = \"EUR\"\ncountry_code = \"44\"\n", 1);
     text += "[[organisations.numbers]]\nnumber = \"+442071230000\"\ndestination = { extension = \"1001\" }\n";
-    for (priority, carrier) in carriers.iter().enumerate() {
-        let local = carrier.local();
+    for (priority, address) in addresses.iter().enumerate() {
         text += &format!(
-            "[[trunks]]\nname = \"carrier-{priority}\"\naddress = \"sip:{local}\"\npriority = {priority}\n"
+            "[[trunks]]\nname = \"carrier-{priority}\"\naddress = \"sip:{address}\"\npriority = {priority}\n"
         );
     }
-    Site::with(&text).await
+    text
 }
 
 fn fields(record: &Value, names: &[&str]) -> Value {
@@ -91,4 +97,85 @@ async fn the_caller_gives_up_while_the_world_rings() {
     calls(&carrier, 0, 0).await;
     let record = site.record().await;
     assert_eq!(record["hangup_cause"], json!("ORIGINATOR_CANCEL"));
+}
+
+/// Hold, new offers and hang-ups cross a trunk both ways, and every packet that was sent is heard.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_with_the_world_is_a_call_like_any() {
+    let carrier = carrier(answering()).await;
+    let site = site(&[&carrier]).await;
+    let caller = site.phone("1001", answering()).await;
+    let (half, second) = (Duration::from_millis(500), Duration::from_secs(1));
+    let plan = CallPlan { hold: Some((half, half)), ..talking("+447700900123", 2_000) };
+    let outcome = within("the call", caller.call(plan)).await.unwrap();
+    assert_eq!((outcome.status, outcome.reinvites.as_slice()), (200, [200, 200].as_slice()));
+
+    // The far end holds, moves its media and hangs up.
+    let far = async {
+        calls(&carrier, 0, 1).await;
+        carrier.offer(Direction::SendOnly).await.unwrap();
+        carrier.offer(Direction::SendRecv).await.unwrap();
+        let before = carrier.heard();
+        carrier.move_media().await.unwrap();
+        until("the far end hears the caller where it moved to", || carrier.heard() > before + 60).await;
+        carrier.hang_up().await.unwrap();
+    };
+    let (outcome, ()) =
+        within("the call", async { tokio::join!(caller.call(open_end("+447700900123")), far) }).await;
+    assert!(outcome.unwrap().ended_by_peer);
+    let records = site.records(2).await;
+    for record in &records {
+        assert_whole(record);
+        assert_eq!(fields(record, &["direction", "hangup_cause"]), json!(["outbound", "NORMAL_CLEARING"]));
+    }
+    assert!(records[1]["billsec"].as_u64().unwrap() >= second.as_secs());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_announcement_of_the_world_is_heard_before_the_answer() {
+    let talk = talk("clean").unwrap();
+    let carrier = carrier(Answering::Early { after: Duration::from_millis(700), talk }).await;
+    let site = site(&[&carrier]).await;
+    let caller = site.phone("1001", answering()).await;
+    let outcome = within("the call", caller.call(talking("+447700900123", 300))).await.unwrap();
+    assert_eq!(outcome.status, 200);
+    assert!(outcome.received > 40, "{} packets, of which 15 came after the answer", outcome.received);
+}
+
+/// A trunk by its name: SRV says the port, an address record the host, and both are asked for once.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_named_trunk_is_found_by_its_records() {
+    let (first, second) = (carrier(answering()).await, carrier(answering()).await);
+    let dns = NameServer::start(vec![
+        (
+            "_sip._udp.carrier.test",
+            Record::Service { priority: 20, port: second.local().port(), target: "b.carrier.test" },
+        ),
+        (
+            "_sip._udp.carrier.test",
+            Record::Service { priority: 10, port: first.local().port(), target: "a.carrier.test" },
+        ),
+        ("a.carrier.test", Record::Address([127, 0, 0, 1])),
+        ("b.carrier.test", Record::Address([127, 0, 0, 1])),
+    ])
+    .await;
+    let server = dns.local;
+    let text = declared(&["carrier.test".to_owned()]);
+    let site = Site::configured(&text, |config| config.sip.dns = vec![server]).await;
+    let caller = site.phone("1001", answering()).await;
+    for _ in 0..2 {
+        let outcome = within("the call", caller.call(talking("+447700900123", 300))).await.unwrap();
+        assert_eq!(outcome.status, 200);
+    }
+    assert!(first.heard() > 0 && second.heard() == 0, "the lower priority takes the calls");
+    assert_eq!(dns.asked.lock().unwrap().iter().filter(|name| *name == "_sip._udp.carrier.test").count(), 1);
+
+    // A name that nobody knows is no reason to wait.
+    let site =
+        Site::configured(&declared(&["nobody.test".to_owned()]), |config| config.sip.dns = vec![server])
+            .await;
+    let caller = site.phone("1001", answering()).await;
+    let outcome = within("the call", caller.call(CallPlan::to("+447700900123"))).await.unwrap();
+    assert_eq!(outcome.status, 503);
+    assert_eq!(site.record().await["hangup_cause"], json!("NETWORK_OUT_OF_ORDER"));
 }

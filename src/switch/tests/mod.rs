@@ -5,4 +5,5 @@ mod hunting;
 mod ladder;
 mod network;
 mod registration;
+mod tenants;
 mod world;

@@ -22,7 +22,7 @@ use sidetone_sip::message::{
     Datagram, Digest, Host, Message, Method, Name, Request, Response, StatusCode, parse_datagram,
 };
 use sidetone_sip::transaction::{LayerConfig, Local};
-use sidetone_sip::ua::{self, Cause, Event, Extra, Invite, LegKey, Retried, Ua, UaConfig};
+use sidetone_sip::ua::{self, Cause, Draft, Event, Extra, Invite, LegKey, Reply, Retried, Ua, UaConfig};
 use uuid::Uuid;
 
 use crate::routing::Directory;
@@ -47,6 +47,9 @@ pub(super) struct Net {
     login: Client,
     /// The phone's present leg.
     pub(super) leg: Option<LegKey>,
+    /// What the phone says when it is called, and the requests of that call as they came.
+    pub(super) refusal: Option<Reply>,
+    pub(super) called: Vec<Request>,
     pub(super) carriers: BTreeMap<SocketAddr, Carrier>,
     wire: VecDeque<(SocketAddr, SocketAddr, Bytes)>,
     /// What the phone heard: statuses and `BYE`.
@@ -194,6 +197,8 @@ impl Net {
             phone: Ua::new(UaConfig::new(local(PHONE)), StdRng::from_rng(&mut rng)),
             login: Client::new("1001", PASSWORD, realm, StdRng::from_rng(&mut rng)),
             leg: None,
+            refusal: None,
+            called: Vec::new(),
             carriers: BTreeMap::new(),
             wire: VecDeque::new(),
             heard: Vec::new(),
@@ -228,6 +233,15 @@ impl Net {
         let invite = invite.content("application/sdp", SDP);
         self.leg = Some(self.phone.invite(self.now, flow, invite).unwrap());
         self.run();
+    }
+
+    /// 1001 registers.
+    pub(super) fn register(&mut self) {
+        let aor = "<sip:1001@acme.test>";
+        let draft = Draft::new(Method::Register, "sip:acme.test", aor, aor).header("Expires", "600");
+        self.phone.request(self.now, Flow::udp(ListenerId(0), address(SWITCH)), draft).unwrap();
+        self.run();
+        assert_eq!(self.switch.bindings(), 1, "{:?}", self.heard);
     }
 
     pub(super) fn hang_up(&mut self) {
@@ -319,8 +333,13 @@ impl Net {
             }
             ua::Output::Event(Event::Answered { .. }) => self.heard.push("200".into()),
             ua::Output::Event(Event::Ended { cause, .. }) => self.ended(cause),
-            ua::Output::Event(Event::Response { response, .. }) => {
-                self.heard.push(response.status().as_u16().to_string());
+            ua::Output::Event(Event::Response { response, request: Some(request), .. }) => {
+                self.again(&response, request);
+            }
+            ua::Output::Event(Event::Invited { key, request, .. }) => {
+                self.called.push(request);
+                let reply = self.refusal.clone().unwrap();
+                self.phone.respond(self.now, &key, reply).unwrap();
             }
             _ => {}
         }
@@ -332,10 +351,14 @@ impl Net {
             Cause::Bye(_) => return self.heard.push("BYE".into()),
             _ => return,
         };
+        self.again(&response, request.unwrap());
+    }
+
+    /// Sends a challenged request of the phone again.
+    fn again(&mut self, response: &Response, request: Request) {
         let challenges: Vec<Digest> = response.www_authenticate().filter_map(Result::ok).collect();
-        let request = request.unwrap();
         let tried = request.authorization().next().is_some();
-        let answer = self.login.answer(&challenges, tried, "INVITE", request.uri());
+        let answer = self.login.answer(&challenges, tried, request.method().as_str(), request.uri());
         let Some(answer) = answer else {
             return self.heard.push(format!("{} {}", response.status().as_u16(), response.reason()));
         };

@@ -3,13 +3,15 @@
 use std::time::Duration;
 
 use sidetone_model::call::{Direction, HangupCause};
-use sidetone_model::directory::{Secret, Trunk};
-use sidetone_sip::message::{Digest, Method, Request};
-use sidetone_sip::ua::Invite;
+use sidetone_model::directory::{Network, Secret, Trunk};
+use sidetone_sip::message::{Digest, Method, Request, StatusCode};
+use sidetone_sip::ua::{Invite, Reply};
 
 use crate::switch::machine::Notice;
 use crate::switch::names::{Answer, Server};
-use crate::switch::tests::network::{Carrier, Net, Plan, SWITCH, acme, address, challenge, extension, trunk};
+use crate::switch::tests::network::{
+    Carrier, Net, PHONE, Plan, SWITCH, acme, address, challenge, extension, trunk,
+};
 
 const FIRST: &str = "203.0.113.1:5060";
 const SECOND: &str = "203.0.113.2:5060";
@@ -27,6 +29,20 @@ fn credentials(carrier: &Carrier) -> usize {
         }
     };
     carrier.requests.iter().filter(has).count()
+}
+
+fn network(of: &str) -> Network {
+    Network { address: address(of).ip(), prefix_len: 32 }
+}
+
+/// An INVITE that claims to be of `from`.
+fn invite(number: &str, from: &str, more: &str) -> String {
+    format!(
+        "INVITE sip:{number}@acme.test SIP/2.0\r\nVia: SIP/2.0/UDP {from};branch=z9hG4bK{number}\r\n\
+         Max-Forwards: 70\r\nFrom: <sip:+441632960000@acme.test>;tag=1\r\nTo: <sip:{number}@acme.test>\r\n\
+         Call-ID: {number}{from}\r\nCSeq: 1 INVITE\r\nContact: <sip:1001@{from}>\r\n{more}\
+         Content-Length: 0\r\n\r\n"
+    )
 }
 
 fn refuse(status: u16) -> Plan {
@@ -188,17 +204,23 @@ fn s3_credentials_go_to_the_configured_realm_and_peer_alone() {
     assert_eq!(net.heard, ["480 Temporarily Unavailable"]);
 }
 
-/// S3, the other half: a phone is no trunk, whatever it asks for.
+/// S3, the other half: a phone is no trunk, whatever it asks for and wherever it is.
 #[test]
 fn s3_a_called_phone_gets_no_credentials() {
-    let mut net = Net::new(acme(vec![with_login(trunk(1, FIRST), "")]));
-    // The rogue is at the very address of the trunk and calls in as nobody: it has no account.
-    net.carrier(FIRST, [challenge(407, "carrier", "n1", ", qop=\"auth\""), Plan::Accept]);
-    net.dial(WORLD);
-    net.hang_up();
-    let carrier = &net.carriers[&address(FIRST)];
-    let bye = carrier.of(&Method::Bye)[0];
-    assert!(bye.header("Proxy-Authorization").is_none() && bye.header("Authorization").is_none());
+    for status in [401, 407] {
+        let mut from_carrier = with_login(trunk(1, PHONE), "");
+        from_carrier.accept_from = vec![network(FIRST)];
+        let mut net = Net::new(acme(vec![from_carrier]));
+        net.register();
+        // The trunk's address is the phone's own: only the kind of the call tells them apart.
+        let Plan::Refuse(_, headers) = challenge(status, "carrier", "n1", ", qop=\"auth\"") else { panic!() };
+        let reply = Reply::new(StatusCode::new(status).unwrap());
+        net.refusal = Some(reply.header(headers[0].0, headers[0].1.clone()));
+        net.inject(FIRST, invite("+442071230000", FIRST, ""));
+        assert_eq!(net.called.len(), 1, "challenged, and not called again");
+        assert!(net.called[0].header("Authorization").is_none());
+        assert_eq!(net.records[0].sip_status, Some(status));
+    }
 }
 
 /// A carrier that wants credentials for the BYE bills on until it gets them.
@@ -365,20 +387,13 @@ fn s11_nothing_goes_round_in_circles() {
 #[test]
 fn s8_strangers_and_carriers_do_not_reach_the_world() {
     let mut from_carrier = trunk(2, SECOND);
-    from_carrier.accept_from =
-        vec![sidetone_model::directory::Network { address: "203.0.113.2".parse().unwrap(), prefix_len: 32 }];
+    from_carrier.accept_from = vec![network(SECOND)];
     let mut net = Net::new(acme(vec![trunk(1, FIRST), from_carrier]));
     net.carrier(FIRST, [Plan::Accept]);
     // The stranger claims to be 1001 by every header there is; the carrier is known, and no way out.
     for source in ["198.51.100.66:5060", SECOND] {
         for number in [WORLD, "0044900900900", "+4490000001"] {
-            let text = format!(
-                "INVITE sip:{number}@acme.test SIP/2.0\r\nVia: SIP/2.0/UDP 192.0.2.1;branch=z9hG4bK{number}\r\n\
-                 Max-Forwards: 70\r\nFrom: <sip:+441632960000@acme.test>;tag=1\r\nTo: <sip:{number}@acme.test>\r\n\
-                 Call-ID: {number}{source}\r\nCSeq: 1 INVITE\r\nContact: <sip:1001@192.0.2.1>\r\n\
-                 P-Asserted-Identity: <sip:1001@acme.test>\r\nContent-Length: 0\r\n\r\n"
-            );
-            net.inject(source, text);
+            net.inject(source, invite(number, "192.0.2.1", "P-Asserted-Identity: <sip:1001@acme.test>\r\n"));
         }
     }
     assert!(net.carriers[&address(FIRST)].requests.is_empty());

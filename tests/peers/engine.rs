@@ -20,8 +20,12 @@ pub struct Engine {
 
 impl Engine {
     /// Starts the engine with extensions 1001 and 1002 of `acme.test` and ports for that many calls.
-    ///
     pub fn start(calls: u16) -> Self {
+        Self::with(calls, "")
+    }
+
+    /// The same with more of a directory.
+    pub fn with(calls: u16, more: &str) -> Self {
         let dir = TempDir::new();
         // Two port pairs a call; as many again may rest or be somebody else's.
         let count = calls * 8;
@@ -33,7 +37,7 @@ impl Engine {
             first + count - 1,
         );
         std::fs::write(dir.path().join("sidetone.toml"), config).unwrap();
-        std::fs::write(dir.path().join("directory.toml"), DIRECTORY).unwrap();
+        std::fs::write(dir.path().join("directory.toml"), format!("{DIRECTORY}{more}")).unwrap();
         let run = |args: &[&str]| Process::spawn("sidetone", BINARY, "sidetone", dir.path(), args);
         let mut apply = run(&["apply", "directory.toml"]);
         let applied = apply.wait_exit();

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::engine::Engine;
 use crate::process::Process;
@@ -36,6 +36,47 @@ fn ten_calls_of_the_capture_that_comes_with_sipp() {
         return;
     }
     check(Engine::start(10), &Run { calls: 10, capture, ptime_ms: 30, talk_ms: 4_000 });
+}
+
+/// A phone calls the world: the first carrier has no room, the second wants a digest and checks it.
+#[test]
+fn ten_calls_to_a_carrier_that_wants_a_digest_behind_one_that_has_no_room() {
+    let Some(_turn) = turn() else { return };
+    const CALLS: u16 = 10;
+    let (full_port, carrier_port, caller_port) = (ports::free(1), ports::free(1), ports::free(1));
+    let trunks = format!(
+        "[[trunks]]\nname = \"full\"\naddress = \"sip:127.0.0.1:{full_port}\"\npriority = 1\n\
+         [[trunks]]\nname = \"carrier\"\naddress = \"sip:127.0.0.1:{carrier_port}\"\npriority = 2\n\
+         username = \"acme\"\npassword = \"hush\"\nrealm = \"carrier.example\"\n"
+    );
+    let mut engine = Engine::with(CALLS, &trunks);
+    let capture = engine.dir().join("pcma20.pcap");
+    sound::write_capture(&capture, 500);
+    let run = Run { calls: CALLS, capture: &capture, ptime_ms: 20, talk_ms: 3_000 };
+    register(&engine, "1001", "secret1", caller_port);
+    let mut carrier = play(&engine, &run, "carrier", carrier_port, &[]);
+    let mut full = sipp(&engine, "overloaded", &["-p", &full_port.to_string(), "-m", &CALLS.to_string()]);
+    ports::wait_until_bound(carrier_port);
+    ports::wait_until_bound(full_port);
+    let talk_ms = run.talk_ms.to_string();
+    let caller_args = ["-s", "+447700900123", "-au", "1001", "-ap", "secret1", "-d", &talk_ms, "-r", "2"];
+    let mut caller = play(&engine, &run, "caller", caller_port, &caller_args);
+    for peer in [&mut caller, &mut carrier, &mut full] {
+        let status = peer.wait_exit();
+        assert!(status.success(), "{peer} ended with {status}; {}", engine.log());
+    }
+    for record in engine.records(usize::from(CALLS)) {
+        assert_eq!(
+            [&record["direction"], &record["destination_number"], &record["sip_status"]],
+            [&json!("outbound"), &json!("+447700900123"), &json!(200)]
+        );
+        assert_eq!(
+            [&record["media_verdict"], &record["loss_pct"]],
+            [&json!("ok"), &json!(0.0)],
+            "{record:#}"
+        );
+    }
+    tell("sipp: 10 calls to a carrier with digest, each behind a 503 of another");
 }
 
 /// Registers both phones, makes the calls, and holds every record to a clean call.

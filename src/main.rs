@@ -25,6 +25,8 @@ enum Command {
     Simulate(cli::simulate::SimulateArgs),
     /// Declare organisations and all they own.
     Apply(cli::apply::ApplyArgs),
+    /// Look at the configuration, the ports, the limits and the database, and name every problem.
+    Check(cli::check::CheckArgs),
     /// Place real calls between built-in phones on a throw-away engine, and show their records.
     Demo(cli::demo::DemoArgs),
     /// Run the engine: SIP, RTP and the HTTP API.
@@ -46,6 +48,7 @@ fn main() -> ExitCode {
         Command::Analyze(args) => cli::analyze::run(&args),
         Command::Simulate(args) => cli::simulate::run(&args),
         Command::Apply(args) => cli::apply::run(&args),
+        Command::Check(args) => cli::check::run(&args),
         Command::Demo(args) => cli::demo::run(&args),
         Command::Serve(args) => cli::serve::run(&args),
     }

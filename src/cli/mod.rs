@@ -2,6 +2,7 @@
 
 pub mod analyze;
 pub mod apply;
+pub mod check;
 pub mod demo;
 pub mod serve;
 pub mod simulate;

@@ -230,7 +230,7 @@ fn millis(duration: Duration) -> String {
     duration.as_millis().to_string()
 }
 
-static MIGRATIONS: sqlx::migrate::Migrator = sqlx::migrate!("./migrations");
+pub(super) static MIGRATIONS: sqlx::migrate::Migrator = sqlx::migrate!("./migrations");
 /// Any number that no other lock of this schema has.
 const COLLATION_LOCK: i64 = 0x5349_4445;
 /// Only columns that migrations have added since are touched: a table at rest is neither locked nor rewritten.

@@ -1,0 +1,94 @@
+//! Looking at a database without changing it: whether it can be reached, and who wrote it.
+
+use std::time::Duration;
+
+use sqlx::postgres::{PgPool, PgPoolOptions};
+use sqlx::sqlite::{SqliteConnectOptions, SqlitePool, SqlitePoolOptions};
+
+use crate::store::database::MIGRATIONS;
+use crate::store::location::{Database, Location};
+use crate::store::sql::{Pool, sql};
+use crate::store::{Store, StoreError};
+
+/// What a database is to this version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Schema {
+    /// It has this version's schema.
+    Current,
+    /// It is empty, or not there yet: the first start makes the schema.
+    Missing,
+    /// A newer version wrote it: this one cannot use it.
+    Newer,
+    /// An older version wrote it: the next start brings it to this one.
+    Older,
+}
+
+impl Store {
+    /// Looks at a database; nothing is made or changed.
+    ///
+    /// # Errors
+    /// When it cannot be reached, or is no database.
+    pub async fn probe(database: &Database) -> Result<Schema, StoreError> {
+        let failed = |source| StoreError::Open { location: database.location.clone(), source };
+        let pool = match &database.location {
+            Location::Sqlite(path) if !path.exists() => return Ok(Schema::Missing),
+            Location::Sqlite(path) => {
+                let options = SqliteConnectOptions::new().filename(path).read_only(true);
+                let pool: SqlitePool = SqlitePoolOptions::new()
+                    .max_connections(1)
+                    .acquire_timeout(PROBE_TIME)
+                    .connect_with(options)
+                    .await
+                    .map_err(failed)?;
+                Pool::Sqlite(pool)
+            }
+            Location::Postgres(url) => {
+                let options = url.options().map_err(failed)?;
+                let pool: PgPool = PgPoolOptions::new()
+                    .max_connections(1)
+                    .acquire_timeout(PROBE_TIME)
+                    .connect_with(options)
+                    .await
+                    .map_err(failed)?;
+                Pool::Postgres(pool)
+            }
+        };
+        let schema = schema(&pool).await;
+        pool.close().await;
+        schema.map_err(failed)
+    }
+}
+
+async fn schema(pool: &Pool) -> Result<Schema, sqlx::Error> {
+    // Says whether it is a database at all before anything is asked of it.
+    sql("SELECT 1 AS one").fetch_one(pool).await?;
+    let migrations = match pool {
+        Pool::Postgres(_) => {
+            sql("SELECT CAST(COUNT(*) AS BIGINT) AS tables FROM information_schema.tables
+                 WHERE table_name = '_sqlx_migrations'")
+            .fetch_one(pool)
+            .await?
+        }
+        Pool::Sqlite(_) => {
+            sql("SELECT COUNT(*) AS tables FROM sqlite_master WHERE name = '_sqlx_migrations'")
+                .fetch_one(pool)
+                .await?
+        }
+    };
+    if migrations.try_get::<i64>("tables")? == 0 {
+        return Ok(Schema::Missing);
+    }
+    let rows = sql("SELECT version FROM _sqlx_migrations ORDER BY version").fetch_all(pool).await?;
+    let stored = rows.iter().map(|row| row.try_get("version")).collect::<Result<Vec<i64>, _>>()?;
+    let own: Vec<i64> = MIGRATIONS.iter().map(|migration| migration.version).collect();
+    Ok(if stored.iter().any(|version| !own.contains(version)) {
+        Schema::Newer
+    } else if own.iter().any(|version| !stored.contains(version)) {
+        Schema::Older
+    } else {
+        Schema::Current
+    })
+}
+
+/// How long a server may take to let us in.
+const PROBE_TIME: Duration = Duration::from_secs(5);

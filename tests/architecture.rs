@@ -20,6 +20,11 @@ const FLOORS: &[(&str, &[&str], &str)] = &[
     ("api/src", &["sqlx", "sidetone_sip", "sidetone_media"], "the HTTP face sees ports only"),
     ("src/routing", &["tokio", "sqlx", "axum", "sidetone_api"], "routing is pure"),
     ("src/cdr/build.rs", &["tokio", "sqlx", "axum", "sidetone_api"], "a record is built purely"),
+    (
+        "src/accounts",
+        &["sqlx", "axum", "sidetone_api", "sidetone_sip", "sidetone_media"],
+        "accounts stand between the face and the store",
+    ),
     ("src/store", &["sidetone_sip", "sidetone_media", "sidetone_api"], "the store knows words only"),
     ("src/switch", &["sqlx", "sidetone_api"], "no database on the SIP path"),
     ("src/capture", &["tokio", "sqlx", "sidetone_api"], "a capture is read without I/O of its own"),

@@ -34,7 +34,7 @@ fn every_verdict_is_the_expected_one_and_nothing_stays_behind() {
     let verdicts: std::collections::BTreeSet<_> =
         calls.iter().filter_map(|call| call["record"]["media_verdict"].as_str()).collect();
     assert_eq!(verdicts.len(), 10, "every verdict there is: {verdicts:?}");
-    for key in ["url", "key"] {
+    for key in ["url", "key", "user", "password"] {
         assert!(json["http"][key].is_string(), "http.{key}");
     }
     for key in ["address", "transport", "domain", "extension", "password", "answering_extension"] {

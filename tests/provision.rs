@@ -20,12 +20,15 @@ use rand::rngs::StdRng;
 use records::{TempDir, at};
 use serde_json::Value;
 use sidetone::accounts::hash::verify;
+use sidetone::accounts::{Passwords, People};
+use sidetone::demo::Access;
 use sidetone::provision::{Declaration, ProvisionError, Report, apply};
 use sidetone::store::Store;
-use sidetone_model::directory::Destination;
+use sidetone_model::directory::{Destination, Secret};
 use sidetone_model::ports::ApiKeys;
 use sidetone_model::rating::{Increments, Validity};
 use sidetone_model::time::Timestamp;
+use sidetone_model::user::Accounts;
 use sidetone_sip::auth::{Algorithm, Credential};
 
 /// The apply file of the contract, as far as this version goes.
@@ -245,6 +248,22 @@ fn users_are_declared_once_and_their_sessions_live_on() {
         let elsewhere = USERS.replace("Acme", "Bolt").replace("acme.test\"\n  [[o", "bolt.test\"\n  [[o");
         let refused = refusals(declare(store, &[&elsewhere], false).await.unwrap_err());
         assert!(refused[0].contains("users[0].email: somebody of another organisation"), "{refused:?}");
+    });
+}
+
+/// What `sidetone demo` prints lets people in.
+#[test]
+fn the_user_of_the_demo_logs_in() {
+    with_store(async |store| {
+        let mut rng = StdRng::seed_from_u64(5);
+        let access = Access::generate(&mut rng);
+        declare(store, &[&access.apply_file()], false).await.unwrap();
+        let people = People::new(store.clone(), Passwords::new(&mut rng).unwrap());
+        let log_in =
+            async |password: &str| people.log_in(access.email, &Secret(password.to_owned())).await.unwrap();
+        let account = log_in(&access.user_password).await.unwrap();
+        assert_eq!(account.user.role.as_str(), "org_admin");
+        assert_eq!(log_in(&access.key).await, None);
     });
 }
 

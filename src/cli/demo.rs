@@ -161,12 +161,18 @@ fn further(table: Table, http: SocketAddr, sip: SocketAddr, access: &Access, arg
         return String::new();
     }
     let (first, last) = (Scene::to(0), Scene::to(SCENES.len() - 1));
-    let Access { domain, extension, password, answering, key, .. } = access;
-    let (api, phone) = (table.bold("Read the records"), table.bold("Call it yourself"));
+    let Access { domain, extension, password, answering, key, email, user_password, .. } = access;
+    let [api, user, phone] =
+        ["Read the records", "Log in", "Call it yourself"].map(|title| table.bold(title));
     format!(
         "\n{api}  over HTTP, as this table was made\n\n  \
            curl -s -H 'Authorization: Bearer {key}' \\\n    \
-             'http://{http}/api/v1/cdrs?limit=1'\n\
+             'http://{http}/api/v1/cdrs?limit=1'\n  \
+           http://{http}/api/v1/docs describes the rest\n\
+         \n{user}  as {email}, password {user_password}\n\n  \
+           curl -s -H 'Content-Type: application/json' \\\n    \
+             -d '{{\"email\": \"{email}\", \"password\": \"{user_password}\"}}' \\\n    \
+             'http://{http}/api/v1/auth/login'\n\
          \n{phone}  with a softphone on this machine\n\n  \
            server {sip} (UDP)   domain {domain}   user {extension}   password {password}\n  \
            dial {answering} for a tone, {first} to {last} for the table's phones; your calls appear here\n\
@@ -192,7 +198,8 @@ fn json(showings: &[Showing], engine: &Engine, access: &Access) -> String {
     let text = json!({
         "expected": showings.iter().all(Showing::is_as_expected),
         "calls": calls,
-        "http": { "url": format!("http://{}", engine.http), "key": access.key },
+        "http": { "url": format!("http://{}", engine.http), "key": access.key, "user": access.email,
+            "password": access.user_password },
         "sip": {
             "address": engine.sip.first().map(ToString::to_string),
             "transport": "udp",

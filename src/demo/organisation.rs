@@ -22,6 +22,10 @@ pub struct Access {
     pub(super) phones_password: String,
     /// The integration key.
     pub key: String,
+    /// Who runs the organisation.
+    pub email: &'static str,
+    /// Their password.
+    pub user_password: String,
 }
 
 impl Access {
@@ -35,6 +39,8 @@ impl Access {
             password: text(12),
             phones_password: text(20),
             key: format!("tel_{}_{}", text(12), text(32)),
+            email: "admin@demo.sidetone.test",
+            user_password: text(12),
         }
     }
 
@@ -42,8 +48,9 @@ impl Access {
     pub fn apply_file(&self) -> String {
         let mut text = format!(
             "[[organisations]]\nname = \"Demo\"\nsip_domain = \"{}\"\n\n\
-             [[organisations.api_keys]]\nname = \"demo\"\nkey = \"{}\"\npreset = \"full\"\nallow = [\"127.0.0.1/32\"]\n",
-            self.domain, self.key
+             [[organisations.api_keys]]\nname = \"demo\"\nkey = \"{}\"\npreset = \"full\"\nallow = [\"127.0.0.1/32\"]\n\n\
+             [[organisations.users]]\nemail = \"{}\"\npassword = \"{}\"\nrole = \"org_admin\"\n",
+            self.domain, self.key, self.email, self.user_password
         );
         let mut extension = |number: &str, name: &str, password: &str| {
             // Writing to a string cannot fail.

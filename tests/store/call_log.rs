@@ -10,7 +10,7 @@ use sidetone_model::access::Scope;
 use sidetone_model::call::{Direction, HangupCause, Transport};
 use sidetone_model::call_log::{CdrFilter, CdrPlace, CdrQuery, CdrSort};
 use sidetone_model::cdr::Cdr;
-use sidetone_model::ids::CallId;
+use sidetone_model::ids::{CallId, TeamId};
 use sidetone_model::money::Amount;
 use sidetone_model::page::{Order, Window};
 use sidetone_model::ports::CdrLog;
@@ -97,6 +97,11 @@ fn part(rng: &mut StdRng) -> Option<String> {
 
 /// What the document says of a filter, said again without a database.
 fn matches(filter: &CdrFilter, cdr: &Cdr) -> bool {
+    cdr.organisation_id == organisation(ACME) && holds(filter, cdr)
+}
+
+/// [`matches`] in any organisation.
+fn holds(filter: &CdrFilter, cdr: &Cdr) -> bool {
     let folded = |text: &str| text.chars().flat_map(char::to_lowercase).collect::<String>();
     let contains = |texts: &[Option<&str>], part: &str| {
         texts.iter().flatten().any(|text| folded(text).contains(&folded(part)))
@@ -104,8 +109,7 @@ fn matches(filter: &CdrFilter, cdr: &Cdr) -> bool {
     let numbers = [cdr.destination_number.as_deref(), cdr.dialled_number.as_deref()];
     let cause = cdr.hangup_cause.map(HangupCause::as_str);
     let texts = [cdr.caller_number.as_deref(), numbers[0], numbers[1], cause];
-    cdr.organisation_id == organisation(ACME)
-        && filter.agent_id.is_none_or(|id| cdr.agent_id == Some(id))
+    filter.agent_id.is_none_or(|id| cdr.agent_id == Some(id))
         && filter.campaign_id.is_none_or(|id| cdr.campaign_id == Some(id))
         && filter.did.as_ref().is_none_or(|part| contains(&numbers, part))
         && filter.direction.is_none_or(|direction| cdr.direction == direction)
@@ -233,6 +237,59 @@ fn filters_combine_freely() {
             found += usize::from(!wanted.is_empty());
         }
         assert!(found > 100, "most rounds prove nothing: {found}");
+    });
+}
+
+/// H4: ten thousand random filters, and never a row outside the caller's scope: not in the page, not in the total,
+/// not in what is counted or read chunk by chunk.
+#[test]
+fn no_filter_shows_a_row_outside_the_scope() {
+    let rng = &mut StdRng::seed_from_u64(4);
+    let all = records(rng, 200);
+    let team = |number: u128| Some(TeamId(Uuid::from_u128(number)));
+    let (acme, other) = (organisation(ACME), organisation(2));
+    let scopes = [
+        Scope::Team { organisation: acme, team: team(1) },
+        Scope::Team { organisation: acme, team: team(2) },
+        Scope::Team { organisation: other, team: team(1) },
+        Scope::Team { organisation: acme, team: None },
+        Scope::Team { organisation: acme, team: team(9) },
+        Scope::Organisation(other),
+        Scope::Everything,
+    ];
+    with_store(async |store| {
+        store.store(&all).await.unwrap();
+        let mut found = 0;
+        for round in 0..10_000 {
+            let filter = filter(rng);
+            let scope = scopes[round % scopes.len()];
+            let (sort, _) = pick(rng, CdrSort::ALL);
+            let order = pick(rng, [Order::Ascending, Order::Descending]);
+            let mut wanted: Vec<&Cdr> = all
+                .iter()
+                .filter(|cdr| scope.covers(cdr.organisation_id, cdr.team_id) && holds(&filter, cdr))
+                .collect();
+            wanted.sort_by(|a, b| compare(sort, order, a, b));
+            let wanted: Vec<CallId> = wanted.iter().map(|cdr| cdr.call_uuid).collect();
+            let window = Window { limit: 20, offset: rng.random_range(0..3) };
+            let query = CdrQuery { filter: filter.clone(), sort, order, window };
+            let page = store.list(scope, query).await.unwrap();
+            let shown: Vec<CallId> = wanted.iter().skip(window.offset as usize).take(20).copied().collect();
+            let what = || format!("round {round}: {scope:?} {filter:?}");
+            assert_eq!((page.total, ids(&page.items)), (wanted.len() as u64, shown), "{}", what());
+            found += usize::from(!wanted.is_empty());
+            if round % 10 != 0 {
+                continue;
+            }
+            let count = store.count(scope, &filter, 1000).await.unwrap();
+            assert_eq!(count, wanted.len() as u64, "{}", what());
+            let chunk = store.chunk(scope, &filter, order, None, 500).await.unwrap();
+            let mut chunk = ids(&chunk);
+            let mut wanted = wanted;
+            (chunk.sort_unstable(), wanted.sort_unstable());
+            assert_eq!(chunk, wanted, "{}", what());
+        }
+        assert!(found > 2000, "most rounds prove nothing: {found}");
     });
 }
 

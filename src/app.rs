@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rand::rngs::{StdRng, SysRng};
 use rand::{Rng, RngExt, SeedableRng};
-use sidetone_api::{ApiState, DirectoryPorts, Panel, TokenKey};
+use sidetone_api::{ApiState, DirectoryPorts, Panel, RatePorts, TokenKey};
 use sidetone_media::net::{Relay, RelayConfig, RelayError};
 use sidetone_media::session::SessionConfig;
 use sidetone_model::ids::NodeId;
@@ -173,6 +173,7 @@ impl Engine {
         .with_conversations(Arc::new(store.clone()), Arc::new(store.clone()))
         .with_idempotency(Arc::new(idempotency.clone()))
         .with_directory(directory_ports(&store, StdRng::from_rng(&mut rng)))
+        .with_rates(rate_ports(&store))
         .with_metrics(Arc::new(metrics));
 
         let mut http_stop = stopped.clone();
@@ -248,6 +249,11 @@ fn directory_ports(store: &Store, rng: StdRng) -> DirectoryPorts {
         organisations: shared.clone(),
         trunks: shared,
     }
+}
+
+fn rate_ports(store: &Store) -> RatePorts {
+    let shared = Arc::new(store.clone());
+    RatePorts { cost: shared.clone(), fx: shared.clone(), sell: shared }
 }
 
 /// What `/readyz` says.

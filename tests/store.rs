@@ -14,6 +14,8 @@ mod call_log;
 mod database;
 #[path = "store/idempotency.rs"]
 mod idempotency;
+#[path = "store/money.rs"]
+mod money;
 #[path = "common/records.rs"]
 mod records;
 

@@ -40,7 +40,7 @@ use crate::routes::openapi::Reference;
 use crate::routes::{agents, api_keys, teams, users};
 use crate::routes::{
     ai_prices, auth as login, cdr_export, cdrs, conversations, docs, extensions, health, numbers,
-    openapi as reference, organisations, totals, trunks,
+    openapi as reference, organisations, rates, totals, trunks,
 };
 use crate::state::ApiState;
 use crate::{arrival, auth, idempotency};
@@ -92,6 +92,12 @@ fn v1() -> OpenApiRouter<ApiState> {
         .routes(routes!(conversations::find, conversations::report))
         .routes(routes!(conversations::find_by_call))
         .routes(routes!(reference::document))
+        .routes(routes!(rates::cost::list, rates::cost::create))
+        .routes(routes!(rates::cost::find, rates::cost::change, rates::cost::delete))
+        .routes(routes!(rates::fx::list, rates::fx::create))
+        .routes(routes!(rates::fx::find, rates::fx::change, rates::fx::delete))
+        .routes(routes!(rates::sell::list, rates::sell::create))
+        .routes(routes!(rates::sell::find, rates::sell::change, rates::sell::delete))
         .routes(routes!(totals::totals))
         .routes(routes!(trunks::list, trunks::create))
         .routes(routes!(trunks::find, trunks::change, trunks::delete))

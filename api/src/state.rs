@@ -13,6 +13,8 @@ use sidetone_model::number::Numbers;
 use sidetone_model::organisation::Organisations;
 use sidetone_model::ports::{ApiKeys, CdrLog, PortFuture, Readiness};
 use sidetone_model::problem::Problem;
+use sidetone_model::rate_book::RateBook;
+use sidetone_model::rating::{CostRate, FxRate, SellRate};
 use sidetone_model::team::{Agents, Teams};
 use sidetone_model::time::Timestamp;
 use sidetone_model::trunk::Trunks;
@@ -45,6 +47,7 @@ pub struct ApiState {
     pub(crate) attempts: Arc<Attempts>,
     pub(crate) panel: Option<Arc<Panel>>,
     pub(crate) directory: Option<DirectoryPorts>,
+    pub(crate) rates: Option<RatePorts>,
 }
 
 /// What people who log in need: who they are, and what they manage.
@@ -76,6 +79,17 @@ pub struct DirectoryPorts {
     pub trunks: Arc<dyn Trunks>,
 }
 
+/// What calls cost.
+#[derive(Clone)]
+pub struct RatePorts {
+    /// What carriers charge.
+    pub cost: Arc<dyn RateBook<CostRate>>,
+    /// What currencies are in each other.
+    pub fx: Arc<dyn RateBook<FxRate>>,
+    /// What organisations pay.
+    pub sell: Arc<dyn RateBook<SellRate>>,
+}
+
 impl ApiState {
     /// A state over these ports, which believes `X-Forwarded-For` from nobody and lets keys in alone.
     pub fn new(
@@ -100,6 +114,7 @@ impl ApiState {
             attempts: Arc::new(Attempts::default()),
             panel: None,
             directory: None,
+            rates: None,
         }
     }
 
@@ -125,6 +140,18 @@ impl ApiState {
     /// The directory's ports.
     pub(crate) fn directory(&self) -> Result<&DirectoryPorts, ApiError> {
         self.directory.as_ref().ok_or_else(|| ApiError::not_found("the directory is not managed here"))
+    }
+
+    /// The same state, which manages what calls cost.
+    #[must_use]
+    pub fn with_rates(mut self, rates: RatePorts) -> Self {
+        self.rates = Some(rates);
+        self
+    }
+
+    /// The ports of what calls cost.
+    pub(crate) fn rates(&self) -> Result<&RatePorts, ApiError> {
+        self.rates.as_ref().ok_or_else(|| ApiError::not_found("rates are not managed here"))
     }
 
     /// The same state, which believes `X-Forwarded-For` from these peers.

@@ -24,6 +24,8 @@ pub struct OrganisationRecord {
     pub currency: Currency,
     /// How much it may spend; `None` is no limit.
     pub credit: Option<Amount>,
+    /// What its calls have used of the credit.
+    pub spent: Amount,
     /// How its people write phone numbers.
     pub numbering: Numbering,
     /// How many calls out to the world it may have at once; `None` is no limit.
@@ -35,6 +37,11 @@ pub struct OrganisationRecord {
 }
 
 impl OrganisationRecord {
+    /// What is left of the credit; `None` without a limit.
+    pub fn balance(&self) -> Option<Amount> {
+        Some(self.credit?.checked_sub(self.spent).unwrap_or(Amount::from_scaled(i64::MIN)))
+    }
+
     /// The organisation as a caller sees it; amounts are for those who may read `billing`.
     pub fn view(&self, billing: bool) -> OrganisationView<'_> {
         OrganisationView {
@@ -43,6 +50,7 @@ impl OrganisationRecord {
             sip_domain: &self.sip_domain,
             currency: self.currency,
             credit: self.credit.filter(|_| billing).map(|credit| credit.to_text(self.currency.places())),
+            balance: self.balance().filter(|_| billing).map(|left| left.to_text(self.currency.places())),
             country_code: self.numbering.country_code.as_deref().unwrap_or_default(),
             national_prefix: &self.numbering.national_prefix,
             international_prefix: &self.numbering.international_prefix,
@@ -69,6 +77,11 @@ pub struct OrganisationView<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<Amount>))]
     credit: Option<String>,
+    /// What is left of `credit` once every settled call is paid, an exact decimal; below 0 when the credit was lowered
+    /// under what is used; absent as `credit` is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<Amount>))]
+    balance: Option<String>,
     /// The digits of its country; empty when national numbers are not dialled.
     country_code: &'a str,
     /// What its people key before a national number; may be empty.
@@ -141,12 +154,16 @@ impl OrganisationChange {
     /// `before` with the change made at `now`.
     #[must_use]
     pub fn applied(self, before: OrganisationRecord, now: Timestamp) -> OrganisationRecord {
+        let currency = self.currency.unwrap_or(before.currency);
+        // A credit that is granted where there was none, or in another currency, is granted whole.
+        let granted_anew = before.credit.is_none() || currency != before.currency;
         let numbering = before.numbering;
         OrganisationRecord {
             name: self.name.unwrap_or(before.name),
             sip_domain: self.sip_domain.unwrap_or(before.sip_domain),
-            currency: self.currency.unwrap_or(before.currency),
+            currency,
             credit: self.credit.unwrap_or(before.credit),
+            spent: if granted_anew { Amount::ZERO } else { before.spent },
             numbering: Numbering {
                 country_code: self.country_code.unwrap_or(numbering.country_code),
                 national_prefix: self.national_prefix.unwrap_or(numbering.national_prefix),

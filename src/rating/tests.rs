@@ -553,7 +553,7 @@ fn no_float_on_the_way_of_money() {
     for file in &rooms {
         let text =
             std::fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
-        for float in ["f32", "f64", "to_f", "from_f"] {
+        for float in ["f32", "f64", "to_f6", "from_f6", "to_f3", "from_f3"] {
             assert!(!text.contains(float), "{} names {float}", file.display());
         }
     }

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use sidetone_model::cdr::Cdr;
-use sidetone_model::ids::{CallId, OrganisationId};
+use sidetone_model::ids::{CallId, OrganisationId, TrunkId};
 use sidetone_model::money::{Amount, Currency};
 use sidetone_model::ports::PortFuture;
+use sidetone_model::problem::Problem;
 use sidetone_model::rate_book::Accounts;
 use sidetone_model::rating::{Account, Drawn};
 
@@ -52,6 +53,21 @@ impl WriteTransaction {
             .fetch_optional(&mut *self.transaction)
             .await?;
         row.map(|row| Ok((parsed(&row, "id")?, parsed(&row, "currency")?))).transpose()
+    }
+
+    /// Refuses to let a trunk go that somebody gave rates for.
+    pub(super) async fn require_no_cost_rates(&mut self, trunk: TrunkId) -> Result<(), Problem> {
+        let row = sql("SELECT COUNT(*) AS rates FROM cost_rates WHERE trunk_id = $1")
+            .bind(trunk.to_string())
+            .fetch_one(&mut *self.transaction)
+            .await
+            .map_err(StoreError::from)?;
+        match row.try_get::<i64>("rates").map_err(StoreError::from)? {
+            0 => Ok(()),
+            count => {
+                Err(Problem::Conflict(format!("the trunk still has cost rates ({count}): remove them first")))
+            }
+        }
     }
 
     /// Whether what is paid in `currency` can be taken from the organisation's credit: it has none, or has it in

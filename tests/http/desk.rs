@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use sidetone::accounts::{Passwords, People};
 use sidetone::provision::{Declaration, Lines, apply};
 use sidetone::store::Store;
-use sidetone_api::{ApiState, DirectoryPorts, HttpSettings, Panel, TokenKey};
+use sidetone_api::{ApiState, DirectoryPorts, HttpSettings, Panel, RatePorts, TokenKey};
 use sidetone_model::directory::DirectorySnapshot;
 use sidetone_model::ports::Readiness;
 use tokio::sync::oneshot;
@@ -170,9 +170,11 @@ impl Desk {
                     organisations: shared.clone(),
                     trunks: shared.clone(),
                 };
+                let rates = RatePorts { cost: shared.clone(), fx: shared.clone(), sell: shared.clone() };
                 let state = ApiState::new(shared.clone(), shared, Arc::new(Ready), Arc::new(|| at(100)))
                     .with_panel(panel)
                     .with_directory(ports)
+                    .with_rates(rates)
                     .with_settings(HttpSettings { strict_bodies: strict, ..HttpSettings::default() });
                 let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
                 started.send((listener.local_addr().unwrap(), directory, team(0), team(1))).unwrap();

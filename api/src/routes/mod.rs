@@ -18,6 +18,7 @@ pub(crate) mod health;
 pub(crate) mod numbers;
 pub(crate) mod openapi;
 pub(crate) mod organisations;
+pub(crate) mod rates;
 pub(crate) mod teams;
 pub(crate) mod totals;
 pub(crate) mod trunks;

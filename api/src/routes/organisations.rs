@@ -83,7 +83,7 @@ pub(crate) struct OrganisationChangeBody {
 }
 
 const KIND: Kind = Kind { sorts: BY_NAME, organisation_id: true, team_id: false };
-const READ_ONLY: &[&str] = &["id", "created_at", "updated_at"];
+const READ_ONLY: &[&str] = &["id", "balance", "created_at", "updated_at"];
 
 /// List organisations
 ///

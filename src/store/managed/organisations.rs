@@ -55,6 +55,7 @@ impl Organisations for Store {
                 sip_domain,
                 currency,
                 credit,
+                spent: Amount::ZERO,
                 numbering,
                 max_outbound_calls,
                 created_at: now,
@@ -101,7 +102,11 @@ impl Organisations for Store {
             if after.sip_domain != domain {
                 write.require_no_passwords(id).await?;
             }
-            sql("UPDATE organisations SET name = $1, sip_domain = $2, currency = $3, credit_scaled = $4,
+            // As `OrganisationChange::applied` has it: a credit granted anew is granted whole.
+            sql("UPDATE organisations SET credit_used_before_scaled =
+                 CASE WHEN credit_scaled IS NULL OR currency <> $3 THEN credit_used_scaled
+                 ELSE credit_used_before_scaled END,
+                 name = $1, sip_domain = $2, currency = $3, credit_scaled = $4,
                  country_code = $5, national_prefix = $6, international_prefix = $7, max_outbound_calls = $8,
                  search = $9, updated_at_us = $10 WHERE id = $11")
             .bind(&after.name)
@@ -201,7 +206,8 @@ impl WriteTransaction {
              (SELECT COUNT(*) FROM trunks WHERE organisation_id = $1) AS trunks,
              (SELECT COUNT(*) FROM agents WHERE organisation_id = $1) AS agents,
              (SELECT COUNT(*) FROM users WHERE organisation_id = $1) AS users,
-             (SELECT COUNT(*) FROM api_keys WHERE organisation_id = $1) AS api_keys")
+             (SELECT COUNT(*) FROM api_keys WHERE organisation_id = $1) AS api_keys,
+             (SELECT COUNT(*) FROM sell_rates WHERE organisation_id = $1) AS sell_rates")
         .bind(id.to_string())
         .fetch_one(&mut *self.transaction)
         .await
@@ -215,6 +221,7 @@ impl WriteTransaction {
             ("agents", "agents"),
             ("users", "users"),
             ("api_keys", "API keys"),
+            ("sell_rates", "sell rates"),
         ];
         for (column, what) in columns {
             let count: u64 = number(&row, column)?;
@@ -237,6 +244,9 @@ fn organisation(row: &Row) -> Result<OrganisationRecord, StoreError> {
         sip_domain: row.try_get("sip_domain")?,
         currency: parsed(row, "currency")?,
         credit: row.try_get::<Option<i64>>("credit_scaled")?.map(Amount::from_scaled),
+        spent: Amount::from_scaled(row.try_get("credit_used_scaled")?)
+            .checked_sub(Amount::from_scaled(row.try_get("credit_used_before_scaled")?))
+            .unwrap_or_default(),
         numbering: Numbering {
             country_code: row.try_get("country_code")?,
             national_prefix: row.try_get("national_prefix")?,

@@ -105,6 +105,7 @@ impl Trunks for Store {
         Box::pin(async move {
             let mut write = self.write().await?;
             let (trunk, _) = write.trunk_inside(scope, id).await?;
+            write.require_no_cost_rates(id).await?;
             sql("DELETE FROM trunks WHERE id = $1 AND (organisation_id = $2 OR organisation_id IS NULL)")
                 .bind(id.to_string())
                 .bind(trunk.organisation_id.map(|owner| owner.to_string()))

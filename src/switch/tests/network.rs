@@ -314,6 +314,7 @@ impl Net {
             Output::Media(port, MediaCommand::Close) => {
                 self.feed(Input::Report(port, Box::new(Report::default())));
             }
+            Output::Media(_, MediaCommand::Tone) => self.heard.push("tone".into()),
             Output::Media(..) => {}
             Output::Notice(notice) => self.notices.push(notice),
             Output::Resolve(name) => self.questions.push(name),

@@ -4,11 +4,12 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rand::rngs::{StdRng, SysRng};
 use rand::{Rng, RngExt, SeedableRng};
-use sidetone_api::{ApiState, DirectoryPorts, Panel, RatePorts, TokenKey};
+use sidetone_api::{ApiState, DirectoryPorts, Panel, RatePorts, SharedSettings, TokenKey};
 use sidetone_media::net::{Relay, RelayConfig, RelayError};
 use sidetone_media::session::SessionConfig;
 use sidetone_model::ids::NodeId;
@@ -28,7 +29,7 @@ use crate::accounts::hash::HashError;
 use crate::accounts::{Passwords, People};
 use crate::cdr::journal::{Journal, JournalError};
 use crate::cdr::writer::CdrWriter;
-use crate::config::Config;
+use crate::config::{Config, Sip};
 use crate::dns::Resolver;
 use crate::metrics::EngineMetrics;
 use crate::process;
@@ -38,7 +39,7 @@ use crate::routing::Directory;
 use crate::store::{IdempotencyKeys, Store, StoreError};
 use crate::switch::driver::{Driver, Handle, Request};
 use crate::switch::face::{Limits, Reach, Unreachable};
-use crate::switch::machine::{Switch, SwitchConfig};
+use crate::switch::machine::{Settings, Switch, SwitchConfig};
 use crate::watch::{DRAWN_LEN_MAX, Heard, pass_on_draws, watch_stored};
 
 /// A running engine.
@@ -58,6 +59,9 @@ pub struct Engine {
     watcher: JoinHandle<()>,
     sweeper: JoinHandle<()>,
     stop: watch::Sender<bool>,
+    draining: Arc<AtomicBool>,
+    relay: Arc<Relay>,
+    http_settings: SharedSettings,
 }
 
 /// Why the engine cannot start; one line that names the thing and what to do.
@@ -154,14 +158,15 @@ impl Engine {
         let (engine_store, watched) = (store.clone(), store.clone());
         let panel = panel(&store, &mut rng).await?;
         let metrics = EngineMetrics {
-            relay,
+            relay: Arc::clone(&relay),
             switch: handle.clone(),
             journal: journal.clone(),
             journal_dir: journal_dir(config),
             stored: writer.stored(),
             store: store.clone(),
         };
-        let readiness = EngineReadiness { journal, switch: handle.clone() };
+        let draining = Arc::new(AtomicBool::new(false));
+        let readiness = EngineReadiness { journal, switch: handle.clone(), draining: Arc::clone(&draining) };
         let state = ApiState::new(
             Arc::new(store.clone()),
             Arc::new(store.clone()),
@@ -176,6 +181,7 @@ impl Engine {
         .with_rates(rate_ports(&store))
         .with_metrics(Arc::new(metrics));
 
+        let http_settings = state.settings();
         let mut http_stop = stopped.clone();
         let http_shutdown = async move {
             let _ = http_stop.wait_for(|stop| *stop).await;
@@ -192,6 +198,9 @@ impl Engine {
             sweeper: tokio::spawn(sweep(idempotency, stopped)),
             switch: handle,
             stop,
+            draining,
+            relay,
+            http_settings,
         })
     }
 
@@ -205,8 +214,18 @@ impl Engine {
         self.switch.bindings()
     }
 
+    /// Lets what may change while calls are up hold from now on: for new requests, new connections and new calls.
+    pub async fn reload(&self, config: &Config) {
+        self.http_settings.replace(config.http.settings.clone());
+        self.relay.set_thresholds(config.media.verdict.clone());
+        let Sip { digest, md5_only, .. } = &config.sip;
+        let settings = Settings { digest: digest.clone(), md5_only: md5_only.clone() };
+        self.switch.send(Request::Settings(settings)).await;
+    }
+
     /// Takes no new calls, lets live ones go on for `limit` at most, stores every record, and stops.
     pub async fn stop(self, limit: Duration) {
+        self.draining.store(true, Ordering::Relaxed);
         self.switch.send(Request::Drain(limit)).await;
         let _ = self.driver.await;
         // The journal closes with its last clone; the writer ends once all of it is stored.
@@ -260,11 +279,15 @@ fn rate_ports(store: &Store) -> RatePorts {
 struct EngineReadiness {
     journal: Journal,
     switch: Handle,
+    draining: Arc<AtomicBool>,
 }
 
 impl Readiness for EngineReadiness {
     fn unready(&self) -> Vec<String> {
         let mut unready = Vec::new();
+        if self.draining.load(Ordering::Relaxed) {
+            unready.push("draining: the node takes no new calls and stops".to_owned());
+        }
         if !self.journal.is_healthy() {
             unready.push("journal: the disk takes no records".to_owned());
         }

@@ -9,6 +9,7 @@ pub mod config;
 pub mod demo;
 pub mod dns;
 pub mod fields;
+pub mod log;
 pub mod media_plan;
 pub mod metrics;
 pub mod phone;

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand, ValueEnum};
 use sidetone::cli;
-use tracing_subscriber::EnvFilter;
+use sidetone::log::{Format, Log};
 
 /// A SIP switch and RTP media analyser with an embedded HTTP API.
 #[derive(Debug, Parser)]
@@ -43,24 +43,17 @@ fn main() -> ExitCode {
     // A wrong command line ends here with exit code 2.
     let Cli { log_format, command } = Cli::parse();
     // The demo's output is for people who see the program for the first time.
-    start_log(log_format, if matches!(command, Command::Demo(_)) { "error" } else { "info" });
+    let format = match log_format {
+        LogFormat::Json => Format::Json,
+        LogFormat::Text => Format::Text,
+    };
+    let log = Log::start(format, if matches!(command, Command::Demo(_)) { "error" } else { "info" });
     match command {
         Command::Analyze(args) => cli::analyze::run(&args),
         Command::Simulate(args) => cli::simulate::run(&args),
         Command::Apply(args) => cli::apply::run(&args),
         Command::Check(args) => cli::check::run(&args),
         Command::Demo(args) => cli::demo::run(&args),
-        Command::Serve(args) => cli::serve::run(&args),
-    }
-}
-
-fn start_log(format: LogFormat, level: &str) {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(level));
-    let is_terminal = std::io::IsTerminal::is_terminal(&std::io::stderr());
-    let log =
-        tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(is_terminal);
-    match format {
-        LogFormat::Json => log.json().init(),
-        LogFormat::Text => log.init(),
+        Command::Serve(args) => cli::serve::run(&args, &log),
     }
 }

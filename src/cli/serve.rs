@@ -1,14 +1,15 @@
 //! `sidetone serve`: the engine, until SIGTERM or Ctrl-C.
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::app::Engine;
 use crate::cli::{EXIT_FAILED, EXIT_WRONG};
-use crate::config::Config;
+use crate::config::{Config, ConfigError};
+use crate::log::Log;
 
 /// The arguments of `serve`.
 #[derive(Debug, clap::Args)]
@@ -19,14 +20,15 @@ pub struct ServeArgs {
 }
 
 /// Runs the engine until it is told to stop, drains, and says how it went.
-pub fn run(args: &ServeArgs) -> ExitCode {
-    let config = match Config::load(args.config.as_deref(), std::env::vars()) {
+pub fn run(args: &ServeArgs, log: &Log) -> ExitCode {
+    let config = match load(args) {
         Ok(config) => config,
         Err(error) => {
             eprintln!("sidetone: {error}");
             return ExitCode::from(EXIT_WRONG);
         }
     };
+    log.set_level(config.log.level.as_deref());
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -34,34 +36,97 @@ pub fn run(args: &ServeArgs) -> ExitCode {
             return ExitCode::from(EXIT_FAILED);
         }
     };
-    runtime.block_on(serve(&config))
+    runtime.block_on(serve(args, config, log))
 }
 
-async fn serve(config: &Config) -> ExitCode {
+fn load(args: &ServeArgs) -> Result<Config, ConfigError> {
+    Config::load(args.config.as_deref(), std::env::vars())
+}
+
+async fn serve(args: &ServeArgs, mut config: Config, log: &Log) -> ExitCode {
     // Listening for the signals first: one that comes during the start is not lost.
-    let signals = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()));
-    let (Ok(mut terminate), Ok(mut interrupt)) = signals else {
+    let Ok(mut signals) = Signals::listen() else {
         eprintln!("sidetone: cannot listen for SIGTERM");
         return ExitCode::from(EXIT_FAILED);
     };
-    let engine = match Engine::start(config).await {
+    let engine = match Engine::start(&config).await {
         Ok(engine) => engine,
         Err(error) => {
             eprintln!("sidetone: cannot start: {error}");
             return ExitCode::from(EXIT_FAILED);
         }
     };
-    announce(&engine, config);
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
+    announce(&engine, &config);
+    while signals.next().await == Asked::Reload {
+        config = reload(args, config, &engine, log).await;
     }
     let calls = engine.live_calls();
     tracing::info!(calls, seconds = config.node.drain.as_secs(), "draining: no new calls");
     tokio::select! {
         () = engine.stop(config.node.drain) => ExitCode::SUCCESS,
         // Asked twice: records that are not in the database yet stay in the journal.
-        _ = interrupt.recv() => ExitCode::from(EXIT_FAILED),
+        () = signals.stop() => {
+            tracing::warn!("told to stop again: calls are broken off");
+            ExitCode::from(EXIT_FAILED)
+        }
+    }
+}
+
+/// Reads the configuration again and lets it hold as far as it can while calls are up; a broken one changes nothing.
+async fn reload(args: &ServeArgs, config: Config, engine: &Engine, log: &Log) -> Config {
+    let new = match load(args) {
+        Ok(new) => new,
+        Err(error) => {
+            tracing::error!(%error, "the configuration was not reloaded and nothing has changed");
+            return config;
+        }
+    };
+    let (config, waiting) = config.reloaded(&new);
+    log.set_level(config.log.level.as_deref());
+    engine.reload(&config).await;
+    tracing::info!("the configuration was reloaded");
+    for key in waiting {
+        tracing::warn!("needs a restart: {key}");
+    }
+    config
+}
+
+/// What a signal asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Asked {
+    Reload,
+    Stop,
+}
+
+/// The signals that the engine listens to.
+struct Signals {
+    hangup: Signal,
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Signals {
+    fn listen() -> io::Result<Self> {
+        Ok(Self {
+            hangup: signal(SignalKind::hangup())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+        })
+    }
+
+    async fn next(&mut self) -> Asked {
+        tokio::select! {
+            _ = self.terminate.recv() => Asked::Stop,
+            _ = self.interrupt.recv() => Asked::Stop,
+            _ = self.hangup.recv() => Asked::Reload,
+        }
+    }
+
+    /// Completes when told to stop; what else is asked comes too late.
+    async fn stop(&mut self) {
+        while self.next().await == Asked::Reload {
+            tracing::warn!("the configuration is not reloaded any more: the engine stops");
+        }
     }
 }
 

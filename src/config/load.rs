@@ -151,7 +151,7 @@ enum Kind {
 }
 
 /// Every key that an environment variable may override.
-const KEYS: [(&str, &str, Kind); 24] = [
+const KEYS: [(&str, &str, Kind); 25] = [
     ("node", "name", Kind::Text),
     ("node", "data_dir", Kind::Text),
     ("node", "drain_seconds", Kind::Integer),
@@ -175,6 +175,7 @@ const KEYS: [(&str, &str, Kind); 24] = [
     ("http", "body_seconds", Kind::Integer),
     ("http", "idle_seconds", Kind::Integer),
     ("http", "stall_seconds", Kind::Integer),
+    ("log", "level", Kind::Text),
     ("cluster", "nats", Kind::Text),
 ];
 

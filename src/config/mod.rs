@@ -5,6 +5,7 @@
 //! version will understand (TCP and TLS listeners, a cluster) is refused in words
 //! rather than ignored.
 
+mod changes;
 mod load;
 mod sections;
 mod settings;
@@ -12,4 +13,4 @@ mod settings;
 mod tests;
 
 pub use load::{ConfigError, parse_toml};
-pub use settings::{Config, Http, Listener, Media, Node, Sip, Transport};
+pub use settings::{Config, Http, Listener, Log, Media, Node, Sip, Transport};

@@ -9,8 +9,11 @@ use ipnet::IpNet;
 use sidetone_media::verdict::{ThresholdError, Thresholds};
 use sidetone_sip::auth::Algorithm;
 use toml::{Table, Value};
+use tracing_subscriber::EnvFilter;
 
-use crate::config::settings::{Config, DATABASE_FILE, Http, Listener, Media, Node, Rating, Sip, Transport};
+use crate::config::settings::{
+    Config, DATABASE_FILE, Http, Listener, Log, Media, Node, Rating, Sip, Transport,
+};
 use crate::fields::{Fields, Problem};
 use crate::store::{Database, Location};
 
@@ -20,8 +23,8 @@ pub(super) fn read(table: Table, problems: &mut Vec<Problem>) -> Config {
     let mut root = Fields::new("", table, problems);
     let mut section =
         |name: &'static str| root.table(name).unwrap_or_else(|| (name.to_owned(), Table::new()));
-    let [node, database, sip, media, http, api, rating, cluster] =
-        ["node", "database", "sip", "media", "http", "api", "rating", "cluster"].map(&mut section);
+    let [node, database, sip, media, http, api, rating, log, cluster] =
+        ["node", "database", "sip", "media", "http", "api", "rating", "log", "cluster"].map(&mut section);
     root.finish();
     read_node(Fields::new(node.0, node.1, problems), &mut config.node);
     config.database.location = Location::Sqlite(config.node.data_dir.join(DATABASE_FILE));
@@ -31,6 +34,7 @@ pub(super) fn read(table: Table, problems: &mut Vec<Problem>) -> Config {
     read_http(Fields::new(http.0, http.1, problems), &mut config.http);
     read_rating(Fields::new(rating.0, rating.1, problems), &mut config.rating);
     read_api(Fields::new(api.0, api.1, problems), &mut config.http);
+    read_log(Fields::new(log.0, log.1, problems), &mut config.log);
     read_cluster(Fields::new(cluster.0, cluster.1, problems));
     config
 }
@@ -263,6 +267,20 @@ fn read_networks(fields: &mut Fields<'_>, name: &'static str, networks: &mut Vec
             }
         }
     }
+}
+
+fn read_log(mut fields: Fields<'_>, log: &mut Log) {
+    if let Some(level) = fields.text("level").filter(|level| !level.is_empty()) {
+        if EnvFilter::try_new(&level).is_ok() {
+            log.level = Some(level);
+        } else {
+            fields.refuse::<()>(
+                "level",
+                "must be a level such as info, or levels by module such as info,sidetone_sip=debug",
+            );
+        }
+    }
+    fields.finish();
 }
 
 fn read_cluster(mut fields: Fields<'_>) {

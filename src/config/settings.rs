@@ -26,6 +26,8 @@ pub struct Config {
     pub http: Http,
     /// What calls cost.
     pub rating: Rating,
+    /// What is logged.
+    pub log: Log,
 }
 
 /// `[rating]`.
@@ -97,6 +99,13 @@ pub struct Http {
     pub settings: HttpSettings,
 }
 
+/// `[log]`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Log {
+    /// Which lines are written, as in `RUST_LOG`, which has the last word; `None` is `info`.
+    pub level: Option<String>,
+}
+
 impl Default for Config {
     fn default() -> Self {
         Self {
@@ -127,6 +136,7 @@ impl Default for Config {
                 settings: HttpSettings::default(),
             },
             rating: Rating { warning: Duration::from_secs(10) },
+            log: Log::default(),
         }
     }
 }

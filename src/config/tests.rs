@@ -51,6 +51,8 @@ fn the_file_of_the_contract_is_read_whole() {
         stall_seconds = 4
         [api]
         strict_bodies = false
+        [log]
+        level = "info,sidetone_sip=debug"
         [cluster]
         nats = ""
         "#,
@@ -107,7 +109,7 @@ fn every_mistake_is_one_line_that_names_the_key() {
         (
             "unknown section",
             "[sipp]\n",
-            "sipp: unknown key, known here are: node, database, sip, media, http, api, rating, cluster",
+            "sipp: unknown key, known here are: node, database, sip, media, http, api, rating, log, cluster",
         ),
         (
             "unknown key",

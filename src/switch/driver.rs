@@ -20,7 +20,7 @@ use crate::dns::Resolver;
 use crate::routing::Directory;
 use crate::switch::counters::Counters;
 use crate::switch::face::{MediaCommand, Port, PortId, Ports};
-use crate::switch::machine::{Input, Notice, Now, Output, Switch};
+use crate::switch::machine::{Input, Notice, Now, Output, Settings, Switch};
 use crate::switch::names::Answer;
 
 /// What others ask of the running switch.
@@ -30,6 +30,8 @@ pub enum Request {
     Billing(Input),
     /// The stored directory changed.
     Directory(Arc<Directory>),
+    /// Other settings hold from now on.
+    Settings(Settings),
     /// Take no new calls, and stop once the last has ended or the time is over.
     Drain(Duration),
 }
@@ -307,6 +309,7 @@ impl Driver {
                 tracing::info!(revision = directory.revision(), "directory changed");
                 self.feed(Input::Directory(directory));
             }
+            Request::Settings(settings) => self.feed(Input::Settings(settings)),
             Request::Drain(limit) => {
                 self.feed(Input::Accept(false));
                 self.feed(Input::LeaveTrunks);

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use sidetone_model::directory::{Extension, Organisation, Trunk};
 use sidetone_model::ids::{ExtensionId, TrunkId};
-use sidetone_sip::auth::{Attempt, Authenticator, Credential, Decision, Refusal};
+use sidetone_sip::auth::{Algorithm, Attempt, Authenticator, Credential, Decision, Refusal};
 use sidetone_sip::message::{Digest, Request};
 
 use crate::routing::{Directory, Origin, route};
@@ -35,6 +35,11 @@ pub(super) struct Gate {
 impl Gate {
     pub(super) fn new(authenticator: Authenticator) -> Self {
         Gate { authenticator }
+    }
+
+    /// Offers phones other digest algorithms from now on.
+    pub(super) fn offer(&mut self, algorithms: Vec<Algorithm>) {
+        self.authenticator.offer(algorithms);
     }
 
     /// The sender of an INVITE, which may be a trunk.

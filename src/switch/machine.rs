@@ -17,7 +17,7 @@ use sidetone_model::ids::{CallId, NodeId, OrganisationId, TrunkId};
 use sidetone_model::rating::{Account, Drawn, Undrawn};
 use sidetone_model::time::Timestamp;
 use sidetone_model::trunk_address::TrunkAddress;
-use sidetone_sip::auth::Authenticator;
+use sidetone_sip::auth::{Algorithm, Authenticator};
 use sidetone_sip::flow::Flow;
 use sidetone_sip::message::{Method, Name, Rejection, StatusCode};
 use sidetone_sip::registrar::{self, Registrar, RegistrarConfig};
@@ -77,6 +77,8 @@ pub enum Input {
     Report(PortId, Box<Report>),
     /// What the name service says, after [`Output::Resolve`].
     Resolved(TrunkAddress, Answer),
+    /// Other settings hold from now on.
+    Settings(Settings),
     /// The time of [`Switch::next_timeout`] has come.
     Timeout,
     /// A message could not be sent.
@@ -122,6 +124,15 @@ pub enum Notice {
     Registered(TrunkId),
     /// The trunk does not register us; the status, when it said one.
     Unregistered(TrunkId, Option<u16>),
+}
+
+/// What may change while calls are up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// The digest algorithms that phones are offered, in this order.
+    pub digest: Vec<Algorithm>,
+    /// See [`SwitchConfig::md5_only`].
+    pub md5_only: Vec<String>,
 }
 
 /// What the switch is made of.
@@ -260,6 +271,10 @@ impl Switch {
                 }
             }
             Input::Resolved(address, answer) => self.resolved(now, &address, answer),
+            Input::Settings(settings) => {
+                self.gate.offer(settings.digest);
+                self.config.md5_only = settings.md5_only;
+            }
             Input::Timeout => self.timeout(now),
             Input::TransportError(key) => {
                 self.ua.handle_input(now.instant, ua::Input::TransportError { key })

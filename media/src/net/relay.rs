@@ -20,6 +20,7 @@ use super::ports::Ports;
 use super::worker::{self, Worker};
 use crate::session::{Session, SessionConfig};
 use crate::time::Micros;
+use crate::verdict::Thresholds;
 
 /// Receives, measures and relays the RTP and RTCP of all legs on threads of its own.
 ///
@@ -46,7 +47,8 @@ pub(super) struct Shared {
     pub(super) backlog: AtomicUsize,
     pub(super) notices: Sender<Notice>,
     pub(super) wake: Arc<dyn Fn() + Send + Sync>,
-    session: SessionConfig,
+    /// Read when a leg opens, never on the packet path.
+    session: Mutex<SessionConfig>,
     ports: Mutex<Ports>,
 }
 
@@ -160,6 +162,11 @@ impl Relay {
         self.shared.snapshot_us.store(interval_us, Ordering::Relaxed);
     }
 
+    /// Judges legs that open from now on by other thresholds; those that are open keep theirs.
+    pub fn set_thresholds(&self, thresholds: Thresholds) {
+        lock(&self.shared.session).thresholds = thresholds;
+    }
+
     /// The relay's clock: monotonic, from 0 at the start. All times of its reports are on it.
     pub fn now(&self) -> Micros {
         self.shared.clock.now()
@@ -228,7 +235,7 @@ impl Shared {
             backlog: AtomicUsize::new(0),
             notices: sender,
             wake,
-            session: config.session,
+            session: Mutex::new(config.session),
             ports: Mutex::new(ports),
         };
         Ok((shared, notices))
@@ -260,7 +267,7 @@ impl Shared {
 
     /// A leg that waits for its description.
     pub(super) fn leg(&self, id: PortId, pair: Pair) -> Box<Leg> {
-        Box::new(Leg::new(id, Session::new(self.session.clone()), pair, self.clock.now()))
+        Box::new(Leg::new(id, Session::new(lock(&self.session).clone()), pair, self.clock.now()))
     }
 
     /// Gives a pair back to rest. Its sockets must be closed.

@@ -90,6 +90,11 @@ impl Authenticator {
         Authenticator { algorithms, ..self }
     }
 
+    /// Offers other algorithms from the next challenge on; a nonce that is out stays good for what it was offered with.
+    pub fn offer(&mut self, algorithms: Vec<Algorithm>) {
+        self.algorithms = algorithms;
+    }
+
     /// Judges a request. `credential` is looked up by the user name, and an account that does not exist takes the
     /// same time and gets the same answer as a wrong password.
     ///

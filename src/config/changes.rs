@@ -1,0 +1,74 @@
+//! What of a changed file can hold at once, and what waits for a restart.
+
+use crate::config::settings::{Config, Http, Log, Media, Node, Sip};
+
+impl Config {
+    /// The configuration in which `new` holds as far as it can without a restart, and the keys that cannot.
+    ///
+    /// Sockets, files, threads and the database stay as they were opened. Every field is taken apart here: one that
+    /// is added later must be put on one side or the other.
+    pub fn reloaded(&self, new: &Config) -> (Config, Vec<&'static str>) {
+        let mut config = self.clone();
+        let mut waiting = Vec::new();
+        let mut cold = |key: &'static str, same: bool| {
+            if !same {
+                waiting.push(key);
+            }
+        };
+
+        let Node { name, data_dir, drain } = &new.node;
+        cold("[node] name", *name == self.node.name);
+        cold("[node] data_dir", *data_dir == self.node.data_dir);
+        config.node.drain = *drain;
+
+        cold("[database]", new.database == self.database);
+
+        let Sip { listen, external_address, digest, md5_only, dns } = &new.sip;
+        cold("[sip] listen", *listen == self.sip.listen);
+        cold("[sip] external_address", *external_address == self.sip.external_address);
+        cold("[sip] dns", *dns == self.sip.dns);
+        config.sip.digest.clone_from(digest);
+        config.sip.md5_only.clone_from(md5_only);
+
+        let Media { ports, workers, verdict } = &new.media;
+        cold("[media] ports", *ports == self.media.ports);
+        cold("[media] workers", *workers == self.media.workers);
+        config.media.verdict = verdict.clone();
+
+        let Http { listen, settings } = &new.http;
+        cold("[http] listen", *listen == self.http.listen);
+        config.http.settings = settings.clone();
+
+        cold("[rating]", new.rating == self.rating);
+
+        let Log { level } = &new.log;
+        config.log.level.clone_from(level);
+        (config, waiting)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn what_can_hold_holds_and_the_rest_is_named() {
+        let old = Config::default();
+        assert_eq!(old.reloaded(&old), (old.clone(), vec![]));
+        let mut new = old.clone();
+        new.node.drain = Duration::from_secs(1);
+        new.http.settings.connections_max = 7;
+        new.sip.md5_only.clear();
+        new.log.level = Some("debug".to_owned());
+        let hot = new.clone();
+        assert_eq!(old.reloaded(&new), (hot.clone(), vec![]));
+        new.node.name = "other".to_owned();
+        new.http.listen = "127.0.0.1:1".parse().unwrap();
+        new.sip.listen.clear();
+        new.media.workers = Some(3);
+        let waiting = vec!["[node] name", "[sip] listen", "[media] workers", "[http] listen"];
+        assert_eq!(old.reloaded(&new), (hot, waiting));
+    }
+}

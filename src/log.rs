@@ -1,0 +1,73 @@
+//! The log: where it is written, which lines, and that a panic does not say what it was working on.
+
+use std::io::IsTerminal;
+use std::panic::PanicHookInfo;
+
+use tracing_subscriber::EnvFilter;
+
+/// How log lines are written to stderr.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// One JSON object a line.
+    Json,
+    /// For people.
+    Text,
+}
+
+/// The log of this process; says which lines are written while it runs.
+pub struct Log {
+    replace: Box<dyn Fn(EnvFilter) -> bool + Send + Sync>,
+    level: &'static str,
+    by_environment: bool,
+}
+
+impl Log {
+    /// Starts the log: `RUST_LOG` says which lines, and `level` where it says nothing. Once in a process.
+    pub fn start(format: Format, level: &'static str) -> Log {
+        let own = EnvFilter::try_from_default_env().ok();
+        let by_environment = own.is_some();
+        let builder = tracing_subscriber::fmt()
+            .with_env_filter(own.unwrap_or_else(|| EnvFilter::new(level)))
+            .with_writer(std::io::stderr)
+            .with_ansi(std::io::stderr().is_terminal());
+        let replace: Box<dyn Fn(EnvFilter) -> bool + Send + Sync> = match format {
+            Format::Json => {
+                let builder = builder.json().with_filter_reloading();
+                let handle = builder.reload_handle();
+                builder.init();
+                Box::new(move |filter| handle.reload(filter).is_ok())
+            }
+            Format::Text => {
+                let builder = builder.with_filter_reloading();
+                let handle = builder.reload_handle();
+                builder.init();
+                Box::new(move |filter| handle.reload(filter).is_ok())
+            }
+        };
+        std::panic::set_hook(Box::new(note_panic));
+        Log { replace, level, by_environment }
+    }
+
+    /// Writes the lines that `[log] level` asks for, those of the start where it asks for nothing; `RUST_LOG` has
+    /// the last word.
+    pub fn set_level(&self, level: Option<&str>) {
+        if self.by_environment {
+            return;
+        }
+        let level = level.unwrap_or(self.level);
+        if !EnvFilter::try_new(level).is_ok_and(|filter| (self.replace)(filter)) {
+            tracing::warn!(level, "the log level stays as it is");
+        }
+    }
+}
+
+/// A panic's text may quote what it was working on, a number or a password: the place is enough to find it.
+fn note_panic(panic: &PanicHookInfo<'_>) {
+    let place = panic.location().map(ToString::to_string).unwrap_or_default();
+    let thread = std::thread::current();
+    tracing::error!(
+        place,
+        thread = thread.name().unwrap_or("unnamed"),
+        "a panic: this is a bug, please report it"
+    );
+}

@@ -1,0 +1,251 @@
+//! `Idempotency-Key` over HTTP: one effect, whatever happens, and the same answer again.
+
+use std::collections::HashSet;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+
+use crate::client::{Answer, Ask};
+use crate::records::TempDir;
+use crate::served::{Served, Start, config};
+use crate::site::{Site, declare, until, within};
+
+const ADMIN: &str = "tel_acmeadmin001_0123456789abcdefghijklmnopqrstuvwxyz";
+const OTHER: &str = "tel_acmeother001_0123456789abcdefghijklmnopqrstuvwxyz";
+
+/// Acme with two keys that may do all, and an operator.
+fn directory() -> String {
+    let key = |name: &str, key: &str| {
+        format!(
+            "[[organisations.api_keys]]\nname = \"{name}\"\nkey = \"{key}\"\npreset = \"full\"\n\
+             allow = [\"127.0.0.1\"]\nrate_per_minute = 60000\n"
+        )
+    };
+    format!(
+        "[[organisations]]\nname = \"Acme\"\nsip_domain = \"acme.test\"\n{}{}\
+         [[organisations.users]]\nemail = \"root@acme.test\"\npassword = \"a very good password\"\nrole = \"operator\"\n",
+        key("admin", ADMIN),
+        key("other", OTHER)
+    )
+}
+
+fn post(path: &str, token: &str, key: &str, body: &Value) -> Ask {
+    Ask::new("POST", format!("/api/v1{path}")).bearer(token).key(key).json(body)
+}
+
+async fn teams(http: SocketAddr) -> Vec<Value> {
+    let page = Ask::new("GET", "/api/v1/teams?limit=500").bearer(ADMIN).send(http).await;
+    page.json()["items"].as_array().unwrap().clone()
+}
+
+fn id(answer: &Answer) -> String {
+    answer.json()["id"].as_str().unwrap().to_owned()
+}
+
+/// An engine that takes a hundred connections of this host.
+async fn serve(dir: &TempDir) -> Served {
+    let http = "[http]\nlisten = \"127.0.0.1:0\"\nconnections_per_address_max = 200\n";
+    let start = Start { config: config(dir.path(), http), log: "error", files_max: None };
+    Served::with(dir.path(), start).await
+}
+
+/// H5: a storm of identical requests with a kill in its middle has one effect.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hundred_twins_and_a_kill_make_one_team() {
+    let dir = TempDir::new();
+    declare(dir.path(), &directory()).await;
+    for (round, answers_before_the_kill) in [0, 1, 5, 30].into_iter().enumerate() {
+        let name = format!("team {round}");
+        let ask = post("/teams", ADMIN, &format!("storm-{round}"), &json!({"name": name}));
+        let engine = serve(&dir).await;
+        let http = engine.http;
+        let mut storm = JoinSet::new();
+        for _ in 0..100 {
+            let ask = ask.clone();
+            storm.spawn(async move { ask.try_send(http).await });
+        }
+        let mut answers = Vec::new();
+        while answers.len() < answers_before_the_kill {
+            answers.extend(storm.join_next().await.unwrap().unwrap().ok());
+        }
+        engine.kill();
+        while let Some(answer) = storm.join_next().await {
+            answers.extend(answer.unwrap().ok());
+        }
+
+        let engine = serve(&dir).await;
+        let again = ask.send(engine.http).await;
+        assert_eq!(again.status, 201, "{again:?}");
+        let mut ids: HashSet<String> = HashSet::from([id(&again)]);
+        for answer in &answers {
+            match answer.status {
+                201 => assert!(ids.insert(id(answer)) || ids.len() == 1),
+                409 => assert!(answer.code() == "conflict" && answer.has("retry-after: 1"), "{answer:?}"),
+                _ => panic!("{answer:?}"),
+            }
+        }
+        assert_eq!(ids.len(), 1, "round {round}: {ids:?}");
+        let made = teams(engine.http).await;
+        let own: Vec<&Value> = made.iter().filter(|team| team["name"] == name.as_str()).collect();
+        assert!(own.len() == 1 && ids.contains(own[0]["id"].as_str().unwrap()), "{own:?}");
+        engine.kill();
+    }
+}
+
+/// H6, and the rules of the header.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_key_is_its_callers_for_one_method_path_and_request() {
+    let site = Site::with(&directory()).await;
+    let http = site.http;
+    let red = json!({"name": "red"});
+    let first = post("/teams", ADMIN, "k1", &red).send(http).await;
+    assert_eq!((first.status, first.has("idempotency-replayed: true")), (201, false), "{first:?}");
+    let again = post("/teams", ADMIN, "\"k1\"", &red).send(http).await;
+    assert_eq!((again.status, &again.text), (201, &first.text));
+    assert!(again.has("idempotency-replayed: true"), "{again:?}");
+    let location = format!("location: /api/v1/teams/{}", id(&first));
+    assert!(first.has(&location) && again.has(&location) && again.has("content-type: application/json"));
+
+    let reused = post("/teams", ADMIN, "k1", &json!({"name": "blue"})).send(http).await;
+    assert_eq!((reused.status, reused.code().as_str()), (422, "idempotency_key_reused"));
+    let query = post("/teams?x=1", ADMIN, "k1", &red).send(http).await;
+    assert_eq!((query.status, query.code().as_str()), (422, "idempotency_key_reused"));
+
+    // Another caller and another path have keys of their own: these are carried out.
+    let twin = post("/teams", OTHER, "k1", &red).send(http).await;
+    assert_eq!((twin.status, twin.code().as_str()), (409, "conflict"), "the name is taken");
+    let agent = post("/agents", ADMIN, "k1", &json!({"name": "red", "kind": "human"})).send(http).await;
+    assert_eq!(agent.status, 201, "{agent:?}");
+    // An execution that failed is an answer, too; it is kept although the name is free by now.
+    let team = format!("/api/v1/teams/{}", id(&first));
+    assert_eq!(Ask::new("DELETE", &team).bearer(ADMIN).send(http).await.status, 204);
+    let twin = post("/teams", OTHER, "k1", &red).send(http).await;
+    assert_eq!((twin.status, twin.has("idempotency-replayed: true")), (409, true));
+    assert_eq!(post("/teams", OTHER, "k2", &red).send(http).await.status, 201);
+
+    // What was refused unseen is not kept: the same key may be sent with the request put right.
+    let wrong = post("/teams", ADMIN, "k3", &json!({"nam": "green"})).send(http).await;
+    assert_eq!(wrong.status, 400);
+    let right = post("/teams", ADMIN, "k3", &json!({"name": "green"})).send(http).await;
+    assert_eq!((right.status, right.has("idempotency-replayed: true")), (201, false), "{right:?}");
+    let nobody = Ask::new("POST", "/api/v1/teams").key("k4").json(&red).send(http).await;
+    assert_eq!(nobody.status, 401);
+    for key in ["", "\"", "a b", &"k".repeat(256)] {
+        let answer = post("/teams", ADMIN, key, &red).send(http).await;
+        assert_eq!((answer.status, answer.code().as_str()), (400, "invalid_request"), "{key}");
+        assert!(answer.text.contains("Idempotency-Key: must be 1 to 255"), "{answer:?}");
+    }
+    // GET ignores the header.
+    let page = Ask::new("GET", "/api/v1/teams").bearer(ADMIN).key("a b").send(http).await;
+    assert_eq!(page.status, 200);
+}
+
+/// Every route that writes: carried out once, the second answer is the first one to the letter, secrets included.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_post_and_patch_is_done_once() {
+    let site = Site::with(&directory()).await;
+    let http = site.http;
+    let login = json!({"email": "root@acme.test", "password": "a very good password"});
+    let session = Ask::new("POST", "/api/v1/auth/login").key("login").json(&login).send(http).await;
+    assert_eq!(session.status, 200, "{session:?}");
+    let token = session.json()["token"].as_str().unwrap().to_owned();
+    let second = Ask::new("POST", "/api/v1/auth/login").key("login").json(&login).send(http).await;
+    assert!(!second.has("idempotency-replayed: true"), "a session is nobody's to be given again");
+
+    let mut extension = String::new();
+    let cases = [
+        ("/teams", json!({"name": "red"}), json!({"name": "blue"})),
+        ("/organisations", json!({"name": "Bolt", "sip_domain": "bolt.test"}), json!({"credit": "5.00"})),
+        ("/extensions", json!({"number": "2001"}), json!({"name": "Ada"})),
+        (
+            "/numbers",
+            json!({"number": "+442071230000", "destination": "extension"}),
+            json!({"number": "+442071230001"}),
+        ),
+        ("/trunks", json!({"name": "carrier", "address": "sip:192.0.2.1"}), json!({"priority": 20})),
+        ("/agents", json!({"name": "Ada", "kind": "human"}), json!({"name": "Grace"})),
+        (
+            "/api-keys",
+            json!({"name": "crm", "preset": "read_only", "allow": ["127.0.0.1"]}),
+            json!({"name": "erp"}),
+        ),
+        ("/users", json!({"email": "ada@acme.test", "role": "org_member"}), json!({"name": "Ada"})),
+    ];
+    for (path, mut body, change) in cases {
+        if path == "/numbers" {
+            body["destination_id"] = json!(extension);
+        }
+        let ask = post(path, &token, &format!("create {path}").replace(' ', "-"), &body);
+        let first = ask.send(http).await;
+        assert_eq!(first.status, 201, "{path}: {first:?}");
+        let again = ask.send(http).await;
+        assert_eq!((again.status, &again.text), (201, &first.text), "{path}");
+        assert!(again.has("idempotency-replayed: true"), "{path}: {again:?}");
+        if path == "/extensions" {
+            extension = id(&first);
+        }
+        // It is there for everybody, and once.
+        let found = Ask::new("GET", format!("/api/v1{path}/{}", id(&first))).bearer(&token).send(http).await;
+        assert_eq!(found.status, 200, "{path}: {found:?}");
+
+        let patch = Ask::new("PATCH", format!("/api/v1{path}/{}", id(&first)))
+            .bearer(&token)
+            .key("change")
+            .json(&change);
+        let changed = patch.send(http).await;
+        assert_eq!(changed.status, 200, "{path}: {changed:?}");
+        let again = patch.send(http).await;
+        assert_eq!((again.status, &again.text), (200, &changed.text), "{path}");
+        assert!(again.has("idempotency-replayed: true"), "{path}: {again:?}");
+    }
+    // A secret that was shown once is shown again to who asked for it, and to no later session.
+    let ask = post(
+        "/api-keys",
+        &token,
+        "create-/api-keys",
+        &json!({"name": "crm", "preset": "read_only", "allow": ["127.0.0.1"]}),
+    );
+    assert!(ask.send(http).await.json()["key"].is_string());
+    let later = second.json()["token"].as_str().unwrap().to_owned();
+    let ask = post(
+        "/api-keys",
+        &later,
+        "create-/api-keys",
+        &json!({"name": "crm", "preset": "read_only", "allow": ["127.0.0.1"]}),
+    );
+    let answer = ask.send(http).await;
+    assert_eq!((answer.status, answer.code().as_str()), (409, "conflict"), "{answer:?}");
+}
+
+/// A client that hangs up before its answer has still asked.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_that_goes_away_has_asked_all_the_same() {
+    use tokio::io::AsyncWriteExt;
+
+    let site = Site::with(&directory()).await;
+    let body = r#"{"name":"red"}"#;
+    let text = format!(
+        "POST /api/v1/teams HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {ADMIN}\r\nIdempotency-Key: gone\r\n\
+         Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    let mut stream = tokio::net::TcpStream::connect(site.http).await.unwrap();
+    stream.write_all(text.as_bytes()).await.unwrap();
+    drop(stream);
+    let ask = post("/teams", ADMIN, "gone", &json!({"name": "red"}));
+    let answer = within("an answer", async {
+        loop {
+            let answer = ask.send(site.http).await;
+            if answer.status != 409 {
+                return answer;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+    assert_eq!(answer.status, 201, "{answer:?}");
+    assert_eq!(teams(site.http).await.len(), 1);
+    until("the engine is well", || site.engine().live_calls() == 0).await;
+}

@@ -1,0 +1,26 @@
+//! The program as an operator runs it: started, asked, told to reload, told to stop, killed.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    unreachable_pub,
+    reason = "a helper of a test may fail the test"
+)]
+
+#[path = "../common/chosen.rs"]
+mod chosen;
+mod client;
+#[path = "../common/database.rs"]
+mod database;
+mod descriptors;
+mod drain;
+mod idempotency;
+#[path = "../common/records.rs"]
+mod records;
+mod reload;
+mod secrets;
+mod served;
+#[path = "../common/site.rs"]
+mod site;

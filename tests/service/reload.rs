@@ -1,0 +1,46 @@
+//! SIGHUP: what can hold at once does, what cannot is named, a broken file changes nothing.
+
+use crate::client::Ask;
+use crate::records::TempDir;
+use crate::served::{Served, Start, config};
+use crate::site::{declare, directory};
+
+const KEY: &str = "tel_acmeboss0001_0123456789abcdefghijklmnopqrstuvwxyz";
+
+/// What a caller gets whose proxy says that they are elsewhere.
+async fn forwarded(engine: &Served) -> u16 {
+    let ask = Ask::new("GET", "/api/v1/cdrs").bearer(KEY).header("X-Forwarded-For", "192.0.2.7");
+    ask.send(engine.http).await.status
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_can_hold_holds_and_the_rest_is_named() {
+    let dir = TempDir::new();
+    declare(dir.path(), &directory()).await;
+    let http = "[http]\nlisten = \"127.0.0.1:0\"\n";
+    let start = Start { config: config(dir.path(), http), log: "", files_max: None };
+    let engine = Served::with(dir.path(), start).await;
+    let write = |text: &str| std::fs::write(dir.path().join("sidetone.toml"), text).unwrap();
+    assert_eq!(forwarded(&engine).await, 200, "nobody is believed");
+
+    let proxies = format!("{http}trusted_proxies = [\"127.0.0.1\"]\n[log]\nlevel = \"warn\"\n");
+    write(&config(dir.path(), &proxies).replace("workers = 1", "workers = 2").replace("12000-", "12002-"));
+    engine.signal("HUP");
+    engine.says("needs a restart: [media] ports", 1).await;
+    engine.says("needs a restart: [media] workers", 1).await;
+    assert_eq!(forwarded(&engine).await, 403, "the proxy is believed, and the address not allowed");
+    assert!(!engine.said().contains("was reloaded"), "the level is warn by now: {}", engine.said());
+    assert!(!engine.said().contains("restart: [http]") && !engine.said().contains("restart: [sip]"));
+
+    write("[http]\nlisten = \"nowhere\"\n[sipp]\n");
+    engine.signal("HUP");
+    engine.says("nothing has changed", 1).await;
+    let said = engine.said();
+    assert!(said.contains("http.listen: ") && said.contains("sipp: unknown key"), "{said}");
+    assert_eq!(forwarded(&engine).await, 403);
+
+    write(&config(dir.path(), http));
+    engine.signal("HUP");
+    engine.says("the configuration was reloaded", 1).await;
+    assert_eq!(forwarded(&engine).await, 200);
+}

@@ -5,7 +5,7 @@
 //!
 //! - Only outbound calls over a trunk are rated. Internal and inbound calls are `free`, and so are all calls of an
 //!   organisation without a single sell rate, which is not billed. Who has sell rates calls no number that none
-//!   of them covers.
+//!   of them covers, but for the short numbers that a trunk names (`112`): those are free where no rate says else.
 //! - The rate is the one with the longest prefix of the number that holds at the call's start; of several with
 //!   that prefix the newest. The carrier's rate is found the same way among those of the trunk that carried the
 //!   call. Both are chosen when the call begins and never change after that.

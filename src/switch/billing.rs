@@ -96,6 +96,8 @@ impl Switch {
     pub(super) fn rate(&mut self, now: Now, mut facts: Facts) -> Result<Facts, Refused> {
         let number = facts.destination_number.as_deref().unwrap_or_default();
         let sell = match self.billing.tariffs.quote(facts.organisation, number, facts.started_at) {
+            // A short number goes out because a trunk names it: help is called whether or not anybody priced it.
+            Quote::Barred if !number.starts_with('+') => return Ok(facts),
             Quote::Barred => {
                 let (status, cause) = (StatusCode::FORBIDDEN, HangupCause::OutgoingCallBarred);
                 return Err(Refused::of_call(status, cause, facts).saying("No Rate For This Number"));

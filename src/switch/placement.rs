@@ -93,7 +93,8 @@ impl Switch {
                 let caller_id = CallerId::of(directory, extension, request);
                 facts.direction = Direction::Outbound;
                 facts.caller_number = caller_id.number.clone().or(facts.caller_number);
-                if self.is_at_outbound_limit(directory, organisation_id) {
+                // Whoever calls for help is not told to wait for the calls of others.
+                if outside.number.starts_with('+') && self.is_at_outbound_limit(directory, organisation_id) {
                     let (status, cause) = (StatusCode::SERVICE_UNAVAILABLE, HangupCause::SwitchCongestion);
                     return Err(Refused::of_call(status, cause, facts).saying("Too Many Calls To The World"));
                 }

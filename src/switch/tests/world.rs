@@ -1,13 +1,17 @@
 //! Calls to the world as carriers see them: who gets credentials, who is tried next, who is never called.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use sidetone_model::call::{Direction, HangupCause};
 use sidetone_model::directory::{Network, Secret, Trunk};
+use sidetone_model::rating::{Increments, Price, RateSnapshot, SellRate, Validity};
 use sidetone_sip::message::{Digest, Method, Request, StatusCode};
 use sidetone_sip::ua::{Invite, Reply};
+use uuid::Uuid;
 
-use crate::switch::machine::Notice;
+use crate::rating::Tariffs;
+use crate::switch::machine::{Input, Notice};
 use crate::switch::names::{Answer, Server};
 use crate::switch::tests::network::{
     Carrier, Net, PHONE, Plan, SWITCH, acme, address, challenge, extension, trunk,
@@ -416,6 +420,41 @@ fn an_organisation_has_no_more_calls_to_the_world_than_it_may() {
     net.hang_up();
     net.dial(WORLD);
     assert_eq!(net.heard[2], "200");
+}
+
+/// Help is called whatever else there is: at the limit of calls, and in a tariff that forgot it.
+#[test]
+fn short_numbers_go_out_as_dialled_by_the_trunks_that_name_them() {
+    let mut directory = acme(vec![trunk(1, FIRST), trunk(2, SECOND)]);
+    directory.trunks[1].short_numbers = vec!["112".into()];
+    directory.organisations[0].max_outbound_calls = Some(0);
+    let mut net = Net::new(directory);
+    net.carrier(FIRST, [Plan::Accept]);
+    net.carrier(SECOND, [Plan::Accept]);
+    let sell = SellRate {
+        id: Uuid::from_u128(1).into(),
+        organisation_id: Uuid::from_u128(1).into(),
+        prefix: "+44".parse().unwrap(),
+        price: Price {
+            per_minute: "0.01".parse().unwrap(),
+            currency: "EUR".parse().unwrap(),
+            increments: Increments::SECONDS,
+        },
+        validity: Validity::default(),
+    };
+    let rates = RateSnapshot { sell: vec![sell], ..RateSnapshot::default() };
+    net.feed(Input::Tariffs(Arc::new(Tariffs::new(rates))));
+    net.dial("112");
+    assert_eq!(net.heard, ["200"]);
+    let invite = net.carriers[&address(SECOND)].of(&Method::Invite)[0];
+    assert_eq!(invite.uri(), "sip:112@203.0.113.2:5060");
+    assert!(net.carriers[&address(FIRST)].requests.is_empty());
+    net.hang_up();
+    let record = &net.records[0];
+    assert_eq!((record.destination_number.as_deref(), record.dialled_number.as_deref()), (Some("112"), None));
+    net.dial("999");
+    net.dial(WORLD);
+    assert_eq!(net.heard[1..], ["404 Not Found", "503 Too Many Calls To The World"]);
 }
 
 #[test]

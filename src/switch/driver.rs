@@ -102,6 +102,9 @@ impl Handle {
     }
 }
 
+/// A name and what the name service says of it.
+type Resolved = (TrunkAddress, Answer);
+
 /// The task around a [`Switch`].
 pub struct Driver {
     switch: Switch,
@@ -116,7 +119,7 @@ pub struct Driver {
     requests: mpsc::Receiver<Request>,
     journalled: (mpsc::Sender<CallId>, mpsc::Receiver<CallId>),
     resolver: Arc<Resolver>,
-    resolved: (mpsc::Sender<(TrunkAddress, Answer)>, mpsc::Receiver<(TrunkAddress, Answer)>),
+    resolved: (mpsc::Sender<Resolved>, mpsc::Receiver<Resolved>),
     gauges: Arc<Gauges>,
     drain_until: Option<Instant>,
     /// Until when the last CANCELs and BYEs may wait for their answers.

@@ -86,7 +86,7 @@ pub(super) struct Farewell {
 
 /// What a hunt comes to next.
 enum Step {
-    Call { trunk: TrunkId, flow: Flow, invite: Invite },
+    Call { trunk: TrunkId, flow: Flow, invite: Box<Invite> },
     Exhausted,
     Wait,
 }
@@ -183,7 +183,7 @@ impl Switch {
                     let silent_until = Some(now.instant + SILENCE_MAX);
                     way.stage = Stage::Calling(Calling { fork, to: flow.remote, silent_until, tried: false });
                 }
-                live.callees.push(Callee { flow, invite, leg: None });
+                live.callees.push(Callee { flow, invite: *invite, leg: None });
                 self.ports.insert(port.id, id);
                 let facts = live.call.facts();
                 let number = facts.destination_number.as_deref().unwrap_or_default();
@@ -353,7 +353,7 @@ impl Switch {
         if let Some((header, value)) = self.trunks.credentials(way.trunk, flow.remote, "INVITE", &uri) {
             invite = invite.header(header.as_str(), value);
         }
-        Some(Step::Call { trunk: way.trunk, flow, invite })
+        Some(Step::Call { trunk: way.trunk, flow, invite: Box::new(invite) })
     }
 
     /// Whether an organisation has all the calls to the world that it may have at once.

@@ -1,8 +1,13 @@
 //! Calls that try one trunk after the other.
 
-use expect_test::expect;
+use std::time::Duration;
 
-use crate::switch::tests::ladder::check;
+use expect_test::expect;
+use proptest::prelude::*;
+
+use crate::switch::call::Call;
+use crate::switch::face::{Callees, MediaCommand, Output};
+use crate::switch::tests::ladder::{Counting, any_instant, attempt, check, description, input, play, setup};
 
 #[test]
 fn the_second_trunk_takes_what_the_first_cannot() {
@@ -51,7 +56,7 @@ fn what_is_said_of_the_number_is_not_asked_of_another_trunk() {
     for (status, told) in [(404, "404"), (486, "486"), (603, "603"), (407, "480"), (302, "480")] {
         let script =
             format!("call 4000 PCMU sendrecv -> trunks\n1 attempt 7\n200 failed 0 {status}\n210 report 0");
-        let seen = crate::switch::tests::ladder::play(&script);
+        let seen = play(&script);
         assert!(seen.contains(&format!("{told} caller")) && !seen.contains("next"), "{seen}");
         assert!(seen.contains(&format!("status {status} ")), "{seen}");
     }
@@ -292,4 +297,61 @@ fn nothing_in_common_with_the_world_is_488() {
                       record INCOMPATIBLE_DESTINATION answered - billsec 0 bridge - status - codecs -/- verdict unanswered trunk 7
         "#]],
     );
+}
+
+/// Any order of any inputs: no panic, at most one record, and every port is given back once.
+#[test]
+fn fuzz_any_order_of_attempts_ends_in_one_record() {
+    let steps = prop::sample::select(vec![
+        "attempt",
+        "exhausted",
+        "ringing 0 180",
+        "ringing 0 183 5002 PCMU sendrecv",
+        "ringing 1 180",
+        "answered 0 5000 PCMU sendrecv",
+        "answered 1 5000 PCMU sendrecv",
+        "answered 1",
+        "failed 0 503",
+        "failed 1 486",
+        "failed 2 500",
+        "unreached 0 408",
+        "unreached 1 503",
+        "cancel",
+        "journalled",
+        "ack caller",
+        "bye caller",
+        "bye 0",
+        "bye 1",
+        "offer caller 4000 PCMU sendonly",
+        "offer 1 5000 PCMU inactive",
+        "offered 0 5000 PCMU recvonly",
+        "offered 1 481",
+        "report 0",
+        "timeout",
+        "end",
+    ]);
+    proptest!(|(steps in prop::collection::vec(steps, 0..24), offer in any::<bool>())| {
+        let start = any_instant();
+        let offer = offer.then(|| description("4000 PCMU sendrecv"));
+        let mut ports = Counting { next: 0, left: 100 };
+        let mut call = Call::new(start, setup(offer, Callees::InTurn), &mut ports).unwrap();
+        let (mut records, mut closed) = (0, Vec::new());
+        for (at, step) in steps.iter().copied().chain(["end", "report 0", "timeout"]).enumerate() {
+            let late = if step == "timeout" { 200 } else { 0 };
+            let input = if step == "attempt" { attempt(7, &mut ports) } else { input(step) };
+            call.handle_input(start + Duration::from_secs(at as u64 + late), input);
+            while let Some(output) = call.poll_output() {
+                match output {
+                    Output::Ended(_) => records += 1,
+                    Output::Media(port, MediaCommand::Close) => closed.push(port.0),
+                    _ => {}
+                }
+            }
+        }
+        prop_assert_eq!(records, 1);
+        closed.sort_unstable();
+        // Every port that was opened, those too that came when nobody wanted another attempt.
+        prop_assert_eq!(closed, (0..ports.next).collect::<Vec<_>>());
+        prop_assert!(call.is_over());
+    });
 }

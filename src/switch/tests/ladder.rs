@@ -211,11 +211,7 @@ pub(super) fn play(script: &str) -> String {
         let (ms, what) = line.split_once(' ').expect("MS what");
         let now = start + Duration::from_millis(ms.parse().unwrap());
         let input = match what.strip_prefix("attempt ") {
-            Some(trunk) => {
-                let at = "192.0.2.9".parse().unwrap();
-                let trunk = TrunkId(Uuid::from_u128(trunk.parse().unwrap()));
-                Input::Attempt(Attempt { trunk, at, port: ports.open(0, at).unwrap(), cost: None })
-            }
+            Some(trunk) => attempt(trunk.parse().unwrap(), &mut ports),
             None => input(what),
         };
         call.handle_input(now, input);
@@ -224,6 +220,13 @@ pub(super) fn play(script: &str) -> String {
         }
     }
     log
+}
+
+/// The next way, by a trunk of that number.
+pub(super) fn attempt(trunk: u128, ports: &mut Counting) -> Input {
+    let at = "192.0.2.9".parse().unwrap();
+    let trunk = TrunkId(Uuid::from_u128(trunk));
+    Input::Attempt(Attempt { trunk, at, port: ports.open(0, at).unwrap(), cost: None })
 }
 
 pub(super) fn input(what: &str) -> Input {

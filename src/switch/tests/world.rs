@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
 use sidetone_model::call::{Direction, HangupCause};
 use sidetone_model::directory::{Network, Secret, Trunk};
 use sidetone_model::rating::{Increments, Price, RateSnapshot, SellRate, Validity};
@@ -470,5 +472,42 @@ fn what_leads_nowhere_says_why() {
         net.dial(dialled);
         assert_eq!(net.heard.pop().unwrap(), told);
         assert_eq!(net.records.pop().unwrap().hangup_cause, Some(cause));
+    }
+}
+
+/// Whatever three carriers do and whenever the caller gives up: one record a call, and nothing is left of it.
+#[test]
+fn every_call_to_the_world_ends_and_leaves_nothing_behind() {
+    let mut rng = StdRng::seed_from_u64(11);
+    let third = "203.0.113.3:5060";
+    for case in 0..150 {
+        let trunks = vec![with_login(trunk(1, FIRST), ""), trunk(2, SECOND), trunk(3, third)];
+        let mut net = Net::new(acme(trunks));
+        for at in [FIRST, SECOND, third] {
+            let plans: Vec<Plan> = (0..rng.random_range(1..3)).map(|_| some_plan(&mut rng)).collect();
+            net.carrier(at, plans).byes = [some_plan(&mut rng)].into();
+        }
+        let calls = rng.random_range(1..4);
+        for _ in 0..calls {
+            net.dial(WORLD);
+            net.wait(Duration::from_millis(rng.random_range(0..9_000)));
+            net.hang_up();
+        }
+        net.wait(Duration::from_secs(200));
+        assert_eq!(net.records.len(), calls, "case {case}: {:?}", net.heard);
+        assert_eq!((net.switch.live_calls(), net.switch.legs()), (0, 0), "case {case}");
+        assert!(net.switch.outbound.is_empty() && net.switch.hunts.is_empty(), "case {case}");
+        assert!(net.switch.ports.is_empty() && net.switch.legs.is_empty(), "case {case}");
+    }
+}
+
+fn some_plan(rng: &mut StdRng) -> Plan {
+    match rng.random_range(0..8) {
+        0 => Plan::Silence,
+        1 => Plan::Ring,
+        2 => challenge(407, "carrier", "n1", ", qop=\"auth\""),
+        3 => Plan::Refuse(503, vec![("Retry-After", "5".into())]),
+        4 | 5 => refuse([404, 408, 486, 500, 503, 603][rng.random_range(0..6)]),
+        _ => Plan::Accept,
     }
 }

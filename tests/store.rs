@@ -10,6 +10,8 @@
 
 #[path = "store/call_log.rs"]
 mod call_log;
+#[path = "store/conversations.rs"]
+mod conversations;
 #[path = "common/database.rs"]
 mod database;
 #[path = "store/idempotency.rs"]

@@ -9,6 +9,7 @@ use toml::Table;
 use uuid::Uuid;
 
 use crate::fields::{Fields, Problem};
+use crate::provision::rates::instant;
 
 /// A price for the organisation of that name, or for all.
 #[derive(Debug)]
@@ -17,6 +18,15 @@ pub(super) struct DeclaredAiPrice {
     pub(super) organisation: Option<String>,
     /// The price without its id and its organisation, which the database knows.
     pub(super) price: AiPrice,
+}
+
+impl DeclaredAiPrice {
+    /// What the price is known by.
+    pub(super) fn key(&self) -> String {
+        let AiPrice { kind, provider, model, from_time, .. } = &self.price;
+        let organisation = self.organisation.as_deref().unwrap_or("every organisation");
+        format!("{kind} price of {provider} {} for {organisation} from {from_time}", model.to_text())
+    }
 }
 
 pub(super) fn ai_price(path: String, table: Table, problems: &mut Vec<Problem>) -> Option<DeclaredAiPrice> {
@@ -34,8 +44,8 @@ pub(super) fn ai_price(path: String, table: Table, problems: &mut Vec<Problem>) 
     let audio_input = fields.checked("audio_input_per_million", per_million);
     let output = fields.required_checked("output_per_million", per_million);
     let currency = fields.required_checked("currency", rules::currency);
-    let from_time = fields.checked("from_time", instant).unwrap_or_default();
-    let to_time = fields.checked("to_time", instant);
+    let from_time = instant(&mut fields, "from_time").flatten().unwrap_or_default().whole_millis();
+    let to_time = instant(&mut fields, "to_time").flatten().map(Timestamp::whole_millis);
     if to_time.is_some_and(|to| to <= from_time) {
         fields.refuse::<()>("to_time", "must be after from_time");
     }
@@ -60,9 +70,4 @@ fn per_million(text: &str) -> Result<Amount, String> {
     let amount =
         text.parse::<Amount>().map_err(|error| format!("must be a decimal such as \"4.00\": {error}"))?;
     price_rules::per_million(amount)
-}
-
-fn instant(text: &str) -> Result<Timestamp, String> {
-    let wanted = "must be a timestamp such as \"2026-01-31T12:00:00Z\", or a date for its midnight in UTC";
-    Timestamp::parse_bound(text).map(Timestamp::whole_millis).map_err(|_| wanted.to_owned())
 }

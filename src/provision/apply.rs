@@ -296,8 +296,7 @@ impl<R: CryptoRng> Work<'_, R> {
             price.organisation_id = Some(id);
         }
         let change = self.write.declare_ai_price(&price, self.now).await?;
-        let what = format_args!("{} price of {} {}", price.kind, price.provider, price.model.to_text());
-        self.report.count(change, what, None);
+        self.report.count(change, format_args!("{}", declared.key()), None);
         Ok(())
     }
 

@@ -85,6 +85,9 @@ impl Declaration {
         refuse_twice(named, &mut problems);
         let keys = declaration.rates.keys();
         refuse_twice(keys.iter().map(|(path, key, value)| (*path, *key, value.as_str())), &mut problems);
+        let prices: Vec<(&str, String)> =
+            declaration.ai_prices.iter().map(|price| (price.path.as_str(), price.key())).collect();
+        refuse_twice(prices.iter().map(|(path, key)| (*path, "model", key.as_str())), &mut problems);
         if problems.is_empty() { Ok(declaration) } else { Err(problems) }
     }
 }

@@ -140,7 +140,7 @@ fn increments(fields: &mut Fields<'_>) -> Option<Increments> {
 }
 
 /// An instant, in quotes or not; `Some(None)` when it is left out.
-fn instant(fields: &mut Fields<'_>, key: &'static str) -> Option<Option<Timestamp>> {
+pub(super) fn instant(fields: &mut Fields<'_>, key: &'static str) -> Option<Option<Timestamp>> {
     let text = match fields.take(key) {
         None => return Some(None),
         Some(Value::String(text)) => text,

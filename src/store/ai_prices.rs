@@ -106,7 +106,7 @@ impl Store {
 
 impl WriteTransaction {
     /// Makes the price as declared; the stored one for the same kind, organisation, provider, model and start is
-    /// the same price.
+    /// the same price. Prices are read when a conversation completes: no engine needs to notice.
     ///
     /// # Errors
     /// When the database refuses.
@@ -119,7 +119,7 @@ impl WriteTransaction {
         let Some(row) = same_key(&mut self.transaction, &wanted).await? else {
             wanted.id = AiPriceId(Uuid::new_v4());
             put(&mut self.transaction, &wanted, now).await?;
-            return Ok(self.note(Change::Created));
+            return Ok(Change::Created);
         };
         let stored = price(&row)?;
         wanted.id = stored.id;
@@ -127,7 +127,7 @@ impl WriteTransaction {
             return Ok(Change::Unchanged);
         }
         put(&mut self.transaction, &wanted, now).await?;
-        Ok(self.note(Change::Changed))
+        Ok(Change::Changed)
     }
 }
 

@@ -171,11 +171,13 @@ impl Desk {
                     trunks: shared.clone(),
                 };
                 let rates = RatePorts { cost: shared.clone(), fx: shared.clone(), sell: shared.clone() };
-                let state = ApiState::new(shared.clone(), shared, Arc::new(Ready), Arc::new(|| at(100)))
-                    .with_panel(panel)
-                    .with_directory(ports)
-                    .with_rates(rates)
-                    .with_settings(HttpSettings { strict_bodies: strict, ..HttpSettings::default() });
+                let state =
+                    ApiState::new(shared.clone(), shared.clone(), Arc::new(Ready), Arc::new(|| at(100)))
+                        .with_conversations(shared.clone(), shared)
+                        .with_panel(panel)
+                        .with_directory(ports)
+                        .with_rates(rates)
+                        .with_settings(HttpSettings { strict_bodies: strict, ..HttpSettings::default() });
                 let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
                 started.send((listener.local_addr().unwrap(), directory, team(0), team(1))).unwrap();
                 let shutdown = async {

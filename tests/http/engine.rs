@@ -139,6 +139,11 @@ impl Readiness for Ready {
 impl Engine {
     /// An engine whose call log holds what `records` makes of the ids of Acme and Bolt.
     pub fn start(records: fn(Ids) -> Vec<Cdr>) -> Self {
+        Self::start_with(records)
+    }
+
+    /// [`Engine::start`] with what a closure makes.
+    pub fn start_with(records: impl FnOnce(Ids) -> Vec<Cdr> + Send + 'static) -> Self {
         let dir = TempDir::new();
         let folder = dir.path().to_path_buf();
         let (stop, stopped) = oneshot::channel::<()>();

@@ -8,10 +8,12 @@
     reason = "a helper of a test may fail the test"
 )]
 
+mod ai_prices;
 mod auth;
 mod bodies;
 mod call_log;
 mod cdrs;
+mod contract_cdr;
 mod conversations;
 #[path = "../common/database.rs"]
 mod database;

@@ -11,6 +11,13 @@ use crate::auth;
 use crate::error::ApiError;
 use crate::state::ApiState;
 
+/// Refuses an address that is longer than any of ours; within the layer that counts, so that the answer says what is
+/// left as every other does.
+pub(crate) async fn bound_address(request: Request, next: Next) -> Response {
+    let too_long = request.uri().path_and_query().is_some_and(|text| text.as_str().len() > URI_LEN_MAX);
+    if too_long { ApiError::uri_too_long().into_response() } else { next.run(request).await }
+}
+
 /// Hands the body on in memory; 408 when it takes too long, 413 when it is too long.
 ///
 /// Of somebody who is not let in no more is read than a login needs.
@@ -52,5 +59,7 @@ fn is_too_large(error: &axum::Error) -> bool {
 
 /// The longest body of the API; no resource comes near.
 const BODY_LEN_MAX: usize = 1024 * 1024;
+/// Every filter of the call log at its longest fits.
+const URI_LEN_MAX: usize = 8 * 1024;
 /// The longest body of somebody who is not let in: an address and a password.
 const STRANGERS_BODY_LEN_MAX: usize = 16 * 1024;

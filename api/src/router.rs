@@ -22,7 +22,7 @@ use std::sync::{Arc, OnceLock};
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::header::CACHE_CONTROL;
 use axum::http::{HeaderName, HeaderValue};
-use axum::middleware::{Next, from_fn_with_state};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Router};
 use serde_json::Value;
@@ -55,6 +55,7 @@ pub fn router(state: ApiState) -> Router {
         .layer(catch_panic.clone())
         .layer(from_fn_with_state(state.clone(), idempotency::once))
         .layer(from_fn_with_state(state.clone(), arrival::read_body))
+        .layer(from_fn(arrival::bound_address))
         .layer(from_fn_with_state(state.clone(), auth::identify))
         .layer(Extension(reference));
     Router::from(probes())
@@ -123,7 +124,7 @@ async fn nothing_here() -> ApiError {
     ApiError::not_found("there is nothing at this path")
 }
 
-/// The outermost layer: bounds the address, gives every failure the envelope and every answer its common headers,
+/// The outermost layer: gives every failure the envelope and every answer its common headers,
 /// counts it and logs it.
 async fn finish(State(state): State<ApiState>, request: Request, next: Next) -> Response {
     let began = Instant::now();
@@ -131,13 +132,8 @@ async fn finish(State(state): State<ApiState>, request: Request, next: Next) -> 
     let shown_id = request_id.to_str().unwrap_or_default().to_owned();
     let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
     let method = request.method().clone();
-    let too_long = request.uri().path_and_query().is_some_and(|text| text.as_str().len() > URI_LEN_MAX);
-    let response = if too_long {
-        ApiError::uri_too_long().into_response()
-    } else {
-        let span = tracing::error_span!("request", request.id = shown_id);
-        next.run(request).instrument(span).await
-    };
+    let span = tracing::error_span!("request", request.id = shown_id);
+    let response = next.run(request).instrument(span).await;
     let mut response = enveloped(response);
     let (status, took) = (response.status(), began.elapsed());
     state.http.answered(route.as_deref(), &method, status, took);
@@ -180,5 +176,3 @@ const CONTENT_TYPE_OPTIONS: HeaderName = HeaderName::from_static("x-content-type
 static REFERENCE: OnceLock<Reference> = OnceLock::new();
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const REQUEST_ID_LEN_MAX: usize = 128;
-/// Every filter of the call log at its longest fits.
-const URI_LEN_MAX: usize = 8 * 1024;

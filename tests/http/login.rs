@@ -249,3 +249,49 @@ fn a_user_has_one_rate_over_all_sessions() {
     office.pass(60_000);
     assert_eq!(office.get(&tokens[0], "/cdrs").status, 200);
 }
+
+/// "Every response carries" the three headers: whoever asks, whatever the answer.
+#[test]
+fn the_rate_headers_are_on_every_answer() {
+    let office = Office::open();
+    let mia = office.login("mia@acme.test");
+    let long = format!("GET /cdrs?q={}", "x".repeat(20_000));
+    let large = json!({"email": "x".repeat(20_000), "password": "x"});
+    let larger = json!({"name": "x".repeat(1_100_000)});
+    let login = json!({"email": "boss@acme.test", "password": PASSWORD});
+    let cases: Vec<(Option<&str>, &str, Value, u16)> = vec![
+        (None, "GET /cdrs", Value::Null, 401),
+        (None, "GET /nothing", Value::Null, 404),
+        (None, "GET /openapi.json", Value::Null, 200),
+        (None, "POST /auth/login", login, 200),
+        (None, "POST /auth/login", large, 413),
+        (None, "GET /auth/login", Value::Null, 405),
+        (Some("tel_nobody_nothing"), "GET /cdrs", Value::Null, 401),
+        (Some(KEEPER), "GET /cdrs", Value::Null, 200),
+        (Some(KEEPER), "GET /conversations/x", Value::Null, 400),
+        (Some(&mia), "GET /users", Value::Null, 403),
+        (Some(&mia), "GET /cdrs/00000000-0000-0000-0000-000000000001", Value::Null, 404),
+        (Some(&mia), "PUT /cdrs", Value::Null, 405),
+        (Some(&mia), &long, Value::Null, 414),
+        (Some(KEEPER), "POST /teams", larger, 413),
+        (Some(KEEPER), "POST /teams", Value::Null, 400),
+        (Some(KEEPER), "POST /teams", json!({}), 400),
+        (Some(&mia), "POST /auth/logout", Value::Null, 204),
+    ];
+    for (token, what, body, status) in cases {
+        let answer = office.ask_from("127.0.0.1", token, what, body);
+        let shown: String = what.chars().take(40).collect();
+        assert_eq!(answer.status, status, "{shown}: {}", answer.text);
+        let limit = if token == Some(KEEPER) {
+            "600"
+        } else if token == Some(&mia) {
+            "1200"
+        } else {
+            "60"
+        };
+        assert_eq!(answer.header("x-ratelimit-limit"), limit, "{shown}");
+        assert!(answer.header("x-ratelimit-remaining").parse::<u32>().is_ok(), "{shown}");
+        assert_eq!(answer.header("x-ratelimit-reset"), "1767225761", "{shown}");
+        assert!(status < 400 || answer.body["error"]["code"].is_string(), "{shown}");
+    }
+}

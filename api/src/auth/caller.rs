@@ -124,7 +124,8 @@ pub(crate) async fn identify(State(state): State<ApiState>, mut request: Request
     let address = client_address(peer, request.headers(), &state.settings.current().trusted_proxies);
     let now = (state.clock)();
     let found = if request.uri().path() == LOGIN_PATH {
-        Err(ApiError::unauthenticated("a login needs no token"))
+        // Nobody yet. All that a login can be refused for before it is read is what it would have one read.
+        Err(ApiError::payload_too_large())
     } else {
         admit(&state, request.headers(), address, now).await
     };

@@ -78,7 +78,7 @@ impl<'p> Fields<'p> {
         rule: impl FnOnce(&str) -> Result<T, String>,
     ) -> Option<T> {
         let text = self.text(key)?;
-        rule(&text).or_else(|message| Err(self.refuse::<()>(key, message))).ok()
+        rule(&text).map_err(|message| self.refuse::<()>(key, message)).ok()
     }
 
     /// [`Fields::checked`] of a text that must be there and not be blank.
@@ -88,7 +88,7 @@ impl<'p> Fields<'p> {
         rule: impl FnOnce(&str) -> Result<T, String>,
     ) -> Option<T> {
         let text = self.required_text(key)?;
-        rule(&text).or_else(|message| Err(self.refuse::<()>(key, message))).ok()
+        rule(&text).map_err(|message| self.refuse::<()>(key, message)).ok()
     }
 
     /// The whole number under `key`, which must lie in `range`.

@@ -117,6 +117,22 @@ fn tenants_name_the_internet_alone() {
     }
 }
 
+/// What the operator gave a tenant's trunk is not taken away by a change of something else.
+#[test]
+fn what_an_operator_gave_stays() {
+    let desk = Desk::start();
+    let path = format!("/trunks/{}", desk.trunk("acme carrier"));
+    let body = json!({"address": "sip:10.0.0.1:5060", "accept_from": ["10.0.0.0/8"]});
+    let given = desk.patch(As::Operator, &path, body);
+    assert_eq!(given.status, 200, "{}", given.body);
+    let mut same = given.body.clone();
+    same["priority"] = json!(3);
+    let changed = desk.patch(As::Acme, &path, same);
+    assert_eq!((changed.status, &changed.body["priority"]), (200, &json!(3)), "{}", changed.body);
+    assert_eq!(desk.patch(As::Acme, &path, json!({"address": "sip:10.0.0.2"})).status, 400);
+    assert_eq!(desk.patch(As::Acme, &path, json!({"accept_from": ["10.0.0.0/9"]})).status, 400);
+}
+
 /// S7: whose a call is must never be a guess.
 #[test]
 fn calls_from_one_network_are_those_of_one_tenant() {

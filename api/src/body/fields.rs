@@ -514,6 +514,55 @@ mod tests {
         assert!(lax.finish().is_empty());
     }
 
+    /// Whatever is sent and whatever is asked of it: a reader that gets less than it asked for has said why.
+    #[test]
+    fn a_missing_value_always_comes_with_a_problem() {
+        use proptest::prelude::*;
+
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<f64>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            ".{0,6}".prop_map(Value::from),
+        ];
+        let value = leaf.prop_recursive(3, 24, 4, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+                prop::collection::hash_map("[a-d]", inner, 0..4)
+                    .prop_map(|members| Value::Object(members.into_iter().collect())),
+            ]
+        });
+        let body = prop::collection::hash_map("[a-d]", value, 0..5);
+        let object = |body: std::collections::HashMap<String, Value>| body.into_iter().collect::<Map<_, _>>();
+        proptest!(|(body in body, kind in 0..9_usize)| {
+            let mut fields = Fields::new(object(body), true);
+            let read = match kind {
+                0 => fields.required_text("a", 1..=4).is_some(),
+                1 => fields.required("a", Fields::boolean).is_some(),
+                2 => fields.required("a", |fields, name| fields.integer(name, -5..=5)).is_some(),
+                3 => fields.required("a", Fields::amount).is_some(),
+                4 => fields.required("a", Fields::uuid::<Uuid>).is_some(),
+                5 => fields.required("a", Fields::timestamp).is_some(),
+                6 => fields.required("a", |fields, name| fields.lines(name, 3)).is_some(),
+                7 => fields
+                    .required("a", |fields, name| fields.texts(name, 0..=2, |text| text.parse::<i32>()))
+                    .is_some(),
+                _ => fields
+                    .required("a", |fields, name| {
+                        fields.items(name, 0..=2, |item| item.required("b", Fields::boolean))
+                    })
+                    .is_some(),
+            };
+            for name in ["a", "b", "c", "d"] {
+                fields.known.push(name);
+                fields.read_only(&[name]);
+            }
+            let said = fields.finish();
+            prop_assert_eq!(read, said.is_empty(), "{:?}", said);
+        });
+    }
+
     #[test]
     fn lists_are_bounded_and_their_items_named() {
         let read = |value: Value| {

@@ -173,13 +173,12 @@ impl WriteTransaction {
         .fetch_all(&mut *self.transaction)
         .await
         .map_err(StoreError::from)?;
-        for row in rows {
-            if row.try_get::<&str>("name").map_err(StoreError::from)? == own.name {
-                return Err(Problem::Conflict("name: another organisation has this name".to_owned()));
-            }
-            return Err(Problem::Conflict("sip_domain: another organisation has this domain".to_owned()));
+        if rows.is_empty() {
+            return Ok(());
         }
-        Ok(())
+        let same_name = rows.iter().any(|row| row.try_get::<&str>("name").is_ok_and(|name| name == own.name));
+        let (field, what) = if same_name { ("name", "name") } else { ("sip_domain", "domain") };
+        Err(Problem::Conflict(format!("{field}: another organisation has this {what}")))
     }
 
     /// A phone's credential is bound to its domain: it is worth nothing in another one.

@@ -60,6 +60,7 @@ impl Trunks for Store {
                 updated_at: now,
             };
             let mut write = self.write().await?;
+            require_within(scope, None, &made)?;
             write.require_possible_trunk(scope, &made).await?;
             write.insert_trunk(&made, &new.password).await?;
             write.note(Change::Created);
@@ -79,6 +80,7 @@ impl Trunks for Store {
             let mut write = self.write().await?;
             let (before, stored) = write.trunk_inside(scope, id).await?;
             let password = change.password.unwrap_or(stored);
+            let beforehand = before.clone();
             let after = TrunkRecord {
                 organisation_id: change.organisation_id.unwrap_or(before.organisation_id),
                 name: change.name.unwrap_or(before.name),
@@ -93,6 +95,7 @@ impl Trunks for Store {
                 updated_at: now,
                 ..before
             };
+            require_within(scope, Some(&beforehand), &after)?;
             write.require_possible_trunk(scope, &after).await?;
             write.update_trunk(&after, &password).await?;
             write.note(Change::Changed);
@@ -140,16 +143,8 @@ impl WriteTransaction {
                 "organisation_id: the trunk would not be the caller's".to_owned(),
             ));
         }
-        let mut wrong: Vec<_> = require_possible(trunk.register, trunk.address.as_deref(), &trunk.username)
-            .err()
-            .into_iter()
-            .collect();
-        if scope != Scope::Everything {
-            wrong.extend(beyond_tenants(trunk.address.as_deref(), &trunk.accept_from));
-        }
-        if !wrong.is_empty() {
-            return Err(Problem::InvalidRequest(wrong));
-        }
+        require_possible(trunk.register, trunk.address.as_deref(), &trunk.username)
+            .map_err(|wrong| Problem::InvalidRequest(vec![wrong]))?;
         if let Some(organisation) = trunk.organisation_id {
             let known = sql("SELECT id FROM organisations WHERE id = $1")
                 .bind(organisation.to_string())
@@ -255,6 +250,23 @@ impl WriteTransaction {
         .await?;
         Ok(())
     }
+}
+
+/// What a tenant newly asks of a trunk is within what tenants may ask; what an operator gave it stays.
+fn require_within(scope: Scope, before: Option<&TrunkRecord>, after: &TrunkRecord) -> Result<(), Problem> {
+    if scope == Scope::Everything {
+        return Ok(());
+    }
+    let address = after.address.as_deref().filter(|address| {
+        before.and_then(|before| before.address.as_deref()).is_none_or(|before| before != *address)
+    });
+    let networks = if before.is_some_and(|before| before.accept_from == after.accept_from) {
+        &[]
+    } else {
+        after.accept_from.as_slice()
+    };
+    let wrong = beyond_tenants(address, networks);
+    if wrong.is_empty() { Ok(()) } else { Err(Problem::InvalidRequest(wrong)) }
 }
 
 /// A shared trunk is the operator's.

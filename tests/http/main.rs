@@ -1,5 +1,6 @@
 //! The HTTP face on a real socket over a real database, one test per row of the public document.
 #![allow(
+    clippy::disallowed_methods,
     clippy::expect_used,
     clippy::indexing_slicing,
     clippy::panic,

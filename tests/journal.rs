@@ -20,11 +20,14 @@ use parking_lot::Mutex;
 use records::{TempDir, answered, at, ended};
 use sidetone::cdr::journal::{Journal, JournalError, Recovery};
 use sidetone::cdr::writer::{CdrSink, CdrWriter, Stored};
+use sidetone::rating::{FxTable, settle};
 use sidetone_model::call::HangupCause;
 use sidetone_model::cdr::Cdr;
 use sidetone_model::ids::CallId;
+use sidetone_model::money::Amount;
 use sidetone_model::ports::PortFuture;
 use sidetone_model::problem::Problem;
+use sidetone_model::rating::{Billing, CreditRate, Increments, Price, Tariff};
 
 /// A database in memory that refuses the first `refusals` transactions.
 #[derive(Default)]
@@ -112,6 +115,52 @@ fn a_call_that_a_crash_interrupted_ends_at_the_last_sign_of_life() {
         (Some(at(62)), 60),
         "call 3 ended later than the tick"
     );
+}
+
+/// The prices are in the `answered` record: a call that nobody could end is charged to the last sign of life, and
+/// what it takes from the credit is known before its record is stored.
+#[test]
+fn a_call_that_a_crash_interrupted_is_charged_at_the_prices_it_began_with() {
+    let dir = TempDir::new();
+    let (journal, _reader, _) = Journal::open(dir.path()).unwrap();
+    let euro = "EUR".parse().unwrap();
+    let amount = |text: &str| text.parse::<Amount>().unwrap();
+    let price = |per_minute: &str, currency: &str| Price {
+        per_minute: amount(per_minute),
+        currency: currency.parse().unwrap(),
+        increments: Increments::SECONDS,
+    };
+    let tariff = Tariff {
+        sell: price("0.60", "EUR"),
+        credit: Some(CreditRate { currency: euro, fx_rate: Amount::ONE }),
+        cost: Some(price("0.30", "USD")),
+    };
+    let rated =
+        |number| Cdr { billing: Billing { tariff: Some(tariff), ..Billing::default() }, ..answered(number) };
+    drop(journal.answered(rated(1)).unwrap());
+    assert!(journal.tick(at(32)).unwrap().wait());
+    let crashed = TempDir::snapshot(dir.path());
+
+    let database = Memory::default();
+    let mut dirs = vec![crashed];
+    for _ in 0..2 {
+        let dir = dirs.last().unwrap().path().to_path_buf();
+        let (journal, mut reader, _) =
+            Journal::open_settling(&dir, &|cdr| settle(cdr, &FxTable::default())).unwrap();
+        let undrawn = reader.take_undrawn();
+        assert_eq!(undrawn.iter().map(|call| call.amount).collect::<Vec<_>>(), [amount("0.30")]);
+        assert_eq!(reader.take_undrawn(), []);
+        // It dies again before anything is stored: the next start says the same.
+        dirs.push(TempDir::snapshot(&dir));
+        drop(journal);
+    }
+    drain(dirs.last().unwrap().path(), &database);
+    let rows = database.rows.lock();
+    let record = rows.get(&answered(1).call_uuid).unwrap();
+    assert_eq!((record.hangup_cause, record.billsec), (Some(HangupCause::Crash), 30));
+    assert_eq!((record.sell_amount, record.cost_amount), (amount("0.30"), amount("0.15")));
+    assert_eq!(record.billing.cost.unwrap().fx_rate, None);
+    assert_eq!(record.billing.credit.unwrap().amount, amount("0.30"));
 }
 
 #[test]

@@ -19,6 +19,7 @@ mod forking;
 mod managed;
 mod media;
 mod metrics;
+mod money;
 mod name_server;
 mod outbound;
 #[path = "../common/records.rs"]

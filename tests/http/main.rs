@@ -29,6 +29,7 @@ mod login;
 mod numbers;
 mod office;
 mod organisations;
+mod rates;
 #[path = "../common/records.rs"]
 mod records;
 mod scopes;

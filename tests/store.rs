@@ -1,6 +1,7 @@
 //! The contract of the store, on SQLite and on PostgreSQL.
 
 #![allow(
+    clippy::disallowed_methods,
     clippy::expect_used,
     clippy::indexing_slicing,
     clippy::panic,
@@ -8,6 +9,8 @@
     reason = "a helper of a test may fail the test"
 )]
 
+#[path = "store/away.rs"]
+mod away;
 #[path = "store/call_log.rs"]
 mod call_log;
 #[path = "store/conversations.rs"]

@@ -123,6 +123,6 @@ impl CdrWriter {
 }
 
 /// Records in one transaction.
-const BATCH_LEN_MAX: usize = 100;
+const BATCH_LEN_MAX: usize = 500;
 /// The pause before the database or the disk is tried again.
 const RETRY_AFTER: Duration = Duration::from_millis(500);

@@ -1,23 +1,19 @@
 //! Reading the call log: every filter, sort and order of the public document, combined freely.
-//!
-//! The one place where a statement is put together from parts: with every filter optional, a whole literal
-//! for each combination cannot be written, and one literal with `$n IS NULL OR …` keeps the database from
-//! using an index.
 
 use sidetone_model::access::Scope;
-use sidetone_model::call::{Direction, Transport};
 use sidetone_model::call_log::{CdrFilter, CdrPlace, CdrQuery, CdrSort};
 use sidetone_model::cdr::Cdr;
 use sidetone_model::ids::CallId;
-use sidetone_model::page::{Order, Page};
+use sidetone_model::page::{Order, Page, Window};
 use sidetone_model::ports::{CdrLog, PortFuture};
 use sidetone_model::time::Timestamp;
 use sidetone_model::totals::CdrTotals;
 
+use crate::store::call_log_query::{Reading, Texts, matching, order_by};
+use crate::store::cdr_counts::{Counted, Rest, has_long_texts};
 use crate::store::cdrs::cdr;
 use crate::store::columns::number;
-use crate::store::scope::within;
-use crate::store::search::containing;
+use crate::store::sql::{Connection, Row};
 use crate::store::statement::Statement;
 use crate::store::{Store, StoreError};
 
@@ -52,31 +48,42 @@ impl CdrLog for Store {
 
 impl Store {
     async fn list_cdrs(&self, scope: Scope, query: &CdrQuery) -> Result<Page<Cdr>, StoreError> {
-        let window = query.window;
-        let mut total = Statement::new("SELECT COUNT(*) AS total FROM cdrs");
-        matching(&mut total, scope, &query.filter);
-        let mut items = Statement::new("SELECT * FROM cdrs");
-        matching(&mut items, scope, &query.filter);
-        items.push(order_by(query.sort, query.order));
-        items.bind(" LIMIT ", i64::from(window.limit), "");
-        items.bind(" OFFSET ", i64::try_from(window.offset).unwrap_or(i64::MAX), "");
-        // Both statements see one snapshot: the total is that of these items.
+        let (filter, window) = (&query.filter, query.window);
+        // Every statement sees one snapshot: the total is that of these items.
         let mut transaction = self.readers().begin_read().await?;
-        let total = total.query().fetch_one(&mut *transaction).await?;
-        let rows = items.query().fetch_all(&mut *transaction).await?;
+        let on = &mut *transaction;
+        let known = counted(scope, filter, on).await?;
+        let reading = Reading { scope, filter, texts: texts(scope, query, on).await?, known };
+        let rows = match known {
+            Some(total) if window.offset >= total => Vec::new(),
+            _ => page(&reading, query.sort, query.order, window, on).await?,
+        };
+        let total = match known {
+            Some(total) => total,
+            // A page that is not full is the last one: its end is the total.
+            None if is_last(rows.len(), window) => window.offset.saturating_add(rows.len() as u64),
+            None => count(&reading, on).await?,
+        };
         Ok(Page {
             items: rows.iter().map(cdr).collect::<Result<_, _>>()?,
-            total: number(&total, "total")?,
+            total,
             limit: window.limit,
             offset: window.offset,
         })
     }
 
     async fn count_cdrs(&self, scope: Scope, filter: &CdrFilter, count_max: u32) -> Result<u64, StoreError> {
+        let mut transaction = self.readers().begin_read().await?;
+        let on = &mut *transaction;
+        if let Some(total) = counted(scope, filter, on).await? {
+            return Ok(total.min(count_max.into()));
+        }
+        let query = CdrQuery { filter: filter.clone(), ..CdrQuery::default() };
+        let reading = Reading { scope, filter, texts: texts(scope, &query, on).await?, known: None };
         let mut statement = Statement::new("SELECT COUNT(*) AS total FROM (SELECT 1 AS one FROM cdrs");
-        matching(&mut statement, scope, filter);
+        matching(&mut statement, &reading);
         statement.bind(" LIMIT ", i64::from(count_max), ") AS counted");
-        number(&statement.query().fetch_one(self.readers()).await?, "total")
+        number(&statement.query().fetch_one(on).await?, "total")
     }
 
     async fn cdr_chunk(
@@ -96,7 +103,7 @@ impl Store {
             (None, _) => {}
         }
         let mut statement = Statement::new("SELECT * FROM cdrs");
-        matching(&mut statement, scope, &filter);
+        matching(&mut statement, &Reading::whole(scope, &filter));
         if let Some(place) = after {
             let behind = match order {
                 Order::Ascending => " AND (started_at_us, call_uuid) > (",
@@ -105,69 +112,112 @@ impl Store {
             statement.bind(behind, place.started_at.as_micros(), ", ");
             statement.bind("", place.call_uuid.to_string(), ")");
         }
-        statement.push(order_by(CdrSort::StartedAt, order));
+        statement.push(order_by(CdrSort::StartedAt, order, Texts::Whole).clause);
         statement.bind(" LIMIT ", i64::from(limit), "");
         statement.query().fetch_all(self.readers()).await?.iter().map(cdr).collect()
     }
 }
 
-/// Adds the condition: inside the scope, and every part of the filter.
-pub(super) fn matching(statement: &mut Statement, scope: Scope, filter: &CdrFilter) {
-    within(statement, scope);
-    statement.bind_text(" AND organisation_id = ", filter.organisation_id);
-    statement.bind_text(" AND agent_id = ", filter.agent_id);
-    statement.bind_text(" AND campaign_id = ", filter.campaign_id);
-    statement.bind_text(" AND direction = ", filter.direction.map(Direction::as_str));
-    statement.bind_text(" AND extension_id = ", filter.extension_id);
-    statement.bind_text(" AND hangup_cause = ", filter.hangup_cause.as_deref());
-    statement.bind_text(" AND node_id = ", filter.node_id);
-    statement.bind_text(" AND team_id = ", filter.team_id);
-    statement.bind_text(" AND transport = ", filter.transport.map(Transport::as_str));
-    statement.bind_text(" AND trunk_id = ", filter.trunk_id);
-    if let Some(from) = filter.from.map(Timestamp::as_micros) {
-        statement.bind(" AND started_at_us >= ", from, "");
-    }
-    if let Some(to) = filter.to.map(Timestamp::as_micros) {
-        statement.bind(" AND started_at_us < ", to, "");
-    }
-    if let Some(billsec) = filter.min_billsec {
-        statement.bind(" AND billsec >= ", i64::try_from(billsec).unwrap_or(i64::MAX), "");
-    }
-    match filter.transcoded {
-        // As `Cdr::transcoded`: a leg without a codec is no other codec. Codec names are ASCII.
-        Some(true) => statement.push(" AND (LOWER(codec_a) <> LOWER(codec_b)) IS TRUE"),
-        Some(false) => statement.push(" AND (LOWER(codec_a) <> LOWER(codec_b)) IS NOT TRUE"),
-        None => {}
-    }
-    if let Some(did) = &filter.did {
-        statement.bind(" AND did_search LIKE ", containing(did), r" ESCAPE '\'");
-    }
-    if let Some(q) = &filter.q {
-        statement.bind(" AND search LIKE ", containing(q), r" ESCAPE '\'");
-    }
+/// Whether the page ends before its window does, so that its end is the end of the list.
+fn is_last(rows: usize, window: Window) -> bool {
+    (rows as u64) < u64::from(window.limit) && (rows > 0 || window.offset == 0)
 }
 
-/// The clause of every sort in both orders, whole and literal.
-///
-/// Where a value may be missing it comes last either way, which the two databases only agree on when told;
-/// columns that are never null are not told, since PostgreSQL would then leave their indexes unused.
-fn order_by(sort: CdrSort, order: Order) -> &'static str {
-    use CdrSort::*;
-    use Order::*;
-    match (sort, order) {
-        (Billsec, Ascending) => " ORDER BY billsec ASC, call_uuid ASC",
-        (Billsec, Descending) => " ORDER BY billsec DESC, call_uuid DESC",
-        (CallerNumber, Ascending) => " ORDER BY caller_number ASC NULLS LAST, call_uuid ASC",
-        (CallerNumber, Descending) => " ORDER BY caller_number DESC NULLS LAST, call_uuid DESC",
-        (DestinationNumber, Ascending) => " ORDER BY destination_number ASC NULLS LAST, call_uuid ASC",
-        (DestinationNumber, Descending) => " ORDER BY destination_number DESC NULLS LAST, call_uuid DESC",
-        (Direction, Ascending) => " ORDER BY direction ASC, call_uuid ASC",
-        (Direction, Descending) => " ORDER BY direction DESC, call_uuid DESC",
-        (EndedAt, Ascending) => " ORDER BY ended_at_us ASC NULLS LAST, call_uuid ASC",
-        (EndedAt, Descending) => " ORDER BY ended_at_us DESC NULLS LAST, call_uuid DESC",
-        (SellAmount, Ascending) => " ORDER BY sell_scaled ASC, call_uuid ASC",
-        (SellAmount, Descending) => " ORDER BY sell_scaled DESC, call_uuid DESC",
-        (StartedAt, Ascending) => " ORDER BY started_at_us ASC, call_uuid ASC",
-        (StartedAt, Descending) => " ORDER BY started_at_us DESC, call_uuid DESC",
+/// The total by the counts that are kept, when they know it.
+async fn counted(scope: Scope, filter: &CdrFilter, on: &mut Connection) -> Result<Option<u64>, StoreError> {
+    let Some(asked) = Counted::of(scope, filter) else { return Ok(None) };
+    let (mut total, rest) = asked.read(on).await?;
+    for rest in rest {
+        let mut statement = Statement::new("SELECT COUNT(*) AS total FROM cdrs");
+        match rest {
+            Rest::Started(from_us, to_us) => {
+                let part = CdrFilter {
+                    from: Some(Timestamp::from_micros(from_us)),
+                    to: Some(Timestamp::from_micros(to_us)),
+                    ..filter.clone()
+                };
+                matching(&mut statement, &Reading::whole(scope, &part));
+            }
+            Rest::BilledLessThan(billsec) => {
+                // So that the index of billsec is used.
+                matching(&mut statement, &Reading { known: Some(0), ..Reading::whole(scope, filter) });
+                statement.bind(" AND billsec < ", i64::try_from(billsec).unwrap_or(i64::MAX), "");
+            }
+        }
+        let row = statement.query().fetch_one(&mut *on).await?;
+        total = total.saturating_add(number(&row, "total")?);
     }
+    Ok(Some(total))
+}
+
+async fn count(reading: &Reading<'_>, on: &mut Connection) -> Result<u64, StoreError> {
+    let mut statement = Statement::new("SELECT COUNT(*) AS total FROM cdrs");
+    matching(&mut statement, reading);
+    number(&statement.query().fetch_one(on).await?, "total")
+}
+
+/// Where the texts of the records are looked at: in the index, unless some are too long to stand there.
+async fn texts(scope: Scope, query: &CdrQuery, on: &mut Connection) -> Result<Texts, StoreError> {
+    let filter = &query.filter;
+    let sorted = matches!(query.sort, CdrSort::CallerNumber | CdrSort::DestinationNumber);
+    if filter.q.is_none() && filter.did.is_none() && !sorted {
+        return Ok(Texts::Whole);
+    }
+    let Some(organisation) = scope.organisation().or(filter.organisation_id) else { return Ok(Texts::Whole) };
+    Ok(if has_long_texts(on, organisation).await? { Texts::Whole } else { Texts::Indexed })
+}
+
+/// The rows of a window. Records without a value of the sort's column come behind all that have one.
+async fn page(
+    reading: &Reading<'_>,
+    sort: CdrSort,
+    order: Order,
+    window: Window,
+    on: &mut Connection,
+) -> Result<Vec<Row>, StoreError> {
+    let sorting = order_by(sort, order, reading.texts);
+    let clause = match sort {
+        CdrSort::StartedAt if reading.is_few() => reading.few_first(order),
+        _ => sorting.clause,
+    };
+    let Some((present, missing, missing_clause)) = sorting.nullable else {
+        return part(reading, "", clause, window, on).await;
+    };
+    let mut rows = part(reading, present, clause, window, on).await?;
+    let left = window.limit.saturating_sub(u32::try_from(rows.len()).unwrap_or(u32::MAX));
+    if left == 0 {
+        return Ok(rows);
+    }
+    let have = if is_last(rows.len(), window) {
+        window.offset.saturating_add(rows.len() as u64)
+    } else {
+        let mut statement = Statement::new("SELECT COUNT(*) AS total FROM cdrs");
+        matching(&mut statement, reading);
+        statement.push(present);
+        number(&statement.query().fetch_one(&mut *on).await?, "total")?
+    };
+    let rest = Window { limit: left, offset: window.offset.saturating_sub(have) };
+    rows.extend(part(reading, missing, missing_clause, rest, on).await?);
+    Ok(rows)
+}
+
+/// The rows of a window of those that `also` holds of: their ids first, by the index alone where it knows all that
+/// is asked, so that the records before the window are not read.
+async fn part(
+    reading: &Reading<'_>,
+    also: &'static str,
+    clause: &'static str,
+    window: Window,
+    on: &mut Connection,
+) -> Result<Vec<Row>, StoreError> {
+    let mut statement = Statement::new("SELECT cdrs.* FROM (SELECT call_uuid AS page_uuid FROM cdrs");
+    matching(&mut statement, reading);
+    statement.push(also);
+    statement.push(clause);
+    statement.bind(" LIMIT ", i64::from(window.limit), "");
+    statement.bind(" OFFSET ", i64::try_from(window.offset).unwrap_or(i64::MAX), ") AS page");
+    // A CROSS JOIN keeps SQLite from beginning with the records.
+    statement.push(" CROSS JOIN cdrs WHERE cdrs.call_uuid = page.page_uuid");
+    statement.push(clause);
+    Ok(statement.query().fetch_all(on).await?)
 }

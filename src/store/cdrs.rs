@@ -12,10 +12,11 @@ use sidetone_model::rating::{Billing, CarrierCharge};
 use sidetone_model::time::Timestamp;
 
 use crate::cdr::writer::{CdrSink, Stored};
+use crate::store::cdr_counts::Additions;
 use crate::store::columns::{instant, instant_opt, number, number_opt, parsed, parsed_opt, word, word_opt};
 use crate::store::credit::Draws;
 use crate::store::events::insert_event;
-use crate::store::search::searchable;
+use crate::store::search::{fits_an_index, searchable};
 use crate::store::sql::{AiTokens, Connection, Row, sql};
 use crate::store::{Store, StoreError};
 
@@ -33,14 +34,18 @@ impl Store {
         transaction.hold(AiTokens::Read).await?;
         let mut new = 0;
         let mut draws = Draws::default();
+        let mut additions = Additions::default();
         for cdr in cdrs {
-            let row = insert_cdr(&mut transaction, cdr).await?;
+            let search = search_text(cdr);
+            let row = insert_cdr(&mut transaction, cdr, &search).await?;
             if let Some(row) = &row {
                 insert_ended(&mut transaction, cdr, number_opt(row, "ai_tokens")?).await?;
+                additions.add(cdr, &search);
                 new += 1;
             }
             draws.note(cdr, row.is_some());
         }
+        additions.store(&mut transaction).await?;
         let drawn = draws.write(&mut transaction).await?;
         transaction.commit().await?;
         Ok(Stored { new, drawn })
@@ -57,8 +62,10 @@ impl Store {
 }
 
 /// What is stored of a new record; `None` when the record is there already.
-async fn insert_cdr(connection: &mut Connection, cdr: &Cdr) -> Result<Option<Row>, StoreError> {
+async fn insert_cdr(connection: &mut Connection, cdr: &Cdr, search: &str) -> Result<Option<Row>, StoreError> {
     let quality = &cdr.quality;
+    let did_search = searchable([cdr.destination_number.as_deref(), cdr.dialled_number.as_deref()]);
+    let indexed = fits_an_index(search);
     let row =
         sql("INSERT INTO cdrs (call_uuid, organisation_id, extension_id, trunk_id, direction, transport,
          started_at_us, answered_at_us, ended_at_us, billsec, billing_mode, codec_a, codec_b,
@@ -66,11 +73,11 @@ async fn insert_cdr(connection: &mut Connection, cdr: &Cdr) -> Result<Option<Row
          node_id, hangup_cause, bridge_cause, sip_status, sell_scaled, cost_scaled, currency,
          jitter_ms_hundredths, loss_pct_hundredths, mean_interval_ms_hundredths, quality_pct_hundredths,
          mos_hundredths, media_verdict, search, did_search, cost_currency, cost_original_scaled, fx_rate_scaled,
-         ai_tokens)
+         ai_tokens, search_key, did_key, transcoded)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20,
          $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37, $38,
          COALESCE((SELECT tokens_input + tokens_output FROM conversations
-                   WHERE call_uuid = $1 AND organisation_id = $2), $39))
+                   WHERE call_uuid = $1 AND organisation_id = $2), $39), $40, $41, $42)
          ON CONFLICT (call_uuid) DO NOTHING RETURNING ai_tokens")
         .bind(cdr.call_uuid.to_string())
         .bind(cdr.organisation_id.to_string())
@@ -105,12 +112,15 @@ async fn insert_cdr(connection: &mut Connection, cdr: &Cdr) -> Result<Option<Row
         .bind(quality.quality_pct.map(|figure| figure.0))
         .bind(quality.mos.map(|figure| figure.0))
         .bind(quality.verdict.map(MediaVerdict::as_str))
-        .bind(search_text(cdr))
-        .bind(searchable([cdr.destination_number.as_deref(), cdr.dialled_number.as_deref()]))
+        .bind(search)
+        .bind(&did_search)
         .bind(cdr.billing.cost.map(|cost| cost.currency.to_string()))
         .bind(cdr.billing.cost.map(|cost| cost.amount.scaled()))
         .bind(cdr.billing.cost.and_then(|cost| cost.fx_rate).map(Amount::scaled))
         .bind(cdr.ai_tokens.and_then(|tokens| i64::try_from(tokens).ok()))
+        .bind(indexed.then_some(search))
+        .bind(indexed.then_some(did_search.as_str()))
+        .bind(cdr.transcoded())
         .fetch_optional(connection)
         .await?;
     Ok(row)

@@ -12,6 +12,7 @@ use sqlx::sqlite::{
 };
 
 use crate::store::location::{Database, Location};
+use crate::store::plans;
 use crate::store::sql::{Pool, sql};
 use crate::store::write::WriteTransaction;
 
@@ -126,17 +127,29 @@ impl Store {
         let writer: SqlitePool = SqlitePoolOptions::new()
             .max_connections(1)
             .acquire_timeout(WRITER_ACQUIRE_TIMEOUT)
-            .connect_with(options.clone())
+            .connect_with(
+                options
+                    .clone()
+                    .pragma("cache_size", WRITER_CACHE_KIB)
+                    .pragma("wal_autocheckpoint", CHECKPOINT_PAGES),
+            )
             .await
             .map_err(failed)?;
         MIGRATIONS.run(&writer).await.map_err(|source| StoreError::Migrate {
             location: database.location.clone(),
             source: Box::new(source),
         })?;
+        plans::fix(&writer).await.map_err(failed)?;
         let readers = SqlitePoolOptions::new()
             .max_connections(database.readers_max)
             .acquire_timeout(READER_TIMEOUT)
-            .connect_with(options.read_only(true).create_if_missing(false).busy_timeout(READER_TIMEOUT))
+            .connect_with(
+                options
+                    .pragma("cache_size", READER_CACHE_KIB)
+                    .read_only(true)
+                    .create_if_missing(false)
+                    .busy_timeout(READER_TIMEOUT),
+            )
             .await
             .map_err(failed)?;
         Ok(Self { writer: Pool::Sqlite(writer), readers: Pool::Sqlite(readers) })
@@ -170,7 +183,11 @@ impl Store {
             ]))
             .await
             .map_err(failed)?;
-        Ok(Self { writer: Pool::Postgres(writer), readers: Pool::Postgres(readers) })
+        let reader_max = database.statement_timeout.saturating_add(NETWORK_MAX);
+        Ok(Self {
+            writer: Pool::Postgres(writer, WRITER_ANSWER_MAX),
+            readers: Pool::Postgres(readers, reader_max),
+        })
     }
 
     /// Whether the database answers.
@@ -189,7 +206,7 @@ impl Store {
     /// When another writer holds the database for too long.
     pub async fn write(&self) -> Result<WriteTransaction, StoreError> {
         let mut transaction = self.writer.begin_write().await?;
-        if matches!(self.writer, Pool::Postgres(_)) {
+        if matches!(self.writer, Pool::Postgres(..)) {
             sql("SELECT revision FROM directory_revision WHERE id = 1 FOR UPDATE")
                 .fetch_one(&mut *transaction)
                 .await?;
@@ -222,6 +239,7 @@ async fn migrate_postgres(writer: &PgPool) -> Result<(), sqlx::migrate::MigrateE
     // Another node may start at the same time.
     sqlx::query("SELECT pg_advisory_xact_lock($1)").bind(COLLATION_LOCK).execute(&mut *transaction).await?;
     sqlx::query(TEXTS_COMPARE_BY_BYTES).execute(&mut *transaction).await?;
+    sqlx::query(INSTR).execute(&mut *transaction).await?;
     transaction.commit().await?;
     Ok(())
 }
@@ -233,6 +251,10 @@ fn millis(duration: Duration) -> String {
 pub(super) static MIGRATIONS: sqlx::migrate::Migrator = sqlx::migrate!("./migrations");
 /// Any number that no other lock of this schema has.
 const COLLATION_LOCK: i64 = 0x5349_4445;
+/// The substring search of SQLite by its name. It is inlined, so it costs nothing over `strpos`.
+const INSTR: &str = "
+CREATE OR REPLACE FUNCTION instr(text, text) RETURNS INTEGER
+LANGUAGE SQL IMMUTABLE STRICT PARALLEL SAFE AS 'SELECT strpos($1, $2)'";
 /// Only columns that migrations have added since are touched: a table at rest is neither locked nor rewritten.
 const TEXTS_COMPARE_BY_BYTES: &str = r#"
 DO $$
@@ -250,8 +272,17 @@ BEGIN
         EXECUTE format('ALTER TABLE %I %s', texts.table_name, texts.changes);
     END LOOP;
 END $$"#;
+/// A record stands in some twenty indexes: what they have in hand stays in memory, and is written back for many
+/// transactions at once. A negative size is in KiB.
+const WRITER_CACHE_KIB: &str = "-131072";
+const READER_CACHE_KIB: &str = "-16384";
+/// Pages of the write-ahead log before it is folded into the file: 64 MiB.
+const CHECKPOINT_PAGES: &str = "16384";
 /// A reader that gets no connection in this time fails: lists must not hang.
 const READER_TIMEOUT: Duration = Duration::from_millis(1500);
+/// What an answer may take longer than the statement, which the server bounds itself.
+const NETWORK_MAX: Duration = Duration::from_secs(1);
+const WRITER_ANSWER_MAX: Duration = Duration::from_secs(30);
 const WRITER_ACQUIRE_TIMEOUT: Duration = Duration::from_secs(10);
 const WRITER_BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 const WRITER_IDLE_TIMEOUT: Duration = Duration::from_secs(60);

@@ -147,7 +147,7 @@ impl fmt::Debug for PostgresUrl {
 
 const READERS_MAX: u32 = 4;
 const WRITERS_MAX: u32 = 4;
-const STATEMENT_TIMEOUT: Duration = Duration::from_secs(30);
+const STATEMENT_TIMEOUT: Duration = Duration::from_secs(10);
 
 #[cfg(test)]
 mod tests {

@@ -50,7 +50,7 @@ impl Store {
                     .connect_with(options)
                     .await
                     .map_err(failed)?;
-                Pool::Postgres(pool)
+                Pool::Postgres(pool, PROBE_TIME)
             }
         };
         let schema = schema(&pool).await;
@@ -63,7 +63,7 @@ async fn schema(pool: &Pool) -> Result<Schema, sqlx::Error> {
     // Says whether it is a database at all before anything is asked of it.
     sql("SELECT 1 AS one").fetch_one(pool).await?;
     let migrations = match pool {
-        Pool::Postgres(_) => {
+        Pool::Postgres(..) => {
             sql("SELECT CAST(COUNT(*) AS BIGINT) AS tables FROM information_schema.tables
                  WHERE table_name = '_sqlx_migrations'")
             .fetch_one(pool)

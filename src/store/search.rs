@@ -8,6 +8,12 @@ pub(super) fn searchable<'a>(texts: impl IntoIterator<Item = Option<&'a str>>) -
     folded(&texts.into_iter().flatten().collect::<Vec<_>>().join("\n"))
 }
 
+/// Whether an index takes a text. Its entries have a bound on PostgreSQL, a third of a page, for all their columns
+/// together; what a stranger dials has none.
+pub(super) fn fits_an_index(text: &str) -> bool {
+    text.chars().count() <= INDEXED_CHARS_MAX
+}
+
 /// The pattern for `LIKE … ESCAPE '\'` that finds `text` literally, anywhere.
 pub(super) fn containing(text: &str) -> String {
     let mut pattern = String::from("%");
@@ -23,9 +29,12 @@ pub(super) fn containing(text: &str) -> String {
 
 /// Lower case, each character by itself: `str::to_lowercase` folds a sigma by what stands around it, so that
 /// a part of a text would not always fold to a part of the folded text. Both sigmas are one letter.
-fn folded(text: &str) -> String {
+pub(super) fn folded(text: &str) -> String {
     text.chars().flat_map(char::to_lowercase).map(|c| if c == 'ς' { 'σ' } else { c }).collect()
 }
+
+/// As the migration that filled `search_key` has it.
+const INDEXED_CHARS_MAX: usize = 300;
 
 #[cfg(test)]
 mod tests {

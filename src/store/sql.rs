@@ -6,7 +6,9 @@
 
 use std::borrow::Cow;
 use std::future::Future;
+use std::io;
 use std::ops::{Deref, DerefMut};
+use std::time::Duration;
 
 use sqlx::postgres::{PgArguments, PgPool, PgRow};
 use sqlx::sqlite::{SqliteArguments, SqlitePool, SqliteRow};
@@ -49,14 +51,15 @@ pub(super) enum Row {
 /// The connections of one kind: those that read or those that write.
 #[derive(Debug, Clone)]
 pub(super) enum Pool {
-    Postgres(PgPool),
+    /// With how long an answer may take: a server that is cut off says nothing for many minutes.
+    Postgres(PgPool, Duration),
     Sqlite(SqlitePool),
 }
 
 /// A connection within a transaction.
 #[derive(Debug)]
 pub(super) enum Connection {
-    Postgres(sqlx::Transaction<'static, Postgres>),
+    Postgres(sqlx::Transaction<'static, Postgres>, Duration),
     Sqlite(sqlx::Transaction<'static, Sqlite>),
 }
 
@@ -105,12 +108,14 @@ impl Query {
             let target = held.as_mut().and_then(Held::connection).map_or(target, Target::Connection);
             let rows_affected = match target {
                 Target::Pool(Pool::Sqlite(pool)) => self.sqlite().execute(pool).await?.rows_affected(),
-                Target::Pool(Pool::Postgres(pool)) => self.postgres().execute(pool).await?.rows_affected(),
+                Target::Pool(Pool::Postgres(pool, limit)) => {
+                    answered(*limit, self.postgres().execute(pool)).await?.rows_affected()
+                }
                 Target::Connection(Connection::Sqlite(connection)) => {
                     self.sqlite().execute(&mut **connection).await?.rows_affected()
                 }
-                Target::Connection(Connection::Postgres(connection)) => {
-                    self.postgres().execute(&mut **connection).await?.rows_affected()
+                Target::Connection(Connection::Postgres(connection, limit)) => {
+                    answered(*limit, self.postgres().execute(&mut **connection)).await?.rows_affected()
                 }
             };
             Ok(Done { rows_affected })
@@ -128,14 +133,14 @@ impl Query {
             let target = held.as_mut().and_then(Held::connection).map_or(target, Target::Connection);
             match target {
                 Target::Pool(Pool::Sqlite(pool)) => self.sqlite().fetch_all(pool).await.map(sqlite_rows),
-                Target::Pool(Pool::Postgres(pool)) => {
-                    self.postgres().fetch_all(pool).await.map(postgres_rows)
+                Target::Pool(Pool::Postgres(pool, limit)) => {
+                    answered(*limit, self.postgres().fetch_all(pool)).await.map(postgres_rows)
                 }
                 Target::Connection(Connection::Sqlite(connection)) => {
                     self.sqlite().fetch_all(&mut **connection).await.map(sqlite_rows)
                 }
-                Target::Connection(Connection::Postgres(connection)) => {
-                    self.postgres().fetch_all(&mut **connection).await.map(postgres_rows)
+                Target::Connection(Connection::Postgres(connection, limit)) => {
+                    answered(*limit, self.postgres().fetch_all(&mut **connection)).await.map(postgres_rows)
                 }
             }
         }
@@ -154,14 +159,16 @@ impl Query {
                 Target::Pool(Pool::Sqlite(pool)) => {
                     self.sqlite().fetch_optional(pool).await?.map(Row::Sqlite)
                 }
-                Target::Pool(Pool::Postgres(pool)) => {
-                    self.postgres().fetch_optional(pool).await?.map(Row::Postgres)
+                Target::Pool(Pool::Postgres(pool, limit)) => {
+                    answered(*limit, self.postgres().fetch_optional(pool)).await?.map(Row::Postgres)
                 }
                 Target::Connection(Connection::Sqlite(connection)) => {
                     self.sqlite().fetch_optional(&mut **connection).await?.map(Row::Sqlite)
                 }
-                Target::Connection(Connection::Postgres(connection)) => {
-                    self.postgres().fetch_optional(&mut **connection).await?.map(Row::Postgres)
+                Target::Connection(Connection::Postgres(connection, limit)) => {
+                    answered(*limit, self.postgres().fetch_optional(&mut **connection))
+                        .await?
+                        .map(Row::Postgres)
                 }
             })
         }
@@ -198,6 +205,20 @@ impl Query {
             Value::Integer(number) => query.bind(number),
             Value::Text(text) => query.bind(text),
         })
+    }
+}
+
+/// What the server answers within `limit`.
+async fn answered<T>(
+    limit: Duration,
+    answer: impl Future<Output = Result<T, sqlx::Error>>,
+) -> Result<T, sqlx::Error> {
+    match tokio::time::timeout(limit, answer).await {
+        Ok(answer) => answer,
+        Err(_) => Err(sqlx::Error::Io(io::Error::new(
+            io::ErrorKind::TimedOut,
+            format!("PostgreSQL has not answered for {limit:?}"),
+        ))),
     }
 }
 
@@ -252,9 +273,10 @@ impl Pool {
     /// A transaction that reads one snapshot, however many statements it has.
     pub(super) async fn begin_read(&self) -> Result<Transaction, sqlx::Error> {
         Ok(Transaction(match self {
-            Pool::Postgres(pool) => Connection::Postgres(
-                pool.begin_with("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await?,
-            ),
+            Pool::Postgres(pool, limit) => {
+                let begun = pool.begin_with("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY");
+                Connection::Postgres(answered(*limit, begun).await?, *limit)
+            }
             Pool::Sqlite(pool) => Connection::Sqlite(pool.begin().await?),
         }))
     }
@@ -266,7 +288,9 @@ impl Pool {
             return Ok(transaction);
         }
         Ok(Transaction(match self {
-            Pool::Postgres(pool) => Connection::Postgres(pool.begin().await?),
+            Pool::Postgres(pool, limit) => {
+                Connection::Postgres(answered(*limit, pool.begin()).await?, *limit)
+            }
             Pool::Sqlite(pool) => Connection::Sqlite(pool.begin_with("BEGIN IMMEDIATE").await?),
         }))
     }
@@ -274,7 +298,7 @@ impl Pool {
     /// Closes every connection.
     pub(super) async fn close(&self) {
         match self {
-            Pool::Postgres(pool) => pool.close().await,
+            Pool::Postgres(pool, _) => pool.close().await,
             Pool::Sqlite(pool) => pool.close().await,
         }
     }
@@ -285,7 +309,7 @@ impl Transaction {
     pub(super) async fn commit(self) -> Result<(), sqlx::Error> {
         let Err(transaction) = unit::keep(self) else { return Ok(()) };
         match transaction.0 {
-            Connection::Postgres(transaction) => transaction.commit().await,
+            Connection::Postgres(transaction, limit) => answered(limit, transaction.commit()).await,
             Connection::Sqlite(transaction) => transaction.commit().await,
         }
     }

@@ -5,7 +5,7 @@ use sidetone_model::call_log::CdrFilter;
 use sidetone_model::money::Total;
 use sidetone_model::totals::{CdrTotals, CurrencyTotals};
 
-use crate::store::call_log::matching;
+use crate::store::call_log_query::{Reading, matching};
 use crate::store::columns::{number, parsed_opt};
 use crate::store::sql::Row;
 use crate::store::statement::Statement;
@@ -32,7 +32,7 @@ impl Store {
              CASE WHEN cost_currency IS NOT NULL AND fx_rate_scaled IS NULL THEN 0 ELSE 1 END AS converted
              FROM cdrs",
         );
-        matching(&mut statement, scope, filter);
+        matching(&mut statement, &Reading::whole(scope, filter));
         statement.push(") AS matching GROUP BY currency ORDER BY currency ASC NULLS LAST");
         let rows = statement.query().fetch_all(self.readers()).await?;
         Ok(CdrTotals { by_currency: rows.iter().map(totals).collect::<Result<_, _>>()? })

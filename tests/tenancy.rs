@@ -1,0 +1,193 @@
+//! H2: no statement over a tenant's table forgets whose rows it reads or writes.
+//!
+//! Reads the migrations for the tables that have an `organisation_id`, and every statement of `src/store`. A
+//! statement names the column, or stands in a function that puts the condition of a `Scope` behind it, or is listed
+//! here with its reason.
+#![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::unwrap_used)]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Statements that are right without: where, how the statement begins, and why.
+const EXCEPTIONS: &[(&str, &str, &str)] = &[
+    (
+        "src/store/api_keys/",
+        "SELECT id FROM api_keys WHERE short_id = $1 AND id <> $2",
+        "a short id is one across all tenants; the answer says only that it is taken",
+    ),
+    (
+        "src/store/cdr_counts.rs",
+        "SELECT CAST(COALESCE(SUM(records), 0) AS BIGINT) AS total FROM cdr_counts",
+        "the condition follows from what `Counted::of` took from the scope",
+    ),
+    ("src/store/cdrs.rs", "SELECT * FROM cdrs WHERE call_uuid = $1", FOUND),
+    (
+        "src/store/extensions.rs",
+        "UPDATE extensions SET name = $1",
+        "by the id of a row that was found by its organisation in the same transaction",
+    ),
+    ("src/store/ai_prices.rs", "SELECT * FROM ai_prices WHERE id = $1", PRICES),
+    ("src/store/ai_prices.rs", "DELETE FROM ai_prices WHERE id = $1", PRICES),
+    (
+        "src/store/conversation_report.rs",
+        "UPDATE conversations SET updated_at_us = updated_at_us WHERE id = $1",
+        "locks the row that the report is compared with, whosever it is",
+    ),
+    ("src/store/managed/", "SELECT * FROM numbers WHERE id = $1", FOUND),
+    ("src/store/managed/", "SELECT * FROM trunks WHERE id = $1", FOUND),
+    (
+        "src/store/numbers.rs",
+        "UPDATE numbers SET destination = $1",
+        "by the id of a row whose organisation was compared in the same transaction",
+    ),
+    (
+        "src/store/trunks.rs",
+        "SELECT id FROM trunks WHERE name = $1",
+        "a trunk's name is one across all tenants; apply, which no tenant may, refers to it",
+    ),
+    (
+        "src/store/users/",
+        "UPDATE users SET password_hash = $1",
+        "by the id of the user who logs in, who is not yet in any scope",
+    ),
+];
+
+const PRICES: &str = "prices are the operator's, who sees all tenants; no tenant reads or writes one";
+const FOUND: &str = "the caller compares what is found with its scope: a 403 has to know that it is there";
+
+/// What a function calls to put the condition of a scope behind a statement.
+///
+/// The literals of a `Table` are lists: `store::listing` does it for all of them.
+const SCOPING: [&str; 6] =
+    ["matching(", "within(", "within_by(", "within_organisation(", "scope", ": Table = Table {"];
+
+#[test]
+fn every_statement_over_tenant_data_says_whose() {
+    let tables = tenant_tables();
+    assert!(tables.contains("cdrs") && tables.contains("extensions"), "{tables:?}");
+    let mut unused: BTreeSet<&str> = EXCEPTIONS.iter().map(|exception| exception.1).collect();
+    let mut open = Vec::new();
+    let mut statements = 0;
+    for file in rust_files(Path::new("src/store")) {
+        let path = file.to_str().unwrap().replace('\\', "/");
+        let text = fs::read_to_string(&file).unwrap();
+        let text = text.split("#[cfg(test)]").next().unwrap();
+        for (start, literal) in literals(text) {
+            let statement = literal.split_whitespace().collect::<Vec<_>>().join(" ");
+            if !touches(&statement, &tables) {
+                continue;
+            }
+            statements += 1;
+            let function = enclosing(text, start);
+            let scoped = SCOPING.iter().any(|call| function.contains(call));
+            if statement.contains("organisation_id") || scoped {
+                continue;
+            }
+            let known = EXCEPTIONS
+                .iter()
+                .find(|(place, begins, _)| path.starts_with(place) && statement.starts_with(begins));
+            match known {
+                Some(exception) => drop(unused.remove(exception.1)),
+                None => open.push(format!("{path}: {statement}")),
+            }
+        }
+    }
+    assert!(statements > 20, "the statements were not found: {statements}");
+    assert!(open.is_empty(), "whose rows are these?\n{}", open.join("\n"));
+    assert!(unused.is_empty(), "exceptions without a statement: {unused:?}");
+}
+
+/// The tables with a column `organisation_id`.
+fn tenant_tables() -> BTreeSet<String> {
+    let mut tables = BTreeSet::new();
+    for entry in fs::read_dir("migrations").unwrap() {
+        let text = fs::read_to_string(entry.unwrap().path()).unwrap();
+        for part in text.split("CREATE TABLE ").skip(1) {
+            let (name, rest) = part.split_once(" (").unwrap();
+            if rest.split("\n)").next().unwrap().contains("organisation_id") {
+                tables.insert(name.to_owned());
+            }
+        }
+    }
+    tables
+}
+
+/// Whether a text is a statement that reads or writes one of `tables`.
+fn touches(statement: &str, tables: &BTreeSet<String>) -> bool {
+    let words: Vec<&str> = statement.split([' ', ',', '(', ')']).filter(|word| !word.is_empty()).collect();
+    let verb =
+        words.first().is_some_and(|word| ["SELECT", "INSERT", "UPDATE", "DELETE", "WITH"].contains(word));
+    verb && words
+        .windows(2)
+        .any(|pair| ["FROM", "INTO", "UPDATE", "JOIN"].contains(&pair[0]) && tables.contains(pair[1]))
+}
+
+/// Every string literal with its place.
+fn literals(text: &str) -> Vec<(usize, String)> {
+    let mut found = Vec::new();
+    let mut rest = text.char_indices().peekable();
+    while let Some((start, character)) = rest.next() {
+        match character {
+            // A comment may hold quotes.
+            '/' if rest.peek().is_some_and(|next| next.1 == '/') => {
+                while rest.peek().is_some_and(|next| next.1 != '\n') {
+                    rest.next();
+                }
+            }
+            // A character may be a quote.
+            '\'' if text[start..].starts_with("'\"'") => drop((rest.next(), rest.next())),
+            '"' => {
+                let mut literal = String::new();
+                while let Some((_, character)) = rest.next() {
+                    match character {
+                        '"' => break,
+                        '\\' => drop(rest.next()),
+                        _ => literal.push(character),
+                    }
+                }
+                found.push((start, literal));
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+/// The function that the place is in.
+fn enclosing(text: &str, place: usize) -> &str {
+    let begins = |line: &str| {
+        let line = line.trim_start();
+        let line =
+            line.strip_prefix("pub(super) ").or_else(|| line.strip_prefix("pub(crate) ")).unwrap_or(line);
+        let line = line.strip_prefix("pub ").unwrap_or(line);
+        line.strip_prefix("async ").unwrap_or(line).starts_with("fn ")
+    };
+    let (mut start, mut end, mut at) = (0, text.len(), 0);
+    for line in text.split_inclusive('\n') {
+        if begins(line) {
+            if at <= place {
+                start = at;
+            } else {
+                end = at;
+                break;
+            }
+        }
+        at += line.len();
+    }
+    &text[start..end]
+}
+
+fn rust_files(folder: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            files.extend(rust_files(&path));
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            files.push(path);
+        }
+    }
+    files.sort();
+    files
+}

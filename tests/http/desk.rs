@@ -3,7 +3,7 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 
 use rand::SeedableRng;
@@ -118,6 +118,7 @@ pub struct Desk {
     directory: DirectorySnapshot,
     team: String,
     bolts: String,
+    operator: OnceLock<String>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
     _dir: TempDir,
@@ -188,7 +189,8 @@ impl Desk {
             });
         });
         let (address, directory, team, bolts) = start.recv().unwrap();
-        Self { address, directory, team, bolts, stop: Some(stop), thread: Some(thread), _dir: dir }
+        let operator = OnceLock::new();
+        Self { address, directory, team, bolts, operator, stop: Some(stop), thread: Some(thread), _dir: dir }
     }
 
     /// The id of an organisation.
@@ -250,13 +252,18 @@ impl Desk {
             As::Acme => key("acmeadmin001"),
             As::Bolt => key("boltadmin001"),
             As::Nobody => String::new(),
-            As::Operator => self.log_in("operator@acme.test", "the operator's own"),
+            As::Operator => self.operator().to_owned(),
             As::Reader => key("acmereader01"),
             As::Rooms => key("acmerooms001"),
             As::Supervisor => self.log_in("supervisor@acme.test", "the supervisor's own"),
         };
         let token = if token.is_empty() { token } else { format!("Authorization: Bearer {token}\r\n") };
         self.exchange(method, path, &format!("{token}{headers}"), body)
+    }
+
+    /// The operator's session, the same one for all their requests: logins are bounded.
+    fn operator(&self) -> &str {
+        self.operator.get_or_init(|| self.log_in("operator@acme.test", "the operator's own"))
     }
 
     fn log_in(&self, email: &str, password: &str) -> String {

@@ -184,6 +184,11 @@ impl Engine {
         assert_eq!(stored.unwrap().new, 1);
     }
 
+    /// Does to the database what no request does.
+    pub fn execute(&self, statement: &'static str) {
+        self.backstage.runtime.block_on(self.backstage.database.texts(statement));
+    }
+
     /// The data of the stored events of that kind, in their order.
     pub fn events(&self, kind: &str) -> Vec<Value> {
         let rows = self.backstage.database.texts("SELECT kind, data FROM events ORDER BY id");

@@ -15,6 +15,8 @@ mod bodies;
 mod call_log;
 mod cdrs;
 mod contract_cdr;
+mod contract_conversation;
+mod contract_limits;
 mod conversations;
 #[path = "../common/database.rs"]
 mod database;

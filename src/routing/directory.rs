@@ -100,6 +100,19 @@ impl Directory {
         self.numbers.get(e164).and_then(|at| self.snapshot.numbers.get(*at))
     }
 
+    /// The phone number that a carrier writes in its own way.
+    pub fn number_of_carrier(&self, dialled: &str) -> Option<&Number> {
+        from_carrier(dialled).and_then(|e164| self.number(&e164))
+    }
+
+    /// The number of an organisation that has one and no other.
+    pub fn only_number(&self, organisation: OrganisationId) -> Option<&Number> {
+        let first = *self.main_numbers.get(&organisation)?;
+        let mut others = self.snapshot.numbers.iter().skip(first + 1);
+        let is_alone = !others.any(|number| number.organisation_id == organisation);
+        self.snapshot.numbers.get(first).filter(|_| is_alone)
+    }
+
     /// The number that a line shows to the world: the first that leads to it, else the organisation's first.
     pub fn number_shown_by(&self, extension: &Extension) -> Option<&Number> {
         let at = self
@@ -137,7 +150,7 @@ impl Directory {
             let longest = blocks.map(|network| network.prefix_len).max();
             longest.max((trunk.register && registered(trunk.id)).then_some(u8::MAX))
         };
-        let number = from_carrier(dialled).and_then(|e164| self.number(&e164));
+        let number = self.number_of_carrier(dialled);
         let reaches = |trunk: &Trunk| {
             number.is_some_and(|number| trunk.organisation_id.is_none_or(|own| own == number.organisation_id))
         };

@@ -7,7 +7,7 @@ use sidetone_model::directory::{Destination, Extension, Trunk};
 use sidetone_model::ids::OrganisationId;
 
 use super::directory::Directory;
-use super::numbering::{NumberFault, from_carrier, normalise, without_separators};
+use super::numbering::{NumberFault, normalise, without_separators};
 
 /// Who places the call.
 #[derive(Clone, Copy, Debug)]
@@ -123,7 +123,7 @@ fn from_extension<'a>(
 
 fn from_trunk<'a>(directory: &'a Directory, trunk: &Trunk, dialled: &str) -> Result<Route<'a>, Refusal> {
     let unallocated = || Refusal { organisation_id: trunk.organisation_id, reason: Reason::Unallocated };
-    let number = from_carrier(dialled).and_then(|e164| directory.number(&e164)).ok_or_else(unallocated)?;
+    let number = directory.number_of_carrier(dialled).ok_or_else(unallocated)?;
     // A trunk of one organisation reaches that organisation's numbers alone.
     if trunk.organisation_id.is_some_and(|owner| owner != number.organisation_id) {
         return Err(unallocated());

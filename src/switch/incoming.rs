@@ -13,6 +13,7 @@ use sidetone_sip::transaction::ServerKey;
 use sidetone_sip::ua::{LegKey, Reply};
 
 use crate::cdr::build::{Outcome, build};
+use crate::routing::Directory;
 use crate::switch::call::Call;
 use crate::switch::face::{Callees, MediaCommand, Ports, Setup};
 use crate::switch::gate::Sender;
@@ -42,7 +43,7 @@ impl Switch {
             return self.refuse(now, &key, Reply::new(StatusCode::TOO_MANY_HOPS));
         }
         let directory = Arc::clone(&self.directory);
-        let dialled = request.parsed_uri().ok().and_then(|uri| dialled(&uri)).unwrap_or_default();
+        let dialled = self.number_dialled(now, &directory, request, source);
         let registrations = &self.registrations;
         let registered = |trunk| registrations.is_registered_from(now.instant, trunk, source);
         let sender = self.gate.caller(now.instant, &directory, request, &dialled, source, registered);
@@ -101,6 +102,18 @@ impl Switch {
                 self.refuse_call(now, &key, Refused::of_call(status, cause, *stillborn.facts));
             }
         }
+    }
+
+    /// The number that an INVITE dials. One for an account of ours at a registrar names its number in To, or is for
+    /// the only number there is.
+    fn number_dialled(&self, now: Now, directory: &Directory, request: &Request, source: IpAddr) -> String {
+        let user = request.parsed_uri().ok().and_then(|uri| dialled(&uri)).unwrap_or_default();
+        let account = self.registrations.account(now.instant, &user, source);
+        let Some(trunk) = account.and_then(|id| directory.trunk(id)) else { return user };
+        let to = request.to().ok().and_then(|to| dialled(&to.uri));
+        let in_to = to.filter(|number| directory.number_of_carrier(number).is_some());
+        let only = || trunk.organisation_id.and_then(|owner| directory.only_number(owner));
+        in_to.or_else(|| only().map(|number| number.number.clone())).unwrap_or(user)
     }
 
     /// Any other request: of a leg, or outside of dialogs.

@@ -61,6 +61,14 @@ impl Registrations {
         let source = source.to_canonical();
         self.links.get(&trunk).is_some_and(|link| link.registrant.is_registered_at(now, source))
     }
+
+    /// The trunk whose account `user` is, when calls from `source` may be for it: a registrar calls the Contact that
+    /// we registered (RFC 3261 §10.2.1), which says the account and not the number.
+    pub(super) fn account(&self, now: Instant, user: &str, source: IpAddr) -> Option<TrunkId> {
+        let source = source.to_canonical();
+        let mut links = self.links.iter().filter(|(_, link)| link.username == user);
+        links.find(|(_, link)| link.registrant.is_registered_at(now, source)).map(|(id, _)| *id)
+    }
 }
 
 impl Switch {

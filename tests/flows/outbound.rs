@@ -9,7 +9,9 @@ use sidetone_sip::sdp::Direction;
 
 use crate::answered::assert_whole;
 use crate::name_server::{NameServer, Record};
-use crate::site::{Site, answering, calls, directory, open_end, phone_config, talk, talking, until, within};
+use crate::site::{
+    DOMAIN, PASSWORD, Site, answering, calls, directory, open_end, phone_config, talk, talking, until, within,
+};
 
 /// A carrier that answers calls in its own way; nobody registers with it.
 async fn carrier(answering: Answering) -> Phone {
@@ -140,6 +142,45 @@ async fn the_announcement_of_the_world_is_heard_before_the_answer() {
     let outcome = within("the call", caller.call(talking("+447700900123", 300))).await.unwrap();
     assert_eq!(outcome.status, 200);
     assert!(outcome.received > 40, "{} packets, of which 15 came after the answer", outcome.received);
+}
+
+/// One engine is the carrier of another: it registers there as an extension, is called there, and calls the world
+/// through it, with a digest on the way.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_engine_may_be_the_carrier_of_another() {
+    let world = carrier(answering()).await;
+    let upper = site(&[&world]).await;
+    let lower = declared(&[upper.sip.to_string()]);
+    let account = format!(
+        "organisation = \"Acme\"\nusername = \"1002\"\npassword = \"{PASSWORD}\"\nrealm = \"{DOMAIN}\"\nregister = true\n"
+    );
+    let lower = Site::with(&format!("{lower}{account}")).await;
+    until("the lower engine is registered", || upper.engine().bindings() == 1).await;
+
+    let below = lower.phone("1001", answering()).await;
+    let above = upper.phone("1003", answering()).await;
+    let outcome = within("the call down", above.call(talking("1002", 1_000))).await.unwrap();
+    assert_eq!((outcome.status, below.heard() > 20), (200, true));
+    let record = lower.record().await;
+    assert_whole(&record);
+    assert_eq!(
+        fields(&record, &["direction", "caller_number", "destination_number"]),
+        json!(["inbound", "1003", "+442071230000"])
+    );
+
+    let outcome = within("the call up", below.call(talking("07700-900123", 1_000))).await.unwrap();
+    assert_eq!((outcome.status, world.heard() > 20), (200, true));
+    for (site, count, trunk) in [(&lower, 2, "07700-900123"), (&upper, 2, "+447700900123")] {
+        let record = site.records(count).await.remove(0);
+        assert_whole(&record);
+        let dialled = record.get("dialled_number").unwrap_or(&record["destination_number"]);
+        assert_eq!((dialled, &record["destination_number"]), (&json!(trunk), &json!("+447700900123")));
+        assert_eq!(record["direction"], json!("outbound"));
+    }
+
+    // Who stops takes its registration back.
+    lower.stop(Duration::from_secs(5)).await;
+    until("the account's binding is gone", || upper.engine().bindings() == 1).await;
 }
 
 /// A trunk by its name: SRV says the port, an address record the host, and both are asked for once.

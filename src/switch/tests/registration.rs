@@ -8,7 +8,7 @@ use sidetone_sip::message::{Digest, Method};
 
 use crate::routing::Directory;
 use crate::switch::machine::{Input, Notice};
-use crate::switch::tests::network::{Net, Plan, acme, address, challenge, trunk};
+use crate::switch::tests::network::{Net, Plan, acme, address, challenge, number, organisation, trunk};
 
 const CARRIER: &str = "203.0.113.1:5060";
 
@@ -104,5 +104,32 @@ fn calls_from_the_registrar_are_the_trunks() {
         let new = &net.records[before..];
         assert_eq!(new.len(), expected, "{source}");
         assert!(new.iter().all(|record| record.trunk_id == Some(registering().id)));
+    }
+}
+
+/// A registrar calls the account: the number is in To, or it is the only one there is.
+#[test]
+fn calls_to_our_account_are_for_the_number_behind_it() {
+    let own = Trunk { organisation_id: Some(organisation(1, "").id), ..registering() };
+    let mut several = acme(vec![own.clone()]);
+    several.numbers.push(number(32, 1, "+442071230001", 11));
+    let cases = [
+        (acme(vec![own.clone()]), "acme", Some("+442071230000")),
+        (several.clone(), "442071230001", Some("+442071230001")),
+        (several, "acme", Some("acme")),
+        (acme(vec![registering()]), "acme", None),
+    ];
+    for (directory, to, expected) in cases {
+        let mut net = net(directory, [Plan::Accept]);
+        net.inject(
+            CARRIER,
+            format!(
+                "INVITE sip:acme@198.51.100.1 SIP/2.0\r\nVia: SIP/2.0/UDP {CARRIER};branch=z9hG4bK1\r\n\
+                 Max-Forwards: 70\r\nFrom: <sip:+447700900123@carrier>;tag=1\r\nTo: <sip:{to}@carrier>\r\n\
+                 Call-ID: 1\r\nCSeq: 1 INVITE\r\nContact: <sip:{CARRIER}>\r\nContent-Length: 0\r\n\r\n"
+            ),
+        );
+        let reached = net.records.first().and_then(|record| record.destination_number.clone());
+        assert_eq!(reached.as_deref(), expected, "{to}");
     }
 }

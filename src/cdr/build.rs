@@ -144,6 +144,14 @@ mod tests {
         }
     }
 
+    #[test]
+    fn the_record_is_that_of_the_agent_and_the_team() {
+        let (agent, team) = (AgentId(Uuid::from_u128(7)), TeamId(Uuid::from_u128(8)));
+        let facts = Facts { agent: Some(agent), team: Some(team), ..facts() };
+        let cdr = build(&facts, Outcome::default());
+        assert_eq!((cdr.agent_id, cdr.team_id), (Some(agent), Some(team)));
+    }
+
     /// Ring time is never billed and the instants keep their order.
     #[test]
     fn instants_follow_the_start() {

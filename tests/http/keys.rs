@@ -1,5 +1,7 @@
 //! Managing integration keys (H8).
 
+use std::time::Instant;
+
 use serde_json::{Value, json};
 
 use crate::office::{KEEPER, Office};
@@ -198,6 +200,36 @@ fn wrong_keys_are_answered_alike() {
         assert_eq!(answer.text, answers[0].text);
         assert_eq!(answer.error(), (401, "unauthenticated"));
     }
+}
+
+/// H8: ten thousand guesses; how long an answer takes tells neither whether there is such a key nor how much of the
+/// secret was right. Medians of guesses that took turns, with room for a busy machine.
+#[test]
+fn the_time_of_an_answer_says_nothing_about_the_key() {
+    let office = Office::open();
+    let guesses = [
+        KEEPER.replace("keeper", "nobody"),
+        KEEPER.replace("_0123456789", "_x123456789"),
+        KEEPER.replace("uvwxyz", "uvwxyx"),
+    ];
+    let mut times: [Vec<u128>; 3] = Default::default();
+    office.runtime.block_on(async {
+        for number in 0..10_000_u32 {
+            let kind = number as usize % 3;
+            let address = std::net::Ipv4Addr::from_bits(0x0A00_0000 + number).to_string();
+            let started = Instant::now();
+            let answer = office.answer(&address, Some(&guesses[kind]), "GET /cdrs", Value::Null).await;
+            times[kind].push(started.elapsed().as_nanos());
+            assert_eq!(answer.status, 401);
+        }
+    });
+    let [unknown, first, last] = times.map(|mut times| {
+        times.sort_unstable();
+        times[times.len() / 2]
+    });
+    eprintln!("medians in ns: unknown {unknown}, first character wrong {first}, last character wrong {last}");
+    assert!(first * 10 < last * 13 && last * 10 < first * 13, "first {first} ns, last {last} ns");
+    assert!(unknown * 10 < last * 20 && last * 10 < unknown * 20, "unknown {unknown} ns, known {last} ns");
 }
 
 /// H9: twice the limit for three minutes from eight callers at once; accepted is the limit, to the request, and

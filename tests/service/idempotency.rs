@@ -1,6 +1,6 @@
 //! `Idempotency-Key` over HTTP: one effect, whatever happens, and the same answer again.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -154,57 +154,45 @@ async fn every_post_and_patch_is_done_once() {
     let second = Ask::new("POST", "/api/v1/auth/login").key("login").json(&login).send(http).await;
     assert!(!second.has("idempotency-replayed: true"), "a session is nobody's to be given again");
 
-    let mut extension = String::new();
-    let cases = [
-        ("/teams", json!({"name": "red"}), json!({"name": "blue"})),
-        ("/organisations", json!({"name": "Bolt", "sip_domain": "bolt.test"}), json!({"credit": "5.00"})),
-        ("/extensions", json!({"number": "2001"}), json!({"name": "Ada"})),
-        (
-            "/numbers",
-            json!({"number": "+442071230000", "destination": "extension"}),
-            json!({"number": "+442071230001"}),
-        ),
-        ("/trunks", json!({"name": "carrier", "address": "sip:192.0.2.1"}), json!({"priority": 20})),
-        ("/agents", json!({"name": "Ada", "kind": "human"}), json!({"name": "Grace"})),
-        (
-            "/api-keys",
-            json!({"name": "crm", "preset": "read_only", "allow": ["127.0.0.1"]}),
-            json!({"name": "erp"}),
-        ),
-        ("/users", json!({"email": "ada@acme.test", "role": "org_member"}), json!({"name": "Ada"})),
-    ];
-    for (path, mut body, change) in cases {
-        if path == "/numbers" {
-            body["destination_id"] = json!(extension);
+    let mut made: HashMap<&str, String> = HashMap::new();
+    let mut done = HashSet::new();
+    for (path, mut body, change) in resources() {
+        // What it belongs to was made before it.
+        for (field, of) in [
+            ("destination_id", "/extensions"),
+            ("organisation_id", "/organisations"),
+            ("trunk_id", "/trunks"),
+        ] {
+            if body.get(field).is_some() {
+                body[field] = json!(made[of]);
+            }
         }
-        let ask = post(path, &token, &format!("create {path}").replace(' ', "-"), &body);
+        let ask = post(path, &token, "create", &body);
         let first = ask.send(http).await;
         assert_eq!(first.status, 201, "{path}: {first:?}");
         let again = ask.send(http).await;
         assert_eq!((again.status, &again.text), (201, &first.text), "{path}");
         assert!(again.has("idempotency-replayed: true"), "{path}: {again:?}");
-        if path == "/extensions" {
-            extension = id(&first);
-        }
         // It is there for everybody, and once.
-        let found = Ask::new("GET", format!("/api/v1{path}/{}", id(&first))).bearer(&token).send(http).await;
+        let one = format!("/api/v1{path}/{}", id(&first));
+        let found = Ask::new("GET", &one).bearer(&token).send(http).await;
         assert_eq!(found.status, 200, "{path}: {found:?}");
-
-        let patch = Ask::new("PATCH", format!("/api/v1{path}/{}", id(&first)))
-            .bearer(&token)
-            .key("change")
-            .json(&change);
+        let patch = Ask::new("PATCH", &one).bearer(&token).key("change").json(&change);
         let changed = patch.send(http).await;
         assert_eq!(changed.status, 200, "{path}: {changed:?}");
         let again = patch.send(http).await;
         assert_eq!((again.status, &again.text), (200, &changed.text), "{path}");
         assert!(again.has("idempotency-replayed: true"), "{path}: {again:?}");
+        done.insert(format!("post /api/v1{path}"));
+        done.insert(format!("patch /api/v1{path}/{{id}}"));
+        made.insert(path, id(&first));
     }
+    assert_eq!(writing_operations().difference(&done).collect::<Vec<_>>(), Vec::<&String>::new());
     // A secret that was shown once is shown again to who asked for it, and to no later session.
     let ask = post(
         "/api-keys",
         &token,
-        "create-/api-keys",
+        "create",
         &json!({"name": "crm", "preset": "read_only", "allow": ["127.0.0.1"]}),
     );
     assert!(ask.send(http).await.json()["key"].is_string());
@@ -212,11 +200,54 @@ async fn every_post_and_patch_is_done_once() {
     let ask = post(
         "/api-keys",
         &later,
-        "create-/api-keys",
+        "create",
         &json!({"name": "crm", "preset": "read_only", "allow": ["127.0.0.1"]}),
     );
     let answer = ask.send(http).await;
     assert_eq!((answer.status, answer.code().as_str()), (409, "conflict"), "{answer:?}");
+}
+
+/// What every resource is made of and changed by, each behind what it belongs to.
+fn resources() -> Vec<(&'static str, Value, Value)> {
+    let rate = json!({"prefix": "+44", "per_minute": "0.0120", "currency": "EUR", "increments": [60, 1]});
+    let (mut sell_rate, mut cost_rate) = (rate.clone(), rate);
+    sell_rate["organisation_id"] = json!("");
+    cost_rate["trunk_id"] = json!("");
+    let price = json!({
+        "kind": "cost", "provider": "openai", "model": "gpt", "currency": "USD",
+        "text_input_per_million": "4", "output_per_million": "16"
+    });
+    let number = json!({"number": "+442071230000", "destination": "extension", "destination_id": ""});
+    let key = json!({"name": "crm", "preset": "read_only", "allow": ["127.0.0.1"]});
+    vec![
+        ("/teams", json!({"name": "red"}), json!({"name": "blue"})),
+        ("/organisations", json!({"name": "Bolt", "sip_domain": "bolt.test"}), json!({"credit": "5.00"})),
+        ("/extensions", json!({"number": "2001"}), json!({"name": "Ada"})),
+        ("/numbers", number, json!({"number": "+442071230001"})),
+        ("/trunks", json!({"name": "carrier", "address": "sip:192.0.2.1"}), json!({"priority": 20})),
+        ("/agents", json!({"name": "Ada", "kind": "human"}), json!({"name": "Grace"})),
+        ("/api-keys", key, json!({"name": "erp"})),
+        ("/users", json!({"email": "ada@acme.test", "role": "org_member"}), json!({"name": "Ada"})),
+        ("/sell-rates", sell_rate, json!({"per_minute": "0.0130"})),
+        ("/cost-rates", cost_rate, json!({"per_minute": "0.0090"})),
+        ("/fx-rates", json!({"from": "USD", "to": "EUR", "rate": "0.92"}), json!({"rate": "0.93"})),
+        ("/ai-prices", price, json!({"output_per_million": "17"})),
+    ]
+}
+
+/// Every POST and PATCH of the document that a key may be sent with.
+fn writing_operations() -> HashSet<String> {
+    let document = sidetone_api::openapi();
+    let mut operations = HashSet::new();
+    for (path, methods) in document["paths"].as_object().unwrap() {
+        for method in methods.as_object().unwrap().keys() {
+            // Sessions begin, end and change their password: what they answer is no session's to have again.
+            if ["post", "patch"].contains(&method.as_str()) && !path.starts_with("/api/v1/auth/") {
+                operations.insert(format!("{method} {path}"));
+            }
+        }
+    }
+    operations
 }
 
 /// A client that hangs up before its answer has still asked.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use sqlx::postgres::{PgPool, PgPoolOptions};
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePool, SqlitePoolOptions};
+use sqlx::{ConnectOptions, Connection as _};
 
 use crate::store::database::MIGRATIONS;
 use crate::store::location::{Database, Location};
@@ -44,6 +45,8 @@ impl Store {
             }
             Location::Postgres(url) => {
                 let options = url.options().map_err(failed)?;
+                // A pool tries again and again and says only that it took too long.
+                options.connect().await.map_err(failed)?.close().await.map_err(failed)?;
                 let pool: PgPool = PgPoolOptions::new()
                     .max_connections(1)
                     .acquire_timeout(PROBE_TIME)

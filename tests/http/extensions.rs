@@ -71,6 +71,22 @@ fn a_number_is_one_extension_of_its_organisation() {
     assert_eq!(desk.patch(As::Acme, &path, body).status, 409);
 }
 
+/// Checks come before statements, and writers one after the other: nobody gets past a check that no longer holds.
+#[test]
+fn of_many_at_once_one_gets_the_number() {
+    let desk = Desk::start();
+    let statuses = std::thread::scope(|scope| {
+        let asked: Vec<_> = (0..8)
+            .map(|_| scope.spawn(|| desk.post(As::Acme, "/extensions", json!({"number": "1003"})).status))
+            .collect();
+        let mut statuses: Vec<u16> = asked.into_iter().map(|thread| thread.join().unwrap()).collect();
+        statuses.sort_unstable();
+        statuses
+    });
+    assert_eq!(statuses, [201, 409, 409, 409, 409, 409, 409, 409]);
+    assert_eq!(desk.get(As::Acme, "/extensions?q=1003").body["total"], 1);
+}
+
 #[test]
 fn a_number_changes_with_a_new_password_alone() {
     let desk = Desk::start();

@@ -145,7 +145,7 @@ impl Counted {
     pub(super) async fn read(&self, connection: &mut Connection) -> Result<(u64, Vec<Rest>), StoreError> {
         let (first, end, parts) = periods(self.from_us, self.to_us);
         let rest = if self.dimension == BILLSEC {
-            let cut = self.min_billsec % MINUTE > 0;
+            let cut = !self.min_billsec.is_multiple_of(MINUTE);
             cut.then(|| Rest::BilledLessThan(self.min_billsec.div_ceil(MINUTE).saturating_mul(MINUTE)))
                 .into_iter()
                 .collect()

@@ -316,7 +316,8 @@ fn no_filter_shows_a_row_outside_the_scope() {
             let chunk = store.chunk(scope, &filter, order, None, 500).await.unwrap();
             let mut chunk = ids(&chunk);
             let mut wanted = wanted;
-            (chunk.sort_unstable(), wanted.sort_unstable());
+            chunk.sort_unstable();
+            wanted.sort_unstable();
             assert_eq!(chunk, wanted, "{}", what());
         }
         assert!(found > 2000, "most rounds prove nothing: {found}");

@@ -56,11 +56,14 @@ mod tests {
 
     use super::*;
 
+    /// The values of the header, and what is read of them.
+    type Case<'a> = (&'a [&'a str], Result<Option<&'a str>, ()>);
+
     #[test]
     fn a_key_is_plain_or_quoted() {
         let longest = "k".repeat(255);
         let too_long = "k".repeat(256);
-        let cases: [(&[&str], Result<Option<&str>, ()>); 14] = [
+        let cases: [Case<'_>; 14] = [
             (&[], Ok(None)),
             (&["a"], Ok(Some("a"))),
             (&["8e03978e-40d5-43dd-bc93-6894a57f9324"], Ok(Some("8e03978e-40d5-43dd-bc93-6894a57f9324"))),

@@ -312,7 +312,7 @@ impl Net {
             Output::Answered(call, _) => self.feed(Input::Journalled(call)),
             Output::Ended(record) => self.records.push(*record),
             Output::Media(port, MediaCommand::Close) => {
-                self.feed(Input::Report(port, Box::new(Report::default())));
+                self.feed(Input::Report(port, Box::default()));
             }
             Output::Media(_, MediaCommand::Tone) => self.heard.push("tone".into()),
             Output::Media(..) => {}

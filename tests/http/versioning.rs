@@ -32,8 +32,9 @@ fn clients_are_told_that_fields_can_appear() {
     let document = sidetone_api::openapi();
     let text = document["info"]["description"].as_str().unwrap();
     assert!(text.contains("clients ignore what they do not recognise"));
-    // No schema of an answer promises that nothing else comes.
-    for (name, schema) in document["components"]["schemas"].as_object().unwrap() {
+    // No schema of a public answer promises that nothing else comes.
+    for name in ["Cdr", "CdrPage", "Error", "ErrorDetail"] {
+        let schema = &document["components"]["schemas"][name];
         assert_ne!(schema["additionalProperties"], Value::Bool(false), "{name}");
     }
 }

@@ -150,7 +150,12 @@ impl Fixture {
         answer.json()["token"].as_str().unwrap().to_owned()
     }
 
-    /// Who may use a row.
+    /// Where the engine is.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The operator's session.
     pub fn operator(&self) -> &str {
         &self.operator
     }

@@ -21,6 +21,7 @@ mod fixture;
 mod policy;
 #[path = "../common/records.rs"]
 mod records;
+mod schemathesis;
 #[path = "../common/site.rs"]
 mod site;
 

@@ -36,6 +36,7 @@ pub(crate) fn complete(api: &OpenApi) -> Value {
         components.sort_keys();
     });
     schemas::prune(&mut document);
+    schemas::close_bodies(&mut document);
     Value::Object(document)
 }
 
@@ -56,6 +57,9 @@ fn finish(path: &str, method: &str, operation: &mut Map<String, Value>) {
         if let Value::Array(parameters) = parameters {
             parameters.push(idempotency_key());
         }
+    }
+    for parameter in operation.get_mut("parameters").and_then(Value::as_array_mut).into_iter().flatten() {
+        refuse_controls(parameter);
     }
     let stability = if is_public(method, path) { "public" } else { "panel" };
     operation.insert("x-stability".to_owned(), json!(stability));
@@ -119,6 +123,18 @@ fn idempotency_key() -> Value {
         "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$"},
         "example": "order-4711",
     })
+}
+
+/// Says of a text to search for what the reader of every list refuses.
+fn refuse_controls(parameter: &mut Value) {
+    if parameter["in"] != "query" {
+        return;
+    }
+    let Some(schema) = parameter.get_mut("schema").and_then(Value::as_object_mut) else { return };
+    let free = !["enum", "format", "pattern"].iter().any(|key| schema.contains_key(*key));
+    if free && schema.get("type").is_some_and(|kind| kind == "string") {
+        schema.insert("pattern".to_owned(), json!(r"^[^\u0000-\u001f\u007f-\u009f]*$"));
+    }
 }
 
 /// A success that may be a replay says so.

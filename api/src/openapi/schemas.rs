@@ -59,6 +59,47 @@ pub(super) fn prune(document: &mut Map<String, Value>) {
     }
 }
 
+/// Says of what is only ever sent that it has no other fields: they are refused by name. What is answered stays open.
+pub(super) fn close_bodies(document: &mut Map<String, Value>) {
+    let components = document.get("components").and_then(|components| components.get("schemas"));
+    let components = components.and_then(Value::as_object).cloned().unwrap_or_default();
+    let (mut asked, mut answered) = (BTreeSet::new(), BTreeSet::new());
+    for item in document.get("paths").and_then(Value::as_object).into_iter().flat_map(Map::values) {
+        for operation in item.as_object().into_iter().flat_map(Map::values) {
+            reach(&operation["requestBody"], &components, &mut asked);
+            reach(&operation["responses"], &components, &mut answered);
+        }
+    }
+    within(document, "components", |components| {
+        within(components, "schemas", |schemas| {
+            for name in asked.difference(&answered) {
+                let schema = schemas.get_mut(name).and_then(Value::as_object_mut);
+                if let Some(schema) = schema.filter(|schema| schema.contains_key("properties")) {
+                    schema.entry("additionalProperties").or_insert(json!(false));
+                }
+            }
+        });
+    });
+}
+
+/// Adds the components that `value` leads to.
+fn reach(value: &Value, components: &Map<String, Value>, found: &mut BTreeSet<String>) {
+    match value {
+        Value::Array(items) => items.iter().for_each(|item| reach(item, components, found)),
+        Value::Object(map) => {
+            let name =
+                map.get("$ref").and_then(Value::as_str).and_then(|target| target.strip_prefix(SCHEMAS));
+            if let Some((name, schema)) = name.and_then(|name| components.get_key_value(name))
+                && found.insert(name.clone())
+            {
+                reach(schema, components, found);
+            }
+            map.values().for_each(|item| reach(item, components, found));
+        }
+        _ => {}
+    }
+}
+
 /// Shows every object inside `map`, and itself first, to `mend`.
 fn walk(map: &mut Map<String, Value>, mend: &mut impl FnMut(&mut Map<String, Value>)) {
     mend(map);

@@ -27,13 +27,13 @@ pub(crate) struct NewAgentBody {
     name: String,
     kind: AgentKind,
     /// The team of their records; without one it is the extension's.
-    #[schema(extensions(("x-nullable" = json!(true))))]
+    #[schema(value_type = Option<String>, format = Uuid, extensions(("x-nullable" = json!(true))))]
     team_id: Option<TeamId>,
     /// The extension they take calls on, which no other agent has.
-    #[schema(extensions(("x-nullable" = json!(true))))]
+    #[schema(value_type = Option<String>, format = Uuid, extensions(("x-nullable" = json!(true))))]
     extension_id: Option<ExtensionId>,
     /// The user that a human agent logs in as, which no other agent has.
-    #[schema(extensions(("x-nullable" = json!(true))))]
+    #[schema(value_type = Option<String>, format = Uuid, extensions(("x-nullable" = json!(true))))]
     user_id: Option<UserId>,
     /// Whose it will be; the caller's own organisation unless an operator names another.
     organisation_id: Option<OrganisationId>,
@@ -47,13 +47,13 @@ pub(crate) struct AgentChangeBody {
     name: Option<String>,
     kind: Option<AgentKind>,
     /// The team of their records; without one it is the extension's.
-    #[schema(extensions(("x-nullable" = json!(true))))]
+    #[schema(value_type = Option<String>, format = Uuid, extensions(("x-nullable" = json!(true))))]
     team_id: Option<TeamId>,
     /// The extension they take calls on, which no other agent has.
-    #[schema(extensions(("x-nullable" = json!(true))))]
+    #[schema(value_type = Option<String>, format = Uuid, extensions(("x-nullable" = json!(true))))]
     extension_id: Option<ExtensionId>,
     /// The user that a human agent logs in as, which no other agent has.
-    #[schema(extensions(("x-nullable" = json!(true))))]
+    #[schema(value_type = Option<String>, format = Uuid, extensions(("x-nullable" = json!(true))))]
     user_id: Option<UserId>,
 }
 

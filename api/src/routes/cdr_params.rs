@@ -6,7 +6,9 @@
 
 use sidetone_model::call::{Direction, Transport};
 use sidetone_model::ids::{AgentId, CampaignId, ExtensionId, NodeId, OrganisationId, TeamId, TrunkId};
-use utoipa::{IntoParams, ToSchema};
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{AnyOfBuilder, KnownFormat, ObjectBuilder, Schema, SchemaFormat, Type};
+use utoipa::{IntoParams, PartialSchema, ToSchema};
 
 /// The filters.
 #[derive(IntoParams)]
@@ -22,11 +24,11 @@ pub(crate) struct CdrFilterParams {
     /// Calls placed by one campaign.
     campaign_id: Option<CampaignId>,
     /// Started at this instant or later: an RFC 3339 timestamp, or `YYYY-MM-DD` for its midnight in UTC.
-    #[param(example = "2026-01-31")]
-    from: Option<String>,
+    #[param(inline, example = "2026-01-31")]
+    from: Option<Bound>,
     /// Started before this instant; same formats.
-    #[param(example = "2026-02-01T00:00:00Z")]
-    to: Option<String>,
+    #[param(inline, example = "2026-02-01T00:00:00Z")]
+    to: Option<Bound>,
     /// The team of the record.
     team_id: Option<TeamId>,
     /// The agent of the record.
@@ -86,6 +88,22 @@ pub(crate) struct CdrExportParams {
     #[param(inline)]
     order: Option<OrderKey>,
 }
+
+/// A date or an instant.
+struct Bound;
+
+impl PartialSchema for Bound {
+    fn schema() -> RefOr<Schema> {
+        let text = |format| {
+            let format = Some(SchemaFormat::KnownFormat(format));
+            ObjectBuilder::new().schema_type(Type::String).format(format)
+        };
+        let either = AnyOfBuilder::new().item(text(KnownFormat::Date)).item(text(KnownFormat::DateTime));
+        RefOr::T(Schema::AnyOf(either.build()))
+    }
+}
+
+impl ToSchema for Bound {}
 
 /// Sort keys.
 #[derive(ToSchema)]

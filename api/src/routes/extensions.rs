@@ -28,7 +28,7 @@ pub(crate) struct NewExtensionBody {
     /// Whose it is; the caller's own organisation unless given.
     organisation_id: Option<OrganisationId>,
     /// Its team; none unless given.
-    #[schema(extensions(("x-nullable" = json!(true))))]
+    #[schema(value_type = Option<String>, format = Uuid, extensions(("x-nullable" = json!(true))))]
     team_id: Option<TeamId>,
     /// The digits dialled for it, unique within the organisation.
     #[schema(pattern = "^[0-9]{1,15}$", example = "1001")]
@@ -50,7 +50,7 @@ pub(crate) struct NewExtensionBody {
 #[expect(dead_code, reason = "says in the document what `change` reads")]
 pub(crate) struct ExtensionChangeBody {
     /// Another team, or null for none.
-    #[schema(extensions(("x-nullable" = json!(true))))]
+    #[schema(value_type = Option<String>, format = Uuid, extensions(("x-nullable" = json!(true))))]
     team_id: Option<TeamId>,
     /// Another number; a new password has to come with it, since a password belongs to a number.
     #[schema(pattern = "^[0-9]{1,15}$")]

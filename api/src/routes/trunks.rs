@@ -26,7 +26,7 @@ use crate::state::ApiState;
 pub(crate) struct TrunkBody {
     /// The organisation that alone uses it. Null is a trunk that all share, which an operator makes. Of a new trunk the
     /// caller's own organisation unless given.
-    #[schema(extensions(("x-nullable" = json!(true))))]
+    #[schema(value_type = Option<String>, format = Uuid, extensions(("x-nullable" = json!(true))))]
     organisation_id: Option<OrganisationId>,
     /// Unique name; a new trunk has to have one.
     #[schema(min_length = 1, max_length = 100)]

@@ -47,7 +47,7 @@ pub(crate) struct NewUserBody {
     #[schema(format = Password, min_length = 8, max_length = 128)]
     password: Option<String>,
     /// The team whose records a supervisor or an agent sees; without one they see nothing.
-    #[schema(extensions(("x-nullable" = json!(true))))]
+    #[schema(value_type = Option<String>, format = Uuid, extensions(("x-nullable" = json!(true))))]
     team_id: Option<TeamId>,
     disabled: Option<bool>,
     /// Whose it will be; the caller's own organisation unless an operator names another.
@@ -66,7 +66,7 @@ pub(crate) struct UserChangeBody {
     /// Another one ends their sessions.
     #[schema(format = Password, min_length = 8, max_length = 128)]
     password: Option<String>,
-    #[schema(extensions(("x-nullable" = json!(true))))]
+    #[schema(value_type = Option<String>, format = Uuid, extensions(("x-nullable" = json!(true))))]
     team_id: Option<TeamId>,
     /// Keeping them out ends their sessions.
     disabled: Option<bool>,

@@ -217,7 +217,7 @@ impl Plain {
             Value::Array(kinds) => kinds.iter().map(text).collect(),
             Value::String(kind) => BTreeSet::from([kind.clone()]),
             // A choice or no type at all: the whole of it is its type.
-            _ => BTreeSet::from([schema["oneOf"].to_string()]),
+            _ => BTreeSet::from([format!("{}{}", schema["oneOf"], schema["anyOf"])]),
         };
         let nullable = all.contains("null");
         Self { schema, kinds: all.into_iter().filter(|kind| kind != "null").collect(), nullable }

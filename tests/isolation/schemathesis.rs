@@ -1,0 +1,49 @@
+//! Schemathesis against the engine with both tenants in it (reliability H11).
+//!
+//! `.ci/schemathesis.sh` installs it and runs this: `SIDETONE_SCHEMATHESIS` names the program.
+
+use std::process::Command;
+
+use crate::fixture::Fixture;
+use crate::records::TempDir;
+
+/// No server error, no answer that the document does not describe, no operation that forgets to ask who calls.
+#[test]
+#[ignore = "needs schemathesis: bash .ci/schemathesis.sh"]
+fn schemathesis_finds_nothing() {
+    let program = std::env::var("SIDETONE_SCHEMATHESIS").expect("SIDETONE_SCHEMATHESIS names the program");
+    let fixture = Fixture::new();
+    // A key must not fuzz away the keys, its own among them; the operator's session must not either.
+    run(&program, &fixture, &fixture.acme.key, &["--exclude-operation-id-regex", SELF_HARM]);
+    run(
+        &program,
+        &fixture,
+        fixture.operator(),
+        &["--include-operation-id-regex", OPERATORS, "--rate-limit", "1000/m"],
+    );
+}
+
+fn run(program: &str, fixture: &Fixture, token: &str, only: &[&str]) {
+    let examples = std::env::var("SIDETONE_SCHEMATHESIS_EXAMPLES").unwrap_or_else(|_| "50".to_owned());
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/isolation");
+    // It leaves a cache where it runs.
+    let dir = TempDir::new();
+    let status = Command::new(program)
+        .current_dir(dir.path())
+        .args(["--config-file", &format!("{folder}/schemathesis.toml")])
+        .args(["run", &format!("http://{}/api/v1/openapi.json", fixture.address())])
+        .args(["--phases", "examples,coverage,fuzzing,stateful"])
+        .args(["--max-examples", &examples, "--seed", "20260101", "--generation-database", "none"])
+        .args(["--continue-on-failure", "--header", &format!("Authorization: Bearer {token}")])
+        .args(only)
+        .env("SCHEMATHESIS_HOOKS", format!("{folder}/schemathesis_hooks.py"))
+        .env("SIDETONE_TOKEN", token)
+        .status()
+        .unwrap();
+    assert!(status.success(), "schemathesis found something");
+}
+
+/// What would take the caller's own access away in the middle of the run.
+const SELF_HARM: &str = "^(changeApiKey|deleteApiKey|logout|changePassword)$";
+/// What only an operator is let into, and what the key must not do to itself.
+const OPERATORS: &str = "^(createOrganisation|getOrganisation|deleteOrganisation|.*AiPrice.*|.*ApiKey.*)$";

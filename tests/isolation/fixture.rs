@@ -211,6 +211,17 @@ impl Fixture {
             "price".to_owned(),
             id(self.operate("POST", "/ai-prices", ai_price(plant, &organisation))),
         );
+        let spare = json!({"name": format!("{plant} spare"), "address": format!("sip:192.0.2.1{digit}:5060"),
+            "organisation_id": organisation});
+        ids.insert("trunk.spare".to_owned(), id(self.operate("POST", "/trunks", spare)));
+        let sell = json!({"organisation_id": organisation, "prefix": "+44", "per_minute": "0.01", "currency": "EUR"});
+        ids.insert("sell_rate".to_owned(), id(self.operate("POST", "/sell-rates", sell)));
+        let cost =
+            json!({"trunk_id": ids["trunk"], "prefix": "+44", "per_minute": "0.008", "currency": "USD"});
+        ids.insert("cost_rate".to_owned(), id(self.operate("POST", "/cost-rates", cost)));
+        let from = if digit == 1 { "USD" } else { "GBP" };
+        let fx = json!({"from": from, "to": "EUR", "rate": "0.92", "from_time": "2026-01-01T00:00:00Z"});
+        ids.insert("fx_rate".to_owned(), id(self.operate("POST", "/fx-rates", fx)));
         for (name, record) in records(plant, &organisation, &ids) {
             ids.insert(format!("cdr.{name}"), record.call_uuid.to_string());
             ids.insert(

@@ -161,6 +161,32 @@ pub const ROWS: &[Row] = &[
         .for_operators()
         .body_of(|_| json!({"output_per_million": "3.00"})),
     row("DELETE /api/v1/ai-prices/{id}", Delete, "price").for_operators(),
+    // What calls cost.
+    row("GET /api/v1/sell-rates", List, "").for_other_teams(403),
+    row("POST /api/v1/sell-rates", Create, "").for_operators().body_of(|tenant| {
+        json!({"organisation_id": tenant.organisation, "prefix": "+45", "per_minute": "0.02", "currency": "EUR"})
+    }),
+    row("GET /api/v1/sell-rates/{id}", One, "sell_rate"),
+    row("PATCH /api/v1/sell-rates/{id}", Change, "sell_rate")
+        .for_operators()
+        .body_of(|_| json!({"per_minute": "0.03"})),
+    row("DELETE /api/v1/sell-rates/{id}", Delete, "sell_rate").for_operators(),
+    row("GET /api/v1/cost-rates", List, "").for_operators().for_other_teams(403),
+    row("POST /api/v1/cost-rates", Create, "").for_operators().body_of(
+        |tenant| json!({"trunk_id": tenant.id("trunk"), "prefix": "+45", "per_minute": "0.01", "currency": "EUR"}),
+    ),
+    row("GET /api/v1/cost-rates/{id}", One, "cost_rate").for_operators(),
+    row("PATCH /api/v1/cost-rates/{id}", Change, "cost_rate")
+        .for_operators()
+        .body_of(|_| json!({"per_minute": "0.02"})),
+    row("DELETE /api/v1/cost-rates/{id}", Delete, "cost_rate").for_operators(),
+    row("GET /api/v1/fx-rates", List, "").for_operators().for_other_teams(403),
+    row("POST /api/v1/fx-rates", Create, "").for_operators().body_of(
+        |_| json!({"from": "CHF", "to": "EUR", "rate": "1.05", "from_time": "2026-01-01T00:00:00Z"}),
+    ),
+    row("GET /api/v1/fx-rates/{id}", One, "fx_rate").for_operators(),
+    row("PATCH /api/v1/fx-rates/{id}", Change, "fx_rate").for_operators().body_of(|_| json!({"rate": "0.93"})),
+    row("DELETE /api/v1/fx-rates/{id}", Delete, "fx_rate").for_operators(),
     // The directory.
     row("GET /api/v1/organisations", List, "").shows_teams("acmeplant"),
     row("POST /api/v1/organisations", Create, "")
@@ -192,7 +218,7 @@ pub const ROWS: &[Row] = &[
     ),
     row("GET /api/v1/trunks/{id}", One, "trunk"),
     row("PATCH /api/v1/trunks/{id}", Change, "trunk").body_of(|_| json!({"priority": 3})),
-    row("DELETE /api/v1/trunks/{id}", Delete, "trunk"),
+    row("DELETE /api/v1/trunks/{id}", Delete, "trunk.spare"),
     // Who is let in, and their teams.
     row("GET /api/v1/teams", List, ""),
     row("POST /api/v1/teams", Create, "")

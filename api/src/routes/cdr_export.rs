@@ -137,7 +137,7 @@ impl Export {
 }
 
 /// The fields of a record in the order of the public document.
-const COLUMNS: [&str; 33] = [
+const COLUMNS: [&str; 37] = [
     "call_uuid",
     "direction",
     "transport",
@@ -164,6 +164,10 @@ const COLUMNS: [&str; 33] = [
     "cost_amount",
     "margin",
     "currency",
+    "cost_currency",
+    "cost_amount_original",
+    "fx_rate",
+    "cost_unconverted",
     "ai_tokens",
     "jitter_ms",
     "loss_pct",
@@ -173,7 +177,8 @@ const COLUMNS: [&str; 33] = [
     "media_verdict",
 ];
 /// Those that only `margin:read` shows.
-const MARGIN_COLUMNS: [&str; 2] = ["cost_amount", "margin"];
+const MARGIN_COLUMNS: [&str; 6] =
+    ["cost_amount", "margin", "cost_currency", "cost_amount_original", "fx_rate", "cost_unconverted"];
 /// Records in a piece: some 500 KiB of text.
 const CHUNK_LEN: u32 = 1000;
 /// The most that one export holds.

@@ -168,8 +168,11 @@ fn row(name: &str, value: Value) {
     }
 }
 
+/// What a record is made into, and what it then shows.
+type Case = (fn(Cdr) -> Cdr, Option<Value>);
+
 /// What each of `records` shows under `name`.
-fn shows<const N: usize>(name: &str, cases: [(fn(Cdr) -> Cdr, Option<Value>); N]) {
+fn shows<const N: usize>(name: &str, cases: [Case; N]) {
     for (change, expected) in cases {
         let engine =
             Engine::start_with(move |ids| vec![change(Cdr { organisation_id: ids.acme, ..ended(1) })]);
@@ -427,7 +430,8 @@ fn media_verdict() {
     let items = list["items"].as_array().unwrap();
     let mut shown: Vec<&str> = items.iter().map(|item| item["media_verdict"].as_str().unwrap()).collect();
     let mut expected = names.to_vec();
-    (shown.sort_unstable(), expected.sort_unstable());
+    shown.sort_unstable();
+    expected.sort_unstable();
     assert_eq!(shown, expected);
 }
 

@@ -6,7 +6,7 @@ use crate::conversation::{Conversation, Flag, FlagKind, KnowledgeBase, Turn, Tur
 
 /// What is to be said of a conversation that is over; nothing when a person handled the call.
 ///
-/// *Bounds*: at most [`FLAGS_MAX`] findings, in the order of their turns.
+/// *Bounds*: at most 200 findings, in the order of their turns.
 pub fn review(conversation: &Conversation) -> Vec<Flag> {
     if conversation.ai.is_none() {
         return Vec::new();

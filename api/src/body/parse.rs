@@ -281,6 +281,7 @@ mod tests {
     }
 
     #[test]
+    #[expect(clippy::disallowed_methods, reason = "what is tested is how long it takes")]
     fn a_number_of_a_million_digits_is_answered_at_once() {
         for number in [
             "9".repeat(1_000_000),

@@ -77,7 +77,9 @@ fn body(document: &Value, operation: &Value) -> String {
     for (kind, content) in content {
         let asked = &content["schema"];
         html.push_str(&format!("<p><code>{}</code>: {}</p>\n", escaped(kind), schema::kind(asked)));
-        let resolved = schema::name_of(asked).map_or(asked, |name| &document["components"]["schemas"][name]);
+        let target = asked.get("$ref").and_then(Value::as_str);
+        let target = target.and_then(|target| document.pointer(target.strip_prefix('#')?));
+        let resolved = target.unwrap_or(asked);
         if resolved.get("properties").is_some() {
             html.push_str(&schema::fields(resolved));
         }
@@ -116,8 +118,8 @@ fn answers(document: &Value, operation: &Value) -> String {
 
 /// The body of the first success that has one.
 fn example_answer(document: &Value, operation: &Value) -> Option<String> {
-    let answers = operation["responses"].as_object()?.iter();
-    let (_, answer) = answers.filter(|(status, _)| status.starts_with('2')).next()?;
+    let mut answers = operation["responses"].as_object()?.iter();
+    let (_, answer) = answers.find(|(status, _)| status.starts_with('2'))?;
     let answered = answer.pointer("/content/application~1json/schema")?;
     let example = examples::value(document, answered);
     (example.as_object().is_some_and(|object| !object.is_empty())).then(|| format!("{example:#}"))

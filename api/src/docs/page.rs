@@ -11,7 +11,7 @@ use crate::docs::{operation, rules, schema};
 pub(crate) fn page(document: &Value) -> String {
     let groups = groups(document);
     let links = navigation(document, &groups);
-    let title = escaped(document["info"]["title"].as_str().unwrap_or_default());
+    let title = escaped(document.pointer("/info/title").and_then(Value::as_str).unwrap_or_default());
     let mut html = format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
@@ -21,7 +21,7 @@ pub(crate) fn page(document: &Value) -> String {
          <main id=\"top\">\n<details class=\"menu\"><summary>Contents</summary>\n{links}</details>\n\
          <h1>{title} API</h1>\n"
     );
-    if let Some(text) = document["info"]["description"].as_str() {
+    if let Some(text) = document.pointer("/info/description").and_then(Value::as_str) {
         html.push_str(&paragraphs(text));
     }
     html.push_str(
@@ -46,7 +46,9 @@ pub(crate) fn page(document: &Value) -> String {
         }
     }
     html.push_str("<h2 id=\"schemas\">Schemas</h2>\n");
-    for (name, value) in document["components"]["schemas"].as_object().into_iter().flatten() {
+    for (name, value) in
+        document.pointer("/components/schemas").and_then(Value::as_object).into_iter().flatten()
+    {
         html.push_str(&schema::section(name, value));
     }
     html.push_str("</main>\n</body>\n</html>\n");

@@ -237,12 +237,15 @@ fn what_is_stored_is_not_contradicted() {
     assert!(refused(human).ends_with("another agent_kind"));
 }
 
+/// What a later report changes.
+type Edit = fn(&mut ConversationDraft);
+
 #[test]
 fn a_complete_conversation_keeps_what_it_was_priced_and_reviewed_by() {
     let whole =
         || ConversationDraft { ended_at: Some(at(9)), ..draft(vec![turn(1, TurnRole::Agent, "Hello")]) };
     let stored = put(None, whole()).unwrap().conversation;
-    let cases: [(&str, fn(&mut ConversationDraft)); 8] = [
+    let cases: [(&str, Edit); 8] = [
         ("ended_at", |draft| draft.ended_at = None),
         ("agent_id", |draft| draft.agent_id = None),
         ("assembled_context", |draft| draft.assembled_context = None),

@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
-use sidetone_media::session::Report;
 use sidetone_model::cdr::Cdr;
 use sidetone_model::directory::{
     Destination, DirectorySnapshot, Extension, Ha1, Number, Numbering, Organisation, Secret, Trunk,

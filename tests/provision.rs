@@ -316,14 +316,6 @@ fn what_contradicts_the_database_is_refused_by_key() {
             "0: organisations[0].extensions[0].team: there is no team \"sales\", declare it under teams",
         ),
         (
-            "calls from the network of another's trunk",
-            "[[organisations]]\nname = \"Bolt\"\nsip_domain = \"bolt.test\"\n[[trunks]]\nname = \"theirs\"\n\
-             organisation = \"Bolt\"\naccept_from = [\"198.51.100.7\"]\n[[trunks]]\nname = \"ours\"\n\
-             organisation = \"Acme\"\naccept_from = [\"198.51.100.0/24\"]\n",
-            "0: trunks[1].accept_from: calls from 198.51.100.0/24 are those of the trunk \"theirs\", which another \
-             organisation has",
-        ),
-        (
             "a new domain without the passwords",
             "[[organisations]]\nname = \"Acme\"\nsip_domain = \"new.test\"\n",
             "0: organisations[0].sip_domain: was acme.test; passwords belong to a domain, give those of 1001, 1002 \

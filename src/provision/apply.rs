@@ -272,13 +272,6 @@ impl<R: CryptoRng> Work<'_, R> {
             short_numbers: declared.short_numbers.clone(),
         };
         let (id, change) = self.write.declare_trunk(&row, self.now).await?;
-        let clash = self.write.other_tenants_network(id, row.organisation_id, &row.accept_from).await?;
-        if let Some((network, other)) = clash {
-            let message = format!(
-                "calls from {network} are those of the trunk \"{other}\", which another organisation has"
-            );
-            self.refuse(&declared.path, "accept_from", message);
-        }
         self.report.count(change, format_args!("trunk {}", declared.name), None);
         let shown = self.shown(id, change);
         self.report.trunk(declared.name.clone(), shown);

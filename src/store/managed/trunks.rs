@@ -1,7 +1,7 @@
 //! Trunks.
 
 use sidetone_model::access::Scope;
-use sidetone_model::directory::{Network, Secret};
+use sidetone_model::directory::Secret;
 use sidetone_model::ids::{OrganisationId, TrunkId};
 use sidetone_model::listing::Listing;
 use sidetone_model::page::Page;
@@ -165,46 +165,7 @@ impl WriteTransaction {
         if taken.is_some() {
             return Err(Problem::Conflict("name: another trunk has this name".to_owned()));
         }
-        let clash = self.other_tenants_network(trunk.id, trunk.organisation_id, &trunk.accept_from).await?;
-        match clash {
-            None => Ok(()),
-            Some((network, other)) if scope == Scope::Everything => Err(Problem::Conflict(format!(
-                "accept_from: calls from {network} are those of the trunk \"{other}\", which another organisation has"
-            ))),
-            Some((network, _)) => Err(Problem::Conflict(format!(
-                "accept_from: calls from {network} are those of somebody else, ask the operator"
-            ))),
-        }
-    }
-
-    /// The network of `networks` and the trunk of another tenant whose calls come from there, too: whose a call
-    /// is must never be a guess.
-    ///
-    /// # Errors
-    /// When the database refuses.
-    pub async fn other_tenants_network(
-        &mut self,
-        own: TrunkId,
-        owner: Option<OrganisationId>,
-        accept_from: &[Network],
-    ) -> Result<Option<(Network, String)>, StoreError> {
-        // What all share is told apart from what one has by the longest match, which the operator decides.
-        let Some(owner) = owner else { return Ok(None) };
-        let rows = sql("SELECT name, accept_from FROM trunks WHERE id <> $1 AND organisation_id <> $2
-             AND organisation_id IS NOT NULL ORDER BY name")
-        .bind(own.to_string())
-        .bind(owner.to_string())
-        .fetch_all(&mut *self.transaction)
-        .await?;
-        for row in &rows {
-            let theirs = networks(row, "accept_from")?;
-            let shared =
-                accept_from.iter().find(|network| theirs.iter().any(|other| network.overlaps(other)));
-            if let Some(network) = shared {
-                return Ok(Some((*network, row.try_get("name")?)));
-            }
-        }
-        Ok(None)
+        Ok(())
     }
 
     async fn insert_trunk(&mut self, trunk: &TrunkRecord, password: &Secret) -> Result<(), StoreError> {

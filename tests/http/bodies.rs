@@ -1,6 +1,4 @@
-//! Bodies: what is read, what is refused, in which words, and how fast (H15).
-
-use std::time::{Duration, Instant};
+//! Bodies: what is read, what is refused, and in which words (H15).
 
 use serde_json::json;
 
@@ -41,13 +39,10 @@ fn what_is_no_body_is_refused_in_words() {
         ),
     ];
     for (headers, body, status, said) in cases {
-        let begin = Instant::now();
         let answer = desk.raw(As::Acme, "POST", "/extensions", headers, &body);
         let shown = String::from_utf8_lossy(&body[..body.len().min(60)]).into_owned();
         assert_eq!(answer.status, status, "{headers}{shown}: {}", answer.body);
         assert!(answer.message().contains(said), "{shown}: {}", answer.message());
-        // Built for use it takes less than 10 ms, which the test of the reader itself holds.
-        assert!(begin.elapsed() < Duration::from_secs(2), "{shown}: {:?}", begin.elapsed());
     }
     assert_eq!(desk.get(As::Acme, "/extensions").body["total"], 2, "nothing was made of any of them");
 }

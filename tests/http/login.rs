@@ -46,19 +46,20 @@ fn a_wrong_password_and_an_unknown_address_are_answered_alike() {
 #[test]
 fn an_unknown_address_costs_the_same_work() {
     let office = Office::open();
-    let median_us = |email: &str| {
-        let mut times: Vec<u128> = (0..9)
-            .map(|number| {
-                let started = Instant::now();
-                let answer = office.try_login(&format!("10.0.0.{number}"), email, "wrong horse");
-                assert_eq!(answer.status, 401);
-                started.elapsed().as_micros()
-            })
-            .collect();
+    let mut times: [Vec<u128>; 2] = Default::default();
+    // They take turns, so that what else the machine does meets both.
+    for number in 0..18 {
+        let kind = number % 2;
+        let email = ["boss@acme.test", "nobody@acme.test"][kind];
+        let started = Instant::now();
+        let answer = office.try_login(&format!("10.0.0.{number}"), email, "wrong horse");
+        assert_eq!(answer.status, 401);
+        times[kind].push(started.elapsed().as_micros());
+    }
+    let [known, unknown] = times.map(|mut times| {
         times.sort_unstable();
-        times[4]
-    };
-    let (known, unknown) = (median_us("boss@acme.test"), median_us("nobody@acme.test"));
+        times[times.len() / 2]
+    });
     assert!(unknown * 4 > known && known * 4 > unknown, "known {known} us, unknown {unknown} us");
 }
 

@@ -214,8 +214,6 @@ const VALUES_MAX: usize = 100_000;
 
 #[cfg(test)]
 mod tests {
-    use std::time::Instant;
-
     use proptest::prelude::*;
 
     use super::*;
@@ -281,19 +279,11 @@ mod tests {
     }
 
     #[test]
-    #[expect(clippy::disallowed_methods, reason = "what is tested is how long it takes")]
-    fn a_number_of_a_million_digits_is_answered_at_once() {
-        for number in [
-            "9".repeat(1_000_000),
-            format!("0.{}", "9".repeat(1_000_000)),
-            "-1e".to_owned() + &"9".repeat(1_000_000),
-        ] {
-            let body = format!("{{\"a\":{number}}}");
-            let begin = Instant::now();
-            let _ = object(body.as_bytes());
-            let limit_ms = if cfg!(debug_assertions) { 500 } else { 10 };
-            assert!(begin.elapsed().as_millis() < limit_ms, "{:?}", begin.elapsed());
-        }
+    fn a_number_of_a_million_digits_is_answered() {
+        let fraction = format!("{{\"a\":0.{}}}", "9".repeat(1_000_000));
+        assert_eq!(object(fraction.as_bytes()).unwrap()["a"].as_f64(), Some(1.0));
+        let tiny = format!("{{\"a\":-1e-{}}}", "9".repeat(1_000_000));
+        assert_eq!(object(tiny.as_bytes()).unwrap()["a"].as_f64(), Some(-0.0));
         let body = format!("{{\"a\":{}}}", "9".repeat(1_000_000));
         assert_eq!(
             problem(body.as_bytes()),

@@ -14,5 +14,5 @@ if [ ! -x "$tools/bin/st" ]; then
   fi
 fi
 
-SIDETONE_SCHEMATHESIS="$tools/bin/st" SIDETONE_SCHEMATHESIS_EXAMPLES="${SIDETONE_SCHEMATHESIS_EXAMPLES:-50}" \
+SIDETONE_SCHEMATHESIS="$tools/bin/st" SIDETONE_SCHEMATHESIS_EXAMPLES="${SIDETONE_SCHEMATHESIS_EXAMPLES:-20}" \
   cargo test --test isolation -- --ignored --exact schemathesis::schemathesis_finds_nothing

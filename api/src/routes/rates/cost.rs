@@ -68,13 +68,13 @@ pub(crate) struct CostRateBody {
     /// The carrier. Fixed once the rate is made.
     trunk_id: Option<TrunkId>,
     /// The beginning of the numbers that it is for; `+` alone is every E.164 number.
-    #[schema(example = "+44", pattern = r"^\+?[0-9]{0,15}$")]
+    #[schema(example = "+44", pattern = r"^(\+[0-9]{0,15}|[0-9]{1,15})$")]
     prefix: Option<String>,
     /// The price of 60 seconds, 0 to 10000.
     #[schema(example = "0.0120")]
     per_minute: Option<Amount>,
     /// What it is paid in.
-    #[schema(example = "EUR")]
+    #[schema(example = "EUR", pattern = "^[A-Z]{3}$")]
     currency: Option<String>,
     /// Seconds: the first increment, and each next one; `[1, 1]` unless given.
     #[schema(example = json!([60, 1]), min_items = 2, max_items = 2)]
@@ -82,7 +82,7 @@ pub(crate) struct CostRateBody {
     /// Holds from this instant on; since ever unless given.
     from_time: Option<Timestamp>,
     /// Holds until this instant; null is for ever.
-    #[schema(extensions(("x-nullable" = json!(true))))]
+    #[schema(value_type = Option<String>, format = DateTime, extensions(("x-nullable" = json!(true))))]
     to_time: Option<Timestamp>,
 }
 

@@ -36,7 +36,7 @@ pub(super) struct RateWindowParams {
 #[expect(dead_code, reason = "described, never made: `query` names every wrong parameter")]
 pub(super) struct PrefixParam {
     /// Rates whose prefix begins like this; `+` is written as `%2B`.
-    #[param(example = "+44", pattern = r"^\+?[0-9]{0,15}$")]
+    #[param(example = "+44", pattern = r"^(\+[0-9]{0,15}|[0-9]{1,15})$")]
     prefix: Option<String>,
 }
 

@@ -51,10 +51,10 @@ impl From<FxRate> for FxRateView {
 #[expect(dead_code, reason = "says in the document what `create` and `change` read")]
 pub(crate) struct FxRateBody {
     /// The currency converted.
-    #[schema(example = "USD")]
+    #[schema(example = "USD", pattern = "^[A-Z]{3}$")]
     from: Option<String>,
     /// The currency converted into.
-    #[schema(example = "EUR")]
+    #[schema(example = "EUR", pattern = "^[A-Z]{3}$")]
     to: Option<String>,
     /// One unit of `from` in `to`; above 0, at most 10000000.
     #[schema(example = "0.9200")]
@@ -69,10 +69,10 @@ pub(crate) struct FxRateBody {
 #[expect(dead_code, reason = "described, never made: `query` names every wrong parameter")]
 pub(crate) struct FxPairParams {
     /// From one currency.
-    #[param(example = "USD")]
+    #[param(example = "USD", pattern = "^[A-Z]{3}$")]
     from: Option<String>,
     /// Into one currency.
-    #[param(example = "EUR")]
+    #[param(example = "EUR", pattern = "^[A-Z]{3}$")]
     to: Option<String>,
 }
 

@@ -20,7 +20,9 @@ use sidetone_model::problem::{FieldProblem, Problem};
 use crate::auth::Caller;
 use crate::csv;
 use crate::error::ApiError;
-use crate::routes::cdr_params::{CdrExportParams, CdrFilterParams};
+use crate::routes::cdr_params::{Binary, CdrExportParams, CdrFilterParams};
+#[cfg(feature = "parquet")]
+use crate::routes::cdr_parquet::CdrParquet;
 use crate::routes::cdr_query::{self, ExportQuery, Format};
 use crate::state::ApiState;
 
@@ -39,6 +41,7 @@ use crate::state::ApiState;
         content(
             (String = "text/csv"),
             (String = "application/x-ndjson"),
+            (inline(Binary) = "application/vnd.apache.parquet"),
         ),
         headers(("Content-Disposition" = String, description = "The file's name.")),
     )),
@@ -63,12 +66,14 @@ pub(crate) async fn export(
     let (content_type, disposition) = match query.format {
         Format::Csv => ("text/csv; charset=utf-8", "attachment; filename=\"cdrs.csv\""),
         Format::Ndjson => ("application/x-ndjson", "attachment; filename=\"cdrs.ndjson\""),
+        #[cfg(feature = "parquet")]
+        Format::Parquet => ("application/vnd.apache.parquet", "attachment; filename=\"cdrs.parquet\""),
     };
     let headers = [
         (CONTENT_TYPE, HeaderValue::from_static(content_type)),
         (CONTENT_DISPOSITION, HeaderValue::from_static(disposition)),
     ];
-    let export = Export::new(state.cdrs, scope, caller.may(Permission::MarginRead), query);
+    let export = Export::new(state.cdrs, scope, caller.may(Permission::MarginRead), query)?;
     Ok((headers, Body::from_stream(stream::try_unfold(export, Export::next))).into_response())
 }
 
@@ -76,63 +81,128 @@ pub(crate) async fn export(
 struct Export {
     log: Arc<dyn CdrLog>,
     scope: Scope,
-    margin: bool,
     query: ExportQuery,
-    columns: Vec<&'static str>,
-    /// What is written and not yet taken.
-    text: String,
+    file: File,
     after: Option<CdrPlace>,
     /// Rows that may still be read; 0 when there are no more.
     left: u32,
 }
 
 impl Export {
-    fn new(log: Arc<dyn CdrLog>, scope: Scope, margin: bool, query: ExportQuery) -> Self {
-        let columns: Vec<&'static str> =
-            COLUMNS.into_iter().filter(|column| margin || !MARGIN_COLUMNS.contains(column)).collect();
-        let mut text = String::new();
-        if query.format == Format::Csv {
-            csv::write_header(&mut text, &columns);
-        }
-        Self { log, scope, margin, query, columns, text, after: None, left: ROWS_MAX }
+    fn new(log: Arc<dyn CdrLog>, scope: Scope, margin: bool, query: ExportQuery) -> Result<Self, Problem> {
+        let file = File::new(query.format, margin)?;
+        Ok(Self { log, scope, query, file, after: None, left: ROWS_MAX })
     }
 
     /// The next piece. A failure here ends the connection: the status is already sent, and the end of a
     /// chunked body that is missing tells the caller that the file is not whole.
-    async fn next(mut self) -> Result<Option<(String, Self)>, Problem> {
+    async fn next(mut self) -> Result<Option<(Vec<u8>, Self)>, Problem> {
+        match self.piece().await {
+            Ok(piece) if piece.is_empty() => Ok(None),
+            Ok(piece) => Ok(Some((piece, self))),
+            Err(problem) => {
+                tracing::error!(error = %problem, "an export was broken off");
+                Err(problem)
+            }
+        }
+    }
+
+    async fn piece(&mut self) -> Result<Vec<u8>, Problem> {
         if self.left > 0 {
-            let limit = self.left.min(CHUNK_LEN);
+            let limit = self.left.min(self.file.chunk_len());
             let ExportQuery { filter, order, .. } = &self.query;
-            let cdrs = self
-                .log
-                .chunk(self.scope, filter, *order, self.after, limit)
-                .await
-                .inspect_err(|problem| tracing::error!(error = %problem, "an export was broken off"))?;
+            let cdrs = self.log.chunk(self.scope, filter, *order, self.after, limit).await?;
             let read = u32::try_from(cdrs.len()).unwrap_or(u32::MAX);
             self.left = if read < limit { 0 } else { self.left.saturating_sub(read) };
             self.after = cdrs.last().map(CdrPlace::from);
-            for cdr in &cdrs {
-                self.write(cdr)?;
+            self.file.write(&cdrs)?;
+            if self.left == 0 {
+                self.file.finish()?;
             }
         }
-        let text = std::mem::take(&mut self.text);
-        Ok(if text.is_empty() { None } else { Some((text, self)) })
+        self.file.take()
+    }
+}
+
+/// The file as far as it is written and not yet taken.
+enum File {
+    Csv {
+        text: String,
+        columns: Vec<&'static str>,
+        margin: bool,
+    },
+    Ndjson {
+        text: String,
+        margin: bool,
+    },
+    #[cfg(feature = "parquet")]
+    Parquet(Box<CdrParquet>),
+}
+
+impl File {
+    fn new(format: Format, margin: bool) -> Result<Self, Problem> {
+        let columns =
+            || COLUMNS.into_iter().filter(|column| margin || !MARGIN_COLUMNS.contains(column)).collect();
+        Ok(match format {
+            Format::Csv => {
+                let (mut text, columns): (_, Vec<_>) = (String::new(), columns());
+                csv::write_header(&mut text, &columns);
+                Self::Csv { text, columns, margin }
+            }
+            Format::Ndjson => Self::Ndjson { text: String::new(), margin },
+            #[cfg(feature = "parquet")]
+            Format::Parquet => {
+                let columns: Vec<_> = columns();
+                Self::Parquet(Box::new(CdrParquet::new(&columns, margin)?))
+            }
+        })
     }
 
-    fn write(&mut self, cdr: &Cdr) -> Result<(), Problem> {
+    /// How many records are read and written at once.
+    fn chunk_len(&self) -> u32 {
+        match self {
+            Self::Csv { .. } | Self::Ndjson { .. } => CHUNK_LEN,
+            #[cfg(feature = "parquet")]
+            Self::Parquet(_) => ROW_GROUP_LEN,
+        }
+    }
+
+    fn write(&mut self, cdrs: &[Cdr]) -> Result<(), Problem> {
         let failed = |error: serde_json::Error| Problem::Internal(error.to_string());
-        let view = cdr.view(self.margin);
-        match self.query.format {
-            Format::Csv => {
-                let object = serde_json::to_value(view).map_err(failed)?;
-                csv::write_object(&mut self.text, &self.columns, &object);
+        match self {
+            Self::Csv { text, columns, margin } => {
+                for cdr in cdrs {
+                    let object = serde_json::to_value(cdr.view(*margin)).map_err(failed)?;
+                    csv::write_object(text, columns, &object);
+                }
             }
-            Format::Ndjson => {
-                self.text.push_str(&serde_json::to_string(&view).map_err(failed)?);
-                self.text.push('\n');
+            Self::Ndjson { text, margin } => {
+                for cdr in cdrs {
+                    text.push_str(&serde_json::to_string(&cdr.view(*margin)).map_err(failed)?);
+                    text.push('\n');
+                }
             }
+            #[cfg(feature = "parquet")]
+            Self::Parquet(file) => file.write(cdrs)?,
         }
         Ok(())
+    }
+
+    /// Ends the file, where its format has an end.
+    fn finish(&mut self) -> Result<(), Problem> {
+        match self {
+            Self::Csv { .. } | Self::Ndjson { .. } => Ok(()),
+            #[cfg(feature = "parquet")]
+            Self::Parquet(file) => file.finish(),
+        }
+    }
+
+    fn take(&mut self) -> Result<Vec<u8>, Problem> {
+        match self {
+            Self::Csv { text, .. } | Self::Ndjson { text, .. } => Ok(std::mem::take(text).into_bytes()),
+            #[cfg(feature = "parquet")]
+            Self::Parquet(file) => file.take(),
+        }
     }
 }
 
@@ -181,5 +251,8 @@ const MARGIN_COLUMNS: [&str; 6] =
     ["cost_amount", "margin", "cost_currency", "cost_amount_original", "fx_rate", "cost_unconverted"];
 /// Records in a piece: some 500 KiB of text.
 const CHUNK_LEN: u32 = 1000;
+/// Records in a row group: a few MiB while it is written, and 200 groups in the footer of the largest file.
+#[cfg(feature = "parquet")]
+const ROW_GROUP_LEN: u32 = 5000;
 /// The most that one export holds.
 const ROWS_MAX: u32 = 1_000_000;

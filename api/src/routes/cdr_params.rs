@@ -78,7 +78,8 @@ pub(crate) struct CdrPageParams {
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct CdrExportParams {
-    /// `csv` is RFC 4180 with a header row, `ndjson` one record a line.
+    /// `csv` is RFC 4180 with a header row, `ndjson` one record a line, `parquet` a columnar file: only from a build
+    /// with that feature, others answer 400.
     #[param(inline)]
     format: Option<FormatKey>,
     /// An export is sorted by `started_at` alone.
@@ -88,6 +89,11 @@ pub(crate) struct CdrExportParams {
     #[param(inline)]
     order: Option<OrderKey>,
 }
+
+/// A file of bytes that are no text.
+#[derive(ToSchema)]
+#[schema(value_type = String, format = Binary)]
+pub(crate) struct Binary(Vec<u8>);
 
 /// A date or an instant.
 struct Bound;
@@ -132,6 +138,7 @@ enum OrderKey {
 enum FormatKey {
     Csv,
     Ndjson,
+    Parquet,
 }
 
 /// Sort keys of an export.

@@ -45,6 +45,9 @@ pub(crate) enum Format {
     Csv,
     /// One JSON object a line.
     Ndjson,
+    /// Apache Parquet, a columnar file.
+    #[cfg(feature = "parquet")]
+    Parquet,
 }
 
 /// The query of `GET /cdrs/export`: every filter, no paging.
@@ -135,9 +138,20 @@ fn format(value: &str) -> Result<Format, Wrong> {
     match value {
         "csv" => Ok(Format::Csv),
         "ndjson" => Ok(Format::Ndjson),
-        "parquet" => Err("parquet is not written by this version, must be csv or ndjson".to_owned()),
-        _ => Err("must be csv or ndjson".to_owned()),
+        "parquet" => parquet(),
+        _ => Err("must be one of csv, ndjson, parquet".to_owned()),
     }
+}
+
+#[cfg(feature = "parquet")]
+fn parquet() -> Result<Format, Wrong> {
+    Ok(Format::Parquet)
+}
+
+#[cfg(not(feature = "parquet"))]
+fn parquet() -> Result<Format, Wrong> {
+    let wrong = "this build has no parquet, must be csv or ndjson; a build with --features parquet writes it";
+    Err(wrong.to_owned())
 }
 
 #[cfg(test)]

@@ -7,6 +7,8 @@ pub(crate) mod api_keys;
 pub(crate) mod auth;
 pub(crate) mod cdr_export;
 mod cdr_params;
+#[cfg(feature = "parquet")]
+mod cdr_parquet;
 mod cdr_query;
 pub(crate) mod cdrs;
 mod conversation_body;

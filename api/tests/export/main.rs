@@ -8,6 +8,9 @@
     reason = "a helper of a test may fail the test"
 )]
 
+#[cfg(feature = "parquet")]
+mod columnar;
+
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,7 +23,7 @@ use http_body_util::BodyExt;
 use sha2::{Digest, Sha256};
 use sidetone_api::{ApiState, router};
 use sidetone_model::access::{Permission, Scope};
-use sidetone_model::call::{BillingMode, Direction, Transport};
+use sidetone_model::call::{BillingMode, Direction, HangupCause, Transport};
 use sidetone_model::call_log::{CdrFilter, CdrPlace, CdrQuery};
 use sidetone_model::cdr::Cdr;
 use sidetone_model::directory::Network;
@@ -29,7 +32,8 @@ use sidetone_model::money::Amount;
 use sidetone_model::page::{Order, Page};
 use sidetone_model::ports::{ApiKey, ApiKeys, CdrLog, PortFuture, Readiness};
 use sidetone_model::problem::Problem;
-use sidetone_model::quality::Quality;
+use sidetone_model::quality::{Hundredths, MediaVerdict, Quality};
+use sidetone_model::rating::{Billing, CarrierCharge};
 use sidetone_model::time::Timestamp;
 use sidetone_model::totals::CdrTotals;
 use tower::ServiceExt;
@@ -82,13 +86,17 @@ impl CdrLog for Log {
 struct Keys;
 
 impl ApiKeys for Keys {
-    fn find(&self, _: &str) -> PortFuture<'_, Option<ApiKey>> {
-        Box::pin(async {
+    fn find(&self, id: &str) -> PortFuture<'_, Option<ApiKey>> {
+        let mut permissions = vec![Permission::CallsRead];
+        if id == "MARGIN" {
+            permissions.push(Permission::MarginRead);
+        }
+        Box::pin(async move {
             Ok(Some(ApiKey {
                 key: ApiKeyId(Uuid::nil()),
                 organisation_id: OrganisationId(Uuid::nil()),
                 secret_sha256: Sha256::digest(b"secret").into(),
-                permissions: vec![Permission::CallsRead],
+                permissions,
                 allow: vec![Network { address: "127.0.0.1".parse().unwrap(), prefix_len: 32 }],
                 rate_per_minute: 100,
             }))
@@ -104,7 +112,50 @@ impl Readiness for Ready {
     }
 }
 
+/// Record 0 has little, every other one whatever a record may have.
 fn record(number: u64) -> Cdr {
+    let bare = bare(number);
+    if number == 0 {
+        return bare;
+    }
+    let id = Uuid::from_u128(7);
+    let amount = "0.008".parse().unwrap();
+    Cdr {
+        answered_at: Some(Timestamp::from_micros(1_767_225_600_000_001)),
+        ended_at: Some(Timestamp::from_micros(1_767_225_660_000_001)),
+        billsec: u32::MAX,
+        ai_tokens: Some(5_000_000_000),
+        codec_a: Some("PCMU".to_owned()),
+        codec_b: Some("opus".to_owned()),
+        dialled_number: Some("02071230000".to_owned()),
+        agent_id: Some(id.into()),
+        team_id: Some(id.into()),
+        campaign_id: Some(id.into()),
+        contact_id: Some(id.into()),
+        node_id: Some(id.into()),
+        hangup_cause: Some(HangupCause::NormalClearing),
+        bridge_cause: Some(HangupCause::UserBusy),
+        sip_status: Some(486),
+        sell_amount: Amount::MAX,
+        cost_amount: amount,
+        currency: Some("EUR".parse().unwrap()),
+        billing: Billing {
+            cost: Some(CarrierCharge { currency: "USD".parse().unwrap(), amount, fx_rate: None }),
+            ..Billing::default()
+        },
+        quality: Quality {
+            jitter_ms: Some(Hundredths(2096)),
+            loss_pct: Some(Hundredths(0)),
+            mean_interval_ms: Some(Hundredths(2001)),
+            quality_pct: Some(Hundredths(9950)),
+            mos: Some(Hundredths(441)),
+            verdict: Some(MediaVerdict::Ok),
+        },
+        ..bare
+    }
+}
+
+fn bare(number: u64) -> Cdr {
     Cdr {
         call_uuid: CallId(Uuid::from_u128(u128::from(number))),
         organisation_id: OrganisationId(Uuid::nil()),
@@ -141,13 +192,17 @@ fn record(number: u64) -> Cdr {
 
 /// Asks for an export of `rows` records, the database failing at read `fails_at`.
 fn ask(rows: u64, fails_at: usize, query: &str, case: impl AsyncFnOnce(Response, &Log)) {
+    ask_as("tel_GOOD_secret", rows, fails_at, query, case);
+}
+
+fn ask_as(token: &str, rows: u64, fails_at: usize, query: &str, case: impl AsyncFnOnce(Response, &Log)) {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {
         let log = Arc::new(Log { rows, chunks: AtomicUsize::new(0), fails_at });
         let clock = Arc::new(|| Timestamp::from_micros(0));
         let router = router(ApiState::new(log.clone(), Arc::new(Keys), Arc::new(Ready), clock));
         let mut request = Request::get(format!("/api/v1/cdrs/export{query}"))
-            .header("authorization", "Bearer tel_GOOD_secret")
+            .header("authorization", format!("Bearer {token}"))
             .body(Body::empty())
             .unwrap();
         request.extensions_mut().insert(ConnectInfo(SocketAddr::from(([127, 0, 0, 1], 4711))));
@@ -229,8 +284,7 @@ fn a_cell_that_would_be_a_formula_is_a_text() {
 #[test]
 fn a_wrong_field_answers_400_and_is_named() {
     let cases = [
-        ("?format=parquet", "format: parquet is not written by this version, must be csv or ndjson"),
-        ("?format=xml", "format: must be csv or ndjson"),
+        ("?format=xml", "format: must be one of csv, ndjson, parquet"),
         ("?limit=5&offset=0", "limit: an export has no pages; offset: an export has no pages"),
         ("?sort=billsec", "sort: an export is sorted by started_at alone"),
         ("?team_id=x&did=%00", "team_id: must be a UUID; did: must not contain control characters"),
@@ -243,4 +297,18 @@ fn a_wrong_field_answers_400_and_is_named() {
             assert_eq!(body["error"]["message"], message);
         });
     }
+}
+
+#[cfg(not(feature = "parquet"))]
+#[test]
+fn an_export_as_parquet_needs_the_feature() {
+    ask(0, usize::MAX, "?format=parquet", async |response, _| {
+        assert_eq!(response.status().as_u16(), 400);
+        let body = response.into_body().collect().await.unwrap().to_bytes();
+        let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
+        assert_eq!(
+            body["error"]["message"],
+            "format: this build has no parquet, must be csv or ndjson; a build with --features parquet writes it"
+        );
+    });
 }

@@ -62,7 +62,9 @@ fn lists_totals_and_exports_hold_what_is_in_scope() {
         let export = office.get(&token, "/cdrs/export");
         let rows = export.text.lines().skip(1).count();
         assert_eq!((export.status, rows), (200, seen.len()), "{email}");
-        assert!((1..=5).all(|number| export.text.contains(&format!(",70{number},")) == seen.contains(&number)));
+        assert!(
+            (1..=5).all(|number| export.text.contains(&format!(",70{number},")) == seen.contains(&number))
+        );
     }
 }
 

@@ -60,7 +60,7 @@ impl Agents for Store {
             };
             let mut write = self.write().await?;
             write.require_possible(&agent).await?;
-            sql(
+            let statement = sql(
                 "INSERT INTO agents (id, organisation_id, team_id, name, kind, extension_id, user_id, search,
                  created_at_us, updated_at_us) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9)",
             )
@@ -72,12 +72,8 @@ impl Agents for Store {
             .bind(agent.extension_id.map(|extension| extension.to_string()))
             .bind(agent.user_id.map(|user| user.to_string()))
             .bind(searchable([Some(agent.name.as_str())]))
-            .bind(now.as_micros())
-            .execute(&mut *write.transaction)
-            .await
-            .map_err(StoreError::from)?;
-            write.note(Change::Created);
-            write.commit().await?;
+            .bind(now.as_micros());
+            write.finish(statement, Change::Created).await?;
             Ok(agent)
         })
     }
@@ -102,22 +98,19 @@ impl Agents for Store {
                 ..before
             };
             write.require_possible(&after).await?;
-            sql("UPDATE agents SET team_id = $1, name = $2, kind = $3, extension_id = $4, user_id = $5,
+            let statement =
+                sql("UPDATE agents SET team_id = $1, name = $2, kind = $3, extension_id = $4, user_id = $5,
                  search = $6, updated_at_us = $7 WHERE id = $8 AND organisation_id = $9")
-            .bind(after.team_id.map(|team| team.to_string()))
-            .bind(&after.name)
-            .bind(after.kind.as_str())
-            .bind(after.extension_id.map(|extension| extension.to_string()))
-            .bind(after.user_id.map(|user| user.to_string()))
-            .bind(searchable([Some(after.name.as_str())]))
-            .bind(now.as_micros())
-            .bind(id.to_string())
-            .bind(after.organisation_id.to_string())
-            .execute(&mut *write.transaction)
-            .await
-            .map_err(StoreError::from)?;
-            write.note(Change::Changed);
-            write.commit().await?;
+                .bind(after.team_id.map(|team| team.to_string()))
+                .bind(&after.name)
+                .bind(after.kind.as_str())
+                .bind(after.extension_id.map(|extension| extension.to_string()))
+                .bind(after.user_id.map(|user| user.to_string()))
+                .bind(searchable([Some(after.name.as_str())]))
+                .bind(now.as_micros())
+                .bind(id.to_string())
+                .bind(after.organisation_id.to_string());
+            write.finish(statement, Change::Changed).await?;
             Ok(after)
         })
     }
@@ -126,14 +119,10 @@ impl Agents for Store {
         Box::pin(async move {
             let mut write = self.write().await?;
             let agent = write.agent_inside(scope, id).await?;
-            sql("DELETE FROM agents WHERE id = $1 AND organisation_id = $2")
+            let statement = sql("DELETE FROM agents WHERE id = $1 AND organisation_id = $2")
                 .bind(id.to_string())
-                .bind(agent.organisation_id.to_string())
-                .execute(&mut *write.transaction)
-                .await
-                .map_err(StoreError::from)?;
-            write.note(Change::Changed);
-            write.commit().await?;
+                .bind(agent.organisation_id.to_string());
+            write.finish(statement, Change::Changed).await?;
             Ok(())
         })
     }
@@ -141,14 +130,11 @@ impl Agents for Store {
 
 impl WriteTransaction {
     async fn agent_inside(&mut self, scope: Scope, id: AgentId) -> Result<Agent, Problem> {
-        let row =
+        let query =
             sql("SELECT id, organisation_id, team_id, name, kind, extension_id, user_id, created_at_us,
              updated_at_us FROM agents WHERE id = $1")
-            .bind(id.to_string())
-            .fetch_optional(&mut *self.transaction)
-            .await
-            .map_err(StoreError::from)?;
-        let agent = row.map(|row| agent(&row)).transpose()?;
+            .bind(id.to_string());
+        let agent = self.one(query, agent).await?;
         agent
             .filter(|agent| scope.covers(agent.organisation_id, agent.team_id))
             .ok_or_else(|| Problem::NotFound("there is no such agent".to_owned()))

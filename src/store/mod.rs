@@ -28,6 +28,7 @@ mod location;
 mod managed;
 mod nodes;
 mod numbers;
+mod one;
 mod organisations;
 mod plans;
 mod probe;

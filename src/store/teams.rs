@@ -31,14 +31,11 @@ impl Teams for Store {
 
     fn find(&self, id: TeamId) -> PortFuture<'_, Option<Team>> {
         Box::pin(async move {
-            let row = sql(
+            let query = sql(
                 "SELECT id, organisation_id, name, created_at_us, updated_at_us FROM teams WHERE id = $1",
             )
-            .bind(id.to_string())
-            .fetch_optional(self.readers())
-            .await
-            .map_err(StoreError::from)?;
-            Ok(row.map(|row| team(&row)).transpose()?)
+            .bind(id.to_string());
+            Ok(self.one(query, team).await?)
         })
     }
 
@@ -47,18 +44,15 @@ impl Teams for Store {
             let mut write = self.write().await?;
             let id = TeamId(Uuid::new_v4());
             write.require_free_team_name(organisation, &name, id).await?;
-            sql("INSERT INTO teams (id, organisation_id, name, search, created_at_us, updated_at_us)
+            let statement =
+                sql("INSERT INTO teams (id, organisation_id, name, search, created_at_us, updated_at_us)
                  VALUES ($1, $2, $3, $4, $5, $5)")
-            .bind(id.to_string())
-            .bind(organisation.to_string())
-            .bind(&name)
-            .bind(searchable([Some(name.as_str())]))
-            .bind(now.as_micros())
-            .execute(&mut *write.transaction)
-            .await
-            .map_err(StoreError::from)?;
-            write.note(Change::Created);
-            write.commit().await?;
+                .bind(id.to_string())
+                .bind(organisation.to_string())
+                .bind(&name)
+                .bind(searchable([Some(name.as_str())]))
+                .bind(now.as_micros());
+            write.finish(statement, Change::Created).await?;
             Ok(Team { id, organisation_id: organisation, name, created_at: now, updated_at: now })
         })
     }
@@ -68,18 +62,14 @@ impl Teams for Store {
             let mut write = self.write().await?;
             let before = write.team_inside(scope, id).await?;
             write.require_free_team_name(before.organisation_id, &name, id).await?;
-            sql("UPDATE teams SET name = $1, search = $2, updated_at_us = $3
+            let statement = sql("UPDATE teams SET name = $1, search = $2, updated_at_us = $3
                  WHERE id = $4 AND organisation_id = $5")
             .bind(&name)
             .bind(searchable([Some(name.as_str())]))
             .bind(now.as_micros())
             .bind(id.to_string())
-            .bind(before.organisation_id.to_string())
-            .execute(&mut *write.transaction)
-            .await
-            .map_err(StoreError::from)?;
-            write.note(Change::Changed);
-            write.commit().await?;
+            .bind(before.organisation_id.to_string());
+            write.finish(statement, Change::Changed).await?;
             Ok(Team { name, updated_at: now, ..before })
         })
     }
@@ -93,14 +83,10 @@ impl Teams for Store {
                 let members = members.join("; ");
                 return Err(Problem::Conflict(format!("the team still has {members}: move them first")));
             }
-            sql("DELETE FROM teams WHERE id = $1 AND organisation_id = $2")
+            let statement = sql("DELETE FROM teams WHERE id = $1 AND organisation_id = $2")
                 .bind(id.to_string())
-                .bind(team.organisation_id.to_string())
-                .execute(&mut *write.transaction)
-                .await
-                .map_err(StoreError::from)?;
-            write.note(Change::Changed);
-            write.commit().await?;
+                .bind(team.organisation_id.to_string());
+            write.finish(statement, Change::Changed).await?;
             Ok(())
         })
     }
@@ -151,13 +137,10 @@ impl WriteTransaction {
     }
 
     async fn team_inside(&mut self, scope: Scope, id: TeamId) -> Result<Team, Problem> {
-        let row =
+        let query =
             sql("SELECT id, organisation_id, name, created_at_us, updated_at_us FROM teams WHERE id = $1")
-                .bind(id.to_string())
-                .fetch_optional(&mut *self.transaction)
-                .await
-                .map_err(StoreError::from)?;
-        let team = row.map(|row| team(&row)).transpose()?;
+                .bind(id.to_string());
+        let team = self.one(query, team).await?;
         team.filter(|team| scope.covers(team.organisation_id, Some(team.id)))
             .ok_or_else(|| Problem::NotFound("there is no such team".to_owned()))
     }

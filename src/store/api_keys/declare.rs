@@ -48,13 +48,10 @@ impl ApiKeys for Store {
     fn find(&self, id: &str) -> PortFuture<'_, Option<ApiKey>> {
         let id = id.to_owned();
         Box::pin(async move {
-            let row = sql("SELECT id, organisation_id, secret_sha256, permissions, allow, rate_per_minute
+            let query = sql("SELECT id, organisation_id, secret_sha256, permissions, allow, rate_per_minute
                  FROM api_keys WHERE short_id = $1")
-            .bind(id)
-            .fetch_optional(self.readers())
-            .await
-            .map_err(StoreError::from)?;
-            Ok(row.map(|row| key(&row)).transpose()?)
+            .bind(id);
+            Ok(self.one(query, key).await?)
         })
     }
 }

@@ -65,7 +65,8 @@ impl Store {
         let mut write = self.write().await?;
         let id = ApiKeyId(Uuid::new_v4());
         write.require_free_key_name(new.organisation_id, &new.name, id).await?;
-        sql("INSERT INTO api_keys (id, organisation_id, name, prefix, short_id, secret_sha256, last4, permissions,
+        let statement =
+            sql("INSERT INTO api_keys (id, organisation_id, name, prefix, short_id, secret_sha256, last4, permissions,
              preset, allow, rate_per_minute, search, created_at_us, updated_at_us)
              VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $13)")
         .bind(id.to_string())
@@ -80,12 +81,8 @@ impl Store {
         .bind(networks_text(&new.allow))
         .bind(i64::from(new.rate_per_minute))
         .bind(searchable([Some(new.name.as_str())]))
-        .bind(now.as_micros())
-        .execute(&mut *write.transaction)
-        .await
-        .map_err(StoreError::from)?;
-        write.note(Change::Created);
-        write.commit().await?;
+        .bind(now.as_micros());
+        write.finish(statement, Change::Created).await?;
         let prefix = format!("{}_{}", text.prefix, text.short_id);
         Ok(KeyRecord {
             id,
@@ -126,8 +123,10 @@ impl Store {
             ..before
         };
         write.require_free_key_name(after.organisation_id, &after.name, id).await?;
-        sql("UPDATE api_keys SET name = $1, permissions = $2, preset = $3, allow = $4, rate_per_minute = $5,
-             search = $6, updated_at_us = $7 WHERE id = $8 AND organisation_id = $9")
+        let statement = sql(
+            "UPDATE api_keys SET name = $1, permissions = $2, preset = $3, allow = $4, rate_per_minute = $5,
+             search = $6, updated_at_us = $7 WHERE id = $8 AND organisation_id = $9",
+        )
         .bind(&after.name)
         .bind(permissions_text(&after.permissions))
         .bind(&after.preset)
@@ -136,12 +135,8 @@ impl Store {
         .bind(searchable([Some(after.name.as_str())]))
         .bind(now.as_micros())
         .bind(id.to_string())
-        .bind(after.organisation_id.to_string())
-        .execute(&mut *write.transaction)
-        .await
-        .map_err(StoreError::from)?;
-        write.note(Change::Changed);
-        write.commit().await?;
+        .bind(after.organisation_id.to_string());
+        write.finish(statement, Change::Changed).await?;
         Ok(after)
     }
 
@@ -152,28 +147,21 @@ impl Store {
     pub async fn delete_api_key(&self, scope: Scope, id: ApiKeyId) -> Result<(), Problem> {
         let mut write = self.write().await?;
         let key = write.key_inside(scope, id).await?;
-        sql("DELETE FROM api_keys WHERE id = $1 AND organisation_id = $2")
+        let statement = sql("DELETE FROM api_keys WHERE id = $1 AND organisation_id = $2")
             .bind(id.to_string())
-            .bind(key.organisation_id.to_string())
-            .execute(&mut *write.transaction)
-            .await
-            .map_err(StoreError::from)?;
-        write.note(Change::Changed);
-        write.commit().await?;
+            .bind(key.organisation_id.to_string());
+        write.finish(statement, Change::Changed).await?;
         Ok(())
     }
 }
 
 impl WriteTransaction {
     async fn key_inside(&mut self, scope: Scope, id: ApiKeyId) -> Result<KeyRecord, Problem> {
-        let row =
+        let query =
             sql("SELECT id, organisation_id, name, prefix, short_id, last4, permissions, preset, allow,
              rate_per_minute, created_at_us, updated_at_us FROM api_keys WHERE id = $1")
-            .bind(id.to_string())
-            .fetch_optional(&mut *self.transaction)
-            .await
-            .map_err(StoreError::from)?;
-        let key = row.map(|row| record(&row)).transpose()?;
+            .bind(id.to_string());
+        let key = self.one(query, record).await?;
         key.filter(|key| scope.covers(key.organisation_id, None))
             .ok_or_else(|| Problem::NotFound("there is no such key".to_owned()))
     }

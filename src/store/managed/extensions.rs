@@ -45,12 +45,8 @@ impl Store {
     /// # Errors
     /// When the database refuses.
     pub async fn extension_by_id(&self, id: ExtensionId) -> Result<Option<ExtensionRecord>, Problem> {
-        let row = sql("SELECT * FROM extensions WHERE id = $1")
-            .bind(id.to_string())
-            .fetch_optional(self.readers())
-            .await
-            .map_err(StoreError::from)?;
-        Ok(row.map(|row| extension(&row)).transpose()?)
+        let query = sql("SELECT * FROM extensions WHERE id = $1").bind(id.to_string());
+        Ok(self.one(query, extension).await?)
     }
 
     /// Makes an extension inside `scope` with the credential that `ha1` makes.
@@ -78,7 +74,7 @@ impl Store {
         };
         write.require_possible_extension(scope, &made).await?;
         let ha1 = ha1(&made.number, &domain);
-        sql(
+        let statement = sql(
             "INSERT INTO extensions (id, organisation_id, team_id, number, name, ha1_md5, ha1_sha256, codecs,
              search, created_at_us, updated_at_us) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $10)",
         )
@@ -91,12 +87,8 @@ impl Store {
         .bind(&ha1.sha256)
         .bind(&made.codec_string)
         .bind(extension_search(&made.number, &made.name))
-        .bind(now.as_micros())
-        .execute(&mut *write.transaction)
-        .await
-        .map_err(StoreError::from)?;
-        write.note(Change::Created);
-        write.commit().await?;
+        .bind(now.as_micros());
+        write.finish(statement, Change::Created).await?;
         Ok(made)
     }
 
@@ -133,23 +125,20 @@ impl Store {
             Some(ha1) => ha1(&after.number, &write.domain_of(after.organisation_id).await?),
             None => stored,
         };
-        sql("UPDATE extensions SET team_id = $1, number = $2, name = $3, ha1_md5 = $4, ha1_sha256 = $5,
+        let statement =
+            sql("UPDATE extensions SET team_id = $1, number = $2, name = $3, ha1_md5 = $4, ha1_sha256 = $5,
              codecs = $6, search = $7, updated_at_us = $8 WHERE id = $9 AND organisation_id = $10")
-        .bind(after.team_id.map(|team| team.to_string()))
-        .bind(&after.number)
-        .bind(&after.name)
-        .bind(&ha1.md5)
-        .bind(&ha1.sha256)
-        .bind(&after.codec_string)
-        .bind(extension_search(&after.number, &after.name))
-        .bind(now.as_micros())
-        .bind(id.to_string())
-        .bind(after.organisation_id.to_string())
-        .execute(&mut *write.transaction)
-        .await
-        .map_err(StoreError::from)?;
-        write.note(Change::Changed);
-        write.commit().await?;
+            .bind(after.team_id.map(|team| team.to_string()))
+            .bind(&after.number)
+            .bind(&after.name)
+            .bind(&ha1.md5)
+            .bind(&ha1.sha256)
+            .bind(&after.codec_string)
+            .bind(extension_search(&after.number, &after.name))
+            .bind(now.as_micros())
+            .bind(id.to_string())
+            .bind(after.organisation_id.to_string());
+        write.finish(statement, Change::Changed).await?;
         Ok(after)
     }
 
@@ -186,14 +175,10 @@ impl Store {
                 "the agent {agents} takes the calls of the extension: give them another one first"
             )));
         }
-        sql("DELETE FROM extensions WHERE id = $1 AND organisation_id = $2")
+        let statement = sql("DELETE FROM extensions WHERE id = $1 AND organisation_id = $2")
             .bind(id.to_string())
-            .bind(organisation)
-            .execute(&mut *write.transaction)
-            .await
-            .map_err(StoreError::from)?;
-        write.note(Change::Changed);
-        write.commit().await?;
+            .bind(organisation);
+        write.finish(statement, Change::Changed).await?;
         Ok(())
     }
 }

@@ -33,12 +33,8 @@ impl Numbers for Store {
 
     fn find(&self, id: NumberId) -> PortFuture<'_, Option<NumberRecord>> {
         Box::pin(async move {
-            let row = sql("SELECT * FROM numbers WHERE id = $1")
-                .bind(id.to_string())
-                .fetch_optional(self.readers())
-                .await
-                .map_err(StoreError::from)?;
-            Ok(row.map(|row| phone_number(&row)).transpose()?)
+            let query = sql("SELECT * FROM numbers WHERE id = $1").bind(id.to_string());
+            Ok(self.one(query, phone_number).await?)
         })
     }
 
@@ -51,19 +47,16 @@ impl Numbers for Store {
             let mut write = self.write().await?;
             write.require_possible_number(scope, &made).await?;
             let (destination, destination_id) = stored(made.destination);
-            sql("INSERT INTO numbers (id, organisation_id, number, destination, destination_id, created_at_us,
+            let statement =
+                sql("INSERT INTO numbers (id, organisation_id, number, destination, destination_id, created_at_us,
                  updated_at_us) VALUES ($1, $2, $3, $4, $5, $6, $6)")
             .bind(id.to_string())
             .bind(made.organisation_id.to_string())
             .bind(&made.number)
             .bind(destination)
             .bind(destination_id)
-            .bind(now.as_micros())
-            .execute(&mut *write.transaction)
-            .await
-            .map_err(StoreError::from)?;
-            write.note(Change::Created);
-            write.commit().await?;
+            .bind(now.as_micros());
+            write.finish(statement, Change::Created).await?;
             Ok(made)
         })
     }
@@ -86,19 +79,17 @@ impl Numbers for Store {
             };
             write.require_possible_number(scope, &after).await?;
             let (destination, destination_id) = stored(after.destination);
-            sql("UPDATE numbers SET number = $1, destination = $2, destination_id = $3, updated_at_us = $4
-                 WHERE id = $5 AND organisation_id = $6")
+            let statement = sql(
+                "UPDATE numbers SET number = $1, destination = $2, destination_id = $3, updated_at_us = $4
+                 WHERE id = $5 AND organisation_id = $6",
+            )
             .bind(&after.number)
             .bind(destination)
             .bind(destination_id)
             .bind(now.as_micros())
             .bind(id.to_string())
-            .bind(after.organisation_id.to_string())
-            .execute(&mut *write.transaction)
-            .await
-            .map_err(StoreError::from)?;
-            write.note(Change::Changed);
-            write.commit().await?;
+            .bind(after.organisation_id.to_string());
+            write.finish(statement, Change::Changed).await?;
             Ok(after)
         })
     }
@@ -107,14 +98,10 @@ impl Numbers for Store {
         Box::pin(async move {
             let mut write = self.write().await?;
             let number = write.number_inside(scope, id).await?;
-            sql("DELETE FROM numbers WHERE id = $1 AND organisation_id = $2")
+            let statement = sql("DELETE FROM numbers WHERE id = $1 AND organisation_id = $2")
                 .bind(id.to_string())
-                .bind(number.organisation_id.to_string())
-                .execute(&mut *write.transaction)
-                .await
-                .map_err(StoreError::from)?;
-            write.note(Change::Changed);
-            write.commit().await?;
+                .bind(number.organisation_id.to_string());
+            write.finish(statement, Change::Changed).await?;
             Ok(())
         })
     }
@@ -122,12 +109,8 @@ impl Numbers for Store {
 
 impl WriteTransaction {
     async fn number_inside(&mut self, scope: Scope, id: NumberId) -> Result<NumberRecord, Problem> {
-        let row = sql("SELECT * FROM numbers WHERE id = $1")
-            .bind(id.to_string())
-            .fetch_optional(&mut *self.transaction)
-            .await
-            .map_err(StoreError::from)?;
-        let found = row.map(|row| phone_number(&row)).transpose()?;
+        let query = sql("SELECT * FROM numbers WHERE id = $1").bind(id.to_string());
+        let found = self.one(query, phone_number).await?;
         found
             .filter(|found| scope.covers(found.organisation_id, None))
             .ok_or_else(|| Problem::NotFound("there is no such number".to_owned()))

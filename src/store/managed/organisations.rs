@@ -36,12 +36,8 @@ impl Organisations for Store {
 
     fn find(&self, id: OrganisationId) -> PortFuture<'_, Option<OrganisationRecord>> {
         Box::pin(async move {
-            let row = sql("SELECT * FROM organisations WHERE id = $1")
-                .bind(id.to_string())
-                .fetch_optional(self.readers())
-                .await
-                .map_err(StoreError::from)?;
-            Ok(row.map(|row| organisation(&row)).transpose()?)
+            let query = sql("SELECT * FROM organisations WHERE id = $1").bind(id.to_string());
+            Ok(self.one(query, organisation).await?)
         })
     }
 
@@ -63,7 +59,8 @@ impl Organisations for Store {
             };
             let mut write = self.write().await?;
             write.require_free_organisation(&made).await?;
-            sql("INSERT INTO organisations (id, name, sip_domain, currency, credit_scaled, country_code,
+            let statement =
+                sql("INSERT INTO organisations (id, name, sip_domain, currency, credit_scaled, country_code,
                  national_prefix, international_prefix, max_outbound_calls, search, created_at_us, updated_at_us)
                  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $11)")
             .bind(id.to_string())
@@ -76,12 +73,8 @@ impl Organisations for Store {
             .bind(&made.numbering.international_prefix)
             .bind(made.max_outbound_calls.map(i64::from))
             .bind(organisation_search(&made.name, &made.sip_domain))
-            .bind(now.as_micros())
-            .execute(&mut *write.transaction)
-            .await
-            .map_err(StoreError::from)?;
-            write.note(Change::Created);
-            write.commit().await?;
+            .bind(now.as_micros());
+            write.finish(statement, Change::Created).await?;
             Ok(made)
         })
     }
@@ -103,7 +96,7 @@ impl Organisations for Store {
                 write.require_no_passwords(id).await?;
             }
             // As `OrganisationChange::applied` has it: a credit granted anew is granted whole.
-            sql("UPDATE organisations SET credit_used_before_scaled =
+            let statement = sql("UPDATE organisations SET credit_used_before_scaled =
                  CASE WHEN credit_scaled IS NULL OR currency <> $3 THEN credit_used_scaled
                  ELSE credit_used_before_scaled END,
                  name = $1, sip_domain = $2, currency = $3, credit_scaled = $4,
@@ -119,12 +112,8 @@ impl Organisations for Store {
             .bind(after.max_outbound_calls.map(i64::from))
             .bind(organisation_search(&after.name, &after.sip_domain))
             .bind(now.as_micros())
-            .bind(id.to_string())
-            .execute(&mut *write.transaction)
-            .await
-            .map_err(StoreError::from)?;
-            write.note(Change::Changed);
-            write.commit().await?;
+            .bind(id.to_string());
+            write.finish(statement, Change::Changed).await?;
             Ok(after)
         })
     }
@@ -134,13 +123,8 @@ impl Organisations for Store {
             let mut write = self.write().await?;
             write.organisation_reached(scope, id).await?;
             write.require_nothing_owned(id).await?;
-            sql("DELETE FROM organisations WHERE id = $1")
-                .bind(id.to_string())
-                .execute(&mut *write.transaction)
-                .await
-                .map_err(StoreError::from)?;
-            write.note(Change::Changed);
-            write.commit().await?;
+            let statement = sql("DELETE FROM organisations WHERE id = $1").bind(id.to_string());
+            write.finish(statement, Change::Changed).await?;
             Ok(())
         })
     }
@@ -152,12 +136,8 @@ impl WriteTransaction {
         scope: Scope,
         id: OrganisationId,
     ) -> Result<OrganisationRecord, Problem> {
-        let row = sql("SELECT * FROM organisations WHERE id = $1")
-            .bind(id.to_string())
-            .fetch_optional(&mut *self.transaction)
-            .await
-            .map_err(StoreError::from)?;
-        let found = row.map(|row| organisation(&row)).transpose()?;
+        let query = sql("SELECT * FROM organisations WHERE id = $1").bind(id.to_string());
+        let found = self.one(query, organisation).await?;
         found
             .filter(|found| scope.reaches(found.id))
             .ok_or_else(|| Problem::NotFound("there is no such organisation".to_owned()))

@@ -33,12 +33,8 @@ impl Trunks for Store {
 
     fn find(&self, id: TrunkId) -> PortFuture<'_, Option<TrunkRecord>> {
         Box::pin(async move {
-            let row = sql("SELECT * FROM trunks WHERE id = $1")
-                .bind(id.to_string())
-                .fetch_optional(self.readers())
-                .await
-                .map_err(StoreError::from)?;
-            Ok(row.map(|row| trunk(&row)).transpose()?)
+            let query = sql("SELECT * FROM trunks WHERE id = $1").bind(id.to_string());
+            Ok(self.one(query, trunk).await?)
         })
     }
 
@@ -109,14 +105,11 @@ impl Trunks for Store {
             let mut write = self.write().await?;
             let (trunk, _) = write.trunk_inside(scope, id).await?;
             write.require_no_cost_rates(id).await?;
-            sql("DELETE FROM trunks WHERE id = $1 AND (organisation_id = $2 OR organisation_id IS NULL)")
-                .bind(id.to_string())
-                .bind(trunk.organisation_id.map(|owner| owner.to_string()))
-                .execute(&mut *write.transaction)
-                .await
-                .map_err(StoreError::from)?;
-            write.note(Change::Changed);
-            write.commit().await?;
+            let statement =
+                sql("DELETE FROM trunks WHERE id = $1 AND (organisation_id = $2 OR organisation_id IS NULL)")
+                    .bind(id.to_string())
+                    .bind(trunk.organisation_id.map(|owner| owner.to_string()));
+            write.finish(statement, Change::Changed).await?;
             Ok(())
         })
     }

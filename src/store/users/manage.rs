@@ -72,7 +72,8 @@ impl Store {
             created_at: now,
             updated_at: now,
         };
-        sql("INSERT INTO users (id, organisation_id, team_id, email, name, role, password_hash, disabled, version,
+        let statement =
+            sql("INSERT INTO users (id, organisation_id, team_id, email, name, role, password_hash, disabled, version,
              search, created_at_us, updated_at_us) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 1, $9, $10, $10)")
         .bind(user.id.to_string())
         .bind(user.organisation_id.to_string())
@@ -83,12 +84,8 @@ impl Store {
         .bind(password_hash)
         .bind(user.disabled)
         .bind(searchable([Some(user.email.as_str()), Some(&user.name)]))
-        .bind(now.as_micros())
-        .execute(&mut *write.transaction)
-        .await
-        .map_err(StoreError::from)?;
-        write.note(Change::Created);
-        write.commit().await?;
+        .bind(now.as_micros());
+        write.finish(statement, Change::Created).await?;
         Ok(user)
     }
 
@@ -123,7 +120,7 @@ impl Store {
         }
         let ends_sessions =
             after.role != before.role || after.disabled != before.disabled || password_hash.is_some();
-        sql("UPDATE users SET team_id = $1, email = $2, name = $3, role = $4, disabled = $5,
+        let statement = sql("UPDATE users SET team_id = $1, email = $2, name = $3, role = $4, disabled = $5,
              password_hash = COALESCE($6, password_hash), version = version + $7, search = $8, updated_at_us = $9
              WHERE id = $10 AND organisation_id = $11")
         .bind(after.team_id.map(|team| team.to_string()))
@@ -136,12 +133,8 @@ impl Store {
         .bind(searchable([Some(after.email.as_str()), Some(&after.name)]))
         .bind(now.as_micros())
         .bind(id.to_string())
-        .bind(after.organisation_id.to_string())
-        .execute(&mut *write.transaction)
-        .await
-        .map_err(StoreError::from)?;
-        write.note(Change::Changed);
-        write.commit().await?;
+        .bind(after.organisation_id.to_string());
+        write.finish(statement, Change::Changed).await?;
         Ok(after)
     }
 
@@ -163,27 +156,20 @@ impl Store {
             let agents = named(&agents, "name")?;
             return Err(Problem::Conflict(format!("the user is the agent {agents}: give it another one")));
         }
-        sql("DELETE FROM users WHERE id = $1 AND organisation_id = $2")
+        let statement = sql("DELETE FROM users WHERE id = $1 AND organisation_id = $2")
             .bind(id.to_string())
-            .bind(user.organisation_id.to_string())
-            .execute(&mut *write.transaction)
-            .await
-            .map_err(StoreError::from)?;
-        write.note(Change::Changed);
-        write.commit().await?;
+            .bind(user.organisation_id.to_string());
+        write.finish(statement, Change::Changed).await?;
         Ok(())
     }
 }
 
 impl WriteTransaction {
     async fn user_inside(&mut self, scope: Scope, id: UserId) -> Result<User, Problem> {
-        let row = sql("SELECT id, organisation_id, team_id, email, name, role, disabled, created_at_us,
+        let query = sql("SELECT id, organisation_id, team_id, email, name, role, disabled, created_at_us,
              updated_at_us FROM users WHERE id = $1")
-        .bind(id.to_string())
-        .fetch_optional(&mut *self.transaction)
-        .await
-        .map_err(StoreError::from)?;
-        let user = row.map(|row| user(&row)).transpose()?;
+        .bind(id.to_string());
+        let user = self.one(query, user).await?;
         user.filter(|user| scope.covers(user.organisation_id, user.team_id))
             .ok_or_else(|| Problem::NotFound("there is no such user".to_owned()))
     }

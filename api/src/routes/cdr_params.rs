@@ -78,8 +78,8 @@ pub(crate) struct CdrPageParams {
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct CdrExportParams {
-    /// `csv` is RFC 4180 with a header row, `ndjson` one record a line, `parquet` a columnar file: only from a build
-    /// with that feature, others answer 400.
+    /// `csv` is RFC 4180 with a header row, `ndjson` one record a line. A build with the feature `parquet` knows
+    /// `parquet` too, a columnar file; others answer 400.
     #[param(inline)]
     format: Option<FormatKey>,
     /// An export is sorted by `started_at` alone.
@@ -138,6 +138,7 @@ enum OrderKey {
 enum FormatKey {
     Csv,
     Ndjson,
+    #[cfg(feature = "parquet")]
     Parquet,
 }
 

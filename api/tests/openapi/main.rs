@@ -10,8 +10,10 @@ use std::path::Path;
 use serde_json::{Map, Value};
 use sidetone_model::access::Permission;
 
-/// `SIDETONE_BLESS=1 cargo test -p sidetone-api --test openapi` writes the document anew.
+/// `SIDETONE_BLESS=1 cargo test -p sidetone-api --test openapi` writes the document anew. A build with features says
+/// more than the committed document, which is the default build's.
 #[test]
+#[cfg_attr(feature = "parquet", ignore = "the committed document is the default build's")]
 fn the_committed_document_is_what_the_code_says() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("openapi.json");
     let text = format!("{:#}\n", sidetone_api::openapi());

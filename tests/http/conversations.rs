@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 use sidetone_model::cdr::Cdr;
 use uuid::Uuid;
 
-use crate::engine::{Answer, Engine, Ids};
+use crate::engine::{Engine, Ids};
+use crate::face::Answer;
 use crate::records::ended;
 
 const AUDIT: &str = "acmeaudit001";

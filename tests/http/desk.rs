@@ -1,25 +1,16 @@
 //! The HTTP face with everything that is managed over it: an operator, two organisations with their keys, and a
 //! client that sends bodies.
 
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
 use std::sync::{Arc, OnceLock};
-use std::thread::JoinHandle;
 
-use rand::SeedableRng;
-use rand::rngs::StdRng;
 use serde_json::{Value, json};
 use sidetone::accounts::{Passwords, People};
-use sidetone::provision::{Declaration, Lines, apply};
-use sidetone::store::Store;
+use sidetone::provision::Lines;
 use sidetone_api::{ApiState, DirectoryPorts, HttpSettings, Panel, RatePorts, TokenKey};
 use sidetone_model::directory::DirectorySnapshot;
-use sidetone_model::ports::Readiness;
-use tokio::sync::oneshot;
 
-use crate::database::{TestDatabase, chosen};
-use crate::engine::Answer;
-use crate::records::{TempDir, at};
+use crate::face::{Answer, Face, Ready, key, request};
+use crate::records::at;
 
 /// Acme has a team, two extensions, a number and a trunk; Bolt has an extension and a trunk; one trunk is shared.
 const DIRECTORY: &str = r#"
@@ -114,22 +105,11 @@ pub enum As {
 
 /// A running HTTP face; stops when dropped.
 pub struct Desk {
-    address: SocketAddr,
+    face: Face,
     directory: DirectorySnapshot,
     team: String,
     bolts: String,
     operator: OnceLock<String>,
-    stop: Option<oneshot::Sender<()>>,
-    thread: Option<JoinHandle<()>>,
-    _dir: TempDir,
-}
-
-struct Ready;
-
-impl Readiness for Ready {
-    fn unready(&self) -> Vec<String> {
-        Vec::new()
-    }
 }
 
 impl Desk {
@@ -139,58 +119,38 @@ impl Desk {
 
     /// A desk that refuses unknown fields, or ignores them.
     pub fn with(strict: bool) -> Self {
-        let dir = TempDir::new();
-        let folder = dir.path().to_path_buf();
-        let (stop, stopped) = oneshot::channel::<()>();
-        let (started, start) = std::sync::mpsc::channel();
-        let thread = std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-            runtime.block_on(async {
-                let database = TestDatabase::new(chosen(), &folder).await;
-                let store = Store::open(&database.database).await.unwrap();
-                let declaration = Declaration::parse(DIRECTORY.parse().unwrap()).unwrap();
-                let mut rng = StdRng::seed_from_u64(1);
-                let report = apply(&store, &[declaration], false, at(0), &mut rng).await.unwrap();
-                let report = serde_json::to_value(&report).unwrap();
-                let team =
-                    |at: usize| report["organisations"][at]["teams"][0]["id"].as_str().unwrap().to_owned();
-                let directory = store.directory().await.unwrap();
-                let people = Arc::new(People::new(store.clone(), Passwords::new(&mut rng).unwrap()));
-                let shared = Arc::new(store.clone());
-                let panel = Panel {
-                    accounts: people.clone(),
-                    agents: shared.clone(),
-                    keys: people.clone(),
-                    teams: shared.clone(),
-                    token_key: TokenKey::new([7; TokenKey::LEN]),
-                    users: people,
-                };
-                let ports = DirectoryPorts {
-                    extensions: Arc::new(Lines::new(store.clone(), rng)),
-                    numbers: shared.clone(),
-                    organisations: shared.clone(),
-                    trunks: shared.clone(),
-                };
-                let rates = RatePorts { cost: shared.clone(), fx: shared.clone(), sell: shared.clone() };
-                let state =
-                    ApiState::new(shared.clone(), shared.clone(), Arc::new(Ready), Arc::new(|| at(100)))
-                        .with_conversations(shared.clone(), shared)
-                        .with_panel(panel)
-                        .with_directory(ports)
-                        .with_rates(rates)
-                        .with_settings(HttpSettings { strict_bodies: strict, ..HttpSettings::default() });
-                let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-                started.send((listener.local_addr().unwrap(), directory, team(0), team(1))).unwrap();
-                let shutdown = async {
-                    let _ = stopped.await;
-                };
-                sidetone_api::serve(listener, state, shutdown).await.unwrap();
-                store.close().await;
-            });
+        let (face, (directory, team, bolts)) = Face::open(DIRECTORY, async move |mut ground| {
+            let team =
+                |at: usize| ground.report["organisations"][at]["teams"][0]["id"].as_str().unwrap().to_owned();
+            let (own, foreign) = (team(0), team(1));
+            let directory = ground.store.directory().await.unwrap();
+            let passwords = Passwords::new(&mut ground.rng).unwrap();
+            let people = Arc::new(People::new(ground.store.clone(), passwords));
+            let shared = Arc::new(ground.store.clone());
+            let panel = Panel {
+                accounts: people.clone(),
+                agents: shared.clone(),
+                keys: people.clone(),
+                teams: shared.clone(),
+                token_key: TokenKey::new([7; TokenKey::LEN]),
+                users: people,
+            };
+            let ports = DirectoryPorts {
+                extensions: Arc::new(Lines::new(ground.store, ground.rng)),
+                numbers: shared.clone(),
+                organisations: shared.clone(),
+                trunks: shared.clone(),
+            };
+            let rates = RatePorts { cost: shared.clone(), fx: shared.clone(), sell: shared.clone() };
+            let state = ApiState::new(shared.clone(), shared.clone(), Arc::new(Ready), Arc::new(|| at(100)))
+                .with_conversations(shared.clone(), shared)
+                .with_panel(panel)
+                .with_directory(ports)
+                .with_rates(rates)
+                .with_settings(HttpSettings { strict_bodies: strict, ..HttpSettings::default() });
+            (state, (directory, own, foreign))
         });
-        let (address, directory, team, bolts) = start.recv().unwrap();
-        let operator = OnceLock::new();
-        Self { address, directory, team, bolts, operator, stop: Some(stop), thread: Some(thread), _dir: dir }
+        Self { face, directory, team, bolts, operator: OnceLock::new() }
     }
 
     /// The id of an organisation.
@@ -258,7 +218,7 @@ impl Desk {
             As::Supervisor => self.log_in("supervisor@acme.test", "the supervisor's own"),
         };
         let token = if token.is_empty() { token } else { format!("Authorization: Bearer {token}\r\n") };
-        self.exchange(method, path, &format!("{token}{headers}"), body)
+        Answer::of(self.face.exchange_refused(&request(method, path, &format!("{token}{headers}"), body)))
     }
 
     /// The operator's session, the same one for all their requests: logins are bounded.
@@ -269,59 +229,10 @@ impl Desk {
     fn log_in(&self, email: &str, password: &str) -> String {
         let body = json!({"email": email, "password": password}).to_string();
         let headers = "Content-Type: application/json\r\n";
-        let answer = self.exchange("POST", "/auth/login", headers, body.as_bytes());
+        let answer =
+            Answer::of(self.face.exchange_refused(&request("POST", "/auth/login", headers, body.as_bytes())));
         assert_eq!(answer.status, 200, "{}", answer.body);
         answer.body["token"].as_str().unwrap().to_owned()
-    }
-
-    fn exchange(&self, method: &str, path: &str, headers: &str, body: &[u8]) -> Answer {
-        let mut stream = TcpStream::connect(self.address).unwrap();
-        let len = body.len();
-        let head = format!(
-            "{method} /api/v1{path} HTTP/1.1\r\n{headers}Content-Length: {len}\r\nHost: sidetone.test\r\n\
-             Connection: close\r\n\r\n"
-        );
-        // A body that is refused by its length alone is not read to its end.
-        let _ = stream.write_all(&[head.as_bytes(), body].concat());
-        let mut bytes = Vec::new();
-        let _ = stream.read_to_end(&mut bytes);
-        let text = String::from_utf8(bytes).unwrap();
-        let (head, body) = text.split_once("\r\n\r\n").unwrap();
-        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-        let body = if body.is_empty() { Value::Null } else { serde_json::from_str(body).unwrap() };
-        Answer { status, head: head.to_ascii_lowercase(), body }
-    }
-}
-
-fn key(id: &str) -> String {
-    format!("tel_{id}_0123456789abcdefghijklmnopqrstuvwxyz")
-}
-
-impl Drop for Desk {
-    fn drop(&mut self) {
-        drop(self.stop.take());
-        if let Some(thread) = self.thread.take() {
-            let stopped = thread.join();
-            assert!(stopped.is_ok() || std::thread::panicking());
-        }
-    }
-}
-
-impl Answer {
-    /// The error's message.
-    pub fn message(&self) -> &str {
-        self.body["error"]["message"].as_str().unwrap()
-    }
-
-    /// What the items of a page hold under `field`.
-    pub fn items(&self, field: &str) -> Vec<&str> {
-        self.body["items"].as_array().unwrap().iter().map(|item| item[field].as_str().unwrap()).collect()
-    }
-
-    /// The value of `Location`, below the API's own path.
-    pub fn location(&self) -> &str {
-        let (_, rest) = self.head.split_once("\r\nlocation: /api/v1").unwrap();
-        rest.split("\r\n").next().unwrap()
     }
 }
 

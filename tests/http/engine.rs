@@ -1,24 +1,17 @@
-//! The HTTP face over a database of the chosen kind on an ephemeral port, and a client that speaks plain HTTP/1.1.
+//! The HTTP face with two organisations, their keys and a call log.
 
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
-use std::thread::JoinHandle;
 
-use rand::SeedableRng;
-use rand::rngs::StdRng;
 use serde_json::Value;
 use sidetone::cdr::writer::CdrSink;
-use sidetone::provision::{Declaration, apply};
 use sidetone::store::Store;
 use sidetone_api::ApiState;
 use sidetone_model::cdr::Cdr;
-use sidetone_model::ports::Readiness;
 use tokio::runtime::Handle;
-use tokio::sync::oneshot;
 
-use crate::database::{TestDatabase, chosen};
-use crate::records::{TempDir, at};
+use crate::database::TestDatabase;
+use crate::face::{Answer, Face, Ready, key, request};
+use crate::records::at;
 
 /// Two organisations; `crm` reads, `boss` sees margins too, `rooms` may not read calls, `robot` reports
 /// conversations, `audit` sees all their amounts.
@@ -107,11 +100,8 @@ const AGENT: &str =
 /// A running HTTP face; stops when dropped.
 pub struct Engine {
     pub ids: Ids,
-    address: SocketAddr,
+    face: Face,
     backstage: Backstage,
-    stop: Option<oneshot::Sender<()>>,
-    thread: Option<JoinHandle<()>>,
-    _dir: TempDir,
 }
 
 /// What lies behind the HTTP face.
@@ -119,21 +109,6 @@ struct Backstage {
     store: Store,
     database: Arc<TestDatabase>,
     runtime: Handle,
-}
-
-/// An answer, read whole.
-pub struct Answer {
-    pub status: u16,
-    pub head: String,
-    pub body: Value,
-}
-
-struct Ready;
-
-impl Readiness for Ready {
-    fn unready(&self) -> Vec<String> {
-        Vec::new()
-    }
 }
 
 impl Engine {
@@ -144,38 +119,18 @@ impl Engine {
 
     /// [`Engine::start`] with what a closure makes.
     pub fn start_with(records: impl FnOnce(Ids) -> Vec<Cdr> + Send + 'static) -> Self {
-        let dir = TempDir::new();
-        let folder = dir.path().to_path_buf();
-        let (stop, stopped) = oneshot::channel::<()>();
-        let (started, start) = std::sync::mpsc::channel();
-        let thread = std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-            runtime.block_on(async {
-                let database = Arc::new(TestDatabase::new(chosen(), &folder).await);
-                let store = Store::open(&database.database).await.unwrap();
-                let declaration = Declaration::parse(DIRECTORY.parse().unwrap()).unwrap();
-                let mut rng = StdRng::seed_from_u64(1);
-                apply(&store, &[declaration], false, at(0), &mut rng).await.unwrap();
-                let organisations = store.directory().await.unwrap().organisations;
-                let ids = Ids { acme: organisations[0].id, bolt: organisations[1].id };
-                database.texts(AGENT).await;
-                store.store(&records(ids)).await.unwrap();
-                let shared = Arc::new(store.clone());
-                let state =
-                    ApiState::new(shared.clone(), shared.clone(), Arc::new(Ready), Arc::new(|| at(100)))
-                        .with_conversations(shared.clone(), shared);
-                let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-                let backstage = Backstage { store: store.clone(), database, runtime: Handle::current() };
-                started.send((listener.local_addr().unwrap(), ids, backstage)).unwrap();
-                let shutdown = async {
-                    let _ = stopped.await;
-                };
-                sidetone_api::serve(listener, state, shutdown).await.unwrap();
-                store.close().await;
-            });
+        let (face, (ids, backstage)) = Face::open(DIRECTORY, async move |ground| {
+            let (store, database) = (ground.store, ground.database);
+            let organisations = store.directory().await.unwrap().organisations;
+            let ids = Ids { acme: organisations[0].id, bolt: organisations[1].id };
+            database.texts(AGENT).await;
+            store.store(&records(ids)).await.unwrap();
+            let shared = Arc::new(store.clone());
+            let state = ApiState::new(shared.clone(), shared.clone(), Arc::new(Ready), Arc::new(|| at(100)))
+                .with_conversations(shared.clone(), shared);
+            (state, (ids, Backstage { store, database, runtime: Handle::current() }))
         });
-        let (address, ids, backstage) = start.recv().unwrap();
-        Self { ids, address, backstage, stop: Some(stop), thread: Some(thread), _dir: dir }
+        Self { ids, face, backstage }
     }
 
     /// Stores one more record, as the end of its call does.
@@ -198,71 +153,33 @@ impl Engine {
     }
 
     /// `GET path` with the key of that short id.
-    pub fn get(&self, key: &str, path: &str) -> Answer {
-        let secret = "0123456789abcdefghijklmnopqrstuvwxyz";
-        self.send(&format!("GET /api/v1{path} HTTP/1.1\r\nAuthorization: Bearer tel_{key}_{secret}\r\n"))
+    pub fn get(&self, short_id: &str, path: &str) -> Answer {
+        self.send(&format!("GET /api/v1{path} HTTP/1.1\r\nAuthorization: Bearer {}\r\n", key(short_id)))
     }
 
     /// `GET path` as HTTP/1.0, whose body ends with the connection: status, head in lower case, body as it came.
-    pub fn text(&self, key: &str, path: &str) -> (u16, String, String) {
-        let mut stream = TcpStream::connect(self.address).unwrap();
-        let token = format!("tel_{key}_0123456789abcdefghijklmnopqrstuvwxyz");
-        write!(stream, "GET /api/v1{path} HTTP/1.0\r\nAuthorization: Bearer {token}\r\n\r\n").unwrap();
-        let mut text = String::new();
-        stream.read_to_string(&mut text).unwrap();
-        let (head, body) = text.split_once("\r\n\r\n").unwrap();
-        (head.split(' ').nth(1).unwrap().parse().unwrap(), head.to_ascii_lowercase(), body.to_owned())
+    pub fn text(&self, short_id: &str, path: &str) -> (u16, String, String) {
+        let token = key(short_id);
+        let request = format!("GET /api/v1{path} HTTP/1.0\r\nAuthorization: Bearer {token}\r\n\r\n");
+        self.face.exchange(request.as_bytes())
     }
 
     /// Sends a request whose lines are given up to the last header, and reads an answer that is no JSON.
     pub fn send_for_text(&self, head: &str) -> (u16, String, String) {
-        let mut stream = TcpStream::connect(self.address).unwrap();
-        write!(stream, "{head}Host: sidetone.test\r\nConnection: close\r\n\r\n").unwrap();
-        let mut text = String::new();
-        stream.read_to_string(&mut text).unwrap();
-        let (head, body) = text.split_once("\r\n\r\n").unwrap();
-        (head.split(' ').nth(1).unwrap().parse().unwrap(), head.to_ascii_lowercase(), body.to_owned())
-    }
-
-    /// `method path` with the key of that short id and a JSON body.
-    pub fn call(&self, method: &str, key: &str, path: &str, body: &Value) -> Answer {
-        let token = format!("tel_{key}_0123456789abcdefghijklmnopqrstuvwxyz");
-        let body = body.to_string();
-        let mut stream = TcpStream::connect(self.address).unwrap();
-        write!(
-            stream,
-            "{method} /api/v1{path} HTTP/1.1\r\nAuthorization: Bearer {token}\r\nHost: sidetone.test\r\n\
-             Content-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
-            body.len()
-        )
-        .unwrap();
-        answer(stream)
+        let request = format!("{head}Host: sidetone.test\r\nConnection: close\r\n\r\n");
+        self.face.exchange(request.as_bytes())
     }
 
     /// Sends a request whose lines are given up to the last header.
     pub fn send(&self, head: &str) -> Answer {
-        let mut stream = TcpStream::connect(self.address).unwrap();
-        write!(stream, "{head}Host: sidetone.test\r\nConnection: close\r\n\r\n").unwrap();
-        answer(stream)
+        Answer::of(self.send_for_text(head))
     }
-}
 
-fn answer(mut stream: TcpStream) -> Answer {
-    let mut text = String::new();
-    stream.read_to_string(&mut text).unwrap();
-    let (head, body) = text.split_once("\r\n\r\n").unwrap();
-    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-    let body = if body.is_empty() { Value::Null } else { serde_json::from_str(body).unwrap() };
-    Answer { status, head: head.to_ascii_lowercase(), body }
-}
-
-impl Drop for Engine {
-    fn drop(&mut self) {
-        drop(self.stop.take());
-        if let Some(thread) = self.thread.take() {
-            let stopped = thread.join();
-            assert!(stopped.is_ok() || std::thread::panicking());
-        }
+    /// `method path` with the key of that short id and a JSON body.
+    pub fn call(&self, method: &str, short_id: &str, path: &str, body: &Value) -> Answer {
+        let headers =
+            format!("Authorization: Bearer {}\r\nContent-Type: application/json\r\n", key(short_id));
+        Answer::of(self.face.exchange(&request(method, path, &headers, body.to_string().as_bytes())))
     }
 }
 
@@ -271,18 +188,4 @@ impl Drop for Engine {
 pub struct Ids {
     pub acme: sidetone_model::ids::OrganisationId,
     pub bolt: sidetone_model::ids::OrganisationId,
-}
-
-impl Answer {
-    /// The error's code.
-    pub fn code(&self) -> &str {
-        self.body["error"]["code"].as_str().unwrap()
-    }
-
-    /// The names of the fields of an object, sorted.
-    pub fn fields(&self) -> Vec<&str> {
-        let mut names: Vec<&str> = self.body.as_object().unwrap().keys().map(String::as_str).collect();
-        names.sort_unstable();
-        names
-    }
 }

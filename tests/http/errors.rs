@@ -4,7 +4,8 @@
 
 use serde_json::json;
 
-use crate::engine::{Answer, Engine};
+use crate::engine::Engine;
+use crate::face::Answer;
 use crate::records::ended;
 
 const CRM: &str = "acmecrm00001";

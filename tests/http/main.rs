@@ -26,6 +26,7 @@ mod engine;
 mod errors;
 mod export;
 mod extensions;
+mod face;
 mod keys;
 mod login;
 mod numbers;

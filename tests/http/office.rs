@@ -9,21 +9,18 @@ use axum::body::Body;
 use axum::extract::ConnectInfo;
 use axum::http::{HeaderMap, Request};
 use http_body_util::BodyExt;
-use rand::SeedableRng;
-use rand::rngs::StdRng;
 use serde_json::{Value, json};
 use sidetone::cdr::writer::CdrSink;
-use sidetone::provision::{Declaration, apply};
 use sidetone::store::Store;
 use sidetone_api::{ApiState, router};
 use sidetone_model::cdr::Cdr;
 use sidetone_model::ids::{ExtensionId, OrganisationId, TeamId};
-use sidetone_model::ports::Readiness;
 use sidetone_model::time::Timestamp;
 use tokio::runtime::Runtime;
 use tower::ServiceExt;
 
-use crate::database::{TestDatabase, chosen};
+use crate::database::TestDatabase;
+use crate::face::{Ground, Ready};
 use crate::records::{TempDir, at};
 
 /// Two tenants and the platform; everybody's password is [`PASSWORD`].
@@ -100,7 +97,7 @@ pub struct Office {
     pub runtime: Runtime,
     router: Router,
     clock: Arc<AtomicI64>,
-    _database: TestDatabase,
+    _database: Arc<TestDatabase>,
     _dir: TempDir,
 }
 
@@ -124,14 +121,6 @@ pub struct Answer {
     pub body: Value,
 }
 
-struct Ready;
-
-impl Readiness for Ready {
-    fn unready(&self) -> Vec<String> {
-        Vec::new()
-    }
-}
-
 impl Office {
     /// An office whose call log is empty.
     pub fn open() -> Self {
@@ -145,19 +134,14 @@ impl Office {
         let clock = Arc::new(AtomicI64::new(at(100).as_micros()));
         let now = Arc::clone(&clock);
         let (names, store, router, database) = runtime.block_on(async {
-            let database = TestDatabase::new(chosen(), dir.path()).await;
-            let store = Store::open(&database.database).await.unwrap();
-            let declaration = Declaration::parse(PEOPLE.parse().unwrap()).unwrap();
-            let mut rng = StdRng::seed_from_u64(1);
-            let report = apply(&store, &[declaration], false, at(0), &mut rng).await.unwrap();
-            let report: Value = serde_json::from_str(&report.to_json().unwrap()).unwrap();
-            let names = Names::read(&report);
-            store.store(&records(names)).await.unwrap();
-            let shared = Arc::new(store.clone());
+            let mut ground = Ground::new(&dir, PEOPLE).await;
+            let names = Names::read(&ground.report);
+            ground.store.store(&records(names)).await.unwrap();
+            let shared = Arc::new(ground.store.clone());
             let clock = Arc::new(move || Timestamp::from_micros(now.load(Ordering::SeqCst)));
-            let panel = sidetone::app::panel(&store, &mut rng).await.unwrap();
+            let panel = sidetone::app::panel(&ground.store, &mut ground.rng).await.unwrap();
             let state = ApiState::new(shared.clone(), shared, Arc::new(Ready), clock).with_panel(panel);
-            (names, store, router(state), database)
+            (names, ground.store, router(state), ground.database)
         });
         Self { names, store, runtime, router, clock, _database: database, _dir: dir }
     }

@@ -1,0 +1,184 @@
+//! The HTTP face over a database of the chosen kind on an ephemeral port, and a client that speaks plain HTTP.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+use serde_json::Value;
+use sidetone::provision::{Declaration, apply};
+use sidetone::store::Store;
+use sidetone_api::ApiState;
+use sidetone_model::ports::Readiness;
+use tokio::sync::oneshot;
+
+use crate::database::{TestDatabase, chosen};
+use crate::records::{TempDir, at};
+
+/// A running HTTP face; stops when dropped.
+pub struct Face {
+    address: SocketAddr,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+    _dir: Arc<TempDir>,
+}
+
+/// A database of its own with what was declared in it.
+pub struct Ground {
+    pub store: Store,
+    pub database: Arc<TestDatabase>,
+    /// What declaring it said.
+    pub report: Value,
+    pub rng: StdRng,
+}
+
+/// Nothing is missing.
+pub struct Ready;
+
+impl Readiness for Ready {
+    fn unready(&self) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+impl Ground {
+    /// A database in `dir` with `declared`, in the form of an apply file.
+    pub async fn new(dir: &TempDir, declared: &str) -> Self {
+        let database = Arc::new(TestDatabase::new(chosen(), dir.path()).await);
+        let store = Store::open(&database.database).await.unwrap();
+        let declaration = Declaration::parse(declared.parse().unwrap()).unwrap();
+        let mut rng = StdRng::seed_from_u64(1);
+        let report = apply(&store, &[declaration], false, at(0), &mut rng).await.unwrap();
+        let report = serde_json::from_str(&report.to_json().unwrap()).unwrap();
+        Self { store, database, report, rng }
+    }
+}
+
+impl Face {
+    /// A face over what `furnish` makes of a database with `declared` in it, and what else it hands out.
+    pub fn open<T: Send + 'static>(
+        declared: &'static str,
+        furnish: impl AsyncFnOnce(Ground) -> (ApiState, T) + Send + 'static,
+    ) -> (Self, T) {
+        let dir = Arc::new(TempDir::new());
+        let folder = Arc::clone(&dir);
+        let (stop, stopped) = oneshot::channel::<()>();
+        let (started, start) = std::sync::mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(async {
+                let ground = Ground::new(&folder, declared).await;
+                // The database is dropped behind its store.
+                let (store, _database) = (ground.store.clone(), Arc::clone(&ground.database));
+                let (state, more) = furnish(ground).await;
+                let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+                started.send((listener.local_addr().unwrap(), more)).unwrap();
+                let shutdown = async {
+                    // Told to stop, or the face is gone: the same.
+                    let _ = stopped.await;
+                };
+                sidetone_api::serve(listener, state, shutdown).await.unwrap();
+                store.close().await;
+            });
+        });
+        let (address, more) = start.recv().unwrap();
+        (Self { address, stop: Some(stop), thread: Some(thread), _dir: dir }, more)
+    }
+
+    /// Sends these bytes and reads what comes until the connection ends: status, head in lower case, body as it
+    /// came.
+    pub fn exchange(&self, request: &[u8]) -> (u16, String, String) {
+        let mut stream = TcpStream::connect(self.address).unwrap();
+        stream.write_all(request).unwrap();
+        let mut bytes = Vec::new();
+        stream.read_to_end(&mut bytes).unwrap();
+        parts(bytes)
+    }
+
+    /// As [`Face::exchange`] where the server may end the connection before it has read all of the request: a
+    /// body that is refused by its length alone is not read to its end.
+    pub fn exchange_refused(&self, request: &[u8]) -> (u16, String, String) {
+        let mut stream = TcpStream::connect(self.address).unwrap();
+        let _ = stream.write_all(request);
+        let mut bytes = Vec::new();
+        let _ = stream.read_to_end(&mut bytes);
+        parts(bytes)
+    }
+}
+
+/// The bytes of `method path` below `/api/v1`, with these header lines, each with its end, and a body.
+pub fn request(method: &str, path: &str, headers: &str, body: &[u8]) -> Vec<u8> {
+    let len = body.len();
+    let head = format!(
+        "{method} /api/v1{path} HTTP/1.1\r\n{headers}Content-Length: {len}\r\nHost: sidetone.test\r\n\
+         Connection: close\r\n\r\n"
+    );
+    [head.as_bytes(), body].concat()
+}
+
+fn parts(bytes: Vec<u8>) -> (u16, String, String) {
+    let text = String::from_utf8(bytes).unwrap();
+    let (head, body) = text.split_once("\r\n\r\n").unwrap();
+    (head.split(' ').nth(1).unwrap().parse().unwrap(), head.to_ascii_lowercase(), body.to_owned())
+}
+
+impl Drop for Face {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            let stopped = thread.join();
+            assert!(stopped.is_ok() || std::thread::panicking());
+        }
+    }
+}
+
+/// The text of the key with that short id.
+pub fn key(short_id: &str) -> String {
+    format!("tel_{short_id}_0123456789abcdefghijklmnopqrstuvwxyz")
+}
+
+/// An answer, read whole.
+pub struct Answer {
+    pub status: u16,
+    /// In lower case.
+    pub head: String,
+    pub body: Value,
+}
+
+impl Answer {
+    /// The answer of an exchange whose body is JSON or empty.
+    pub fn of((status, head, body): (u16, String, String)) -> Self {
+        let body = if body.is_empty() { Value::Null } else { serde_json::from_str(&body).unwrap() };
+        Self { status, head, body }
+    }
+
+    /// The error's code.
+    pub fn code(&self) -> &str {
+        self.body["error"]["code"].as_str().unwrap()
+    }
+
+    /// The error's message.
+    pub fn message(&self) -> &str {
+        self.body["error"]["message"].as_str().unwrap()
+    }
+
+    /// The names of the fields of an object, sorted.
+    pub fn fields(&self) -> Vec<&str> {
+        let mut names: Vec<&str> = self.body.as_object().unwrap().keys().map(String::as_str).collect();
+        names.sort_unstable();
+        names
+    }
+
+    /// What the items of a page hold under `field`.
+    pub fn items(&self, field: &str) -> Vec<&str> {
+        self.body["items"].as_array().unwrap().iter().map(|item| item[field].as_str().unwrap()).collect()
+    }
+
+    /// The value of `Location`, below the API's own path.
+    pub fn location(&self) -> &str {
+        let (_, rest) = self.head.split_once("\r\nlocation: /api/v1").unwrap();
+        rest.split("\r\n").next().unwrap()
+    }
+}

@@ -281,7 +281,9 @@ impl Actor {
                     self.offer(leg, direction);
                 }
             }
-            Event::Unanswered { leg: Some(_), .. } => {}
+            Event::InfoAnswered { .. }
+            | Event::MessageAnswered { .. }
+            | Event::Unanswered { leg: Some(_), .. } => {}
         }
     }
 

@@ -493,6 +493,8 @@ impl Switch {
                 };
                 self.tell_leg(now, leg, |party| Some(face::Input::Offered(party, result)));
             }
+            // The switch sends neither by itself.
+            Event::InfoAnswered { .. } | Event::MessageAnswered { .. } => {}
             Event::Unanswered { leg: Some(leg), .. } => {
                 self.tell_leg(now, leg, |party| Some(face::Input::Offered(party, Err(408))));
             }

@@ -62,7 +62,9 @@ pub enum Input {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Purpose {
     Bye(LegKey),
+    Info(LegKey),
     Invite(LegKey),
+    Message,
     Outside,
     Reinvite { leg: LegKey, cseq: u32, offered: bool },
     Within(LegKey),

@@ -2,7 +2,7 @@
 //!
 //! Whatever happens: no panic, every leg ends exactly once, and nothing is left when all is quiet.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -14,7 +14,7 @@ use super::*;
 use crate::flow::{Flow, ListenerId};
 use crate::message::{Host, Method, Request, StatusCode};
 use crate::transaction::ladder::start;
-use crate::transaction::{LayerConfig, Local, ServerKey};
+use crate::transaction::{ClientKey, LayerConfig, Local, ServerKey};
 
 struct World {
     ends: [End; 2],
@@ -33,6 +33,8 @@ struct End {
     legs: HashMap<LegKey, u32>,
     servers: Vec<ServerKey>,
     refused: Vec<Request>,
+    /// INFOs and MESSAGEs that have no receipt yet.
+    notes: HashSet<ClientKey>,
 }
 
 #[derive(Clone, Debug)]
@@ -53,6 +55,7 @@ impl World {
             legs: HashMap::new(),
             servers: Vec::new(),
             refused: Vec::new(),
+            notes: HashSet::new(),
         };
         Self {
             ends: [end(1), end(2)],
@@ -74,7 +77,7 @@ impl World {
         let leg = legs.get(act.which % legs.len().max(1)).copied();
         let server = end.servers.get(act.which % end.servers.len().max(1)).copied();
         let offer = Extra::new().content("application/sdp", "v=0\r\n");
-        match (act.what % 12, leg, server) {
+        match (act.what % 13, leg, server) {
             (0 | 1, ..) => {
                 let invite = Invite::new("sip:b@192.0.2.2", "<sip:a@192.0.2.1>", "<sip:b@192.0.2.2>");
                 let invite = if act.what.is_multiple_of(2) {
@@ -94,7 +97,7 @@ impl World {
                 let _ = end.ua.ack(now, leg, &offer);
             }
             (5, Some(leg), _) => {
-                let _ = end.ua.request_within(now, leg, Method::Info, &Extra::new());
+                end.notes.extend(end.ua.info(now, leg, Content::new("application/json", "{}")));
             }
             (6..=8, _, Some(key)) => {
                 let status = [180, 183, 200, 200, 200, 401, 486, 488][act.which % 8];
@@ -104,15 +107,22 @@ impl World {
                 let _ = end.ua.refuse(now, &key, Reply::new(StatusCode::UNAUTHORIZED));
             }
             (10, ..) => {
-                if let Some(request) = end.refused.pop()
-                    && let Ok(Retried::Leg(leg)) = end.ua.retry(now, to, request, &Extra::new())
-                {
-                    end.legs.entry(leg).or_default();
+                let Some(request) = end.refused.pop() else { return };
+                let is_note = matches!(request.method(), Method::Info | Method::Message);
+                match end.ua.retry(now, to, request, &Extra::new()) {
+                    Ok(Retried::Leg(leg)) => *end.legs.entry(leg).or_default() += 0,
+                    Ok(Retried::Transaction(key)) if is_note => drop(end.notes.insert(key)),
+                    Ok(Retried::Transaction(_)) | Err(_) => {}
                 }
             }
             (11, ..) => {
                 let draft = Draft::new(Method::Options, "sip:b@h", "<sip:a@h>", "<sip:b@h>");
                 let _ = end.ua.request(now, to, draft);
+            }
+            (12, ..) => {
+                let content = Content::new("application/json", "{}");
+                let draft = Draft::message("sip:b@h", "<sip:a@h>", "<sip:b@h>", content);
+                end.notes.extend(end.ua.request(now, to, draft));
             }
             _ => {}
         }
@@ -179,6 +189,11 @@ impl End {
             | Event::ReinviteCancelled { leg, .. }
             | Event::ReinviteDue { leg } => Some(*leg),
             Event::Request { leg, .. } | Event::Response { leg, .. } | Event::Unanswered { leg, .. } => *leg,
+            // A receipt may come after the end of its leg.
+            Event::InfoAnswered { key, .. } | Event::MessageAnswered { key, .. } => {
+                assert!(self.notes.remove(key), "a second receipt: {event:?}");
+                None
+            }
             Event::Invited { .. } | Event::Ended { .. } => None,
         };
         assert!(
@@ -197,7 +212,11 @@ impl End {
                     self.refused.push(request);
                 }
             }
-            Event::Response { request: Some(request), .. } => self.refused.push(request),
+            Event::Response { request: Some(request), .. }
+            | Event::InfoAnswered { receipt: Receipt::Answered { request: Some(request), .. }, .. }
+            | Event::MessageAnswered { receipt: Receipt::Answered { request: Some(request), .. }, .. } => {
+                self.refused.push(request);
+            }
             _ => {}
         }
     }
@@ -239,6 +258,7 @@ fn everything_ends(seed: u64, losses: u32, corruptions: u32, acts: &[Act]) {
     }
     for end in &world.ends {
         assert!(end.legs.values().all(|ended| *ended == 1), "each leg ends once: {:?}", end.legs);
+        assert!(end.notes.is_empty(), "each note has its receipt: {:?}", end.notes);
         assert_eq!((end.ua.legs_len(), end.ua.transactions()), (0, (0, 0)));
         assert!(
             end.ua.purposes.is_empty() && end.ua.legs_by_tag.is_empty() && end.ua.next_timeout().is_none()

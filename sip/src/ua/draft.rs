@@ -83,6 +83,13 @@ impl Extra {
     }
 }
 
+impl Content {
+    /// A body of this type.
+    pub fn new(content_type: impl Into<String>, body: impl Into<Bytes>) -> Self {
+        Self { content_type: content_type.into(), body: body.into() }
+    }
+}
+
 impl Draft {
     /// A request to `uri`; `from` and `to` are header values, without tags.
     pub fn new(
@@ -100,6 +107,18 @@ impl Draft {
             cseq: 1,
             extra: Extra::new(),
         }
+    }
+
+    /// A MESSAGE (RFC 3428); it ends in [`MessageAnswered`](super::Event::MessageAnswered). The proxies on the way to a
+    /// binding are added as Route headers.
+    pub fn message(
+        uri: impl Into<String>,
+        from: impl Into<String>,
+        to: impl Into<String>,
+        content: Content,
+    ) -> Self {
+        let draft = Self::new(Method::Message, uri, from, to);
+        Self { extra: Extra { content: Some(content), ..draft.extra }, ..draft }
     }
 
     /// Gives Call-ID and CSeq number: all REGISTERs of one phone share the one and count the other up (§10.2).

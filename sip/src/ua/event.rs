@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use crate::flow::Flow;
-use crate::message::{Rejection, Request, Response};
+use crate::message::{Rejection, Request, Response, StatusCode};
 use crate::transaction::{ClientKey, ServerKey};
 use crate::ua::LegKey;
 
@@ -60,6 +60,16 @@ pub enum Event {
         /// Why.
         cause: Cause,
     },
+    /// An INFO of ours came to its end; once for each, also after the leg's [`Event::Ended`]. Whatever the receipt says,
+    /// the leg goes on: see [`Ua::info`](super::Ua::info).
+    InfoAnswered {
+        /// The leg it was sent in.
+        leg: LegKey,
+        /// Its transaction, as [`Ua::info`](super::Ua::info) returned it.
+        key: ClientKey,
+        /// What came of it.
+        receipt: Receipt,
+    },
     /// An INVITE came and wants an answer by [`Ua::respond`](super::Ua::respond).
     Invited {
         /// The new leg.
@@ -70,6 +80,13 @@ pub enum Event {
         flow: Flow,
         /// The INVITE.
         request: Request,
+    },
+    /// A MESSAGE of ours outside dialogs came to its end; once for each.
+    MessageAnswered {
+        /// Its transaction, as [`Ua::request`](super::Ua::request) returned it.
+        key: ClientKey,
+        /// What came of it.
+        receipt: Receipt,
     },
     /// A provisional response of more than 100 to the INVITE of a leg; several dialogs of a fork may send them.
     Progress {
@@ -110,7 +127,7 @@ pub enum Event {
         /// The request.
         request: Request,
     },
-    /// A response to a request of ours that is no first INVITE. Of the answers to a BYE only a challenge is told;
+    /// A response to a request of ours that is no first INVITE and not told by an event of its own. Of the answers to a BYE only a challenge is told;
     /// its leg has ended by then, the Call-ID tells which it was.
     Response {
         /// The leg, for a request inside its dialog.
@@ -124,7 +141,8 @@ pub enum Event {
         /// Our request, with the final response, for [`Ua::retry`](super::Ua::retry).
         request: Option<Request>,
     },
-    /// A request of ours that is no first INVITE got no answer: 408 in effect, 503 if it could not even be sent.
+    /// A request of ours that is no first INVITE and not told by an event of its own got no answer: 408 in effect, 503
+    /// if it could not even be sent.
     Unanswered {
         /// The leg, for a request inside its dialog.
         leg: Option<LegKey>,
@@ -161,6 +179,35 @@ pub enum Cause {
     TimedOut,
     /// Our INVITE could not be sent: 503 in effect.
     Unreachable,
+}
+
+/// What came of an INFO or MESSAGE of ours.
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "taken apart at once, never stored")]
+pub enum Receipt {
+    /// The peer gave its final response.
+    Answered {
+        /// Where the response came from.
+        flow: Flow,
+        /// The final response.
+        response: Response,
+        /// Our request, for [`Ua::retry`](super::Ua::retry) after a 401 or 407.
+        request: Option<Request>,
+    },
+    /// No final response came within 32 s (timer F).
+    TimedOut,
+    /// It could not be sent.
+    Unreachable,
+}
+
+impl Receipt {
+    /// The status that the peer answered with, if it answered.
+    pub fn status(&self) -> Option<StatusCode> {
+        match self {
+            Self::Answered { response, .. } => Some(response.status()),
+            Self::TimedOut | Self::Unreachable => None,
+        }
+    }
 }
 
 /// What a retried request became.

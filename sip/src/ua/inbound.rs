@@ -10,7 +10,7 @@ use crate::message::{Method, Name, Request, Response, StatusCode};
 use crate::transaction::{self, ClientKey, ServerKey};
 use crate::ua::agent::{Purpose, Ua};
 use crate::ua::draft::{Extra, Reply};
-use crate::ua::event::{Cause, Event};
+use crate::ua::event::{Cause, Event, Receipt};
 use crate::ua::leg::{FORKS_MAX, Leg, LegKey, Phase};
 
 impl Ua {
@@ -224,6 +224,12 @@ impl Ua {
                     self.event(Event::Response { leg: None, key, flow, response, request });
                 }
             }
+            Some(Purpose::Info(leg)) if is_final => {
+                self.on_receipt(Some(leg), key, Receipt::Answered { flow, response, request });
+            }
+            Some(Purpose::Message) if is_final => {
+                self.on_receipt(None, key, Receipt::Answered { flow, response, request });
+            }
             Some(Purpose::Within(leg)) => {
                 if self.legs.get(&leg).is_none_or(|leg| leg.released) {
                     return;
@@ -239,7 +245,8 @@ impl Ua {
             Some(Purpose::Outside) => self.event(Event::Response { leg: None, key, flow, response, request }),
             // The layer lets nothing but a further 2xx through after the first final response.
             None if response.status().is_success() => self.on_success_again(now, flow, &response),
-            Some(Purpose::Bye(_) | Purpose::Reinvite { .. }) | None => {}
+            Some(Purpose::Bye(_) | Purpose::Info(_) | Purpose::Message | Purpose::Reinvite { .. }) | None => {
+            }
         }
     }
 
@@ -376,7 +383,10 @@ impl Ua {
     }
 
     fn on_no_response(&mut self, now: Instant, key: ClientKey, unreachable: bool) {
+        let receipt = if unreachable { Receipt::Unreachable } else { Receipt::TimedOut };
         match self.purposes.remove(&key) {
+            Some(Purpose::Info(leg)) => self.on_receipt(Some(leg), key, receipt),
+            Some(Purpose::Message) => self.on_receipt(None, key, receipt),
             Some(Purpose::Invite(leg)) => {
                 self.release(leg, if unreachable { Cause::Unreachable } else { Cause::TimedOut });
                 self.remove_leg(now, leg);
@@ -396,6 +406,14 @@ impl Ua {
             // About a leg that the user has been told the end of.
             Some(Purpose::Within(_)) | None => {}
         }
+    }
+
+    /// An INFO of this leg, or a MESSAGE, came to its end. Told even when the leg is over: somebody waits for it.
+    fn on_receipt(&mut self, leg: Option<LegKey>, key: ClientKey, receipt: Receipt) {
+        self.event(match leg {
+            Some(leg) => Event::InfoAnswered { leg, key, receipt },
+            None => Event::MessageAnswered { key, receipt },
+        });
     }
 
     /// §12.2.1.2: the peer does not know the dialog, or is not there; in the latter case it is told nevertheless.

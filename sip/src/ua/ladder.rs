@@ -109,7 +109,7 @@ impl Bench {
 
     fn user(&mut self, who: usize, what: &str, word: Option<&str>, number: Option<u32>) {
         let now = self.now;
-        let to = flow(1 - who);
+        let to_peer = flow(1 - who);
         let End { ua, leg, server, client, refused, sent } = &mut self.ends[who];
         let sdp = |extra: Extra| extra.content("application/sdp", "v=0\r\n");
         let result = match (what, word) {
@@ -117,25 +117,30 @@ impl Bench {
                 let invite = Invite::new("sip:bob@192.0.2.2", "<sip:alice@192.0.2.1>", "<sip:bob@192.0.2.2>");
                 let invite =
                     if late.is_some() { invite } else { invite.content("application/sdp", "v=0\r\n") };
-                ua.invite(now, to, invite).map(|key| *leg = Some(key))
+                ua.invite(now, to_peer, invite).map(|key| *leg = Some(key))
             }
             ("reinvite", late) => {
                 let extra = if late.is_some() { Extra::new() } else { sdp(Extra::new()) };
                 ua.reinvite(now, leg.unwrap(), &extra).map(|key| *client = Some(key))
             }
-            ("info", _) => ua.request_within(now, leg.unwrap(), Method::Info, &Extra::new()).map(|_| ()),
+            ("info", _) => ua.info(now, leg.unwrap(), note()).map(|_| ()),
+            ("message", _) => {
+                let (from, to) = ("<sip:events@acme.test>", "<sip:bob@acme.test>");
+                let draft = Draft::message("sip:bob@192.0.2.2", from, to, note());
+                ua.request(now, to_peer, draft.header("Route", "<sip:edge.acme.test;lr>")).map(|_| ())
+            }
             ("options", _) => {
                 let draft =
                     Draft::new(Method::Options, "sip:b@192.0.2.2", "sip:a@192.0.2.1", "sip:b@192.0.2.2");
-                ua.request(now, to, draft).map(|_| ())
+                ua.request(now, to_peer, draft).map(|_| ())
             }
             ("require", Some(tag)) => {
                 let invite = Invite::new("sip:bob@192.0.2.2", "<sip:alice@192.0.2.1>", "<sip:bob@192.0.2.2>");
-                ua.invite(now, to, invite.header("Require", tag)).map(|key| *leg = Some(key))
+                ua.invite(now, to_peer, invite.header("Require", tag)).map(|key| *leg = Some(key))
             }
             ("retry", _) => {
                 let extra = Extra::new().header("Authorization", "Digest response=\"x\"");
-                ua.retry(now, to, refused.take().unwrap(), &extra).map(|retried| match retried {
+                ua.retry(now, to_peer, refused.take().unwrap(), &extra).map(|retried| match retried {
                     Retried::Leg(key) => *leg = Some(key),
                     Retried::Transaction(key) => *client = Some(key),
                 })
@@ -167,11 +172,13 @@ impl Bench {
                 self.post(1 - who, bytes);
                 Ok(())
             }
-            ("bye-stranger", _) => {
-                let text = "BYE sip:bob@192.0.2.2 SIP/2.0\r\nVia: SIP/2.0/UDP 192.0.2.1;branch=z9hG4bKx\r\n\
-                            Max-Forwards: 70\r\nFrom: <sip:x@y>;tag=1\r\nTo: <sip:b@h>;tag=guess\r\n\
-                            Call-ID: c\r\nCSeq: 9 BYE\r\n\r\n";
-                self.post(1 - who, Bytes::from_static(text.as_bytes()));
+            ("stranger", Some(method)) => {
+                let text = format!(
+                    "{method} sip:bob@192.0.2.2 SIP/2.0\r\nVia: SIP/2.0/UDP 192.0.2.1;branch=z9hG4bKx\r\n\
+                     Max-Forwards: 70\r\nFrom: <sip:x@y>;tag=1\r\nTo: <sip:b@h>;tag=guess\r\n\
+                     Call-ID: c\r\nCSeq: 9 {method}\r\n\r\n"
+                );
+                self.post(1 - who, text.into());
                 Ok(())
             }
             other => panic!("no such verb: {other:?}"),
@@ -251,7 +258,11 @@ impl Bench {
         match parse_datagram(bytes.clone()).expect("we send what we would accept") {
             Datagram::Message(Message::Request(request)) => {
                 let cseq = request.cseq().unwrap().number;
-                let body = if request.body().is_empty() { "" } else { " +sdp" };
+                let body = match request.header("Content-Type") {
+                    _ if request.body().is_empty() => "",
+                    Some("application/json") => " +note",
+                    _ => " +sdp",
+                };
                 let line = format!("{} {cseq}{body}", request.method());
                 if who == 0 && *request.method() == Method::Invite {
                     self.invite = Some(request);
@@ -284,6 +295,8 @@ impl Bench {
                 }
                 other => format!("Ended: {other:?}"),
             },
+            Event::InfoAnswered { receipt, .. } => format!("InfoAnswered {}", end.receipt(receipt)),
+            Event::MessageAnswered { receipt, .. } => format!("MessageAnswered {}", end.receipt(receipt)),
             Event::Invited { leg, key, request, .. } => {
                 (end.leg, end.server) = (Some(leg), Some(key));
                 let credentials = request.header("Authorization").map_or("", |_| " +Authorization");
@@ -298,7 +311,10 @@ impl Bench {
             Event::ReinviteDue { .. } => "ReinviteDue".to_owned(),
             Event::Request { key, request, leg, .. } => {
                 end.server = Some(key);
-                format!("{} request{}", request.method(), leg.map_or("", |_| " of the leg"))
+                let route = request.header("Route").map_or("", |_| " +Route");
+                let credentials = request.header("Authorization").map_or("", |_| " +Authorization");
+                let leg = leg.map_or("", |_| " of the leg");
+                format!("{} request{leg}{route}{credentials}", request.method())
             }
             Event::Response { response, request, .. } => {
                 end.refused = request;
@@ -311,6 +327,22 @@ impl Bench {
     fn print(&mut self, text: &str) {
         writeln!(self.out, "{:<10}{text}", format!("{}ms", (self.now - self.zero).as_millis())).unwrap();
     }
+}
+
+impl End {
+    fn receipt(&mut self, receipt: Receipt) -> String {
+        match receipt {
+            Receipt::Answered { response, request, .. } => {
+                self.refused = request;
+                response.status().as_u16().to_string()
+            }
+            other => format!("{other:?}"),
+        }
+    }
+}
+
+fn note() -> Content {
+    Content::new("application/json", "{\"title\":\"Lunch\"}")
 }
 
 fn flow(to: usize) -> Flow {

@@ -5,7 +5,8 @@
 //! a BYE, a 2xx repeated until its ACK, the ACK repeated for a repeated 2xx, the BYE of a fork that answered second.
 //!
 //! The user sees **legs**: a [`LegKey`] stands for one INVITE and the one dialog that came of it. Every leg ends with
-//! exactly one [`Event::Ended`], whoever ended it; after that event its key means nothing.
+//! exactly one [`Event::Ended`], whoever ended it; after that event its key means nothing, but that the INFOs it sent
+//! are still told of.
 //!
 //! Not here: session timers (RFC 4028), reliable provisionals (RFC 3262), resolving of names (RFC 3263): a request
 //! goes to the [`Flow`](crate::flow::Flow) it is given, one inside a dialog to the address in its route or target.
@@ -81,5 +82,5 @@ mod tests;
 
 pub use agent::{Input, LEGS_MAX, Ua, UaConfig};
 pub use draft::{Content, Draft, Extra, Invite, Reply};
-pub use event::{Cause, Event, Output, Retried};
+pub use event::{Cause, Event, Output, Receipt, Retried};
 pub use leg::LegKey;

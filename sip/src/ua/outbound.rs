@@ -8,20 +8,21 @@ use crate::message::{InvalidValue, Method, Name, Request, Response, StatusCode};
 use crate::transaction::outgoing::MAX_FORWARDS;
 use crate::transaction::{ClientKey, SendError, ServerKey};
 use crate::ua::agent::{Purpose, Ua};
-use crate::ua::draft::{Draft, Extra, Invite, Reply};
+use crate::ua::draft::{Content, Draft, Extra, Invite, Reply};
 use crate::ua::event::{Cause, Retried};
 use crate::ua::leg::{Leg, LegKey, PROVISIONAL_EVERY, PendingAnswer, Phase};
 
 impl Ua {
     /// Sends a request outside dialogs to `flow`; it ends in [`Response`](super::Event::Response) or
-    /// [`Unanswered`](super::Event::Unanswered).
+    /// [`Unanswered`](super::Event::Unanswered), a MESSAGE in [`MessageAnswered`](super::Event::MessageAnswered).
     ///
     /// # Errors
     ///
     /// When the table of transactions is full or a value is not fit for a header.
     pub fn request(&mut self, now: Instant, flow: Flow, draft: Draft) -> Result<ClientKey, SendError> {
         let request = self.build(&flow, &draft)?;
-        self.start(now, flow, request, Purpose::Outside)
+        let purpose = outside(&draft.method);
+        self.start(now, flow, request, purpose)
     }
 
     /// Sends an INVITE to `flow` and begins a leg.
@@ -67,9 +68,10 @@ impl Ua {
                 }
                 Purpose::Reinvite { leg, cseq, offered: !request.body().is_empty() }
             }
-            (Method::Invite, Some(_), None) => return Err(SendError::WrongState),
-            (Method::Bye, ..) | (_, _, None) => Purpose::Outside,
-            (_, _, Some(leg)) => Purpose::Within(leg),
+            (Method::Info | Method::Invite, _, None) => return Err(SendError::WrongState),
+            (Method::Bye, ..) => Purpose::Outside,
+            (method, _, None) => outside(&method),
+            (method, _, Some(leg)) => within(leg, &method),
         };
         self.start(now, flow, request, purpose).map(Retried::Transaction)
     }
@@ -181,6 +183,20 @@ impl Ua {
         Ok(client)
     }
 
+    /// Sends an INFO inside the dialog of a leg; it ends in [`InfoAnswered`](super::Event::InfoAnswered).
+    ///
+    /// A 481 or 408 to it, or silence, does not end the leg, although RFC 3261 §12.2.1.2 and RFC 5057 §5.3 would have
+    /// the whole dialog ended for a 481 and its usage for a 408. Phones that know no INFO answer 481, 405, 500, 501 or
+    /// nothing at all while the talk goes on, and engines that hang up on that are the best known complaint about INFO:
+    /// a note that is refused costs no call. A dialog that is really gone is found by its re-INVITE, BYE or media.
+    ///
+    /// # Errors
+    ///
+    /// As [`Ua::request_within`].
+    pub fn info(&mut self, now: Instant, leg: LegKey, content: Content) -> Result<ClientKey, SendError> {
+        self.request_within(now, leg, Method::Info, &Extra { headers: Vec::new(), content: Some(content) })
+    }
+
     /// Sends another request inside the dialog of a leg: INFO, UPDATE, MESSAGE, NOTIFY, …
     ///
     /// # Errors
@@ -197,7 +213,8 @@ impl Ua {
             return Err(SendError::WrongState);
         }
         let (flow, _, request) = self.build_within(leg, method, extra)?;
-        self.start(now, flow, request, Purpose::Within(leg))
+        let purpose = within(leg, request.method());
+        self.start(now, flow, request, purpose)
     }
 
     /// Sends BYE in the lasting dialog and tells the user, if it has not been told.
@@ -404,6 +421,22 @@ impl Ua {
             response.set_body(&content.content_type, content.body.clone())?;
         }
         Ok(response)
+    }
+}
+
+/// Why a request outside dialogs is sent.
+fn outside(method: &Method) -> Purpose {
+    match method {
+        Method::Message => Purpose::Message,
+        _ => Purpose::Outside,
+    }
+}
+
+/// Why a request that is no INVITE is sent inside the dialog of a leg.
+fn within(leg: LegKey, method: &Method) -> Purpose {
+    match method {
+        Method::Info => Purpose::Info(leg),
+        _ => Purpose::Within(leg),
     }
 }
 

@@ -1,0 +1,5 @@
+//! Ladders of the user agent, by theme.
+
+mod calls;
+mod notes;
+mod within;

@@ -2,6 +2,7 @@
 
 use axum::extract::Query;
 use axum::http::Uri;
+pub(crate) use sidetone_model::json::shown;
 use sidetone_model::page::{Order, Window};
 use sidetone_model::problem::FieldProblem;
 use uuid::Uuid;
@@ -98,12 +99,6 @@ fn whole_number(text: &str) -> Option<u64> {
     if digits { text.parse().ok() } else { None }
 }
 
-/// What a caller wrote as it may be repeated to them: short and without control characters.
-pub(crate) fn shown(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control()).take(SHOWN_LEN_MAX).collect()
-}
-
-const SHOWN_LEN_MAX: usize = 64;
 /// More than any number or name has, and what fits into an address.
 const TEXT_LEN_MAX: usize = 1000;
 const UUID_LEN: usize = 36;

@@ -70,6 +70,8 @@ ids! {
     LegId;
     /// The switch node that carries a call (`fs_node_id` on the record).
     NodeId;
+    /// A note that is shown on phones.
+    NoteId;
     /// A phone number pointed at something inside an organisation.
     NumberId;
     /// A tenant.

@@ -4,10 +4,10 @@ use axum::body::Bytes;
 use axum::extract::{FromRequest, Request};
 use axum::http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use axum::http::{HeaderMap, StatusCode};
+use sidetone_model::json;
 use sidetone_model::problem::FieldProblem;
 
 use crate::body::fields::Fields;
-use crate::body::parse;
 use crate::error::ApiError;
 use crate::state::ApiState;
 
@@ -26,7 +26,7 @@ impl Body {
     /// 413 and 415 for what is no JSON of a sensible size; `invalid_request` naming everything else that is wrong,
     /// fields that `take` did not ask for included.
     pub(crate) fn read<T>(self, take: impl FnOnce(&mut Fields) -> Option<T>) -> Result<T, ApiError> {
-        let object = parse::object(&self.received?).map_err(ApiError::invalid)?;
+        let object = json::object(&self.received?).map_err(ApiError::invalid)?;
         let mut fields = Fields::new(object, self.strict);
         let taken = take(&mut fields);
         let problems = fields.finish();

@@ -4,12 +4,12 @@ use std::fmt::Display;
 use std::ops::RangeInclusive;
 
 use serde_json::{Map, Value};
+use sidetone_model::json::kind_of;
 use sidetone_model::money::Amount;
 use sidetone_model::problem::FieldProblem;
 use sidetone_model::time::Timestamp;
 use uuid::Uuid;
 
-use crate::body::parse::kind_of;
 use crate::page::shown;
 
 /// The fields of the body, or of an object inside it.

@@ -18,7 +18,6 @@
 
 mod extract;
 mod fields;
-mod parse;
 
 pub(crate) use extract::Body;
 pub(crate) use fields::Fields;

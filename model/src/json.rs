@@ -1,4 +1,4 @@
-//! JSON by RFC 8259, and less: one object, bounded in depth and number of values, no name twice.
+//! JSON from strangers, by RFC 8259 and less: one object, bounded in depth and number of values, no name twice.
 //!
 //! `serde_json` reads the characters; what it lets pass (the last of two equal names wins, 127 levels) is refused
 //! while the tree is made, before there is more of it than the bounds allow.
@@ -8,15 +8,14 @@ use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
-use sidetone_model::problem::FieldProblem;
 
-use crate::page::shown;
+use crate::problem::FieldProblem;
 
 /// The object that `bytes` are.
 ///
 /// # Errors
 /// What is wrong: of the whole under the field `body`, or each name that is there twice.
-pub(super) fn object(bytes: &[u8]) -> Result<Map<String, Value>, Vec<FieldProblem>> {
+pub fn object(bytes: &[u8]) -> Result<Map<String, Value>, Vec<FieldProblem>> {
     let whole = |message: String| vec![FieldProblem { field: "body".to_owned(), message }];
     let text = match std::str::from_utf8(bytes) {
         // RFC 8259 §8.1: no byte order mark; bytes of 0 are UTF-16 of something else.
@@ -45,7 +44,7 @@ pub(super) fn object(bytes: &[u8]) -> Result<Map<String, Value>, Vec<FieldProble
 }
 
 /// What a value is, in the words of JSON.
-pub(super) fn kind_of(value: &Value) -> &'static str {
+pub fn kind_of(value: &Value) -> &'static str {
     match value {
         Value::Array(_) => "an array",
         Value::Bool(_) => "true or false",
@@ -55,6 +54,11 @@ pub(super) fn kind_of(value: &Value) -> &'static str {
         Value::Object(_) => "an object",
         Value::String(_) => "a string",
     }
+}
+
+/// What a caller wrote as it may be repeated to them: short and without control characters.
+pub fn shown(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).take(SHOWN_LEN_MAX).collect()
 }
 
 fn explained(context: &Context, error: &serde_json::Error, text: &str) -> String {
@@ -207,6 +211,7 @@ impl<'de> Visitor<'de> for Reader<'_> {
 }
 
 const DEPTH_MAX: usize = 32;
+const SHOWN_LEN_MAX: usize = 64;
 /// Names given twice that an answer tells of.
 const TWICE_MAX: usize = 20;
 /// A body of empty arrays would become fifty times as large in memory.

@@ -1,0 +1,313 @@
+//! What a note says: the rules of the public document, and the JSON that a phone receives.
+
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+use crate::call::words;
+use crate::ids::NoteId;
+use crate::json::{self, kind_of};
+use crate::problem::FieldProblem;
+
+/// A note that keeps the rules: a title, and rows in the order they were sent.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Note {
+    /// Every field as a phone receives it but for the id; `title`, `body`, `level` and `ack` among them.
+    rows: Map<String, Value>,
+    title: String,
+    level: NoteLevel,
+    ack: bool,
+}
+
+words! {
+    /// How urgent a note is.
+    NoteLevel {
+        /// Keeps its banner up until dismissed.
+        Alert = "alert",
+        /// What a note is that does not say.
+        Info = "info",
+        /// In between.
+        Warning = "warning",
+    }
+}
+
+impl NoteLevel {
+    /// The level of that name or of one of its other names: `warn` is a warning, `critical` and `error` are alerts.
+    pub fn from_alias(name: &str) -> Option<Self> {
+        match name {
+            "warn" => Some(NoteLevel::Warning),
+            "critical" | "error" => Some(NoteLevel::Alert),
+            name => NoteLevel::from_name(name),
+        }
+    }
+}
+
+impl Note {
+    /// Reads a note as an integrator sends it.
+    ///
+    /// # Errors
+    /// Every field that is wrong, in the order of the note; what is wrong with the whole under the name `body`, as
+    /// for every other request.
+    pub fn parse(bytes: &[u8]) -> Result<Note, Vec<FieldProblem>> {
+        Note::of_object(json::object(bytes)?)
+    }
+
+    /// The note that an object is; see [`Note::parse`].
+    ///
+    /// # Errors
+    /// Every field that is wrong.
+    pub fn of_object(object: Map<String, Value>) -> Result<Note, Vec<FieldProblem>> {
+        let mut note = Note {
+            rows: Map::with_capacity(object.len()),
+            title: String::new(),
+            level: NoteLevel::Info,
+            ack: false,
+        };
+        let mut problems = Vec::new();
+        let untitled = !object.contains_key("title");
+        for (name, value) in object {
+            match note.take(&name, value) {
+                Ok(value) => drop(note.rows.insert(name, value)),
+                Err(message) => problems.push(FieldProblem { field: json::shown(&name), message }),
+            }
+        }
+        if untitled {
+            problems.push(FieldProblem { field: "title".to_owned(), message: "is required".to_owned() });
+        }
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        // Every id is as long as this one.
+        let size_bytes = note.payload(NoteId(Uuid::nil())).len();
+        if size_bytes > WHOLE_BYTES_MAX {
+            let message = format!(
+                "must stay under 4 KB: with its id the note is {size_bytes} bytes of JSON, at most \
+                 {WHOLE_BYTES_MAX} are sent"
+            );
+            return Err(vec![FieldProblem { field: "body".to_owned(), message }]);
+        }
+        Ok(note)
+    }
+
+    /// The field as a phone receives it.
+    fn take(&mut self, name: &str, value: Value) -> Result<Value, String> {
+        match (name, value) {
+            ("ack", Value::Bool(ack)) => {
+                self.ack = ack;
+                Ok(Value::Bool(ack))
+            }
+            ("ack", other) => Err(mistyped("true or false", &other)),
+            ("body", body @ Value::String(_)) => Ok(body),
+            ("body", other) => Err(mistyped("a string", &other)),
+            // What a room tells its phones carries it: nobody else's note may look like that.
+            ("event", _) => Err("is reserved for what the service itself sends".to_owned()),
+            ("id", _) => Err("is assigned by the service, leave it out".to_owned()),
+            ("level", Value::String(level)) => {
+                let level = NoteLevel::from_alias(&level).ok_or_else(|| {
+                    "must be one of info, warning, alert, or warn, critical, error for these".to_owned()
+                })?;
+                self.level = level;
+                Ok(Value::from(level.as_str()))
+            }
+            ("level", other) => Err(mistyped("a string", &other)),
+            ("title", Value::String(title)) => {
+                self.title = title_of(&title)?;
+                Ok(Value::from(self.title.as_str()))
+            }
+            ("title", other) => Err(mistyped("a string", &other)),
+            (_, other) => Ok(other),
+        }
+    }
+
+    /// What a phone receives: compact JSON, the `id` before the fields in the order they were sent.
+    pub fn payload(&self, id: NoteId) -> String {
+        let mut payload = Map::with_capacity(self.rows.len() + 1);
+        payload.insert("id".to_owned(), Value::from(id.to_string()));
+        payload.extend(self.rows.iter().map(|(name, value)| (name.clone(), value.clone())));
+        // Names are texts and numbers finite: writing them cannot fail.
+        serde_json::to_string(&payload).unwrap_or_default()
+    }
+
+    /// The heading.
+    pub fn title(&self) -> &str {
+        &self.title
+    }
+
+    /// How urgent it is.
+    pub fn level(&self) -> NoteLevel {
+        self.level
+    }
+
+    /// Whether it shows an Acknowledge button.
+    pub fn ack(&self) -> bool {
+        self.ack
+    }
+}
+
+/// A heading is one line: without control characters and what stands around it.
+fn title_of(title: &str) -> Result<String, String> {
+    let plain: String = title.chars().filter(|c| !c.is_control()).collect();
+    let plain = plain.trim();
+    match plain.chars().count() {
+        0 => Err("must not be empty".to_owned()),
+        len if len > TITLE_LEN_MAX => Err(format!("must be at most {TITLE_LEN_MAX} characters, not {len}")),
+        _ => Ok(plain.to_owned()),
+    }
+}
+
+fn mistyped(wanted: &str, found: &Value) -> String {
+    format!("must be {wanted}, not {}", kind_of(found))
+}
+
+/// Unicode scalar values of a title, counted after it is trimmed.
+pub const TITLE_LEN_MAX: usize = 200;
+/// Octets of the JSON that is sent to a phone, its id included: the whole note stays under 4 KB.
+pub const WHOLE_BYTES_MAX: usize = 4_095;
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    fn problems(text: &str) -> String {
+        let problems = Note::parse(text.as_bytes()).unwrap_err();
+        problems.iter().map(|p| format!("{}: {}", p.field, p.message)).collect::<Vec<_>>().join("; ")
+    }
+
+    fn note(text: &str) -> Note {
+        Note::parse(text.as_bytes()).unwrap()
+    }
+
+    const ID: NoteId = NoteId(Uuid::nil());
+    const HEAD: &str = r#"{"id":"00000000-0000-0000-0000-000000000000","#;
+
+    #[test]
+    fn a_phone_receives_the_fields_in_the_order_sent_behind_the_id() {
+        let text = r#"{ "zebra": {"b":1,"a":[true,null]}, "title": " Owes\t900 EUR ", "level":"warn", "apple": "", "ack":true, "body":"a\nb" }"#;
+        let note = note(text);
+        let expected = r#""zebra":{"b":1,"a":[true,null]},"title":"Owes900 EUR","level":"warning","apple":"","ack":true,"body":"a\nb"}"#;
+        assert_eq!(note.payload(ID), format!("{HEAD}{expected}"));
+        assert_eq!((note.title(), note.level(), note.ack()), ("Owes900 EUR", NoteLevel::Warning, true));
+    }
+
+    #[test]
+    fn levels_and_their_other_names() {
+        let cases = [
+            ("info", "info"),
+            ("warning", "warning"),
+            ("alert", "alert"),
+            ("warn", "warning"),
+            ("critical", "alert"),
+            ("error", "alert"),
+        ];
+        for (sent, received) in cases {
+            let note = note(&format!(r#"{{"title":"a","level":"{sent}"}}"#));
+            assert_eq!(note.level().as_str(), received, "{sent}");
+            assert!(note.payload(ID).ends_with(&format!(r#""level":"{received}"}}"#)), "{sent}");
+        }
+        let plain = note(r#"{"title":"a"}"#);
+        assert_eq!((plain.level(), plain.ack()), (NoteLevel::Info, false));
+        assert_eq!(plain.payload(ID), format!(r#"{HEAD}"title":"a"}}"#));
+    }
+
+    #[test]
+    fn every_wrong_field_is_named_in_the_order_sent() {
+        let cases = [
+            ("{}", "title: is required"),
+            ("[]", "body: must be a JSON object, not an array"),
+            (r#"{"title":null}"#, "title: must be a string, not null"),
+            (r#"{"title":""}"#, "title: must not be empty"),
+            (r#"{"title":" \u0000\r\n "}"#, "title: must not be empty"),
+            (r#"{"title":"a","body":1}"#, "body: must be a string, not a number"),
+            (r#"{"title":"a","ack":"true"}"#, "ack: must be true or false, not a string"),
+            (r#"{"title":"a","ack":1}"#, "ack: must be true or false, not a number"),
+            (r#"{"title":"a","level":null}"#, "level: must be a string, not null"),
+            (
+                r#"{"title":"a","level":"Info"}"#,
+                "level: must be one of info, warning, alert, or warn, critical, error for these",
+            ),
+            (r#"{"title":"a","id":"x"}"#, "id: is assigned by the service, leave it out"),
+            (r#"{"title":"a","event":null}"#, "event: is reserved for what the service itself sends"),
+            (r#"{"title":"a","title":"b"}"#, "title: is given more than once"),
+            (r#"{"title":"a","x":{"y":1,"y":1}}"#, "x.y: is given more than once"),
+            (
+                r#"{"ack":0,"event":1,"title":2}"#,
+                "ack: must be true or false, not a number; event: is reserved for what the service itself sends; \
+                 title: must be a string, not a number",
+            ),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(problems(text), expected, "{text}");
+        }
+        // Rows like any other.
+        note(r#"{"title":"a","member":1,"members":[],"count":3,"ID":1}"#);
+    }
+
+    #[test]
+    fn a_title_has_two_hundred_characters_whatever_their_bytes() {
+        let title = |len: usize| format!(r#"{{"title":"  {}\n"}}"#, "🦀".repeat(len));
+        assert_eq!(note(&title(200)).title().chars().count(), 200);
+        assert_eq!(problems(&title(201)), "title: must be at most 200 characters, not 201");
+    }
+
+    #[test]
+    fn the_whole_is_measured_as_it_is_sent() {
+        let fixed = HEAD.len() + r#""title":"a","x":""}"#.len();
+        let sized = |size: usize| format!(r#"{{ "title": "a", "x": "{}" }}"#, "y".repeat(size - fixed));
+        assert_eq!(note(&sized(4_095)).payload(ID).len(), 4_095);
+        assert!(
+            problems(&sized(4_096))
+                .starts_with("body: must stay under 4 KB: with its id the note is 4096 bytes")
+        );
+        // White space costs nothing, characters cost their UTF-8.
+        note(&format!("{}{}", sized(4_095), " ".repeat(10_000)));
+        assert!(problems(&sized(4_095).replacen('y', "é", 1)).contains("4096 bytes"));
+    }
+
+    #[test]
+    fn nesting_is_bounded() {
+        let nested = |depth: usize| {
+            format!(r#"{{"title":"a","x":{}{}}}"#, "[".repeat(depth - 1), "]".repeat(depth - 1))
+        };
+        note(&nested(32));
+        assert_eq!(problems(&nested(33)), "body: is nested deeper than 32 levels");
+        assert_eq!(problems(&nested(10_000)), "body: is nested deeper than 32 levels");
+    }
+
+    proptest! {
+        #[test]
+        fn bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+            let _ = Note::parse(&bytes);
+        }
+
+        #[test]
+        fn what_is_taken_keeps_its_rows_and_their_order(
+            rows in prop::collection::vec(("[a-z]{1,6}", any::<Option<i32>>()), 0..12),
+            title in "\\PC{0,210}",
+        ) {
+            let mut object = Map::new();
+            for (name, value) in rows {
+                object.insert(name, json!(value));
+            }
+            for reserved in ["ack", "body", "event", "id", "level"] {
+                object.shift_remove(reserved);
+            }
+            object.insert("title".to_owned(), json!(title));
+            let taken = Note::parse(serde_json::to_string(&object).unwrap().as_bytes());
+            let len = title.trim().chars().count();
+            prop_assert_eq!(taken.is_ok(), (1..=TITLE_LEN_MAX).contains(&len));
+            if let Ok(note) = taken {
+                let payload = note.payload(ID);
+                prop_assert!(payload.len() <= WHOLE_BYTES_MAX);
+                let received: Map<String, Value> = serde_json::from_str(&payload).unwrap();
+                let names: Vec<&String> = received.keys().skip(1).collect();
+                prop_assert_eq!(names, object.keys().collect::<Vec<_>>());
+                // What a phone receives and sends on as a note of its own is refused by its id alone.
+                let again = Note::parse(payload.as_bytes()).unwrap_err();
+                prop_assert_eq!(again.len(), 1);
+                prop_assert_eq!(again[0].field.as_str(), "id");
+            }
+        }
+    }
+}

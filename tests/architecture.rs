@@ -43,7 +43,7 @@ const ONLY: &[(&str, &[&str], &[&str], &str)] = &[
     ("sip/src", &["sip/src/sdp"], &["sdp_types"], "sdp-types stays behind the SDP layer"),
     ("sip/src", &["sip/src/transport"], &["tokio", "socket2"], "sockets live in sip/src/transport"),
     ("src", &["src/store", "src/app.rs"], &["sqlx"], "SQL lives in src/store"),
-    ("src/switch", &["src/switch/driver.rs"], &["tokio"], "only the driver runs"),
+    ("src/switch", &["src/switch/driver"], &["tokio"], "only the driver runs"),
 ];
 
 /// Lines without tests that no file may pass.

@@ -15,6 +15,7 @@ pub mod ids;
 pub mod json;
 pub mod key;
 pub mod listing;
+pub mod live_call;
 pub mod metrics;
 pub mod money;
 pub mod note;

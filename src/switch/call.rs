@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use sidetone_media::session::Report;
 use sidetone_model::call::HangupCause;
 use sidetone_model::cdr::Cdr;
+use sidetone_model::live_call::CallState;
 use sidetone_model::quality::{MediaVerdict, Quality};
 use sidetone_sip::sdp::{self, CodecPolicy, Direction, SessionDescription};
 
@@ -44,6 +45,8 @@ pub struct Call {
     /// What the far end said of the last attempt.
     far: Far,
     answered_after: Option<Duration>,
+    /// When the callee answered, before the caller was told.
+    far_answered_after: Option<Duration>,
     /// What the caller's audio was really encoded with.
     heard_codec: Option<String>,
     outputs: VecDeque<Output>,
@@ -53,6 +56,8 @@ pub struct Call {
 pub(super) struct Fork {
     pub(super) leg: Leg,
     state: ForkState,
+    /// Whether it said that it rings.
+    rings: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,6 +124,7 @@ impl Call {
             winner: None,
             far: Far::default(),
             answered_after: None,
+            far_answered_after: None,
             heard_codec: None,
             outputs: VecDeque::new(),
         };
@@ -197,6 +203,27 @@ impl Call {
         matches!(self.state, State::Ringing { .. })
     }
 
+    /// How far a fork is; `None` once it is over, or was never invited.
+    pub(super) fn fork_state(&self, place: usize) -> Option<CallState> {
+        let fork = self.forks.get(place)?;
+        match fork.state {
+            ForkState::Cancelled | ForkState::Ended => None,
+            ForkState::Ringing if fork.rings => Some(CallState::Ringing),
+            ForkState::Ringing => Some(CallState::Queued),
+            ForkState::Up => Some(CallState::Answered),
+        }
+    }
+
+    /// From the INVITE to the caller's 200.
+    pub(super) fn answered_after(&self) -> Option<Duration> {
+        self.answered_after
+    }
+
+    /// From the INVITE to the callee's 200.
+    pub(super) fn far_answered_after(&self) -> Option<Duration> {
+        self.far_answered_after
+    }
+
     /// The media group of its ports.
     pub fn group(&self) -> u64 {
         self.session_id
@@ -252,7 +279,7 @@ impl Call {
             }
         };
         let offer = offer.and_then(|offer| leg.exchange.send_offer(offer).map_err(|_| 488_u16));
-        self.forks.push(Fork { leg, state: ForkState::Ringing });
+        self.forks.push(Fork { leg, state: ForkState::Ringing, rings: false });
         self.push(Output::Invite(place, offer?));
         Ok(())
     }
@@ -294,6 +321,7 @@ impl Call {
         let Some(fork) = self.forks.get_mut(place).filter(|fork| fork.state == ForkState::Ringing) else {
             return;
         };
+        fork.rings = true;
         let Some(answer) =
             answer.filter(|_| self.offer.is_some() && early.is_none_or(|other| other == place))
         else {
@@ -351,6 +379,7 @@ impl Call {
         self.winner = Some(place);
         self.state = State::Answering { answer: reply };
         let answered_after = Some(now.saturating_duration_since(self.started));
+        self.far_answered_after = answered_after;
         let record = self.record(answered_after, None, None, Quality::default());
         self.push(Output::Journal(Box::new(record)));
     }

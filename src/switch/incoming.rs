@@ -17,7 +17,8 @@ use crate::routing::Directory;
 use crate::switch::call::Call;
 use crate::switch::face::{Callees, MediaCommand, Ports, Setup};
 use crate::switch::gate::Sender;
-use crate::switch::machine::{LiveCall, Notice, Now, Output, Switch, description};
+use crate::switch::live::LiveCall;
+use crate::switch::machine::{Notice, Now, Output, Switch, description};
 use crate::switch::placement::{Onward, Placement, Refused};
 
 impl Switch {
@@ -69,7 +70,7 @@ impl Switch {
         placement: Placement,
         ports: &mut dyn Ports,
     ) {
-        let Placement { facts, caller_policy, callee_policy, onward } = placement;
+        let Placement { facts, caller, caller_policy, callee_policy, onward } = placement;
         let id = facts.call;
         let (callees, hunt) = match onward {
             Onward::Bindings(callees) => (callees, None),
@@ -89,7 +90,7 @@ impl Switch {
             session_id: self.session_id(),
         };
         match Call::new(now.instant, setup, ports) {
-            Ok(call) => self.adopt(now, id, LiveCall::new(call, key, leg, callees, hunt)),
+            Ok(call) => self.adopt(now, id, LiveCall::new(call, key, (leg, caller), callees, hunt)),
             Err(stillborn) => {
                 for port in stillborn.ports {
                     self.push(Output::Media(port, MediaCommand::Close));

@@ -13,7 +13,7 @@ use rand::rngs::StdRng;
 use sidetone_media::session::Report;
 use sidetone_model::call::HangupCause;
 use sidetone_model::cdr::Cdr;
-use sidetone_model::ids::{CallId, NodeId, OrganisationId, TrunkId};
+use sidetone_model::ids::{CallId, LegId, NodeId, OrganisationId, TrunkId};
 use sidetone_model::rating::{Account, Drawn, Undrawn};
 use sidetone_model::time::Timestamp;
 use sidetone_model::trunk_address::TrunkAddress;
@@ -23,14 +23,15 @@ use sidetone_sip::message::{Method, Name, Rejection, StatusCode};
 use sidetone_sip::registrar::{self, Registrar, RegistrarConfig};
 use sidetone_sip::sdp::SessionDescription;
 use sidetone_sip::transaction::{ClientKey, ServerKey};
-use sidetone_sip::ua::{self, Draft, Event, Invite, LegKey, Reply, Ua};
+use sidetone_sip::ua::{self, Draft, Event, LegKey, Reply, Ua};
 
 use crate::rating::Tariffs;
 use crate::routing::Directory;
 use crate::switch::billing::Billing;
-use crate::switch::call::Call;
+use crate::switch::control::Asked;
 use crate::switch::face::{self, Limits, MediaCommand, Party, PortId, Ports, Reach};
 use crate::switch::gate::Gate;
+use crate::switch::live::LiveCall;
 use crate::switch::names::{Answer, Names, Waiter};
 use crate::switch::outbound::{Farewell, Hunt};
 use crate::switch::registering::Registrations;
@@ -56,6 +57,8 @@ pub enum Input {
     Tariffs(Arc<Tariffs>),
     /// Whether new calls are taken; at first they are.
     Accept(bool),
+    /// Somebody asks something.
+    Ask(Asked),
     /// Begin what the directory wants without being asked: registrations with trunks. Once, at the start.
     Begin,
     /// A datagram came.
@@ -177,27 +180,6 @@ pub struct Switch {
     outputs: VecDeque<Output>,
 }
 
-/// A call and the legs that stand for its parties.
-pub(super) struct LiveCall {
-    pub(super) call: Call,
-    /// The caller's INVITE.
-    pub(super) invite: ServerKey,
-    pub(super) caller: LegKey,
-    pub(super) callees: Vec<Callee>,
-    /// How it looks for somebody who takes it to the world.
-    pub(super) hunt: Option<Hunt>,
-    /// Offers of parties inside their dialogs that wait for our answer.
-    pub(super) offers: HashMap<Party, ServerKey>,
-    due: Option<Instant>,
-}
-
-/// One fork: what its INVITE says without the offer and, once invited, its leg.
-pub(super) struct Callee {
-    pub(super) flow: Flow,
-    pub(super) invite: Invite,
-    pub(super) leg: Option<LegKey>,
-}
-
 impl Switch {
     /// A switch that knows no phone yet.
     pub fn new(
@@ -255,6 +237,7 @@ impl Switch {
             }
             Input::Directory(directory) => self.replace_directory(now, directory),
             Input::Accept(accepts) => self.accepts = accepts,
+            Input::Ask(asked) => asked.put(now, self),
             Input::Begin => {
                 let directory = Arc::clone(&self.directory);
                 self.follow_registrations(now, &directory);
@@ -327,6 +310,11 @@ impl Switch {
         let millis = u64::try_from(wall.as_micros() / 1000).unwrap_or_default();
         let random: [u8; 10] = self.rng.random();
         CallId(uuid::Builder::from_unix_timestamp_millis(millis, &random).into_uuid())
+    }
+
+    /// A fresh id for a leg; random, so that it cannot be guessed.
+    pub(super) fn leg_id(&mut self) -> LegId {
+        LegId(uuid::Builder::from_random_bytes(self.rng.random()).into_uuid())
     }
 
     /// An SDP session id, and the media group of a call: below 2⁶² so that a few may be added (RFC 8866 §5.2).
@@ -410,6 +398,9 @@ impl Switch {
             face::Output::OfferResult(party, result) => self.offer_result(now, id, party, result),
             face::Output::Reject(status) => self.answer(now, id, status_code(status), None),
             face::Output::Ring(status, description) => {
+                if let Some(live) = self.calls.get_mut(&id) {
+                    live.ringing_at.get_or_insert(now.wall);
+                }
                 self.answer(now, id, status_code(status), description.as_ref());
             }
         }
@@ -574,18 +565,6 @@ impl Switch {
                 Waiter::Trunk(id) => self.registrant_resolved(now, id),
             }
         }
-    }
-}
-
-impl LiveCall {
-    pub(super) fn new(
-        call: Call,
-        invite: ServerKey,
-        caller: LegKey,
-        callees: Vec<Callee>,
-        hunt: Option<Hunt>,
-    ) -> Self {
-        LiveCall { call, invite, caller, callees, hunt, offers: HashMap::new(), due: None }
     }
 }
 

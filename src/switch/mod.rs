@@ -5,12 +5,14 @@
 
 mod billing;
 pub mod call;
+pub mod control;
 pub mod counters;
 pub mod driver;
 pub mod face;
 mod gate;
 mod incoming;
 mod leg;
+mod live;
 pub mod machine;
 pub mod names;
 mod negotiation;

@@ -18,7 +18,8 @@ use sidetone_sip::ua::{Invite, LegKey, Retried};
 
 use crate::routing::{Directory, Outside};
 use crate::switch::face::{Attempt, Input, Party, Ports, Unreachable};
-use crate::switch::machine::{Callee, Notice, Now, Output, Switch};
+use crate::switch::live::{Callee, LegIdentity};
+use crate::switch::machine::{Notice, Now, Output, Switch};
 use crate::switch::names::Waiter;
 use crate::switch::trunks::Challenge;
 
@@ -163,6 +164,15 @@ impl Hunt {
 }
 
 impl Switch {
+    fn leg_of_the_world(&mut self, number: &str) -> LegIdentity {
+        LegIdentity {
+            id: self.leg_id(),
+            extension: None,
+            number: Some(number.to_owned()),
+            name: String::new(),
+        }
+    }
+
     /// Looks for the next way of a call and tries it.
     pub(super) fn hunt(&mut self, now: Now, id: CallId, ports: &mut dyn Ports) {
         let Some(live) = self.calls.get_mut(&id).filter(|live| live.call.is_ringing()) else { return };
@@ -175,6 +185,7 @@ impl Switch {
         };
         let mut input = None;
         let fault = hunt.fault;
+        let identity = self.leg_of_the_world(&hunt.number);
         let Some(live) = self.calls.get_mut(&id) else { return };
         match (step, opened) {
             (Step::Call { trunk, flow, invite }, Some(port)) => {
@@ -183,7 +194,7 @@ impl Switch {
                     let silent_until = Some(now.instant + SILENCE_MAX);
                     way.stage = Stage::Calling(Calling { fork, to: flow.remote, silent_until, tried: false });
                 }
-                live.callees.push(Callee { flow, invite: *invite, leg: None });
+                live.callees.push(Callee { flow, invite: *invite, identity, leg: None });
                 self.ports.insert(port.id, id);
                 let facts = live.call.facts();
                 let number = facts.destination_number.as_deref().unwrap_or_default();

@@ -2,7 +2,7 @@
 
 use sidetone_model::call::{Direction, HangupCause};
 use sidetone_model::directory::Extension;
-use sidetone_model::ids::{OrganisationId, TrunkId};
+use sidetone_model::ids::{LegId, OrganisationId, TrunkId};
 use sidetone_sip::message::{Host, Name, NameAddr, Request, StatusCode, Uri};
 use sidetone_sip::registrar::Binding;
 use sidetone_sip::sdp::CodecPolicy;
@@ -12,12 +12,14 @@ use crate::cdr::build::Facts;
 use crate::routing::{Directory, Origin, Reason, Refusal, Route, Target, route};
 use crate::switch::gate::Sender;
 use crate::switch::incoming::dialled;
-use crate::switch::machine::{Callee, Now, Switch};
+use crate::switch::live::{Callee, LegIdentity};
+use crate::switch::machine::{Now, Switch};
 use crate::switch::outbound::{CallerId, Hunt};
 
 /// A call whose INVITE may be placed: who calls what, and where that is.
 pub(super) struct Placement {
     pub(super) facts: Facts,
+    pub(super) caller: LegIdentity,
     pub(super) caller_policy: CodecPolicy,
     pub(super) callee_policy: CodecPolicy,
     pub(super) onward: Onward,
@@ -102,6 +104,7 @@ impl Switch {
                 let hunt = Hunt::new(organisation_id, &outside, caller_id, max_forwards);
                 Ok(Placement {
                     facts,
+                    caller: caller.identity(self.leg_id()),
                     caller_policy: caller.policy(),
                     callee_policy: CodecPolicy::ANY,
                     onward: Onward::World(Box::new(hunt)),
@@ -111,7 +114,7 @@ impl Switch {
     }
 
     fn to_extension(
-        &self,
+        &mut self,
         now: Now,
         directory: &Directory,
         caller: &Caller<'_>,
@@ -130,10 +133,16 @@ impl Switch {
         }
         let domain = aor.split_once('@').map_or("", |(_, domain)| domain);
         let (from, to) = (caller.address(domain), format!("<sip:{aor}>"));
-        let callees =
-            bindings.iter().map(|binding| Callee::bound(binding, &from, &to, max_forwards)).collect();
+        let caller_identity = caller.identity(self.leg_id());
+        let callees = bindings
+            .iter()
+            .map(|binding| {
+                Callee::bound(binding, LegIdentity::of(self.leg_id(), callee), &from, &to, max_forwards)
+            })
+            .collect();
         Ok(Placement {
             facts,
+            caller: caller_identity,
             caller_policy: caller.policy(),
             callee_policy: CodecPolicy::new(callee.codecs.iter().cloned()),
             onward: Onward::Bindings(callees),
@@ -195,15 +204,27 @@ impl Switch {
     }
 }
 
+impl LegIdentity {
+    /// That of a leg to a phone of an extension.
+    fn of(id: LegId, extension: &Extension) -> Self {
+        LegIdentity {
+            id,
+            extension: Some(extension.id),
+            number: Some(extension.number.clone()),
+            name: extension.name.clone(),
+        }
+    }
+}
+
 impl Callee {
     /// A phone by what it registered.
-    fn bound(binding: &Binding, from: &str, to: &str, max_forwards: u8) -> Self {
+    fn bound(binding: &Binding, identity: LegIdentity, from: &str, to: &str, max_forwards: u8) -> Self {
         let mut invite = Invite::new(binding.contact.to_string(), from, to)
             .header(Name::MaxForwards.as_str(), max_forwards.to_string());
         for route in &binding.path {
             invite = invite.header(Name::Route.as_str(), route.to_string());
         }
-        Callee { flow: binding.flow, invite, leg: None }
+        Callee { flow: binding.flow, invite, identity, leg: None }
     }
 }
 
@@ -234,6 +255,18 @@ impl<'a> Caller<'a> {
                     .and_then(|from| dialled(&from.uri))
                     .filter(|number| number != "anonymous"),
                 display: from.and_then(|from| from.display).filter(|name| !name.is_empty()),
+            },
+        }
+    }
+
+    fn identity(&self, id: LegId) -> LegIdentity {
+        match self.extension {
+            Some(extension) => LegIdentity::of(id, extension),
+            None => LegIdentity {
+                id,
+                extension: None,
+                number: self.number.clone(),
+                name: self.display.clone().unwrap_or_default(),
             },
         }
     }

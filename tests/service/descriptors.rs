@@ -23,7 +23,8 @@ async fn without_descriptors_it_waits_and_recovers() {
     declare(dir.path(), &directory()).await;
     let http =
         "[http]\nlisten = \"127.0.0.1:0\"\nconnections_per_address_max = 1000\nheader_seconds = 3600\n";
-    let start = Start { config: config(dir.path(), http), log: "error,sidetone_api=debug", files_max: Some(90) };
+    let start =
+        Start { config: config(dir.path(), http), log: "error,sidetone_api=debug", files_max: Some(90) };
     let engine = Served::with(dir.path(), start).await;
     let mut held = Vec::new();
     for _ in 0..120 {

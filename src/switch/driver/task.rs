@@ -1,9 +1,9 @@
 //! Runs a [`Switch`]: sockets, clock, relay and journal around the machine; one task owns it all.
 
-use std::collections::{HashMap, VecDeque};
-use std::net::{IpAddr, SocketAddr};
+use std::collections::VecDeque;
+use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use sidetone_media::net::{self, Relay};
@@ -12,95 +12,16 @@ use sidetone_model::cdr::Cdr;
 use sidetone_model::ids::CallId;
 use sidetone_model::time::Timestamp;
 use sidetone_model::trunk_address::TrunkAddress;
-use sidetone_sip::transport::{UdpSender, UdpTransport, local_address_towards};
+use sidetone_sip::transport::{UdpSender, UdpTransport};
 use tokio::sync::{Notify, mpsc};
 
 use crate::cdr::journal::{Committed, Journal, JournalFull};
 use crate::dns::Resolver;
-use crate::routing::Directory;
-use crate::switch::counters::Counters;
-use crate::switch::face::{MediaCommand, Port, PortId, Ports};
-use crate::switch::machine::{Input, Notice, Now, Output, Settings, Switch};
+use crate::switch::control::Asked;
+use crate::switch::driver::handle::{self, Gauges, Handle, Request};
+use crate::switch::driver::media::Media;
+use crate::switch::machine::{Input, Notice, Now, Output, Switch};
 use crate::switch::names::Answer;
-
-/// What others ask of the running switch.
-#[derive(Debug)]
-pub enum Request {
-    /// What organisations have to spend, or the prices: fed to the switch as they are.
-    Billing(Input),
-    /// The stored directory changed.
-    Directory(Arc<Directory>),
-    /// Other settings hold from now on.
-    Settings(Settings),
-    /// Take no new calls, and stop once the last has ended or the time is over.
-    Drain(Duration),
-}
-
-/// How the engine's other tasks reach the driver.
-#[derive(Clone, Debug)]
-pub struct Handle {
-    requests: mpsc::Sender<Request>,
-    gauges: Arc<Gauges>,
-}
-
-/// What can be read of a running switch at any time.
-#[derive(Debug, Default)]
-struct Gauges {
-    live_calls: AtomicUsize,
-    legs: AtomicUsize,
-    bindings: AtomicUsize,
-    ports: AtomicUsize,
-    orders: AtomicUsize,
-    unwritten: AtomicUsize,
-    counters: Counters,
-}
-
-impl Handle {
-    /// Passes a request on; `false` when the switch has stopped.
-    pub async fn send(&self, request: Request) -> bool {
-        self.requests.send(request).await.is_ok()
-    }
-
-    /// How many calls there are.
-    pub fn live_calls(&self) -> usize {
-        self.gauges.live_calls.load(Ordering::Relaxed)
-    }
-
-    /// How many bindings are registered.
-    pub fn bindings(&self) -> usize {
-        self.gauges.bindings.load(Ordering::Relaxed)
-    }
-
-    /// How many legs there are, in SIP.
-    pub fn legs(&self) -> usize {
-        self.gauges.legs.load(Ordering::Relaxed)
-    }
-
-    /// How many media ports are open or close now.
-    pub fn ports(&self) -> usize {
-        self.gauges.ports.load(Ordering::Relaxed)
-    }
-
-    /// What waits, by the queue it waits in.
-    pub fn queues(&self) -> [(&'static str, usize); 3] {
-        let waiting = self.requests.max_capacity().saturating_sub(self.requests.capacity());
-        [
-            ("media_orders", self.gauges.orders.load(Ordering::Relaxed)),
-            ("switch_mailbox", waiting),
-            ("unwritten_records", self.gauges.unwritten.load(Ordering::Relaxed)),
-        ]
-    }
-
-    /// What the switch counts.
-    pub fn counters(&self) -> &Counters {
-        &self.gauges.counters
-    }
-
-    /// Whether the switch still runs.
-    pub fn is_running(&self) -> bool {
-        !self.requests.is_closed()
-    }
-}
 
 /// A name and what the name service says of it.
 type Resolved = (TrunkAddress, Answer);
@@ -117,6 +38,7 @@ pub struct Driver {
     /// Ended calls that the journal had no room for.
     unwritten: VecDeque<Box<Cdr>>,
     requests: mpsc::Receiver<Request>,
+    questions: mpsc::Receiver<Asked>,
     journalled: (mpsc::Sender<CallId>, mpsc::Receiver<CallId>),
     resolver: Arc<Resolver>,
     resolved: (mpsc::Sender<Resolved>, mpsc::Receiver<Resolved>),
@@ -137,28 +59,21 @@ impl Driver {
         journal: Journal,
         resolver: Resolver,
     ) -> (Driver, Handle) {
-        let (sender, requests) = mpsc::channel(REQUESTS_MAX);
         let gauges = Arc::new(Gauges::default());
-        let handle = Handle { requests: sender, gauges: Arc::clone(&gauges) };
+        let (handle, handle::Mailbox { requests, questions }) = Handle::new(Arc::clone(&gauges));
         let driver = Driver {
             switch,
             sender: transport.sender(),
             transport,
-            media: Media {
-                relay,
-                external,
-                ids: HashMap::new(),
-                keys: HashMap::new(),
-                next: 0,
-                orders: VecDeque::new(),
-            },
+            media: Media::new(relay, external),
             notices,
             journal,
             unwritten: VecDeque::new(),
             requests,
-            journalled: mpsc::channel(REQUESTS_MAX),
+            questions,
+            journalled: mpsc::channel(NEWS_MAX),
             resolver: Arc::new(resolver),
-            resolved: mpsc::channel(REQUESTS_MAX),
+            resolved: mpsc::channel(NEWS_MAX),
             gauges,
             drain_until: None,
             last_words: None,
@@ -185,6 +100,13 @@ impl Driver {
                 Some(call) = self.journalled.1.recv() => self.feed(Input::Journalled(call)),
                 Some((address, answer)) = self.resolved.1.recv() => self.feed(Input::Resolved(address, answer)),
                 Some(request) = self.requests.recv() => self.request(request),
+                Some(asked) = self.questions.recv() => {
+                    self.feed(Input::Ask(asked));
+                    for _ in 0..BURST_MAX {
+                        let Ok(asked) = self.questions.try_recv() else { break };
+                        self.feed(Input::Ask(asked));
+                    }
+                }
                 _ = tick.tick() => self.tick(),
                 () = tokio::time::sleep_until(deadline.into()) => {}
             }
@@ -196,8 +118,8 @@ impl Driver {
             self.gauges.live_calls.store(self.switch.live_calls(), Ordering::Relaxed);
             self.gauges.bindings.store(self.switch.bindings(), Ordering::Relaxed);
             self.gauges.legs.store(self.switch.legs(), Ordering::Relaxed);
-            self.gauges.ports.store(self.media.ids.len(), Ordering::Relaxed);
-            self.gauges.orders.store(self.media.orders.len(), Ordering::Relaxed);
+            self.gauges.ports.store(self.media.ports(), Ordering::Relaxed);
+            self.gauges.orders.store(self.media.orders(), Ordering::Relaxed);
             self.gauges.unwritten.store(self.unwritten.len(), Ordering::Relaxed);
             if self.is_drained() {
                 return;
@@ -207,7 +129,7 @@ impl Driver {
 
     fn deadline(&self) -> Instant {
         let now = now().instant;
-        let backlog = !self.media.orders.is_empty() || !self.unwritten.is_empty();
+        let backlog = self.media.orders() > 0 || !self.unwritten.is_empty();
         let retry = backlog.then(|| now + RETRY_AFTER);
         [self.switch.next_timeout(), self.last_words.or(self.drain_until), retry]
             .into_iter()
@@ -296,7 +218,7 @@ impl Driver {
     }
 
     fn take_notices(&mut self) {
-        while let Ok(notice) = self.media.relay.notices().try_recv() {
+        while let Some(notice) = self.media.notice() {
             if let net::Notice::Closed { id, report } = notice
                 && let Some(port) = self.media.forget(id)
             {
@@ -346,72 +268,6 @@ impl Driver {
     }
 }
 
-/// The relay as the switch sees it: ports by our own numbers, commands that wait while a worker is busy.
-struct Media {
-    relay: Arc<Relay>,
-    external: Option<IpAddr>,
-    ids: HashMap<PortId, net::PortId>,
-    keys: HashMap<net::PortId, PortId>,
-    next: u64,
-    orders: VecDeque<(net::PortId, net::Command)>,
-}
-
-impl Ports for Media {
-    fn open(&mut self, group: u64, towards: IpAddr) -> Option<Port> {
-        let local = local_address_towards(towards).ok()?;
-        let port = match self.relay.open(group, local) {
-            Ok(port) => port,
-            Err(error) => {
-                tracing::error!(%error, "no media port for a call");
-                return None;
-            }
-        };
-        let id = PortId(self.next);
-        self.next = self.next.wrapping_add(1);
-        self.ids.insert(id, port.id);
-        self.keys.insert(port.id, id);
-        let advertised = match self.external.filter(|_| !local.is_loopback()) {
-            Some(external) => SocketAddr::new(external, port.rtp.port()),
-            None => port.rtp,
-        };
-        Some(Port { id, advertised })
-    }
-}
-
-impl Media {
-    fn order(&mut self, port: PortId, command: MediaCommand) {
-        let Some(id) = self.ids.get(&port).copied() else { return };
-        let command = match command {
-            MediaCommand::Answered => net::Command::Answered,
-            MediaCommand::Bridge { peer, payload_map } => match self.ids.get(&peer) {
-                Some(peer) => net::Command::Bridge { peer: *peer, payload_map },
-                None => return, // The peer has reported already: there is nobody to relay to.
-            },
-            MediaCommand::Close => net::Command::Close,
-            MediaCommand::Describe(description) => net::Command::Describe(description),
-            MediaCommand::Tone => net::Command::Tone,
-        };
-        self.orders.push_back((id, command));
-        self.flush();
-    }
-
-    /// Gives the workers what they take, in order.
-    fn flush(&mut self) {
-        while let Some((id, command)) = self.orders.pop_front() {
-            if let Err(net::CommandError::Busy) = self.relay.command(id, command.clone()) {
-                self.orders.push_front((id, command));
-                return;
-            }
-        }
-    }
-
-    fn forget(&mut self, id: net::PortId) -> Option<PortId> {
-        let port = self.keys.remove(&id)?;
-        self.ids.remove(&port);
-        Some(port)
-    }
-}
-
 async fn wait_for(committed: Committed, call: CallId, done: mpsc::Sender<CallId>) {
     if !committed.await {
         tracing::error!(call.id = %call, "the journal ended before an answer was on disk");
@@ -448,12 +304,12 @@ fn now() -> Now {
     Now { instant: Instant::now(), wall: Timestamp::from_micros(micros) }
 }
 
-/// Datagrams taken in a row before timers and notices have their turn.
+/// Datagrams or questions taken in a row before timers and notices have their turn.
 const BURST_MAX: usize = 64;
 /// After the drain time, how long the last BYEs and reports may take.
 const LAST_WORDS: Duration = Duration::from_secs(5);
-/// Requests that wait for the driver.
-const REQUESTS_MAX: usize = 1_024;
+/// Answers of the journal and of the name service that wait for the driver.
+const NEWS_MAX: usize = 1_024;
 /// How soon a busy worker or journal is asked again.
 const RETRY_AFTER: Duration = Duration::from_millis(5);
 /// How often the journal hears that calls are alive.

@@ -1,0 +1,150 @@
+//! Calls that are up now: what a reader is shown of them, and the port that tells.
+
+use serde::Serialize;
+
+use crate::access::Scope;
+use crate::call::{Direction, words};
+use crate::ids::{AgentId, CallId, ExtensionId, LegId, OrganisationId, TeamId, TrunkId};
+use crate::page::{Page, Window};
+use crate::ports::PortFuture;
+use crate::time::Timestamp;
+
+words! {
+    /// How far a call or one of its legs is. A call that is over is no longer among the live ones: its record tells
+    /// why.
+    CallState {
+        /// Both sides talk.
+        Answered = "answered",
+        /// It was placed, and the far end says nothing yet.
+        Queued = "queued",
+        /// The far end rings.
+        Ringing = "ringing",
+    }
+}
+
+words! {
+    /// Which side of a call a leg is.
+    LegRole {
+        /// It was called.
+        Callee = "callee",
+        /// It called.
+        Caller = "caller",
+    }
+}
+
+/// A call that is up or being set up: a field that may be null is always there, any other is left out when it has no
+/// value.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct LiveCall {
+    /// The call, and later its record's `call_uuid`.
+    pub uuid: CallId,
+    /// Whose it is.
+    pub organisation_id: OrganisationId,
+    /// Where it came from and goes to.
+    pub direction: Direction,
+    /// Who calls; absent when withheld.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub caller: Option<String>,
+    /// The number as routed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub destination: Option<String>,
+    /// How far it is.
+    pub state: CallState,
+    /// When it was placed.
+    pub started_at: Timestamp,
+    /// When the far end began to ring; absent until then, and when it answered without.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ringing_at: Option<Timestamp>,
+    /// When the caller was answered; null until then.
+    #[cfg_attr(feature = "openapi", schema(required))]
+    pub answered_at: Option<Timestamp>,
+    /// The extension the call is on: the caller's, or the one called from outside.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub extension_id: Option<ExtensionId>,
+    /// Who takes the calls of that extension.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent_id: Option<AgentId>,
+    /// The team of the call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub team_id: Option<TeamId>,
+    /// The trunk that carries the outside leg.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trunk_id: Option<TrunkId>,
+    /// Its legs, the caller's first; a phone that stopped ringing has none any more.
+    pub legs: Vec<LiveLeg>,
+}
+
+/// One party's side of a live call.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct LiveLeg {
+    /// The leg, the same for as long as it lasts.
+    pub uuid: LegId,
+    /// Which side it is.
+    pub role: LegRole,
+    /// The extension at its far end; absent for the world.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub extension_id: Option<ExtensionId>,
+    /// The number of whoever is at its far end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub number: Option<String>,
+    /// Their name; may be empty.
+    pub name: String,
+    /// How far it is.
+    pub state: CallState,
+    /// The codec it settled on; null until it is answered.
+    #[cfg_attr(feature = "openapi", schema(required))]
+    pub codec: Option<String>,
+    /// When it was answered; null until then.
+    #[cfg_attr(feature = "openapi", schema(required))]
+    pub answered_at: Option<Timestamp>,
+}
+
+/// Which live calls a reader wants, newest first; every filter that is given must hold.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LiveCallQuery {
+    /// One organisation of those in scope.
+    pub organisation_id: Option<OrganisationId>,
+    /// Calls with a leg of that extension.
+    pub extension_id: Option<ExtensionId>,
+    /// Where they came from and go to.
+    pub direction: Option<Direction>,
+    /// How far they are.
+    pub state: Option<CallState>,
+    /// Which part.
+    pub window: Window,
+}
+
+/// What of a call the filters look at.
+#[derive(Clone, Copy, Debug)]
+pub struct Outline<F> {
+    /// Whose it is.
+    pub organisation_id: OrganisationId,
+    /// Where it came from and goes to.
+    pub direction: Direction,
+    /// How far it is.
+    pub state: CallState,
+    /// Whether an extension is on it.
+    pub has_extension: F,
+}
+
+impl LiveCallQuery {
+    /// Whether every filter holds for a call.
+    pub fn matches(&self, call: Outline<impl Fn(ExtensionId) -> bool>) -> bool {
+        self.organisation_id.is_none_or(|wanted| wanted == call.organisation_id)
+            && self.direction.is_none_or(|wanted| wanted == call.direction)
+            && self.state.is_none_or(|wanted| wanted == call.state)
+            && self.extension_id.is_none_or(|wanted| (call.has_extension)(wanted))
+    }
+}
+
+/// The calls that are up now.
+pub trait LiveCalls: Send + Sync {
+    /// A page of the calls inside `scope` that the query asks for, newest first.
+    fn list(&self, scope: Scope, query: LiveCallQuery) -> PortFuture<'_, Page<LiveCall>>;
+
+    /// One call, whoever's it is; the caller decides by [`Scope::covers`] whether it may be shown, since "foreign" and
+    /// "none" are told apart.
+    fn find(&self, call: CallId) -> PortFuture<'_, Option<LiveCall>>;
+}

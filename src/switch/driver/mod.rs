@@ -1,0 +1,10 @@
+//! The one part of the switch with sockets, a clock and a task: it feeds the machine and carries out what it says.
+//!
+//! [`task`] is the loop, [`handle`] how everybody else reaches it, [`media`] the relay as the switch sees it.
+
+pub mod handle;
+mod media;
+pub mod task;
+
+pub use handle::{AskError, Handle, Request};
+pub use task::Driver;

@@ -1,0 +1,152 @@
+//! A call that the switch carries, with the legs that stand for its parties, and how it looks from outside.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use sidetone_model::ids::{ExtensionId, LegId};
+use sidetone_model::live_call::{self, CallState, LegRole, LiveLeg, Outline};
+use sidetone_model::time::Timestamp;
+use sidetone_sip::flow::Flow;
+use sidetone_sip::transaction::ServerKey;
+use sidetone_sip::ua::{Invite, LegKey};
+
+use crate::switch::call::Call;
+use crate::switch::face::Party;
+use crate::switch::leg::Leg;
+use crate::switch::outbound::Hunt;
+
+/// A call and the legs that stand for its parties.
+pub(super) struct LiveCall {
+    pub(super) call: Call,
+    /// The caller's INVITE.
+    pub(super) invite: ServerKey,
+    pub(super) caller: LegKey,
+    pub(super) caller_identity: LegIdentity,
+    pub(super) callees: Vec<Callee>,
+    /// How it looks for somebody who takes it to the world.
+    pub(super) hunt: Option<Hunt>,
+    /// Offers of parties inside their dialogs that wait for our answer.
+    pub(super) offers: HashMap<Party, ServerKey>,
+    /// When the caller first heard that it rings.
+    pub(super) ringing_at: Option<Timestamp>,
+    pub(super) due: Option<Instant>,
+}
+
+/// One fork: what its INVITE says without the offer and, once invited, its leg.
+pub(super) struct Callee {
+    pub(super) flow: Flow,
+    pub(super) invite: Invite,
+    pub(super) identity: LegIdentity,
+    pub(super) leg: Option<LegKey>,
+}
+
+/// By what the world knows a leg, and who is at its far end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct LegIdentity {
+    pub(super) id: LegId,
+    /// The extension, when it is a phone of ours.
+    pub(super) extension: Option<ExtensionId>,
+    pub(super) number: Option<String>,
+    /// Empty when there is none.
+    pub(super) name: String,
+}
+
+impl LiveCall {
+    pub(super) fn new(
+        call: Call,
+        invite: ServerKey,
+        (caller, caller_identity): (LegKey, LegIdentity),
+        callees: Vec<Callee>,
+        hunt: Option<Hunt>,
+    ) -> Self {
+        let offers = HashMap::new();
+        LiveCall { call, invite, caller, caller_identity, callees, hunt, offers, ringing_at: None, due: None }
+    }
+
+    /// How far it is; `None` once its caller's leg is over.
+    pub(super) fn state(&self) -> Option<CallState> {
+        if self.call.has_ended() {
+            return None;
+        }
+        Some(match (self.call.is_up(), self.ringing_at) {
+            (true, _) => CallState::Answered,
+            (false, Some(_)) => CallState::Ringing,
+            (false, None) => CallState::Queued,
+        })
+    }
+
+    /// The legs that are there now: the caller's first.
+    pub(super) fn parties(&self) -> impl Iterator<Item = (Option<LegKey>, &LegIdentity, CallState)> {
+        let caller = self.state().map(|state| (Some(self.caller), &self.caller_identity, state));
+        let callees = self.callees.iter().enumerate().filter_map(|(fork, callee)| {
+            let state = self.call.fork_state(fork)?;
+            Some((callee.leg, &callee.identity, state))
+        });
+        caller.into_iter().chain(callees)
+    }
+
+    /// What a list is filtered by.
+    pub(super) fn outline(&self, state: CallState) -> Outline<impl Fn(ExtensionId) -> bool> {
+        let facts = self.call.facts();
+        Outline {
+            organisation_id: facts.organisation,
+            direction: facts.direction,
+            state,
+            has_extension: move |extension| {
+                facts.extension == Some(extension)
+                    || self.parties().any(|(_, identity, _)| identity.extension == Some(extension))
+            },
+        }
+    }
+
+    /// How it looks from outside; `None` once its caller's leg is over.
+    pub(super) fn view(&self) -> Option<live_call::LiveCall> {
+        let (facts, state) = (self.call.facts(), self.state()?);
+        let at = |after: Option<Duration>| {
+            let micros = |after: Duration| i64::try_from(after.as_micros()).unwrap_or(i64::MAX);
+            after.map(|after| facts.started_at.plus_micros(micros(after)))
+        };
+        let answered_at = at(self.call.answered_after()).filter(|_| state == CallState::Answered);
+        let caller = leg_view(&self.caller_identity, LegRole::Caller, state, &self.call.caller, answered_at);
+        let callees = self.callees.iter().enumerate().filter_map(|(fork, callee)| {
+            let (state, leg) = (self.call.fork_state(fork)?, self.call.leg(Party::Callee(fork))?);
+            let answered_at = at(self.call.far_answered_after()).filter(|_| state == CallState::Answered);
+            Some(leg_view(&callee.identity, LegRole::Callee, state, leg, answered_at))
+        });
+        Some(live_call::LiveCall {
+            uuid: facts.call,
+            organisation_id: facts.organisation,
+            direction: facts.direction,
+            caller: facts.caller_number.clone(),
+            destination: facts.destination_number.clone(),
+            state,
+            started_at: facts.started_at,
+            ringing_at: self.ringing_at,
+            answered_at,
+            extension_id: facts.extension,
+            agent_id: facts.agent,
+            team_id: facts.team,
+            trunk_id: facts.trunk,
+            legs: std::iter::once(caller).chain(callees).collect(),
+        })
+    }
+}
+
+fn leg_view(
+    identity: &LegIdentity,
+    role: LegRole,
+    state: CallState,
+    leg: &Leg,
+    answered_at: Option<Timestamp>,
+) -> LiveLeg {
+    LiveLeg {
+        uuid: identity.id,
+        role,
+        extension_id: identity.extension,
+        number: identity.number.clone(),
+        name: identity.name.clone(),
+        state,
+        codec: leg.codec().filter(|_| state == CallState::Answered),
+        answered_at,
+    }
+}

@@ -32,6 +32,7 @@ use crate::cdr::writer::CdrWriter;
 use crate::config::{Config, Sip};
 use crate::dns::Resolver;
 use crate::metrics::EngineMetrics;
+use crate::outbound_http::{Client, RootsError};
 use crate::process;
 use crate::provision::Lines;
 use crate::rating::{Tariffs, settle};
@@ -82,6 +83,9 @@ pub enum StartError {
     /// The journal cannot be opened.
     #[error("[node] data_dir: {0}")]
     Journal(#[from] JournalError),
+    /// No machine outside can be asked.
+    #[error("{0}")]
+    Outbound(#[from] RootsError),
     /// The system gives no random numbers.
     #[error("the system gives no random numbers: {0}")]
     Random(String),
@@ -155,6 +159,7 @@ impl Engine {
         // It ends with the writer.
         tokio::spawn(pass_on_draws(drawn, handle.clone()));
         let writer = CdrWriter::new(reader).telling(draws);
+        let outbound = Client::new(&config.outbound_http, our_addresses(config))?;
         let (engine_store, watched) = (store.clone(), store.clone());
         let panel = panel(&store, &mut rng).await?;
         let metrics = EngineMetrics {
@@ -179,6 +184,7 @@ impl Engine {
         .with_idempotency(Arc::new(idempotency.clone()))
         .with_directory(directory_ports(&store, StdRng::from_rng(&mut rng)))
         .with_rates(rate_ports(&store))
+        .with_outgoing_urls(Arc::new(outbound.policy().clone()))
         .with_metrics(Arc::new(metrics));
 
         let http_settings = state.settings();
@@ -304,9 +310,8 @@ fn journal_dir(config: &Config) -> PathBuf {
 
 fn start_relay(config: &Config, rng: &mut StdRng, notices: &Arc<Notify>) -> Result<Relay, StartError> {
     let thresholds = config.media.verdict.clone();
-    let mut own_addresses = own_addresses();
-    own_addresses.extend(config.sip.external_address);
-    let session = SessionConfig { thresholds, own_addresses, ..SessionConfig::default() };
+    let session =
+        SessionConfig { thresholds, own_addresses: our_addresses(config), ..SessionConfig::default() };
     let bind = config.sip.listen.first().map_or(IpAddr::from([0, 0, 0, 0]), |listener| listener.address.ip());
     let relay = RelayConfig {
         bind,
@@ -317,6 +322,13 @@ fn start_relay(config: &Config, rng: &mut StdRng, notices: &Arc<Notify>) -> Resu
     };
     let notify = Arc::clone(notices);
     Ok(Relay::start(relay, Arc::new(move || notify.notify_one()))?)
+}
+
+/// Where we are reached: by ourselves, and as others see us.
+fn our_addresses(config: &Config) -> Vec<IpAddr> {
+    let mut addresses = own_addresses();
+    addresses.extend(config.sip.external_address);
+    addresses
 }
 
 /// The addresses of this host's interfaces: what no party elsewhere can sensibly advertise.

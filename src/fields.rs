@@ -125,6 +125,22 @@ impl<'p> Fields<'p> {
         Some(texts)
     }
 
+    /// The list of ports under `key`.
+    pub fn ports(&mut self, key: &'static str) -> Option<Vec<u16>> {
+        let items = match self.take(key)? {
+            Value::Array(items) => items,
+            other => return self.mistyped(key, "a list of ports", &other),
+        };
+        let port = |item: &Value| {
+            item.as_integer().and_then(|port| u16::try_from(port).ok()).filter(|port| *port > 0)
+        };
+        let ports: Vec<u16> = items.iter().filter_map(port).collect();
+        if ports.len() < items.len() {
+            return self.refuse(key, "must be a list of ports between 1 and 65535, such as [443, 8443]");
+        }
+        Some(ports)
+    }
+
     /// The table under `key` with its path.
     pub fn table(&mut self, key: &'static str) -> Option<(String, Table)> {
         match self.take(key)? {

@@ -12,6 +12,7 @@ pub mod fields;
 pub mod log;
 pub mod media_plan;
 pub mod metrics;
+pub mod outbound_http;
 pub mod phone;
 pub mod process;
 pub mod provision;

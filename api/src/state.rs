@@ -11,7 +11,7 @@ use sidetone_model::key::Keys;
 use sidetone_model::metrics::{Family, Metrics};
 use sidetone_model::number::Numbers;
 use sidetone_model::organisation::Organisations;
-use sidetone_model::ports::{ApiKeys, CdrLog, PortFuture, Readiness};
+use sidetone_model::ports::{ApiKeys, CdrLog, OutgoingUrls, PortFuture, Readiness};
 use sidetone_model::problem::Problem;
 use sidetone_model::rate_book::RateBook;
 use sidetone_model::rating::{CostRate, FxRate, SellRate};
@@ -48,6 +48,7 @@ pub struct ApiState {
     pub(crate) panel: Option<Arc<Panel>>,
     pub(crate) directory: Option<DirectoryPorts>,
     pub(crate) rates: Option<RatePorts>,
+    outgoing_urls: Option<Arc<dyn OutgoingUrls>>,
 }
 
 /// What people who log in need: who they are, and what they manage.
@@ -115,6 +116,7 @@ impl ApiState {
             panel: None,
             directory: None,
             rates: None,
+            outgoing_urls: None,
         }
     }
 
@@ -140,6 +142,24 @@ impl ApiState {
     /// The directory's ports.
     pub(crate) fn directory(&self) -> Result<&DirectoryPorts, ApiError> {
         self.directory.as_ref().ok_or_else(|| ApiError::not_found("the directory is not managed here"))
+    }
+
+    /// The same state, in which tenants name URLs that we ask.
+    #[must_use]
+    pub fn with_outgoing_urls(mut self, urls: Arc<dyn OutgoingUrls>) -> Self {
+        self.outgoing_urls = Some(urls);
+        self
+    }
+
+    /// Whether a URL may be saved; none may where nobody says which.
+    ///
+    /// # Errors
+    /// What it must be.
+    pub fn check_outgoing_url(&self, url: &str) -> Result<(), String> {
+        match &self.outgoing_urls {
+            Some(urls) => urls.check(url),
+            None => Err("must be empty: no URL is asked from here".to_owned()),
+        }
     }
 
     /// The same state, which manages what calls cost.

@@ -24,6 +24,7 @@ pub mod organisation;
 pub mod page;
 pub mod ports;
 pub mod problem;
+pub mod public_address;
 pub mod quality;
 pub mod rate_book;
 pub mod rating;

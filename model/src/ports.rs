@@ -90,6 +90,16 @@ impl ApiKey {
     }
 }
 
+/// Which URLs a tenant may have us ask.
+pub trait OutgoingUrls: Send + Sync {
+    /// Whether `url` may be saved: `https` on a public address. What is not known before its name is looked up is checked
+    /// when it is asked.
+    ///
+    /// # Errors
+    /// What it must be, a lower-case fragment.
+    fn check(&self, url: &str) -> Result<(), String>;
+}
+
 /// Whether the engine can do its work, for `/readyz`.
 pub trait Readiness: Send + Sync {
     /// What is not ready, one fragment each; empty when everything is.

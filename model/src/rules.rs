@@ -3,7 +3,6 @@
 //! Each rule turns a text into its canonical form, or says what it must be: a lower-case fragment that never repeats
 //! the text, which may be a secret.
 
-use std::net::IpAddr;
 use std::ops::RangeInclusive;
 
 use crate::directory::Network;
@@ -248,37 +247,6 @@ pub fn international_prefix(text: &str) -> Result<String, Rule> {
     digits(text, 1..=PREFIX_LEN_MAX)
 }
 
-/// Whether an address is one that anybody on the Internet may reach: no loopback, no private network, no range that
-/// is set aside (RFC 6890). What a tenant may name as somebody else's machine.
-pub fn is_public(address: IpAddr) -> bool {
-    match address.to_canonical() {
-        IpAddr::V4(v4) => {
-            let [a, b, c, _] = v4.octets();
-            !(v4.is_unspecified()
-                || v4.is_loopback()
-                || v4.is_private()
-                || v4.is_link_local()
-                || v4.is_broadcast()
-                || v4.is_multicast()
-                || a == 0
-                || a >= 240
-                || (a == 100 && (b & 0xc0) == 64)
-                || (a == 192 && b == 0 && c == 0)
-                || (a == 198 && (b & 0xfe) == 18))
-        }
-        IpAddr::V6(v6) => {
-            let [first, second, ..] = v6.segments();
-            !(v6.is_unspecified()
-                || v6.is_loopback()
-                || v6.is_multicast()
-                || (first & 0xfe00) == 0xfc00
-                || (first & 0xffc0) == 0xfe80
-                || (first == 0x64 && second == 0xff9b)
-                || first == 0x2002)
-        }
-    }
-}
-
 fn digits(text: &str, len: RangeInclusive<usize>) -> Result<String, Rule> {
     if len.contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit()) {
         return Ok(text.to_owned());
@@ -374,33 +342,6 @@ mod tests {
         for (text, expected) in cases {
             let found = network(text).ok().map(|network| network.to_string());
             assert_eq!(found.as_deref(), expected, "{text}");
-        }
-    }
-
-    #[test]
-    fn what_is_set_aside_is_not_public() {
-        let inside = [
-            "127.0.0.1",
-            "10.1.2.3",
-            "172.16.0.1",
-            "192.168.1.1",
-            "169.254.169.254",
-            "0.0.0.0",
-            "100.64.0.1",
-            "198.18.0.1",
-            "224.0.0.1",
-            "255.255.255.255",
-            "::1",
-            "fe80::1",
-            "fd00::1",
-            "::ffff:10.0.0.1",
-            "ff02::1",
-        ];
-        for address in inside {
-            assert!(!is_public(address.parse().unwrap()), "{address}");
-        }
-        for address in ["203.0.114.7", "8.8.8.8", "2a00:1450::1", "::ffff:8.8.8.8"] {
-            assert!(is_public(address.parse().unwrap()), "{address}");
         }
     }
 }

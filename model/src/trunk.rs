@@ -1,5 +1,7 @@
 //! Trunks as they are managed.
 
+use std::net::IpAddr;
+
 use serde::Serialize;
 
 use crate::access::Scope;
@@ -9,7 +11,7 @@ use crate::listing::Listing;
 use crate::page::Page;
 use crate::ports::PortFuture;
 use crate::problem::FieldProblem;
-use crate::rules::is_public;
+use crate::public_address::{is_documentation, is_public};
 use crate::time::Timestamp;
 use crate::trunk_address::TrunkAddress;
 
@@ -165,7 +167,7 @@ pub fn beyond_tenants(address: Option<&str>, accept_from: &[Network]) -> Vec<Fie
     let mut problems = Vec::new();
     let ip =
         address.and_then(|address| address.parse::<TrunkAddress>().ok()).and_then(|address| address.ip());
-    if ip.is_some_and(|ip| !is_public(ip)) {
+    if ip.is_some_and(|ip| !may_be_a_peer(ip)) {
         problems.push(FieldProblem {
             field: "address".to_owned(),
             message: "must be on a public address; only an operator names another".to_owned(),
@@ -173,7 +175,7 @@ pub fn beyond_tenants(address: Option<&str>, accept_from: &[Network]) -> Vec<Fie
     }
     for (index, network) in accept_from.iter().enumerate() {
         let least = if network.address.is_ipv4() { TENANT_PREFIX_V4_MIN } else { TENANT_PREFIX_V6_MIN };
-        if network.prefix_len < least || !is_public(network.address) {
+        if network.prefix_len < least || !may_be_a_peer(network.address) {
             problems.push(FieldProblem {
                 field: format!("accept_from[{index}]"),
                 message: format!(
@@ -183,6 +185,11 @@ pub fn beyond_tenants(address: Option<&str>, accept_from: &[Network]) -> Vec<Fie
         }
     }
     problems
+}
+
+/// The addresses of examples are nobody's: no packet to them arrives anywhere.
+fn may_be_a_peer(address: IpAddr) -> bool {
+    is_public(address) || is_documentation(address)
 }
 
 /// The stored trunks.

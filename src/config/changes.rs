@@ -39,6 +39,7 @@ impl Config {
         cold("[http] listen", *listen == self.http.listen);
         config.http.settings = settings.clone();
 
+        cold("[outbound_http]", new.outbound_http == self.outbound_http);
         cold("[rating]", new.rating == self.rating);
 
         let Log { level } = &new.log;

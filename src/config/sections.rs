@@ -15,6 +15,7 @@ use crate::config::settings::{
     Config, DATABASE_FILE, Http, Listener, Log, Media, Node, Rating, Sip, Transport,
 };
 use crate::fields::{Fields, Problem};
+use crate::outbound_http::OutboundHttp;
 use crate::store::{Database, Location};
 
 /// Reads every section; what is wrong is among `problems` and keeps its default.
@@ -23,8 +24,9 @@ pub(super) fn read(table: Table, problems: &mut Vec<Problem>) -> Config {
     let mut root = Fields::new("", table, problems);
     let mut section =
         |name: &'static str| root.table(name).unwrap_or_else(|| (name.to_owned(), Table::new()));
-    let [node, database, sip, media, http, api, rating, log, cluster] =
-        ["node", "database", "sip", "media", "http", "api", "rating", "log", "cluster"].map(&mut section);
+    let [node, database, sip, media, http, outbound_http, api, rating, log, cluster] =
+        ["node", "database", "sip", "media", "http", "outbound_http", "api", "rating", "log", "cluster"]
+            .map(&mut section);
     root.finish();
     read_node(Fields::new(node.0, node.1, problems), &mut config.node);
     config.database.location = Location::Sqlite(config.node.data_dir.join(DATABASE_FILE));
@@ -32,6 +34,7 @@ pub(super) fn read(table: Table, problems: &mut Vec<Problem>) -> Config {
     read_sip(Fields::new(sip.0, sip.1, problems), &mut config.sip);
     read_media(Fields::new(media.0, media.1, problems), &mut config.media);
     read_http(Fields::new(http.0, http.1, problems), &mut config.http);
+    read_outbound_http(Fields::new(outbound_http.0, outbound_http.1, problems), &mut config.outbound_http);
     read_rating(Fields::new(rating.0, rating.1, problems), &mut config.rating);
     read_api(Fields::new(api.0, api.1, problems), &mut config.http);
     read_log(Fields::new(log.0, log.1, problems), &mut config.log);
@@ -248,6 +251,29 @@ fn read_http(mut fields: Fields<'_>, http: &mut Http) {
     fields.finish();
 }
 
+fn read_outbound_http(mut fields: Fields<'_>, settings: &mut OutboundHttp) {
+    if let Some(texts) = fields.texts("allow_addresses") {
+        settings.allow_addresses = texts.iter().filter_map(|text| text.parse().ok()).collect();
+        if settings.allow_addresses.len() != texts.len() || texts.len() > NETWORKS_MAX {
+            fields.refuse::<()>(
+                "allow_addresses",
+                format!("must name at most {NETWORKS_MAX} addresses or networks, such as \"127.0.0.1/32\""),
+            );
+        }
+    }
+    if let Some(file) = fields.text("extra_ca").filter(|file| !file.is_empty()) {
+        settings.extra_ca = Some(PathBuf::from(file));
+    }
+    if let Some(ports) = fields.ports("ports") {
+        if ports.is_empty() || ports.len() > OutboundHttp::PORTS_MAX {
+            let most = OutboundHttp::PORTS_MAX;
+            fields.refuse::<()>("ports", format!("must name 1 to {most} ports, such as [443, 8443]"));
+        }
+        settings.ports = ports;
+    }
+    fields.finish();
+}
+
 fn read_api(mut fields: Fields<'_>, http: &mut Http) {
     if let Some(strict) = fields.boolean("strict_bodies") {
         http.settings.strict_bodies = strict;
@@ -299,4 +325,6 @@ const LISTENERS_MAX: usize = 64;
 const NAME_SERVERS_MAX: usize = 8;
 /// Connections of one kind to the database.
 const CONNECTIONS_MAX: i64 = 1000;
+/// Networks that one list may name.
+const NETWORKS_MAX: usize = 64;
 const NODE_NAME_LEN_MAX: usize = 64;

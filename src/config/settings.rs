@@ -9,6 +9,7 @@ use sidetone_api::HttpSettings;
 use sidetone_media::verdict::Thresholds;
 use sidetone_sip::auth::Algorithm;
 
+use crate::outbound_http::OutboundHttp;
 use crate::store::Database;
 
 /// The whole configuration of one node, validated.
@@ -24,6 +25,8 @@ pub struct Config {
     pub media: Media,
     /// The HTTP listener.
     pub http: Http,
+    /// Whom callbacks and webhooks may reach.
+    pub outbound_http: OutboundHttp,
     /// What calls cost.
     pub rating: Rating,
     /// What is logged.
@@ -135,6 +138,7 @@ impl Default for Config {
                 listen: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080),
                 settings: HttpSettings::default(),
             },
+            outbound_http: OutboundHttp::default(),
             rating: Rating { warning: Duration::from_secs(10) },
             log: Log::default(),
         }

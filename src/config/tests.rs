@@ -7,6 +7,7 @@ use sidetone_api::HttpSettings;
 use sidetone_media::stats::Hundredths;
 
 use crate::config::{Config, parse_toml};
+use crate::outbound_http::OutboundHttp;
 use crate::store::Location;
 
 fn load(text: &str, environment: &[(&str, &str)]) -> Result<Config, String> {
@@ -49,6 +50,10 @@ fn the_file_of_the_contract_is_read_whole() {
         body_seconds = 2
         idle_seconds = 3
         stall_seconds = 4
+        [outbound_http]
+        allow_addresses = ["127.0.0.1/32", "fd00::/8"]
+        extra_ca = "/etc/ca.pem"
+        ports = [443, 9443]
         [api]
         strict_bodies = false
         [log]
@@ -60,6 +65,10 @@ fn the_file_of_the_contract_is_read_whole() {
     )
     .unwrap();
     assert_eq!(config.node.name, "edge-2");
+    let OutboundHttp { allow_addresses, extra_ca, ports } = config.outbound_http;
+    let allowed: Vec<String> = allow_addresses.iter().map(ToString::to_string).collect();
+    assert_eq!(allowed, ["127.0.0.1/32", "fd00::/8"]);
+    assert_eq!((extra_ca, ports), (Some("/etc/ca.pem".into()), vec![443, 9443]));
     assert_eq!(config.node.drain, Duration::from_secs(5));
     assert_eq!(config.database.location, Location::Sqlite("/srv/db.sqlite".into()));
     assert_eq!(config.sip.listen.len(), 2);
@@ -109,7 +118,8 @@ fn every_mistake_is_one_line_that_names_the_key() {
         (
             "unknown section",
             "[sipp]\n",
-            "sipp: unknown key, known here are: node, database, sip, media, http, api, rating, log, cluster",
+            "sipp: unknown key, known here are: node, database, sip, media, http, outbound_http, \
+             api, rating, log, cluster",
         ),
         (
             "unknown key",
@@ -179,6 +189,21 @@ fn every_mistake_is_one_line_that_names_the_key() {
             "proxy",
             "[http]\ntrusted_proxies = [\"x\"]\n",
             "http.trusted_proxies: \"x\" must be an address or a network, such as 10.0.0.0/8",
+        ),
+        (
+            "addresses",
+            "[outbound_http]\nallow_addresses = [\"localhost\"]\n",
+            "outbound_http.allow_addresses: must name at most 64 addresses or networks, such as \"127.0.0.1/32\"",
+        ),
+        (
+            "no port",
+            "[outbound_http]\nports = []\n",
+            "outbound_http.ports: must name 1 to 64 ports, such as [443, 8443]",
+        ),
+        (
+            "port",
+            "[outbound_http]\nports = [443, 65536]\n",
+            "outbound_http.ports: must be a list of ports between 1 and 65535, such as [443, 8443]",
         ),
         ("no time", "[http]\nidle_seconds = 0\n", "http.idle_seconds: 0 is out of range, write 1 to 3600"),
         ("syntax", "[node]\nname = \n", "line 2: "),

@@ -1,0 +1,137 @@
+//! Why a request was not answered, in words that the owner of the other machine understands.
+
+use std::error::Error;
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use rustls::CertificateError;
+
+use crate::outbound_http::bounded::TooMuch;
+use crate::outbound_http::network::LookupError;
+use crate::outbound_http::policy::Refusal;
+
+/// Why there is no answer; a lower-case fragment.
+#[derive(Debug, thiserror::Error)]
+pub enum PostError {
+    /// The answer is no HTTP, or more of it than we read before its body begins.
+    #[error("the answer is no HTTP that we read: {0}")]
+    Answer(String),
+    /// The other side ended the connection before it answered.
+    #[error("the connection was closed before an answer came")]
+    Closed,
+    /// None of the addresses takes a connection.
+    #[error("{address} takes no connection: {}", .source.kind())]
+    Connect {
+        /// The address that was tried last.
+        address: SocketAddr,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// A header cannot be sent.
+    #[error("the header {0} cannot be sent")]
+    Header(&'static str),
+    /// The name has no addresses.
+    #[error("{host} cannot be resolved: {reason}")]
+    Lookup {
+        /// The name.
+        host: String,
+        /// Why.
+        reason: LookupError,
+    },
+    /// The name has addresses, and none of them is public.
+    #[error("{host} has no public address")]
+    NotPublic {
+        /// The name.
+        host: String,
+    },
+    /// The URL must not be asked.
+    #[error("the URL {0}")]
+    Refused(#[from] Refusal),
+    /// Not in time.
+    #[error("no answer within {} s ({stage})", .limit.as_secs_f32())]
+    Timeout {
+        /// How long all of it may take.
+        limit: Duration,
+        /// What was waited for.
+        stage: Stage,
+    },
+    /// No trust, or no TLS at all.
+    #[error("no TLS connection: {0}")]
+    Tls(String),
+}
+
+/// What a request waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    /// The name service.
+    Lookup,
+    /// A connection.
+    Connect,
+    /// The handshake of TLS.
+    Tls,
+    /// The head of the answer.
+    Answer,
+}
+
+impl std::fmt::Display for Stage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Stage::Lookup => "waiting for the name service",
+            Stage::Connect => "waiting for a connection",
+            Stage::Tls => "waiting for TLS",
+            Stage::Answer => "waiting for the answer",
+        })
+    }
+}
+
+/// What a failed handshake means.
+pub(super) fn tls(error: &io::Error) -> PostError {
+    let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
+    PostError::Tls(match inner {
+        Some(rustls::Error::InvalidCertificate(reason)) => certificate(reason),
+        Some(rustls::Error::InvalidMessage(_)) => "what answers does not speak TLS".to_owned(),
+        Some(rustls::Error::AlertReceived(alert)) => format!("the other side refused it ({alert:?})"),
+        Some(other) => other.to_string(),
+        None if error.kind() == io::ErrorKind::UnexpectedEof => "the connection was closed".to_owned(),
+        None => error.kind().to_string(),
+    })
+}
+
+fn certificate(reason: &CertificateError) -> String {
+    match reason {
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+            "the certificate has expired".to_owned()
+        }
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+            "the certificate is not valid yet".to_owned()
+        }
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+            "the certificate is for another host".to_owned()
+        }
+        CertificateError::UnknownIssuer => {
+            "the certificate is of no authority that we trust (is the chain complete?)".to_owned()
+        }
+        other => format!("the certificate is wrong ({other})"),
+    }
+}
+
+/// What went wrong while the answer was awaited.
+pub(super) fn http(error: &hyper::Error) -> PostError {
+    let mut source: Option<&(dyn Error + 'static)> = Some(error);
+    while let Some(cause) = source {
+        if let Some(io) = cause.downcast_ref::<io::Error>() {
+            return if io.get_ref().is_some_and(|inner| inner.is::<TooMuch>()) {
+                PostError::Answer(TooMuch.to_string())
+            } else {
+                PostError::Closed
+            };
+        }
+        source = cause.source();
+    }
+    if error.is_parse() {
+        return PostError::Answer(error.to_string());
+    }
+    PostError::Closed
+}

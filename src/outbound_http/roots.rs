@@ -1,0 +1,96 @@
+//! Whom we believe that a certificate is right.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustls::crypto::ring;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use rustls::{ClientConfig, RootCertStore};
+
+/// The authorities whose certificates count.
+#[derive(Debug, Clone)]
+pub struct Roots(RootCertStore);
+
+/// Why the authorities of a file are not there.
+#[derive(Debug, thiserror::Error)]
+pub enum RootsError {
+    /// It holds none.
+    #[error("[outbound_http] extra_ca {}: holds no certificate; give a PEM file", .0.display())]
+    Empty(PathBuf),
+    /// It cannot be read as PEM.
+    #[error("[outbound_http] extra_ca {}: {reason}; give a PEM file that can be read", file.display())]
+    File {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// This machine's cryptography has none of the protocols that we speak.
+    #[error("TLS cannot be set up: {0}")]
+    Tls(#[from] rustls::Error),
+}
+
+impl Roots {
+    /// The system's authorities, and those of a PEM file.
+    ///
+    /// # Errors
+    /// When the file cannot be used.
+    pub fn load(extra: Option<&Path>) -> Result<Self, RootsError> {
+        let mut roots = RootCertStore::empty();
+        let found = rustls_native_certs::load_native_certs();
+        for error in &found.errors {
+            tracing::warn!(%error, "some of the system's certificate authorities cannot be read");
+        }
+        roots.add_parsable_certificates(found.certs);
+        if let Some(file) = extra {
+            let certificates = read(file)?;
+            for certificate in certificates {
+                let wrong =
+                    |error: rustls::Error| RootsError::File { file: file.into(), reason: error.to_string() };
+                roots.add(certificate).map_err(wrong)?;
+            }
+        }
+        if roots.is_empty() {
+            tracing::warn!(
+                "the system has no certificate authorities: every callback and webhook will fail; \
+                 install ca-certificates"
+            );
+        }
+        Ok(Self(roots))
+    }
+
+    /// These authorities and no others.
+    pub fn only(certificates: impl IntoIterator<Item = CertificateDer<'static>>) -> Self {
+        let mut roots = RootCertStore::empty();
+        roots.add_parsable_certificates(certificates);
+        Self(roots)
+    }
+
+    /// How TLS is spoken with those who have a certificate of these.
+    pub(super) fn client(self) -> Result<ClientConfig, RootsError> {
+        // The provider is named: which one a process has by default is for nobody here to decide.
+        let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()?
+            .with_root_certificates(self.0)
+            .with_no_client_auth();
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Ok(config)
+    }
+}
+
+fn read(file: &Path) -> Result<Vec<CertificateDer<'static>>, RootsError> {
+    let wrong = |error: rustls::pki_types::pem::Error| RootsError::File {
+        file: file.to_owned(),
+        reason: match error {
+            rustls::pki_types::pem::Error::Io(error) => error.to_string(),
+            error => error.to_string(),
+        },
+    };
+    let certificates: Vec<_> =
+        CertificateDer::pem_file_iter(file).map_err(wrong)?.collect::<Result<_, _>>().map_err(wrong)?;
+    if certificates.is_empty() {
+        return Err(RootsError::Empty(file.to_owned()));
+    }
+    Ok(certificates)
+}

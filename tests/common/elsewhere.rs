@@ -1,0 +1,152 @@
+//! A network without sockets: names that resolve as told, and receivers at any address, so that what leaves can be
+//! counted and time can stand still.
+#![allow(dead_code, clippy::unwrap_used, unreachable_pub, reason = "each test binary uses its own part")]
+
+use std::collections::HashMap;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use sidetone::outbound_http::{Client, LookupError, Network, OutboundHttp, Policy, Stream, Waiting};
+use tokio_rustls::TlsAcceptor;
+
+use crate::receiver::{Authority, Received, Reply, Script, Seen, serve};
+
+/// The Internet of one test; clones are the same one.
+#[derive(Clone)]
+pub struct Elsewhere(Arc<Shared>);
+
+struct Shared {
+    authority: Authority,
+    tls: TlsAcceptor,
+    script: Script,
+    seen: Seen,
+    names: Mutex<HashMap<String, Vec<Vec<IpAddr>>>>,
+    /// Who takes no connection, and who never answers when one is made.
+    dead: Mutex<Vec<IpAddr>>,
+    lookups: Mutex<Vec<String>>,
+    connects: Mutex<Vec<SocketAddr>>,
+    server: Server,
+}
+
+/// What answers at every address.
+pub enum Server {
+    /// https, as the script says.
+    Https,
+    /// These bytes in place of TLS.
+    Junk(Vec<u8>),
+    /// A connection, and nothing more.
+    Silent,
+}
+
+impl Elsewhere {
+    /// Every address has a receiver that answers as `script` says, with a certificate for `names`.
+    pub fn new(names: &[&str], script: impl Fn(&Received) -> Reply + Send + Sync + 'static) -> Self {
+        Self::with(Server::Https, names, script)
+    }
+
+    /// The same, with another server.
+    pub fn with(
+        server: Server,
+        names: &[&str],
+        script: impl Fn(&Received) -> Reply + Send + Sync + 'static,
+    ) -> Self {
+        let authority = Authority::new();
+        let tls = authority.certified(names);
+        Self(Arc::new(Shared {
+            authority,
+            tls,
+            script: Arc::new(script),
+            seen: Seen::new(),
+            names: Mutex::default(),
+            dead: Mutex::default(),
+            lookups: Mutex::default(),
+            connects: Mutex::default(),
+            server,
+        }))
+    }
+
+    /// What the name resolves to: the first answer, then the next one, the last of them for ever.
+    #[must_use]
+    pub fn name(self, name: &str, answers: &[&[&str]]) -> Self {
+        let answers =
+            answers.iter().map(|answer| answer.iter().map(|ip| ip.parse().unwrap()).collect()).collect();
+        self.0.names.lock().insert(name.to_owned(), answers);
+        self
+    }
+
+    /// Nobody takes a connection there.
+    #[must_use]
+    pub fn dead(self, address: &str) -> Self {
+        self.0.dead.lock().push(address.parse().unwrap());
+        self
+    }
+
+    /// A client of this network alone.
+    pub fn client(&self, settings: &OutboundHttp, own: &[&str]) -> Client {
+        let own = own.iter().map(|address| address.parse().unwrap()).collect();
+        Client::over(Policy::new(settings, own), self.0.authority.roots(), Box::new(self.clone())).unwrap()
+    }
+
+    /// Names that were asked for.
+    pub fn lookups(&self) -> Vec<String> {
+        self.0.lookups.lock().clone()
+    }
+
+    /// Addresses that a connection was tried to.
+    pub fn connects(&self) -> Vec<String> {
+        self.0.connects.lock().iter().map(ToString::to_string).collect()
+    }
+
+    pub fn seen(&self) -> &Seen {
+        &self.0.seen
+    }
+}
+
+impl Network for Elsewhere {
+    fn lookup<'a>(&'a self, name: &'a str) -> Waiting<'a, Result<Vec<IpAddr>, LookupError>> {
+        self.0.lookups.lock().push(name.to_owned());
+        let mut names = self.0.names.lock();
+        let answer = names
+            .get_mut(name)
+            .map(|answers| if answers.len() > 1 { answers.remove(0) } else { answers[0].clone() });
+        Box::pin(async move { answer.ok_or(LookupError::Unknown) })
+    }
+
+    fn connect(&self, address: SocketAddr) -> Waiting<'_, io::Result<Box<dyn Stream>>> {
+        self.0.connects.lock().push(address);
+        if self.0.dead.lock().contains(&address.ip()) {
+            return Box::pin(async { Err(io::ErrorKind::ConnectionRefused.into()) });
+        }
+        let (near, far) = tokio::io::duplex(64 * 1024);
+        let shared = Arc::clone(&self.0);
+        Box::pin(async move {
+            match &shared.server {
+                Server::Https => {
+                    let (tls, script, seen) =
+                        (shared.tls.clone(), Arc::clone(&shared.script), shared.seen.clone());
+                    tokio::spawn(serve(far, tls, script, seen));
+                }
+                Server::Junk(bytes) => {
+                    let bytes = bytes.clone();
+                    tokio::spawn(async move {
+                        let mut far = far;
+                        let _ = tokio::io::AsyncWriteExt::write_all(&mut far, &bytes).await;
+                        drop(tokio::io::AsyncReadExt::read(&mut far, &mut [0; 4_096]).await);
+                    });
+                }
+                Server::Silent => {
+                    tokio::spawn(async move {
+                        let mut far = far;
+                        while tokio::io::AsyncReadExt::read(&mut far, &mut [0; 4_096])
+                            .await
+                            .is_ok_and(|n| n > 0)
+                        {}
+                    });
+                }
+            }
+            Ok(Box::new(near) as Box<dyn Stream>)
+        })
+    }
+}

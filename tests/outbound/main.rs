@@ -1,0 +1,18 @@
+//! Requests to machines that tenants name: where they go, where they never go, and what hostile answers can do.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    unreachable_pub,
+    reason = "a helper of a test may fail the test"
+)]
+
+mod asked;
+#[path = "../common/elsewhere.rs"]
+mod elsewhere;
+#[path = "../common/receiver.rs"]
+mod receiver;
+#[path = "../common/records.rs"]
+mod records;

@@ -127,10 +127,14 @@ impl Switch {
         request: &Request,
     ) {
         match (request.method(), leg) {
-            (Method::Options, _) => {
-                self.respond(now, key, allow(Reply::new(StatusCode::OK)).header("Accept", "application/sdp"))
-            }
+            (Method::Options, _) => self.respond(
+                now,
+                key,
+                allow(Reply::new(StatusCode::OK)).header("Accept", "application/sdp, application/json"),
+            ),
             (Method::Register, None) => self.register(now, key, flow, request),
+            (Method::Info, Some(leg)) => self.informed(now, leg, key, request),
+            (Method::Message, None) => self.messaged(now, key, flow, request),
             (Method::Other(_), _) => self.refuse(now, key, allow(Reply::new(StatusCode::NOT_IMPLEMENTED))),
             (_, Some(_)) => self.respond(now, key, allow(Reply::new(StatusCode::METHOD_NOT_ALLOWED))),
             // Requests that make sense inside a dialog only.
@@ -175,7 +179,7 @@ impl Switch {
     }
 
     /// The sender when it is somebody; others are challenged or refused here.
-    fn known(
+    pub(super) fn known(
         &mut self,
         now: Now,
         key: &ServerKey,
@@ -253,6 +257,6 @@ fn offer_of(request: &Request) -> Result<Option<SessionDescription>, Reply> {
     }
 }
 
-fn allow(reply: Reply) -> Reply {
-    reply.header("Allow", "INVITE, ACK, CANCEL, BYE, OPTIONS, REGISTER")
+pub(super) fn allow(reply: Reply) -> Reply {
+    reply.header("Allow", "INVITE, ACK, CANCEL, BYE, OPTIONS, REGISTER, INFO, MESSAGE")
 }

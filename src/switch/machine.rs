@@ -32,6 +32,7 @@ use crate::switch::control::Asked;
 use crate::switch::face::{self, Limits, MediaCommand, Party, PortId, Ports, Reach};
 use crate::switch::gate::Gate;
 use crate::switch::live::LiveCall;
+use crate::switch::messaging::Said;
 use crate::switch::names::{Answer, Names, Waiter};
 use crate::switch::outbound::{Farewell, Hunt};
 use crate::switch::registering::Registrations;
@@ -59,6 +60,8 @@ pub enum Input {
     Accept(bool),
     /// Somebody asks something.
     Ask(Asked),
+    /// Answer what a phone said, after [`Output::Said`], with this final status.
+    Answer(ServerKey, u16),
     /// Begin what the directory wants without being asked: registrations with trunks. Once, at the start.
     Begin,
     /// A datagram came.
@@ -99,6 +102,8 @@ pub enum Output {
     Media(PortId, MediaCommand),
     /// Something for the operator's log.
     Notice(Notice),
+    /// A phone said something that wants an answer by [`Input::Answer`] within half a second, or it says it again.
+    Said(Said),
     /// Ask the name service where that is (RFC 3263), then feed [`Input::Resolved`] whatever it says.
     Resolve(TrunkAddress),
     /// Send these bytes.
@@ -238,6 +243,7 @@ impl Switch {
             Input::Directory(directory) => self.replace_directory(now, directory),
             Input::Accept(accepts) => self.accepts = accepts,
             Input::Ask(asked) => asked.put(now, self),
+            Input::Answer(key, status) => self.answer_said(now, &key, status),
             Input::Begin => {
                 let directory = Arc::clone(&self.directory);
                 self.follow_registrations(now, &directory);

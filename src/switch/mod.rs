@@ -14,6 +14,7 @@ mod incoming;
 mod leg;
 mod live;
 pub mod machine;
+pub mod messaging;
 pub mod names;
 mod negotiation;
 mod outbound;

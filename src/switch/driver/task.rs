@@ -171,6 +171,10 @@ impl Driver {
                 log(&notice);
             }
             Output::Resolve(address) => self.resolve(address),
+            // No note asks for an acknowledgement.
+            Output::Said(said) => {
+                self.switch.handle_input(now, Input::Answer(said.key, FORBIDDEN), &mut self.media)
+            }
             Output::Transmit { flow, bytes, key } => {
                 self.gauges.counters.sent().note(&bytes);
                 let failed = self.sender.try_send(&flow, &bytes).is_err();
@@ -306,6 +310,8 @@ fn now() -> Now {
 
 /// Datagrams or questions taken in a row before timers and notices have their turn.
 const BURST_MAX: usize = 64;
+/// What is said without having been asked for.
+const FORBIDDEN: u16 = 403;
 /// After the drain time, how long the last BYEs and reports may take.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 /// Answers of the journal and of the name service that wait for the driver.

@@ -3,6 +3,7 @@
 mod calls;
 mod hunting;
 mod ladder;
+mod messaging;
 mod money;
 mod network;
 mod registration;

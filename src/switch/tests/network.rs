@@ -21,12 +21,15 @@ use sidetone_sip::message::{
     Datagram, Digest, Host, Message, Method, Name, Request, Response, StatusCode, parse_datagram,
 };
 use sidetone_sip::transaction::{LayerConfig, Local};
-use sidetone_sip::ua::{self, Cause, Draft, Event, Extra, Invite, LegKey, Reply, Retried, Ua, UaConfig};
+use sidetone_sip::ua::{
+    self, Cause, Content, Draft, Event, Extra, Invite, LegKey, Receipt, Reply, Retried, Ua, UaConfig,
+};
 use uuid::Uuid;
 
 use crate::routing::Directory;
 use crate::switch::face::{Limits, MediaCommand, Port, PortId, Ports, Reach, Unreachable};
 use crate::switch::machine::{Input, Notice, Now, Output, Switch, SwitchConfig};
+use crate::switch::messaging::Said;
 use crate::switch::names::Answer;
 use crate::switch::tests::ladder::any_instant;
 
@@ -56,6 +59,7 @@ pub(super) struct Net {
     pub(super) records: Vec<Cdr>,
     pub(super) notices: Vec<Notice>,
     pub(super) questions: Vec<TrunkAddress>,
+    pub(super) said: Vec<Said>,
 }
 
 /// A carrier that does as planned; the last plan holds for all that follow.
@@ -204,6 +208,7 @@ impl Net {
             records: Vec::new(),
             notices: Vec::new(),
             questions: Vec::new(),
+            said: Vec::new(),
         };
         net.feed(Input::Begin);
         net.run();
@@ -241,6 +246,21 @@ impl Net {
         self.phone.request(self.now, Flow::udp(ListenerId(0), address(SWITCH)), draft).unwrap();
         self.run();
         assert_eq!(self.switch.bindings(), 1, "{:?}", self.heard);
+    }
+
+    /// 1001 says something inside its call.
+    pub(super) fn inform(&mut self, content_type: &str, body: &str) {
+        let content = Content::new(content_type, body.to_owned());
+        self.phone.info(self.now, self.leg.unwrap(), content).unwrap();
+        self.run();
+    }
+
+    /// 1001 sends a MESSAGE.
+    pub(super) fn message(&mut self, to: &str, content_type: &str, body: &str) {
+        let content = Content::new(content_type, body.to_owned());
+        let draft = Draft::message(to, "<sip:1001@acme.test>", format!("<{to}>"), content);
+        self.phone.request(self.now, Flow::udp(ListenerId(0), address(SWITCH)), draft).unwrap();
+        self.run();
     }
 
     pub(super) fn hang_up(&mut self) {
@@ -316,6 +336,7 @@ impl Net {
             Output::Media(_, MediaCommand::Tone) => self.heard.push("tone".into()),
             Output::Media(..) => {}
             Output::Notice(notice) => self.notices.push(notice),
+            Output::Said(said) => self.said.push(said),
             Output::Resolve(name) => self.questions.push(name),
             Output::Transmit { flow, bytes, .. } => {
                 self.wire.push_back((address(SWITCH), flow.remote, bytes));
@@ -335,6 +356,13 @@ impl Net {
             ua::Output::Event(Event::Ended { cause, .. }) => self.ended(cause),
             ua::Output::Event(Event::Response { response, request: Some(request), .. }) => {
                 self.again(&response, request);
+            }
+            ua::Output::Event(
+                Event::InfoAnswered { receipt, .. } | Event::MessageAnswered { receipt, .. },
+            ) => {
+                if let Receipt::Answered { response, request: Some(request), .. } = receipt {
+                    self.again(&response, request);
+                }
             }
             ua::Output::Event(Event::Invited { key, request, .. }) => {
                 self.called.push(request);

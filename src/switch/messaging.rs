@@ -1,0 +1,110 @@
+//! What phones say to the switch beside calls: INFO inside a dialog, MESSAGE to the events identity.
+//!
+//! Who says it is proved here, by the dialog or by the digest, and what it is written in; what it means is the affair
+//! of whoever takes [`Output::Said`] and answers it by [`Input::Answer`](crate::switch::machine::Input::Answer).
+//!
+//! Nothing here answers a request inside a dialog with 404, 408, 410, 480, 481 or 485: to a peer that follows
+//! RFC 5057 §5.1 those end the whole call, and no word about a note shall do that. 400, 403, 405, 413 and 415 concern
+//! the request alone.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use sidetone_model::ids::{CallId, ExtensionId, LegId};
+use sidetone_sip::flow::Flow;
+use sidetone_sip::message::{Name, Request, StatusCode};
+use sidetone_sip::transaction::ServerKey;
+use sidetone_sip::ua::{LegKey, Reply};
+
+use crate::routing::Directory;
+use crate::switch::gate::Sender;
+use crate::switch::incoming::allow;
+use crate::switch::machine::{Now, Output, Switch};
+
+/// Something that a phone said in JSON, and that wants an answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Said {
+    /// The request to be answered.
+    pub key: ServerKey,
+    /// Who said it.
+    pub by: Speaker,
+    /// The JSON as it came, at most [`SAID_BYTES_MAX`].
+    pub body: Bytes,
+}
+
+/// Who said something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Speaker {
+    /// A device that proved by digest to be the extension's, in a MESSAGE to its organisation's events identity.
+    Device(ExtensionId),
+    /// The far end of a call's leg, in an INFO inside its dialog.
+    Leg(CallId, LegId),
+}
+
+impl Switch {
+    /// An INFO inside the dialog of a leg (RFC 6086 Appendix A: "legacy" use, without an info package).
+    pub(super) fn informed(&mut self, now: Now, leg: LegKey, key: &ServerKey, request: &Request) {
+        let Some((call, id)) = self.whose_leg(leg) else {
+            return self.respond(now, key, Reply::new(StatusCode::FORBIDDEN));
+        };
+        // RFC 2976 §2.2: an INFO without a body asks whether we are there.
+        if request.body().is_empty() {
+            return self.respond(now, key, Reply::new(StatusCode::OK));
+        }
+        match json(request) {
+            Ok(body) => self.push(Output::Said(Said { key: *key, by: Speaker::Leg(call, id), body })),
+            Err(reply) => self.respond(now, key, reply),
+        }
+    }
+
+    /// A MESSAGE outside of dialogs.
+    pub(super) fn messaged(&mut self, now: Now, key: &ServerKey, flow: &Flow, request: &Request) {
+        let directory = Arc::clone(&self.directory);
+        let sender = self.gate.phone(now.instant, &directory, request, flow.remote.ip());
+        let Some(Sender::Extension(extension)) = self.known(now, key, flow, request, sender) else { return };
+        if !is_for_events(&directory, extension, request) {
+            // Messages from phone to phone are not carried.
+            return self.respond(now, key, Reply::new(StatusCode::NOT_FOUND));
+        }
+        match json(request) {
+            Ok(body) => self.push(Output::Said(Said { key: *key, by: Speaker::Device(extension), body })),
+            Err(reply) => self.respond(now, key, reply),
+        }
+    }
+
+    /// Answers what was said.
+    pub(super) fn answer_said(&mut self, now: Now, key: &ServerKey, status: u16) {
+        let status = StatusCode::new(status).filter(|status| status.is_final());
+        self.respond(now, key, allow(Reply::new(status.unwrap_or(StatusCode::SERVER_ERROR))));
+    }
+}
+
+/// The identity that notes come from, beside the domain of an organisation.
+pub const EVENTS_USER: &str = "events";
+
+/// The longest that a phone may say, in bytes: as long as a note.
+pub const SAID_BYTES_MAX: usize = 4_096;
+
+/// Whether a request is for the events identity of the extension's own organisation.
+fn is_for_events(directory: &Directory, extension: ExtensionId, request: &Request) -> bool {
+    let own = directory.extension(extension).and_then(|known| directory.organisation(known.organisation_id));
+    let Some(own) = own else { return false };
+    request.parsed_uri().is_ok_and(|uri| {
+        uri.user_decoded().as_deref() == Some(EVENTS_USER)
+            && uri.host().is_some_and(|host| host.to_string().eq_ignore_ascii_case(&own.sip_domain))
+    })
+}
+
+/// The body of a request that carries JSON.
+fn json(request: &Request) -> Result<Bytes, Reply> {
+    if !request.headers().is_content_type(JSON) {
+        let reply = Reply::new(StatusCode::UNSUPPORTED_MEDIA_TYPE);
+        return Err(reply.header(Name::Accept.as_str(), JSON));
+    }
+    if request.body().len() > SAID_BYTES_MAX {
+        return Err(Reply::new(StatusCode::ENTITY_TOO_LARGE));
+    }
+    Ok(request.body().clone())
+}
+
+const JSON: &str = "application/json";

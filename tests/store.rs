@@ -17,6 +17,8 @@ mod call_log;
 mod conversations;
 #[path = "common/database.rs"]
 mod database;
+#[path = "store/events.rs"]
+mod events;
 #[path = "store/idempotency.rs"]
 mod idempotency;
 #[path = "store/money.rs"]

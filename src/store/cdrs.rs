@@ -1,9 +1,8 @@
 //! Call records: written in groups with their events, and found by their id.
 
-use serde_json::Value;
 use sidetone_model::call::{BillingMode, Direction, HangupCause, Transport};
 use sidetone_model::cdr::Cdr;
-use sidetone_model::event::EventKind;
+use sidetone_model::event::{Event, EventKind};
 use sidetone_model::ids::CallId;
 use sidetone_model::money::Amount;
 use sidetone_model::ports::PortFuture;
@@ -17,7 +16,7 @@ use crate::store::columns::{instant, instant_opt, number, number_opt, parsed, pa
 use crate::store::credit::Draws;
 use crate::store::events::insert_event;
 use crate::store::search::{fits_an_index, searchable};
-use crate::store::sql::{AiTokens, Connection, Row, sql};
+use crate::store::sql::{AiTokens, Connection, Row, Transaction, sql};
 use crate::store::{Store, StoreError};
 
 impl CdrSink for Store {
@@ -128,16 +127,16 @@ async fn insert_cdr(connection: &mut Connection, cdr: &Cdr, search: &str) -> Res
 
 /// Stores the event of a record, which knows the tokens of its AI when the conversation came first.
 async fn insert_ended(
-    connection: &mut Connection,
+    transaction: &mut Transaction,
     cdr: &Cdr,
     ai_tokens: Option<u64>,
 ) -> Result<(), StoreError> {
     // Without the fields of `margin:read`: whoever is sent the event may not hold it.
     let mut view = cdr.view(false);
     view.ai_tokens = ai_tokens;
-    let data = serde_json::to_value(view).unwrap_or(Value::Null);
     let at = cdr.ended_at.unwrap_or(cdr.started_at);
-    insert_event(connection, cdr.organisation_id, EventKind::CallEnded, at, &data).await
+    let event = Event::of(EventKind::CallEnded, cdr.organisation_id, cdr.team_id, at, &view);
+    insert_event(transaction, &event).await
 }
 
 /// What a free search looks at.

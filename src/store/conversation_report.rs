@@ -5,7 +5,7 @@ use sidetone_model::conversation::{
     AiBillingMode, Conversation, ConversationDraft, FoundConversation, ReportedConversation, Reporter, Turn,
     Update,
 };
-use sidetone_model::event::EventKind;
+use sidetone_model::event::{Event, EventKind};
 use sidetone_model::ids::{AgentId, ConversationId, OrganisationId, TeamId};
 use sidetone_model::problem::{FieldProblem, Problem};
 use sidetone_model::time::Timestamp;
@@ -14,7 +14,7 @@ use crate::store::ai_prices::prices_for;
 use crate::store::columns::{parsed, parsed_opt};
 use crate::store::conversations::{find, json_text};
 use crate::store::events::insert_event;
-use crate::store::sql::{AiTokens, Connection, Query, sql};
+use crate::store::sql::{AiTokens, Connection, Query, Transaction, sql};
 use crate::store::{Store, StoreError};
 
 impl Store {
@@ -64,7 +64,7 @@ impl Store {
         if update.completes {
             settle(&mut transaction, &mut update.conversation).await?;
         }
-        if !write(&mut transaction, &update, now).await? {
+        if !write(&mut transaction, &update, team, now).await? {
             return Ok(None);
         }
         transaction.commit().await.map_err(StoreError::from)?;
@@ -170,29 +170,35 @@ async fn settle(connection: &mut Connection, conversation: &mut Conversation) ->
 }
 
 /// Stores what is new; `false` when another transaction was first to store the conversation.
-async fn write(connection: &mut Connection, update: &Update, now: Timestamp) -> Result<bool, StoreError> {
+async fn write(
+    transaction: &mut Transaction,
+    update: &Update,
+    team: Option<TeamId>,
+    now: Timestamp,
+) -> Result<bool, StoreError> {
     let conversation = &update.conversation;
     if update.created {
-        if !insert(connection, conversation, now).await? {
+        if !insert(transaction, conversation, now).await? {
             return Ok(false);
         }
     } else {
-        change(connection, conversation, now).await?;
+        change(transaction, conversation, now).await?;
     }
     for turn in &update.new_turns {
-        insert_turn(connection, conversation, turn).await?;
+        insert_turn(transaction, conversation, turn).await?;
     }
     if update.completes {
         let at = conversation.ended_at.unwrap_or(conversation.started_at);
-        let (organisation, data) = (conversation.organisation_id, conversation.completed_data().into());
-        insert_event(connection, organisation, EventKind::ConversationCompleted, at, &data).await?;
+        let (organisation, data) = (conversation.organisation_id, conversation.completed_data());
+        let event = Event::new(EventKind::ConversationCompleted, organisation, team, at, data);
+        insert_event(transaction, &event).await?;
     }
-    connection.hold(AiTokens::Written).await?;
+    transaction.hold(AiTokens::Written).await?;
     sql("UPDATE cdrs SET ai_tokens = $1 WHERE call_uuid = $2 AND organisation_id = $3")
         .bind(conversation.ai_tokens().and_then(|tokens| i64::try_from(tokens).ok()))
         .bind(conversation.call_uuid.to_string())
         .bind(conversation.organisation_id.to_string())
-        .execute(connection)
+        .execute(&mut **transaction)
         .await?;
     Ok(true)
 }

@@ -11,9 +11,10 @@ use sqlx::sqlite::{
     SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
 };
 
+use crate::store::bell::Bell;
 use crate::store::location::{Database, Location};
 use crate::store::plans;
-use crate::store::sql::{Pool, sql};
+use crate::store::sql::{Connections, Pool, sql};
 use crate::store::write::WriteTransaction;
 
 /// The database of one installation; clones share its connections.
@@ -21,6 +22,7 @@ use crate::store::write::WriteTransaction;
 pub struct Store {
     writer: Pool,
     readers: Pool,
+    bell: Bell,
 }
 
 /// Why the database did not do what was asked.
@@ -152,7 +154,7 @@ impl Store {
             )
             .await
             .map_err(failed)?;
-        Ok(Self { writer: Pool::Sqlite(writer), readers: Pool::Sqlite(readers) })
+        Ok(Self::of(Connections::Sqlite(writer), Connections::Sqlite(readers)))
     }
 
     async fn open_postgres(database: &Database, options: PgConnectOptions) -> Result<Self, StoreError> {
@@ -184,10 +186,13 @@ impl Store {
             .await
             .map_err(failed)?;
         let reader_max = database.statement_timeout.saturating_add(NETWORK_MAX);
-        Ok(Self {
-            writer: Pool::Postgres(writer, WRITER_ANSWER_MAX),
-            readers: Pool::Postgres(readers, reader_max),
-        })
+        let writer = Connections::Postgres(writer, WRITER_ANSWER_MAX);
+        Ok(Self::of(writer, Connections::Postgres(readers, reader_max)))
+    }
+
+    fn of(writer: Connections, readers: Connections) -> Self {
+        let bell = Bell::default();
+        Self { writer: Pool::new(writer, bell.clone()), readers: Pool::new(readers, bell.clone()), bell }
     }
 
     /// Whether the database answers.
@@ -206,7 +211,7 @@ impl Store {
     /// When another writer holds the database for too long.
     pub async fn write(&self) -> Result<WriteTransaction, StoreError> {
         let mut transaction = self.writer.begin_write().await?;
-        if matches!(self.writer, Pool::Postgres(..)) {
+        if self.writer.is_postgres() {
             sql("SELECT revision FROM directory_revision WHERE id = 1 FOR UPDATE")
                 .fetch_one(&mut *transaction)
                 .await?;
@@ -223,6 +228,11 @@ impl Store {
     /// The connections that write.
     pub(super) fn writer(&self) -> &Pool {
         &self.writer
+    }
+
+    /// Rung by whatever commits events through this store.
+    pub(super) fn bell(&self) -> &Bell {
+        &self.bell
     }
 
     /// The connections that read, and can do no more.

@@ -10,6 +10,7 @@
 mod agents;
 mod ai_prices;
 mod api_keys;
+mod bell;
 mod call_log;
 mod call_log_query;
 mod cdr_counts;
@@ -46,6 +47,7 @@ mod users;
 mod write;
 
 pub use api_keys::{ApiKeyRow, ApiKeyText};
+pub use bell::{Bell, Listener};
 pub use database::{Store, StoreError};
 pub use extensions::ExtensionRow;
 pub use idempotency::IdempotencyKeys;

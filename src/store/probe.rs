@@ -6,9 +6,10 @@ use sqlx::postgres::{PgPool, PgPoolOptions};
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePool, SqlitePoolOptions};
 use sqlx::{ConnectOptions, Connection as _};
 
+use crate::store::bell::Bell;
 use crate::store::database::MIGRATIONS;
 use crate::store::location::{Database, Location};
-use crate::store::sql::{Pool, sql};
+use crate::store::sql::{Connections, Pool, sql};
 use crate::store::{Store, StoreError};
 
 /// What a database is to this version.
@@ -31,7 +32,7 @@ impl Store {
     /// When it cannot be reached, or is no database.
     pub async fn probe(database: &Database) -> Result<Schema, StoreError> {
         let failed = |source| StoreError::Open { location: database.location.clone(), source };
-        let pool = match &database.location {
+        let connections = match &database.location {
             Location::Sqlite(path) if !path.exists() => return Ok(Schema::Missing),
             Location::Sqlite(path) => {
                 let options = SqliteConnectOptions::new().filename(path).read_only(true);
@@ -41,7 +42,7 @@ impl Store {
                     .connect_with(options)
                     .await
                     .map_err(failed)?;
-                Pool::Sqlite(pool)
+                Connections::Sqlite(pool)
             }
             Location::Postgres(url) => {
                 let options = url.options().map_err(failed)?;
@@ -53,9 +54,10 @@ impl Store {
                     .connect_with(options)
                     .await
                     .map_err(failed)?;
-                Pool::Postgres(pool, PROBE_TIME)
+                Connections::Postgres(pool, PROBE_TIME)
             }
         };
+        let pool = Pool::new(connections, Bell::default());
         let schema = schema(&pool).await;
         pool.close().await;
         schema.map_err(failed)
@@ -65,19 +67,13 @@ impl Store {
 async fn schema(pool: &Pool) -> Result<Schema, sqlx::Error> {
     // Says whether it is a database at all before anything is asked of it.
     sql("SELECT 1 AS one").fetch_one(pool).await?;
-    let migrations = match pool {
-        Pool::Postgres(..) => {
-            sql("SELECT CAST(COUNT(*) AS BIGINT) AS tables FROM information_schema.tables
-                 WHERE table_name = '_sqlx_migrations'")
-            .fetch_one(pool)
-            .await?
-        }
-        Pool::Sqlite(_) => {
-            sql("SELECT COUNT(*) AS tables FROM sqlite_master WHERE name = '_sqlx_migrations'")
-                .fetch_one(pool)
-                .await?
-        }
+    let migrations = if pool.is_postgres() {
+        sql("SELECT CAST(COUNT(*) AS BIGINT) AS tables FROM information_schema.tables
+             WHERE table_name = '_sqlx_migrations'")
+    } else {
+        sql("SELECT COUNT(*) AS tables FROM sqlite_master WHERE name = '_sqlx_migrations'")
     };
+    let migrations = migrations.fetch_one(pool).await?;
     if migrations.try_get::<i64>("tables")? == 0 {
         return Ok(Schema::Missing);
     }

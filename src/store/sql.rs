@@ -14,6 +14,7 @@ use sqlx::postgres::{PgArguments, PgPool, PgRow};
 use sqlx::sqlite::{SqliteArguments, SqlitePool, SqliteRow};
 use sqlx::{AssertSqlSafe, Postgres, Row as _, Sqlite};
 
+use crate::store::bell::Bell;
 use crate::store::unit::{self, Held};
 
 /// A statement of this program's own text; what callers sent is bound to its parameters.
@@ -48,9 +49,17 @@ pub(super) enum Row {
     Sqlite(SqliteRow),
 }
 
-/// The connections of one kind: those that read or those that write.
+/// The connections that read or those that write.
 #[derive(Debug, Clone)]
-pub(super) enum Pool {
+pub(super) struct Pool {
+    connections: Connections,
+    /// Rung by what commits events.
+    bell: Bell,
+}
+
+/// The connections of one kind.
+#[derive(Debug, Clone)]
+pub(super) enum Connections {
     /// With how long an answer may take: a server that is cut off says nothing for many minutes.
     Postgres(PgPool, Duration),
     Sqlite(SqlitePool),
@@ -75,13 +84,18 @@ impl Target<'_> {
 
 /// A transaction; dropped without [`Transaction::commit`] it changes nothing.
 #[derive(Debug)]
-pub(super) struct Transaction(Connection);
+pub(super) struct Transaction {
+    connection: Connection,
+    bell: Bell,
+    /// How many events become visible with it.
+    events: u64,
+}
 
 /// Where a statement runs: on any connection of a pool, or within a transaction.
 #[derive(Debug)]
 pub(super) enum Target<'c> {
     Connection(&'c mut Connection),
-    Pool(&'c Pool),
+    Pool(&'c Connections),
 }
 
 impl Query {
@@ -107,8 +121,8 @@ impl Query {
             let mut held = target.held();
             let target = held.as_mut().and_then(Held::connection).map_or(target, Target::Connection);
             let rows_affected = match target {
-                Target::Pool(Pool::Sqlite(pool)) => self.sqlite().execute(pool).await?.rows_affected(),
-                Target::Pool(Pool::Postgres(pool, limit)) => {
+                Target::Pool(Connections::Sqlite(pool)) => self.sqlite().execute(pool).await?.rows_affected(),
+                Target::Pool(Connections::Postgres(pool, limit)) => {
                     answered(*limit, self.postgres().execute(pool)).await?.rows_affected()
                 }
                 Target::Connection(Connection::Sqlite(connection)) => {
@@ -132,8 +146,10 @@ impl Query {
             let mut held = target.held();
             let target = held.as_mut().and_then(Held::connection).map_or(target, Target::Connection);
             match target {
-                Target::Pool(Pool::Sqlite(pool)) => self.sqlite().fetch_all(pool).await.map(sqlite_rows),
-                Target::Pool(Pool::Postgres(pool, limit)) => {
+                Target::Pool(Connections::Sqlite(pool)) => {
+                    self.sqlite().fetch_all(pool).await.map(sqlite_rows)
+                }
+                Target::Pool(Connections::Postgres(pool, limit)) => {
                     answered(*limit, self.postgres().fetch_all(pool)).await.map(postgres_rows)
                 }
                 Target::Connection(Connection::Sqlite(connection)) => {
@@ -156,10 +172,10 @@ impl Query {
             let mut held = target.held();
             let target = held.as_mut().and_then(Held::connection).map_or(target, Target::Connection);
             Ok(match target {
-                Target::Pool(Pool::Sqlite(pool)) => {
+                Target::Pool(Connections::Sqlite(pool)) => {
                     self.sqlite().fetch_optional(pool).await?.map(Row::Sqlite)
                 }
-                Target::Pool(Pool::Postgres(pool, limit)) => {
+                Target::Pool(Connections::Postgres(pool, limit)) => {
                     answered(*limit, self.postgres().fetch_optional(pool)).await?.map(Row::Postgres)
                 }
                 Target::Connection(Connection::Sqlite(connection)) => {
@@ -270,14 +286,24 @@ macro_rules! columns {
 columns!(i64, Option<i64>, String, Option<String>, &'r str, Option<&'r str>);
 
 impl Pool {
+    /// These connections; what commits events through them rings `bell`.
+    pub(super) fn new(connections: Connections, bell: Bell) -> Self {
+        Self { connections, bell }
+    }
+
+    /// Whether it is PostgreSQL, where several transactions write at once.
+    pub(super) fn is_postgres(&self) -> bool {
+        matches!(self.connections, Connections::Postgres(..))
+    }
+
     /// A transaction that reads one snapshot, however many statements it has.
     pub(super) async fn begin_read(&self) -> Result<Transaction, sqlx::Error> {
-        Ok(Transaction(match self {
-            Pool::Postgres(pool, limit) => {
+        Ok(self.transaction(match &self.connections {
+            Connections::Postgres(pool, limit) => {
                 let begun = pool.begin_with("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY");
                 Connection::Postgres(answered(*limit, begun).await?, *limit)
             }
-            Pool::Sqlite(pool) => Connection::Sqlite(pool.begin().await?),
+            Connections::Sqlite(pool) => Connection::Sqlite(pool.begin().await?),
         }))
     }
 
@@ -287,20 +313,24 @@ impl Pool {
         if let Some(transaction) = unit::resume() {
             return Ok(transaction);
         }
-        Ok(Transaction(match self {
-            Pool::Postgres(pool, limit) => {
+        Ok(self.transaction(match &self.connections {
+            Connections::Postgres(pool, limit) => {
                 Connection::Postgres(answered(*limit, pool.begin()).await?, *limit)
             }
-            Pool::Sqlite(pool) => Connection::Sqlite(pool.begin_with("BEGIN IMMEDIATE").await?),
+            Connections::Sqlite(pool) => Connection::Sqlite(pool.begin_with("BEGIN IMMEDIATE").await?),
         }))
     }
 
     /// Closes every connection.
     pub(super) async fn close(&self) {
-        match self {
-            Pool::Postgres(pool, _) => pool.close().await,
-            Pool::Sqlite(pool) => pool.close().await,
+        match &self.connections {
+            Connections::Postgres(pool, _) => pool.close().await,
+            Connections::Sqlite(pool) => pool.close().await,
         }
+    }
+
+    fn transaction(&self, connection: Connection) -> Transaction {
+        Transaction { connection, bell: self.bell.clone(), events: 0 }
     }
 }
 
@@ -308,10 +338,23 @@ impl Transaction {
     /// Makes everything visible at once; within a unit of work, when the unit is committed.
     pub(super) async fn commit(self) -> Result<(), sqlx::Error> {
         let Err(transaction) = unit::keep(self) else { return Ok(()) };
-        match transaction.0 {
-            Connection::Postgres(transaction, limit) => answered(limit, transaction.commit()).await,
-            Connection::Sqlite(transaction) => transaction.commit().await,
+        let Transaction { connection, bell, events } = transaction;
+        match connection {
+            Connection::Postgres(transaction, limit) => answered(limit, transaction.commit()).await?,
+            Connection::Sqlite(transaction) => transaction.commit().await?,
         }
+        bell.ring(events);
+        Ok(())
+    }
+
+    /// An event was written: who reads them is woken by the commit.
+    pub(super) fn wrote_event(&mut self) {
+        self.events += 1;
+    }
+
+    /// Whether no other transaction writes before this one ends.
+    pub(super) fn writes_alone(&self) -> bool {
+        matches!(self.connection, Connection::Sqlite(_))
     }
 }
 
@@ -348,19 +391,19 @@ impl Deref for Transaction {
     type Target = Connection;
 
     fn deref(&self) -> &Connection {
-        &self.0
+        &self.connection
     }
 }
 
 impl DerefMut for Transaction {
     fn deref_mut(&mut self) -> &mut Connection {
-        &mut self.0
+        &mut self.connection
     }
 }
 
 impl<'c> From<&'c Pool> for Target<'c> {
     fn from(pool: &'c Pool) -> Self {
-        Target::Pool(pool)
+        Target::Pool(&pool.connections)
     }
 }
 

@@ -1,0 +1,150 @@
+//! The event itself.
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+use crate::event::{EventKind, Position};
+use crate::ids::{EventId, OrganisationId, TeamId};
+use crate::time::Timestamp;
+
+/// An event of one organisation; written as its envelope `{id, type, timestamp, organisation_id, data}`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Event {
+    /// UUIDv7: greater than every id that this process made before.
+    pub id: EventId,
+    /// Dotted name such as `call.ended`.
+    #[serde(rename = "type")]
+    pub kind: EventKind,
+    /// When it happened.
+    pub timestamp: Timestamp,
+    /// Whose it is.
+    pub organisation_id: OrganisationId,
+    /// The team whose call it tells of: users who see one team alone see its events alone. No part of the envelope.
+    #[serde(skip)]
+    pub team_id: Option<TeamId>,
+    /// The payload of that kind.
+    pub data: Map<String, Value>,
+}
+
+/// An event where it stands in the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlacedEvent {
+    /// Where it stands.
+    pub position: Position,
+    /// The event.
+    pub event: Event,
+}
+
+impl Event {
+    /// A new event of `organisation`, that happened at `timestamp`.
+    ///
+    /// Make it in the transaction that stores it: a stream that goes on from an instant looks at when the id was
+    /// made.
+    pub fn new(
+        kind: EventKind,
+        organisation_id: OrganisationId,
+        team_id: Option<TeamId>,
+        timestamp: Timestamp,
+        data: Map<String, Value>,
+    ) -> Self {
+        Self { id: EventId(Uuid::now_v7()), kind, timestamp, organisation_id, team_id, data }
+    }
+
+    /// [`Event::new`], with the fields of `data` as its payload; of a value that is no object, none.
+    pub fn of(
+        kind: EventKind,
+        organisation_id: OrganisationId,
+        team_id: Option<TeamId>,
+        timestamp: Timestamp,
+        data: &impl Serialize,
+    ) -> Self {
+        let data = match serde_json::to_value(data) {
+            Ok(Value::Object(data)) => data,
+            _ => Map::new(),
+        };
+        Self::new(kind, organisation_id, team_id, timestamp, data)
+    }
+
+    /// The envelope as it is sent, byte for byte the same each time.
+    pub fn envelope(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+}
+
+impl EventId {
+    /// When the id was made, to the millisecond; `None` when it is no UUIDv7.
+    pub fn made_at(self) -> Option<Timestamp> {
+        (self.0.get_version_num() == 7)
+            .then(|| i64::try_from(self.0.as_u128() >> 80).ok())
+            .flatten()
+            .and_then(|millis| millis.checked_mul(1000))
+            .map(Timestamp::from_micros)
+    }
+
+    /// The smallest id that can be made at `at`: ids made earlier are smaller.
+    pub fn first_at(at: Timestamp) -> Self {
+        let millis = at.as_micros().max(0).unsigned_abs() / 1000;
+        // Version 7 and the variant of RFC 9562, nothing else.
+        EventId(Uuid::from_u128((u128::from(millis) & MILLIS_MASK) << 80 | 0x7000_8000_0000_0000_0000))
+    }
+}
+
+/// The 48 bits of a UUIDv7's instant.
+const MILLIS_MASK: u128 = 0xFFFF_FFFF_FFFF;
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn event(number: u32) -> Event {
+        let organisation = OrganisationId(Uuid::from_u128(1));
+        let team = Some(crate::ids::TeamId(Uuid::from_u128(2)));
+        let at = Timestamp::from_micros(1_767_225_600_123_456);
+        Event::of(EventKind::CallEnded, organisation, team, at, &json!({"number": number}))
+    }
+
+    /// C5: the envelope has these fields in this order, and the team is none of them.
+    #[test]
+    fn the_envelope_is_that_of_the_decision() {
+        let event = event(7);
+        let expected = format!(
+            r#"{{"id":"{}","type":"call.ended","timestamp":"2026-01-01T00:00:00.123Z","organisation_id":"00000000-0000-0000-0000-000000000001","data":{{"number":7}}}}"#,
+            event.id
+        );
+        assert_eq!(event.envelope(), expected);
+    }
+
+    #[test]
+    fn ids_of_a_process_only_grow_also_within_a_millisecond() {
+        let threads: Vec<_> = (0..4)
+            .map(|_| std::thread::spawn(|| (0..20_000).map(|n| event(n).id).collect::<Vec<_>>()))
+            .collect();
+        let mut all = Vec::new();
+        for thread in threads {
+            let ids = thread.join().unwrap();
+            assert!(ids.is_sorted_by(|a, b| a < b));
+            assert!(ids.is_sorted_by(|a, b| a.to_string() < b.to_string()), "and so do their texts");
+            all.extend(ids);
+        }
+        let len = all.len();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), len);
+    }
+
+    #[test]
+    fn an_id_knows_when_it_was_made() {
+        let at = Timestamp::from_micros(1_767_225_600_123_456);
+        assert_eq!(EventId::first_at(at).made_at(), Some(at.whole_millis()));
+        assert_eq!(EventId::first_at(at).to_string(), "019b76da-a87b-7000-8000-000000000000");
+        assert_eq!(EventId(Uuid::from_u128(5)).made_at(), None);
+        assert!(EventId::first_at(Timestamp::from_micros(-1)).made_at().is_some());
+        let made = event(1).id;
+        let made_at = made.made_at().unwrap();
+        assert!(made >= EventId::first_at(made_at));
+        assert!(made < EventId::first_at(made_at.plus_micros(1000)));
+    }
+}

@@ -1,0 +1,107 @@
+//! The kinds of event, and who may read them.
+
+use serde::{Deserialize, Serialize};
+
+use crate::access::Permission;
+
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $variant:ident = $text:tt,)*) => {
+        /// The kinds of event that this engine causes.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        pub enum EventKind { $($(#[$doc])* #[serde(rename = $text)] $variant,)* }
+
+        impl EventKind {
+            /// Every kind.
+            pub const ALL: &'static [EventKind] = &[$(EventKind::$variant,)*];
+
+            /// The dotted name.
+            pub const fn as_str(self) -> &'static str {
+                match self { $(EventKind::$variant => $text,)* }
+            }
+
+            /// The kind of that name.
+            pub fn from_name(name: &str) -> Option<Self> {
+                match name { $($text => Some(EventKind::$variant),)* _ => None }
+            }
+        }
+    };
+}
+
+kinds! {
+    /// The called side took a call.
+    CallAnswered = "call.answered",
+    /// A call was over; its record is stored.
+    CallEnded = "call.ended",
+    /// A person acknowledged a note.
+    CallInfoAcked = "call.info.acked",
+    /// A note was sent.
+    CallInfoSent = "call.info.sent",
+    /// A call ended that nobody had answered.
+    CallMissed = "call.missed",
+    /// A call rings.
+    CallRinging = "call.ringing",
+    /// A conversation was over; its price is settled and it was reviewed.
+    ConversationCompleted = "conversation.completed",
+}
+
+impl EventKind {
+    /// What a caller has to hold to be told of such events.
+    pub fn permission(self) -> Permission {
+        permission_of(self.as_str())
+    }
+}
+
+/// What a caller has to hold to be told of events of that name.
+pub(super) fn permission_of(name: &str) -> Permission {
+    match name.split_once('.') {
+        Some(("conference", _)) => Permission::ConferencesRead,
+        _ => Permission::CallsRead,
+    }
+}
+
+/// Every name of the public document: those that this engine causes, and those that it does not cause yet, which an
+/// integrator may ask for all the same.
+pub(super) fn known_names() -> impl Iterator<Item = &'static str> {
+    EventKind::ALL.iter().map(|kind| kind.as_str()).chain(NOT_CAUSED_YET.iter().copied())
+}
+
+const NOT_CAUSED_YET: &[&str] = &[
+    "call.conferenced",
+    "callback.requested",
+    "campaign.completed",
+    "campaign.contact.completed",
+    "conference.minutes",
+    "conference.updated",
+    "contact.created",
+    "csat.submitted",
+    "recording.ready",
+    "ticket.created",
+    "ticket.updated",
+    "voicemail.received",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_round_trip_and_are_not_kept_twice() {
+        for kind in EventKind::ALL {
+            assert_eq!(EventKind::from_name(kind.as_str()), Some(*kind));
+            assert_eq!(serde_json::to_value(kind).unwrap(), kind.as_str());
+            assert!(!NOT_CAUSED_YET.contains(&kind.as_str()), "{kind:?} is caused");
+        }
+        assert_eq!(EventKind::from_name("stream.gap"), None);
+    }
+
+    #[test]
+    fn conferences_have_a_permission_of_their_own() {
+        for name in known_names() {
+            let expected = match name {
+                "conference.minutes" | "conference.updated" => Permission::ConferencesRead,
+                _ => Permission::CallsRead,
+            };
+            assert_eq!(permission_of(name), expected, "{name}");
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! How an integrator names the kinds of event they want: `conference.*`, `call.info.sent`, `*`.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::access::Permission;
+use crate::event::EventKind;
+use crate::event::kind::{known_names, permission_of};
+
+/// One kind or a family of kinds.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct EventPattern(String);
+
+/// A text is no pattern of events.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum EventPatternError {
+    /// It is none.
+    #[error(
+        "'{0}' is no event and no family of events; use a name such as call.ended, a family such as call.info.*, or *"
+    )]
+    Unknown(String),
+    /// A list has none at all.
+    #[error("must name at least one event")]
+    Empty,
+    /// A list has more than [`EventPatterns::LEN_MAX`].
+    #[error("names more than {} patterns", EventPatterns::LEN_MAX)]
+    TooMany,
+}
+
+impl EventPattern {
+    /// Whether events of `kind` are meant.
+    pub fn matches(&self, kind: EventKind) -> bool {
+        self.matches_name(kind.as_str())
+    }
+
+    /// Whether a caller who holds `permissions` may be told of anything that is meant.
+    pub fn is_open_to(&self, permissions: &[Permission]) -> bool {
+        self.permissions().any(|needed| permissions.contains(&needed))
+    }
+
+    /// What a caller has to hold, one of them at least, to be told of anything that is meant.
+    pub fn permissions(&self) -> impl Iterator<Item = Permission> + '_ {
+        known_names().filter(|name| self.matches_name(name)).map(permission_of)
+    }
+
+    /// As it was written.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    fn matches_name(&self, name: &str) -> bool {
+        match self.0.strip_suffix('*') {
+            // What is left ends with its dot, or is nothing.
+            Some(family) => name.starts_with(family),
+            None => self.0 == name,
+        }
+    }
+}
+
+impl FromStr for EventPattern {
+    type Err = EventPatternError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let pattern = Self(text.to_owned());
+        let is_family = text == "*" || text.ends_with(".*");
+        let named = match is_family {
+            true => known_names().any(|name| pattern.matches_name(name)),
+            false => known_names().any(|name| name == text),
+        };
+        if named {
+            return Ok(pattern);
+        }
+        // An error repeats what was sent, though not all of it.
+        Err(EventPatternError::Unknown(text.chars().take(SHOWN_LEN_MAX).collect()))
+    }
+}
+
+impl TryFrom<String> for EventPattern {
+    type Error = EventPatternError;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse()
+    }
+}
+
+impl From<EventPattern> for String {
+    fn from(pattern: EventPattern) -> Self {
+        pattern.0
+    }
+}
+
+impl fmt::Display for EventPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The patterns of one stream or one webhook; at least one, at most [`EventPatterns::LEN_MAX`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EventPatterns(Vec<EventPattern>);
+
+impl EventPatterns {
+    /// How many there may be.
+    pub const LEN_MAX: usize = 32;
+
+    /// Every event.
+    pub fn all() -> Self {
+        Self(vec![EventPattern("*".to_owned())])
+    }
+
+    /// These.
+    ///
+    /// # Errors
+    /// When there are none, or too many.
+    pub fn new(patterns: Vec<EventPattern>) -> Result<Self, EventPatternError> {
+        match patterns.len() {
+            0 => Err(EventPatternError::Empty),
+            1..=Self::LEN_MAX => Ok(Self(patterns)),
+            _ => Err(EventPatternError::TooMany),
+        }
+    }
+
+    /// Whether events of `kind` are meant.
+    pub fn matches(&self, kind: EventKind) -> bool {
+        self.0.iter().any(|pattern| pattern.matches(kind))
+    }
+
+    /// One by one.
+    pub fn iter(&self) -> impl Iterator<Item = &EventPattern> {
+        self.0.iter()
+    }
+}
+
+impl FromStr for EventPatterns {
+    type Err = EventPatternError;
+
+    /// Reads `conference.*,call.info.*`.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if text.is_empty() {
+            return Err(EventPatternError::Empty);
+        }
+        // One more than there may be is enough to know that there are too many.
+        let patterns = text.split(',').take(Self::LEN_MAX + 1).map(str::parse);
+        Self::new(patterns.collect::<Result<_, _>>()?)
+    }
+}
+
+const SHOWN_LEN_MAX: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_families_and_everything_are_patterns() {
+        let cases: [(&str, &[EventKind]); 9] = [
+            ("*", EventKind::ALL),
+            (
+                "call.*",
+                &[
+                    EventKind::CallAnswered,
+                    EventKind::CallEnded,
+                    EventKind::CallInfoAcked,
+                    EventKind::CallInfoSent,
+                    EventKind::CallMissed,
+                    EventKind::CallRinging,
+                ],
+            ),
+            ("call.info.*", &[EventKind::CallInfoAcked, EventKind::CallInfoSent]),
+            ("call.info.sent", &[EventKind::CallInfoSent]),
+            ("conversation.*", &[EventKind::ConversationCompleted]),
+            // Known, and not caused yet.
+            ("conference.*", &[]),
+            ("conference.updated", &[]),
+            ("campaign.contact.*", &[]),
+            ("recording.ready", &[]),
+        ];
+        for (text, expected) in cases {
+            let pattern: EventPattern = text.parse().unwrap();
+            let matched: Vec<_> =
+                EventKind::ALL.iter().copied().filter(|kind| pattern.matches(*kind)).collect();
+            assert_eq!(matched, expected, "{text}");
+            assert_eq!(serde_json::to_value(&pattern).unwrap(), text);
+        }
+    }
+
+    #[test]
+    fn anything_else_is_refused_by_name() {
+        let refused = [
+            "",
+            "call",
+            "call.",
+            "call.e*",
+            "call*",
+            "**",
+            "*.*",
+            ".*",
+            "Call.Ended",
+            " call.ended",
+            "call.ended ",
+            "call.endedx",
+            "call.info",
+            "stream.gap",
+            "webhook.test",
+            "call.*.sent",
+            "\u{e9}.*",
+        ];
+        for text in refused {
+            let error = text.parse::<EventPattern>().unwrap_err();
+            assert_eq!(error, EventPatternError::Unknown(text.to_owned()));
+            assert!(serde_json::from_value::<EventPattern>(text.into()).is_err());
+        }
+        let long = "x".repeat(1_000_000);
+        assert!(long.parse::<EventPattern>().unwrap_err().to_string().len() < 300);
+    }
+
+    #[test]
+    fn a_list_has_bounds() {
+        let list: EventPatterns = "conference.*,call.info.*".parse().unwrap();
+        assert!(list.matches(EventKind::CallInfoAcked) && !list.matches(EventKind::CallEnded));
+        assert_eq!("".parse::<EventPatterns>(), Err(EventPatternError::Empty));
+        assert!("call.*,".parse::<EventPatterns>().is_err());
+        assert!(vec!["*"; 32].join(",").parse::<EventPatterns>().is_ok());
+        assert_eq!(vec!["*"; 33].join(",").parse::<EventPatterns>(), Err(EventPatternError::TooMany));
+        assert_eq!(EventPatterns::new(Vec::new()), Err(EventPatternError::Empty));
+    }
+
+    #[test]
+    fn a_pattern_says_who_may_be_told() {
+        let open = |text: &str, permission| text.parse::<EventPattern>().unwrap().is_open_to(&[permission]);
+        assert!(open("*", Permission::CallsRead) && open("*", Permission::ConferencesRead));
+        assert!(!open("*", Permission::BillingRead));
+        assert!(
+            open("conference.*", Permission::ConferencesRead) && !open("conference.*", Permission::CallsRead)
+        );
+        assert!(open("call.*", Permission::CallsRead) && !open("call.*", Permission::ConferencesRead));
+    }
+}

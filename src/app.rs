@@ -182,6 +182,7 @@ impl Engine {
         .with_settings(config.http.settings.clone())
         .with_conversations(Arc::new(store.clone()), Arc::new(store.clone()))
         .with_idempotency(Arc::new(idempotency.clone()))
+        .with_live_calls(Arc::new(handle.clone()))
         .with_directory(directory_ports(&store, StdRng::from_rng(&mut rng)))
         .with_rates(rate_ports(&store))
         .with_outgoing_urls(Arc::new(outbound.policy().clone()))

@@ -39,7 +39,7 @@ use crate::openapi::complete;
 use crate::routes::openapi::Reference;
 use crate::routes::{agents, api_keys, teams, users};
 use crate::routes::{
-    ai_prices, auth as login, cdr_export, cdrs, conversations, docs, extensions, health, numbers,
+    ai_prices, auth as login, calls, cdr_export, cdrs, conversations, docs, extensions, health, numbers,
     openapi as reference, organisations, rates, totals, trunks,
 };
 use crate::state::ApiState;
@@ -75,6 +75,8 @@ fn v1() -> OpenApiRouter<ApiState> {
     OpenApiRouter::default()
         .routes(routes!(ai_prices::list, ai_prices::create))
         .routes(routes!(ai_prices::find, ai_prices::change, ai_prices::remove))
+        .routes(routes!(calls::find))
+        .routes(routes!(calls::list))
         .routes(routes!(cdr_export::export))
         .routes(routes!(cdrs::find))
         .routes(routes!(cdrs::list))

@@ -8,6 +8,7 @@ use sidetone_model::conversation::Conversations;
 use sidetone_model::extension::Extensions;
 use sidetone_model::idempotency::{Claim, Idempotency, KeptAnswer, Once};
 use sidetone_model::key::Keys;
+use sidetone_model::live_call::LiveCalls;
 use sidetone_model::metrics::{Family, Metrics};
 use sidetone_model::number::Numbers;
 use sidetone_model::organisation::Organisations;
@@ -49,6 +50,7 @@ pub struct ApiState {
     pub(crate) directory: Option<DirectoryPorts>,
     pub(crate) rates: Option<RatePorts>,
     outgoing_urls: Option<Arc<dyn OutgoingUrls>>,
+    live_calls: Option<Arc<dyn LiveCalls>>,
 }
 
 /// What people who log in need: who they are, and what they manage.
@@ -117,6 +119,7 @@ impl ApiState {
             directory: None,
             rates: None,
             outgoing_urls: None,
+            live_calls: None,
         }
     }
 
@@ -172,6 +175,18 @@ impl ApiState {
     /// The ports of what calls cost.
     pub(crate) fn rates(&self) -> Result<&RatePorts, ApiError> {
         self.rates.as_ref().ok_or_else(|| ApiError::not_found("rates are not managed here"))
+    }
+
+    /// The same state, which knows the calls that are up.
+    #[must_use]
+    pub fn with_live_calls(mut self, calls: Arc<dyn LiveCalls>) -> Self {
+        self.live_calls = Some(calls);
+        self
+    }
+
+    /// The calls that are up.
+    pub(crate) fn live_calls(&self) -> Result<&dyn LiveCalls, ApiError> {
+        self.live_calls.as_deref().ok_or_else(|| ApiError::not_found("no calls are carried here"))
     }
 
     /// The same state, which believes `X-Forwarded-For` from these peers.

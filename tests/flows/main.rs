@@ -16,6 +16,7 @@ mod chosen;
 mod database;
 mod drain;
 mod forking;
+mod live_calls;
 mod managed;
 mod media;
 mod metrics;

@@ -13,6 +13,7 @@ mod ai_prices;
 mod auth;
 mod bodies;
 mod call_log;
+mod calls;
 mod cdrs;
 mod contract_cdr;
 mod contract_conversation;

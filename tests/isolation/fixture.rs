@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{LazyLock, Mutex, mpsc};
+use std::sync::{Arc, LazyLock, Mutex, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use sidetone::app::Engine;
 use sidetone::cdr::writer::CdrSink;
+use sidetone::phone::{Answering, CallPlan, Phone};
 use sidetone::store::Store;
 use sidetone_model::access::Permission;
 use sidetone_model::cdr::Cdr;
@@ -93,9 +94,11 @@ impl Fixture {
                 // Each caller without a token comes from an address of its own.
                 config.http.settings.trusted_proxies = vec!["127.0.0.1/32".parse().unwrap()];
                 let engine = Engine::start(&config).await.unwrap();
+                let phones = talking(engine.sip[0]).await;
                 started.send((engine.http, engine.store.clone())).unwrap();
                 let _ = stopped.await;
                 engine.stop(Duration::ZERO).await;
+                drop(phones);
             });
         });
         let (address, store) = start.recv().unwrap();
@@ -222,6 +225,13 @@ impl Fixture {
         let from = if digit == 1 { "USD" } else { "GBP" };
         let fx = json!({"from": from, "to": "EUR", "rate": "0.92", "from_time": "2026-01-01T00:00:00Z"});
         ids.insert("fx_rate".to_owned(), id(self.operate("POST", "/fx-rates", fx)));
+        let live = self.operate("GET", &of("/calls"), Value::Null);
+        for team in ["red", "blue"] {
+            let is_theirs = |call: &&Value| call["team_id"] == ids[&format!("team.{team}")].as_str();
+            let call = live["items"].as_array().unwrap().iter().find(is_theirs);
+            let call = call.unwrap_or_else(|| panic!("no live call of the {team} team: {live}"));
+            ids.insert(format!("call.{team}"), call["uuid"].as_str().unwrap().to_owned());
+        }
         for (name, record) in records(plant, &organisation, &ids) {
             ids.insert(format!("cdr.{name}"), record.call_uuid.to_string());
             ids.insert(
@@ -233,6 +243,29 @@ impl Fixture {
         tenant.ids = ids;
         tenant
     }
+}
+
+/// The phones of both tenants, once a phone of each team talks to one of no team.
+async fn talking(sip: SocketAddr) -> Vec<Arc<Phone>> {
+    let mut phones = Vec::new();
+    for plant in ["acmeplant", "boltplant"] {
+        let mut registered = Vec::new();
+        for number in ["1001", "1002", "1003"] {
+            let quiet = Answering::Answer { after: Duration::ZERO, talk: None };
+            let mut config = site::phone_config(sip, number, quiet);
+            config.domain = format!("{plant}.test");
+            registered.push(Arc::new(site::registered(config).await));
+        }
+        for caller in &registered[..2] {
+            let (mut calls, caller) = (caller.calls(), Arc::clone(caller));
+            tokio::spawn(
+                async move { caller.call(CallPlan { talk_time: None, ..CallPlan::to("1003") }).await },
+            );
+            site::within("a call", calls.wait_for(|calls| calls.up == 1)).await.unwrap();
+        }
+        phones.extend(registered);
+    }
+    phones
 }
 
 fn tenant(plant: &str) -> Tenant {

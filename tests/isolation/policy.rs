@@ -140,6 +140,9 @@ pub const ROWS: &[Row] = &[
     row("POST /api/v1/auth/password", Session, "").answers(204).body_of(
         |_| json!({"old_password": crate::fixture::PASSWORD, "new_password": crate::fixture::PASSWORD}),
     ),
+    // Calls that are up.
+    row("GET /api/v1/calls", List, ""),
+    row("GET /api/v1/calls/{uuid}", One, "call.blue"),
     // The call log.
     row("GET /api/v1/cdrs", List, ""),
     row("GET /api/v1/cdrs/export", List, ""),

@@ -4,6 +4,7 @@
 use sidetone_model::access::Role;
 use sidetone_model::call::{Direction, Transport};
 use sidetone_model::ids;
+use sidetone_model::live_call::CallState;
 use sidetone_model::money::{Amount, Currency};
 use sidetone_model::time::Timestamp;
 use utoipa::OpenApi as _;
@@ -17,5 +18,5 @@ pub(super) fn words() -> OpenApi {
 }
 
 #[derive(utoipa::OpenApi)]
-#[openapi(components(schemas(Amount, Currency, Direction, Role, Timestamp, Transport)))]
+#[openapi(components(schemas(Amount, CallState, Currency, Direction, Role, Timestamp, Transport)))]
 struct Words;

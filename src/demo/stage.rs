@@ -74,13 +74,9 @@ impl Stage {
     /// When a phone has no socket or is refused.
     pub async fn set(sip: SocketAddr, http: SocketAddr, access: Access) -> Result<Stage, StageError> {
         let phone = |number: String, answering: Answering| PhoneConfig {
-            switch: sip,
-            domain: access.domain.to_owned(),
-            number,
-            password: access.phones_password.clone(),
             codecs: CodecPolicy::new(["PCMU"]),
             answering,
-            tap: None,
+            ..PhoneConfig::new(sip, access.domain, number, access.phones_password.clone())
         };
         let mut registering = JoinSet::new();
         let mut pairs = Vec::with_capacity(SCENES.len());

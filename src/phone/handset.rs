@@ -1,122 +1,31 @@
 //! The phone as its user sees it.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use sidetone_media::simulate::Scenario;
-use sidetone_sip::sdp::{CodecPolicy, Direction};
-use tokio::net::UdpSocket;
-use tokio::sync::{mpsc, oneshot, watch};
+use sidetone_media::time::Micros;
+use sidetone_sip::sdp::Direction;
+use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
-use crate::phone::actor::Actor;
-use crate::phone::tap::Tap;
+use crate::phone::actor::{Actor, Lines};
+use crate::phone::notes::{Notebook, Noting, Parcel, ShownNote};
+use crate::phone::plan::{CallOutcome, CallPlan, Calls, News, PhoneConfig};
+use crate::phone::tap::monotonic_wall;
+use crate::phone::wire::Wire;
 
-/// A phone on a loopback socket. Dropping it switches it off without a word, as a power cut would.
+/// A phone on a socket of its own. Dropping it switches it off without a word, as a power cut would.
 pub struct Phone {
     commands: mpsc::Sender<Command>,
     calls: watch::Receiver<Calls>,
     heard: Arc<AtomicU64>,
+    notes: Arc<Notebook>,
+    news: broadcast::Sender<News>,
     task: JoinHandle<()>,
     local: SocketAddr,
-}
-
-/// The calls of a phone now, placed and taken.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Calls {
-    /// Calls that nobody has answered yet.
-    pub ringing: usize,
-    /// Answered calls whose answer was acknowledged.
-    pub up: usize,
-}
-
-/// Whose phone it is and how it behaves.
-#[derive(Clone)]
-pub struct PhoneConfig {
-    /// The switch.
-    pub switch: SocketAddr,
-    /// The organisation's SIP domain.
-    pub domain: String,
-    /// The extension.
-    pub number: String,
-    /// Its password.
-    pub password: String,
-    /// The codecs to offer and take.
-    pub codecs: CodecPolicy,
-    /// What happens when it is called.
-    pub answering: Answering,
-    /// Where everything sent and heard is noted.
-    pub tap: Option<Tap>,
-}
-
-/// What a called phone does.
-#[derive(Clone, Debug)]
-pub enum Answering {
-    /// Rings for a while, answers and talks.
-    Answer {
-        /// How long it rings.
-        after: Duration,
-        /// What it says; `None` says nothing.
-        talk: Option<Box<Scenario>>,
-    },
-    /// Talks at once, as an announcement does, and answers later.
-    Early {
-        /// How long it talks before it answers.
-        after: Duration,
-        /// What it says, before the answer and behind it.
-        talk: Box<Scenario>,
-    },
-    /// Rings until the caller gives up.
-    Ring,
-    /// Refuses with this status.
-    Refuse(u16),
-}
-
-/// A call to place.
-#[derive(Clone, Debug)]
-pub struct CallPlan {
-    /// What is dialled.
-    pub number: String,
-    /// What the caller says; `None` says nothing.
-    pub talk: Option<Box<Scenario>>,
-    /// How long after the answer to hang up; `None` waits for the other side.
-    pub talk_time: Option<Duration>,
-    /// How long to let it ring before giving up.
-    pub patience: Option<Duration>,
-    /// How long after the answer to offer hold, and after that again to resume.
-    pub hold: Option<(Duration, Duration)>,
-    /// What the SDP names as the phone's address, when that is not where it is.
-    pub advertised: Option<IpAddr>,
-}
-
-impl CallPlan {
-    /// A silent call of one second.
-    pub fn to(number: impl Into<String>) -> Self {
-        CallPlan {
-            number: number.into(),
-            talk: None,
-            talk_time: Some(Duration::from_secs(1)),
-            patience: None,
-            hold: None,
-            advertised: None,
-        }
-    }
-}
-
-/// How a placed call went.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CallOutcome {
-    /// The final status of the INVITE; 487 after giving up, 408 when nothing came.
-    pub status: u16,
-    /// RTP datagrams heard.
-    pub received: u64,
-    /// Whether the other side hung up.
-    pub ended_by_peer: bool,
-    /// The statuses of the re-INVITEs that the plan asked for.
-    pub reinvites: Vec<u16>,
 }
 
 /// Why a phone did not do it.
@@ -125,6 +34,12 @@ pub enum PhoneError {
     /// A socket failed.
     #[error("open a socket: {0}")]
     Io(#[from] io::Error),
+    /// There is no call for it.
+    #[error("do it: the phone has no such call")]
+    NoCall,
+    /// The phone was never shown this note.
+    #[error("acknowledge {0}: no such note was shown")]
+    NoNote(String),
     /// The switch refused or did not answer.
     #[error("register {number}: the switch answered {status}")]
     Refused {
@@ -140,45 +55,136 @@ pub enum PhoneError {
 
 /// What the handset asks of its actor.
 pub(super) enum Command {
+    Acknowledge(String, Micros, oneshot::Sender<Result<u16, PhoneError>>),
+    Answer(oneshot::Sender<bool>),
     Call(CallPlan, oneshot::Sender<CallOutcome>),
+    Decline,
+    Dial(String, oneshot::Sender<bool>),
     HangUp,
     Move,
+    Notes(Noting),
     Offer(Direction),
-    Register(oneshot::Sender<u16>),
+    /// For so many seconds; 0 takes the binding away.
+    Register(u32, oneshot::Sender<(u16, Duration)>),
+    Send(Parcel, oneshot::Sender<Result<u16, PhoneError>>),
 }
 
 impl Phone {
     /// Switches a phone on. Runs within a tokio runtime.
     ///
     /// # Errors
-    /// When no socket can be opened.
+    /// When no socket can be opened, or over TCP nobody listens.
     pub async fn start(config: PhoneConfig) -> Result<Phone, PhoneError> {
-        let any: SocketAddr = if config.switch.is_ipv4() {
-            ([127, 0, 0, 1], 0).into()
-        } else {
-            "[::1]:0".parse().map_err(|_| PhoneError::SwitchedOff)?
-        };
-        let socket = UdpSocket::bind(any).await?;
-        let local = socket.local_addr()?;
+        let wire = Wire::open(config.carrier, config.switch).await?;
+        let local = wire.local();
         let (commands, inbox) = mpsc::channel(COMMANDS_MAX);
         let (counted, calls) = watch::channel(Calls::default());
-        let heard = Arc::new(AtomicU64::new(0));
-        let actor = Actor::new(config, socket, local, inbox, counted, Arc::clone(&heard))?;
-        Ok(Phone { commands, calls, heard, task: tokio::spawn(actor.run()), local })
+        let (heard, notes) = (Arc::new(AtomicU64::new(0)), Arc::new(Notebook::new()));
+        let news = broadcast::Sender::new(NEWS_MAX);
+        let lines = Lines {
+            inbox,
+            counted,
+            heard: Arc::clone(&heard),
+            notes: Arc::clone(&notes),
+            news: news.clone(),
+        };
+        let actor = Actor::new(config, wire, lines)?;
+        Ok(Phone { commands, calls, heard, notes, news, task: tokio::spawn(actor.run()), local })
     }
 
-    /// Registers.
+    /// Registers, and tells how long the binding lasts.
     ///
     /// # Errors
     /// When the switch refuses or does not answer.
-    pub async fn register(&self, number: &str) -> Result<(), PhoneError> {
-        let (done, result) = oneshot::channel();
-        self.commands.send(Command::Register(done)).await.map_err(|_| PhoneError::SwitchedOff)?;
-        match result.await {
-            Ok(200..=299) => Ok(()),
-            Ok(status) => Err(PhoneError::Refused { number: number.to_owned(), status }),
-            Err(_) => Err(PhoneError::SwitchedOff),
+    pub async fn register(&self, number: &str) -> Result<Duration, PhoneError> {
+        self.bind(number, REGISTER_SECONDS).await
+    }
+
+    /// Takes the phone's binding away.
+    ///
+    /// # Errors
+    /// When the switch refuses or does not answer.
+    pub async fn unregister(&self, number: &str) -> Result<(), PhoneError> {
+        self.bind(number, 0).await.map(drop)
+    }
+
+    async fn bind(&self, number: &str, seconds: u32) -> Result<Duration, PhoneError> {
+        match self.ask(|done| Command::Register(seconds, done)).await? {
+            (200..=299, lasts) => Ok(lasts),
+            (status, _) => Err(PhoneError::Refused { number: number.to_owned(), status }),
         }
+    }
+
+    /// The notes that were shown so far, oldest first; a note that came twice is there twice.
+    pub fn notes(&self) -> Vec<ShownNote> {
+        self.notes.all()
+    }
+
+    /// How many notes were shown, now and whenever it changes.
+    pub fn notes_count(&self) -> watch::Receiver<u64> {
+        self.notes.count()
+    }
+
+    /// The person taps Acknowledge now: the same way as the note came. Tells what the switch answered; 408 nothing.
+    ///
+    /// # Errors
+    /// [`PhoneError::NoNote`], and [`PhoneError::NoCall`] when the call of a note by INFO is over.
+    pub async fn acknowledge(&self, id: &str) -> Result<u16, PhoneError> {
+        self.acknowledge_at(id, monotonic_wall()).await
+    }
+
+    /// The same with another moment of the tap, Unix time.
+    ///
+    /// # Errors
+    /// As [`Phone::acknowledge`].
+    pub async fn acknowledge_at(&self, id: &str, at: Micros) -> Result<u16, PhoneError> {
+        self.ask(|done| Command::Acknowledge(id.to_owned(), at, done)).await?
+    }
+
+    /// Sends what no honest phone sends, or one of another make. Tells what the switch answered; 408 nothing.
+    ///
+    /// # Errors
+    /// [`PhoneError::NoCall`] for an INFO without a call that is up.
+    pub async fn send(&self, parcel: Parcel) -> Result<u16, PhoneError> {
+        self.ask(|done| Command::Send(parcel, done)).await?
+    }
+
+    /// Treats notes otherwise from now on.
+    ///
+    /// # Errors
+    /// When the phone is switched off.
+    pub async fn treat_notes(&self, notes: Noting) -> Result<(), PhoneError> {
+        self.command(Command::Notes(notes)).await
+    }
+
+    /// Takes the call that rings.
+    ///
+    /// # Errors
+    /// [`PhoneError::NoCall`] when none rings.
+    pub async fn answer(&self) -> Result<(), PhoneError> {
+        self.ask(Command::Answer).await?.then_some(()).ok_or(PhoneError::NoCall)
+    }
+
+    /// Declines every call that rings.
+    ///
+    /// # Errors
+    /// When the phone is switched off.
+    pub async fn decline(&self) -> Result<(), PhoneError> {
+        self.command(Command::Decline).await
+    }
+
+    /// Dials digits inside the call that is up (RFC 4733); needs a [`Voice`](super::Voice).
+    ///
+    /// # Errors
+    /// [`PhoneError::NoCall`] when no call is up whose other side understands them.
+    pub async fn dial(&self, digits: &str) -> Result<(), PhoneError> {
+        let dialled = self.ask(|done| Command::Dial(digits.to_owned(), done)).await?;
+        dialled.then_some(()).ok_or(PhoneError::NoCall)
+    }
+
+    /// What happens from now on. Who reads slowly misses the oldest.
+    pub fn news(&self) -> broadcast::Receiver<News> {
+        self.news.subscribe()
     }
 
     /// Places a call and tells how it went, once it is over.
@@ -186,9 +192,7 @@ impl Phone {
     /// # Errors
     /// When the phone is switched off.
     pub async fn call(&self, plan: CallPlan) -> Result<CallOutcome, PhoneError> {
-        let (done, result) = oneshot::channel();
-        self.commands.send(Command::Call(plan, done)).await.map_err(|_| PhoneError::SwitchedOff)?;
-        result.await.map_err(|_| PhoneError::SwitchedOff)
+        self.ask(|done| Command::Call(plan, done)).await
     }
 
     /// Hangs up every call, or gives it up while it rings.
@@ -230,6 +234,13 @@ impl Phone {
         self.local
     }
 
+    /// Gives the actor a command and waits for what becomes of it.
+    async fn ask<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> Command) -> Result<T, PhoneError> {
+        let (done, result) = oneshot::channel();
+        self.command(command(done)).await?;
+        result.await.map_err(|_| PhoneError::SwitchedOff)
+    }
+
     async fn command(&self, command: Command) -> Result<(), PhoneError> {
         self.commands.send(command).await.map_err(|_| PhoneError::SwitchedOff)
     }
@@ -243,3 +254,7 @@ impl Drop for Phone {
 
 /// Commands that wait for the actor.
 const COMMANDS_MAX: usize = 64;
+/// News that wait for a slow reader.
+const NEWS_MAX: usize = 256;
+/// What a phone asks for.
+const REGISTER_SECONDS: u32 = 600;

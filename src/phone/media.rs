@@ -8,11 +8,13 @@ use std::time::Duration;
 
 use sidetone_media::simulate::{Scenario, Simulation};
 use tokio::net::UdpSocket;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
-use tokio::time::Instant;
+use tokio::time::{Instant, MissedTickBehavior};
 
 use crate::phone::tap::{Tap, monotonic_wall};
+use crate::phone::voice::{Format, Speaker, Voice};
+use crate::phone::wav::Recorder;
 
 /// The media side of one call; dropping it ends the sending.
 pub(super) struct Media {
@@ -24,6 +26,10 @@ pub(super) struct Media {
     next: Option<Arc<UdpSocket>>,
     /// Where to send; `None` before an answer and while holding.
     remote: watch::Sender<Option<SocketAddr>>,
+    /// How a voice sends.
+    format: watch::Sender<Option<Format>>,
+    /// What a voice is to dial.
+    digits: mpsc::Sender<String>,
     ear: Ear,
     tasks: Vec<JoinHandle<()>>,
 }
@@ -36,24 +42,43 @@ pub(super) struct Ear {
     /// Datagrams of all calls of the phone.
     heard: Arc<AtomicU64>,
     tap: Option<Tap>,
+    recorder: Option<Recorder>,
+}
+
+/// What a call says.
+pub(super) enum Speech {
+    Nothing,
+    Scenario(Box<Scenario>),
+    /// A voice that begins with this random number.
+    Voice(Voice, u64),
 }
 
 impl Ear {
-    pub(super) fn new(heard: Arc<AtomicU64>, tap: Option<Tap>) -> Self {
-        Ear { received: Arc::default(), heard, tap }
+    pub(super) fn new(heard: Arc<AtomicU64>, tap: Option<Tap>, recorder: Option<Recorder>) -> Self {
+        Ear { received: Arc::default(), heard, tap, recorder }
     }
 }
 
 impl Media {
     /// Opens a socket on `ip`. Talking begins once [`Media::send_to`] says where.
-    pub(super) async fn open(ip: IpAddr, scenario: Option<Scenario>, ear: Ear) -> io::Result<Media> {
+    pub(super) async fn open(ip: IpAddr, speech: Speech, ear: Ear) -> io::Result<Media> {
         let socket = Arc::new(UdpSocket::bind(SocketAddr::new(ip, 0)).await?);
         let local = socket.local_addr()?;
         let (remote, remote_seen) = watch::channel(None);
+        let (format, format_seen) = watch::channel(None);
+        let (digits, dialled) = mpsc::channel(DIGITS_LEN_MAX);
         let listener = tokio::spawn(listen(Arc::clone(&socket), local, ear.clone()));
         let (socket, socket_seen) = watch::channel(socket);
-        let talker = tokio::spawn(talk(socket_seen, remote_seen, scenario, ear.tap.clone()));
-        Ok(Media { local, socket, next: None, remote, ear, tasks: vec![listener, talker] })
+        let mouth = Mouth { socket: socket_seen, remote: remote_seen, tap: ear.tap.clone() };
+        let talker = match speech {
+            Speech::Nothing => None,
+            Speech::Scenario(scenario) => Some(tokio::spawn(talk(mouth, *scenario))),
+            Speech::Voice(voice, seed) => {
+                Some(tokio::spawn(speak(mouth, Speaker::new(voice, seed), format_seen, dialled)))
+            }
+        };
+        let tasks = [Some(listener), talker].into_iter().flatten().collect();
+        Ok(Media { local, socket, next: None, remote, format, digits, ear, tasks })
     }
 
     /// Opens another socket and listens there; talking moves there with the next [`Media::send_to`].
@@ -76,6 +101,21 @@ impl Media {
         self.remote.send_replace(remote);
     }
 
+    /// Says how a voice has to send from now on.
+    pub(super) fn speak_as(&self, format: Option<Format>) {
+        self.format.send_replace(format);
+    }
+
+    /// Whether the other side understands digits.
+    pub(super) fn takes_digits(&self) -> bool {
+        self.format.borrow().is_some_and(|format| format.events.is_some())
+    }
+
+    /// Has the voice dial; `false` when it has too much to dial already.
+    pub(super) fn dial(&self, digits: &str) -> bool {
+        self.digits.try_send(digits.to_owned()).is_ok()
+    }
+
     pub(super) fn received(&self) -> u64 {
         self.ear.received.load(Ordering::Relaxed)
     }
@@ -96,20 +136,46 @@ async fn listen(socket: Arc<UdpSocket>, local: SocketAddr, ear: Ear) {
         let Ok((length, from)) = socket.recv_from(&mut buffer).await else { continue };
         ear.received.fetch_add(1, Ordering::Relaxed);
         ear.heard.fetch_add(1, Ordering::Relaxed);
-        if let (Some(tap), Some(bytes)) = (&ear.tap, buffer.get(..length)) {
+        let Some(bytes) = buffer.get(..length) else { continue };
+        if let Some(tap) = &ear.tap {
             tap.note(from, local, bytes);
+        }
+        if let Some(recorder) = &ear.recorder {
+            recorder.hear(bytes);
         }
     }
 }
 
-async fn talk(
+/// Where a talker sends from, and to.
+struct Mouth {
     socket: watch::Receiver<Arc<UdpSocket>>,
-    mut remote: watch::Receiver<Option<SocketAddr>>,
-    scenario: Option<Scenario>,
+    remote: watch::Receiver<Option<SocketAddr>>,
     tap: Option<Tap>,
-) {
-    let Some(scenario) = scenario else { return };
-    if remote.wait_for(Option::is_some).await.is_err() {
+}
+
+impl Mouth {
+    /// Waits until there is somebody to talk to; `false` when there never will be.
+    async fn opens(&mut self) -> bool {
+        self.remote.wait_for(Option::is_some).await.is_ok()
+    }
+
+    async fn say(&self, datagram: &[u8]) {
+        let Some(to) = *self.remote.borrow() else { return };
+        let socket = Arc::clone(&self.socket.borrow());
+        // The time is taken as near to the sending as can be: a tap shall see what the peer sees.
+        let at = monotonic_wall();
+        // What the system refuses is lost like on any network.
+        if socket.try_send_to(datagram, to).is_err() {
+            let _ = socket.send_to(datagram, to).await;
+        }
+        if let (Some(tap), Ok(local)) = (&self.tap, socket.local_addr()) {
+            tap.note_at(at, local, to, datagram);
+        }
+    }
+}
+
+async fn talk(mut mouth: Mouth, scenario: Scenario) {
+    if !mouth.opens().await {
         return;
     }
     let start = Instant::now();
@@ -118,19 +184,37 @@ async fn talk(
         let due = start + Duration::from_micros(u64::try_from(packet.at.0).unwrap_or_default());
         tokio::time::sleep_until(due).await;
         packet.write(&mut datagram);
-        let Some(to) = *remote.borrow() else { continue };
-        let socket = Arc::clone(&socket.borrow());
-        // The time is taken as near to the sending as can be: a tap shall see what the peer sees.
-        let at = monotonic_wall();
-        // What the system refuses is lost like on any network.
-        if socket.try_send_to(&datagram, to).is_err() {
-            let _ = socket.send_to(&datagram, to).await;
-        }
-        if let (Some(tap), Ok(local)) = (&tap, socket.local_addr()) {
-            tap.note_at(at, local, to, &datagram);
-        }
+        mouth.say(&datagram).await;
     }
 }
 
+async fn speak(
+    mut mouth: Mouth,
+    mut speaker: Speaker,
+    format: watch::Receiver<Option<Format>>,
+    mut dialled: mpsc::Receiver<String>,
+) {
+    if !mouth.opens().await {
+        return;
+    }
+    let mut clock = tokio::time::interval(PTIME);
+    // A phone that was held up goes on in its pace; it does not catch up in a burst.
+    clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut datagram = Vec::new();
+    loop {
+        clock.tick().await;
+        while let Ok(digits) = dialled.try_recv() {
+            speaker.dial(&digits);
+        }
+        let Some(format) = *format.borrow() else { continue };
+        speaker.next(format, &mut datagram);
+        mouth.say(&datagram).await;
+    }
+}
+
+/// What a voice's packets last.
+const PTIME: Duration = Duration::from_millis(20);
+/// Strings of digits that wait for the voice.
+const DIGITS_LEN_MAX: usize = 16;
 /// The largest datagram that a phone takes.
 const DATAGRAM_BYTES_MAX: usize = 2_048;

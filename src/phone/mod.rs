@@ -1,11 +1,28 @@
-//! The built-in phone of the demo and the tests: registers, calls, answers, and talks as a scenario says.
+//! The built-in phone of the demo, the tests and `sidetone phone`: registers, calls, answers, talks as a scenario
+//! says, shows notes and acknowledges them.
 //!
-//! A driver around the same user agent that the switch uses, on real sockets. Loopback tools, not a softphone.
+//! A driver around the same user agent that the switch uses, on real sockets. Not a softphone: it has no microphone.
+//!
+//! A test that wants to see notes needs little: [`Phone::notes_count`] to wait, [`Phone::notes`] to look,
+//! [`Phone::acknowledge`] to tap, [`Phone::treat_notes`] for a phone that refuses, is deaf or slow, and
+//! [`Phone::send`] for a forger.
 
 mod actor;
+mod dialling;
 mod handset;
 mod media;
+mod notes;
+mod plan;
+mod requests;
 mod tap;
+mod voice;
+mod wav;
+mod wire;
 
-pub use handset::{Answering, CallOutcome, CallPlan, Calls, Phone, PhoneConfig, PhoneError};
+pub use handset::{Phone, PhoneError};
+pub use notes::{Channel, Level, Noting, Parcel, ShownNote};
+pub use plan::{Answering, CallOutcome, CallPlan, Calls, News, PhoneConfig};
 pub use tap::Tap;
+pub use voice::{Voice, is_digit};
+pub use wav::Recorder;
+pub use wire::Carrier;

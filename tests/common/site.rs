@@ -191,13 +191,9 @@ pub fn config(dir: &Path) -> Config {
 
 pub fn phone_config(switch: SocketAddr, number: &str, answering: Answering) -> PhoneConfig {
     PhoneConfig {
-        switch,
-        domain: DOMAIN.to_owned(),
-        number: number.to_owned(),
-        password: PASSWORD.to_owned(),
         codecs: codecs(&["PCMU", "PCMA", "telephone-event"]),
         answering,
-        tap: None,
+        ..PhoneConfig::new(switch, DOMAIN, number, PASSWORD)
     }
 }
 

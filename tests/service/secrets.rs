@@ -41,13 +41,9 @@ fn directory() -> String {
 
 fn phone(engine: &Served, number: &str, password: &str) -> PhoneConfig {
     PhoneConfig {
-        switch: engine.sip,
-        domain: "acme.test".to_owned(),
-        number: number.to_owned(),
-        password: password.to_owned(),
         codecs: codecs(&["PCMU"]),
         answering: Answering::Answer { after: Duration::ZERO, talk: None },
-        tap: None,
+        ..PhoneConfig::new(engine.sip, "acme.test", number, password)
     }
 }
 

@@ -1,0 +1,269 @@
+//! Notes as a phone reads them, and the book of those it was shown.
+//!
+//! Four fields have a meaning to the phone; every other is a row, in the order sent.
+
+use std::collections::VecDeque;
+
+use parking_lot::Mutex;
+use serde_json::{Map, Value, json};
+use sidetone_media::time::Micros;
+use sidetone_sip::ua::LegKey;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+use tokio::sync::watch;
+
+/// A note that the phone was shown.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ShownNote {
+    /// What an acknowledgement names.
+    pub id: String,
+    /// The heading.
+    pub title: String,
+    /// The lines under the heading.
+    pub body: Option<String>,
+    /// The colour of its tag.
+    pub level: Level,
+    /// Whether it has an Acknowledge button.
+    pub ack: bool,
+    /// Every other field, in the order sent.
+    pub rows: Vec<(String, Value)>,
+    /// How it came.
+    pub channel: Channel,
+    /// The URI that it came from.
+    pub from: String,
+    /// The Call-ID of the call that it came in; `None` for a MESSAGE.
+    pub call_id: Option<String>,
+    /// When it came, Unix time.
+    pub at: Micros,
+    /// The note as it came.
+    pub json: Value,
+}
+
+/// How a note comes, and its acknowledgement goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Channel {
+    /// INFO inside a call.
+    Info,
+    /// MESSAGE, with or without a call.
+    Message,
+}
+
+/// The level of a note. A phone takes a level that it does not know for `Info`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// Good to know.
+    #[default]
+    Info,
+    /// Worth a look.
+    Warning,
+    /// Stays up until it is dismissed.
+    Alert,
+}
+
+/// What a phone does with a note that comes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Noting {
+    /// Shows it and answers 200 after a while, as a phone that is busy.
+    Late(std::time::Duration),
+    /// Shows nothing and never answers.
+    Ignore,
+    /// Shows nothing and answers with this status.
+    Refuse(u16),
+    /// Shows it and answers 200.
+    #[default]
+    Show,
+    /// Shows it, answers 200, and its person taps Acknowledge at once, where there is the button.
+    Tap,
+}
+
+/// A request with a body of the user's own: what a phone of another make sends, or a forger.
+#[derive(Clone, Debug)]
+pub struct Parcel {
+    /// INFO goes into the newest call that is up, MESSAGE to the events identity.
+    pub channel: Channel,
+    /// The Content-Type.
+    pub content_type: String,
+    /// The body.
+    pub body: Vec<u8>,
+    /// The extension in From; `None` is the phone's own.
+    pub from: Option<String>,
+    /// The user part of a MESSAGE's target.
+    pub to: String,
+    /// Whether a challenge is answered, with the phone's own password.
+    pub authenticates: bool,
+}
+
+impl Parcel {
+    /// JSON on the way that a phone's acknowledgements take.
+    pub fn new(channel: Channel, body: impl Into<Vec<u8>>) -> Self {
+        Parcel {
+            channel,
+            content_type: JSON.to_owned(),
+            body: body.into(),
+            from: None,
+            to: EVENTS.to_owned(),
+            authenticates: true,
+        }
+    }
+}
+
+impl Level {
+    /// `info`, `warning`, `alert`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Level::Info => "info",
+            Level::Warning => "warning",
+            Level::Alert => "alert",
+        }
+    }
+}
+
+impl Channel {
+    /// `info`, `message`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Channel::Info => "info",
+            Channel::Message => "message",
+        }
+    }
+}
+
+/// Where and how a note came.
+pub(super) struct Arrival {
+    pub(super) channel: Channel,
+    pub(super) from: String,
+    pub(super) call_id: Option<String>,
+    pub(super) at: Micros,
+}
+
+impl ShownNote {
+    /// Reads a body; `None` when it is no note: no JSON object, or one without `id` or `title`.
+    pub(super) fn read(body: &[u8], arrival: Arrival) -> Option<ShownNote> {
+        let json: Map<String, Value> = serde_json::from_slice(body).ok()?;
+        let text = |name: &str| json.get(name).and_then(Value::as_str).map(str::to_owned);
+        let level = match text("level").as_deref() {
+            Some("alert") => Level::Alert,
+            Some("warning") => Level::Warning,
+            _ => Level::Info,
+        };
+        let rows = json.iter().filter(|(name, _)| !KNOWN.contains(&name.as_str()));
+        Some(ShownNote {
+            id: text("id").filter(|id| !id.is_empty())?,
+            title: text("title").filter(|title| !title.is_empty())?,
+            body: text("body").filter(|body| !body.is_empty()),
+            level,
+            ack: json.get("ack").and_then(Value::as_bool).unwrap_or_default(),
+            rows: rows.map(|(name, value)| (name.clone(), value.clone())).collect(),
+            channel: arrival.channel,
+            from: arrival.from,
+            call_id: arrival.call_id,
+            at: arrival.at,
+            json: Value::Object(json),
+        })
+    }
+
+    /// What the phone sends when its person taps Acknowledge at `at`, Unix time.
+    pub fn acknowledgement(&self, at: Micros) -> Value {
+        json!({ "ack": true, "id": self.id, "title": self.title, "at": rfc3339(at) })
+    }
+}
+
+/// The notes that a phone was shown; the handset reads what the actor writes.
+pub(super) struct Notebook {
+    kept: Mutex<VecDeque<Kept>>,
+    count: watch::Sender<u64>,
+}
+
+#[derive(Clone)]
+struct Kept {
+    note: ShownNote,
+    leg: Option<LegKey>,
+}
+
+impl Notebook {
+    pub(super) fn new() -> Self {
+        Notebook { kept: Mutex::default(), count: watch::Sender::new(0) }
+    }
+
+    pub(super) fn keep(&self, note: ShownNote, leg: Option<LegKey>) {
+        let mut kept = self.kept.lock();
+        if kept.len() >= NOTES_MAX {
+            kept.pop_front();
+        }
+        kept.push_back(Kept { note, leg });
+        drop(kept);
+        self.count.send_modify(|count| *count += 1);
+    }
+
+    pub(super) fn count(&self) -> watch::Receiver<u64> {
+        self.count.subscribe()
+    }
+
+    pub(super) fn all(&self) -> Vec<ShownNote> {
+        self.kept.lock().iter().map(|kept| kept.note.clone()).collect()
+    }
+
+    /// The newest note of this id, and the leg that it came by.
+    pub(super) fn find(&self, id: &str) -> Option<(ShownNote, Option<LegKey>)> {
+        let kept = self.kept.lock();
+        kept.iter().rev().find(|kept| kept.note.id == id).map(|kept| (kept.note.clone(), kept.leg))
+    }
+}
+
+/// A time as notes write it.
+pub(super) fn rfc3339(at: Micros) -> String {
+    let nanos = i128::from(at.0) * 1_000;
+    let written = OffsetDateTime::from_unix_timestamp_nanos(nanos).ok().and_then(|at| at.format(&Rfc3339).ok());
+    written.unwrap_or_default()
+}
+
+/// The content type of notes and acknowledgements.
+pub(super) const JSON: &str = "application/json";
+/// The user part of the organisation's events identity.
+pub(super) const EVENTS: &str = "events";
+/// The fields that are no rows.
+const KNOWN: [&str; 5] = ["id", "title", "body", "level", "ack"];
+/// Notes that a phone keeps; the oldest go first.
+const NOTES_MAX: usize = 20_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(body: &str) -> Option<ShownNote> {
+        let arrival =
+            Arrival { channel: Channel::Message, from: "sip:events@acme.test".into(), call_id: None, at: Micros(0) };
+        ShownNote::read(body.as_bytes(), arrival)
+    }
+
+    #[test]
+    fn four_fields_have_a_meaning_and_the_others_are_rows_in_their_order() {
+        let note = read(
+            r#"{"zebra": 1, "title": "Debt", "id": "n1", "level": "alert", "ack": true, "body": "900 euros",
+                "apple": {"deep": [1, 2]}, "ack_by": null}"#,
+        )
+        .unwrap();
+        assert_eq!((note.id.as_str(), note.title.as_str(), note.body.as_deref()), ("n1", "Debt", Some("900 euros")));
+        assert_eq!((note.level, note.ack), (Level::Alert, true));
+        let names: Vec<&str> = note.rows.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["zebra", "apple", "ack_by"]);
+    }
+
+    #[test]
+    fn what_is_no_note_is_not_shown() {
+        for body in ["", "[]", "{}", r#"{"title": "no id"}"#, r#"{"id": "no title"}"#, r#"{"id": 1, "title": "x"}"#] {
+            assert_eq!(read(body), None, "{body}");
+        }
+        // A level of tomorrow is no reason to hide a note.
+        assert_eq!(read(r#"{"id": "n", "title": "t", "level": "new"}"#).unwrap().level, Level::Info);
+    }
+
+    #[test]
+    fn an_acknowledgement_names_the_note_and_the_moment() {
+        let note = read(r#"{"id": "n1", "title": "Debt", "ack": true}"#).unwrap();
+        assert_eq!(
+            note.acknowledgement(Micros(1_795_253_400_250_000)).to_string(),
+            r#"{"ack":true,"id":"n1","title":"Debt","at":"2026-11-21T09:30:00.25Z"}"#
+        );
+    }
+}

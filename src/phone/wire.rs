@@ -1,0 +1,164 @@
+//! What carries a phone's SIP: a datagram socket, or one connection to the switch (RFC 3261 §18).
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::Duration;
+
+use bytes::Bytes;
+use sidetone_sip::flow::{Flow, ListenerId, Protocol};
+use sidetone_sip::message::{Message, StreamEvent, StreamParser};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpStream, UdpSocket};
+
+/// The transport of a phone's SIP.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Carrier {
+    /// One connection, opened by the phone.
+    Tcp,
+    /// Datagrams.
+    #[default]
+    Udp,
+}
+
+/// An open way to the switch.
+pub(super) struct Wire {
+    switch: SocketAddr,
+    local: SocketAddr,
+    kind: Kind,
+}
+
+enum Kind {
+    /// `stream` is `None` after the switch has closed it, until the next sending.
+    Tcp { stream: Option<TcpStream>, parser: StreamParser, buffer: Vec<u8> },
+    Udp { socket: UdpSocket, buffer: Vec<u8> },
+}
+
+/// What came.
+pub(super) enum Arrived {
+    /// The connection is gone.
+    Closed,
+    /// One whole message, or one datagram.
+    Message { from: SocketAddr, bytes: Bytes },
+}
+
+impl Wire {
+    pub(super) async fn open(carrier: Carrier, switch: SocketAddr) -> io::Result<Wire> {
+        let (local, kind) = match carrier {
+            Carrier::Udp => {
+                let socket = UdpSocket::bind(SocketAddr::new(towards(switch).await?, 0)).await?;
+                (socket.local_addr()?, Kind::Udp { socket, buffer: vec![0; DATAGRAM_BYTES_MAX] })
+            }
+            Carrier::Tcp => {
+                let stream = connect(switch).await?;
+                let local = stream.local_addr()?;
+                let parser = StreamParser::new();
+                (local, Kind::Tcp { stream: Some(stream), parser, buffer: vec![0; CHUNK_BYTES] })
+            }
+        };
+        Ok(Wire { switch, local, kind })
+    }
+
+    pub(super) fn local(&self) -> SocketAddr {
+        self.local
+    }
+
+    /// The way to the switch, in the words of the user agent.
+    pub(super) fn flow(&self) -> Flow {
+        self.flow_of(self.switch)
+    }
+
+    pub(super) fn flow_of(&self, remote: SocketAddr) -> Flow {
+        let protocol = if self.is_tcp() { Protocol::Tcp } else { Protocol::Udp };
+        Flow { listener: ListenerId(0), remote, protocol }
+    }
+
+    pub(super) fn is_tcp(&self) -> bool {
+        matches!(self.kind, Kind::Tcp { .. })
+    }
+
+    /// What comes next. Cancelling it loses nothing.
+    pub(super) async fn receive(&mut self) -> Arrived {
+        loop {
+            match &mut self.kind {
+                Kind::Udp { socket, buffer } => {
+                    // An error here is an ICMP message about what was sent; the socket lives on.
+                    let Ok((length, from)) = socket.recv_from(buffer).await else { continue };
+                    let bytes = Bytes::copy_from_slice(buffer.get(..length).unwrap_or_default());
+                    return Arrived::Message { from, bytes };
+                }
+                Kind::Tcp { stream, parser, buffer } => {
+                    if let Some(bytes) = next_message(parser) {
+                        return Arrived::Message { from: self.switch, bytes };
+                    }
+                    let Some(open) = stream else { return std::future::pending().await };
+                    match open.read(buffer).await {
+                        Ok(length @ 1..) => parser.push(buffer.get(..length).unwrap_or_default()),
+                        Ok(0) | Err(_) => {
+                            (*stream, *parser) = (None, StreamParser::new());
+                            return Arrived::Closed;
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Sends to where the user agent says; a connection carries everything to its other end.
+    pub(super) async fn send(&mut self, to: SocketAddr, bytes: &[u8]) -> io::Result<()> {
+        match &mut self.kind {
+            Kind::Udp { socket, .. } => socket.send_to(bytes, to).await.map(drop),
+            Kind::Tcp { stream, .. } => {
+                let open = match stream {
+                    Some(open) => open,
+                    None => {
+                        let open = stream.insert(connect(self.switch).await?);
+                        self.local = open.local_addr()?;
+                        open
+                    }
+                };
+                let sent = tokio::time::timeout(SEND_MAX, open.write_all(bytes)).await;
+                let sent = sent.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
+                if sent.is_err() {
+                    *stream = None;
+                }
+                sent
+            }
+        }
+    }
+}
+
+/// The next message that the stream brought; what the guard refuses is passed over.
+fn next_message(parser: &mut StreamParser) -> Option<Bytes> {
+    while let Some(event) = parser.poll() {
+        match event {
+            StreamEvent::Message(Message::Request(request)) => return Some(request.to_bytes()),
+            StreamEvent::Message(Message::Response(response)) => return Some(response.to_bytes()),
+            StreamEvent::Ping | StreamEvent::Rejected { .. } => {}
+        }
+    }
+    None
+}
+
+async fn connect(switch: SocketAddr) -> io::Result<TcpStream> {
+    let stream = tokio::time::timeout(SEND_MAX, TcpStream::connect(switch)).await;
+    let stream = stream.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))?;
+    stream.set_nodelay(true)?;
+    Ok(stream)
+}
+
+/// The address of ours that packets to `switch` leave from: what a Contact has to name.
+async fn towards(switch: SocketAddr) -> io::Result<IpAddr> {
+    let any: IpAddr =
+        if switch.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+    // Connecting a datagram socket sends nothing; the system only looks for the way.
+    let socket = UdpSocket::bind(SocketAddr::new(any, 0)).await?;
+    socket.connect(switch).await?;
+    Ok(socket.local_addr()?.ip())
+}
+
+/// The largest SIP datagram that a phone takes.
+const DATAGRAM_BYTES_MAX: usize = 65_535;
+/// How much is read of a connection at a time.
+const CHUNK_BYTES: usize = 16_384;
+/// How long connecting, or one message into a connection, may take.
+const SEND_MAX: Duration = Duration::from_secs(5);

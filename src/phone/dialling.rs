@@ -57,7 +57,9 @@ impl Actor {
         let from = format!("<sip:{}@{}>", self.config.number, self.config.domain);
         let uri = format!("sip:{}@{}", plan.number, self.config.domain);
         let invite = Invite::new(uri.clone(), from, format!("<{uri}>")).header("Allow", ALLOW);
-        let Ok(leg) = self.ua.invite(now(), self.flow(), invite.content(SDP, offer.to_bytes())) else { return };
+        let Ok(leg) = self.ua.invite(now(), self.flow(), invite.content(SDP, offer.to_bytes())) else {
+            return;
+        };
         let agenda = plan.patience.map(|patience| (now() + patience, Due::HangUp)).into_iter().collect();
         let mut call = Call::new(exchange, media, plan.number.clone());
         (call.agenda, call.plan, call.done) = (agenda, Some(plan), Some(done));
@@ -300,16 +302,13 @@ impl Call {
     }
 }
 
-/// How a voice says what was agreed on; `None` for audio that it has no code for.
+/// How a voice says what was agreed on; `None` when no G.711 is among it.
 fn format(negotiated: &Negotiated) -> Option<Format> {
-    let audio = negotiated.payloads.iter().find(|payload| !payload.codec.is_auxiliary())?;
-    let codec = if audio.codec.is("PCMU") {
-        Codec::Pcmu
-    } else if audio.codec.is("PCMA") {
-        Codec::Pcma
-    } else {
-        return None;
-    };
+    let known = [("PCMU", Codec::Pcmu), ("PCMA", Codec::Pcma)];
+    let (audio, codec) = negotiated.payloads.iter().find_map(|payload| {
+        let (_, codec) = known.iter().find(|(name, _)| payload.codec.is(name))?;
+        Some((payload, *codec))
+    })?;
     let events = negotiated.payloads.iter().find(|payload| payload.codec.is("telephone-event"));
     Some(Format { codec, audio: audio.send, events: events.map(|payload| payload.send) })
 }

@@ -15,6 +15,8 @@ mod notes;
 mod plan;
 mod requests;
 mod tap;
+#[cfg(test)]
+mod tests;
 mod voice;
 mod wav;
 mod wire;

@@ -213,7 +213,8 @@ impl Notebook {
 /// A time as notes write it.
 pub(super) fn rfc3339(at: Micros) -> String {
     let nanos = i128::from(at.0) * 1_000;
-    let written = OffsetDateTime::from_unix_timestamp_nanos(nanos).ok().and_then(|at| at.format(&Rfc3339).ok());
+    let written =
+        OffsetDateTime::from_unix_timestamp_nanos(nanos).ok().and_then(|at| at.format(&Rfc3339).ok());
     written.unwrap_or_default()
 }
 
@@ -231,8 +232,12 @@ mod tests {
     use super::*;
 
     fn read(body: &str) -> Option<ShownNote> {
-        let arrival =
-            Arrival { channel: Channel::Message, from: "sip:events@acme.test".into(), call_id: None, at: Micros(0) };
+        let arrival = Arrival {
+            channel: Channel::Message,
+            from: "sip:events@acme.test".into(),
+            call_id: None,
+            at: Micros(0),
+        };
         ShownNote::read(body.as_bytes(), arrival)
     }
 
@@ -243,7 +248,10 @@ mod tests {
                 "apple": {"deep": [1, 2]}, "ack_by": null}"#,
         )
         .unwrap();
-        assert_eq!((note.id.as_str(), note.title.as_str(), note.body.as_deref()), ("n1", "Debt", Some("900 euros")));
+        assert_eq!(
+            (note.id.as_str(), note.title.as_str(), note.body.as_deref()),
+            ("n1", "Debt", Some("900 euros"))
+        );
         assert_eq!((note.level, note.ack), (Level::Alert, true));
         let names: Vec<&str> = note.rows.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(names, ["zebra", "apple", "ack_by"]);
@@ -251,7 +259,9 @@ mod tests {
 
     #[test]
     fn what_is_no_note_is_not_shown() {
-        for body in ["", "[]", "{}", r#"{"title": "no id"}"#, r#"{"id": "no title"}"#, r#"{"id": 1, "title": "x"}"#] {
+        for body in
+            ["", "[]", "{}", r#"{"title": "no id"}"#, r#"{"id": "no title"}"#, r#"{"id": 1, "title": "x"}"#]
+        {
             assert_eq!(read(body), None, "{body}");
         }
         // A level of tomorrow is no reason to hide a note.

@@ -81,9 +81,7 @@ impl Actor {
     fn dispatch(&mut self, parcel: &Parcel, leg: Option<LegKey>, waiter: Waiter) {
         let content = Content::new(parcel.content_type.clone(), parcel.body.clone());
         let sent = match (parcel.channel, leg) {
-            (Channel::Info, Some(leg)) => {
-                self.ua.info(now(), leg, content)
-            }
+            (Channel::Info, Some(leg)) => self.ua.info(now(), leg, content),
             (Channel::Info, None) => Err(SendError::WrongState),
             (Channel::Message, _) => {
                 let domain = &self.config.domain;

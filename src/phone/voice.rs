@@ -42,7 +42,11 @@ pub(super) struct Speaker {
 enum State {
     Audio,
     /// A digit that began at this timestamp; packets of it so far.
-    Digit { event: u8, begun: u32, packets: u16 },
+    Digit {
+        event: u8,
+        begun: u32,
+        packets: u16,
+    },
     /// Audio between two digits; packets of it still to go.
     Pause(u16),
 }
@@ -204,11 +208,19 @@ mod tests {
         let begun = packets[0].0.timestamp;
         let five: Vec<_> = events.iter().filter(|event| event.1 == 5).copied().collect();
         assert!(five.iter().all(|event| event.0 == begun));
-        assert_eq!(five.iter().map(|event| event.3).collect::<Vec<_>>(), [160, 320, 480, 640, 800, 960, 960, 960]);
+        assert_eq!(
+            five.iter().map(|event| event.3).collect::<Vec<_>>(),
+            [160, 320, 480, 640, 800, 960, 960, 960]
+        );
         assert_eq!(five.iter().filter(|event| event.2).count(), 3);
-        assert_eq!(events.iter().filter(|event| event.1 == 11).count(), 8, "the one that no keypad has is left out");
+        assert_eq!(
+            events.iter().filter(|event| event.1 == 11).count(),
+            8,
+            "the one that no keypad has is left out"
+        );
         // Eight packets of a digit, four of a pause, eight of the next.
-        let kinds: String = packets.iter().map(|(p, _)| if p.payload_type == 0 { '.' } else { 'd' }).collect();
+        let kinds: String =
+            packets.iter().map(|(p, _)| if p.payload_type == 0 { '.' } else { 'd' }).collect();
         assert_eq!(kinds, "dddddddd....dddddddd....");
         assert!(packets[0].0.marker && packets[8].0.marker);
     }

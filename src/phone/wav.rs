@@ -183,7 +183,10 @@ mod tests {
     }
 
     fn samples(wav: Wav<Cursor<Vec<u8>>>) -> Vec<i16> {
-        wav.out.into_inner()[44..].chunks_exact(2).map(|pair| i16::from_le_bytes([pair[0], pair[1]])).collect()
+        wav.out.into_inner()[44..]
+            .chunks_exact(2)
+            .map(|pair| i16::from_le_bytes([pair[0], pair[1]]))
+            .collect()
     }
 
     #[test]

@@ -29,8 +29,15 @@ pub(super) struct Wire {
 
 enum Kind {
     /// `stream` is `None` after the switch has closed it, until the next sending.
-    Tcp { stream: Option<TcpStream>, parser: StreamParser, buffer: Vec<u8> },
-    Udp { socket: UdpSocket, buffer: Vec<u8> },
+    Tcp {
+        stream: Option<TcpStream>,
+        parser: StreamParser,
+        buffer: Vec<u8>,
+    },
+    Udp {
+        socket: UdpSocket,
+        buffer: Vec<u8>,
+    },
 }
 
 /// What came.

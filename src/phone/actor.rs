@@ -223,12 +223,7 @@ impl Actor {
             Event::Ended { leg, cause } => self.ended(leg, cause),
             Event::Acked { leg, .. } => self.up(leg),
             Event::ReinviteCancelled { .. } => {}
-            // Both sides had offered at once; ours has its turn now (RFC 3261 §14.1).
-            Event::ReinviteDue { leg } => {
-                if let Some(direction) = self.calls.get(&leg).map(|call| call.wanted) {
-                    self.offer(leg, direction);
-                }
-            }
+            Event::ReinviteDue { leg } => self.offer_again(leg),
         }
     }
 

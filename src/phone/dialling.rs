@@ -34,8 +34,10 @@ pub(super) struct Call {
     pub(super) up: bool,
     /// Counts up with every call: the newest is the one that is meant.
     pub(super) number: u64,
-    /// The direction that was offered last.
-    pub(super) wanted: Direction,
+    /// The direction that was asked for last.
+    wanted: Direction,
+    /// Whether it is still to be offered: another offer was open.
+    owes_offer: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -172,19 +174,38 @@ impl Actor {
         } else {
             call.exchange.roll_back();
         }
+        self.offer_owed(leg);
     }
 
     /// Offers anew inside a call that is up.
     pub(super) fn offer(&mut self, leg: LegKey, direction: Direction) {
         let Some(call) = self.calls.get_mut(&leg).filter(|call| call.up) else { return };
-        call.wanted = direction;
+        (call.wanted, call.owes_offer) = (direction, false);
         let offer = sdp::offer(call.media.local(), self.config.codecs.codecs(), direction);
         if let Ok(offer) = call.exchange.send_offer(offer) {
             let extra = Extra::new().content(SDP, offer.to_bytes());
             if self.ua.reinvite(now(), leg, &extra).is_err() {
                 call.exchange.roll_back();
+                call.owes_offer = true;
             }
+        } else {
+            call.owes_offer = true;
         }
+    }
+
+    /// Offers what could not be offered while another offer was open.
+    fn offer_owed(&mut self, leg: LegKey) {
+        if let Some(direction) = self.calls.get(&leg).filter(|call| call.owes_offer).map(|call| call.wanted) {
+            self.offer(leg, direction);
+        }
+    }
+
+    /// Both sides had offered at once; ours was refused and has its turn now (RFC 3261 §14.1).
+    pub(super) fn offer_again(&mut self, leg: LegKey) {
+        let Some(call) = self.calls.get_mut(&leg) else { return };
+        call.exchange.roll_back();
+        let direction = call.wanted;
+        self.offer(leg, direction);
     }
 
     /// Takes the newest call that rings; `false` when none does.
@@ -263,6 +284,7 @@ impl Call {
             up: false,
             number: 0,
             wanted: Direction::SendRecv,
+            owes_offer: false,
         }
     }
 

@@ -27,6 +27,7 @@ use tokio::task::JoinHandle;
 
 use crate::accounts::hash::HashError;
 use crate::accounts::{Passwords, People};
+use crate::call_news::call_news;
 use crate::cdr::journal::{Journal, JournalError};
 use crate::cdr::writer::CdrWriter;
 use crate::config::{Config, Sip};
@@ -56,6 +57,7 @@ pub struct Engine {
     switch: Handle,
     driver: JoinHandle<()>,
     writer: JoinHandle<()>,
+    news: JoinHandle<()>,
     web: JoinHandle<io::Result<()>>,
     watcher: JoinHandle<()>,
     sweeper: JoinHandle<()>,
@@ -154,13 +156,15 @@ impl Engine {
             journal.clone(),
             Resolver::new(&config.sip.dns),
         );
+        let (teller, news) = call_news();
+        let driver = driver.telling(move |news| teller.tell(news));
         let (stop, stopped) = watch::channel(false);
         let (draws, drawn) = mpsc::channel(DRAWN_LEN_MAX);
         // It ends with the writer.
         tokio::spawn(pass_on_draws(drawn, handle.clone()));
         let writer = CdrWriter::new(reader).telling(draws);
         let outbound = Client::new(&config.outbound_http, our_addresses(config))?;
-        let (engine_store, watched) = (store.clone(), store.clone());
+        let (engine_store, news_store, watched) = (store.clone(), store.clone(), store.clone());
         let panel = panel(&store, &mut rng).await?;
         let metrics = EngineMetrics {
             relay: Arc::clone(&relay),
@@ -168,6 +172,7 @@ impl Engine {
             journal: journal.clone(),
             journal_dir: journal_dir(config),
             stored: writer.stored(),
+            news: news.counts(),
             store: store.clone(),
         };
         let draining = Arc::new(AtomicBool::new(false));
@@ -200,6 +205,7 @@ impl Engine {
             store,
             driver: tokio::spawn(driver.run()),
             writer: tokio::spawn(async move { writer.run(&engine_store).await }),
+            news: tokio::spawn(async move { news.run(&news_store).await }),
             web: tokio::spawn(sidetone_api::serve(web, state, http_shutdown)),
             watcher: tokio::spawn(watch_stored(watched, handle.clone(), heard, stopped.clone())),
             sweeper: tokio::spawn(sweep(idempotency, stopped)),
@@ -240,7 +246,8 @@ impl Engine {
         let _ = self.watcher.await;
         let _ = self.sweeper.await;
         let _ = tokio::time::timeout(HTTP_STOP_MAX, self.web).await;
-        if tokio::time::timeout(WRITER_STOP_MAX, self.writer).await.is_err() {
+        let last = async { tokio::join!(self.writer, self.news) };
+        if tokio::time::timeout(WRITER_STOP_MAX, last).await.is_err() {
             tracing::warn!(
                 "the database did not take the last records; the journal keeps them for the next start"
             );

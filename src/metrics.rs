@@ -11,6 +11,7 @@ use sidetone_media::net::{Counters, Relay};
 use sidetone_model::metrics::{Family, Metrics, Sample, Value};
 use sidetone_model::ports::PortFuture;
 
+use crate::call_news::NewsCounts;
 use crate::cdr::journal::Journal;
 use crate::process;
 use crate::store::Store;
@@ -29,6 +30,8 @@ pub struct EngineMetrics {
     pub journal_dir: PathBuf,
     /// Records that this run added to the database.
     pub stored: Arc<AtomicU64>,
+    /// What is told of live calls.
+    pub news: Arc<NewsCounts>,
     /// The database.
     pub store: Store,
 }
@@ -96,6 +99,7 @@ impl EngineMetrics {
             }
         }
         let mut queues = Family::gauge("sidetone_queue_length", "What waits in a queue.")
+            .with([("queue", "call_news")], self.news.waiting())
             .with([("queue", "journal")], self.journal.queue_len() as u64);
         for (queue, length) in self.switch.queues() {
             queues = queues.with([("queue", queue)], length as u64);
@@ -125,6 +129,11 @@ impl EngineMetrics {
         vec![
             Family::counter("sidetone_call_records_stored_total", "Call records added to the database.")
                 .is(self.stored.load(Ordering::Relaxed)),
+            Family::counter(
+                "sidetone_call_news_dropped_total",
+                "Events call.ringing and call.answered that were lost because too many waited for the database.",
+            )
+            .is(self.news.dropped()),
             Family::gauge("sidetone_journal_healthy", "Whether the disk takes journal records.")
                 .is(self.journal.is_healthy().into()),
             Family::gauge(

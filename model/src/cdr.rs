@@ -69,6 +69,9 @@ pub struct Cdr {
     pub cost_amount: Amount,
     /// The currency of the amounts.
     pub currency: Option<Currency>,
+    /// The extension that was called, whoever it was that called; in the journal alone, for `call.missed`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub called: Option<Called>,
     /// Input plus output tokens of the AI that handled the call; the store knows them from its conversation,
     /// whichever of the two comes first.
     #[serde(default)]
@@ -78,6 +81,15 @@ pub struct Cdr {
     pub billing: Billing,
     /// Media of the caller's leg.
     pub quality: Quality,
+}
+
+/// Whom a call was for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Called {
+    /// The extension.
+    pub extension_id: ExtensionId,
+    /// Its team.
+    pub team_id: Option<TeamId>,
 }
 
 impl Cdr {

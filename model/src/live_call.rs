@@ -1,9 +1,11 @@
 //! Calls that are up now: what a reader is shown of them, and the port that tells.
 
 use serde::Serialize;
+use serde_json::{Map, Value};
 
 use crate::access::Scope;
 use crate::call::{Direction, words};
+use crate::event::{Event, EventKind};
 use crate::ids::{AgentId, CallId, ExtensionId, LegId, OrganisationId, TeamId, TrunkId};
 use crate::page::{Page, Window};
 use crate::ports::PortFuture;
@@ -99,6 +101,46 @@ pub struct LiveLeg {
     /// When it was answered; null until then.
     #[cfg_attr(feature = "openapi", schema(required))]
     pub answered_at: Option<Timestamp>,
+}
+
+/// Something about a live call that others hear of at once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CallNews {
+    /// Both sides talk.
+    Answered(LiveCall),
+    /// The far end rings.
+    Ringing(LiveCall),
+}
+
+impl CallNews {
+    /// The call as it was then.
+    pub fn call(&self) -> &LiveCall {
+        let (CallNews::Answered(call) | CallNews::Ringing(call)) = self;
+        call
+    }
+
+    /// A new event that tells of it.
+    pub fn event(&self) -> Event {
+        let call = self.call();
+        let (kind, at) = match self {
+            CallNews::Answered(_) => (EventKind::CallAnswered, call.answered_at),
+            CallNews::Ringing(_) => (EventKind::CallRinging, call.ringing_at),
+        };
+        let at = at.unwrap_or(call.started_at);
+        Event::new(kind, call.organisation_id, call.team_id, at, call.event_data())
+    }
+}
+
+impl LiveCall {
+    /// The payload of an event: the call without what the envelope and the event's own name say.
+    fn event_data(&self) -> Map<String, Value> {
+        let mut data = Map::from_iter([("call_uuid".to_owned(), Value::from(self.uuid.to_string()))]);
+        if let Ok(Value::Object(fields)) = serde_json::to_value(self) {
+            let told_elsewhere = ["uuid", "organisation_id", "state"];
+            data.extend(fields.into_iter().filter(|(name, _)| !told_elsewhere.contains(&name.as_str())));
+        }
+        data
+    }
 }
 
 /// Which live calls a reader wants, newest first; every filter that is given must hold.

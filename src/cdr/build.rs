@@ -1,7 +1,7 @@
 //! From what the switch knows of a finished call to its record; pure.
 
 use sidetone_model::call::{BillingMode, Direction, HangupCause, Transport};
-use sidetone_model::cdr::Cdr;
+use sidetone_model::cdr::{Called, Cdr};
 use sidetone_model::ids::{AgentId, CallId, ExtensionId, NodeId, OrganisationId, TeamId, TrunkId};
 use sidetone_model::money::{Amount, Currency};
 use sidetone_model::quality::Quality;
@@ -23,6 +23,8 @@ pub struct Facts {
     pub agent: Option<AgentId>,
     /// That extension's team.
     pub team: Option<TeamId>,
+    /// The extension that is called.
+    pub called: Option<Called>,
     /// The trunk the call came from.
     pub trunk: Option<TrunkId>,
     /// Where it came from.
@@ -98,6 +100,7 @@ pub fn build(facts: &Facts, outcome: Outcome) -> Cdr {
         sip_status: outcome.sip_status,
         sell_amount: Amount::ZERO,
         cost_amount: Amount::ZERO,
+        called: facts.called,
         ai_tokens: None,
         currency: Some(facts.tariff.map_or(facts.currency, |tariff| tariff.sell.currency)),
         billing: Billing { tariff: facts.tariff, ..Billing::default() },
@@ -119,6 +122,7 @@ mod tests {
             extension: None,
             agent: None,
             team: None,
+            called: None,
             trunk: None,
             direction: Direction::Internal,
             node: NodeId(Uuid::from_u128(3)),

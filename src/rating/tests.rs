@@ -107,6 +107,7 @@ fn facts(organisation: OrganisationId, at: Timestamp, tariff: Option<Tariff>) ->
         extension: None,
         agent: None,
         team: None,
+        called: None,
         trunk: None,
         direction: sidetone_model::call::Direction::Outbound,
         node: sidetone_model::ids::NodeId(Uuid::nil()),

@@ -2,7 +2,6 @@
 
 use sidetone_model::call::{BillingMode, Direction, HangupCause, Transport};
 use sidetone_model::cdr::Cdr;
-use sidetone_model::event::{Event, EventKind};
 use sidetone_model::ids::CallId;
 use sidetone_model::money::Amount;
 use sidetone_model::ports::PortFuture;
@@ -11,12 +10,13 @@ use sidetone_model::rating::{Billing, CarrierCharge};
 use sidetone_model::time::Timestamp;
 
 use crate::cdr::writer::{CdrSink, Stored};
+use crate::store::call_events::{ended, missed};
 use crate::store::cdr_counts::Additions;
 use crate::store::columns::{instant, instant_opt, number, number_opt, parsed, parsed_opt, word, word_opt};
 use crate::store::credit::Draws;
 use crate::store::events::insert_event;
 use crate::store::search::{fits_an_index, searchable};
-use crate::store::sql::{AiTokens, Connection, Row, Transaction, sql};
+use crate::store::sql::{AiTokens, Connection, Row, sql};
 use crate::store::{Store, StoreError};
 
 impl CdrSink for Store {
@@ -38,7 +38,10 @@ impl Store {
             let search = search_text(cdr);
             let row = insert_cdr(&mut transaction, cdr, &search).await?;
             if let Some(row) = &row {
-                insert_ended(&mut transaction, cdr, number_opt(row, "ai_tokens")?).await?;
+                insert_event(&mut transaction, &ended(cdr, number_opt(row, "ai_tokens")?)).await?;
+                if let Some(missed) = missed(cdr) {
+                    insert_event(&mut transaction, &missed).await?;
+                }
                 additions.add(cdr, &search);
                 new += 1;
             }
@@ -125,20 +128,6 @@ async fn insert_cdr(connection: &mut Connection, cdr: &Cdr, search: &str) -> Res
     Ok(row)
 }
 
-/// Stores the event of a record, which knows the tokens of its AI when the conversation came first.
-async fn insert_ended(
-    transaction: &mut Transaction,
-    cdr: &Cdr,
-    ai_tokens: Option<u64>,
-) -> Result<(), StoreError> {
-    // Without the fields of `margin:read`: whoever is sent the event may not hold it.
-    let mut view = cdr.view(false);
-    view.ai_tokens = ai_tokens;
-    let at = cdr.ended_at.unwrap_or(cdr.started_at);
-    let event = Event::of(EventKind::CallEnded, cdr.organisation_id, cdr.team_id, at, &view);
-    insert_event(transaction, &event).await
-}
-
 /// What a free search looks at.
 fn search_text(cdr: &Cdr) -> String {
     searchable([
@@ -185,6 +174,7 @@ pub(super) fn cdr(row: &Row) -> Result<Cdr, StoreError> {
         cost_amount: Amount::from_scaled(row.try_get("cost_scaled")?),
         currency: parsed_opt(row, "currency")?,
         ai_tokens: number_opt(row, "ai_tokens")?,
+        called: None,
         billing: Billing { cost: carrier_charge(row)?, ..Billing::default() },
         quality: Quality {
             jitter_ms: figure("jitter_ms_hundredths")?,

@@ -11,6 +11,7 @@ mod agents;
 mod ai_prices;
 mod api_keys;
 mod bell;
+mod call_events;
 mod call_log;
 mod call_log_query;
 mod cdr_counts;

@@ -14,6 +14,7 @@ use sidetone_media::session::Report;
 use sidetone_model::call::HangupCause;
 use sidetone_model::cdr::Cdr;
 use sidetone_model::ids::{CallId, LegId, NodeId, OrganisationId, TrunkId};
+use sidetone_model::live_call::{self, CallNews};
 use sidetone_model::rating::{Account, Drawn, Undrawn};
 use sidetone_model::time::Timestamp;
 use sidetone_model::trunk_address::TrunkAddress;
@@ -100,6 +101,8 @@ pub enum Output {
     Ended(Box<Cdr>),
     /// Tell a media port.
     Media(PortId, MediaCommand),
+    /// Somebody may want to hear of that at once.
+    News(Box<CallNews>),
     /// Something for the operator's log.
     Notice(Notice),
     /// A phone said something that wants an answer by [`Input::Answer`] within half a second, or it says it again.
@@ -392,6 +395,7 @@ impl Switch {
             face::Output::Answer(description) => {
                 self.meter(now, id);
                 self.answer(now, id, StatusCode::OK, Some(&description));
+                self.tell_news(id, CallNews::Answered);
             }
             face::Output::Bye(party) => self.hang_up(now, id, party),
             face::Output::Cancel(fork) => self.hang_up(now, id, Party::Callee(fork)),
@@ -404,11 +408,20 @@ impl Switch {
             face::Output::OfferResult(party, result) => self.offer_result(now, id, party, result),
             face::Output::Reject(status) => self.answer(now, id, status_code(status), None),
             face::Output::Ring(status, description) => {
-                if let Some(live) = self.calls.get_mut(&id) {
-                    live.ringing_at.get_or_insert(now.wall);
-                }
                 self.answer(now, id, status_code(status), description.as_ref());
+                if let Some(live) = self.calls.get_mut(&id)
+                    && live.ringing_at.is_none()
+                {
+                    live.ringing_at = Some(now.wall);
+                    self.tell_news(id, CallNews::Ringing);
+                }
             }
+        }
+    }
+
+    fn tell_news(&mut self, id: CallId, news: fn(live_call::LiveCall) -> CallNews) {
+        if let Some(call) = self.find_call(id) {
+            self.push(Output::News(Box::new(news(call))));
         }
     }
 

@@ -1,6 +1,7 @@
 //! Who calls whom: what an INVITE of a known sender means for the record and for whom it rings.
 
 use sidetone_model::call::{Direction, HangupCause};
+use sidetone_model::cdr::Called;
 use sidetone_model::directory::Extension;
 use sidetone_model::ids::{LegId, OrganisationId, TrunkId};
 use sidetone_sip::message::{Host, Name, NameAddr, Request, StatusCode, Uri};
@@ -125,6 +126,7 @@ impl Switch {
         let extension = caller.extension.unwrap_or(callee);
         (facts.extension, facts.agent) = (Some(extension.id), extension.agent_id);
         facts.team = extension.team_id;
+        facts.called = Some(Called { extension_id: callee.id, team_id: callee.team_id });
         let aor = directory.aor(callee).ok_or_else(Refused::stranger)?;
         let bindings = self.registrar.lookup(&aor, now.instant);
         if bindings.is_empty() {
@@ -165,6 +167,7 @@ impl Switch {
             extension: caller.extension.map(|extension| extension.id),
             agent: caller.extension.and_then(|extension| extension.agent_id),
             team: caller.extension.and_then(|extension| extension.team_id),
+            called: None,
             trunk: caller.trunk,
             direction: if caller.trunk.is_some() { Direction::Inbound } else { Direction::Internal },
             node: self.config.node,

@@ -73,6 +73,7 @@ pub fn answered(number: u128) -> Cdr {
         sell_amount: Amount::ZERO,
         cost_amount: Amount::ZERO,
         currency: "EUR".parse().ok(),
+        called: None,
         ai_tokens: None,
         billing: sidetone_model::rating::Billing::default(),
         quality: Quality::default(),

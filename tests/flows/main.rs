@@ -10,6 +10,7 @@
 )]
 
 mod answered;
+mod call_events;
 #[path = "../common/chosen.rs"]
 mod chosen;
 #[path = "../common/database.rs"]

@@ -10,6 +10,7 @@ use sidetone_media::net::{self, Relay};
 use sidetone_model::call::HangupCause;
 use sidetone_model::cdr::Cdr;
 use sidetone_model::ids::CallId;
+use sidetone_model::live_call::CallNews;
 use sidetone_model::time::Timestamp;
 use sidetone_model::trunk_address::TrunkAddress;
 use sidetone_sip::transport::{UdpSender, UdpTransport};
@@ -42,6 +43,7 @@ pub struct Driver {
     journalled: (mpsc::Sender<CallId>, mpsc::Receiver<CallId>),
     resolver: Arc<Resolver>,
     resolved: (mpsc::Sender<Resolved>, mpsc::Receiver<Resolved>),
+    news: Option<Box<dyn Fn(CallNews) + Send>>,
     gauges: Arc<Gauges>,
     drain_until: Option<Instant>,
     /// Until when the last CANCELs and BYEs may wait for their answers.
@@ -74,11 +76,19 @@ impl Driver {
             journalled: mpsc::channel(NEWS_MAX),
             resolver: Arc::new(resolver),
             resolved: mpsc::channel(NEWS_MAX),
+            news: None,
             gauges,
             drain_until: None,
             last_words: None,
         };
         (driver, handle)
+    }
+
+    /// The same driver, which tells `news` of live calls; that must not wait.
+    #[must_use]
+    pub fn telling(mut self, news: impl Fn(CallNews) + Send + 'static) -> Self {
+        self.news = Some(Box::new(news));
+        self
     }
 
     /// Runs until drained.
@@ -166,6 +176,11 @@ impl Driver {
                 self.flush_records();
             }
             Output::Media(port, command) => self.media.order(port, command),
+            Output::News(news) => {
+                if let Some(tell) = &self.news {
+                    tell(*news);
+                }
+            }
             Output::Notice(notice) => {
                 self.gauges.counters.note_notice(&notice);
                 log(&notice);

@@ -48,6 +48,7 @@ fn facts() -> Facts {
         extension: None,
         agent: None,
         team: None,
+        called: None,
         trunk: None,
         direction: Direction::Internal,
         node: NodeId(Uuid::from_u128(3)),

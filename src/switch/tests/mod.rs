@@ -6,6 +6,7 @@ mod ladder;
 mod messaging;
 mod money;
 mod network;
+mod news;
 mod registration;
 mod tenants;
 mod world;

@@ -13,6 +13,7 @@ use sidetone_model::directory::{
     Destination, DirectorySnapshot, Extension, Ha1, Number, Numbering, Organisation, Secret, Trunk,
 };
 use sidetone_model::ids::NodeId;
+use sidetone_model::live_call::CallNews;
 use sidetone_model::time::Timestamp;
 use sidetone_model::trunk_address::TrunkAddress;
 use sidetone_sip::auth::{Algorithm, Authenticator, Client, Credential, Realm};
@@ -57,6 +58,7 @@ pub(super) struct Net {
     /// What the phone heard: statuses and `BYE`.
     pub(super) heard: Vec<String>,
     pub(super) records: Vec<Cdr>,
+    pub(super) news: Vec<CallNews>,
     pub(super) notices: Vec<Notice>,
     pub(super) questions: Vec<TrunkAddress>,
     pub(super) said: Vec<Said>,
@@ -206,6 +208,7 @@ impl Net {
             wire: VecDeque::new(),
             heard: Vec::new(),
             records: Vec::new(),
+            news: Vec::new(),
             notices: Vec::new(),
             questions: Vec::new(),
             said: Vec::new(),
@@ -335,6 +338,7 @@ impl Net {
             }
             Output::Media(_, MediaCommand::Tone) => self.heard.push("tone".into()),
             Output::Media(..) => {}
+            Output::News(news) => self.news.push(*news),
             Output::Notice(notice) => self.notices.push(notice),
             Output::Said(said) => self.said.push(said),
             Output::Resolve(name) => self.questions.push(name),

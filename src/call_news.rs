@@ -1,0 +1,229 @@
+//! What the switch tells of live calls, on its way into the outbox: `call.ringing` and `call.answered`.
+//!
+//! The end of a call is none of it: that is told in the transaction that stores its record. What is told here is stored
+//! for its own sake, many calls in one transaction, and is not worth a call: a database that is away delays it, an
+//! engine that dies forgets what it had not stored yet, and beyond [`QUEUE_LEN_MAX`] it is dropped and counted.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use sidetone_model::live_call::{CallNews, LiveCall};
+use sidetone_model::ports::PortFuture;
+use tokio::sync::mpsc;
+
+/// Where news of calls are stored as events.
+pub trait NewsSink: Send + Sync {
+    /// Stores the event of each, in one transaction.
+    fn store<'a>(&'a self, news: &'a [CallNews]) -> PortFuture<'a, ()>;
+}
+
+/// The end that is told; it never waits. The writer ends with it.
+pub struct NewsTeller {
+    queue: mpsc::Sender<CallNews>,
+    answered: Option<Answered>,
+    counts: Arc<NewsCounts>,
+}
+
+/// What hears of every answered call at once; it must not wait.
+type Answered = Box<dyn Fn(&LiveCall) + Send>;
+
+/// What can be read of the news at any time.
+#[derive(Debug, Default)]
+pub struct NewsCounts {
+    dropped: AtomicU64,
+    stored: AtomicU64,
+    waiting: AtomicU64,
+}
+
+/// The task that stores them.
+pub struct NewsWriter {
+    queue: mpsc::Receiver<CallNews>,
+    counts: Arc<NewsCounts>,
+    pause: Duration,
+}
+
+/// Both ends of a queue of [`QUEUE_LEN_MAX`] news.
+pub fn call_news() -> (NewsTeller, NewsWriter) {
+    let (sender, queue) = mpsc::channel(QUEUE_LEN_MAX);
+    let counts = Arc::new(NewsCounts::default());
+    let teller = NewsTeller { queue: sender, answered: None, counts: Arc::clone(&counts) };
+    (teller, NewsWriter { queue, counts, pause: RETRY_AFTER })
+}
+
+impl NewsTeller {
+    /// The same end, which tells `answered` of every answered call at once, whatever the database does.
+    #[must_use]
+    pub fn telling(mut self, answered: impl Fn(&LiveCall) + Send + 'static) -> Self {
+        self.answered = Some(Box::new(answered));
+        self
+    }
+
+    /// Passes it on.
+    pub fn tell(&self, news: CallNews) {
+        if let (CallNews::Answered(call), Some(answered)) = (&news, &self.answered) {
+            answered(call);
+        }
+        self.counts.waiting.fetch_add(1, Ordering::Relaxed);
+        if self.queue.try_send(news).is_ok() {
+            return;
+        }
+        self.counts.waiting.fetch_sub(1, Ordering::Relaxed);
+        let dropped = self.counts.dropped.fetch_add(1, Ordering::Relaxed) + 1;
+        // Each time that twice as many are gone: it says so, and does not fill the log beside the queue.
+        if dropped.is_power_of_two() {
+            tracing::error!(dropped, "the database takes no events: call.ringing and call.answered are lost");
+        }
+    }
+}
+
+impl NewsCounts {
+    /// How many were lost because too many waited.
+    pub fn dropped(&self) -> u64 {
+        self.dropped.load(Ordering::Relaxed)
+    }
+
+    /// How many were stored.
+    pub fn stored(&self) -> u64 {
+        self.stored.load(Ordering::Relaxed)
+    }
+
+    /// How many wait to be stored.
+    pub fn waiting(&self) -> u64 {
+        self.waiting.load(Ordering::Relaxed)
+    }
+}
+
+impl NewsWriter {
+    /// The same writer with another pause after a failure.
+    #[must_use]
+    pub fn with_pause(mut self, pause: Duration) -> Self {
+        self.pause = pause;
+        self
+    }
+
+    /// What can be read of it at any time.
+    pub fn counts(&self) -> Arc<NewsCounts> {
+        Arc::clone(&self.counts)
+    }
+
+    /// Stores what is told until the other end is gone and nothing waits.
+    pub async fn run(mut self, sink: &dyn NewsSink) {
+        let mut batch = Vec::new();
+        while self.queue.recv_many(&mut batch, BATCH_LEN_MAX).await > 0 {
+            self.store(sink, &batch).await;
+            let stored = batch.len() as u64;
+            self.counts.stored.fetch_add(stored, Ordering::Relaxed);
+            self.counts.waiting.fetch_sub(stored, Ordering::Relaxed);
+            batch.clear();
+        }
+    }
+
+    async fn store(&self, sink: &dyn NewsSink, batch: &[CallNews]) {
+        let mut failing = false;
+        while let Err(error) = sink.store(batch).await {
+            if !failing {
+                tracing::error!(%error, "news of calls wait for the database");
+            }
+            failing = true;
+            tokio::time::sleep(self.pause).await;
+        }
+    }
+}
+
+/// Events in one transaction.
+const BATCH_LEN_MAX: usize = 500;
+/// News that wait for the database; about 10 MB.
+pub const QUEUE_LEN_MAX: usize = 10_000;
+/// The pause before the database is tried again.
+const RETRY_AFTER: Duration = Duration::from_millis(500);
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicUsize;
+
+    use parking_lot::Mutex;
+    use sidetone_model::call::Direction;
+    use sidetone_model::ids::{CallId, OrganisationId};
+    use sidetone_model::live_call::CallState;
+    use sidetone_model::problem::Problem;
+    use sidetone_model::time::Timestamp;
+    use uuid::Uuid;
+
+    use super::*;
+
+    fn call(number: u128) -> LiveCall {
+        LiveCall {
+            uuid: CallId(Uuid::from_u128(number)),
+            organisation_id: OrganisationId(Uuid::from_u128(1)),
+            direction: Direction::Internal,
+            caller: None,
+            destination: None,
+            state: CallState::Ringing,
+            started_at: Timestamp::from_micros(0),
+            ringing_at: None,
+            answered_at: None,
+            extension_id: None,
+            agent_id: None,
+            team_id: None,
+            trunk_id: None,
+            legs: Vec::new(),
+        }
+    }
+
+    /// A database that is away for the first few times.
+    #[derive(Default)]
+    struct Sink {
+        away: AtomicUsize,
+        batches: Mutex<Vec<usize>>,
+    }
+
+    impl NewsSink for Sink {
+        fn store<'a>(&'a self, news: &'a [CallNews]) -> PortFuture<'a, ()> {
+            Box::pin(async move {
+                if self
+                    .away
+                    .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1))
+                    .is_ok()
+                {
+                    return Err(Problem::Internal("away".to_owned()));
+                }
+                self.batches.lock().push(news.len());
+                Ok(())
+            })
+        }
+    }
+
+    #[tokio::test]
+    async fn a_database_that_comes_back_gets_everything_in_few_transactions() {
+        let (teller, writer) = call_news();
+        let counts = writer.counts();
+        for number in 0..1_200 {
+            teller.tell(CallNews::Ringing(call(number)));
+        }
+        drop(teller);
+        assert_eq!(counts.waiting(), 1_200);
+        let sink = Sink { away: AtomicUsize::new(3), ..Sink::default() };
+        writer.with_pause(Duration::ZERO).run(&sink).await;
+        assert_eq!(*sink.batches.lock(), [500, 500, 200]);
+        assert_eq!((counts.stored(), counts.waiting(), counts.dropped()), (1_200, 0, 0));
+    }
+
+    #[tokio::test]
+    async fn what_is_too_much_is_dropped_and_counted_and_answers_are_told_all_the_same() {
+        let told = Arc::new(AtomicUsize::new(0));
+        let (teller, writer) = call_news();
+        let counter = Arc::clone(&told);
+        let teller = teller.telling(move |_| {
+            counter.fetch_add(1, Ordering::Relaxed);
+        });
+        for number in 0..QUEUE_LEN_MAX as u128 {
+            teller.tell(CallNews::Ringing(call(number)));
+        }
+        teller.tell(CallNews::Answered(call(0)));
+        teller.tell(CallNews::Answered(call(1)));
+        let counts = writer.counts();
+        assert_eq!((counts.waiting(), counts.dropped()), (QUEUE_LEN_MAX as u64, 2));
+        assert_eq!(told.load(Ordering::Relaxed), 2);
+    }
+}

@@ -2,6 +2,7 @@
 
 pub mod accounts;
 pub mod app;
+pub mod call_info;
 pub mod call_news;
 pub mod capture;
 pub mod cdr;

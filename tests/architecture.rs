@@ -29,6 +29,11 @@ const FLOORS: &[(&str, &[&str], &str)] = &[
     ("src/store", &["sidetone_sip", "sidetone_media", "sidetone_api"], "the store knows words only"),
     ("src/switch", &["sqlx", "sidetone_api"], "no database on the SIP path"),
     (
+        "src/call_info",
+        &["sqlx", "axum", "sidetone_api", "sidetone_sip", "sidetone_media"],
+        "a callback is beside the calls",
+    ),
+    (
         "src/outbound_http",
         &["sqlx", "axum", "sidetone_api", "sidetone_sip", "sidetone_media"],
         "the guarded client knows nobody who uses it",

@@ -349,8 +349,40 @@ fn every_mistake_in_a_file_is_named() {
         ),
         (
             "later features",
-            organisation("call_info_url = \"https://x\"\n[[organisations.rooms]]\n"),
-            ["call_info_url", "rooms"].map(|k| format!("organisations[0].{k}: {later}")).to_vec(),
+            organisation("[[organisations.rooms]]\n"),
+            vec![format!("organisations[0].rooms: {later}")],
+        ),
+        (
+            "a URL without a secret",
+            organisation("call_info_url = \"https://crm.example/\"\n"),
+            vec![
+                "organisations[0].call_info_secret: is missing: what is sent to call_info_url is signed with it"
+                    .to_owned(),
+            ],
+        ),
+        (
+            "a secret without a URL",
+            organisation("call_info_secret = \"sixteen letters!\"\n"),
+            vec![
+                "organisations[0].call_info_url: is missing: call_info_secret signs what is sent there".to_owned(),
+            ],
+        ),
+        (
+            "a short secret",
+            organisation("call_info_url = \"https://crm.example/\"\ncall_info_secret = \"short\"\n"),
+            vec![
+                "organisations[0].call_info_secret: must be 16 to 256 characters on one line, without control \
+                 characters"
+                    .to_owned(),
+            ],
+        ),
+        (
+            "a secret for nothing",
+            organisation("call_info_url = \"\"\ncall_info_secret = \"sixteen letters!\"\n"),
+            vec![
+                "organisations[0].call_info_secret: must be empty, or left out, with an empty call_info_url"
+                    .to_owned(),
+            ],
         ),
         (
             "rates",

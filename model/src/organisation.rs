@@ -3,12 +3,14 @@
 use serde::Serialize;
 
 use crate::access::Scope;
-use crate::directory::Numbering;
+use crate::call_info::CallInfoTarget;
+use crate::directory::{Numbering, Secret};
 use crate::ids::OrganisationId;
 use crate::listing::Listing;
 use crate::money::{Amount, Currency};
 use crate::page::Page;
 use crate::ports::PortFuture;
+use crate::problem::FieldProblem;
 use crate::time::Timestamp;
 
 /// A stored organisation.
@@ -30,6 +32,10 @@ pub struct OrganisationRecord {
     pub numbering: Numbering,
     /// How many calls out to the world it may have at once; `None` is no limit.
     pub max_outbound_calls: Option<u32>,
+    /// Where it is asked about answered calls; empty is nowhere.
+    pub call_info_url: String,
+    /// Whether there is a secret for that; never the secret.
+    pub has_call_info_secret: bool,
     /// When it was made.
     pub created_at: Timestamp,
     /// When it was last changed.
@@ -55,6 +61,8 @@ impl OrganisationRecord {
             national_prefix: &self.numbering.national_prefix,
             international_prefix: &self.numbering.international_prefix,
             max_outbound_calls: self.max_outbound_calls,
+            call_info_url: &self.call_info_url,
+            has_call_info_secret: self.has_call_info_secret,
             created_at: self.created_at,
             updated_at: self.updated_at,
         }
@@ -91,6 +99,10 @@ pub struct OrganisationView<'a> {
     /// Calls out to the world that it may have at once; null is no limit.
     #[cfg_attr(feature = "openapi", schema(required))]
     max_outbound_calls: Option<u32>,
+    /// Where the service asks, on every answered call, for a note to show on the phone; empty is nowhere.
+    call_info_url: &'a str,
+    /// Whether there is a secret that the service signs with; the secret itself is never shown.
+    has_call_info_secret: bool,
     /// When it was made.
     created_at: Timestamp,
     /// When it was last changed.
@@ -112,6 +124,8 @@ pub struct NewOrganisation {
     pub numbering: Numbering,
     /// See [`OrganisationRecord`].
     pub max_outbound_calls: Option<u32>,
+    /// Where it wants to be asked about answered calls.
+    pub call_info: Option<CallInfoTarget>,
 }
 
 /// What changes of an organisation; `None` stays as it is.
@@ -133,6 +147,10 @@ pub struct OrganisationChange {
     pub international_prefix: Option<String>,
     /// Another limit, or none.
     pub max_outbound_calls: Option<Option<u32>>,
+    /// Another call-info URL; empty is none, and takes the secret along.
+    pub call_info_url: Option<String>,
+    /// Another secret; empty takes the URL along.
+    pub call_info_secret: Option<Secret>,
 }
 
 impl OrganisationChange {
@@ -151,6 +169,37 @@ impl OrganisationChange {
         differs.into_iter().filter(|(_, differs)| *differs).map(|(name, _)| name).collect()
     }
 
+    /// What of the call-info URL and its secret does not go together in `before` with the change made: a callback that
+    /// is not signed is a trap, and a secret for nothing is a mistake.
+    ///
+    /// # Errors
+    /// The field that is wrong, and why.
+    pub fn require_signed_call_info(&self, had_secret: bool, had_url: bool) -> Result<(), FieldProblem> {
+        let url = self.call_info_url.as_ref().map(|url| !url.is_empty());
+        let secret = self.call_info_secret.as_ref().map(|secret| !secret.0.is_empty());
+        let wrong = |field: &str, message: &str| {
+            Err(FieldProblem { field: field.to_owned(), message: message.to_owned() })
+        };
+        match (url, secret) {
+            (Some(true), Some(false)) => wrong("call_info_secret", "must not be empty with a call_info_url"),
+            (Some(true), None) if !had_secret => wrong(
+                "call_info_secret",
+                "is required with call_info_url: what is sent there is signed with it",
+            ),
+            (Some(false), Some(true)) => {
+                wrong("call_info_url", "must not be empty with a call_info_secret; empty clears both")
+            }
+            (None, Some(true)) if !had_url => wrong("call_info_url", "is required with call_info_secret"),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether the call-info URL and its secret go away.
+    pub fn clears_call_info(&self) -> bool {
+        self.call_info_url.as_deref() == Some("")
+            || self.call_info_secret.as_ref().is_some_and(|secret| secret.0.is_empty())
+    }
+
     /// `before` with the change made at `now`.
     #[must_use]
     pub fn applied(self, before: OrganisationRecord, now: Timestamp) -> OrganisationRecord {
@@ -158,6 +207,9 @@ impl OrganisationChange {
         // A credit that is granted where there was none, or in another currency, is granted whole.
         let granted_anew = before.credit.is_none() || currency != before.currency;
         let numbering = before.numbering;
+        let no_call_info = self.clears_call_info();
+        let call_info_url = self.call_info_url.unwrap_or(before.call_info_url);
+        let has_secret = before.has_call_info_secret || self.call_info_secret.is_some();
         OrganisationRecord {
             name: self.name.unwrap_or(before.name),
             sip_domain: self.sip_domain.unwrap_or(before.sip_domain),
@@ -170,6 +222,8 @@ impl OrganisationChange {
                 international_prefix: self.international_prefix.unwrap_or(numbering.international_prefix),
             },
             max_outbound_calls: self.max_outbound_calls.unwrap_or(before.max_outbound_calls),
+            call_info_url: if no_call_info { String::new() } else { call_info_url },
+            has_call_info_secret: has_secret && !no_call_info,
             updated_at: now,
             ..before
         }

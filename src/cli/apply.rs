@@ -10,6 +10,7 @@ use sidetone_model::time::Timestamp;
 
 use crate::config::{Config, parse_toml};
 use crate::fields::Problem;
+use crate::outbound_http::Policy;
 use crate::provision::{self, Declaration, ProvisionError};
 use crate::store::Store;
 
@@ -51,6 +52,8 @@ struct Failure {
 
 fn apply(args: &ApplyArgs) -> Result<String, Failure> {
     let config = Config::load(args.config.as_deref(), std::env::vars()).map_err(wrong)?;
+    // This node's own addresses are not known here; they are refused when they are asked.
+    let urls = Policy::new(&config.outbound_http, config.sip.external_address.into_iter().collect());
     let mut declarations = Vec::with_capacity(args.files.len());
     let mut wrong_files = Vec::new();
     for file in &args.files {
@@ -58,7 +61,11 @@ fn apply(args: &ApplyArgs) -> Result<String, Failure> {
             .map_err(|error| wrong(format!("{}: cannot be read ({error})", file.display())))?;
         let table = parse_toml(file, &text).map_err(wrong)?;
         match Declaration::parse(table) {
-            Ok(declaration) => declarations.push(declaration),
+            Ok(declaration) => {
+                let refused = declaration.refused_urls(&urls);
+                wrong_files.extend(refused.iter().map(|problem| located(file, problem)));
+                declarations.push(declaration);
+            }
             Err(problems) => wrong_files.extend(problems.iter().map(|problem| located(file, problem))),
         }
     }

@@ -11,7 +11,8 @@ use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper::header::{
-    CONNECTION, CONTENT_TYPE, DATE, HOST, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER, USER_AGENT,
+    CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, DATE, HOST, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER,
+    USER_AGENT,
 };
 use hyper::{Method, Request, Response};
 use hyper_util::rt::TokioIo;
@@ -151,7 +152,7 @@ impl Client {
             Some(Host::Ipv6(address)) => {
                 return Ok(vec![SocketAddr::new(IpAddr::V6(address).to_canonical(), port)]);
             }
-            Some(Host::Domain(host)) => host,
+            Some(Host::Domain(host)) => host.trim_end_matches('.'),
             None => "",
         };
         let found = self.shared.network.lookup(host).await;
@@ -221,6 +222,7 @@ fn request(
     all.insert(HOST, HeaderValue::try_from(host).map_err(|_| PostError::Header("Host"))?);
     all.insert(USER_AGENT, HeaderValue::from_static(AGENT));
     all.insert(CONNECTION, HeaderValue::from_static("close"));
+    all.insert(CONTENT_LENGTH, HeaderValue::from(body.len()));
     for (name, value) in headers {
         let unsent = |_| PostError::Header(name);
         let key = HeaderName::try_from(*name).map_err(|_| PostError::Header(name))?;

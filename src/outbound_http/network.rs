@@ -20,7 +20,7 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
 /// What the client asks of the world. It knows no rules: who may be asked is checked in between.
 pub trait Network: Send + Sync {
-    /// The addresses of a name.
+    /// The addresses of a name, which comes without its last dot.
     fn lookup<'a>(&'a self, name: &'a str) -> Waiting<'a, Result<Vec<IpAddr>, LookupError>>;
 
     /// A connection to exactly this address.
@@ -73,7 +73,7 @@ impl Network for System {
         Box::pin(async move {
             let resolver = self.resolver.as_ref().ok_or(LookupError::Away)?;
             // With its last dot a name is whole: the search list of this host is not for what tenants write.
-            let whole = format!("{}.", name.trim_end_matches('.'));
+            let whole = format!("{name}.");
             match resolver.lookup_ip(whole).await {
                 Ok(found) => Ok(found.iter().take(ADDRESSES_MAX).collect()),
                 Err(error) if error.is_no_records_found() => Err(LookupError::Unknown),

@@ -80,8 +80,7 @@ impl Policy {
         if text.chars().any(|c| c.is_control() || c.is_whitespace()) {
             return Err(Refusal::Characters);
         }
-        let scheme = text.get(..SCHEME.len()).unwrap_or_default();
-        if !scheme.eq_ignore_ascii_case(SCHEME) {
+        if !text.starts_with(SCHEME) {
             return Err(Refusal::Scheme);
         }
         let url = Url::parse(text).map_err(Refusal::NoUrl)?;

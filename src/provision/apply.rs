@@ -122,6 +122,11 @@ impl<R: CryptoRng> Work<'_, R> {
         else {
             return Ok(());
         };
+        let asked = match &declared.call_info {
+            Some(call_info) => self.write.declare_call_info(id, call_info.as_ref(), self.now).await?,
+            None => Change::Unchanged,
+        };
+        let change = if change == Change::Unchanged { asked } else { change };
         self.report.count(change, format_args!("organisation {}", declared.name), None);
         let shown = self.shown(id, change);
         self.report.organisation(&declared.name, shown);

@@ -2,13 +2,16 @@
 
 use std::collections::HashSet;
 
+use sidetone_model::call_info::CallInfoTarget;
 use sidetone_model::directory::{Network, Numbering};
 use sidetone_model::money::{Amount, Currency};
+use sidetone_model::ports::OutgoingUrls;
 use sidetone_model::rules;
 use toml::Table;
 
 use crate::fields::{Fields, Problem};
 use crate::provision::ai_prices::{DeclaredAiPrice, ai_price};
+use crate::provision::call_info::declared_call_info;
 use crate::provision::outside::{Trunk, numbering, trunk};
 use crate::provision::people::{ApiKey, User, api_key, user};
 use crate::provision::rates::{Rates, cost_rate, fx_rate, sell_rate};
@@ -31,6 +34,8 @@ pub(super) struct Organisation {
     pub(super) credit: Option<Amount>,
     pub(super) numbering: Numbering,
     pub(super) max_outbound_calls: Option<u32>,
+    /// `None` leaves what is stored.
+    pub(super) call_info: Option<Option<CallInfoTarget>>,
     pub(super) teams: Vec<String>,
     pub(super) extensions: Vec<Extension>,
     pub(super) users: Vec<User>,
@@ -92,6 +97,21 @@ impl Declaration {
     }
 }
 
+impl Declaration {
+    /// What is wrong with the URLs that would be asked, by the rules of this node.
+    pub fn refused_urls(&self, urls: &dyn OutgoingUrls) -> Vec<Problem> {
+        let targets = self.organisations.iter().filter_map(|declared| {
+            declared.call_info.as_ref()?.as_ref().map(|target| (&declared.path, &target.url))
+        });
+        targets
+            .filter_map(|(path, url)| {
+                let message = urls.check(url).err()?;
+                Some(Problem::new(format!("{path}.call_info_url"), message))
+            })
+            .collect()
+    }
+}
+
 /// Reads every table that can be read; what is wrong with the others is among the problems.
 fn each<T>(
     tables: Vec<(String, Table)>,
@@ -113,7 +133,8 @@ fn organisation(path: String, table: Table, problems: &mut Vec<Problem>) -> Opti
     let credit = fields.checked("credit", rules::credit);
     let numbering = numbering(&mut fields);
     let max_outbound_calls = fields.integer("max_outbound_calls", 0..=i64::from(rules::OUTBOUND_CALLS_MAX));
-    refuse_later(&mut fields, &["call_info_url", "call_info_secret", "rooms"]);
+    let call_info = declared_call_info(&mut fields);
+    refuse_later(&mut fields, &["rooms"]);
     let teams = fields.tables("teams");
     let extensions = fields.tables("extensions");
     let users = fields.tables("users");
@@ -138,6 +159,7 @@ fn organisation(path: String, table: Table, problems: &mut Vec<Problem>) -> Opti
         credit,
         numbering,
         max_outbound_calls: max_outbound_calls.and_then(|limit| u32::try_from(limit).ok()),
+        call_info,
         teams: teams.into_iter().map(|(_, name)| name).collect(),
         extensions,
         users,

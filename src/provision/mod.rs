@@ -7,6 +7,7 @@
 mod ai_prices;
 mod apply;
 mod apply_people;
+mod call_info;
 mod file;
 mod lines;
 mod outside;

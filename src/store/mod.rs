@@ -12,6 +12,7 @@ mod ai_prices;
 mod api_keys;
 mod bell;
 mod call_events;
+mod call_info;
 mod call_log;
 mod call_log_query;
 mod cdr_counts;

@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use serde_json::{Value, json};
 use sidetone::accounts::{Passwords, People};
+use sidetone::outbound_http::{OutboundHttp, Policy};
 use sidetone::provision::Lines;
 use sidetone_api::{ApiState, DirectoryPorts, HttpSettings, Panel, RatePorts, TokenKey};
 use sidetone_model::directory::DirectorySnapshot;
@@ -147,6 +148,7 @@ impl Desk {
                 .with_panel(panel)
                 .with_directory(ports)
                 .with_rates(rates)
+                .with_outgoing_urls(Arc::new(Policy::new(&OutboundHttp::default(), Vec::new())))
                 .with_settings(HttpSettings { strict_bodies: strict, ..HttpSettings::default() });
             (state, (directory, own, foreign))
         });

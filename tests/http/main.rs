@@ -12,6 +12,7 @@
 mod ai_prices;
 mod auth;
 mod bodies;
+mod call_info;
 mod call_log;
 mod calls;
 mod cdrs;
@@ -36,6 +37,8 @@ mod organisations;
 mod rates;
 #[path = "../common/records.rs"]
 mod records;
+#[path = "../common/refused_urls.rs"]
+mod refused_urls;
 mod scopes;
 mod teams;
 mod trunks;

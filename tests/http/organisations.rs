@@ -17,9 +17,11 @@ fn one_is_made_read_changed_and_removed() {
     let made = desk.post(As::Operator, "/organisations", json!({"name": "Coil", "sip_domain": "COIL.test"}));
     assert_eq!(made.status, 201, "{}", made.body);
     let fields = [
+        "call_info_url",
         "country_code",
         "created_at",
         "currency",
+        "has_call_info_secret",
         "id",
         "international_prefix",
         "max_outbound_calls",
@@ -54,7 +56,7 @@ fn every_wrong_field_is_named() {
     let desk = Desk::start();
     let body = json!({
         "sip_domain": "acme..test", "currency": "eur", "credit": 12.5, "max_outbound_calls": -1,
-        "call_info_url": "https://acme.test"
+        "colour": "red"
     });
     let answer = desk.post(As::Operator, "/organisations", body);
     let expected = [
@@ -62,8 +64,8 @@ fn every_wrong_field_is_named() {
         "currency: must be the three letters of a currency, such as EUR",
         "credit: must be a decimal in a string, such as \"12.50\": a JSON number is not exact",
         "max_outbound_calls: must be between 0 and 1000000",
-        "call_info_url: is not a field here, the fields are country_code, max_outbound_calls, name, sip_domain, \
-         currency, credit, national_prefix, international_prefix",
+        "colour: is not a field here, the fields are country_code, max_outbound_calls, name, sip_domain, currency, \
+         credit, national_prefix, international_prefix, call_info_url, call_info_secret",
         "name: is required",
     ];
     assert_eq!(answer.message(), expected.join("; "));

@@ -12,7 +12,12 @@
 mod asked;
 #[path = "../common/elsewhere.rs"]
 mod elsewhere;
+mod hostile;
+mod names;
 #[path = "../common/receiver.rs"]
 mod receiver;
 #[path = "../common/records.rs"]
 mod records;
+mod refused;
+#[path = "../common/refused_urls.rs"]
+mod refused_urls;

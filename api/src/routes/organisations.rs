@@ -5,13 +5,15 @@ use axum::extract::{OriginalUri, Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use sidetone_model::access::{Permission, Scope};
-use sidetone_model::directory::Numbering;
+use sidetone_model::call_info::{self, CallInfoTarget};
+use sidetone_model::directory::{Numbering, Secret};
 use sidetone_model::ids::OrganisationId;
 use sidetone_model::money::{Amount, Currency};
 use sidetone_model::organisation::{
     NewOrganisation, OrganisationChange, OrganisationRecord, OrganisationView,
 };
 use sidetone_model::page::Page;
+use sidetone_model::problem::FieldProblem;
 use sidetone_model::rules;
 use utoipa::ToSchema;
 
@@ -50,10 +52,17 @@ pub(crate) struct NewOrganisationBody {
     /// Calls out to the world that it may have at once; null, as when it is left out, is no limit.
     #[schema(minimum = 0, maximum = 1_000_000, extensions(("x-nullable" = json!(true))))]
     max_outbound_calls: Option<i64>,
+    /// Where the service asks, on every answered call, for a note to show on the phone: `https` on a public address.
+    /// Empty, as when it is left out, is nowhere.
+    #[schema(max_length = 2048, pattern = "^(https://[^\\s#]+)?$", example = "https://crm.example/sidetone")]
+    call_info_url: Option<String>,
+    /// What the service signs with; required with `call_info_url`. Never shown.
+    #[schema(max_length = 256, pattern = "^(.{16,256})?$", write_only)]
+    call_info_secret: Option<String>,
 }
 
-/// What changes of an organisation; what is left out stays as it is. All but the name and the prefixes is for
-/// operators.
+/// What changes of an organisation; what is left out stays as it is. All but the name, the prefixes
+/// and the call-info URL with its secret is for operators.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "says in the document what `change` reads")]
 pub(crate) struct OrganisationChangeBody {
@@ -80,10 +89,16 @@ pub(crate) struct OrganisationChangeBody {
     /// Another limit, or null for none.
     #[schema(minimum = 0, maximum = 1_000_000, extensions(("x-nullable" = json!(true))))]
     max_outbound_calls: Option<i64>,
+    /// Another URL, `https` on a public address; empty is none, and the secret goes with it.
+    #[schema(max_length = 2048, pattern = "^(https://[^\\s#]+)?$", example = "https://crm.example/sidetone")]
+    call_info_url: Option<String>,
+    /// Another secret; required with a URL where there is none yet. Empty takes the URL along. Never shown.
+    #[schema(max_length = 256, pattern = "^(.{16,256})?$", write_only)]
+    call_info_secret: Option<String>,
 }
 
 const KIND: Kind = Kind { sorts: BY_NAME, organisation_id: true, team_id: false };
-const READ_ONLY: &[&str] = &["id", "balance", "created_at", "updated_at"];
+const READ_ONLY: &[&str] = &["id", "balance", "has_call_info_secret", "created_at", "updated_at"];
 
 /// List organisations
 ///
@@ -132,7 +147,7 @@ pub(crate) async fn create(
     body: Body,
 ) -> Result<Response, ApiError> {
     require_operator(&caller)?;
-    let new = body.read(new_organisation)?;
+    let new = body.read(|fields| new_organisation(fields, &state))?;
     let made = state.directory()?.organisations.create(new, (state.clock)()).await?;
     Ok(created("organisations", made.id, made.view(caller.may(Permission::BillingRead))))
 }
@@ -159,8 +174,8 @@ pub(crate) async fn find(
 
 /// Change an organisation
 ///
-/// A JSON merge patch: what is left out stays as it is. Who is no operator changes the name and the prefixes of their
-/// own organisation. Read-only fields are ignored, so that what was read can be sent back.
+/// A JSON merge patch: what is left out stays as it is. Who is no operator changes the name, the prefixes and the
+/// call-info URL with its secret of their own organisation. Read-only fields are ignored, so that what was read can be sent back.
 #[utoipa::path(
     patch,
     path = "/organisations/{id}",
@@ -186,7 +201,7 @@ pub(crate) async fn change(
 ) -> Result<Response, ApiError> {
     caller.require(Permission::OrganisationsWrite)?;
     let before = visible(&caller, &state, &id).await?;
-    let change = body.read(organisation_change)?;
+    let change = body.read(|fields| organisation_change(fields, &state))?;
     let for_operators = change.for_operators(&before);
     if caller.scope() != Scope::Everything && !for_operators.is_empty() {
         return Err(ApiError::forbidden(format!("only an operator changes {}", for_operators.join(", "))));
@@ -236,12 +251,19 @@ async fn visible(caller: &Caller, state: &ApiState, id: &str) -> Result<Organisa
     seen(found, "organisation", |found| caller.scope().reaches(found.id))
 }
 
-fn new_organisation(fields: &mut Fields) -> Option<NewOrganisation> {
-    let change = organisation_change(fields)?;
+fn new_organisation(fields: &mut Fields, state: &ApiState) -> Option<NewOrganisation> {
+    let change = organisation_change(fields, state)?;
     // Every field of a change that is there was read; what a new one needs beyond that is said here.
+    if let Err(FieldProblem { field, message }) = change.require_signed_call_info(false, false) {
+        fields.refuse::<()>(&field, message);
+    }
     let name = fields.require_given("name", change.name);
     let sip_domain = fields.require_given("sip_domain", change.sip_domain);
     let plain = Numbering::default();
+    let call_info = match (change.call_info_url, change.call_info_secret) {
+        (Some(url), Some(secret)) if !url.is_empty() => Some(CallInfoTarget { url, secret }),
+        _ => None,
+    };
     Some(NewOrganisation {
         name: name?,
         sip_domain: sip_domain?,
@@ -253,10 +275,11 @@ fn new_organisation(fields: &mut Fields) -> Option<NewOrganisation> {
             international_prefix: change.international_prefix.unwrap_or(plain.international_prefix),
         },
         max_outbound_calls: change.max_outbound_calls.flatten(),
+        call_info,
     })
 }
 
-fn organisation_change(fields: &mut Fields) -> Option<OrganisationChange> {
+fn organisation_change(fields: &mut Fields, state: &ApiState) -> Option<OrganisationChange> {
     let limits = 0..=i64::from(rules::OUTBOUND_CALLS_MAX);
     let country_code = fields.parsed("country_code", rules::country_code);
     let limit = fields.or_null("max_outbound_calls", |fields, name| {
@@ -274,6 +297,14 @@ fn organisation_change(fields: &mut Fields) -> Option<OrganisationChange> {
         national_prefix: fields.parsed("national_prefix", rules::national_prefix),
         international_prefix: fields.parsed("international_prefix", rules::international_prefix),
         max_outbound_calls: limit,
+        call_info_url: fields.parsed("call_info_url", |url| match url {
+            "" => Ok(String::new()),
+            url => state.check_outgoing_url(url).map(|()| url.to_owned()),
+        }),
+        call_info_secret: fields.parsed("call_info_secret", |secret| match secret {
+            "" => Ok(Secret::default()),
+            secret => call_info::secret(secret),
+        }),
     };
     fields.read_only(READ_ONLY);
     Some(change)

@@ -43,7 +43,18 @@ impl Organisations for Store {
 
     fn create(&self, new: NewOrganisation, now: Timestamp) -> PortFuture<'_, OrganisationRecord> {
         Box::pin(async move {
-            let NewOrganisation { name, sip_domain, currency, credit, numbering, max_outbound_calls } = new;
+            let NewOrganisation {
+                name,
+                sip_domain,
+                currency,
+                credit,
+                numbering,
+                max_outbound_calls,
+                call_info,
+            } = new;
+            let has_call_info_secret = call_info.is_some();
+            let (call_info_url, secret) =
+                call_info.map(|target| (target.url, target.secret.0)).unwrap_or_default();
             let id = OrganisationId(Uuid::new_v4());
             let made = OrganisationRecord {
                 id,
@@ -54,6 +65,8 @@ impl Organisations for Store {
                 spent: Amount::ZERO,
                 numbering,
                 max_outbound_calls,
+                call_info_url,
+                has_call_info_secret,
                 created_at: now,
                 updated_at: now,
             };
@@ -61,8 +74,9 @@ impl Organisations for Store {
             write.require_free_organisation(&made).await?;
             let statement =
                 sql("INSERT INTO organisations (id, name, sip_domain, currency, credit_scaled, country_code,
-                 national_prefix, international_prefix, max_outbound_calls, search, created_at_us, updated_at_us)
-                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $11)")
+                 national_prefix, international_prefix, max_outbound_calls, search, created_at_us, updated_at_us,
+                 call_info_url, call_info_secret)
+                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $11, $12, $13)")
             .bind(id.to_string())
             .bind(&made.name)
             .bind(&made.sip_domain)
@@ -73,7 +87,9 @@ impl Organisations for Store {
             .bind(&made.numbering.international_prefix)
             .bind(made.max_outbound_calls.map(i64::from))
             .bind(organisation_search(&made.name, &made.sip_domain))
-            .bind(now.as_micros());
+            .bind(now.as_micros())
+            .bind(&made.call_info_url)
+            .bind(secret);
             write.finish(statement, Change::Created).await?;
             Ok(made)
         })
@@ -90,6 +106,14 @@ impl Organisations for Store {
             let mut write = self.write().await?;
             let before = write.organisation_reached(scope, id).await?;
             let domain = before.sip_domain.clone();
+            change
+                .require_signed_call_info(before.has_call_info_secret, !before.call_info_url.is_empty())
+                .map_err(|problem| Problem::InvalidRequest(vec![problem]))?;
+            let secret = if change.clears_call_info() {
+                Some(String::new())
+            } else {
+                change.call_info_secret.as_ref().map(|secret| secret.0.clone())
+            };
             let after = change.applied(before, now);
             write.require_free_organisation(&after).await?;
             if after.sip_domain != domain {
@@ -101,7 +125,8 @@ impl Organisations for Store {
                  ELSE credit_used_before_scaled END,
                  name = $1, sip_domain = $2, currency = $3, credit_scaled = $4,
                  country_code = $5, national_prefix = $6, international_prefix = $7, max_outbound_calls = $8,
-                 search = $9, updated_at_us = $10 WHERE id = $11")
+                 search = $9, updated_at_us = $10, call_info_url = $12,
+                 call_info_secret = COALESCE($13, call_info_secret) WHERE id = $11")
             .bind(&after.name)
             .bind(&after.sip_domain)
             .bind(after.currency.as_str())
@@ -112,7 +137,9 @@ impl Organisations for Store {
             .bind(after.max_outbound_calls.map(i64::from))
             .bind(organisation_search(&after.name, &after.sip_domain))
             .bind(now.as_micros())
-            .bind(id.to_string());
+            .bind(id.to_string())
+            .bind(&after.call_info_url)
+            .bind(secret);
             write.finish(statement, Change::Changed).await?;
             Ok(after)
         })
@@ -236,6 +263,8 @@ fn organisation(row: &Row) -> Result<OrganisationRecord, StoreError> {
                 u32::try_from(limit).map_err(|_| StoreError::Corrupt { column: "max_outbound_calls" })
             })
             .transpose()?,
+        call_info_url: row.try_get("call_info_url")?,
+        has_call_info_secret: !row.try_get::<&str>("call_info_secret")?.is_empty(),
         created_at: instant(row, "created_at_us")?,
         updated_at: instant(row, "updated_at_us")?,
     })

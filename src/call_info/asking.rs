@@ -1,0 +1,211 @@
+//! The task that asks: bounded in every direction, beside the calls and never in their way.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+use sidetone_model::call_info::{CallInfoTarget, CallInfoTargets};
+use sidetone_model::ids::OrganisationId;
+use sidetone_model::note::Note;
+use sidetone_model::time::Timestamp;
+use tokio::sync::mpsc;
+use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::{Instant, timeout_at};
+use uuid::Uuid;
+
+use crate::call_info::answer::{ANSWER_BYTES_MAX, judge};
+use crate::call_info::payload::{AnsweredCall, signature};
+use crate::call_info::sink::NoteSink;
+use crate::outbound_http::{Budget, Client};
+
+/// Says what time it is.
+pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
+
+/// Where answered calls are told; clones are the same one.
+#[derive(Clone)]
+pub struct CallInfo {
+    queue: mpsc::Sender<Waiting>,
+    counts: Arc<Counts>,
+}
+
+/// How callbacks ended, since the start.
+#[derive(Debug, Default)]
+pub struct Counts {
+    /// The URL answered with a note.
+    pub notes: AtomicU64,
+    /// The URL answered that there is nothing to show.
+    pub nothing: AtomicU64,
+    /// The URL did not answer, or not with a note.
+    pub failed: AtomicU64,
+    /// More calls were answered than can wait, or the database did not say where to ask.
+    pub dropped: AtomicU64,
+}
+
+/// A call of which the organisation has not heard yet.
+struct Waiting {
+    call: AnsweredCall,
+    until: Instant,
+}
+
+struct Asking {
+    client: Client,
+    targets: Arc<dyn CallInfoTargets>,
+    sink: Arc<dyn NoteSink>,
+    clock: Clock,
+    counts: Arc<Counts>,
+    /// Requests under way, by organisation.
+    under_way: Mutex<HashMap<OrganisationId, usize>>,
+}
+
+impl CallInfo {
+    /// Starts the task, which ends with the last clone of the handle. Runs within a tokio runtime.
+    pub fn start(
+        client: Client,
+        targets: Arc<dyn CallInfoTargets>,
+        sink: Arc<dyn NoteSink>,
+        clock: Clock,
+    ) -> (Self, JoinHandle<()>) {
+        let (queue, waiting) = mpsc::channel(QUEUE_LEN_MAX);
+        let counts = Arc::new(Counts::default());
+        let under_way = Mutex::default();
+        let asking = Asking { client, targets, sink, clock, counts: Arc::clone(&counts), under_way };
+        let task = tokio::spawn(run(Arc::new(asking), waiting));
+        (Self { queue, counts }, task)
+    }
+
+    /// Tells the organisation's URL, if it has one, that a call was answered. Returns at once; five seconds from now
+    /// nothing comes of it any more.
+    pub fn answered(&self, call: AnsweredCall) {
+        let until = Instant::now() + ANSWER_TIME_MAX;
+        if self.queue.try_send(Waiting { call, until }).is_err() {
+            let dropped = self.counts.dropped.fetch_add(1, Ordering::Relaxed);
+            // The first of them says it; the counter goes on.
+            if dropped == 0 {
+                tracing::warn!("more calls are answered than their call-info URLs can be asked about");
+            }
+        }
+    }
+
+    /// How callbacks ended.
+    pub fn counts(&self) -> Arc<Counts> {
+        Arc::clone(&self.counts)
+    }
+}
+
+async fn run(asking: Arc<Asking>, mut queue: mpsc::Receiver<Waiting>) {
+    let mut tasks = JoinSet::new();
+    while let Some(waiting) = queue.recv().await {
+        while tasks.try_join_next().is_some() {}
+        if tasks.len() >= TASKS_MAX {
+            // None of them takes longer than a request may.
+            tasks.join_next().await;
+        }
+        let asking = Arc::clone(&asking);
+        tasks.spawn(async move { asking.one(waiting).await });
+    }
+    while tasks.join_next().await.is_some() {}
+}
+
+impl Asking {
+    async fn one(&self, Waiting { call, until }: Waiting) {
+        let found = timeout_at(until, self.targets.target(call.organisation_id)).await;
+        let target = match found {
+            Ok(Ok(Some(target))) => target,
+            Ok(Ok(None)) => return,
+            Ok(Err(_)) | Err(_) => {
+                self.counts.dropped.fetch_add(1, Ordering::Relaxed);
+                tracing::warn!(call.id = %call.call_uuid, "the database does not say where to ask about a call");
+                return;
+            }
+        };
+        let answered = match self.enter(call.organisation_id) {
+            Ok(_place) => self.ask(&call, &target, until).await,
+            Err(reason) => Err(reason),
+        };
+        self.hand_over(&call, answered).await;
+    }
+
+    async fn ask(
+        &self,
+        call: &AnsweredCall,
+        target: &CallInfoTarget,
+        until: Instant,
+    ) -> Result<Option<Note>, String> {
+        let body = call.payload();
+        let headers = [
+            ("content-type", "application/json".to_owned()),
+            ("accept", "application/json".to_owned()),
+            ("x-service-signature", signature(&target.secret, &body)),
+            ("x-service-timestamp", (self.clock)().as_micros().div_euclid(1_000_000).to_string()),
+            ("x-service-delivery", Uuid::new_v4().to_string()),
+        ];
+        let total = until.saturating_duration_since(Instant::now());
+        let budget = Budget { total, answer_bytes: ANSWER_BYTES_MAX };
+        judge(self.client.post(&target.url, &headers, Bytes::from(body), budget).await, ANSWER_TIME_MAX)
+    }
+
+    async fn hand_over(&self, call: &AnsweredCall, answered: Result<Option<Note>, String>) {
+        let (count, kept) = match answered {
+            Ok(None) => {
+                self.counts.nothing.fetch_add(1, Ordering::Relaxed);
+                return;
+            }
+            Ok(Some(note)) => (&self.counts.notes, self.sink.note(call, note).await),
+            Err(reason) => {
+                // The reason may hold what the organisation wrote: it is for its own eyes, not for the log.
+                tracing::debug!(call.id = %call.call_uuid, "a call-info URL has no note to show");
+                (&self.counts.failed, self.sink.failed(call, reason).await)
+            }
+        };
+        count.fetch_add(1, Ordering::Relaxed);
+        if let Err(problem) = kept {
+            tracing::warn!(call.id = %call.call_uuid, %problem, "what a call-info URL answered cannot be kept");
+        }
+    }
+
+    /// A place among the requests of an organisation, and of all of them; given back when dropped.
+    fn enter(&self, organisation: OrganisationId) -> Result<Place<'_>, String> {
+        let mut under_way = self.under_way.lock();
+        let all: usize = under_way.values().sum();
+        let own = under_way.get(&organisation).copied().unwrap_or_default();
+        if own >= ORGANISATION_REQUESTS_MAX {
+            return Err(format!("{own} requests to the URL are under way already: it answers too slowly"));
+        }
+        if all >= REQUESTS_MAX {
+            return Err("the service asks as many URLs already as it can at once".to_owned());
+        }
+        under_way.insert(organisation, own + 1);
+        Ok(Place { under_way: &self.under_way, organisation })
+    }
+}
+
+struct Place<'a> {
+    under_way: &'a Mutex<HashMap<OrganisationId, usize>>,
+    organisation: OrganisationId,
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        let mut under_way = self.under_way.lock();
+        if let Some(own) = under_way.get_mut(&self.organisation) {
+            *own -= 1;
+            if *own == 0 {
+                under_way.remove(&self.organisation);
+            }
+        }
+    }
+}
+
+/// From the answered call to the last byte of the answer.
+const ANSWER_TIME_MAX: Duration = Duration::from_secs(5);
+/// Answered calls that wait for the task.
+const QUEUE_LEN_MAX: usize = 10_000;
+/// Calls that are looked up and asked about at once.
+const TASKS_MAX: usize = 2_048;
+/// Requests at once to one organisation's URL: a slow one costs its owner alone.
+const ORGANISATION_REQUESTS_MAX: usize = 64;
+/// Requests at once.
+const REQUESTS_MAX: usize = 1_024;

@@ -1,0 +1,31 @@
+//! Where an apply file wants an organisation to be asked about answered calls.
+
+use sidetone_model::call_info::{CallInfoTarget, secret};
+
+use crate::fields::Fields;
+
+/// `call_info_url` with `call_info_secret`. Left out, what is stored stays, since the organisation may have set it by
+/// itself; an empty URL is none.
+pub(super) fn declared_call_info(fields: &mut Fields<'_>) -> Option<Option<CallInfoTarget>> {
+    let (has_url, has_secret) = (fields.has("call_info_url"), fields.has("call_info_secret"));
+    let url = fields.text("call_info_url");
+    let secret = if url.as_deref() == Some("") && has_secret {
+        fields.checked("call_info_secret", |text| match text {
+            "" => Ok(None),
+            _ => Err("must be empty, or left out, with an empty call_info_url".to_owned()),
+        })
+    } else {
+        fields.checked("call_info_secret", |text| secret(text).map(Some))
+    };
+    match (url, secret) {
+        (Some(url), _) if url.is_empty() => Some(None),
+        (Some(url), Some(Some(secret))) => Some(Some(CallInfoTarget { url, secret })),
+        (Some(_), None) if !has_secret => {
+            fields.refuse("call_info_secret", "is missing: what is sent to call_info_url is signed with it")
+        }
+        (None, Some(_)) if !has_url => {
+            fields.refuse("call_info_url", "is missing: call_info_secret signs what is sent there")
+        }
+        _ => None,
+    }
+}

@@ -33,6 +33,7 @@ use crate::cdr::writer::CdrWriter;
 use crate::config::{Config, Sip};
 use crate::dns::Resolver;
 use crate::metrics::EngineMetrics;
+use crate::notes::NoteRoom;
 use crate::outbound_http::{Client, RootsError};
 use crate::process;
 use crate::provision::Lines;
@@ -61,6 +62,7 @@ pub struct Engine {
     web: JoinHandle<io::Result<()>>,
     watcher: JoinHandle<()>,
     sweeper: JoinHandle<()>,
+    notes: NoteRoom,
     stop: watch::Sender<bool>,
     draining: Arc<AtomicBool>,
     relay: Arc<Relay>,
@@ -147,6 +149,7 @@ impl Engine {
         let mut switch = switch(config, node, directory, transport.sender(), &mut rng);
         switch.bill_by(instant(), tariffs, accounts, reader.take_undrawn());
         let external = config.sip.external_address;
+        let (note_news, note_news_heard) = NoteRoom::news();
         let (driver, handle) = Driver::new(
             switch,
             transport,
@@ -155,9 +158,11 @@ impl Engine {
             external,
             journal.clone(),
             Resolver::new(&config.sip.dns),
+            note_news,
         );
         let (teller, news) = call_news();
         let driver = driver.telling(move |news| teller.tell(news));
+        let notes = NoteRoom::open(&store, &handle, node, note_news_heard, Arc::new(wall_clock)).await?;
         let (stop, stopped) = watch::channel(false);
         let (draws, drawn) = mpsc::channel(DRAWN_LEN_MAX);
         // It ends with the writer.
@@ -171,6 +176,7 @@ impl Engine {
             switch: handle.clone(),
             journal: journal.clone(),
             journal_dir: journal_dir(config),
+            notes: notes.counters(),
             stored: writer.stored(),
             news: news.counts(),
             store: store.clone(),
@@ -186,6 +192,7 @@ impl Engine {
         .with_panel(panel)
         .with_settings(config.http.settings.clone())
         .with_conversations(Arc::new(store.clone()), Arc::new(store.clone()))
+        .with_notes(Arc::new(notes.service()))
         .with_idempotency(Arc::new(idempotency.clone()))
         .with_live_calls(Arc::new(handle.clone()))
         .with_directory(directory_ports(&store, StdRng::from_rng(&mut rng)))
@@ -209,6 +216,7 @@ impl Engine {
             web: tokio::spawn(sidetone_api::serve(web, state, http_shutdown)),
             watcher: tokio::spawn(watch_stored(watched, handle.clone(), heard, stopped.clone())),
             sweeper: tokio::spawn(sweep(idempotency, stopped)),
+            notes,
             switch: handle,
             stop,
             draining,
@@ -246,6 +254,7 @@ impl Engine {
         let _ = self.watcher.await;
         let _ = self.sweeper.await;
         let _ = tokio::time::timeout(HTTP_STOP_MAX, self.web).await;
+        self.notes.stop().await;
         let last = async { tokio::join!(self.writer, self.news) };
         if tokio::time::timeout(WRITER_STOP_MAX, last).await.is_err() {
             tracing::warn!(

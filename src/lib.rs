@@ -14,6 +14,7 @@ pub mod fields;
 pub mod log;
 pub mod media_plan;
 pub mod metrics;
+pub mod notes;
 pub mod outbound_http;
 pub mod phone;
 pub mod process;

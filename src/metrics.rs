@@ -13,6 +13,7 @@ use sidetone_model::ports::PortFuture;
 
 use crate::call_news::NewsCounts;
 use crate::cdr::journal::Journal;
+use crate::notes::NoteCounters;
 use crate::process;
 use crate::store::Store;
 use crate::switch::counters::Messages;
@@ -28,6 +29,8 @@ pub struct EngineMetrics {
     pub journal: Journal,
     /// Where the journal keeps its files.
     pub journal_dir: PathBuf,
+    /// Notes to phones.
+    pub notes: Arc<NoteCounters>,
     /// Records that this run added to the database.
     pub stored: Arc<AtomicU64>,
     /// What is told of live calls.
@@ -50,6 +53,7 @@ impl Metrics for EngineMetrics {
             families.extend(self.signalling());
             families.extend(media(&self.relay.counters()));
             families.extend(self.records());
+            families.extend(notes(&self.notes));
             families.extend(process());
             Ok(families)
         })
@@ -143,6 +147,28 @@ impl EngineMetrics {
             .is(process::dir_bytes(&self.journal_dir)),
         ]
     }
+}
+
+fn notes(counters: &NoteCounters) -> Vec<Family> {
+    let family = |name, help, label: &'static str, counts: [(&'static str, u64); 2]| {
+        let family = Family::counter(name, help);
+        counts.into_iter().fold(family, |family, (value, count)| family.with([(label, value)], count))
+    };
+    vec![
+        family("sidetone_notes_total", "Notes stored to be sent, by channel.", "channel", counters.sent()),
+        family(
+            "sidetone_note_receipts_total",
+            "What phones answered to notes: sent is those that took one.",
+            "status",
+            counters.receipts(),
+        ),
+        family(
+            "sidetone_note_acknowledgements_total",
+            "Acknowledgements by phones: those that counted, and those that were forged, repeated or not asked for.",
+            "result",
+            counters.acknowledgements(),
+        ),
+    ]
 }
 
 fn requests(name: &'static str, help: &'static str, messages: &Messages) -> Family {

@@ -23,6 +23,8 @@ mod events;
 mod idempotency;
 #[path = "store/money.rs"]
 mod money;
+#[path = "store/notes.rs"]
+mod notes;
 #[path = "common/records.rs"]
 mod records;
 

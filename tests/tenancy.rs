@@ -38,6 +38,21 @@ const EXCEPTIONS: &[(&str, &str, &str)] = &[
     ("src/store/events.rs", "UPDATE events SET position", LOG),
     ("src/store/events.rs", "DELETE FROM events WHERE id IN", LOG),
     ("src/store/events.rs", "SELECT position FROM events WHERE id < $1", LOG),
+    (
+        "src/store/notes.rs",
+        "DELETE FROM notes WHERE id IN",
+        "every note that has been kept for its time, whosever it is",
+    ),
+    (
+        "src/store/notes.rs",
+        "DELETE FROM note_receipts WHERE note_id IN",
+        "the receipts of every note that has been kept for its time",
+    ),
+    (
+        "src/store/notes.rs",
+        "UPDATE notes SET status = $1",
+        "what its receipts come to, of a note that the same transaction found or this node sent",
+    ),
     ("src/store/managed/", "SELECT * FROM numbers WHERE id = $1", FOUND),
     ("src/store/managed/", "SELECT * FROM trunks WHERE id = $1", FOUND),
     (

@@ -39,8 +39,8 @@ use crate::openapi::complete;
 use crate::routes::openapi::Reference;
 use crate::routes::{agents, api_keys, teams, users};
 use crate::routes::{
-    ai_prices, auth as login, calls, cdr_export, cdrs, conversations, docs, extensions, health, numbers,
-    openapi as reference, organisations, rates, totals, trunks,
+    ai_prices, auth as login, calls, cdr_export, cdrs, conversations, docs, extensions, health, notes,
+    numbers, openapi as reference, organisations, rates, totals, trunks,
 };
 use crate::state::ApiState;
 use crate::{arrival, auth, idempotency};
@@ -88,6 +88,10 @@ fn v1() -> OpenApiRouter<ApiState> {
         .routes(routes!(login::me))
         .routes(routes!(extensions::list, extensions::create))
         .routes(routes!(extensions::find, extensions::change, extensions::delete))
+        .routes(routes!(notes::of_call))
+        .routes(routes!(notes::of_extension))
+        .routes(routes!(notes::send_to_call))
+        .routes(routes!(notes::send_to_extension))
         .routes(routes!(numbers::list, numbers::create))
         .routes(routes!(numbers::find, numbers::change, numbers::delete))
         .routes(routes!(organisations::list, organisations::create))

@@ -10,6 +10,7 @@ use sidetone_model::idempotency::{Claim, Idempotency, KeptAnswer, Once};
 use sidetone_model::key::Keys;
 use sidetone_model::live_call::LiveCalls;
 use sidetone_model::metrics::{Family, Metrics};
+use sidetone_model::note::Notes;
 use sidetone_model::number::Numbers;
 use sidetone_model::organisation::Organisations;
 use sidetone_model::ports::{ApiKeys, CdrLog, OutgoingUrls, PortFuture, Readiness};
@@ -36,6 +37,7 @@ pub struct ApiState {
     pub(crate) cdrs: Arc<dyn CdrLog>,
     conversations: Option<Arc<dyn Conversations>>,
     ai_prices: Option<Arc<dyn AiPrices>>,
+    notes: Option<Arc<dyn Notes>>,
     pub(crate) keys: Arc<dyn ApiKeys>,
     pub(crate) readiness: Arc<dyn Readiness>,
     pub(crate) idempotency: Arc<dyn Idempotency>,
@@ -105,6 +107,7 @@ impl ApiState {
             cdrs,
             conversations: None,
             ai_prices: None,
+            notes: None,
             keys,
             readiness,
             idempotency: Arc::new(Nowhere),
@@ -214,6 +217,18 @@ impl ApiState {
     /// The prices of AI models.
     pub(crate) fn ai_prices(&self) -> Result<&dyn AiPrices, ApiError> {
         self.ai_prices.as_deref().ok_or_else(|| ApiError::not_found("no prices are kept here"))
+    }
+
+    /// The same state, which sends notes to phones.
+    #[must_use]
+    pub fn with_notes(mut self, notes: Arc<dyn Notes>) -> Self {
+        self.notes = Some(notes);
+        self
+    }
+
+    /// The notes.
+    pub(crate) fn notes(&self) -> Result<&dyn Notes, ApiError> {
+        self.notes.as_deref().ok_or_else(|| ApiError::not_found("no notes are sent from here"))
     }
 
     /// The same state, which keeps the answers to requests with an `Idempotency-Key`.

@@ -30,6 +30,8 @@ mod listing;
 mod location;
 mod managed;
 mod nodes;
+mod note_lists;
+mod notes;
 mod numbers;
 mod one;
 mod organisations;

@@ -5,6 +5,7 @@
 //! columns are: ids, words and decimals are texts; instants, counts, money and truth values are integers.
 
 use std::borrow::Cow;
+use std::fmt;
 use std::future::Future;
 use std::io;
 use std::ops::{Deref, DerefMut};
@@ -89,6 +90,17 @@ pub(super) struct Transaction {
     bell: Bell,
     /// How many events become visible with it.
     events: u64,
+    committed: Hooks,
+}
+
+/// What is done once a transaction is committed.
+#[derive(Default)]
+struct Hooks(Vec<Box<dyn FnOnce() + Send>>);
+
+impl fmt::Debug for Hooks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Hooks({})", self.0.len())
+    }
 }
 
 /// Where a statement runs: on any connection of a pool, or within a transaction.
@@ -330,7 +342,7 @@ impl Pool {
     }
 
     fn transaction(&self, connection: Connection) -> Transaction {
-        Transaction { connection, bell: self.bell.clone(), events: 0 }
+        Transaction { connection, bell: self.bell.clone(), events: 0, committed: Hooks::default() }
     }
 }
 
@@ -338,13 +350,21 @@ impl Transaction {
     /// Makes everything visible at once; within a unit of work, when the unit is committed.
     pub(super) async fn commit(self) -> Result<(), sqlx::Error> {
         let Err(transaction) = unit::keep(self) else { return Ok(()) };
-        let Transaction { connection, bell, events } = transaction;
+        let Transaction { connection, bell, events, committed } = transaction;
         match connection {
             Connection::Postgres(transaction, limit) => answered(limit, transaction.commit()).await?,
             Connection::Sqlite(transaction) => transaction.commit().await?,
         }
         bell.ring(events);
+        for hook in committed.0 {
+            hook();
+        }
         Ok(())
+    }
+
+    /// Has something done that must not happen before what is written here is there for good.
+    pub(super) fn when_committed(&mut self, hook: Box<dyn FnOnce() + Send>) {
+        self.committed.0.push(hook);
     }
 
     /// An event was written: who reads them is woken by the commit.

@@ -30,6 +30,11 @@ pub(super) async fn within<T>(work: impl Future<Output = T>) -> (T, Unit) {
     (result, unit)
 }
 
+/// Whether there is a unit of work.
+pub(super) fn is_within() -> bool {
+    UNIT.try_with(|_| ()).is_ok()
+}
+
 /// The unit's transaction, to go on with; committing it gives it back.
 pub(super) fn resume() -> Option<Transaction> {
     UNIT.try_with(|unit| unit.lock().transaction.take()).ok().flatten()

@@ -13,7 +13,7 @@ use rand::rngs::StdRng;
 use sidetone_media::session::Report;
 use sidetone_model::call::HangupCause;
 use sidetone_model::cdr::Cdr;
-use sidetone_model::ids::{CallId, LegId, NodeId, OrganisationId, TrunkId};
+use sidetone_model::ids::{CallId, LegId, NodeId, NoteId, OrganisationId, TrunkId};
 use sidetone_model::live_call::{self, CallNews};
 use sidetone_model::rating::{Account, Drawn, Undrawn};
 use sidetone_model::time::Timestamp;
@@ -26,6 +26,7 @@ use sidetone_sip::sdp::SessionDescription;
 use sidetone_sip::transaction::{ClientKey, ServerKey};
 use sidetone_sip::ua::{self, Draft, Event, LegKey, Reply, Ua};
 
+use crate::notes::PhoneAnswer;
 use crate::rating::Tariffs;
 use crate::routing::Directory;
 use crate::switch::billing::Billing;
@@ -35,6 +36,7 @@ use crate::switch::gate::Gate;
 use crate::switch::live::LiveCall;
 use crate::switch::messaging::Said;
 use crate::switch::names::{Answer, Names, Waiter};
+use crate::switch::notes::NotesInFlight;
 use crate::switch::outbound::{Farewell, Hunt};
 use crate::switch::registering::Registrations;
 use crate::switch::trunks::Trunks;
@@ -103,6 +105,8 @@ pub enum Output {
     Media(PortId, MediaCommand),
     /// Somebody may want to hear of that at once.
     News(Box<CallNews>),
+    /// What came of sending a note to the phone at that place; once for each.
+    NoteAnswered(NoteId, usize, PhoneAnswer),
     /// Something for the operator's log.
     Notice(Notice),
     /// A phone said something that wants an answer by [`Input::Answer`] within half a second, or it says it again.
@@ -179,6 +183,7 @@ pub struct Switch {
     pub(super) trunks: Trunks,
     pub(super) billing: Billing,
     pub(super) names: Names,
+    pub(super) notes: NotesInFlight,
     pub(super) registrations: Registrations,
     /// Calls with trunks that we have hung up lately.
     pub(super) farewells: VecDeque<Farewell>,
@@ -214,6 +219,7 @@ impl Switch {
             trunks,
             billing,
             names: Names::default(),
+            notes: NotesInFlight::default(),
             registrations: Registrations::default(),
             farewells: VecDeque::new(),
             timers: BTreeSet::new(),
@@ -503,8 +509,9 @@ impl Switch {
                 };
                 self.tell_leg(now, leg, |party| Some(face::Input::Offered(party, result)));
             }
-            // The switch sends neither by itself.
-            Event::InfoAnswered { .. } | Event::MessageAnswered { .. } => {}
+            Event::InfoAnswered { key, receipt, .. } | Event::MessageAnswered { key, receipt } => {
+                self.note_answered(key, &receipt);
+            }
             Event::Unanswered { leg: Some(leg), .. } => {
                 self.tell_leg(now, leg, |party| Some(face::Input::Offered(party, Err(408))));
             }

@@ -10,7 +10,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use sidetone_model::ids::{CallId, ExtensionId, LegId};
+use sidetone_model::ids::{CallId, ExtensionId, LegId, OrganisationId};
 use sidetone_sip::flow::Flow;
 use sidetone_sip::message::{Name, Request, StatusCode};
 use sidetone_sip::transaction::ServerKey;
@@ -28,8 +28,21 @@ pub struct Said {
     pub key: ServerKey,
     /// Who said it.
     pub by: Speaker,
+    /// Whose extension or call that is.
+    pub organisation: OrganisationId,
+    /// More of a device.
+    pub device: Option<Device>,
     /// The JSON as it came, at most [`SAID_BYTES_MAX`].
     pub body: Bytes,
+}
+
+/// A device of an extension.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Device {
+    /// The extension's address of record as a URI.
+    pub address: String,
+    /// The contact that it registered from where it speaks; `None` when it registered none there, or several.
+    pub contact: Option<String>,
 }
 
 /// Who said something.
@@ -44,7 +57,11 @@ pub enum Speaker {
 impl Switch {
     /// An INFO inside the dialog of a leg (RFC 6086 Appendix A: "legacy" use, without an info package).
     pub(super) fn informed(&mut self, now: Now, leg: LegKey, key: &ServerKey, request: &Request) {
-        let Some((call, id)) = self.whose_leg(leg) else {
+        let found = self.whose_leg(leg).and_then(|(call, id)| {
+            let organisation = self.calls.get(&call)?.call.facts().organisation;
+            Some((call, id, organisation))
+        });
+        let Some((call, id, organisation)) = found else {
             return self.respond(now, key, Reply::new(StatusCode::FORBIDDEN));
         };
         // RFC 2976 §2.2: an INFO without a body asks whether we are there.
@@ -52,7 +69,10 @@ impl Switch {
             return self.respond(now, key, Reply::new(StatusCode::OK));
         }
         match json(request) {
-            Ok(body) => self.push(Output::Said(Said { key: *key, by: Speaker::Leg(call, id), body })),
+            Ok(body) => {
+                let by = Speaker::Leg(call, id);
+                self.push(Output::Said(Said { key: *key, by, organisation, device: None, body }));
+            }
             Err(reply) => self.respond(now, key, reply),
         }
     }
@@ -62,14 +82,29 @@ impl Switch {
         let directory = Arc::clone(&self.directory);
         let sender = self.gate.phone(now.instant, &directory, request, flow.remote.ip());
         let Some(Sender::Extension(extension)) = self.known(now, key, flow, request, sender) else { return };
-        if !is_for_events(&directory, extension, request) {
+        let own = directory.extension(extension).filter(|_| is_for_events(&directory, extension, request));
+        let Some((own, aor)) = own.and_then(|own| Some((own, directory.aor(own)?))) else {
             // Messages from phone to phone are not carried.
             return self.respond(now, key, Reply::new(StatusCode::NOT_FOUND));
-        }
+        };
         match json(request) {
-            Ok(body) => self.push(Output::Said(Said { key: *key, by: Speaker::Device(extension), body })),
+            Ok(body) => {
+                let contact = self.contact_at(now, &aor, flow);
+                let device = Some(Device { address: format!("sip:{aor}"), contact });
+                let by = Speaker::Device(extension);
+                let organisation = own.organisation_id;
+                self.push(Output::Said(Said { key: *key, by, organisation, device, body }));
+            }
             Err(reply) => self.respond(now, key, reply),
         }
+    }
+
+    /// The contact that was registered for `aor` from where `flow` leads, when it is the only one.
+    fn contact_at(&self, now: Now, aor: &str, flow: &Flow) -> Option<String> {
+        let bindings = self.registrar.lookup(aor, now.instant);
+        let mut there = bindings.iter().filter(|binding| binding.flow == *flow);
+        let contact = there.next()?.contact.to_string();
+        there.next().is_none().then_some(contact)
     }
 
     /// Answers what was said.

@@ -17,6 +17,7 @@ pub mod machine;
 pub mod messaging;
 pub mod names;
 mod negotiation;
+mod notes;
 mod outbound;
 mod outcome;
 mod outgoing;

@@ -33,7 +33,7 @@ pub fn directory() -> String {
         "[[organisations]]\nname = \"Acme\"\nsip_domain = \"{DOMAIN}\"\ncurrency = \"EUR\"\n\
          [[organisations.teams]]\nname = \"support\"\n\
          [[organisations.api_keys]]\nname = \"boss\"\nkey = \"{KEY}\"\n\
-         permissions = [\"calls:read\", \"margin:read\"]\nallow = [\"127.0.0.1\"]\nrate_per_minute = 60000\n"
+         permissions = [\"calls:read\", \"calls:control\", \"margin:read\"]\nallow = [\"127.0.0.1\"]\nrate_per_minute = 60000\n"
     );
     for number in 1001..=1006 {
         text += &format!("[[organisations.extensions]]\nnumber = \"{number}\"\npassword = \"{PASSWORD}\"\n");
@@ -230,13 +230,23 @@ pub fn open_end(number: &str) -> CallPlan {
 
 /// The status and body of `GET path` under `/api/v1`.
 pub async fn get(http: SocketAddr, path: &str) -> (u16, Value) {
+    exchange(http, "GET", path, "", "").await
+}
+
+/// The status and body of `POST path` under `/api/v1`, with these header lines, each with its end, and this JSON.
+pub async fn post(http: SocketAddr, path: &str, headers: &str, json: &str) -> (u16, Value) {
+    exchange(http, "POST", path, &format!("Content-Type: application/json\r\n{headers}"), json).await
+}
+
+async fn exchange(http: SocketAddr, method: &str, path: &str, headers: &str, body: &str) -> (u16, Value) {
     let text = within(path, async {
         let mut stream = TcpStream::connect(http).await.unwrap();
-        let head = format!(
-            "GET /api/v1{path} HTTP/1.1\r\nHost: sidetone.test\r\nAuthorization: Bearer {KEY}\r\n\
-             Connection: close\r\n\r\n"
+        let request = format!(
+            "{method} /api/v1{path} HTTP/1.1\r\nHost: sidetone.test\r\nAuthorization: Bearer {KEY}\r\n\
+             {headers}Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
+            body.len()
         );
-        stream.write_all(head.as_bytes()).await.unwrap();
+        stream.write_all(request.as_bytes()).await.unwrap();
         let mut text = String::new();
         stream.read_to_string(&mut text).await.unwrap();
         text

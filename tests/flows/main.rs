@@ -23,6 +23,8 @@ mod media;
 mod metrics;
 mod money;
 mod name_server;
+mod note_taps;
+mod notes;
 mod outbound;
 #[path = "../common/records.rs"]
 mod records;

@@ -8,7 +8,7 @@ use tokio::net::TcpStream;
 use crate::site::{Site, answering, talking, within};
 
 /// Every value by its name and labels; a line that is no sample fails.
-async fn scrape(site: &Site) -> (String, HashMap<String, f64>) {
+pub async fn scrape(site: &Site) -> (String, HashMap<String, f64>) {
     let text = within("the metrics", async {
         let mut stream = TcpStream::connect(site.http).await.unwrap();
         stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").await.unwrap();

@@ -42,7 +42,7 @@ async fn requests_outside_of_calls_have_their_answers() {
     let ask = wire.ask("MESSAGE", "1001", &home);
     assert_eq!(wire.authorized(&ask, "1001", PASSWORD).await.status().as_u16(), 404);
     // Nobody has sent a note that this could acknowledge.
-    let tap = r#"{"ack":true,"id":"1"}"#;
+    let tap = r#"{"ack":true,"id":"0190a000-0000-7000-8000-000000000001"}"#;
     let ask = wire.ask("MESSAGE", "1001", "sip:events@acme.test").body("application/json", tap);
     assert_eq!(wire.authorized(&ask, "1001", PASSWORD).await.status().as_u16(), 403);
 }

@@ -143,6 +143,15 @@ pub const ROWS: &[Row] = &[
     // Calls that are up.
     row("GET /api/v1/calls", List, ""),
     row("GET /api/v1/calls/{uuid}", One, "call.blue"),
+    // Notes to phones.
+    row("POST /api/v1/calls/{uuid}/info", Change, "call.blue")
+        .answers(202)
+        .body_of(|tenant| json!({"title": format!("{} blueplant", tenant.plant)})),
+    row("GET /api/v1/calls/{uuid}/infos", One, "call.blue"),
+    row("POST /api/v1/extensions/{id}/message", Change, "extension.blue")
+        .answers(202)
+        .body_of(|tenant| json!({"title": format!("{} blueplant", tenant.plant)})),
+    row("GET /api/v1/extensions/{id}/messages", One, "extension.blue"),
     // The call log.
     row("GET /api/v1/cdrs", List, ""),
     row("GET /api/v1/cdrs/export", List, ""),

@@ -20,6 +20,17 @@ pub(crate) struct Body {
 }
 
 impl Body {
+    /// Reads the body by a reader that names everything that is wrong itself.
+    ///
+    /// # Errors
+    /// 413 and 415 for what is no JSON of a sensible size; `invalid_request` for the rest.
+    pub(crate) fn parse<T>(
+        self,
+        read: impl FnOnce(&[u8]) -> Result<T, Vec<FieldProblem>>,
+    ) -> Result<T, ApiError> {
+        read(&self.received?).map_err(ApiError::invalid)
+    }
+
     /// Reads the body, a JSON object, by `take`.
     ///
     /// # Errors

@@ -96,7 +96,7 @@ pub(crate) struct CdrExportParams {
 pub(crate) struct Binary(Vec<u8>);
 
 /// A date or an instant.
-struct Bound;
+pub(crate) struct Bound;
 
 impl PartialSchema for Bound {
     fn schema() -> RefOr<Schema> {

@@ -106,12 +106,14 @@ fn take_filter(filter: &mut CdrFilter, name: &str, value: &str) -> Result<(), Wr
     Ok(())
 }
 
-fn bound(value: &str) -> Result<Timestamp, Wrong> {
+/// An instant or a date, at which something begins or ends.
+pub(crate) fn bound(value: &str) -> Result<Timestamp, Wrong> {
     Timestamp::parse_bound(value)
         .map_err(|_| "must be an RFC 3339 timestamp, its + written as %2B, or a date YYYY-MM-DD".to_owned())
 }
 
-fn boolean(value: &str) -> Result<bool, Wrong> {
+/// `true` or `false`.
+pub(crate) fn boolean(value: &str) -> Result<bool, Wrong> {
     match value {
         "true" => Ok(true),
         "false" => Ok(false),

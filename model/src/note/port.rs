@@ -14,7 +14,8 @@ pub trait Notes: Send + Sync {
     /// Sends a note into a live call: to every phone of the organisation on it.
     ///
     /// # Errors
-    /// [`NotFound`](crate::problem::Problem::NotFound) when no such call is up inside `scope`,
+    /// [`NotFound`](crate::problem::Problem::NotFound) when no such call is up,
+    /// [`Forbidden`](crate::problem::Problem::Forbidden) when it is outside of `scope`,
     /// [`Conflict`](crate::problem::Problem::Conflict) when no phone of ours is on it,
     /// [`Busy`](crate::problem::Problem::Busy) when there is too much to do.
     fn send_to_call(&self, scope: Scope, call: CallId, note: Note) -> PortFuture<'_, NoteSent>;
@@ -22,15 +23,15 @@ pub trait Notes: Send + Sync {
     /// Sends a note to every device of an extension.
     ///
     /// # Errors
-    /// As [`Notes::send_to_call`], and [`Forbidden`](crate::problem::Problem::Forbidden) when the extension is outside
-    /// of `scope`.
+    /// As [`Notes::send_to_call`], of the extension.
     fn send_to_extension(&self, scope: Scope, extension: ExtensionId, note: Note)
     -> PortFuture<'_, NoteSent>;
 
-    /// The notes sent into a call, which is up or has a record or notes inside `scope`, newest first.
+    /// The notes sent into a call, which is up or has a record or notes, newest first.
     ///
     /// # Errors
-    /// [`NotFound`](crate::problem::Problem::NotFound) when there is none.
+    /// [`NotFound`](crate::problem::Problem::NotFound) when there is none such,
+    /// [`Forbidden`](crate::problem::Problem::Forbidden) when it is outside of `scope`.
     fn of_call<'a>(
         &'a self,
         scope: Scope,

@@ -18,6 +18,7 @@ use tokio::sync::{Notify, mpsc};
 
 use crate::cdr::journal::{Committed, Journal, JournalFull};
 use crate::dns::Resolver;
+use crate::notes::NoteNews;
 use crate::switch::control::Asked;
 use crate::switch::driver::handle::{self, Gauges, Handle, Request};
 use crate::switch::driver::media::Media;
@@ -38,6 +39,8 @@ pub struct Driver {
     journal: Journal,
     /// Ended calls that the journal had no room for.
     unwritten: VecDeque<Box<Cdr>>,
+    /// To whoever keeps the notes.
+    notes: mpsc::Sender<NoteNews>,
     requests: mpsc::Receiver<Request>,
     questions: mpsc::Receiver<Asked>,
     journalled: (mpsc::Sender<CallId>, mpsc::Receiver<CallId>),
@@ -60,6 +63,7 @@ impl Driver {
         external: Option<IpAddr>,
         journal: Journal,
         resolver: Resolver,
+        notes: mpsc::Sender<NoteNews>,
     ) -> (Driver, Handle) {
         let gauges = Arc::new(Gauges::default());
         let (handle, handle::Mailbox { requests, questions }) = Handle::new(Arc::clone(&gauges));
@@ -71,6 +75,7 @@ impl Driver {
             notices,
             journal,
             unwritten: VecDeque::new(),
+            notes,
             requests,
             questions,
             journalled: mpsc::channel(NEWS_MAX),
@@ -186,16 +191,31 @@ impl Driver {
                 log(&notice);
             }
             Output::Resolve(address) => self.resolve(address),
-            // No note asks for an acknowledgement.
-            Output::Said(said) => {
-                self.switch.handle_input(now, Input::Answer(said.key, FORBIDDEN), &mut self.media)
+            Output::NoteAnswered(note, place, answer) => {
+                self.tell_notes(now, NoteNews::Answered { note, place, answer });
             }
+            Output::Said(said) => self.tell_notes(now, NoteNews::Said(said)),
             Output::Transmit { flow, bytes, key } => {
                 self.gauges.counters.sent().note(&bytes);
                 let failed = self.sender.try_send(&flow, &bytes).is_err();
                 if let Some(key) = key.filter(|_| failed) {
                     self.switch.handle_input(now, Input::TransportError(key), &mut self.media);
                 }
+            }
+        }
+    }
+
+    /// Tells whoever keeps the notes, without waiting.
+    fn tell_notes(&mut self, now: Now, news: NoteNews) {
+        let Err(refused) = self.notes.try_send(news) else { return };
+        match refused.into_inner() {
+            // Its receipt is given up on when nothing has been heard for a while.
+            NoteNews::Answered { note, .. } => {
+                tracing::error!(note.id = %note, "what a phone answered to a note is lost, too much waits to be stored");
+            }
+            NoteNews::Said(said) => {
+                let answer = Input::Answer(said.key, SERVICE_UNAVAILABLE);
+                self.switch.handle_input(now, answer, &mut self.media);
             }
         }
     }
@@ -325,8 +345,8 @@ fn now() -> Now {
 
 /// Datagrams or questions taken in a row before timers and notices have their turn.
 const BURST_MAX: usize = 64;
-/// What is said without having been asked for.
-const FORBIDDEN: u16 = 403;
+/// What a phone is told that says something while nobody can hear it.
+const SERVICE_UNAVAILABLE: u16 = 503;
 /// After the drain time, how long the last BYEs and reports may take.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 /// Answers of the journal and of the name service that wait for the driver.

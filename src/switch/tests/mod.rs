@@ -7,6 +7,7 @@ mod messaging;
 mod money;
 mod network;
 mod news;
+mod notes;
 mod registration;
 mod tenants;
 mod world;

@@ -12,7 +12,7 @@ use sidetone_model::cdr::Cdr;
 use sidetone_model::directory::{
     Destination, DirectorySnapshot, Extension, Ha1, Number, Numbering, Organisation, Secret, Trunk,
 };
-use sidetone_model::ids::NodeId;
+use sidetone_model::ids::{ExtensionId, NodeId, NoteId};
 use sidetone_model::live_call::CallNews;
 use sidetone_model::time::Timestamp;
 use sidetone_model::trunk_address::TrunkAddress;
@@ -27,7 +27,9 @@ use sidetone_sip::ua::{
 };
 use uuid::Uuid;
 
+use crate::notes::{Dispatch, PhoneAnswer};
 use crate::routing::Directory;
+use crate::switch::control::Asked;
 use crate::switch::face::{Limits, MediaCommand, Port, PortId, Ports, Reach, Unreachable};
 use crate::switch::machine::{Input, Notice, Now, Output, Switch, SwitchConfig};
 use crate::switch::messaging::Said;
@@ -62,6 +64,11 @@ pub(super) struct Net {
     pub(super) notices: Vec<Notice>,
     pub(super) questions: Vec<TrunkAddress>,
     pub(super) said: Vec<Said>,
+    /// What the phone answers to notes; without a status nothing.
+    pub(super) taking: Option<StatusCode>,
+    /// The notes that the phone was sent.
+    pub(super) noted: Vec<Request>,
+    pub(super) answers: Vec<(NoteId, usize, PhoneAnswer)>,
 }
 
 /// A carrier that does as planned; the last plan holds for all that follow.
@@ -212,6 +219,9 @@ impl Net {
             notices: Vec::new(),
             questions: Vec::new(),
             said: Vec::new(),
+            taking: None,
+            noted: Vec::new(),
+            answers: Vec::new(),
         };
         net.feed(Input::Begin);
         net.run();
@@ -263,6 +273,17 @@ impl Net {
         let content = Content::new(content_type, body.to_owned());
         let draft = Draft::message(to, "<sip:1001@acme.test>", format!("<{to}>"), content);
         self.phone.request(self.now, Flow::udp(ListenerId(0), address(SWITCH)), draft).unwrap();
+        self.run();
+    }
+
+    /// The contacts of an extension.
+    pub(super) fn devices_of(&self, extension: ExtensionId) -> Vec<String> {
+        self.switch.devices_of(Now { instant: self.now, wall: Timestamp::from_micros(0) }, extension)
+    }
+
+    /// A note is given to the switch.
+    pub(super) fn send_note(&mut self, dispatch: Dispatch) {
+        self.feed(Input::Ask(Asked::new(move |now, switch| switch.send_note(now, dispatch))));
         self.run();
     }
 
@@ -340,6 +361,7 @@ impl Net {
             Output::Media(..) => {}
             Output::News(news) => self.news.push(*news),
             Output::Notice(notice) => self.notices.push(notice),
+            Output::NoteAnswered(note, place, answer) => self.answers.push((note, place, answer)),
             Output::Said(said) => self.said.push(said),
             Output::Resolve(name) => self.questions.push(name),
             Output::Transmit { flow, bytes, .. } => {
@@ -367,6 +389,12 @@ impl Net {
                 if let Receipt::Answered { response, request: Some(request), .. } = receipt {
                     self.again(&response, request);
                 }
+            }
+            ua::Output::Event(Event::Request { key, request, .. }) => {
+                if let Some(status) = self.taking {
+                    self.phone.respond(self.now, &key, Reply::new(status)).unwrap();
+                }
+                self.noted.push(request);
             }
             ua::Output::Event(Event::Invited { key, request, .. }) => {
                 self.called.push(request);

@@ -1,0 +1,42 @@
+//! The body of a note as the document describes it; the model reads it.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde_json::Value;
+use utoipa::ToSchema;
+
+use crate::routes::note_query::LevelKey;
+
+/// What a phone shows. Four fields have a meaning; every other is shown as a row of its name and value, in the order
+/// sent: objects and arrays fold, so use short readable names. `id` and `event` are the service's own and refused. With
+/// the `id` that the service adds, the compact JSON stays under 4,096 bytes. A note is stored on the phone and shown in
+/// full: put no secrets into it.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Note, example = json!({
+    "title": "Customer owes 900 EUR",
+    "body": "The second reminder went out on Monday.",
+    "level": "warning",
+    "ack": true,
+    "customer": "Jane Doe",
+    "invoices": [{"number": "2026-17", "amount": "900.00"}],
+}))]
+pub(crate) struct NoteBody {
+    /// The heading: one line; trimmed, and without control characters.
+    #[schema(min_length = 1, max_length = 200, pattern = r"[^\s\u0000-\u001f\u007f-\u009f]")]
+    title: String,
+    /// One or two lines under the heading.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 4000)]
+    body: Option<String>,
+    /// Colours the tag; `info` unless given. `alert` keeps the banner up until it is dismissed. `warn` is `warning`,
+    /// `critical` and `error` are `alert`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    level: Option<LevelKey>,
+    /// Whether it shows an Acknowledge button; false unless given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ack: Option<bool>,
+    /// Rows.
+    #[serde(flatten)]
+    rows: BTreeMap<String, Value>,
+}

@@ -1,0 +1,139 @@
+//! Notes to phones: sent into a call or to a person's devices, and read back with what became of them.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::{StatusCode, Uri};
+use axum::response::{IntoResponse, Response};
+use sidetone_model::access::Permission;
+use sidetone_model::ids::{CallId, ExtensionId};
+use sidetone_model::note::{Note, NoteQuery, NoteRecord, NoteSent};
+use sidetone_model::page::Page;
+
+use crate::auth::Caller;
+use crate::body::Body;
+use crate::error::{ApiError, ErrorBody};
+use crate::page::path_id;
+use crate::routes::note_query::{NoteParams, list};
+use crate::routes::note_schema::NoteBody;
+use crate::state::ApiState;
+
+/// Send a note into a call
+///
+/// Shows a note on every phone of the organisation that is on the live call, as SIP INFO inside its dialog. The answer
+/// comes when the note and its event `call.info.sent` are stored; what each phone answers, and when somebody taps
+/// Acknowledge, is read back from `GET /calls/{uuid}/infos` or heard of by the event `call.info.acked`. A phone that
+/// refuses the note costs no call. Send it with an `Idempotency-Key`: the same request again then shows nothing twice.
+/// Do not send a note every second; for anything urgent use a call or a push.
+#[utoipa::path(
+    post,
+    path = "/calls/{uuid}/info",
+    operation_id = "sendCallInfo",
+    tag = "Notes",
+    params(("uuid" = CallId, Path, description = "The live call's `call_uuid`.")),
+    request_body = NoteBody,
+    responses(
+        (status = 202, description = "The note is stored and on its way.", body = NoteSent),
+        (status = 409, description = "The call has no phone on it, or is not answered yet (`conflict`).", body = ErrorBody),
+        (status = 503, description = "There is too much to do; nothing was sent (`node_busy`).", body = ErrorBody),
+    ),
+    extensions(("x-permission" = json!("calls:control"))),
+)]
+pub(crate) async fn send_to_call(
+    caller: Caller,
+    State(state): State<ApiState>,
+    Path(uuid): Path<String>,
+    body: Body,
+) -> Result<Response, ApiError> {
+    caller.require(Permission::CallsControl)?;
+    let call: CallId = path_id("uuid", &uuid)?;
+    let note = body.parse(Note::parse)?;
+    accepted(state.notes()?.send_to_call(caller.scope(), call, note).await?)
+}
+
+/// Send a note to a person
+///
+/// Shows a note on every registered device of the extension, with or without a call, as SIP MESSAGE from
+/// `events@` and the organisation's SIP domain. This is the channel to choose when unsure. It does not need the phone's
+/// app to be in the foreground, and does not bring it there: for anything urgent use a call or a push.
+#[utoipa::path(
+    post,
+    path = "/extensions/{id}/message",
+    operation_id = "sendExtensionMessage",
+    tag = "Notes",
+    params(("id" = ExtensionId, Path, description = "The extension.")),
+    request_body = NoteBody,
+    responses(
+        (status = 202, description = "The note is stored and on its way.", body = NoteSent),
+        (status = 409, description = "The extension has no registered device (`conflict`).", body = ErrorBody),
+        (status = 503, description = "There is too much to do; nothing was sent (`node_busy`).", body = ErrorBody),
+    ),
+    extensions(("x-permission" = json!("calls:control"))),
+)]
+pub(crate) async fn send_to_extension(
+    caller: Caller,
+    State(state): State<ApiState>,
+    Path(id): Path<String>,
+    body: Body,
+) -> Result<Response, ApiError> {
+    caller.require(Permission::CallsControl)?;
+    let extension: ExtensionId = path_id("id", &id)?;
+    let note = body.parse(Note::parse)?;
+    accepted(state.notes()?.send_to_extension(caller.scope(), extension, note).await?)
+}
+
+/// List the notes of a call
+///
+/// The notes that were sent into a call, newest first, with one receipt per phone: also of a call that is over, for as
+/// long as notes are kept, 30 days. Acknowledged means that a person tapped the button; that a phone took the note says
+/// `sent`.
+#[utoipa::path(
+    get,
+    path = "/calls/{uuid}/infos",
+    operation_id = "listCallInfos",
+    tag = "Notes",
+    params(("uuid" = CallId, Path, description = "The call's `call_uuid`."), NoteParams),
+    responses(
+        (status = 200, description = "The notes.", body = Page<NoteRecord>),
+        (status = 503, description = "There is too much to do (`node_busy`).", body = ErrorBody),
+    ),
+    extensions(("x-permission" = json!("calls:read"))),
+)]
+pub(crate) async fn of_call(
+    caller: Caller,
+    State(state): State<ApiState>,
+    Path(uuid): Path<String>,
+    uri: Uri,
+) -> Result<Json<Page<NoteRecord>>, ApiError> {
+    caller.require(Permission::CallsRead)?;
+    let call: CallId = path_id("uuid", &uuid)?;
+    let query: NoteQuery = list(&uri)?;
+    Ok(Json(state.notes()?.of_call(caller.scope(), call, &query).await?))
+}
+
+/// List the notes of a person
+///
+/// As `GET /calls/{uuid}/infos`, of the notes sent to the devices of an extension.
+#[utoipa::path(
+    get,
+    path = "/extensions/{id}/messages",
+    operation_id = "listExtensionMessages",
+    tag = "Notes",
+    params(("id" = ExtensionId, Path, description = "The extension."), NoteParams),
+    responses((status = 200, description = "The notes.", body = Page<NoteRecord>)),
+    extensions(("x-permission" = json!("calls:read"))),
+)]
+pub(crate) async fn of_extension(
+    caller: Caller,
+    State(state): State<ApiState>,
+    Path(id): Path<String>,
+    uri: Uri,
+) -> Result<Json<Page<NoteRecord>>, ApiError> {
+    caller.require(Permission::CallsRead)?;
+    let extension: ExtensionId = path_id("id", &id)?;
+    let query = list(&uri)?;
+    Ok(Json(state.notes()?.of_extension(caller.scope(), extension, &query).await?))
+}
+
+fn accepted(sent: NoteSent) -> Result<Response, ApiError> {
+    Ok((StatusCode::ACCEPTED, Json(sent)).into_response())
+}

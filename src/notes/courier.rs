@@ -1,0 +1,61 @@
+//! The courier: hands stored notes to the switch, in the order in which they were stored.
+
+use std::sync::Arc;
+
+use tokio::sync::mpsc;
+
+use crate::notes::rules::{PhoneAnswer, outcome};
+use crate::notes::{Change, Dispatch, Orders, Phones};
+
+/// Takes notes that are stored; clones give them to the same task.
+#[derive(Clone, Debug)]
+pub struct Courier(mpsc::Sender<Dispatch>);
+
+/// What a courier has been given.
+#[derive(Debug)]
+pub struct Errands(mpsc::Receiver<Dispatch>);
+
+/// A courier, and what [`Errands::run`] works on.
+pub fn courier() -> (Courier, Errands) {
+    let (courier, errands) = mpsc::channel(ERRANDS_MAX);
+    (Courier(courier), Errands(errands))
+}
+
+impl Courier {
+    /// Takes a note to be sent.
+    ///
+    /// # Errors
+    /// What it did not cost to store when there is no room for it: that no phone was sent it.
+    pub(super) fn take(&self, dispatch: Dispatch) -> Result<(), Vec<Change>> {
+        self.0.try_send(dispatch).map_err(|refused| unsent(&refused.into_inner()))
+    }
+}
+
+impl Errands {
+    /// Hands notes over until nobody gives any more; says of those that the switch does not take that no phone was
+    /// sent them.
+    pub async fn run(mut self, phones: Arc<dyn Phones>, orders: Orders) {
+        let mut batch = Vec::new();
+        while self.0.recv_many(&mut batch, BATCH_LEN_MAX).await > 0 {
+            let batch = std::mem::take(&mut batch);
+            if let Err(problem) = phones.send(batch.clone()).await {
+                tracing::warn!(error = %problem, notes = batch.len(), "the switch does not take notes now");
+                for change in batch.iter().flat_map(unsent) {
+                    orders.answered(change).await;
+                }
+            }
+        }
+    }
+}
+
+/// That no phone was sent a note.
+fn unsent(dispatch: &Dispatch) -> Vec<Change> {
+    let change =
+        |place| Change::Answered { note: dispatch.note, place, outcome: outcome(PhoneAnswer::Overload) };
+    (0..dispatch.to.len()).map(change).collect()
+}
+
+/// Notes that wait for the switch.
+const ERRANDS_MAX: usize = 8_192;
+/// Notes that are handed over at once: what the switch sends between two datagrams.
+const BATCH_LEN_MAX: usize = 64;

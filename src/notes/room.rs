@@ -1,0 +1,124 @@
+//! The tasks of the notes, from the start of the engine to its end.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sidetone_model::ids::NodeId;
+use sidetone_model::time::Timestamp;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+
+use crate::notes::{NoteCounters, NoteNews, NoteService, NoteWriter, courier, follow};
+use crate::store::{Store, StoreError};
+use crate::switch::driver::Handle;
+
+/// Says what time it is.
+pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
+
+/// Everything that notes need of a running engine.
+pub struct NoteRoom {
+    service: NoteService,
+    counters: Arc<NoteCounters>,
+    stop: watch::Sender<bool>,
+    writer: JoinHandle<()>,
+    sweeper: JoinHandle<()>,
+}
+
+impl NoteRoom {
+    /// Where the switch tells its news, and what [`NoteRoom::open`] takes them from.
+    pub fn news() -> (mpsc::Sender<NoteNews>, mpsc::Receiver<NoteNews>) {
+        mpsc::channel(NEWS_MAX)
+    }
+
+    /// Opens the room. Notes that an earlier run of the node was sending are given up on: whether a phone shows them
+    /// nobody knows, and sending them again would show them twice.
+    ///
+    /// # Errors
+    /// When the database refuses.
+    pub async fn open(
+        store: &Store,
+        switch: &Handle,
+        node: NodeId,
+        news: mpsc::Receiver<NoteNews>,
+        clock: Clock,
+    ) -> Result<NoteRoom, StoreError> {
+        give_up(store, Some(node), clock().plus_micros(1), RESTARTED).await?;
+        let counters = Arc::new(NoteCounters::default());
+        let (courier, errands) = courier();
+        let (orders, writer) =
+            NoteWriter::new(Arc::new(store.clone()), courier.clone(), Arc::clone(&counters));
+        let phones = Arc::new(switch.clone());
+        let (stop, stopped) = watch::channel(false);
+        tokio::spawn(errands.run(phones.clone(), orders.clone()));
+        tokio::spawn(follow(news, orders.clone(), switch.clone(), Arc::clone(&clock)));
+        let sweeper = tokio::spawn(sweep(store.clone(), Arc::clone(&clock), stopped.clone()));
+        let service = NoteService::new(store.clone(), phones, (orders, courier), node, clock);
+        Ok(NoteRoom { service, counters, stop, writer: tokio::spawn(writer.run(stopped)), sweeper })
+    }
+
+    /// What sends notes.
+    pub fn service(&self) -> NoteService {
+        self.service.clone()
+    }
+
+    /// What is counted.
+    pub fn counters(&self) -> Arc<NoteCounters> {
+        Arc::clone(&self.counters)
+    }
+
+    /// Stores what waits, and stops. Once the switch and the HTTP face have.
+    pub async fn stop(self) {
+        let _ = self.stop.send(true);
+        let _ = self.sweeper.await;
+        if tokio::time::timeout(STOP_MAX, self.writer).await.is_err() {
+            tracing::warn!("the database did not take what was last known of notes");
+        }
+    }
+}
+
+/// Gives up on receipts, batch after batch.
+async fn give_up(
+    store: &Store,
+    node: Option<NodeId>,
+    before: Timestamp,
+    why: &str,
+) -> Result<(), StoreError> {
+    while store.fail_pending_notes(node, before, why).await? == Store::NOTE_BATCH {
+        tokio::time::sleep(SWEEP_PAUSE).await;
+    }
+    Ok(())
+}
+
+/// Deletes what was kept for its time, and gives up on what nobody answers for any more: a node that died and never
+/// came back.
+async fn sweep(store: Store, clock: Clock, mut stop: watch::Receiver<bool>) {
+    loop {
+        tokio::select! {
+            _ = stop.wait_for(|stop| *stop) => return,
+            () = tokio::time::sleep(SWEEP_EVERY) => {}
+        }
+        if let Err(error) = sweep_once(&store, clock()).await {
+            tracing::warn!(%error, "old notes cannot be deleted now");
+        }
+    }
+}
+
+async fn sweep_once(store: &Store, now: Timestamp) -> Result<(), StoreError> {
+    give_up(store, None, now.plus_micros(-UNHEARD_US), UNHEARD).await?;
+    while store.purge_notes(now).await? == Store::NOTE_BATCH {
+        tokio::time::sleep(SWEEP_PAUSE).await;
+    }
+    Ok(())
+}
+
+/// What the switch has told and nobody has taken.
+const NEWS_MAX: usize = 16_384;
+const RESTARTED: &str = "the engine was restarted before the phone answered";
+/// How long what waits may take into the database at the end.
+const STOP_MAX: Duration = Duration::from_secs(5);
+const SWEEP_EVERY: Duration = Duration::from_secs(60);
+/// How long others may write between two batches.
+const SWEEP_PAUSE: Duration = Duration::from_millis(100);
+const UNHEARD: &str = "no answer of the phone is known";
+/// Long after the last phone has answered or timed out.
+const UNHEARD_US: i64 = 5 * 60 * 1_000_000;

@@ -1,0 +1,162 @@
+//! The writer: what is to be stored of notes at one time is stored in one transaction, one sync for many.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sidetone_model::problem::Problem;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::Instant;
+
+use crate::notes::{Change, Courier, Dispatch, NewNote, NoteCounters, NoteLog, Tap, Written};
+
+/// Gives the writer its work; clones give it to the same one.
+#[derive(Clone, Debug)]
+pub struct Orders(mpsc::Sender<Order>);
+
+#[derive(Debug)]
+struct Order {
+    change: Change,
+    /// Who waits for it.
+    reply: Option<oneshot::Sender<Result<Written, Problem>>>,
+    /// Sent once it is stored.
+    dispatch: Option<Dispatch>,
+    /// After this nobody wants it any more.
+    expires: Option<Instant>,
+}
+
+impl Orders {
+    /// Stores a note, and has it sent once it is.
+    ///
+    /// # Errors
+    /// When the database refuses or there is too much to do; it is not sent then.
+    pub async fn store(&self, note: NewNote, dispatch: Option<Dispatch>) -> Result<(), Problem> {
+        let (reply, stored) = oneshot::channel();
+        let change = Change::Sent(Box::new(note));
+        self.order(Order { change, reply: Some(reply), dispatch, expires: None })?;
+        stored.await.map_err(|_| stopped())?.map(drop)
+    }
+
+    /// Stores an acknowledgement; what that did. It is stored soon or not at all: a phone waits for the answer.
+    ///
+    /// # Errors
+    /// When it is not stored.
+    pub async fn tap(&self, tap: Tap) -> Result<Written, Problem> {
+        let (reply, stored) = oneshot::channel();
+        let expires = Some(Instant::now() + TAP_PATIENCE);
+        self.order(Order { change: Change::Acked(tap), reply: Some(reply), dispatch: None, expires })?;
+        stored.await.map_err(|_| stopped())?
+    }
+
+    /// Stores what came of sending a note; nobody waits for it. Waits itself while there is no room.
+    pub async fn answered(&self, change: Change) {
+        // The writer is gone only when the engine stops.
+        let _ = self.0.send(Order { change, reply: None, dispatch: None, expires: None }).await;
+    }
+
+    fn order(&self, order: Order) -> Result<(), Problem> {
+        self.0.try_send(order).map_err(|_| Problem::Busy { retry_after_s: BUSY_S })
+    }
+}
+
+/// The task that stores.
+pub struct NoteWriter {
+    orders: mpsc::Receiver<Order>,
+    log: Arc<dyn NoteLog>,
+    courier: Courier,
+    counters: Arc<NoteCounters>,
+}
+
+impl NoteWriter {
+    /// A writer into `log`, and how to give it work.
+    pub fn new(log: Arc<dyn NoteLog>, courier: Courier, counters: Arc<NoteCounters>) -> (Orders, NoteWriter) {
+        let (sender, orders) = mpsc::channel(ORDERS_MAX);
+        (Orders(sender), NoteWriter { orders, log, courier, counters })
+    }
+
+    /// Stores until it is told to stop and has stored what waited.
+    pub async fn run(mut self, mut stop: watch::Receiver<bool>) {
+        let mut batch: Vec<Order> = Vec::new();
+        loop {
+            let room = BATCH_LEN_MAX.saturating_sub(batch.len());
+            if batch.is_empty() {
+                tokio::select! {
+                    taken = self.orders.recv_many(&mut batch, room) => if taken == 0 { return },
+                    _ = stop.wait_for(|stop| *stop), if !self.orders.is_closed() => {
+                        self.orders.close();
+                        continue;
+                    }
+                }
+            } else {
+                let more = std::iter::from_fn(|| self.orders.try_recv().ok()).take(room);
+                batch.extend(more);
+            }
+            let now = Instant::now();
+            // Dropping it says so to whoever waits.
+            batch.retain(|order| order.expires.is_none_or(|expires| now < expires));
+            batch = self.write(batch).await;
+        }
+    }
+
+    /// Stores a batch; what has to be stored next comes back.
+    async fn write(&self, batch: Vec<Order>) -> Vec<Order> {
+        if batch.is_empty() {
+            return batch;
+        }
+        let changes: Vec<Change> = batch.iter().map(|order| order.change.clone()).collect();
+        match self.log.write_changes(&changes).await {
+            Ok(written) => {
+                let settled = batch.into_iter().zip(written);
+                settled.flat_map(|(order, written)| self.settle(order, written)).collect()
+            }
+            Err(problem) => {
+                tracing::error!(error = %problem, "notes cannot be stored");
+                let kept: Vec<Order> = batch.into_iter().filter_map(|order| keep(order, &problem)).collect();
+                if !kept.is_empty() {
+                    tokio::time::sleep(RETRY_AFTER).await;
+                }
+                kept
+            }
+        }
+    }
+
+    /// Has a stored note sent, and tells who waits; what has to be stored of that comes back.
+    fn settle(&self, order: Order, written: Written) -> Vec<Order> {
+        match &order.change {
+            Change::Acked(_) => self.counters.acked(written == Written::Done),
+            Change::Answered { outcome, .. } => self.counters.answered(outcome.status),
+            Change::Sent(note) => self.counters.accepted(note.channel),
+        }
+        let unsent = order.dispatch.map_or(Ok(()), |dispatch| self.courier.take(dispatch));
+        if let Some(reply) = order.reply {
+            // Who asked may have gone away: it is stored and sent all the same.
+            let _ = reply.send(Ok(written));
+        }
+        let unsent = unsent.err().unwrap_or_default().into_iter();
+        unsent.map(|change| Order { change, reply: None, dispatch: None, expires: None }).collect()
+    }
+}
+
+/// Tells who waits that it is not stored; what nobody waits for is kept to be tried again.
+fn keep(order: Order, problem: &Problem) -> Option<Order> {
+    match order.reply {
+        Some(reply) => {
+            let _ = reply.send(Err(problem.clone()));
+            None
+        }
+        None => Some(order),
+    }
+}
+
+fn stopped() -> Problem {
+    Problem::Busy { retry_after_s: BUSY_S }
+}
+
+/// What waits to be stored.
+const ORDERS_MAX: usize = 8_192;
+/// Changes in one transaction.
+const BATCH_LEN_MAX: usize = 256;
+const BUSY_S: u64 = 1;
+/// The pause before the database is tried again.
+const RETRY_AFTER: Duration = Duration::from_millis(500);
+/// For how long an acknowledgement may wait for its turn: a phone that hears nothing sends it again after 500 ms.
+const TAP_PATIENCE: Duration = Duration::from_millis(400);

@@ -19,7 +19,7 @@ use sidetone_sip::auth::Authenticator;
 use sidetone_sip::flow::Flow;
 use sidetone_sip::message::Host;
 use sidetone_sip::transaction::{HostPort, LayerConfig, Local};
-use sidetone_sip::transport::{BindError, UdpSender, UdpTransport, local_address_towards};
+use sidetone_sip::transport::{BindError, Sender, Sockets, TcpLimits, local_address_towards};
 use sidetone_sip::ua::{Ua, UaConfig};
 use tokio::net::TcpListener;
 use tokio::sync::{Notify, mpsc, watch};
@@ -30,7 +30,7 @@ use crate::accounts::{Passwords, People};
 use crate::call_news::call_news;
 use crate::cdr::journal::{Journal, JournalError};
 use crate::cdr::writer::CdrWriter;
-use crate::config::{Config, Sip};
+use crate::config::{Config, Sip, Transport};
 use crate::dns::Resolver;
 use crate::metrics::EngineMetrics;
 use crate::notes::NoteRoom;
@@ -47,8 +47,10 @@ use crate::watch::{DRAWN_LEN_MAX, Heard, pass_on_draws, watch_stored};
 
 /// A running engine.
 pub struct Engine {
-    /// Where SIP is received, with the ports that were really bound.
+    /// Where SIP is received over UDP, with the ports that were really bound.
     pub sip: Vec<SocketAddr>,
+    /// The same over TCP.
+    pub sip_tcp: Vec<SocketAddr>,
     /// Where HTTP is served.
     pub http: SocketAddr,
     /// This node.
@@ -97,7 +99,7 @@ pub enum StartError {
     #[error("[media] ports: {0}")]
     Relay(#[from] RelayError),
     /// A SIP address cannot be bound.
-    #[error("[sip] listen udp://{}: {}; choose another address or stop what uses it", .0.address, .0.source)]
+    #[error("[sip] {}: {}; choose another address or stop what uses it", .0, .0.source)]
     Sip(#[from] BindError),
     /// The database cannot be opened or read.
     #[error("[database] url: failed to {0}")]
@@ -121,9 +123,12 @@ impl Engine {
             Heard { directory: directory.revision(), rates: rates.revision, accounts: accounts.clone() };
         let tariffs = Arc::new(Tariffs::new(rates));
 
-        let listen: Vec<SocketAddr> = config.sip.listen.iter().map(|listener| listener.address).collect();
-        let transport = UdpTransport::bind(&listen)?;
-        let sip: Vec<SocketAddr> = transport.sender().listeners().map(|(_, local)| local).collect();
+        let listen = |over| config.sip.listeners(over).collect::<Vec<SocketAddr>>();
+        let sockets = Sockets::bind(&listen(Transport::Udp), &listen(Transport::Tcp), TcpLimits::default())?;
+        let sender = sockets.sender();
+        let sip: Vec<SocketAddr> = sender.udp().listeners().map(|(_, local)| local).collect();
+        let tcp = sender.tcp().clone();
+        let sip_tcp: Vec<SocketAddr> = sender.tcp().listeners().map(|(_, local)| local).collect();
         let web = TcpListener::bind(config.http.listen)
             .await
             .map_err(|source| StartError::Http { address: config.http.listen, source })?;
@@ -146,13 +151,13 @@ impl Engine {
         process::raise_open_files();
         let notices = Arc::new(Notify::new());
         let relay = Arc::new(start_relay(config, &mut rng, &notices)?);
-        let mut switch = switch(config, node, directory, transport.sender(), &mut rng);
+        let mut switch = switch(config, node, directory, sender, &mut rng);
         switch.bill_by(instant(), tariffs, accounts, reader.take_undrawn());
         let external = config.sip.external_address;
         let (note_news, note_news_heard) = NoteRoom::news();
         let (driver, handle) = Driver::new(
             switch,
-            transport,
+            sockets,
             Arc::clone(&relay),
             notices,
             external,
@@ -174,6 +179,7 @@ impl Engine {
         let metrics = EngineMetrics {
             relay: Arc::clone(&relay),
             switch: handle.clone(),
+            tcp,
             journal: journal.clone(),
             journal_dir: journal_dir(config),
             notes: notes.counters(),
@@ -207,6 +213,7 @@ impl Engine {
         };
         Ok(Engine {
             sip,
+            sip_tcp,
             http,
             node,
             store,
@@ -361,13 +368,7 @@ fn own_addresses() -> Vec<IpAddr> {
 }
 
 #[expect(clippy::disallowed_methods, reason = "the composition root hands the clock to the machines")]
-fn switch(
-    config: &Config,
-    node: NodeId,
-    directory: Directory,
-    sender: UdpSender,
-    rng: &mut StdRng,
-) -> Switch {
+fn switch(config: &Config, node: NodeId, directory: Directory, sender: Sender, rng: &mut StdRng) -> Switch {
     let external = config.sip.external_address;
     let reach = {
         let sender = sender.clone();
@@ -388,21 +389,21 @@ fn switch(
 }
 
 /// The flow to a trunk; our own listeners are none.
-fn flow_to(sender: &UdpSender, external: Option<IpAddr>, address: SocketAddr) -> Result<Flow, Unreachable> {
+fn flow_to(sender: &Sender, external: Option<IpAddr>, address: SocketAddr) -> Result<Flow, Unreachable> {
     let listener = sender.listener_towards(address.ip()).ok_or(Unreachable::NoRoute)?;
     let local = local_address_towards(address.ip()).map_err(|_| Unreachable::NoRoute)?;
     let is_ours = |listener: SocketAddr| {
         let here = if listener.ip().is_unspecified() { local } else { listener.ip().to_canonical() };
         listener.port() == address.port() && (here == address.ip() || external == Some(address.ip()))
     };
-    if sender.listeners().any(|(_, listener)| is_ours(listener)) {
+    if sender.udp().listeners().any(|(_, listener)| is_ours(listener)) {
         return Err(Unreachable::Ourselves);
     }
     Ok(Flow::udp(listener, address))
 }
 
 /// What Via and Contact name towards the far end of `flow`.
-fn local_towards(sender: &UdpSender, external: Option<IpAddr>, flow: &Flow) -> HostPort {
+fn local_towards(sender: &Sender, external: Option<IpAddr>, flow: &Flow) -> HostPort {
     let local = sender.local_address(flow).ok();
     let port = local.map(|local| local.port());
     let ip = external

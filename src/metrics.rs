@@ -10,6 +10,7 @@ use std::time::Duration;
 use sidetone_media::net::{Counters, Relay};
 use sidetone_model::metrics::{Family, Metrics, Sample, Value};
 use sidetone_model::ports::PortFuture;
+use sidetone_sip::transport::{TcpCounters, TcpSender};
 
 use crate::call_news::NewsCounts;
 use crate::cdr::journal::Journal;
@@ -25,6 +26,8 @@ pub struct EngineMetrics {
     pub relay: Arc<Relay>,
     /// Signalling and calls.
     pub switch: Handle,
+    /// Connections of SIP.
+    pub tcp: TcpSender,
     /// What waits for the disk.
     pub journal: Journal,
     /// Where the journal keeps its files.
@@ -51,6 +54,7 @@ impl Metrics for EngineMetrics {
             ];
             families.extend(self.calls());
             families.extend(self.signalling());
+            families.extend(connections(&self.tcp.counters()));
             families.extend(media(&self.relay.counters()));
             families.extend(self.records());
             families.extend(notes(&self.notes));
@@ -179,6 +183,23 @@ fn requests(name: &'static str, help: &'static str, messages: &Messages) -> Fami
 fn responses(name: &'static str, help: &'static str, messages: &Messages) -> Family {
     let family = Family::counter(name, help);
     messages.responses().fold(family, |family, (class, count)| family.with([("class", class)], count))
+}
+
+/// SIP over TCP.
+fn connections(tcp: &TcpCounters) -> [Family; 3] {
+    let refused = "SIP connections over TCP that were refused or ended by us, by reason.";
+    [
+        Family::gauge("sidetone_sip_tcp_connections", "SIP connections over TCP now.").is(tcp.open as u64),
+        Family::counter("sidetone_sip_tcp_refused_total", refused)
+            .with([("reason", "no_place")], tcp.refused)
+            .with([("reason", "no_descriptor")], tcp.accept_errors)
+            .with([("reason", "timeout")], tcp.timeouts),
+        Family::counter(
+            "sidetone_sip_tcp_dropped_total",
+            "SIP messages that a TCP connection could not take.",
+        )
+        .is(tcp.dropped),
+    ]
 }
 
 fn media(counters: &Counters) -> Vec<Family> {

@@ -9,6 +9,11 @@ use std::net::{IpAddr, SocketAddr};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ListenerId(pub u32);
 
+impl ListenerId {
+    /// Stands in a flow for the connection that we open to its far address, whenever there is none.
+    pub const OUTBOUND: Self = Self(u32::MAX);
+}
+
 impl fmt::Display for ListenerId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "listener {}", self.0)
@@ -65,7 +70,7 @@ impl fmt::Display for Protocol {
     }
 }
 
-/// One of our sockets and one far address: enough to answer where a message came from.
+/// One of our sockets, or a connection that we opened, and one far address: enough to answer where a message came from.
 ///
 /// Behind a NAT nothing else reaches a phone, therefore bindings keep flows and not only Contacts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -79,6 +84,11 @@ pub struct Flow {
 }
 
 impl Flow {
+    /// The flow of the TCP connection that we open to `remote`.
+    pub fn tcp_to(remote: SocketAddr) -> Self {
+        Flow { listener: ListenerId::OUTBOUND, remote: canonical(remote), protocol: Protocol::Tcp }
+    }
+
     /// A UDP flow; `remote` is taken in canonical form, an IPv4-mapped IPv6 address as IPv4.
     pub fn udp(listener: ListenerId, remote: SocketAddr) -> Self {
         Flow { listener, remote: canonical(remote), protocol: Protocol::Udp }

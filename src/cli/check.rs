@@ -12,7 +12,7 @@ use nix::unistd::{AccessFlags, access};
 use sidetone_sip::transport::UdpTransport;
 
 use crate::cli::{EXIT_FAILED, EXIT_WRONG};
-use crate::config::Config;
+use crate::config::{Config, Listener, Transport};
 use crate::store::{Location, Schema, Store};
 
 /// The arguments of `check`.
@@ -71,7 +71,7 @@ enum Finding {
 async fn look(config: &Config) -> Vec<Finding> {
     let mut findings = vec![data_dir(&config.node.data_dir), database(config).await];
     // Each by itself, so that every address that cannot be bound is named.
-    findings.extend(config.sip.listen.iter().map(|listener| sip(listener.address)));
+    findings.extend(config.sip.listen.iter().map(sip));
     findings.extend([http(config.http.listen), media(config), open_files(config)]);
     findings
 }
@@ -117,12 +117,15 @@ async fn database(config: &Config) -> Finding {
     }
 }
 
-fn sip(address: SocketAddr) -> Finding {
-    match UdpTransport::bind(&[address]) {
-        Ok(_) => Finding::Well(format!("sip udp://{address}")),
+fn sip(listener: &Listener) -> Finding {
+    let bound = match listener.transport {
+        Transport::Tcp => TcpListener::bind(listener.address).map(drop),
+        Transport::Udp => UdpTransport::bind(&[listener.address]).map(drop).map_err(|error| error.source),
+    };
+    match bound {
+        Ok(()) => Finding::Well(format!("sip {listener}")),
         Err(error) => Finding::Problem(format!(
-            "[sip] listen udp://{address}: {}; choose another address or stop what uses it",
-            error.source
+            "[sip] listen {listener}: {error}; choose another address or stop what uses it"
         )),
     }
 }
@@ -141,10 +144,10 @@ fn media(config: &Config) -> Finding {
     let host = config.sip.listen.first().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |sip| sip.address.ip());
     let ports = &config.media.ports;
     let (first, last) = (ports.start(), ports.end());
-    if let Some(sip) = config.sip.listen.iter().find(|sip| ports.contains(&sip.address.port())) {
+    if let Some(sip) = config.sip.listeners(Transport::Udp).find(|sip| ports.contains(&sip.port())) {
         return Finding::Problem(format!(
             "[media] ports {first}-{last}: udp://{} of [sip] listen is one of them; choose another range",
-            sip.address
+            sip
         ));
     }
     let taken: Vec<u16> = ports.clone().filter(|port| UdpSocket::bind((host, *port)).is_err()).collect();

@@ -134,6 +134,7 @@ impl Signals {
 fn announce(engine: &Engine, config: &Config) {
     let mut out = std::io::stdout().lock();
     let mut lines: Vec<String> = engine.sip.iter().map(|address| format!("sip udp://{address}")).collect();
+    lines.extend(engine.sip_tcp.iter().map(|address| format!("sip tcp://{address}")));
     lines.push(format!("rtp udp ports {}-{}", config.media.ports.start(), config.media.ports.end()));
     lines.push(format!("http http://{}", engine.http));
     lines.push("ready".to_owned());

@@ -2,7 +2,7 @@
 //!
 //! Every key is optional. Unknown keys are refused by name; an environment variable
 //! `SIDETONE_SECTION__KEY` overrides the file; `SIDETONE_CONFIG` names the file. What a later
-//! version will understand (TCP and TLS listeners, a cluster) is refused in words
+//! version will understand (TLS listeners, a cluster) is refused in words
 //! rather than ignored.
 
 mod changes;

@@ -158,16 +158,19 @@ fn parse_listener(text: &str) -> Result<Listener, String> {
     let Some((scheme, address)) = text.split_once("://") else {
         return Err(format!("\"{text}\" must be written like udp://0.0.0.0:5060"));
     };
-    match scheme {
-        "udp" => address
-            .parse()
-            .map(|address| Listener { transport: Transport::Udp, address })
-            .map_err(|_| format!("\"{text}\" needs an IP address and a port, such as udp://0.0.0.0:5060")),
-        "tcp" | "tls" | "ws" | "wss" => {
-            Err(format!("{scheme}:// in \"{text}\" is not supported by this build yet: use udp://"))
+    let transport = match scheme {
+        "udp" => Transport::Udp,
+        "tcp" => Transport::Tcp,
+        "tls" | "ws" | "wss" => {
+            let refused = format!("{scheme}:// in \"{text}\" is not supported by this build yet");
+            return Err(format!("{refused}: use udp:// or tcp://"));
         }
-        _ => Err(format!("\"{text}\" has an unknown transport: use udp://")),
-    }
+        _ => return Err(format!("\"{text}\" has an unknown transport: use udp:// or tcp://")),
+    };
+    address
+        .parse()
+        .map(|address| Listener { transport, address })
+        .map_err(|_| format!("\"{text}\" needs an IP address and a port, such as {scheme}://0.0.0.0:5060"))
 }
 
 fn read_media(mut fields: Fields<'_>, media: &mut Media) {

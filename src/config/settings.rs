@@ -1,5 +1,6 @@
 //! The settings as the rest of the program sees them, and their defaults.
 
+use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
@@ -66,6 +67,13 @@ pub struct Sip {
     pub dns: Vec<SocketAddr>,
 }
 
+impl Sip {
+    /// The addresses to listen on over one transport.
+    pub fn listeners(&self, over: Transport) -> impl Iterator<Item = SocketAddr> {
+        self.listen.iter().filter(move |listener| listener.transport == over).map(|listener| listener.address)
+    }
+}
+
 /// One SIP listener, such as `udp://0.0.0.0:5060`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Listener {
@@ -78,8 +86,20 @@ pub struct Listener {
 /// The transports of this build.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Transport {
+    /// TCP, RFC 3261 §18.
+    Tcp,
     /// UDP, RFC 3261 §18.
     Udp,
+}
+
+impl fmt::Display for Listener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let scheme = match self.transport {
+            Transport::Tcp => "tcp",
+            Transport::Udp => "udp",
+        };
+        write!(f, "{scheme}://{}", self.address)
+    }
 }
 
 /// `[media]`.
@@ -118,12 +138,13 @@ impl Default for Config {
                 drain: Duration::from_secs(30),
             },
             database: Database::from(&Path::new(DATA_DIR).join(DATABASE_FILE)),
-            // The contract's default adds tcp://0.0.0.0:5060; TCP comes in a later version.
             sip: Sip {
-                listen: vec![Listener {
-                    transport: Transport::Udp,
-                    address: SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 5060),
-                }],
+                listen: [Transport::Udp, Transport::Tcp]
+                    .map(|transport| Listener {
+                        transport,
+                        address: SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 5060),
+                    })
+                    .to_vec(),
                 external_address: None,
                 // RFC 8760 would have the stronger first. Phones and test tools in wide use look at the first
                 // challenge alone and know MD5 alone; those that know more find it behind.

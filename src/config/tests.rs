@@ -34,7 +34,7 @@ fn the_file_of_the_contract_is_read_whole() {
         [database]
         url = "sqlite:///srv/db.sqlite"
         [sip]
-        listen = ["udp://127.0.0.1:0", "udp://[::1]:5070"]
+        listen = ["udp://127.0.0.1:0", "tcp://[::1]:5070"]
         external_address = "203.0.113.5"
         [media]
         ports = "30000-30099"
@@ -134,9 +134,9 @@ fn every_mistake_is_one_line_that_names_the_key() {
         ),
         ("drain", "[node]\ndrain_seconds = -1\n", "node.drain_seconds: -1 is out of range, write 0 to 86400"),
         (
-            "tcp",
-            "[sip]\nlisten = [\"tcp://0.0.0.0:5060\"]\n",
-            "sip.listen: tcp:// in \"tcp://0.0.0.0:5060\" is not supported by this build yet: use udp://",
+            "tls",
+            "[sip]\nlisten = [\"tls://0.0.0.0:5061\"]\n",
+            "sip.listen: tls:// in \"tls://0.0.0.0:5061\" is not supported by this build yet: use udp:// or tcp://",
         ),
         (
             "no scheme",

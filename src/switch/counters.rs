@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 use sidetone_model::cdr::Cdr;
+use sidetone_sip::message::Message;
 
 use crate::switch::machine::Notice;
 
@@ -91,6 +92,17 @@ impl Messages {
         CLASSES.into_iter().zip(self.responses.iter().map(|count| count.load(Ordering::Relaxed)))
     }
 
+    /// Counts a message that has been read already.
+    pub(super) fn note_message(&self, message: &Message) {
+        match message {
+            Message::Request(request) => self.note_method(request.method().as_str().as_bytes()),
+            Message::Response(response) => {
+                let class = usize::from(response.status().as_u16() / 100).checked_sub(1);
+                add(class.and_then(|class| self.responses.get(class)));
+            }
+        }
+    }
+
     /// Counts what a datagram seems to be by how it begins; keep-alives and what is no SIP are not counted.
     pub(super) fn note(&self, bytes: &[u8]) {
         if let Some(rest) = bytes.strip_prefix(b"SIP/2.0 ") {
@@ -101,6 +113,10 @@ impl Messages {
         let Some(method) = bytes.split(|byte| *byte == b' ').next().filter(|word| is_method(word)) else {
             return;
         };
+        self.note_method(method);
+    }
+
+    fn note_method(&self, method: &[u8]) {
         let known = METHODS.iter().position(|known| known.as_bytes() == method);
         add(self.requests.get(known.unwrap_or(METHODS.len() - 1)));
     }

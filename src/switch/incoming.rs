@@ -188,7 +188,12 @@ impl Switch {
         sender: Sender,
     ) -> Option<Sender> {
         match sender {
-            Sender::Extension(_) | Sender::Trunk(_) => return Some(sender),
+            Sender::Extension(_) | Sender::Trunk(_) => {
+                if flow.protocol.is_reliable() {
+                    self.push(Output::Proven(*flow));
+                }
+                return Some(sender);
+            }
             Sender::Challenge(mut challenges, why) => {
                 let agent = request.user_agent().unwrap_or_default();
                 let is_md5 = |challenge: &String| challenge.contains("algorithm=MD5");

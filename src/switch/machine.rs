@@ -20,7 +20,7 @@ use sidetone_model::time::Timestamp;
 use sidetone_model::trunk_address::TrunkAddress;
 use sidetone_sip::auth::{Algorithm, Authenticator};
 use sidetone_sip::flow::Flow;
-use sidetone_sip::message::{Method, Name, Rejection, StatusCode};
+use sidetone_sip::message::{Message, Method, Name, Rejection, StatusCode};
 use sidetone_sip::registrar::{self, Registrar, RegistrarConfig};
 use sidetone_sip::sdp::SessionDescription;
 use sidetone_sip::transaction::{ClientKey, ServerKey};
@@ -74,6 +74,8 @@ pub enum Input {
         /// Its bytes.
         bytes: Bytes,
     },
+    /// A connection is closed.
+    Closed(Flow),
     /// The stored directory changed.
     Directory(Arc<Directory>),
     /// End every call.
@@ -82,6 +84,13 @@ pub enum Input {
     Journalled(CallId),
     /// Take our registrations with trunks back: the engine is about to stop.
     LeaveTrunks,
+    /// A message of a stream came.
+    Message {
+        /// By which connection.
+        flow: Flow,
+        /// The message.
+        message: Message,
+    },
     /// A media port was closed; its report.
     Report(PortId, Box<Report>),
     /// What the name service says, after [`Output::Resolve`].
@@ -109,6 +118,8 @@ pub enum Output {
     NoteAnswered(NoteId, usize, PhoneAnswer),
     /// Something for the operator's log.
     Notice(Notice),
+    /// Whoever is at the far end of this connection has proved who it is.
+    Proven(Flow),
     /// A phone said something that wants an answer by [`Input::Answer`] within half a second, or it says it again.
     Said(Said),
     /// Ask the name service where that is (RFC 3263), then feed [`Input::Resolved`] whatever it says.
@@ -248,6 +259,13 @@ impl Switch {
         match input {
             Input::Datagram { flow, bytes } => {
                 self.ua.handle_input(now.instant, ua::Input::Datagram { flow, bytes });
+            }
+            Input::Message { flow, message } => {
+                self.ua.handle_input(now.instant, ua::Input::Message { flow, message });
+            }
+            Input::Closed(flow) => {
+                self.registrar.handle_input(now.instant, registrar::Input::FlowFailed(&flow));
+                self.ua.handle_input(now.instant, ua::Input::FlowClosed { flow });
             }
             Input::Directory(directory) => self.replace_directory(now, directory),
             Input::Accept(accepts) => self.accepts = accepts,

@@ -182,7 +182,9 @@ pub fn config(dir: &Path) -> Config {
     let mut config = Config::default();
     config.node.data_dir = dir.to_owned();
     config.database = database_in(dir);
-    config.sip.listen[0].address = ([127, 0, 0, 1], 0).into();
+    for listener in &mut config.sip.listen {
+        listener.address = ([127, 0, 0, 1], 0).into();
+    }
     config.http.listen = ([127, 0, 0, 1], 0).into();
     config.media.ports = 12_000..=31_999;
     config.media.workers = Some(1);

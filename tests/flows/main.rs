@@ -33,6 +33,7 @@ mod register;
 mod signalling;
 #[path = "../common/site.rs"]
 mod site;
+mod stream;
 mod trunk;
 #[path = "../common/wire.rs"]
 mod wire;

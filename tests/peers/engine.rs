@@ -14,6 +14,7 @@ use crate::records::TempDir;
 pub struct Engine {
     process: Process,
     sip: String,
+    sip_tcp: String,
     http: String,
     dir: TempDir,
 }
@@ -31,7 +32,7 @@ impl Engine {
         let count = calls * 8;
         let first = ports::free(count);
         let config = format!(
-            "[node]\ndata_dir = \"{}\"\n[sip]\nlisten = [\"udp://127.0.0.1:0\"]\n\
+            "[node]\ndata_dir = \"{}\"\n[sip]\nlisten = [\"udp://127.0.0.1:0\", \"tcp://127.0.0.1:0\"]\n\
              [media]\nports = \"{first}-{}\"\n[http]\nlisten = \"127.0.0.1:0\"\n",
             dir.path().display(),
             first + count - 1,
@@ -47,12 +48,18 @@ impl Engine {
         let after = |prefix: &str| {
             said.lines().find_map(|line| line.strip_prefix(prefix)).expect("a line per listener").to_owned()
         };
-        Self { sip: after("sip udp://"), http: after("http http://"), process, dir }
+        let (sip, sip_tcp, http) = (after("sip udp://"), after("sip tcp://"), after("http http://"));
+        Self { sip, sip_tcp, http, process, dir }
     }
 
     /// Where SIP is received, `ADDRESS:PORT`.
     pub fn sip(&self) -> &str {
         &self.sip
+    }
+
+    /// The same over TCP.
+    pub fn sip_tcp(&self) -> &str {
+        &self.sip_tcp
     }
 
     /// A directory for the files of the test.

@@ -38,6 +38,16 @@ fn ten_calls_of_the_capture_that_comes_with_sipp() {
     check(Engine::start(10), &Run { calls: 10, capture, ptime_ms: 30, talk_ms: 4_000 });
 }
 
+/// The caller's SIP over one connection, the callee's in datagrams.
+#[test]
+fn fifty_calls_over_one_tcp_connection() {
+    let Some(_turn) = turn() else { return };
+    let engine = Engine::start(50);
+    let capture = engine.dir().join("pcma20.pcap");
+    sound::write_capture(&capture, 500);
+    check_over(engine, &Run { calls: 50, capture: &capture, ptime_ms: 20, talk_ms: 3_000 }, &["-t", "t1"]);
+}
+
 /// A phone calls the world: the first carrier has no room, the second wants a digest and checks it.
 #[test]
 fn ten_calls_to_a_carrier_that_wants_a_digest_behind_one_that_has_no_room() {
@@ -80,14 +90,20 @@ fn ten_calls_to_a_carrier_that_wants_a_digest_behind_one_that_has_no_room() {
 }
 
 /// Registers both phones, makes the calls, and holds every record to a clean call.
-fn check(mut engine: Engine, run: &Run<'_>) {
+fn check(engine: Engine, run: &Run<'_>) {
+    check_over(engine, run, &[]);
+}
+
+/// The same with a transport for the caller, in sipp's words.
+fn check_over(mut engine: Engine, run: &Run<'_>, transport: &[&str]) {
     let (callee_port, caller_port) = (ports::free(1), ports::free(1));
     register(&engine, "1001", "secret1", caller_port);
     register(&engine, "1002", "secret2", callee_port);
     let mut callee = play(&engine, run, "callee", callee_port, &[]);
     ports::wait_until_bound(callee_port);
     let talk_ms = run.talk_ms.to_string();
-    let caller_args = ["-s", "1002", "-au", "1001", "-ap", "secret1", "-d", &talk_ms, "-r", "5"];
+    let mut caller_args = vec!["-s", "1002", "-au", "1001", "-ap", "secret1", "-d", &talk_ms, "-r", "5"];
+    caller_args.extend(transport);
     let mut caller = play(&engine, run, "caller", caller_port, &caller_args);
     for phone in [&mut caller, &mut callee] {
         let status = phone.wait_exit();
@@ -144,7 +160,7 @@ fn sipp(engine: &Engine, scenario: &'static str, args: &[&str]) -> Process {
     // Whatever happens, sipp gives up by itself.
     all.extend(["-timeout", "110s", "-timeout_error"]);
     all.extend(args);
-    all.push(engine.sip());
+    all.push(if args.contains(&"t1") { engine.sip_tcp() } else { engine.sip() });
     Process::spawn(scenario, "sipp", "sip-tester", engine.dir(), all)
 }
 

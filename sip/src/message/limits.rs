@@ -3,8 +3,9 @@
 /// Largest datagram that is read, in bytes: the largest that UDP can carry.
 pub const DATAGRAM_LEN_MAX: usize = 65_535;
 
-/// Largest message on a stream, head and body together, in bytes.
-pub const STREAM_MESSAGE_LEN_MAX: usize = 64 * 1_024;
+/// Largest message on a stream, head and body together, in bytes: with the chunk that follows it a connection's buffer
+/// stays within 64 KiB.
+pub const STREAM_MESSAGE_LEN_MAX: usize = 60 * 1_024;
 
 /// Largest head (start line, headers and the empty line), in bytes.
 pub const HEAD_LEN_MAX: usize = 32 * 1_024;

@@ -107,6 +107,13 @@ pub fn parse_datagram(datagram: Bytes) -> Result<Datagram, Rejected> {
     parse_framed(&datagram, start, start + head_len, Framing::Datagram).map(Datagram::Message)
 }
 
+/// Refuses a message by the header lines that came, `head` ending with the CRLF of the last of them.
+pub(crate) fn refuse(head: &Bytes, reason: Rejection) -> Rejected {
+    let indexed = index(head, 0..head.len());
+    let line = head.slice(indexed.start_line.clone());
+    Rejected { reason, reply: reply(&line, &indexed.headers, reason).map(Box::new) }
+}
+
 /// How the end of a body is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Framing {

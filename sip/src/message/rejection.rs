@@ -133,7 +133,7 @@ impl Rejection {
     #[must_use]
     pub const fn status(self) -> StatusCode {
         match self {
-            Self::TooLarge => StatusCode::MESSAGE_TOO_LARGE,
+            Self::HeadTooLarge | Self::TooLarge => StatusCode::ENTITY_TOO_LARGE,
             Self::Version => StatusCode::VERSION_NOT_SUPPORTED,
             Self::Scheme => StatusCode::UNSUPPORTED_URI_SCHEME,
             _ => StatusCode::BAD_REQUEST,

@@ -3,8 +3,8 @@
 use bytes::{Buf as _, Bytes, BytesMut};
 
 use crate::message::index::index;
-use crate::message::limits::STREAM_MESSAGE_LEN_MAX;
-use crate::message::parse::{Framing, content_length, head_len, looks_like_sip, parse_framed};
+use crate::message::limits::{HEAD_LEN_MAX, STREAM_MESSAGE_LEN_MAX};
+use crate::message::parse::{Framing, content_length, head_len, looks_like_sip, parse_framed, refuse};
 use crate::message::{Message, Rejected, Rejection};
 
 /// What a stream brought.
@@ -50,10 +50,10 @@ impl StreamParser {
         }
     }
 
-    /// Whether no byte of an unfinished message is held.
+    /// Whether no byte of an unfinished message is held; half of a keep-alive is none.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.buffer.is_empty()
+        self.buffer.iter().all(|byte| matches!(byte, b'\r' | b'\n'))
     }
 
     /// The next event, or `None` until more bytes come.
@@ -80,6 +80,9 @@ impl StreamParser {
         self.awaited = None;
         self.searched = 0;
         let raw = self.buffer.split_to(total).freeze();
+        if self.buffer.is_empty() {
+            self.buffer = BytesMut::new(); // A connection that waits for its next message holds no memory for it.
+        }
         Some(match parse_framed(&raw, 0, head_len, Framing::Stream) {
             Ok(message) => StreamEvent::Message(message),
             Err(rejected) => StreamEvent::Rejected { rejected, is_fatal: false },
@@ -103,12 +106,12 @@ impl StreamParser {
 
     /// The length of the head and of the whole message, once the head has come.
     fn find_head(&mut self) -> Result<Option<(usize, usize)>, Rejected> {
-        let refuse = |reason| Rejected { reason, reply: None };
         let first_line_came = self.buffer.contains(&b' ') || self.buffer.contains(&b'\n');
         if first_line_came && !looks_like_sip(&self.buffer) {
-            return Err(refuse(Rejection::NotSip));
+            return Err(Rejected { reason: Rejection::NotSip, reply: None });
         }
-        let Some(head_len) = head_len(&self.buffer, self.searched).map_err(refuse)? else {
+        let found = head_len(&self.buffer, self.searched);
+        let Some(head_len) = found.map_err(|reason| refuse(&self.lines(), reason))? else {
             self.searched = self.buffer.len().saturating_sub(3);
             return Ok(None);
         };
@@ -118,7 +121,10 @@ impl StreamParser {
             // Where a line is in doubt, so is the length; the same rules give the response, and the stream ends.
             (Some(_), _) | (_, Err(_) | Ok(None)) => {
                 return match parse_framed(&head, 0, head_len, Framing::Stream) {
-                    Ok(_) => Err(refuse(Rejection::ContentLengthMissing)),
+                    Ok(_) => Err(refuse(
+                        &head.slice(..head_len.saturating_sub(2)),
+                        Rejection::ContentLengthMissing,
+                    )),
                     Err(rejected) => Err(rejected),
                 };
             }
@@ -126,8 +132,15 @@ impl StreamParser {
         };
         match head_len.checked_add(body_len).filter(|total| *total <= STREAM_MESSAGE_LEN_MAX) {
             Some(total) => Ok(Some((head_len, total))),
-            None => Err(refuse(Rejection::TooLarge)),
+            None => Err(refuse(&head.slice(..head_len.saturating_sub(2)), Rejection::TooLarge)),
         }
+    }
+
+    /// The whole lines that came of a head without an end.
+    fn lines(&self) -> Bytes {
+        let reach = self.buffer.get(..self.buffer.len().min(HEAD_LEN_MAX)).unwrap_or_default();
+        let end = memchr::memmem::rfind(reach, b"\r\n").map_or(0, |at| at + 2);
+        Bytes::copy_from_slice(reach.get(..end).unwrap_or_default())
     }
 
     fn die(&mut self, rejected: Rejected) -> StreamEvent {

@@ -34,7 +34,7 @@ pub struct Binding {
     pub refreshed_at: Instant,
     /// When it ends unless refreshed.
     pub expires_at: Instant,
-    /// When its flow is to be kept alive next; only behind a NAT.
+    /// When its flow is to be kept alive next; only behind a NAT, or when it is a connection.
     pub(super) keep_alive_at: Option<Instant>,
 }
 
@@ -62,8 +62,14 @@ impl Binding {
     }
 }
 
+/// Whether a flow is lost when nothing uses it: a NAT forgets it, or we close a connection on which nothing moves. The
+/// phone could be reached by no other.
+pub(super) fn needs_keep_alive(contact: &Uri, flow: &Flow) -> bool {
+    flow.protocol.is_reliable() || is_behind_nat(contact, flow)
+}
+
 /// Whether a contact cannot be the address that its REGISTER came from.
-pub(super) fn is_behind_nat(contact: &Uri, flow: &Flow) -> bool {
+fn is_behind_nat(contact: &Uri, flow: &Flow) -> bool {
     let port = contact.port().unwrap_or(flow.protocol.default_port());
     contact.host().and_then(Host::ip).map(|ip| ip.to_canonical()) != Some(flow.remote.ip())
         || port != flow.remote.port()

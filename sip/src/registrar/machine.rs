@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::flow::Flow;
 use crate::message::Uri;
-use crate::registrar::binding::is_behind_nat;
+use crate::registrar::binding::needs_keep_alive;
 use crate::registrar::{Binding, BindingId, ContactUpdate, Contacts, RegisterError, Registration};
 
 /// What a registrar permits.
@@ -22,7 +22,7 @@ pub struct RegistrarConfig {
     pub bindings_max: usize,
     /// The most addresses of record.
     pub aors_max: usize,
-    /// How often flows through a NAT are used, so that the NAT keeps them open. Most forget after 30 s.
+    /// How often flows through a NAT and connections are used, so that they stay open. Most NATs forget after 30 s.
     pub keep_alive: Duration,
 }
 
@@ -296,7 +296,7 @@ impl Registrar {
         life: Duration,
     ) -> Binding {
         let keep_alive =
-            is_behind_nat(&contact.uri, &registration.flow).then(|| now + self.config.keep_alive);
+            needs_keep_alive(&contact.uri, &registration.flow).then(|| now + self.config.keep_alive);
         Binding {
             id,
             contact: contact.uri.clone(),

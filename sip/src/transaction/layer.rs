@@ -50,8 +50,20 @@ pub enum Input {
     Datagram {
         /// From where.
         flow: Flow,
-        /// One datagram, or one whole message of a stream.
+        /// One datagram.
         bytes: Bytes,
+    },
+    /// A connection is closed: nobody answers by it any more what was sent by it.
+    FlowClosed {
+        /// The connection.
+        flow: Flow,
+    },
+    /// A message came that has been read already, as those of a stream are.
+    Message {
+        /// From where.
+        flow: Flow,
+        /// The message.
+        message: Message,
     },
     /// The time of [`Layer::next_timeout`] has come.
     Timeout,
@@ -93,6 +105,8 @@ impl Layer {
     pub fn handle_input(&mut self, now: Instant, input: Input) {
         match input {
             Input::Datagram { flow, bytes } => self.receive(now, flow, bytes),
+            Input::FlowClosed { flow } => self.close(now, flow),
+            Input::Message { flow, message } => self.receive_message(now, flow, message),
             Input::Timeout => self.timeout(now),
             Input::TransportError { key } => self.feed_client(now, key, ClientInput::TransportError, None),
         }
@@ -241,6 +255,16 @@ impl Layer {
     /// The generator, for a user that needs random times.
     pub fn rng(&mut self) -> &mut StdRng {
         &mut self.rng
+    }
+
+    /// §18.4: what waits for an answer by this connection waits in vain. Rare, so it looks at all of them.
+    fn close(&mut self, now: Instant, flow: Flow) {
+        let mut waiting: Vec<ClientKey> =
+            self.clients.iter().filter(|(_, entry)| entry.flow == flow).map(|(key, _)| *key).collect();
+        waiting.sort_unstable();
+        for key in waiting {
+            self.feed_client(now, key, ClientInput::TransportError, None);
+        }
     }
 
     fn receive_request(&mut self, now: Instant, flow: Flow, mut request: Request) {

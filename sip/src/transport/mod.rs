@@ -1,9 +1,14 @@
-//! SIP on sockets: UDP listeners (RFC 3261 §18).
+//! SIP on sockets: UDP and TCP (RFC 3261 §18).
 //!
-//! The only part of this crate that does I/O. It moves datagrams and understands none of them.
+//! The only part of this crate that does I/O. It moves datagrams without understanding any; of a stream it understands
+//! where a message ends. Nothing here waits for a peer: what cannot be sent now is refused or queued within bounds.
 
+mod error;
+mod sockets;
+mod tcp;
 mod udp;
 
-pub use udp::{
-    BindError, Counters, DATAGRAM_BYTES_MAX, SendError, UdpSender, UdpTransport, local_address_towards,
-};
+pub use error::{BindError, SendError};
+pub use sockets::{Arrival, Sender, Sockets};
+pub use tcp::{TcpCounters, TcpLimits, TcpSender, TcpTransport};
+pub use udp::{Counters, DATAGRAM_BYTES_MAX, UdpSender, UdpTransport, local_address_towards};

@@ -12,34 +12,10 @@ use tokio::io::ReadBuf;
 use tokio::net::UdpSocket;
 
 use crate::flow::{Flow, ListenerId, Protocol};
+use crate::transport::error::{BindError, SendError};
 
 /// The longest datagram that UDP can bring, in bytes; nothing is ever cut.
 pub const DATAGRAM_BYTES_MAX: usize = 65_535;
-
-/// Failed to open a listener; names the address, so that a person can act on it.
-#[derive(Debug, thiserror::Error)]
-#[error("listen on udp://{address}")]
-pub struct BindError {
-    /// The address asked for.
-    pub address: SocketAddr,
-    /// What the system said.
-    #[source]
-    pub source: io::Error,
-}
-
-/// Failed to send a datagram.
-#[derive(Debug, thiserror::Error)]
-pub enum SendError {
-    /// The socket's buffer is full and the datagram is lost, as on any link; a retransmission may get through.
-    #[error("send a datagram: the socket's buffer is full")]
-    Full,
-    /// The system refuses: no route, too long, forbidden. A transport error to its transaction (RFC 3261 §18.4).
-    #[error("send a datagram")]
-    Refused(#[source] io::Error),
-    /// The flow is of no listener here, or not of UDP.
-    #[error("send a datagram by an unknown listener")]
-    UnknownListener,
-}
 
 /// What passed through all listeners since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -96,7 +72,7 @@ impl UdpTransport {
     pub fn bind(addresses: &[SocketAddr]) -> Result<Self, BindError> {
         let (mut sockets, mut listeners) = (Vec::new(), Vec::new());
         for address in addresses {
-            let failed = |source| BindError { address: *address, source };
+            let failed = |source| BindError { protocol: Protocol::Udp, address: *address, source };
             // An IPv6 listener serves IPv4 too unless that port has an IPv4 listener of its own.
             let v6_only = addresses.iter().any(|other| other.is_ipv4() && other.port() == address.port());
             let socket = open(*address, v6_only).map_err(failed)?;

@@ -8,7 +8,7 @@ use rand::rngs::StdRng;
 
 use crate::dialog::{AnswerInput, AnswerOutput, InviteInput, InviteOutput};
 use crate::flow::Flow;
-use crate::message::Uri;
+use crate::message::{Message, Uri};
 use crate::transaction::deadlines::Deadlines;
 use crate::transaction::{self, ClientKey, Counters, Layer, LayerConfig};
 use crate::ua::event::{Cause, Event, Output};
@@ -46,8 +46,20 @@ pub enum Input {
     Datagram {
         /// From where.
         flow: Flow,
-        /// One datagram, or one whole message of a stream.
+        /// One datagram.
         bytes: Bytes,
+    },
+    /// A connection is closed: nobody answers by it any more what was sent by it.
+    FlowClosed {
+        /// The connection.
+        flow: Flow,
+    },
+    /// A message came that has been read already, as those of a stream are.
+    Message {
+        /// From where.
+        flow: Flow,
+        /// The message.
+        message: Message,
     },
     /// The time of [`Ua::next_timeout`] has come.
     Timeout,
@@ -97,6 +109,12 @@ impl Ua {
         match input {
             Input::Datagram { flow, bytes } => {
                 self.layer.handle_input(now, transaction::Input::Datagram { flow, bytes });
+            }
+            Input::FlowClosed { flow } => {
+                self.layer.handle_input(now, transaction::Input::FlowClosed { flow });
+            }
+            Input::Message { flow, message } => {
+                self.layer.handle_input(now, transaction::Input::Message { flow, message });
             }
             Input::TransportError { key } => {
                 self.layer.handle_input(now, transaction::Input::TransportError { key });

@@ -13,7 +13,7 @@ use sidetone_model::ids::CallId;
 use sidetone_model::live_call::CallNews;
 use sidetone_model::time::Timestamp;
 use sidetone_model::trunk_address::TrunkAddress;
-use sidetone_sip::transport::{UdpSender, UdpTransport};
+use sidetone_sip::transport::{Arrival, Sender, Sockets};
 use tokio::sync::{Notify, mpsc};
 
 use crate::cdr::journal::{Committed, Journal, JournalFull};
@@ -31,8 +31,8 @@ type Resolved = (TrunkAddress, Answer);
 /// The task around a [`Switch`].
 pub struct Driver {
     switch: Switch,
-    transport: UdpTransport,
-    sender: UdpSender,
+    sockets: Sockets,
+    sender: Sender,
     media: Media,
     /// Rung by the relay's workers when notices wait.
     notices: Arc<Notify>,
@@ -57,7 +57,7 @@ impl Driver {
     /// A driver, and the handle to reach it by. `external` is what SDP names instead of our own address.
     pub fn new(
         switch: Switch,
-        transport: UdpTransport,
+        sockets: Sockets,
         relay: Arc<Relay>,
         notices: Arc<Notify>,
         external: Option<IpAddr>,
@@ -69,8 +69,8 @@ impl Driver {
         let (handle, handle::Mailbox { requests, questions }) = Handle::new(Arc::clone(&gauges));
         let driver = Driver {
             switch,
-            sender: transport.sender(),
-            transport,
+            sender: sockets.sender(),
+            sockets,
             media: Media::new(relay, external),
             notices,
             journal,
@@ -103,12 +103,12 @@ impl Driver {
         loop {
             let deadline = self.deadline();
             tokio::select! {
-                (flow, bytes) = self.transport.recv() => {
-                    self.feed(Input::Datagram { flow, bytes });
+                arrival = self.sockets.recv() => {
+                    self.arrived(arrival);
                     // A burst is worked off before the clock is looked at again.
-                    for _ in 0..BURST_MAX {
-                        let Some((flow, bytes)) = self.transport.try_recv() else { break };
-                        self.feed(Input::Datagram { flow, bytes });
+                    for turn in 0..BURST_MAX {
+                        let Some(arrival) = self.sockets.try_recv(turn) else { break };
+                        self.arrived(arrival);
                     }
                 }
                 () = self.notices.notified() => self.take_notices(),
@@ -153,11 +153,25 @@ impl Driver {
             .unwrap_or(now + TICK_EVERY)
     }
 
+    fn arrived(&mut self, arrival: Arrival) {
+        match arrival {
+            Arrival::Closed(flow) => self.feed(Input::Closed(flow)),
+            Arrival::Datagram { flow, bytes } => {
+                self.gauges.counters.received().note(&bytes);
+                self.feed(Input::Datagram { flow, bytes });
+            }
+            Arrival::Message { flow, message } => {
+                self.gauges.counters.received().note_message(&message);
+                self.feed(Input::Message { flow, message });
+            }
+            Arrival::Rejected { flow, reason } => {
+                self.carry_out(now(), Output::Notice(Notice::Rejected(flow.remote.ip(), reason)));
+            }
+        }
+    }
+
     fn feed(&mut self, input: Input) {
         let now = now();
-        if let Input::Datagram { bytes, .. } = &input {
-            self.gauges.counters.received().note(bytes);
-        }
         self.switch.handle_input(now, input, &mut self.media);
         while let Some(output) = self.switch.poll_output() {
             self.carry_out(now, output);
@@ -190,6 +204,7 @@ impl Driver {
                 self.gauges.counters.note_notice(&notice);
                 log(&notice);
             }
+            Output::Proven(flow) => self.sender.trust(&flow),
             Output::Resolve(address) => self.resolve(address),
             Output::NoteAnswered(note, place, answer) => {
                 self.tell_notes(now, NoteNews::Answered { note, place, answer });
@@ -332,7 +347,7 @@ fn log(notice: &Notice) {
             sip.status = status,
             "cannot register with the trunk; trying again, less often each time"
         ),
-        Notice::Rejected(source, reason) => tracing::debug!(%source, %reason, "datagram is no SIP message"),
+        Notice::Rejected(source, reason) => tracing::debug!(%source, %reason, "what came is no SIP message"),
     }
 }
 
@@ -343,7 +358,7 @@ fn now() -> Now {
     Now { instant: Instant::now(), wall: Timestamp::from_micros(micros) }
 }
 
-/// Datagrams or questions taken in a row before timers and notices have their turn.
+/// Messages or questions taken in a row before timers and notices have their turn.
 const BURST_MAX: usize = 64;
 /// What a phone is told that says something while nobody can hear it.
 const SERVICE_UNAVAILABLE: u16 = 503;

@@ -364,6 +364,7 @@ impl Net {
             Output::NoteAnswered(note, place, answer) => self.answers.push((note, place, answer)),
             Output::Said(said) => self.said.push(said),
             Output::Resolve(name) => self.questions.push(name),
+            Output::Proven(_) => {}
             Output::Transmit { flow, bytes, .. } => {
                 self.wire.push_back((address(SWITCH), flow.remote, bytes));
             }

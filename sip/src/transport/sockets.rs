@@ -1,0 +1,131 @@
+//! All sockets of one element as one: what comes from any of them, and the way out by the one that a flow names.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+
+use bytes::Bytes;
+
+use crate::flow::{Flow, ListenerId, Protocol};
+use crate::message::{Message, Rejection};
+use crate::transport::error::{BindError, SendError};
+use crate::transport::tcp::{TcpLimits, TcpSender, TcpTransport};
+use crate::transport::udp::{UdpSender, UdpTransport};
+
+/// What the network brought.
+#[derive(Debug)]
+pub enum Arrival {
+    /// A connection ended that somebody trusts or that we opened: what was sent by it and is not answered will not be.
+    Closed(Flow),
+    /// A datagram.
+    Datagram {
+        /// Where it came from.
+        flow: Flow,
+        /// Its bytes.
+        bytes: Bytes,
+    },
+    /// A message of a stream.
+    Message {
+        /// Where it came from.
+        flow: Flow,
+        /// The message, as it passed the guard.
+        message: Message,
+    },
+    /// What came in a stream was no message; it was answered where that is possible.
+    Rejected {
+        /// Where it came from.
+        flow: Flow,
+        /// The rule it broke.
+        reason: Rejection,
+    },
+}
+
+/// The receiving side of all listeners.
+pub struct Sockets {
+    udp: UdpTransport,
+    tcp: TcpTransport,
+}
+
+/// The sending side; cheap to clone.
+#[derive(Clone)]
+pub struct Sender {
+    udp: UdpSender,
+    tcp: TcpSender,
+}
+
+impl Sockets {
+    /// Opens a listener on each address; the n-th of its transport is [`ListenerId`] n. Runs within a tokio runtime.
+    ///
+    /// # Errors
+    /// The first address that cannot be had.
+    pub fn bind(udp: &[SocketAddr], tcp: &[SocketAddr], limits: TcpLimits) -> Result<Self, BindError> {
+        Ok(Sockets { udp: UdpTransport::bind(udp)?, tcp: TcpTransport::bind(tcp, limits)? })
+    }
+
+    /// A handle that sends.
+    pub fn sender(&self) -> Sender {
+        Sender { udp: self.udp.sender(), tcp: self.tcp.sender() }
+    }
+
+    /// What comes next. Safe to drop while it waits: nothing is lost.
+    pub async fn recv(&mut self) -> Arrival {
+        tokio::select! {
+            (flow, bytes) = self.udp.recv() => Arrival::Datagram { flow, bytes },
+            arrival = self.tcp.recv() => arrival,
+        }
+    }
+
+    /// What comes next if it is there already; `turn` alternates, so that neither transport starves the other.
+    pub fn try_recv(&mut self, turn: usize) -> Option<Arrival> {
+        let (udp, tcp) = (&mut self.udp, &mut self.tcp);
+        let mut datagram = || udp.try_recv().map(|(flow, bytes)| Arrival::Datagram { flow, bytes });
+        let mut stream = || tcp.try_recv();
+        if turn.is_multiple_of(2) { stream().or_else(datagram) } else { datagram().or_else(stream) }
+    }
+}
+
+impl Sender {
+    /// Sends a message by a flow, at once or not at all; what a connection takes it sends as fast as its peer reads.
+    ///
+    /// # Errors
+    /// When it was not sent.
+    pub fn try_send(&self, flow: &Flow, bytes: &Bytes) -> Result<(), SendError> {
+        match flow.protocol {
+            Protocol::Udp => self.udp.try_send(flow, bytes),
+            Protocol::Tcp => self.tcp.try_send(flow, bytes.clone()),
+            Protocol::Tls | Protocol::Ws | Protocol::Wss => Err(SendError::UnknownListener),
+        }
+    }
+
+    /// Whoever is at the far end of a flow has proved who it is; its connection may stay.
+    pub fn trust(&self, flow: &Flow) {
+        if flow.protocol == Protocol::Tcp {
+            self.tcp.trust(flow);
+        }
+    }
+
+    /// The UDP listener that can reach an address.
+    pub fn listener_towards(&self, remote: IpAddr) -> Option<ListenerId> {
+        self.udp.listener_towards(remote)
+    }
+
+    /// Our address as the far end of a flow sees it.
+    ///
+    /// # Errors
+    /// When there is no such listener or no route.
+    pub fn local_address(&self, flow: &Flow) -> io::Result<SocketAddr> {
+        match flow.protocol {
+            Protocol::Tcp => self.tcp.local_address(flow),
+            _ => self.udp.local_address(flow),
+        }
+    }
+
+    /// UDP.
+    pub fn udp(&self) -> &UdpSender {
+        &self.udp
+    }
+
+    /// TCP.
+    pub fn tcp(&self) -> &TcpSender {
+        &self.tcp
+    }
+}

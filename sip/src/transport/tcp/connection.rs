@@ -1,0 +1,216 @@
+//! One connection, from its first byte to its last.
+
+use std::io;
+use std::pin::pin;
+use std::sync::atomic::Ordering;
+
+use bytes::Bytes;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::{Instant, timeout, timeout_at};
+
+use crate::message::{StreamEvent, StreamParser};
+use crate::transport::sockets::Arrival;
+use crate::transport::tcp::limits::{
+    CHUNK_BYTES, LAST_WORDS_MAX, LINGER_BYTES_MAX, REJECTIONS_MAX, TcpLimits,
+};
+use crate::transport::tcp::table::{Outbox, Seat};
+
+/// A connection and its way to the driver.
+pub(super) struct Connection {
+    pub(super) seat: Seat,
+    pub(super) unsent: mpsc::Receiver<Bytes>,
+    pub(super) arrivals: mpsc::Sender<Arrival>,
+    /// Ends every connection when its sender is gone.
+    pub(super) stop: watch::Receiver<()>,
+}
+
+/// What a connection has been doing, for how long it may go on.
+struct Clock {
+    limits: TcpLimits,
+    opened: Instant,
+    last_life: Instant,
+    /// When the message that is not complete began.
+    began: Option<Instant>,
+}
+
+/// Why nothing more is read.
+enum End {
+    /// The peer closed, or the connection broke.
+    Closed,
+    /// The peer was told that it broke the rules.
+    Refused,
+    /// It took too long for something.
+    Timeout,
+}
+
+impl Connection {
+    /// Opens the connection and serves it.
+    pub(super) async fn dial(self) {
+        let knock = timeout(self.seat.table().limits().stall_max, TcpStream::connect(self.seat.flow.remote));
+        match knock.await {
+            Ok(Ok(stream)) => self.serve(stream).await,
+            Ok(Err(_)) | Err(_) => self.finish().await,
+        }
+    }
+
+    /// Serves a connection that is open.
+    pub(super) async fn serve(mut self, stream: TcpStream) {
+        // Messages are written whole: waiting for more only delays them. A socket that refuses is slower, not wrong.
+        let _ = stream.set_nodelay(true);
+        self.seat.table().set_local(&self.seat.flow, stream.local_addr().ok());
+        let limits = *self.seat.table().limits();
+        let (mut reader, mut writer) = stream.into_split();
+        let (finish, finished) = oneshot::channel::<()>();
+        let outbox = self.seat.outbox.clone();
+        let end = {
+            let mut writing = pin!(write(&mut writer, &mut self.unsent, &outbox, limits, finished));
+            let end = tokio::select! {
+                _ = &mut writing => End::Closed,
+                end = read(&self.seat, &self.arrivals, &mut reader) => end,
+                () = outbox.ending() => End::Closed,
+                _ = self.stop.changed() => End::Closed,
+            };
+            drop(finish);
+            // What was to be said before the end, a refusal above all, is said; or the peer does not listen.
+            let _ = timeout(LAST_WORDS_MAX, writing).await;
+            end
+        };
+        match end {
+            End::Timeout => drop(self.seat.table().timeouts.fetch_add(1, Ordering::Relaxed)),
+            End::Refused => {
+                let _ = timeout(LAST_WORDS_MAX, linger(&mut reader, &mut writer)).await;
+            }
+            End::Closed => {}
+        }
+        self.finish().await;
+    }
+
+    async fn finish(self) {
+        let Connection { seat, arrivals, .. } = self;
+        let (flow, is_trusted) = (seat.flow, seat.outbox.is_trusted());
+        drop(seat);
+        if is_trusted {
+            // The driver is gone only when the engine stops.
+            let _ = arrivals.send(Arrival::Closed(flow)).await;
+        }
+    }
+}
+
+/// Reads messages until there are no more.
+async fn read(seat: &Seat, arrivals: &mpsc::Sender<Arrival>, reader: &mut OwnedReadHalf) -> End {
+    let mut clock = Clock::new(*seat.table().limits());
+    let mut parser = StreamParser::new();
+    let mut chunk = [0; CHUNK_BYTES];
+    let mut rejections = 0;
+    loop {
+        let due = clock.due(seat.outbox.is_trusted());
+        let length = match timeout_at(due, reader.read(&mut chunk)).await {
+            Ok(Ok(0) | Err(_)) => return End::Closed,
+            Ok(Ok(length)) => length,
+            // The peer may have proved who it is meanwhile.
+            Err(_) if clock.due(seat.outbox.is_trusted()) > due => continue,
+            Err(_) => return End::Timeout,
+        };
+        parser.push(chunk.get(..length).unwrap_or_default());
+        while let Some(event) = parser.poll() {
+            let arrival = match event {
+                StreamEvent::Message(message) => {
+                    clock.note_message();
+                    Arrival::Message { flow: seat.flow, message }
+                }
+                StreamEvent::Ping => {
+                    // RFC 5626 §3.5.1; a stranger's keeps nothing alive.
+                    if seat.outbox.push(Bytes::from_static(b"\r\n")).is_err() {
+                        return End::Closed;
+                    }
+                    if seat.outbox.is_trusted() {
+                        clock.note_message();
+                    }
+                    continue;
+                }
+                StreamEvent::Rejected { rejected, is_fatal } => {
+                    if let Some(reply) = &rejected.reply {
+                        let _ = seat.outbox.push(reply.to_bytes());
+                    }
+                    rejections += 1;
+                    let arrival = Arrival::Rejected { flow: seat.flow, reason: rejected.reason };
+                    if is_fatal || rejections >= REJECTIONS_MAX {
+                        let _ = arrivals.send(arrival).await;
+                        return End::Refused;
+                    }
+                    arrival
+                }
+            };
+            // A driver that is behind makes this peer wait, and by TCP its sender.
+            if arrivals.send(arrival).await.is_err() {
+                return End::Closed;
+            }
+        }
+        clock.note_chunk(parser.is_idle());
+    }
+}
+
+/// Sends what waits until nothing does and `finished` has come.
+async fn write(
+    writer: &mut OwnedWriteHalf,
+    unsent: &mut mpsc::Receiver<Bytes>,
+    outbox: &Outbox,
+    limits: TcpLimits,
+    mut finished: oneshot::Receiver<()>,
+) -> io::Result<()> {
+    loop {
+        let bytes = tokio::select! {
+            biased;
+            Some(bytes) = unsent.recv() => bytes,
+            _ = &mut finished => return Ok(()),
+        };
+        let sent = timeout(limits.stall_max, writer.write_all(&bytes)).await;
+        outbox.sent(bytes.len());
+        sent.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
+    }
+}
+
+/// Lets the peer read the refusal: says that nothing more comes, and waits for it to do the same.
+async fn linger(reader: &mut OwnedReadHalf, writer: &mut OwnedWriteHalf) {
+    if writer.shutdown().await.is_err() {
+        return;
+    }
+    let mut chunk = [0; CHUNK_BYTES];
+    let mut left = LINGER_BYTES_MAX;
+    while let Ok(length @ 1..) = reader.read(&mut chunk).await
+        && left > length
+    {
+        left -= length;
+    }
+}
+
+impl Clock {
+    fn new(limits: TcpLimits) -> Self {
+        let now = Instant::now();
+        Clock { limits, opened: now, last_life: now, began: None }
+    }
+
+    /// When the connection has taken too long.
+    fn due(&self, is_trusted: bool) -> Instant {
+        let idle = self.last_life + self.limits.idle_max;
+        let message = self.began.map(|began| began + self.limits.message_max);
+        let stranger = (!is_trusted).then(|| self.opened + self.limits.stranger_max);
+        [Some(idle), message, stranger].into_iter().flatten().min().unwrap_or(idle)
+    }
+
+    /// A message came, or what is as good as one. What follows it begins now.
+    fn note_message(&mut self) {
+        self.last_life = Instant::now();
+        self.began = None;
+    }
+
+    fn note_chunk(&mut self, is_idle: bool) {
+        self.began = match is_idle {
+            true => None,
+            false => Some(self.began.unwrap_or_else(Instant::now)),
+        };
+    }
+}

@@ -1,0 +1,231 @@
+//! The open connections: who has a place, and the queue of each.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use tokio::sync::mpsc::error::TrySendError;
+use tokio::sync::{Notify, mpsc};
+
+use crate::flow::{Flow, ListenerId};
+use crate::transport::error::SendError;
+use crate::transport::tcp::limits::{TcpLimits, UNSENT_BYTES_MAX, UNSENT_MAX};
+
+/// What TCP did since the start, and what it has now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TcpCounters {
+    /// Connections that are open now.
+    pub open: usize,
+    /// Connections that came and had a place.
+    pub accepted: u64,
+    /// Connections that came and had none.
+    pub refused: u64,
+    /// How often the system gave no connection although one was there.
+    pub accept_errors: u64,
+    /// Connections that took too long for something and were ended.
+    pub timeouts: u64,
+    /// Messages that a full queue or a closed connection lost.
+    pub dropped: u64,
+}
+
+/// The open connections of one element.
+pub(super) struct Table {
+    limits: TcpLimits,
+    open: Mutex<Open>,
+    pub(super) accepted: AtomicU64,
+    pub(super) refused: AtomicU64,
+    pub(super) accept_errors: AtomicU64,
+    pub(super) timeouts: AtomicU64,
+    pub(super) dropped: AtomicU64,
+}
+
+#[derive(Default)]
+struct Open {
+    connections: HashMap<Flow, Entry>,
+    per_source: HashMap<IpAddr, usize>,
+    serial: u64,
+}
+
+struct Entry {
+    serial: u64,
+    outbox: Outbox,
+    local: Option<SocketAddr>,
+}
+
+/// What waits to be sent by a connection, and what is known of its peer.
+#[derive(Clone)]
+pub(super) struct Outbox {
+    queue: mpsc::Sender<Bytes>,
+    queued_bytes: Arc<AtomicUsize>,
+    is_trusted: Arc<AtomicBool>,
+    /// Rung when the connection is to end.
+    ending: Arc<Notify>,
+}
+
+/// A place in the table for as long as a connection lives.
+pub(super) struct Seat {
+    table: Arc<Table>,
+    pub(super) flow: Flow,
+    serial: u64,
+    pub(super) outbox: Outbox,
+}
+
+impl Table {
+    pub(super) fn new(limits: TcpLimits) -> Self {
+        Table {
+            limits,
+            open: Mutex::default(),
+            accepted: AtomicU64::new(0),
+            refused: AtomicU64::new(0),
+            accept_errors: AtomicU64::new(0),
+            timeouts: AtomicU64::new(0),
+            dropped: AtomicU64::new(0),
+        }
+    }
+
+    pub(super) fn limits(&self) -> &TcpLimits {
+        &self.limits
+    }
+
+    /// A place for a connection and the queue to serve; `None` when there is none left.
+    pub(super) fn seat(
+        self: &Arc<Self>,
+        flow: Flow,
+        local: Option<SocketAddr>,
+    ) -> Option<(Seat, mpsc::Receiver<Bytes>)> {
+        let (queue, unsent) = mpsc::channel(UNSENT_MAX);
+        let is_ours = flow.listener == ListenerId::OUTBOUND;
+        let outbox = Outbox {
+            queue,
+            queued_bytes: Arc::default(),
+            // Whom we call we know.
+            is_trusted: Arc::new(AtomicBool::new(is_ours)),
+            ending: Arc::default(),
+        };
+        let mut open = self.open();
+        if open.connections.len() >= self.limits.connections_max {
+            return None;
+        }
+        if !is_ours {
+            let here = open.per_source.entry(source(flow.remote.ip())).or_default();
+            if *here >= self.limits.per_source_max {
+                return None;
+            }
+            *here += 1;
+        }
+        open.serial += 1;
+        let serial = open.serial;
+        open.connections.insert(flow, Entry { serial, outbox: outbox.clone(), local });
+        Some((Seat { table: Arc::clone(self), flow, serial, outbox }, unsent))
+    }
+
+    /// The queue of a connection that is open.
+    pub(super) fn outbox(&self, flow: &Flow) -> Option<Outbox> {
+        self.open().connections.get(flow).map(|entry| entry.outbox.clone())
+    }
+
+    /// Our end of a connection that is open.
+    pub(super) fn local(&self, flow: &Flow) -> Option<SocketAddr> {
+        self.open().connections.get(flow)?.local
+    }
+
+    pub(super) fn set_local(&self, flow: &Flow, local: Option<SocketAddr>) {
+        if let Some(entry) = self.open().connections.get_mut(flow) {
+            entry.local = local;
+        }
+    }
+
+    pub(super) fn counters(&self) -> TcpCounters {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        TcpCounters {
+            open: self.open().connections.len(),
+            accepted: read(&self.accepted),
+            refused: read(&self.refused),
+            accept_errors: read(&self.accept_errors),
+            timeouts: read(&self.timeouts),
+            dropped: read(&self.dropped),
+        }
+    }
+
+    /// Nothing panics under the lock; were it to, the table is sound at every step.
+    fn open(&self) -> MutexGuard<'_, Open> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Outbox {
+    /// Puts a message behind the others. One that finds no room ends the connection: on a stream nothing is ever sent
+    /// again, and a peer that reads nothing has no use for it.
+    pub(super) fn push(&self, bytes: Bytes) -> Result<(), SendError> {
+        let len = bytes.len();
+        let waiting = self.queued_bytes.fetch_add(len, Ordering::Relaxed);
+        let outcome = match waiting.saturating_add(len) <= UNSENT_BYTES_MAX {
+            true => self.queue.try_send(bytes).map_err(|error| match error {
+                TrySendError::Closed(_) => SendError::Closed,
+                TrySendError::Full(_) => SendError::Full,
+            }),
+            false => Err(SendError::Full),
+        };
+        if outcome.is_err() {
+            self.sent(len);
+            self.ending.notify_one();
+        }
+        outcome
+    }
+
+    /// So many bytes wait no more.
+    pub(super) fn sent(&self, len: usize) {
+        self.queued_bytes.fetch_sub(len, Ordering::Relaxed);
+    }
+
+    /// The connection is to end.
+    pub(super) async fn ending(&self) {
+        self.ending.notified().await;
+    }
+
+    pub(super) fn trust(&self) {
+        self.is_trusted.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_trusted(&self) -> bool {
+        self.is_trusted.load(Ordering::Relaxed)
+    }
+}
+
+impl Seat {
+    pub(super) fn table(&self) -> &Arc<Table> {
+        &self.table
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let mut open = self.table.open();
+        // The same far address may have come again before we were done with it.
+        if open.connections.get(&self.flow).is_some_and(|entry| entry.serial == self.serial) {
+            open.connections.remove(&self.flow);
+        }
+        if self.flow.listener == ListenerId::OUTBOUND {
+            return;
+        }
+        let source = source(self.flow.remote.ip());
+        if let Some(here) = open.per_source.get_mut(&source) {
+            *here = here.saturating_sub(1);
+            if *here == 0 {
+                open.per_source.remove(&source);
+            }
+        }
+    }
+}
+
+/// What counts as one source: an IPv4 address, or an IPv6 network of 64 bits.
+fn source(ip: IpAddr) -> IpAddr {
+    match ip.to_canonical() {
+        IpAddr::V6(v6) => IpAddr::V6(Ipv6Addr::from_bits(v6.to_bits() & SOURCE_MASK)),
+        v4 => v4,
+    }
+}
+
+const SOURCE_MASK: u128 = u128::MAX << 64;

@@ -1,0 +1,245 @@
+//! The listeners and the two ends that a driver has of them.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use bytes::Bytes;
+use socket2::{Domain, Protocol as SocketProtocol, Socket, Type};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{mpsc, watch};
+
+use crate::flow::{Flow, ListenerId, Protocol, canonical};
+use crate::transport::error::{BindError, SendError};
+use crate::transport::sockets::Arrival;
+use crate::transport::tcp::connection::Connection;
+use crate::transport::tcp::limits::{ARRIVALS_MAX, PAUSE_MAX, PAUSE_MIN, TcpLimits};
+use crate::transport::tcp::table::{Table, TcpCounters};
+use crate::transport::udp::local_address_towards;
+
+/// The receiving side of our TCP listeners and connections; all of them end with it.
+pub struct TcpTransport {
+    sender: TcpSender,
+    arrivals: mpsc::Receiver<Arrival>,
+    _stop: watch::Sender<()>,
+}
+
+/// The sending side; cheap to clone.
+#[derive(Clone)]
+pub struct TcpSender {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    listeners: Vec<SocketAddr>,
+    table: Arc<Table>,
+    arrivals: mpsc::Sender<Arrival>,
+    stop: watch::Receiver<()>,
+}
+
+impl TcpTransport {
+    /// Opens a listener on each address; the n-th is [`ListenerId`] n. Port 0 takes a free one. Runs within a tokio
+    /// runtime.
+    ///
+    /// # Errors
+    /// The first address that cannot be had: in use, not ours, not permitted.
+    pub fn bind(addresses: &[SocketAddr], limits: TcpLimits) -> Result<Self, BindError> {
+        let (mut sockets, mut listeners) = (Vec::new(), Vec::new());
+        for address in addresses {
+            let failed = |source| BindError { protocol: Protocol::Tcp, address: *address, source };
+            let v6_only = addresses.iter().any(|other| other.is_ipv4() && other.port() == address.port());
+            let socket = open(*address, v6_only).map_err(failed)?;
+            listeners.push(socket.local_addr().map_err(failed)?);
+            sockets.push(socket);
+        }
+        let (sender, arrivals) = mpsc::channel(ARRIVALS_MAX);
+        let (stop, stopped) = watch::channel(());
+        let table = Arc::new(Table::new(limits));
+        let shared = Arc::new(Shared { listeners, table, arrivals: sender, stop: stopped });
+        for (socket, id) in sockets.into_iter().zip(0..) {
+            tokio::spawn(accept(socket, ListenerId(id), Arc::clone(&shared)));
+        }
+        Ok(TcpTransport { sender: TcpSender { shared }, arrivals, _stop: stop })
+    }
+
+    /// A handle that sends.
+    pub fn sender(&self) -> TcpSender {
+        self.sender.clone()
+    }
+
+    /// What comes next. Safe to drop while it waits: nothing is lost.
+    pub async fn recv(&mut self) -> Arrival {
+        match self.arrivals.recv().await {
+            Some(arrival) => arrival,
+            // Our own sender keeps the channel open.
+            None => std::future::pending().await,
+        }
+    }
+
+    /// What comes next if it is there already.
+    pub fn try_recv(&mut self) -> Option<Arrival> {
+        self.arrivals.try_recv().ok()
+    }
+}
+
+impl TcpSender {
+    /// Queues a message for the connection of a flow, at once or not at all. A flow of [`ListenerId::OUTBOUND`] is
+    /// connected when it is not; a connection that came to us and is closed is not opened from here, because behind a
+    /// NAT nobody would hear.
+    ///
+    /// # Errors
+    /// When it was not queued. What is lost after that is told of by [`Arrival::Closed`].
+    pub fn try_send(&self, flow: &Flow, bytes: Bytes) -> Result<(), SendError> {
+        let outbox = match self.shared.table.outbox(flow) {
+            Some(outbox) => Ok(outbox),
+            None if flow.listener == ListenerId::OUTBOUND => {
+                let connection = self.shared.connection(*flow, None).ok_or(SendError::Closed);
+                connection.map(|connection| {
+                    let outbox = connection.seat.outbox.clone();
+                    tokio::spawn(connection.dial());
+                    outbox
+                })
+            }
+            None => Err(SendError::Closed),
+        };
+        let outcome = outbox.and_then(|outbox| outbox.push(bytes));
+        if outcome.is_err() {
+            self.shared.table.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+        outcome
+    }
+
+    /// Opens the connection to `remote`, for whoever wants to know first whether it can be had, and under which
+    /// address of ours.
+    ///
+    /// # Errors
+    /// What the system says, or that there are too many connections.
+    pub async fn connect(&self, remote: SocketAddr) -> io::Result<(Flow, SocketAddr)> {
+        let flow = Flow::tcp_to(remote);
+        let limits = self.shared.table.limits();
+        let stream = tokio::time::timeout(limits.stall_max, TcpStream::connect(flow.remote)).await??;
+        let local = stream.local_addr()?;
+        let connection = self.shared.connection(flow, Some(local)).ok_or(io::ErrorKind::QuotaExceeded)?;
+        tokio::spawn(connection.serve(stream));
+        Ok((flow, local))
+    }
+
+    /// Whoever is at the far end of a flow has proved who it is; its connection may stay.
+    pub fn trust(&self, flow: &Flow) {
+        if let Some(outbox) = self.shared.table.outbox(flow) {
+            outbox.trust();
+        }
+    }
+
+    /// The addresses of our listeners, with the ports that they really have.
+    pub fn listeners(&self) -> impl Iterator<Item = (ListenerId, SocketAddr)> {
+        self.shared.listeners.iter().zip(0..).map(|(local, id)| (ListenerId(id), *local))
+    }
+
+    /// Our address as the far end of a flow sees it. To somebody whom we call it is where we listen: there our
+    /// connection may be gone when something else is to be said.
+    ///
+    /// # Errors
+    /// When there is no route.
+    pub fn local_address(&self, flow: &Flow) -> io::Result<SocketAddr> {
+        let listener = usize::try_from(flow.listener.0).ok().and_then(|at| self.shared.listeners.get(at));
+        let same = |local: &&SocketAddr| local.is_ipv4() == flow.remote.is_ipv4();
+        let connected = self.shared.table.local(flow);
+        let known = match listener.or_else(|| self.shared.listeners.iter().find(same)) {
+            Some(listener) if !listener.ip().is_unspecified() => Some(*listener),
+            Some(listener) => {
+                connected.map(|local| SocketAddr::new(local.ip(), listener.port())).or(Some(*listener))
+            }
+            None => connected,
+        };
+        match known.map(canonical) {
+            Some(known) if !known.ip().is_unspecified() => Ok(known),
+            known => {
+                let port = known.map_or(Protocol::Tcp.default_port(), |known| known.port());
+                Ok(SocketAddr::new(local_address_towards(flow.remote.ip())?, port))
+            }
+        }
+    }
+
+    /// What happened since the start.
+    pub fn counters(&self) -> TcpCounters {
+        self.shared.table.counters()
+    }
+}
+
+impl Shared {
+    fn connection(&self, flow: Flow, local: Option<SocketAddr>) -> Option<Connection> {
+        let (seat, unsent) = self.table.seat(flow, local)?;
+        Some(Connection { seat, unsent, arrivals: self.arrivals.clone(), stop: self.stop.clone() })
+    }
+}
+
+/// Takes connections until the transport is gone. When the system has none to give, because all its descriptors are
+/// in use, it is asked again less and less often: trying again at once would only burn the processor.
+async fn accept(listener: TcpListener, id: ListenerId, shared: Arc<Shared>) {
+    let mut stop = shared.stop.clone();
+    let mut pause: Option<Duration> = None;
+    loop {
+        let next = async {
+            if let Some(pause) = pause {
+                tokio::time::sleep(pause).await;
+            }
+            listener.accept().await
+        };
+        let accepted = tokio::select! {
+            accepted = next => accepted,
+            _ = stop.changed() => return,
+        };
+        match accepted {
+            Ok((stream, remote)) => {
+                pause = None;
+                take(
+                    stream,
+                    Flow { listener: id, remote: canonical(remote), protocol: Protocol::Tcp },
+                    &shared,
+                );
+            }
+            Err(error) if is_of_one_peer(&error) => {}
+            Err(_) => {
+                shared.table.accept_errors.fetch_add(1, Ordering::Relaxed);
+                pause = Some(pause.map_or(PAUSE_MIN, |pause| (pause * 2).min(PAUSE_MAX)));
+            }
+        }
+    }
+}
+
+fn take(stream: TcpStream, flow: Flow, shared: &Shared) {
+    let local = stream.local_addr().ok();
+    match shared.connection(flow, local) {
+        Some(connection) => {
+            shared.table.accepted.fetch_add(1, Ordering::Relaxed);
+            tokio::spawn(connection.serve(stream));
+        }
+        // Closed without a word: there is no request yet that could be answered.
+        None => drop(shared.table.refused.fetch_add(1, Ordering::Relaxed)),
+    }
+}
+
+fn is_of_one_peer(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
+    matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted)
+}
+
+fn open(address: SocketAddr, v6_only: bool) -> io::Result<TcpListener> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(SocketProtocol::TCP))?;
+    if let IpAddr::V6(_) = address.ip() {
+        socket.set_only_v6(v6_only)?;
+    }
+    // Unlike with UDP two listeners cannot share the port by this; connections of an engine that ended just now do not
+    // keep the next one from starting.
+    socket.set_reuse_address(true)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    TcpListener::from_std(socket.into())
+}
+
+/// Connections that wait to be accepted.
+const BACKLOG: i32 = 1_024;

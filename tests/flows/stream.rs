@@ -1,0 +1,204 @@
+//! SIP over TCP: phones that register, call and send notes by one connection, and connections that abuse their place.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use sidetone::phone::{Answering, CallPlan, Carrier, Channel, Parcel, Phone, PhoneConfig};
+use sidetone_sip::message::{Message, Response, StreamEvent, StreamParser};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpSocket, TcpStream};
+
+use crate::site::{DOMAIN, Site, answering, calls, open_end, talking, until, within};
+
+fn tcp(site: &Site) -> SocketAddr {
+    site.engine().sip_tcp[0]
+}
+
+/// A registered phone whose SIP goes over TCP.
+async fn phone(site: &Site, number: &str, answering: Answering) -> Phone {
+    let config = site.phone_config(number, answering);
+    site.phone_of(PhoneConfig { switch: tcp(site), carrier: Carrier::Tcp, ..config }).await
+}
+
+/// A connection by hand.
+struct Line {
+    stream: TcpStream,
+    parser: StreamParser,
+}
+
+impl Line {
+    async fn open(to: SocketAddr) -> Line {
+        Line::from("127.0.0.1", to).await
+    }
+
+    async fn from(source: &str, to: SocketAddr) -> Line {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind(SocketAddr::new(source.parse().unwrap(), 0)).unwrap();
+        let stream = within("a connection", socket.connect(to)).await.unwrap();
+        stream.set_nodelay(true).unwrap();
+        Line { stream, parser: StreamParser::new() }
+    }
+
+    fn options(&self, n: u32) -> String {
+        let here = self.stream.local_addr().unwrap();
+        format!(
+            "OPTIONS sip:{DOMAIN} SIP/2.0\r\nVia: SIP/2.0/TCP {here};branch=z9hG4bK{}-{n}\r\nMax-Forwards: 70\r\n\
+             From: <sip:1001@{DOMAIN}>;tag={n}\r\nTo: <sip:{DOMAIN}>\r\nCall-ID: {}-{n}\r\nCSeq: {n} OPTIONS\r\n\
+             Content-Length: 0\r\n\r\n",
+            here.port(),
+            here.port(),
+        )
+    }
+
+    async fn send(&mut self, text: &str) {
+        self.stream.write_all(text.as_bytes()).await.unwrap();
+    }
+
+    /// The next response; `None` when the connection is closed.
+    async fn response(&mut self) -> Option<Response> {
+        let mut chunk = [0; 4_096];
+        within("a response or an end", async {
+            loop {
+                if let Some(event) = self.parser.poll() {
+                    let StreamEvent::Message(Message::Response(response)) = event else {
+                        panic!("{event:?}")
+                    };
+                    return Some(response);
+                }
+                match self.stream.read(&mut chunk).await {
+                    Ok(0) | Err(_) => return None,
+                    Ok(length) => self.parser.push(&chunk[..length]),
+                }
+            }
+        })
+        .await
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_phone_on_tcp_calls_and_is_called() {
+    let site = Site::start().await;
+    let (stream, datagram) = (phone(&site, "1001", answering()).await, site.phone("1002", answering()).await);
+    for (caller, number) in [(&stream, "1002"), (&datagram, "1001")] {
+        let outcome = within("the call", caller.call(talking(number, 600))).await.unwrap();
+        assert_eq!(outcome.status, 200, "to {number}");
+    }
+    for record in site.records(2).await {
+        assert_eq!(
+            (&record["hangup_cause"], &record["sip_status"]),
+            (&"NORMAL_CLEARING".into(), &200.into())
+        );
+        assert_eq!(record["media_verdict"], "ok", "{record:#}");
+    }
+}
+
+/// Both phones on TCP, held and hung up by the callee: every request inside the dialog finds its connection.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_phones_on_tcp_hang_up_and_are_cancelled() {
+    let site = Site::start().await;
+    let (caller, callee) = (phone(&site, "1001", answering()).await, phone(&site, "1002", answering()).await);
+    let (outcome, ()) = tokio::join!(within("the call", caller.call(open_end("1002"))), async {
+        calls(&caller, 0, 1).await;
+        callee.hang_up().await.unwrap();
+    });
+    assert_eq!(outcome.unwrap().status, 200);
+    let silent = phone(&site, "1002", Answering::Ring).await;
+    drop(callee);
+    until("the first device is gone", || site.engine().bindings() == 2).await;
+    let plan = CallPlan { patience: Some(Duration::from_millis(300)), ..CallPlan::to("1002") };
+    assert_eq!(within("the call", caller.call(plan)).await.unwrap().status, 487);
+    calls(&silent, 0, 0).await;
+    site.records(2).await;
+}
+
+/// What a phone says to the switch, over the connection that it has; nobody asked for it, and the call goes on.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn notes_of_a_phone_on_tcp_are_heard() {
+    let site = Site::start().await;
+    let (caller, callee) = (phone(&site, "1001", answering()).await, phone(&site, "1002", answering()).await);
+    let tap = r#"{"ack":true,"id":"01936b3e-0000-7000-8000-000000000000"}"#;
+    let (outcome, ()) = tokio::join!(within("the call", caller.call(open_end("1002"))), async {
+        calls(&caller, 0, 1).await;
+        for channel in [Channel::Info, Channel::Message] {
+            let status = within("an answer", callee.send(Parcel::new(channel, tap))).await.unwrap();
+            assert!((400..500).contains(&status), "{channel:?}: {status}");
+        }
+        callee.hang_up().await.unwrap();
+    });
+    assert_eq!(outcome.unwrap().status, 200);
+}
+
+/// A connection that ends takes its binding with it: nobody is rung in vain.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_phone_whose_connection_is_gone_is_not_registered() {
+    let site = Site::start().await;
+    let (caller, callee) = (site.phone("1001", answering()).await, phone(&site, "1002", answering()).await);
+    drop(callee);
+    until("the binding is gone", || site.engine().bindings() == 1).await;
+    assert_eq!(within("the call", caller.call(CallPlan::to("1002"))).await.unwrap().status, 480);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn messages_are_found_in_any_segments() {
+    let site = Site::start().await;
+    let mut line = Line::open(tcp(&site)).await;
+    for byte in line.options(1).as_bytes() {
+        line.stream.write_all(&[*byte]).await.unwrap();
+    }
+    let both = format!("{}{}", line.options(2), line.options(3));
+    line.send(&both).await;
+    for n in 1..=3 {
+        let answer = line.response().await.unwrap();
+        assert_eq!((answer.status().as_u16(), answer.cseq().unwrap().number), (200, n));
+    }
+}
+
+/// T5 at a whole engine.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn t5_a_length_that_cannot_be_ends_the_connection_and_nothing_else() {
+    let site = Site::start().await;
+    for (length, status) in [("4294967296", 413), ("-1", 400), ("+5", 400), ("99999", 413)] {
+        let mut line = Line::open(tcp(&site)).await;
+        let text = line.options(1).replace("Content-Length: 0", &format!("Content-Length: {length}"));
+        line.send(&text).await;
+        assert_eq!(line.response().await.unwrap().status().as_u16(), status, "{length}");
+        assert!(line.response().await.is_none(), "{length}: closed");
+    }
+    let mut line = Line::open(tcp(&site)).await;
+    let text = line.options(1);
+    line.send(&text).await;
+    assert_eq!(line.response().await.unwrap().status().as_u16(), 200);
+}
+
+/// T4 in small: one address takes its 64 places and sends one byte each; somebody else is served at once.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn t4_one_address_cannot_take_every_place() {
+    let site = Site::start().await;
+    let mut held = Vec::new();
+    for _ in 0..200 {
+        let mut line = Line::open(tcp(&site)).await;
+        // The end of one that has no place may be there already.
+        let _ = line.stream.write_all(b"O").await;
+        held.push(line);
+    }
+    let all = held.len();
+    within("136 of 200 connections are closed", async {
+        while held.len() > 64 {
+            let mut line = held.remove(0);
+            let ended = tokio::time::timeout(Duration::from_millis(20), line.stream.read(&mut [0])).await;
+            if !matches!(ended, Ok(Ok(0) | Err(_))) {
+                held.push(line);
+            }
+        }
+    })
+    .await;
+    #[expect(clippy::disallowed_methods, reason = "a test measures")]
+    let asked = Instant::now();
+    let mut good = Line::from("127.0.0.2", tcp(&site)).await;
+    let text = good.options(1);
+    good.send(&text).await;
+    assert_eq!(good.response().await.unwrap().status().as_u16(), 200);
+    let took = asked.elapsed();
+    eprintln!("{all} connections of one address, 64 served; another address was answered in {took:?}");
+    assert!(took < Duration::from_secs(5), "{took:?}");
+}

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use serde_json::{Map, Value};
 use sidetone_model::ids::{CallId, ExtensionId, LegId, NodeId, NoteId, OrganisationId, TeamId};
-use sidetone_model::note::{Acknowledgement, NoteChannel, NoteLevel, NoteSource, NoteStatus};
+use sidetone_model::note::{Acknowledgement, Note, NoteChannel, NoteLevel, NoteSource, NoteStatus};
 use sidetone_model::ports::PortFuture;
 use sidetone_model::time::Timestamp;
 
@@ -135,6 +135,13 @@ pub trait NoteLog: Send + Sync {
 }
 
 impl NewNote {
+    /// The same with what `note` says.
+    #[must_use]
+    pub fn saying(self, note: &Note) -> Self {
+        let payload = note.payload(self.id).into();
+        NewNote { title: note.title().to_owned(), level: note.level(), ack: note.ack(), payload, ..self }
+    }
+
     /// How far it is when it is stored.
     pub fn status(&self) -> NoteStatus {
         if self.error.is_some() { NoteStatus::Failed } else { NoteStatus::Pending }

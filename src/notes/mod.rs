@@ -7,6 +7,7 @@
 //!
 //! [`rules`] is pure: what an answer means for a receipt.
 
+mod callback;
 mod change;
 mod counters;
 mod courier;

@@ -2,10 +2,13 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use sidetone_model::access::Scope;
 use sidetone_model::extension::ExtensionRecord;
 use sidetone_model::ids::{CallId, ExtensionId, LegId, NodeId, NoteId, OrganisationId};
-use sidetone_model::note::{Note, NoteChannel, NoteQuery, NoteRecord, NoteSent, NoteSource, Notes};
+use sidetone_model::note::{
+    Note, NoteChannel, NoteLevel, NoteQuery, NoteRecord, NoteSent, NoteSource, Notes,
+};
 use sidetone_model::page::Page;
 use sidetone_model::ports::{CdrLog, PortFuture};
 use sidetone_model::problem::Problem;
@@ -39,7 +42,7 @@ impl NoteService {
         Self { store, phones, orders, courier, node, clock }
     }
 
-    async fn to_call(
+    pub(super) async fn to_call(
         &self,
         scope: Scope,
         call: CallId,
@@ -73,7 +76,7 @@ impl NoteService {
             call_uuid: Some(call),
             team_id: team,
             receipts,
-            ..self.new_note(organisation, NoteChannel::Info, source, &note)
+            ..self.blank(organisation, NoteChannel::Info, source).saying(&note)
         };
         let sent = NoteSent { id: new.id, channel: new.channel, legs: Some(legs.clone()), ack: new.ack };
         self.store_and_send(new, Destination::Call(call, legs)).await?;
@@ -98,38 +101,42 @@ impl NoteService {
             extension_id: Some(extension.id),
             team_id: extension.team_id,
             receipts,
-            ..self.new_note(extension.organisation_id, NoteChannel::Message, NoteSource::Api, &note)
+            ..self.blank(extension.organisation_id, NoteChannel::Message, NoteSource::Api).saying(&note)
         };
         let sent = NoteSent { id: new.id, channel: new.channel, legs: None, ack: new.ack };
         self.store_and_send(new, Destination::Extension(extension.id, devices)).await?;
         Ok(sent)
     }
 
-    fn new_note(
+    /// A new note that says nothing yet and goes nowhere.
+    pub(super) fn blank(
         &self,
         organisation_id: OrganisationId,
         channel: NoteChannel,
         source: NoteSource,
-        note: &Note,
     ) -> NewNote {
-        let id = NoteId(Uuid::now_v7());
         NewNote {
-            id,
+            id: NoteId(Uuid::now_v7()),
             organisation_id,
             team_id: None,
             channel,
             call_uuid: None,
             extension_id: None,
-            title: note.title().to_owned(),
-            level: note.level(),
-            ack: note.ack(),
+            title: String::new(),
+            level: NoteLevel::Info,
+            ack: false,
             source,
             sent_at: (self.clock)(),
-            payload: note.payload(id).into(),
+            payload: Bytes::new(),
             error: None,
             node: self.node,
             receipts: Vec::new(),
         }
+    }
+
+    /// Stores a note that is not sent.
+    pub(super) async fn keep_failed(&self, note: NewNote) -> Result<(), Problem> {
+        self.orders.store(note, None).await
     }
 
     /// Stores a note with its event and has it sent: never before it is stored for good.

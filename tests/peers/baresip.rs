@@ -37,7 +37,7 @@ fn one_baresip_calls_another() {
 }
 
 /// A phone without a sound card: it plays a file and hears into the void.
-fn phone(engine: &Engine, number: &str, password: &str, answermode: &str) -> Process {
+pub fn phone(engine: &Engine, number: &str, password: &str, answermode: &str) -> Process {
     let dir = engine.dir().join(number);
     std::fs::create_dir(&dir).unwrap();
     let account = format!(

@@ -78,6 +78,18 @@ impl Engine {
         })
     }
 
+    /// What `GET path` answers, which must be 200.
+    pub fn get(&self, path: &str) -> Value {
+        get(&self.http, path)
+    }
+
+    /// The status and body that `POST path` is answered with.
+    pub fn post(&self, path: &str, body: &Value) -> (u16, Value) {
+        let body = body.to_string();
+        let head = format!("Content-Type: application/json\r\nContent-Length: {}\r\n", body.len());
+        exchange(&self.http, "POST", path, &format!("{head}\r\n{body}"))
+    }
+
     /// The engine's last log lines, for a failure message.
     pub fn log(&self) -> String {
         self.process.to_string()
@@ -85,15 +97,22 @@ impl Engine {
 }
 
 fn get(address: &str, path: &str) -> Value {
+    let (status, body) = exchange(address, "GET", path, "\r\n");
+    assert_eq!(status, 200, "{path}: {body}");
+    body
+}
+
+/// Sends a request with `rest` behind the headers that all have.
+fn exchange(address: &str, method: &str, path: &str, rest: &str) -> (u16, Value) {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(HTTP_READ_MAX)).unwrap();
-    let request = format!("GET {path} HTTP/1.1\r\nHost: sidetone.test\r\nConnection: close\r\n");
-    write!(stream, "{request}Authorization: Bearer {KEY}\r\n\r\n").unwrap();
+    let request = format!("{method} {path} HTTP/1.1\r\nHost: sidetone.test\r\nConnection: close\r\n");
+    write!(stream, "{request}Authorization: Bearer {KEY}\r\n{rest}").unwrap();
     let mut text = String::new();
     stream.read_to_string(&mut text).unwrap();
     let (head, body) = text.split_once("\r\n\r\n").unwrap();
-    assert!(head.starts_with("HTTP/1.1 200 "), "{text}");
-    serde_json::from_str(body).unwrap()
+    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+    (status, serde_json::from_str(body).unwrap_or_else(|_| panic!("{path}: {text}")))
 }
 
 const BINARY: &str = env!("CARGO_BIN_EXE_sidetone");
@@ -114,6 +133,6 @@ sip_domain = "acme.test"
   [[organisations.api_keys]]
   name = "crm"
   key = "tel_acmecrm00001_0123456789abcdefghijklmnopqrstuvwxyz"
-  permissions = ["calls:read"]
+  permissions = ["calls:control", "calls:read"]
   allow = ["127.0.0.1"]
 "#;

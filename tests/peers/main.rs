@@ -1,7 +1,7 @@
-//! Calls between phones that others wrote, through the `sidetone` binary: sipp and baresip.
+//! Calls between phones that others wrote, through the `sidetone` binary: sipp, baresip and Linphone.
 //!
 //! They run where `SIDETONE_PEERS=1` is set, as `.ci/run` does, and need the Debian packages `sip-tester` and
-//! `baresip-core`; sipp plays captures through raw sockets, which needs root.
+//! `baresip-core`, and use `linphone-cli` where it is; sipp plays captures through raw sockets, which needs root.
 #![allow(
     clippy::disallowed_methods,
     clippy::expect_used,
@@ -14,6 +14,8 @@
 
 mod baresip;
 mod engine;
+mod linphone;
+mod notes;
 mod ports;
 mod process;
 #[path = "../common/records.rs"]

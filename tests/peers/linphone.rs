@@ -1,0 +1,50 @@
+//! linphonec, the console phone of Linphone: it answers by itself, without a sound card.
+
+use std::process::{Command, Stdio};
+
+use crate::engine::Engine;
+use crate::ports;
+use crate::process::Process;
+
+/// Whether it is installed: not every system has it.
+pub fn is_there() -> bool {
+    Command::new("linphonec").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok()
+}
+
+/// A phone that registers and answers.
+pub fn phone(engine: &Engine, number: &str, password: &str) -> Process {
+    let dir = engine.dir().join(number);
+    // Without these it finds no place for its database and goes no further.
+    for folder in [".local/share/linphone", ".config/linphone"] {
+        std::fs::create_dir_all(dir.join(folder)).unwrap();
+    }
+    let (sip_port, rtp_first) = (ports::free(2), ports::free(32));
+    let config = format!(
+        "[sip]\nsip_port={sip_port}\nsip_tcp_port=0\ndefault_proxy=0\nguess_hostname=0\nbind_address=127.0.0.1\n\
+         use_ipv6=0\n[rtp]\naudio_rtp_port={rtp_first}-{}\n[video]\nenabled=0\ndisplay=0\ncapture=0\n\
+         [proxy_0]\nreg_proxy=<sip:{sip};transport=udp>\nreg_route=<sip:{sip};transport=udp;lr>\n\
+         reg_identity=sip:{number}@acme.test\nreg_expires=300\nreg_sendregister=1\npublish=0\n\
+         [auth_info_0]\nusername={number}\nuserid={number}\npasswd={password}\ndomain=acme.test\nrealm=acme.test\n",
+        rtp_first + 31,
+        sip = engine.sip(),
+    );
+    std::fs::write(dir.join("linphonerc"), config).unwrap();
+    let mut phone =
+        Process::spawn("linphone", "linphonec", "linphone-cli", &dir, ["-c", "linphonerc", "-a", "-d", "0"]);
+    phone.wait_for("linphonec>");
+    phone.type_line(&format!("soundcard use files {}", engine.dir().join("tone.wav").display()));
+    phone
+}
+
+/// Asks it until it says so.
+pub fn wait_until_registered(phone: &mut Process) {
+    let mut asked = 0;
+    while !phone.said().contains("registered, identity=") {
+        asked += 1;
+        assert!(asked <= 60, "{phone} does not register");
+        phone.type_line("status register");
+        let said = phone.said().matches("linphonec>").count();
+        phone.wait("an answer", |phone| (phone.said().matches("linphonec>").count() > said).then_some(()));
+        std::thread::park_timeout(std::time::Duration::from_millis(200));
+    }
+}

@@ -1,5 +1,6 @@
 //! The composition root: the one place that knows everybody and puts the engine together.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -32,6 +33,7 @@ use crate::cdr::journal::{Journal, JournalError};
 use crate::cdr::writer::CdrWriter;
 use crate::config::{Config, Sip, Transport};
 use crate::dns::Resolver;
+use crate::events::Bus;
 use crate::metrics::EngineMetrics;
 use crate::notes::NoteRoom;
 use crate::outbound_http::{Client, RootsError};
@@ -40,6 +42,7 @@ use crate::provision::Lines;
 use crate::rating::{Tariffs, settle};
 use crate::routing::Directory;
 use crate::store::{IdempotencyKeys, Store, StoreError};
+use crate::sweep::Sweeper;
 use crate::switch::driver::{Driver, Handle, Request};
 use crate::switch::face::{Limits, Reach, Unreachable};
 use crate::switch::machine::{Settings, Switch, SwitchConfig};
@@ -65,6 +68,8 @@ pub struct Engine {
     watcher: JoinHandle<()>,
     sweeper: JoinHandle<()>,
     notes: NoteRoom,
+    bus: Bus,
+    events: JoinHandle<()>,
     stop: watch::Sender<bool>,
     draining: Arc<AtomicBool>,
     relay: Arc<Relay>,
@@ -176,6 +181,8 @@ impl Engine {
         let outbound = Client::new(&config.outbound_http, our_addresses(config))?;
         let (engine_store, news_store, watched) = (store.clone(), store.clone(), store.clone());
         let panel = panel(&store, &mut rng).await?;
+        let (events, heard_events) = (Bus::new(&store), store.event_bell().listen());
+        let sweeper = Sweeper { store: store.clone(), keys: idempotency.clone(), clock: wall_clock };
         let metrics = EngineMetrics {
             relay: Arc::clone(&relay),
             switch: handle.clone(),
@@ -186,6 +193,7 @@ impl Engine {
             stored: writer.stored(),
             news: news.counts(),
             store: store.clone(),
+            events: events.clone(),
         };
         let draining = Arc::new(AtomicBool::new(false));
         let readiness = EngineReadiness { journal, switch: handle.clone(), draining: Arc::clone(&draining) };
@@ -199,7 +207,8 @@ impl Engine {
         .with_settings(config.http.settings.clone())
         .with_conversations(Arc::new(store.clone()), Arc::new(store.clone()))
         .with_notes(Arc::new(notes.service()))
-        .with_idempotency(Arc::new(idempotency.clone()))
+        .with_idempotency(Arc::new(idempotency))
+        .with_events(Arc::new(events.clone()))
         .with_live_calls(Arc::new(handle.clone()))
         .with_directory(directory_ports(&store, StdRng::from_rng(&mut rng)))
         .with_rates(rate_ports(&store))
@@ -222,8 +231,10 @@ impl Engine {
             news: tokio::spawn(async move { news.run(&news_store).await }),
             web: tokio::spawn(sidetone_api::serve(web, state, http_shutdown)),
             watcher: tokio::spawn(watch_stored(watched, handle.clone(), heard, stopped.clone())),
-            sweeper: tokio::spawn(sweep(idempotency, stopped)),
             notes,
+            sweeper: tokio::spawn(sweeper.run(stopped.clone())),
+            bus: events.clone(),
+            events: tokio::spawn(events.run(heard_events, stopped)),
             switch: handle,
             stop,
             draining,
@@ -235,6 +246,16 @@ impl Engine {
     /// How many calls there are now.
     pub fn live_calls(&self) -> usize {
         self.switch.live_calls()
+    }
+
+    /// How many streams of events are open now.
+    pub fn event_streams(&self) -> u64 {
+        self.bus.open_streams()
+    }
+
+    /// How many gaps streams of events were told of, by reason.
+    pub fn event_gaps_total(&self) -> BTreeMap<&'static str, u64> {
+        self.bus.gaps_total()
     }
 
     /// How many bindings are registered now.
@@ -260,6 +281,7 @@ impl Engine {
         let _ = self.stop.send(true);
         let _ = self.watcher.await;
         let _ = self.sweeper.await;
+        let _ = self.events.await;
         let _ = tokio::time::timeout(HTTP_STOP_MAX, self.web).await;
         self.notes.stop().await;
         let last = async { tokio::join!(self.writer, self.news) };
@@ -418,25 +440,6 @@ fn local_towards(sender: &Sender, external: Option<IpAddr>, flow: &Flow) -> Host
     HostPort { host, port }
 }
 
-/// Deletes what is kept for a time and has been kept for it, a little at once so that nobody waits.
-async fn sweep(keys: IdempotencyKeys, mut stop: watch::Receiver<bool>) {
-    let mut pause = SWEEP_EVERY;
-    loop {
-        tokio::select! {
-            _ = stop.wait_for(|stop| *stop) => return,
-            () = tokio::time::sleep(pause) => {}
-        }
-        pause = match keys.purge(wall_clock()).await {
-            Ok(IdempotencyKeys::PURGE_BATCH) => SWEEP_PAUSE,
-            Ok(_) => SWEEP_EVERY,
-            Err(error) => {
-                tracing::warn!(%error, "old Idempotency-Keys cannot be deleted now");
-                SWEEP_EVERY
-            }
-        };
-    }
-}
-
 #[expect(clippy::disallowed_methods, reason = "the composition root hands the clock to the machines")]
 fn instant() -> Instant {
     Instant::now()
@@ -452,9 +455,5 @@ fn wall_clock() -> Timestamp {
 const CALLS_MAX: usize = 20_000;
 /// How long requests in hand may take at the end.
 const HTTP_STOP_MAX: Duration = Duration::from_secs(5);
-/// How often old rows are looked for.
-const SWEEP_EVERY: Duration = Duration::from_secs(60);
-/// How long others may write between two batches of old rows.
-const SWEEP_PAUSE: Duration = Duration::from_millis(100);
 /// How long the last records may take into the database.
 const WRITER_STOP_MAX: Duration = Duration::from_secs(10);

@@ -14,6 +14,7 @@ use sidetone_sip::transport::{TcpCounters, TcpSender};
 
 use crate::call_news::NewsCounts;
 use crate::cdr::journal::Journal;
+use crate::events::Bus;
 use crate::notes::NoteCounters;
 use crate::process;
 use crate::store::Store;
@@ -40,6 +41,8 @@ pub struct EngineMetrics {
     pub news: Arc<NewsCounts>,
     /// The database.
     pub store: Store,
+    /// Events that are shown live.
+    pub events: Bus,
 }
 
 impl Metrics for EngineMetrics {
@@ -58,6 +61,7 @@ impl Metrics for EngineMetrics {
             families.extend(media(&self.relay.counters()));
             families.extend(self.records());
             families.extend(notes(&self.notes));
+            families.extend(self.events());
             families.extend(process());
             Ok(families)
         })
@@ -173,6 +177,25 @@ fn notes(counters: &NoteCounters) -> Vec<Family> {
             counters.acknowledgements(),
         ),
     ]
+}
+
+impl EngineMetrics {
+    fn events(&self) -> Vec<Family> {
+        let mut gaps = Family::counter(
+            "sidetone_event_stream_gaps_total",
+            "Times that a stream could not show all events, by reason; it was told so.",
+        );
+        for (reason, count) in self.events.gaps_total() {
+            gaps = gaps.with([("reason", reason)], count);
+        }
+        vec![
+            Family::counter("sidetone_events_written_total", "Events that this node stored.")
+                .is(self.store.event_bell().events_total()),
+            Family::gauge("sidetone_event_streams_open", "Live streams of events open now.")
+                .is(self.events.open_streams()),
+            gaps,
+        ]
+    }
 }
 
 fn requests(name: &'static str, help: &'static str, messages: &Messages) -> Family {

@@ -82,6 +82,15 @@ impl ApiError {
         }
     }
 
+    /// The caller has as many streams open as they may.
+    pub(crate) fn too_many_streams(streams_max: usize) -> Self {
+        let message = format!("{streams_max} streams are open for this key or user, end one of them first");
+        Self {
+            retry_after_s: Some(STREAM_RETRY_S),
+            ..Self::new(StatusCode::TOO_MANY_REQUESTS, "rate_limited", message)
+        }
+    }
+
     /// The body is longer than any that we take.
     pub(crate) fn payload_too_large() -> Self {
         Self::of_status(StatusCode::PAYLOAD_TOO_LARGE)
@@ -234,6 +243,9 @@ struct Field<'a> {
     /// What is wrong with it.
     message: &'a str,
 }
+
+/// When a caller with too many streams may look again: one that broke is noticed by then.
+const STREAM_RETRY_S: u64 = 15;
 
 /// Marks an answer whose body is the envelope already.
 #[derive(Debug, Clone, Copy)]

@@ -21,6 +21,7 @@ mod routes;
 mod server;
 mod settings;
 mod state;
+mod stream;
 
 pub use auth::TokenKey;
 pub use router::{openapi, router};

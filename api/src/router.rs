@@ -39,8 +39,8 @@ use crate::openapi::complete;
 use crate::routes::openapi::Reference;
 use crate::routes::{agents, api_keys, teams, users};
 use crate::routes::{
-    ai_prices, auth as login, calls, cdr_export, cdrs, conversations, docs, extensions, health, notes,
-    numbers, openapi as reference, organisations, rates, totals, trunks,
+    ai_prices, auth as login, calls, cdr_export, cdrs, conversations, docs, events, extensions, health,
+    notes, numbers, openapi as reference, organisations, rates, totals, trunks,
 };
 use crate::state::ApiState;
 use crate::{arrival, auth, idempotency};
@@ -82,6 +82,7 @@ fn v1() -> OpenApiRouter<ApiState> {
         .routes(routes!(cdrs::list))
         .routes(routes!(docs::page))
         .routes(routes!(docs::style))
+        .routes(routes!(events::stream))
         .routes(routes!(login::change_password))
         .routes(routes!(login::log_in))
         .routes(routes!(login::log_out))

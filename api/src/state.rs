@@ -5,6 +5,7 @@ use std::sync::Arc;
 use ipnet::IpNet;
 use sidetone_model::ai_price::AiPrices;
 use sidetone_model::conversation::Conversations;
+use sidetone_model::event::EventStreams;
 use sidetone_model::extension::Extensions;
 use sidetone_model::idempotency::{Claim, Idempotency, KeptAnswer, Once};
 use sidetone_model::key::Keys;
@@ -27,6 +28,7 @@ use crate::error::ApiError;
 use crate::metrics::HttpMetrics;
 use crate::server::ServerCounters;
 use crate::settings::{HttpSettings, SharedSettings};
+use crate::stream::Places;
 
 /// Says what time it is.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
@@ -51,6 +53,8 @@ pub struct ApiState {
     pub(crate) panel: Option<Arc<Panel>>,
     pub(crate) directory: Option<DirectoryPorts>,
     pub(crate) rates: Option<RatePorts>,
+    events: Option<Arc<dyn EventStreams>>,
+    pub(crate) stream_places: Places,
     outgoing_urls: Option<Arc<dyn OutgoingUrls>>,
     live_calls: Option<Arc<dyn LiveCalls>>,
 }
@@ -121,6 +125,8 @@ impl ApiState {
             panel: None,
             directory: None,
             rates: None,
+            events: None,
+            stream_places: Places::default(),
             outgoing_urls: None,
             live_calls: None,
         }
@@ -166,6 +172,18 @@ impl ApiState {
             Some(urls) => urls.check(url),
             None => Err("must be empty: no URL is asked from here".to_owned()),
         }
+    }
+
+    /// The same state, which shows events live.
+    #[must_use]
+    pub fn with_events(mut self, events: Arc<dyn EventStreams>) -> Self {
+        self.events = Some(events);
+        self
+    }
+
+    /// Who shows events live.
+    pub(crate) fn event_streams(&self) -> Result<&dyn EventStreams, ApiError> {
+        self.events.as_deref().ok_or_else(|| ApiError::not_found("no events are shown here"))
     }
 
     /// The same state, which manages what calls cost.

@@ -8,6 +8,9 @@
     reason = "a helper of a test may fail the test"
 )]
 
+#[path = "http/stream.rs"]
+mod stream;
+
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};

@@ -197,7 +197,8 @@ impl EventLog for Store {
 
     fn position_of(&self, scope: Scope, id: EventId) -> PortFuture<'_, Option<Position>> {
         Box::pin(async move {
-            // What has no position yet was shown to nobody.
+            // Somebody may know the id of an event that nobody has read yet.
+            self.place_events().await?;
             let mut statement = Statement::new("SELECT position FROM events");
             within(&mut statement, scope);
             statement.bind(" AND id = ", id.to_string(), " AND position IS NOT NULL");

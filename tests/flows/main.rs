@@ -16,6 +16,7 @@ mod chosen;
 #[path = "../common/database.rs"]
 mod database;
 mod drain;
+mod events;
 mod forking;
 mod live_calls;
 mod managed;

@@ -26,6 +26,7 @@ mod desk;
 mod document;
 mod engine;
 mod errors;
+mod events;
 mod export;
 mod extensions;
 mod face;

@@ -11,12 +11,14 @@ use axum::http::{HeaderMap, Request};
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
 use sidetone::cdr::writer::CdrSink;
+use sidetone::events::Bus;
 use sidetone::store::Store;
 use sidetone_api::{ApiState, router};
 use sidetone_model::cdr::Cdr;
 use sidetone_model::ids::{ExtensionId, OrganisationId, TeamId};
 use sidetone_model::time::Timestamp;
 use tokio::runtime::Runtime;
+use tokio::sync::watch;
 use tower::ServiceExt;
 
 use crate::database::TestDatabase;
@@ -95,6 +97,9 @@ pub struct Office {
     pub names: Names,
     pub store: Store,
     pub runtime: Runtime,
+    pub bus: Bus,
+    /// Ends every stream of events.
+    pub stop: watch::Sender<bool>,
     router: Router,
     clock: Arc<AtomicI64>,
     _database: Arc<TestDatabase>,
@@ -133,17 +138,22 @@ impl Office {
         let (runtime, dir) = (runtime.unwrap(), TempDir::new());
         let clock = Arc::new(AtomicI64::new(at(100).as_micros()));
         let now = Arc::clone(&clock);
-        let (names, store, router, database) = runtime.block_on(async {
+        let (stop, stopped) = watch::channel(false);
+        let (names, store, bus, router, database) = runtime.block_on(async {
             let mut ground = Ground::new(&dir, PEOPLE).await;
             let names = Names::read(&ground.report);
             ground.store.store(&records(names)).await.unwrap();
             let shared = Arc::new(ground.store.clone());
             let clock = Arc::new(move || Timestamp::from_micros(now.load(Ordering::SeqCst)));
             let panel = sidetone::app::panel(&ground.store, &mut ground.rng).await.unwrap();
-            let state = ApiState::new(shared.clone(), shared, Arc::new(Ready), clock).with_panel(panel);
-            (names, ground.store, router(state), ground.database)
+            let bus = Bus::new(&ground.store);
+            tokio::spawn(bus.clone().run(ground.store.event_bell().listen(), stopped));
+            let state = ApiState::new(shared.clone(), shared, Arc::new(Ready), clock)
+                .with_panel(panel)
+                .with_events(Arc::new(bus.clone()));
+            (names, ground.store, bus, router(state), ground.database)
         });
-        Self { names, store, runtime, router, clock, _database: database, _dir: dir }
+        Self { names, store, runtime, bus, stop, router, clock, _database: database, _dir: dir }
     }
 
     /// Lets time pass.
@@ -176,6 +186,23 @@ impl Office {
     /// [`Office::ask`] from an address.
     pub fn ask_from(&self, address: &str, token: Option<&str>, what: &str, body: Value) -> Answer {
         self.runtime.block_on(self.answer(address, token, what, body))
+    }
+
+    /// The status and the body of an answer that does not end.
+    pub async fn open_stream(&self, token: &str, what: &str, headers: &[(&str, String)]) -> (u16, Body) {
+        let (method, path) = what.split_once(' ').unwrap();
+        let peer = SocketAddr::from(([127, 0, 0, 1], 4711));
+        let mut request = Request::builder()
+            .method(method)
+            .uri(format!("/api/v1{path}"))
+            .extension(ConnectInfo(peer))
+            .header("authorization", format!("Bearer {token}"));
+        for (name, value) in headers {
+            request = request.header(*name, value);
+        }
+        let request = request.body(Body::empty()).unwrap();
+        let response = self.router.clone().oneshot(request).await.unwrap();
+        (response.status().as_u16(), response.into_body())
     }
 
     /// [`Office::ask_from`], to be waited for.

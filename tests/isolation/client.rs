@@ -1,4 +1,4 @@
-//! A client that speaks HTTP/1.0: an answer ends with its connection.
+//! A client that speaks HTTP/1.0: an answer ends with its connection, a stream with what was stored.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -46,7 +46,15 @@ pub fn send(
     }
     write!(stream, "{head}\r\n{body}").unwrap();
     let mut bytes = Vec::new();
-    stream.read_to_end(&mut bytes).unwrap();
+    let mut piece = [0; 4096];
+    loop {
+        let len = stream.read(&mut piece).unwrap();
+        bytes.extend_from_slice(&piece[..len]);
+        // A stream of events does not end; it says when what was stored has been shown.
+        if len == 0 || bytes.ends_with(b"\n\n: live\n\n") {
+            break;
+        }
+    }
     let text = String::from_utf8_lossy(&bytes).into_owned();
     let (head, body) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("{method} {path}: {text:?}"));
     let status = head.split(' ').nth(1).unwrap().parse().unwrap();

@@ -35,6 +35,8 @@ pub struct Row {
     pub shape: Shape,
     /// What fills the path, by its name in the fixture.
     id: &'static str,
+    /// What stands behind the path.
+    query: &'static str,
     body: fn(&Tenant) -> Value,
     /// For the operator alone.
     pub operator: bool,
@@ -50,6 +52,7 @@ const fn row(operation: &'static str, shape: Shape, id: &'static str) -> Row {
         operation,
         shape,
         id,
+        query: "",
         body: |_| Value::Null,
         operator: false,
         team: None,
@@ -61,6 +64,10 @@ const fn row(operation: &'static str, shape: Shape, id: &'static str) -> Row {
 impl Row {
     const fn body_of(self, body: fn(&Tenant) -> Value) -> Row {
         Row { body, ..self }
+    }
+
+    const fn with_query(self, query: &'static str) -> Row {
+        Row { query, ..self }
     }
 
     const fn for_operators(self) -> Row {
@@ -87,7 +94,7 @@ impl Row {
     /// The path with the ids of `tenant`.
     pub fn path(&self, tenant: &Tenant) -> String {
         let path = self.operation.split(' ').nth(1).unwrap();
-        let Some((before, rest)) = path.split_once('{') else { return path.to_owned() };
+        let Some((before, rest)) = path.split_once('{') else { return format!("{path}{}", self.query) };
         let (_, after) = rest.split_once('}').unwrap();
         format!("{before}{}{after}", tenant.id(self.id))
     }
@@ -231,6 +238,8 @@ pub const ROWS: &[Row] = &[
     row("GET /api/v1/trunks/{id}", One, "trunk"),
     row("PATCH /api/v1/trunks/{id}", Change, "trunk").body_of(|_| json!({"priority": 3})),
     row("DELETE /api/v1/trunks/{id}", Delete, "trunk.spare"),
+    // What happened, as it happens; and what was stored before, so that there is something to see.
+    row("GET /api/v1/events", List, "").with_query("?since=2026-01-01"),
     // Who is let in, and their teams.
     row("GET /api/v1/teams", List, ""),
     row("POST /api/v1/teams", Create, "")

@@ -103,6 +103,10 @@ impl Client {
     }
 }
 
+/// The address that a request comes from.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ClientAddress(pub(super) IpAddr);
+
 impl<S: Sync> FromRequestParts<S> for Client {
     type Rejection = ApiError;
 
@@ -145,6 +149,7 @@ pub(crate) async fn identify(State(state): State<ApiState>, mut request: Request
         Some(seconds) => ApiError::rate_limited(seconds).into_response(),
         None => {
             request.extensions_mut().insert(Client(client));
+            request.extensions_mut().insert(ClientAddress(address));
             request.extensions_mut().insert(Identity(found));
             next.run(request).await
         }

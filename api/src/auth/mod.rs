@@ -6,10 +6,12 @@ mod attempts;
 mod caller;
 mod credential;
 mod rate_limit;
+mod standing;
 mod token;
 
 pub(crate) use address::client_address;
 pub(crate) use attempts::Attempts;
 pub(crate) use caller::{Caller, Client, identify, identity};
 pub(crate) use rate_limit::RateLimits;
+pub(crate) use standing::{Standing, Still};
 pub use token::TokenKey;

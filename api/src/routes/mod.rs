@@ -16,6 +16,7 @@ mod conversation_body;
 mod conversation_schema;
 pub(crate) mod conversations;
 pub(crate) mod docs;
+pub(crate) mod events;
 pub(crate) mod extensions;
 pub(crate) mod health;
 mod note_query;

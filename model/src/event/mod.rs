@@ -3,12 +3,14 @@
 //! [`Event::new`] makes one, in the transaction of what it tells (`store::events`). [`EventPattern`] is how an
 //! integrator names the kinds they want.
 
-mod event;
+mod envelope;
 mod kind;
 mod log;
 mod pattern;
+mod stream;
 
-pub use event::{Event, PlacedEvent};
+pub use envelope::{Event, PlacedEvent};
 pub use kind::EventKind;
 pub use log::{EventBatch, EventLog, Position};
 pub use pattern::{EventPattern, EventPatternError, EventPatterns};
+pub use stream::{EventFilter, EventStream, EventStreams, Gap, REPLAY_US, Start, StreamItem, StreamedEvent};

@@ -1,5 +1,6 @@
 //! How an integrator names the kinds of event they want: `conference.*`, `call.info.sent`, `*`.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
@@ -46,6 +47,18 @@ impl EventPattern {
         known_names().filter(|name| self.matches_name(name)).map(permission_of)
     }
 
+    /// Every text that is a pattern, sorted: `*`, the families, the names.
+    pub fn known() -> BTreeSet<String> {
+        let mut known = BTreeSet::from(["*".to_owned()]);
+        for name in known_names() {
+            known.insert(name.to_owned());
+            known.extend(
+                name.match_indices('.').filter_map(|(dot, _)| Some(format!("{}.*", name.get(..dot)?))),
+            );
+        }
+        known
+    }
+
     /// As it was written.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -64,14 +77,8 @@ impl FromStr for EventPattern {
     type Err = EventPatternError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let pattern = Self(text.to_owned());
-        let is_family = text == "*" || text.ends_with(".*");
-        let named = match is_family {
-            true => known_names().any(|name| pattern.matches_name(name)),
-            false => known_names().any(|name| name == text),
-        };
-        if named {
-            return Ok(pattern);
+        if Self::known().contains(text) {
+            return Ok(Self(text.to_owned()));
         }
         // An error repeats what was sent, though not all of it.
         Err(EventPatternError::Unknown(text.chars().take(SHOWN_LEN_MAX).collect()))
@@ -215,6 +222,27 @@ mod tests {
         }
         let long = "x".repeat(1_000_000);
         assert!(long.parse::<EventPattern>().unwrap_err().to_string().len() < 300);
+    }
+
+    #[test]
+    fn the_families_are_those_of_the_names() {
+        let families: Vec<String> =
+            EventPattern::known().into_iter().filter(|known| known.ends_with(".*")).collect();
+        let expected = [
+            "call.*",
+            "call.info.*",
+            "callback.*",
+            "campaign.*",
+            "campaign.contact.*",
+            "conference.*",
+            "contact.*",
+            "conversation.*",
+            "csat.*",
+            "recording.*",
+            "ticket.*",
+            "voicemail.*",
+        ];
+        assert_eq!(families, expected);
     }
 
     #[test]

@@ -1,0 +1,64 @@
+//! Whether a caller whose answer does not end is still let in.
+
+use std::net::IpAddr;
+
+use axum::extract::FromRequestParts;
+use axum::http::HeaderMap;
+use axum::http::header::AUTHORIZATION;
+use axum::http::request::Parts;
+use sidetone_model::access::Principal;
+
+use crate::auth::caller::{ClientAddress, identity};
+use crate::auth::credential::admit;
+use crate::error::ApiError;
+use crate::state::ApiState;
+
+/// What the caller presented, to be looked at again.
+pub(crate) struct Standing {
+    /// `Authorization` alone.
+    headers: HeaderMap,
+    address: IpAddr,
+    principal: Principal,
+}
+
+/// What became of a caller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Still {
+    /// They may see what they might see at first.
+    LetIn,
+    /// Their token is over, or they are no longer who they were: another role, other permissions.
+    Refused,
+    /// It cannot be found out now.
+    Unknown,
+}
+
+impl Standing {
+    /// Asks again, as at a new request; it counts against no rate.
+    pub(crate) async fn ask(&self, state: &ApiState) -> Still {
+        match admit(state, &self.headers, self.address, (state.clock)()).await {
+            Ok(admitted) if admitted.principal == self.principal => Still::LetIn,
+            Err(error) if error.is_internal() => Still::Unknown,
+            Ok(_) | Err(_) => Still::Refused,
+        }
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for Standing {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
+        let principal = match identity(&parts.extensions) {
+            Some(Ok(principal)) => principal.clone(),
+            Some(Err(error)) => return Err(error.clone()),
+            None => return Err(ApiError::internal()),
+        };
+        let Some(ClientAddress(address)) = parts.extensions.get::<ClientAddress>().copied() else {
+            return Err(ApiError::internal());
+        };
+        let mut headers = HeaderMap::new();
+        for value in parts.headers.get_all(AUTHORIZATION) {
+            headers.append(AUTHORIZATION, value.clone());
+        }
+        Ok(Self { headers, address, principal })
+    }
+}

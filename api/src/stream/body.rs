@@ -1,0 +1,87 @@
+//! The body of a stream: what it shows, signs of life, and an end when the caller may see it no longer.
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use futures_util::stream;
+use sidetone_model::event::EventStream;
+use tokio::time::{Instant, sleep_until};
+
+use crate::auth::{Standing, Still};
+use crate::state::ApiState;
+use crate::stream::frame::{BEGINNING, KEEP_ALIVE, frame};
+use crate::stream::places::Place;
+
+/// A stream on its way to the caller.
+///
+/// Nothing here waits for the caller: a piece is made when the connection takes one. Whoever takes none for long is
+/// bounded by the queue behind [`EventStream`] and by the server's own stall time.
+pub(crate) struct EventBody {
+    source: Box<dyn EventStream>,
+    state: ApiState,
+    standing: Standing,
+    /// Whether the caller was let in when asked last; what cannot be asked is no.
+    is_let_in: bool,
+    ask_at: Instant,
+    begun: bool,
+    _place: Place,
+}
+
+impl EventBody {
+    pub(crate) fn new(
+        source: Box<dyn EventStream>,
+        state: ApiState,
+        standing: Standing,
+        place: Place,
+    ) -> Self {
+        let ask_at = Instant::now() + ASK_EVERY;
+        Self { source, state, standing, is_let_in: true, ask_at, begun: false, _place: place }
+    }
+
+    /// The body of the answer.
+    pub(crate) fn into_body(self) -> Body {
+        Body::from_stream(stream::unfold(self, |mut body| async move {
+            let piece = body.next().await?;
+            Some((Ok::<Bytes, Infallible>(piece), body))
+        }))
+    }
+
+    /// The next piece; `None` at the end.
+    async fn next(&mut self) -> Option<Bytes> {
+        if !self.begun {
+            self.begun = true;
+            return Some(BEGINNING);
+        }
+        let Self { source, state, standing, is_let_in, ask_at, .. } = self;
+        let keep_alive_at = Instant::now() + KEEP_ALIVE_EVERY;
+        let mut item = source.next();
+        loop {
+            tokio::select! {
+                // First of all whether they may see what is ready: it may have waited long for them to take it.
+                biased;
+                () = sleep_until(*ask_at) => {
+                    match standing.ask(state).await {
+                        Still::LetIn => *is_let_in = true,
+                        Still::Refused => return None,
+                        Still::Unknown => *is_let_in = false,
+                    }
+                    *ask_at = Instant::now() + ASK_EVERY;
+                }
+                item = &mut item, if *is_let_in => return match item {
+                    Ok(item) => item.map(|item| frame(&item, (state.clock)())),
+                    Err(problem) => {
+                        // The caller comes back and goes on behind what they have.
+                        tracing::warn!(error = %problem, "a stream of events was broken off");
+                        None
+                    }
+                },
+                () = sleep_until(keep_alive_at) => return Some(KEEP_ALIVE),
+            }
+        }
+    }
+}
+
+/// How often it is asked whether the caller is still let in.
+const ASK_EVERY: Duration = Duration::from_secs(1);
+const KEEP_ALIVE_EVERY: Duration = Duration::from_secs(15);

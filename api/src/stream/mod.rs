@@ -1,0 +1,10 @@
+//! Answers that do not end: server-sent events, for as long as the caller may see them.
+//!
+//! `frame` writes what a stream shows, `body` is the answer's body, `places` bounds how many one caller has.
+
+mod body;
+mod frame;
+mod places;
+
+pub(crate) use body::EventBody;
+pub(crate) use places::{Places, STREAMS_PER_CALLER_MAX};

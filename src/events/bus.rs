@@ -1,0 +1,225 @@
+//! The one reader of the log, and the streams that it shows events to.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use sidetone_model::access::Scope;
+use sidetone_model::event::{
+    Event, EventBatch, EventFilter, EventLog, EventStream, EventStreams, Position, Start, StreamedEvent,
+};
+use sidetone_model::ports::PortFuture;
+use sidetone_model::problem::Problem;
+use sidetone_model::time::Timestamp;
+use tokio::sync::{Notify, watch};
+
+use crate::events::queue::Queue;
+use crate::events::stream::Stream;
+use crate::store::{Listener, Store};
+
+/// Shows what becomes visible in the log to every stream; clones are one bus.
+#[derive(Clone)]
+pub struct Bus(Arc<Shared>);
+
+struct Shared {
+    log: Arc<dyn EventLog>,
+    live: Mutex<Live>,
+    /// Somebody is there to read for.
+    joined: Notify,
+    open: AtomicU64,
+    gaps: Mutex<BTreeMap<&'static str, u64>>,
+}
+
+/// The streams that have caught up with the log.
+#[derive(Default)]
+struct Live {
+    /// Everything up to here was shown to them.
+    position: Position,
+    members: BTreeMap<u64, Member>,
+    joined_total: u64,
+    closed: bool,
+}
+
+struct Member {
+    filter: Arc<EventFilter>,
+    queue: Arc<Queue>,
+}
+
+/// A stream's place on the bus; it leaves when dropped.
+pub(super) struct Membership {
+    bus: Bus,
+    number: u64,
+    pub(super) queue: Arc<Queue>,
+    /// What comes through the queue is behind this.
+    pub(super) joined_at: Position,
+}
+
+impl Bus {
+    /// A bus over the events of `store`. It shows nothing until [`Bus::run`] reads.
+    pub fn new(store: &Store) -> Self {
+        Self::over(Arc::new(store.clone()))
+    }
+
+    /// A bus over any log.
+    pub fn over(log: Arc<dyn EventLog>) -> Self {
+        Self(Arc::new(Shared {
+            log,
+            live: Mutex::default(),
+            joined: Notify::new(),
+            open: AtomicU64::new(0),
+            gaps: Mutex::default(),
+        }))
+    }
+
+    /// Reads the log for the streams until told to stop; then every stream ends.
+    pub async fn run(self, heard: Listener, mut stop: watch::Receiver<bool>) {
+        tokio::select! {
+            _ = stop.wait_for(|stop| *stop) => {}
+            () = self.read(heard) => {}
+        }
+        let mut live = self.0.live.lock();
+        live.closed = true;
+        live.members.values().for_each(|member| member.queue.close());
+    }
+
+    /// How many streams are open.
+    pub fn open_streams(&self) -> u64 {
+        self.0.open.load(Ordering::Relaxed)
+    }
+
+    /// How many gaps streams were told of, by reason.
+    pub fn gaps_total(&self) -> BTreeMap<&'static str, u64> {
+        self.0.gaps.lock().clone()
+    }
+
+    async fn read(&self, mut heard: Listener) {
+        loop {
+            let Some(start) = self.position_to_read() else {
+                // Nobody listens: the log is left alone.
+                self.0.joined.notified().await;
+                continue;
+            };
+            let is_last = match self.0.log.after(Scope::Everything, start, BATCH_LEN).await {
+                Ok(batch) => {
+                    let is_last = batch.is_last;
+                    self.show(start, batch);
+                    is_last
+                }
+                Err(problem) => {
+                    // Streams stay open and go on when the database is back.
+                    tracing::warn!(error = %problem, "the events cannot be read now");
+                    tokio::time::sleep(LOOK_EVERY).await;
+                    true
+                }
+            };
+            if is_last {
+                // Other nodes ring no bell of ours.
+                let _ = tokio::time::timeout(LOOK_EVERY, heard.news()).await;
+            }
+        }
+    }
+
+    fn position_to_read(&self) -> Option<Position> {
+        let live = self.0.live.lock();
+        (!live.members.is_empty()).then_some(live.position)
+    }
+
+    /// Hands what was read behind `start` to the streams.
+    fn show(&self, start: Position, batch: EventBatch) {
+        let mut live = self.0.live.lock();
+        if live.position != start {
+            // All had left, and who came meanwhile began further on.
+            return;
+        }
+        for placed in batch.events {
+            let mut shown: Option<Arc<StreamedEvent>> = None;
+            for member in live.members.values().filter(|member| member.filter.admits(&placed.event)) {
+                let event = shown.get_or_insert_with(|| Arc::new(streamed(placed.position, &placed.event)));
+                if let Some(gap) = member.queue.push(event) {
+                    self.count_gap(gap.reason());
+                    tracing::info!("a stream of events is read too slowly; it is told what is missing");
+                }
+            }
+        }
+        live.position = batch.next;
+    }
+
+    /// Takes a place for a stream that has nearly caught up.
+    pub(super) async fn join(&self, filter: Arc<EventFilter>) -> Result<Membership, Problem> {
+        // Where nobody was shown anything the position is an old one; what lies between is not read for nothing.
+        let end =
+            if self.position_to_read().is_none() { self.0.log.end().await? } else { Position::default() };
+        let queue = Arc::new(Queue::default());
+        let (number, joined_at) = {
+            let mut live = self.0.live.lock();
+            if live.members.is_empty() {
+                live.position = live.position.max(end);
+            }
+            if live.closed {
+                queue.close();
+            }
+            live.joined_total += 1;
+            let number = live.joined_total;
+            live.members.insert(number, Member { filter, queue: Arc::clone(&queue) });
+            (number, live.position)
+        };
+        self.0.joined.notify_one();
+        Ok(Membership { bus: self.clone(), number, queue, joined_at })
+    }
+
+    pub(super) fn log(&self) -> &dyn EventLog {
+        self.0.log.as_ref()
+    }
+
+    pub(super) fn count_gap(&self, reason: &'static str) {
+        *self.0.gaps.lock().entry(reason).or_default() += 1;
+    }
+
+    /// Counts a stream in, where there may be one more.
+    pub(super) fn opened(&self) -> Result<(), Problem> {
+        let opened = self.0.open.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |open| {
+            (open < STREAMS_MAX).then_some(open + 1)
+        });
+        opened.map(drop).map_err(|_| Problem::Busy { retry_after_s: BUSY_RETRY_S })
+    }
+
+    pub(super) fn ended(&self) {
+        self.0.open.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl EventStreams for Bus {
+    fn open(
+        &self,
+        filter: EventFilter,
+        start: Start,
+        now: Timestamp,
+    ) -> PortFuture<'_, Box<dyn EventStream>> {
+        Box::pin(async move {
+            let stream: Box<dyn EventStream> =
+                Box::new(Stream::open(self.clone(), filter, start, now).await?);
+            Ok(stream)
+        })
+    }
+}
+
+impl Drop for Membership {
+    fn drop(&mut self) {
+        self.bus.0.live.lock().members.remove(&self.number);
+    }
+}
+
+/// The event as streams show it.
+pub(super) fn streamed(position: Position, event: &Event) -> StreamedEvent {
+    StreamedEvent { position, id: event.id, kind: event.kind.as_str(), envelope: event.envelope() }
+}
+
+/// Events read at once.
+const BATCH_LEN: u32 = 256;
+const BUSY_RETRY_S: u64 = 5;
+/// How often the log is looked at for what other nodes stored.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// Streams of one process.
+const STREAMS_MAX: u64 = 1000;

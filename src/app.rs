@@ -28,6 +28,7 @@ use tokio::task::JoinHandle;
 
 use crate::accounts::hash::HashError;
 use crate::accounts::{Passwords, People};
+use crate::call_info::{AnsweredCall, CallInfo};
 use crate::call_news::call_news;
 use crate::cdr::journal::{Journal, JournalError};
 use crate::cdr::writer::CdrWriter;
@@ -70,6 +71,7 @@ pub struct Engine {
     notes: NoteRoom,
     bus: Bus,
     events: JoinHandle<()>,
+    callbacks: JoinHandle<()>,
     stop: watch::Sender<bool>,
     draining: Arc<AtomicBool>,
     relay: Arc<Relay>,
@@ -170,15 +172,18 @@ impl Engine {
             Resolver::new(&config.sip.dns),
             note_news,
         );
-        let (teller, news) = call_news();
-        let driver = driver.telling(move |news| teller.tell(news));
         let notes = NoteRoom::open(&store, &handle, node, note_news_heard, Arc::new(wall_clock)).await?;
+        let outbound = Client::new(&config.outbound_http, our_addresses(config))?;
+        let (call_info, callbacks) = call_info(&outbound, &store, &notes);
+        let call_info_counts = call_info.counts();
+        let (teller, news) = call_news();
+        let teller = teller.telling(move |call| call_info.answered(AnsweredCall::of(call)));
+        let driver = driver.telling(move |news| teller.tell(news));
         let (stop, stopped) = watch::channel(false);
         let (draws, drawn) = mpsc::channel(DRAWN_LEN_MAX);
         // It ends with the writer.
         tokio::spawn(pass_on_draws(drawn, handle.clone()));
         let writer = CdrWriter::new(reader).telling(draws);
-        let outbound = Client::new(&config.outbound_http, our_addresses(config))?;
         let (engine_store, news_store, watched) = (store.clone(), store.clone(), store.clone());
         let panel = panel(&store, &mut rng).await?;
         let (events, heard_events) = (Bus::new(&store), store.event_bell().listen());
@@ -192,6 +197,7 @@ impl Engine {
             notes: notes.counters(),
             stored: writer.stored(),
             news: news.counts(),
+            call_info: call_info_counts,
             store: store.clone(),
             events: events.clone(),
         };
@@ -235,6 +241,7 @@ impl Engine {
             sweeper: tokio::spawn(sweeper.run(stopped.clone())),
             bus: events.clone(),
             events: tokio::spawn(events.run(heard_events, stopped)),
+            callbacks,
             switch: handle,
             stop,
             draining,
@@ -283,6 +290,8 @@ impl Engine {
         let _ = self.sweeper.await;
         let _ = self.events.await;
         let _ = tokio::time::timeout(HTTP_STOP_MAX, self.web).await;
+        // The calls that they would tell of are over.
+        self.callbacks.abort();
         self.notes.stop().await;
         let last = async { tokio::join!(self.writer, self.news) };
         if tokio::time::timeout(WRITER_STOP_MAX, last).await.is_err() {
@@ -309,6 +318,12 @@ pub async fn panel(store: &Store, rng: &mut StdRng) -> Result<Panel, StartError>
         token_key: TokenKey::new(secret),
         users: people,
     })
+}
+
+/// What asks organisations about the calls that they answer, and its task.
+fn call_info(client: &Client, store: &Store, notes: &NoteRoom) -> (CallInfo, JoinHandle<()>) {
+    let (targets, sink) = (Arc::new(store.clone()), Arc::new(notes.service()));
+    CallInfo::start(client.clone(), targets, sink, Arc::new(wall_clock))
 }
 
 /// What is managed over HTTP: the store, and what makes the credentials of phones.

@@ -12,6 +12,7 @@ use sidetone_model::metrics::{Family, Metrics, Sample, Value};
 use sidetone_model::ports::PortFuture;
 use sidetone_sip::transport::{TcpCounters, TcpSender};
 
+use crate::call_info;
 use crate::call_news::NewsCounts;
 use crate::cdr::journal::Journal;
 use crate::events::Bus;
@@ -39,6 +40,8 @@ pub struct EngineMetrics {
     pub stored: Arc<AtomicU64>,
     /// What is told of live calls.
     pub news: Arc<NewsCounts>,
+    /// What came of asking organisations about calls.
+    pub call_info: Arc<call_info::Counts>,
     /// The database.
     pub store: Store,
     /// Events that are shown live.
@@ -137,10 +140,28 @@ impl EngineMetrics {
         ]
     }
 
+    fn callbacks(&self) -> Family {
+        let counts = &self.call_info;
+        let results = [
+            ("dropped", &counts.dropped),
+            ("failed", &counts.failed),
+            ("note", &counts.notes),
+            ("nothing", &counts.nothing),
+        ];
+        let family = Family::counter(
+            "sidetone_call_info_total",
+            "Answered calls that a call-info URL was asked about, by what came of it; dropped: it was not asked.",
+        );
+        results.into_iter().fold(family, |family, (result, count)| {
+            family.with([("result", result)], count.load(Ordering::Relaxed))
+        })
+    }
+
     fn records(&self) -> Vec<Family> {
         vec![
             Family::counter("sidetone_call_records_stored_total", "Call records added to the database.")
                 .is(self.stored.load(Ordering::Relaxed)),
+            self.callbacks(),
             Family::counter(
                 "sidetone_call_news_dropped_total",
                 "Events call.ringing and call.answered that were lost because too many waited for the database.",

@@ -6,6 +6,7 @@ use sha2::Sha256;
 use sidetone_model::call::Direction;
 use sidetone_model::directory::Secret;
 use sidetone_model::ids::{AgentId, CallId, ExtensionId, OrganisationId, TeamId};
+use sidetone_model::live_call::LiveCall;
 use sidetone_model::time::Timestamp;
 
 /// A call that was answered, as its organisation hears of it. What does not apply is left out.
@@ -15,10 +16,12 @@ pub struct AnsweredCall {
     pub call_uuid: CallId,
     /// Where it came from and where it went.
     pub direction: Direction,
-    /// The number that called.
-    pub caller: String,
+    /// The number that called; absent when withheld.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub caller: Option<String>,
     /// The number that was called, as routed.
-    pub destination: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub destination: Option<String>,
     /// Whose call it is.
     pub organisation_id: OrganisationId,
     /// The extension on the call that the record names.
@@ -35,6 +38,21 @@ pub struct AnsweredCall {
 }
 
 impl AnsweredCall {
+    /// The live call as it is when it is answered.
+    pub fn of(call: &LiveCall) -> Self {
+        Self {
+            call_uuid: call.uuid,
+            direction: call.direction,
+            caller: call.caller.clone(),
+            destination: call.destination.clone(),
+            organisation_id: call.organisation_id,
+            extension_id: call.extension_id,
+            agent_id: call.agent_id,
+            team_id: call.team_id,
+            answered_at: call.answered_at.unwrap_or(call.started_at),
+        }
+    }
+
     /// The body of the request.
     pub(super) fn payload(&self) -> Vec<u8> {
         // Texts, uuids and times: writing them cannot fail.
@@ -67,8 +85,8 @@ mod tests {
         AnsweredCall {
             call_uuid: CallId(Uuid::from_u128(1)),
             direction: Direction::Inbound,
-            caller: "+442071230001".to_owned(),
-            destination: "1001".to_owned(),
+            caller: Some("+442071230001".to_owned()),
+            destination: Some("1001".to_owned()),
             organisation_id: OrganisationId(Uuid::from_u128(2)),
             extension_id: None,
             agent_id: None,

@@ -11,6 +11,7 @@
 
 mod answered;
 mod call_events;
+mod callback;
 #[path = "../common/chosen.rs"]
 mod chosen;
 #[path = "../common/database.rs"]
@@ -27,6 +28,8 @@ mod name_server;
 mod note_taps;
 mod notes;
 mod outbound;
+#[path = "../common/receiver.rs"]
+mod receiver;
 #[path = "../common/records.rs"]
 mod records;
 mod refused;

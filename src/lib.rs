@@ -22,6 +22,7 @@ pub mod process;
 pub mod provision;
 pub mod rating;
 pub mod routing;
+pub mod softphone;
 pub mod store;
 pub mod sweep;
 pub mod switch;

@@ -29,6 +29,8 @@ enum Command {
     Check(cli::check::CheckArgs),
     /// Place real calls between built-in phones on a throw-away engine, and show their records.
     Demo(cli::demo::DemoArgs),
+    /// Be a phone: register, call, answer, see notes and acknowledge them, by hand or by a script.
+    Phone(cli::phone::PhoneArgs),
     /// Run the engine: SIP, RTP and the HTTP API.
     Serve(cli::serve::ServeArgs),
 }
@@ -42,18 +44,20 @@ enum LogFormat {
 fn main() -> ExitCode {
     // A wrong command line ends here with exit code 2.
     let Cli { log_format, command } = Cli::parse();
-    // The demo's output is for people who see the program for the first time.
+    // What the demo and the phone print is for people.
     let format = match log_format {
         LogFormat::Json => Format::Json,
         LogFormat::Text => Format::Text,
     };
-    let log = Log::start(format, if matches!(command, Command::Demo(_)) { "error" } else { "info" });
+    let is_for_people = matches!(command, Command::Demo(_) | Command::Phone(_));
+    let log = Log::start(format, if is_for_people { "error" } else { "info" });
     match command {
         Command::Analyze(args) => cli::analyze::run(&args),
         Command::Simulate(args) => cli::simulate::run(&args),
         Command::Apply(args) => cli::apply::run(&args),
         Command::Check(args) => cli::check::run(&args),
         Command::Demo(args) => cli::demo::run(&args),
+        Command::Phone(args) => cli::phone::run(&args),
         Command::Serve(args) => cli::serve::run(&args, &log),
     }
 }

@@ -38,6 +38,7 @@ const FLOORS: &[(&str, &[&str], &str)] = &[
         &["sqlx", "axum", "sidetone_api", "sidetone_sip", "sidetone_media"],
         "the guarded client knows nobody who uses it",
     ),
+    ("src/softphone", &["sqlx", "axum", "sidetone_api"], "a phone knows the switch by its wire alone"),
     ("src/capture", &["tokio", "sqlx", "sidetone_api"], "a capture is read without I/O of its own"),
 ];
 

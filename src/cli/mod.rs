@@ -4,6 +4,7 @@ pub mod analyze;
 pub mod apply;
 pub mod check;
 pub mod demo;
+pub mod phone;
 pub mod serve;
 pub mod simulate;
 

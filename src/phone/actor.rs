@@ -99,6 +99,8 @@ impl Actor {
     fn arrived(&mut self, arrived: Arrived) {
         match arrived {
             Arrived::Closed => self.tell(News::Lost),
+            Arrived::Message { from, .. }
+                if self.config.only_the_switch && from.ip() != self.config.switch.ip() => {}
             Arrived::Message { from, bytes } => {
                 if let Some(tap) = &self.config.tap {
                     tap.note(from, self.local(), &bytes);

@@ -221,8 +221,12 @@ impl Actor {
 
     /// Declines every call that rings.
     pub(super) fn decline(&mut self) {
-        let ringing: Vec<ServerKey> = self.calls.values().filter_map(|call| call.ringing).collect();
-        for key in ringing {
+        let ringing = self.calls.values_mut().filter_map(|call| Some((call.ringing.take()?, call)));
+        let declined = ringing.map(|(key, call)| {
+            call.outcome.status = StatusCode::DECLINE.as_u16();
+            key
+        });
+        for key in declined.collect::<Vec<ServerKey>>() {
             self.respond(&key, StatusCode::DECLINE.as_u16());
         }
     }

@@ -46,6 +46,8 @@ pub struct PhoneConfig {
     pub voice: Option<Voice>,
     /// Where what is heard is written.
     pub recorder: Option<Recorder>,
+    /// Whether what does not come from the switch's address is passed over, as a phone in a strange network should.
+    pub only_the_switch: bool,
     /// Calls at a time; one more hears 486.
     pub calls_len_max: usize,
 }
@@ -70,6 +72,7 @@ impl PhoneConfig {
             notes: Noting::Show,
             voice: None,
             recorder: None,
+            only_the_switch: false,
             calls_len_max: usize::MAX,
         }
     }

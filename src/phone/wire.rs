@@ -9,6 +9,7 @@ use sidetone_sip::flow::{Flow, ListenerId, Protocol};
 use sidetone_sip::message::{Message, StreamEvent, StreamParser};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UdpSocket};
+use tokio::time::Instant;
 
 /// The transport of a phone's SIP.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,6 +34,7 @@ enum Kind {
         stream: Option<TcpStream>,
         parser: StreamParser,
         buffer: Vec<u8>,
+        ping_at: Instant,
     },
     Udp {
         socket: UdpSocket,
@@ -59,7 +61,8 @@ impl Wire {
                 let stream = connect(switch).await?;
                 let local = stream.local_addr()?;
                 let parser = StreamParser::new();
-                (local, Kind::Tcp { stream: Some(stream), parser, buffer: vec![0; CHUNK_BYTES] })
+                let ping_at = Instant::now() + PING_EVERY;
+                (local, Kind::Tcp { stream: Some(stream), parser, buffer: vec![0; CHUNK_BYTES], ping_at })
             }
         };
         Ok(Wire { switch, local, kind })
@@ -93,12 +96,22 @@ impl Wire {
                     let bytes = Bytes::copy_from_slice(buffer.get(..length).unwrap_or_default());
                     return Arrived::Message { from, bytes };
                 }
-                Kind::Tcp { stream, parser, buffer } => {
+                Kind::Tcp { stream, parser, buffer, ping_at } => {
                     if let Some(bytes) = next_message(parser) {
                         return Arrived::Message { from: self.switch, bytes };
                     }
                     let Some(open) = stream else { return std::future::pending().await };
-                    match open.read(buffer).await {
+                    let read = tokio::select! {
+                        read = open.read(buffer) => read,
+                        // The switch closes what says nothing (RFC 5626 §3.5.1). What the system does not take now
+                        // stands behind bytes that keep the connection just as well.
+                        () = tokio::time::sleep_until(*ping_at) => {
+                            *ping_at = Instant::now() + PING_EVERY;
+                            let _ = open.try_write(b"\r\n\r\n");
+                            continue;
+                        }
+                    };
+                    match read {
                         Ok(length @ 1..) => parser.push(buffer.get(..length).unwrap_or_default()),
                         Ok(0) | Err(_) => {
                             (*stream, *parser) = (None, StreamParser::new());
@@ -167,5 +180,7 @@ async fn towards(switch: SocketAddr) -> io::Result<IpAddr> {
 const DATAGRAM_BYTES_MAX: usize = 65_535;
 /// How much is read of a connection at a time.
 const CHUNK_BYTES: usize = 16_384;
+/// How often a connection is kept alive.
+const PING_EVERY: Duration = Duration::from_secs(30);
 /// How long connecting, or one message into a connection, may take.
 const SEND_MAX: Duration = Duration::from_secs(5);

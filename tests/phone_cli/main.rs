@@ -16,6 +16,7 @@ mod chosen;
 mod database;
 mod errors;
 mod handset;
+mod notes;
 #[path = "../common/records.rs"]
 mod records;
 #[path = "../common/site.rs"]

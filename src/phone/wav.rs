@@ -138,7 +138,7 @@ fn header(samples: u64) -> [u8; 44] {
 /// ITU-T G.711, table 2.
 fn decode_pcmu(code: u8) -> i16 {
     let code = !code;
-    let magnitude = ((i16::from(code & 0x0f) << 3) + 0x84 << ((code >> 4) & 7)) - 0x84;
+    let magnitude = (((i16::from(code & 0x0f) << 3) + 0x84) << ((code >> 4) & 7)) - 0x84;
     if code & 0x80 != 0 { -magnitude } else { magnitude }
 }
 

@@ -180,11 +180,12 @@ impl Session {
     /// Takes one piece of news, or renews the binding.
     async fn go_on(&mut self) {
         tokio::select! {
-            news = self.news.recv() => match news {
-                Ok(news) => self.happened(news),
+            news = self.news.recv() => {
                 // The oldest news are lost to who reads slowly; the phone itself lives as long as we do.
-                Err(_) => {}
-            },
+                if let Ok(news) = news {
+                    self.happened(news);
+                }
+            }
             () = sleep_until(self.renew_at) => self.renew().await,
         }
     }

@@ -64,10 +64,15 @@ const KEY: &str = "tel_acmeboss0001_0123456789abcdefghijklmnopqrstuvwxyz";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_call_that_ends_is_on_the_stream_with_its_record() {
-    let site = Site::start().await;
+    // A stream on which nothing happens is neither idle nor stalled.
+    let site = Site::configured(&directory(), |config| {
+        let settings = &mut config.http.settings;
+        (settings.stall_time, settings.idle_time) = (Duration::from_millis(200), Duration::from_millis(200));
+    })
+    .await;
     let mut live = Live::open(site.http, KEY).await;
     let (caller, _callee) = (site.phone("1001", answering()).await, site.phone("1002", answering()).await);
-    within("the call", caller.call(talking("1002", 300))).await.unwrap();
+    within("the call", caller.call(talking("1002", 900))).await.unwrap();
     let ended = loop {
         let (kind, envelope) = live.event().await.unwrap();
         if kind == "call.ended" {

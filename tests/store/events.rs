@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, json};
 use sidetone::cdr::writer::CdrSink;
-use sidetone::store::Store;
+use sidetone::store::{IdempotencyKeys, Store};
 use sidetone_model::access::Scope;
 use sidetone_model::event::{Event, EventKind, EventLog, Position};
-use sidetone_model::ids::{EventId, OrganisationId, TeamId};
+use sidetone_model::idempotency::{Claim, Idempotency, KeptAnswer};
+use sidetone_model::ids::{EventId, NodeId, OrganisationId, TeamId};
 use sidetone_model::time::Timestamp;
 use sqlx::postgres::PgConnection;
 use sqlx::{Connection, Executor};
@@ -206,15 +207,16 @@ fn what_a_newer_version_stored_stops_nobody() {
     });
 }
 
-async fn change(database: &TestDatabase, statement: &'static str) {
+async fn change(database: &TestDatabase, statement: &str) {
+    let statement = sqlx::raw_sql(sqlx::AssertSqlSafe(statement));
     match database.url().starts_with("postgres") {
         true => {
             let mut connection = PgConnection::connect(&database.url()).await.unwrap();
-            connection.execute(statement).await.unwrap();
+            statement.execute(&mut connection).await.unwrap();
         }
         false => {
             let mut connection = sqlx::sqlite::SqliteConnection::connect(&database.url()).await.unwrap();
-            connection.execute(statement).await.unwrap();
+            statement.execute(&mut connection).await.unwrap();
         }
     }
 }
@@ -260,6 +262,53 @@ fn a_commit_rings_the_bell_and_a_rollback_does_not() {
         assert!(store.store_events(&[event(1), Event { id: known, ..event(2) }]).await.is_err());
         assert_eq!(store.event_bell().events_total(), 1);
         assert_eq!(all(store, Scope::Everything).await, [known]);
+    });
+}
+
+/// Within a unit of work the events wait for the unit: they are read, and the bell rings, once it is committed.
+#[test]
+fn an_event_of_a_unit_is_visible_with_the_unit() {
+    with_store(async |store| {
+        let keys = IdempotencyKeys::open(store.clone(), NodeId(Uuid::from_u128(1))).await.unwrap();
+        for (number, kept) in [(1, None), (2, Some(200)), (3, Some(409))] {
+            let before = store.event_bell().events_total();
+            let claim = Claim { id: [number; 32], fingerprint: [0; 32] };
+            let answer = kept.map(|status| KeptAnswer {
+                status,
+                content_type: None,
+                location: None,
+                sealed_body: String::new(),
+            });
+            keys.once(
+                claim,
+                at(0),
+                Box::pin(async {
+                    store.store_events(&[event(u32::from(number))]).await.unwrap();
+                    assert_eq!(store.event_bell().events_total(), before, "not yet");
+                    Ok(answer)
+                }),
+            )
+            .await
+            .unwrap();
+            let is_kept = u64::from(kept == Some(200));
+            assert_eq!(store.event_bell().events_total(), before + is_kept, "{kept:?}");
+        }
+        assert_eq!(all(store, Scope::Everything).await.len(), 1);
+    });
+}
+
+/// Events of before there were positions keep their order.
+#[test]
+fn events_of_an_older_version_are_placed_by_their_ids() {
+    with_database(async |store, database| {
+        let events: Vec<Event> = (0..3).map(event).collect();
+        store.store_events(&[events[2].clone(), events[0].clone(), events[1].clone()]).await.unwrap();
+        let migration = include_str!("../../migrations/0080_event_position.sql");
+        let start = migration.find("UPDATE events").unwrap();
+        let end = start + migration[start..].find(';').unwrap();
+        change(database, "UPDATE events SET position = NULL").await;
+        change(database, &migration[start..end]).await;
+        assert!(all(store, Scope::Everything).await.iter().eq(events.iter().map(|event| &event.id)));
     });
 }
 

@@ -154,7 +154,7 @@ struct StreamParams {
 #[expect(dead_code, reason = "described, never made: the reader names every wrong field")]
 struct LastEventId {
     /// The `id:` that was read last: what came behind it follows. Counts more than `since`.
-    #[param(rename = "Last-Event-ID")]
+    #[param(rename = "Last-Event-ID", value_type = String, format = Uuid, required = false)]
     last_event_id: Option<Uuid>,
 }
 

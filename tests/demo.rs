@@ -28,6 +28,13 @@ fn every_verdict_is_the_expected_one_and_nothing_stays_behind() {
     let calls = json["calls"].as_array().expect("calls");
     let unexpected: Vec<_> = calls.iter().filter(|call| call["as_expected"] != true).collect();
     assert!(unexpected.is_empty(), "{unexpected:#?}\n{said}");
+    let note = &json["note"];
+    assert_eq!(note["as_expected"], true, "{note:#}");
+    assert_eq!(
+        (&note["record"]["acked_count"], &note["record"]["recipient_count"]),
+        (&1.into(), &2.into()),
+        "{note:#}"
+    );
     assert_eq!(output.status.code(), Some(0), "{said}");
     assert!(left.is_empty(), "{left:?}");
 

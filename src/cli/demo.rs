@@ -18,7 +18,7 @@ use tokio::time::Instant;
 use crate::app::Engine;
 use crate::cli::EXIT_FAILED;
 use crate::config::{Config, Listener, Transport};
-use crate::demo::{Access, SCENES, Scene, Showing, Stage, Table};
+use crate::demo::{Access, NoteShowing, SCENES, Scene, Showing, Stage, Table};
 use crate::provision::{self, Declaration};
 use crate::store::Store;
 
@@ -30,13 +30,14 @@ configuration is read. A call whose verdict is not the expected one, which a ver
 is placed once more. Colours are left out when NO_COLOR is set or the output is no terminal.
 
 With --json the standard output is one object:
-  expected  whether every verdict is the expected one
+  expected  whether every verdict is the expected one and the note was acknowledged
   calls     name, about, expected_verdict, as_expected, attempts, and record as GET /api/v1/cdrs/{uuid} has it
+  note      as_expected, and record as GET /api/v1/calls/{uuid}/infos has it; missing says what went wrong
   http      url and key of the API
   sip       address, transport, domain, extension and password for a softphone, answering_extension
 
-Exit status: 0 when every verdict is the expected one, 1 when not or when the demo failed or was interrupted,
-2 for a wrong command line.")]
+Exit status: 0 when every verdict is the expected one and the note was acknowledged, 1 when not or when the
+demo failed or was interrupted, 2 for a wrong command line.")]
 pub struct DemoArgs {
     /// End after the calls instead of waiting for Ctrl-C.
     #[arg(long)]
@@ -81,8 +82,8 @@ async fn demo(args: DemoArgs) -> Result<bool, String> {
         () = signals.any() => Err("interrupted".to_owned()),
     };
     let done = match done {
-        Ok((showings, stage)) => {
-            let expected = showings.iter().all(Showing::is_as_expected);
+        Ok((showings, note, stage)) => {
+            let expected = is_as_expected(&showings, &note);
             let seen = if args.once { Ok(()) } else { stay(&stage, &showings, args, &mut signals).await };
             seen.map(|()| expected)
         }
@@ -116,29 +117,38 @@ async fn declare(config: &Config, access: &Access, rng: &mut StdRng) -> Result<(
 }
 
 /// Places the calls and prints their records.
-async fn perform(engine: &Engine, access: &Access, args: DemoArgs) -> Result<(Vec<Showing>, Stage), String> {
+async fn perform(
+    engine: &Engine,
+    access: &Access,
+    args: DemoArgs,
+) -> Result<(Vec<Showing>, NoteShowing, Stage), String> {
     let failed = |error| format!("failed to {error}");
     let sip = *engine.sip.first().ok_or("the engine listens nowhere")?;
     let start = Instant::now();
     let stage = Stage::set(sip, engine.http, access.clone()).await.map_err(failed)?;
     let bar = progress_bar();
-    let showings = tokio::select! {
-        showings = stage.play() => showings.map_err(failed)?,
+    let (showings, note) = tokio::select! {
+        played = stage.play() => played.map_err(failed)?,
         () = tick(&bar) => return Err("the clock has stopped".to_owned()),
     };
     bar.finish_and_clear();
     let text = if args.json {
-        json(&showings, engine, access)
+        json(&showings, &note, engine, access)
     } else {
         let table = Table::new(wants_colour());
-        summary(table, &showings, start.elapsed()) + &further(table, engine.http, sip, access, args)
+        summary(table, &showings, &note, start.elapsed()) + &further(table, engine.http, sip, access, args)
     };
     print(&text)?;
-    Ok((showings, stage))
+    Ok((showings, note, stage))
+}
+
+/// Whether everything went as it was made to.
+fn is_as_expected(showings: &[Showing], note: &NoteShowing) -> bool {
+    showings.iter().all(Showing::is_as_expected) && note.is_as_expected()
 }
 
 /// The table, and what it comes to.
-fn summary(table: Table, showings: &[Showing], took: Duration) -> String {
+fn summary(table: Table, showings: &[Showing], note: &NoteShowing, took: Duration) -> String {
     let mut text = table.head();
     for showing in showings {
         text.push_str(&table.scene(showing));
@@ -152,6 +162,7 @@ fn summary(table: Table, showings: &[Showing], took: Duration) -> String {
     text.push_str(&format!(
         "\n{expected} of {all} verdicts as expected; {all} calls over real UDP in {seconds:.1} s.\n"
     ));
+    text.push_str(&format!("{} {}\n", table.mark(note.is_as_expected()), note.sentence()));
     text
 }
 
@@ -175,13 +186,14 @@ fn further(table: Table, http: SocketAddr, sip: SocketAddr, access: &Access, arg
              'http://{http}/api/v1/auth/login'\n\
          \n{phone}  with a softphone on this machine\n\n  \
            server {sip} (UDP)   domain {domain}   user {extension}   password {password}\n  \
-           dial {answering} for a tone, {first} to {last} for the table's phones; your calls appear here\n\
+           dial {answering} for a tone, {first} to {last} for the table's phones; your calls appear here\n  \
+           or without one: SIDETONE_PHONE_PASSWORD={password} sidetone phone --user {extension} --domain {domain} --server {sip}\n\
          \n{}\n",
         table.dim("Ctrl-C ends the engine and removes its data.")
     )
 }
 
-fn json(showings: &[Showing], engine: &Engine, access: &Access) -> String {
+fn json(showings: &[Showing], note: &NoteShowing, engine: &Engine, access: &Access) -> String {
     let calls: Vec<_> = showings
         .iter()
         .map(|showing| {
@@ -196,8 +208,9 @@ fn json(showings: &[Showing], engine: &Engine, access: &Access) -> String {
         })
         .collect();
     let text = json!({
-        "expected": showings.iter().all(Showing::is_as_expected),
+        "expected": is_as_expected(showings, note),
         "calls": calls,
+        "note": { "as_expected": note.is_as_expected(), "record": note.json, "missing": note.missing },
         "http": { "url": format!("http://{}", engine.http), "key": access.key, "user": access.email,
             "password": access.user_password },
         "sip": {

@@ -1,4 +1,4 @@
-//! The smallest HTTP client that reads the demo's own API: one GET per connection.
+//! The smallest HTTP client for the demo's own API: one request per connection.
 
 use std::io;
 use std::net::SocketAddr;
@@ -26,7 +26,7 @@ pub enum ClientError {
         #[source]
         source: io::Error,
     },
-    /// The answer is not 200.
+    /// The answer is not the one of success.
     #[error("read {path}: the API answered {status}")]
     Refused {
         /// What was asked for.
@@ -41,22 +41,53 @@ pub enum ClientError {
 /// # Errors
 /// When the connection fails or lasts too long, the status is not 200, or the body is no JSON.
 pub async fn get(address: SocketAddr, path: &str, key: &str) -> Result<Value, ClientError> {
+    ask(address, path, key, None, 200).await
+}
+
+/// Sends `body` to `path` of the API at `address` with `key`.
+///
+/// # Errors
+/// As [`get`]; the status has to be 202.
+pub(super) async fn post(
+    address: SocketAddr,
+    path: &str,
+    key: &str,
+    body: &Value,
+) -> Result<Value, ClientError> {
+    ask(address, path, key, Some(body.to_string()), 202).await
+}
+
+async fn ask(
+    address: SocketAddr,
+    path: &str,
+    key: &str,
+    body: Option<String>,
+    expected: u16,
+) -> Result<Value, ClientError> {
     let slow = || io::Error::from(io::ErrorKind::TimedOut);
-    let answer = tokio::time::timeout(ANSWER_MAX, exchange(address, path, key)).await;
+    let answer = tokio::time::timeout(ANSWER_MAX, exchange(address, path, key, body)).await;
     let answer = answer
         .unwrap_or_else(|_| Err(slow()))
         .map_err(|source| ClientError::Io { path: path.to_owned(), source })?;
     let (status, body) = parse(&answer).ok_or_else(|| ClientError::Answer { path: path.to_owned() })?;
-    if status != 200 {
+    if status != expected {
         return Err(ClientError::Refused { path: path.to_owned(), status });
     }
     serde_json::from_slice(body).map_err(|_| ClientError::Answer { path: path.to_owned() })
 }
 
-async fn exchange(address: SocketAddr, path: &str, key: &str) -> io::Result<Vec<u8>> {
+async fn exchange(address: SocketAddr, path: &str, key: &str, body: Option<String>) -> io::Result<Vec<u8>> {
     let mut stream = TcpStream::connect(address).await?;
+    let (method, content) = match body {
+        None => ("GET", "\r\n".to_owned()),
+        Some(body) => {
+            let length = body.len();
+            ("POST", format!("Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"))
+        }
+    };
     let request = format!(
-        "GET {path} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {key}\r\nConnection: close\r\n\r\n"
+        "{method} {path} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {key}\r\n\
+         Connection: close\r\n{content}"
     );
     stream.write_all(request.as_bytes()).await?;
     let mut answer = Vec::new();

@@ -12,6 +12,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use crate::demo::client::{ClientError, get};
+use crate::demo::note::{self, NoteShowing};
 use crate::demo::organisation::Access;
 use crate::demo::script::{self, Callee, SCENES, Scene};
 use crate::demo::table::Record;
@@ -100,17 +101,20 @@ impl Stage {
         Ok(Stage { http, access, pairs, answering })
     }
 
-    /// Plays every scene at once, and those with another verdict than expected once more.
+    /// Plays every scene at once, with a note into the first call, and those with another verdict than expected
+    /// once more.
     ///
     /// A machine that is busy elsewhere may hold a phone's audio up for so long that the verdict is right
     /// to be another one.
     ///
     /// # Errors
     /// When a phone is off, or a record does not come.
-    pub async fn play(&self) -> Result<Vec<Showing>, StageError> {
+    pub async fn play(&self) -> Result<(Vec<Showing>, NoteShowing), StageError> {
         let mut attempts = [1; SCENES.len()];
         let all: Vec<usize> = (0..SCENES.len()).collect();
-        self.call(&all).await?;
+        let (_, callee) = self.pairs.get(note::PLACE).ok_or(PhoneError::SwitchedOff)?;
+        let (called, note) = tokio::join!(self.call(&all), note::show(self.http, &self.access.key, callee));
+        called?;
         let showings = self.records(&attempts).await?;
         let again: Vec<usize> = showings
             .iter()
@@ -118,7 +122,7 @@ impl Stage {
             .map(|showing| showing.place)
             .collect();
         if again.is_empty() {
-            return Ok(showings);
+            return Ok((showings, note));
         }
         for place in &again {
             if let Some(attempts) = attempts.get_mut(*place) {
@@ -126,7 +130,7 @@ impl Stage {
             }
         }
         self.call(&again).await?;
-        self.records(&attempts).await
+        Ok((self.records(&attempts).await?, note))
     }
 
     /// How long the calls take when none is repeated.

@@ -59,7 +59,7 @@ impl Table {
     /// The row of a scene; below it what was expected, if it was another verdict.
     pub fn scene(&self, showing: &Showing) -> String {
         let expected = showing.is_as_expected();
-        let mark = if expected { self.paint(Colour::Green, "✓") } else { self.paint(Colour::Red, "✗") };
+        let mark = self.mark(expected);
         let mut row = self.row(showing.scene.name, &mark, &showing.record, !expected);
         if showing.attempts > 1 || !expected {
             let wanted = showing.scene.expected.as_str();
@@ -72,6 +72,11 @@ impl Table {
             row.push('\n');
         }
         row
+    }
+
+    /// Whether something went as it should.
+    pub fn mark(&self, is_as_expected: bool) -> String {
+        if is_as_expected { self.paint(Colour::Green, "✓") } else { self.paint(Colour::Red, "✗") }
     }
 
     /// The row of a call that nobody expected anything of.

@@ -32,6 +32,7 @@ mod extensions;
 mod face;
 mod keys;
 mod login;
+mod notes;
 mod numbers;
 mod office;
 mod organisations;

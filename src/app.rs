@@ -161,7 +161,6 @@ impl Engine {
         let mut switch = switch(config, node, directory, sender, &mut rng);
         switch.bill_by(instant(), tariffs, accounts, reader.take_undrawn());
         let external = config.sip.external_address;
-        let (note_news, note_news_heard) = NoteRoom::news();
         let (driver, handle) = Driver::new(
             switch,
             sockets,
@@ -170,9 +169,10 @@ impl Engine {
             external,
             journal.clone(),
             Resolver::new(&config.sip.dns),
-            note_news,
         );
+        let (note_news, note_news_heard) = NoteRoom::news();
         let notes = NoteRoom::open(&store, &handle, node, note_news_heard, Arc::new(wall_clock)).await?;
+        let driver = driver.noting(note_news);
         let outbound = Client::new(&config.outbound_http, our_addresses(config))?;
         let (call_info, callbacks) = call_info(&outbound, &store, &notes);
         let call_info_counts = call_info.counts();

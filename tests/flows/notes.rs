@@ -72,7 +72,16 @@ impl Talk {
         assert_eq!(both, [1, 1], "a note cost the call");
         self.caller.hang_up().await.unwrap();
         self.ended.await.unwrap();
-        assert_eq!(self.site.record().await["hangup_cause"], "NORMAL_CLEARING");
+        let record = within("the record", async {
+            loop {
+                match self.site.get(&format!("/cdrs/{}", self.call)).await {
+                    (200, record) => return record,
+                    (404, _) => tokio::time::sleep(Duration::from_millis(10)).await,
+                    other => panic!("{other:?}"),
+                }
+            }
+        });
+        assert_eq!(record.await["hangup_cause"], "NORMAL_CLEARING");
     }
 }
 

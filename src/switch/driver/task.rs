@@ -14,6 +14,7 @@ use sidetone_model::live_call::CallNews;
 use sidetone_model::time::Timestamp;
 use sidetone_model::trunk_address::TrunkAddress;
 use sidetone_sip::transport::{Arrival, Sender, Sockets};
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{Notify, mpsc};
 
 use crate::cdr::journal::{Committed, Journal, JournalFull};
@@ -40,7 +41,7 @@ pub struct Driver {
     /// Ended calls that the journal had no room for.
     unwritten: VecDeque<Box<Cdr>>,
     /// To whoever keeps the notes.
-    notes: mpsc::Sender<NoteNews>,
+    notes: Option<mpsc::Sender<NoteNews>>,
     requests: mpsc::Receiver<Request>,
     questions: mpsc::Receiver<Asked>,
     journalled: (mpsc::Sender<CallId>, mpsc::Receiver<CallId>),
@@ -63,7 +64,6 @@ impl Driver {
         external: Option<IpAddr>,
         journal: Journal,
         resolver: Resolver,
-        notes: mpsc::Sender<NoteNews>,
     ) -> (Driver, Handle) {
         let gauges = Arc::new(Gauges::default());
         let (handle, handle::Mailbox { requests, questions }) = Handle::new(Arc::clone(&gauges));
@@ -75,7 +75,7 @@ impl Driver {
             notices,
             journal,
             unwritten: VecDeque::new(),
-            notes,
+            notes: None,
             requests,
             questions,
             journalled: mpsc::channel(NEWS_MAX),
@@ -93,6 +93,13 @@ impl Driver {
     #[must_use]
     pub fn telling(mut self, news: impl Fn(CallNews) + Send + 'static) -> Self {
         self.news = Some(Box::new(news));
+        self
+    }
+
+    /// The same driver, which tells `notes` what phones answer to notes and what they say by themselves.
+    #[must_use]
+    pub fn noting(mut self, notes: mpsc::Sender<NoteNews>) -> Self {
+        self.notes = Some(notes);
         self
     }
 
@@ -222,13 +229,17 @@ impl Driver {
 
     /// Tells whoever keeps the notes, without waiting.
     fn tell_notes(&mut self, now: Now, news: NoteNews) {
-        let Err(refused) = self.notes.try_send(news) else { return };
-        match refused.into_inner() {
+        let refused = match &self.notes {
+            Some(notes) => notes.try_send(news).err().map(TrySendError::into_inner),
+            None => Some(news),
+        };
+        match refused {
+            None => {}
             // Its receipt is given up on when nothing has been heard for a while.
-            NoteNews::Answered { note, .. } => {
+            Some(NoteNews::Answered { note, .. }) => {
                 tracing::error!(note.id = %note, "what a phone answered to a note is lost, too much waits to be stored");
             }
-            NoteNews::Said(said) => {
+            Some(NoteNews::Said(said)) => {
                 let answer = Input::Answer(said.key, SERVICE_UNAVAILABLE);
                 self.switch.handle_input(now, answer, &mut self.media);
             }

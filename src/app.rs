@@ -48,6 +48,8 @@ use crate::switch::driver::{Driver, Handle, Request};
 use crate::switch::face::{Limits, Reach, Unreachable};
 use crate::switch::machine::{Settings, Switch, SwitchConfig};
 use crate::watch::{DRAWN_LEN_MAX, Heard, pass_on_draws, watch_stored};
+use crate::webhooks::desk::Desk;
+use crate::webhooks::worker::Worker;
 
 /// A running engine.
 pub struct Engine {
@@ -72,6 +74,7 @@ pub struct Engine {
     bus: Bus,
     events: JoinHandle<()>,
     callbacks: JoinHandle<()>,
+    webhooks: JoinHandle<()>,
     stop: watch::Sender<bool>,
     draining: Arc<AtomicBool>,
     relay: Arc<Relay>,
@@ -188,6 +191,11 @@ impl Engine {
         let panel = panel(&store, &mut rng).await?;
         let (events, heard_events) = (Bus::new(&store), store.event_bell().listen());
         let sweeper = Sweeper { store: store.clone(), keys: idempotency.clone(), clock: wall_clock };
+        let wake = Arc::new(Notify::new());
+        let desk = Desk::new(store.clone(), StdRng::from_rng(&mut rng), Arc::clone(&wake));
+        let carrier = Arc::new(outbound.clone());
+        let sender =
+            Worker::new(store.clone(), node, carrier, Arc::new(wall_clock), StdRng::from_rng(&mut rng), wake);
         let metrics = EngineMetrics {
             relay: Arc::clone(&relay),
             switch: handle.clone(),
@@ -200,6 +208,7 @@ impl Engine {
             call_info: call_info_counts,
             store: store.clone(),
             events: events.clone(),
+            webhooks: sender.counters(),
         };
         let draining = Arc::new(AtomicBool::new(false));
         let readiness = EngineReadiness { journal, switch: handle.clone(), draining: Arc::clone(&draining) };
@@ -219,6 +228,7 @@ impl Engine {
         .with_directory(directory_ports(&store, StdRng::from_rng(&mut rng)))
         .with_rates(rate_ports(&store))
         .with_outgoing_urls(Arc::new(outbound.policy().clone()))
+        .with_webhooks(Arc::new(desk))
         .with_metrics(Arc::new(metrics));
 
         let http_settings = state.settings();
@@ -237,6 +247,7 @@ impl Engine {
             news: tokio::spawn(async move { news.run(&news_store).await }),
             web: tokio::spawn(sidetone_api::serve(web, state, http_shutdown)),
             watcher: tokio::spawn(watch_stored(watched, handle.clone(), heard, stopped.clone())),
+            webhooks: tokio::spawn(sender.run(stopped.clone())),
             notes,
             sweeper: tokio::spawn(sweeper.run(stopped.clone())),
             bus: events.clone(),
@@ -289,6 +300,7 @@ impl Engine {
         let _ = self.watcher.await;
         let _ = self.sweeper.await;
         let _ = self.events.await;
+        let _ = self.webhooks.await;
         let _ = tokio::time::timeout(HTTP_STOP_MAX, self.web).await;
         // The calls that they would tell of are over.
         self.callbacks.abort();

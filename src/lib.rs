@@ -27,3 +27,4 @@ pub mod store;
 pub mod sweep;
 pub mod switch;
 pub mod watch;
+pub mod webhooks;

@@ -21,6 +21,7 @@ use crate::process;
 use crate::store::Store;
 use crate::switch::counters::Messages;
 use crate::switch::driver::Handle;
+use crate::webhooks::counters::WebhookCounters;
 
 /// The engine's parts that count something.
 pub struct EngineMetrics {
@@ -46,6 +47,8 @@ pub struct EngineMetrics {
     pub store: Store,
     /// Events that are shown live.
     pub events: Bus,
+    /// What was sent to webhooks.
+    pub webhooks: Arc<WebhookCounters>,
 }
 
 impl Metrics for EngineMetrics {
@@ -65,6 +68,7 @@ impl Metrics for EngineMetrics {
             families.extend(self.records());
             families.extend(notes(&self.notes));
             families.extend(self.events());
+            families.extend(self.webhooks.families(self.webhook_queue_len(database_up).await));
             families.extend(process());
             Ok(families)
         })
@@ -72,6 +76,14 @@ impl Metrics for EngineMetrics {
 }
 
 impl EngineMetrics {
+    /// How many deliveries wait; nobody waits for a database that is away to be told.
+    async fn webhook_queue_len(&self, database_up: bool) -> Option<u64> {
+        if !database_up {
+            return None;
+        }
+        tokio::time::timeout(PING_MAX, self.store.webhook_queue_len()).await.ok()?.ok()
+    }
+
     fn calls(&self) -> Vec<Family> {
         let ended = self.switch.counters().ended();
         let mut calls = Family::counter("sidetone_calls_total", "Calls that ended, by direction and cause.");

@@ -22,10 +22,11 @@ pub struct Sweeper {
 enum Kept {
     Events,
     IdempotencyKeys,
+    WebhookDeliveries,
 }
 
 impl Kept {
-    const ALL: [Kept; 2] = [Kept::Events, Kept::IdempotencyKeys];
+    const ALL: [Kept; 3] = [Kept::Events, Kept::IdempotencyKeys, Kept::WebhookDeliveries];
 }
 
 impl Sweeper {
@@ -54,6 +55,9 @@ impl Sweeper {
         Ok(match kept {
             Kept::Events => self.store.purge_events(now).await? == Store::EVENT_PURGE_BATCH,
             Kept::IdempotencyKeys => self.keys.purge(now).await? == IdempotencyKeys::PURGE_BATCH,
+            Kept::WebhookDeliveries => {
+                self.store.purge_webhook_deliveries(now).await? == Store::WEBHOOK_PURGE_BATCH
+            }
         })
     }
 }

@@ -40,6 +40,13 @@ const FLOORS: &[(&str, &[&str], &str)] = &[
     ),
     ("src/softphone", &["sqlx", "axum", "sidetone_api"], "a phone knows the switch by its wire alone"),
     ("src/capture", &["tokio", "sqlx", "sidetone_api"], "a capture is read without I/O of its own"),
+    (
+        "src/webhooks",
+        &["sqlx", "axum", "sidetone_api", "sidetone_sip", "sidetone_media"],
+        "webhooks know the store alone",
+    ),
+    ("src/webhooks/schedule.rs", &["tokio"], "when to try again is pure"),
+    ("src/webhooks/scheduler.rs", &["tokio"], "who may send now is pure"),
 ];
 
 /// Rooms whose listed parts alone may name something: `(root, allowed parts, names, why)`.

@@ -70,8 +70,29 @@ const EXCEPTIONS: &[(&str, &str, &str)] = &[
         "UPDATE users SET password_hash = $1",
         "by the id of the user who logs in, who is not yet in any scope",
     ),
+    ("src/store/webhooks/manage.rs", "SELECT * FROM webhooks WHERE id = $1", FOUND),
+    (
+        "src/store/webhooks/manage.rs",
+        "UPDATE webhooks SET updated_at_us = updated_at_us WHERE id = $1",
+        "locks the row that is compared with the scope next, whosever it is",
+    ),
+    (
+        "src/store/webhooks/manage.rs",
+        "UPDATE webhook_deliveries SET status = 'cancelled'",
+        "those of a webhook that was found in the scope, or by the sender, in the same transaction",
+    ),
+    (
+        "src/store/webhooks/queue.rs",
+        "UPDATE webhooks SET next_at_us = CASE",
+        "by the id of a webhook whose organisation was compared in the same transaction",
+    ),
+    ("src/store/webhooks/work.rs", "DELETE FROM webhook_", SENDER),
+    ("src/store/webhooks/work.rs", "SELECT ", SENDER),
+    ("src/store/webhooks/work.rs", "UPDATE webhook", SENDER),
 ];
 
+const SENDER: &str =
+    "the sender's: it serves every tenant, by ids that it read itself, and answers no caller";
 const LOG: &str = "one log of all tenants: nothing of an event is read but where it stands";
 const PRICES: &str = "prices are the operator's, who sees all tenants; no tenant reads or writes one";
 const FOUND: &str = "the caller compares what is found with its scope: a 403 has to know that it is there";

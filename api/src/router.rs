@@ -37,7 +37,7 @@ use crate::error::{ApiError, enveloped};
 use crate::metrics::{HttpMetrics, method_label, scrape};
 use crate::openapi::complete;
 use crate::routes::openapi::Reference;
-use crate::routes::{agents, api_keys, teams, users};
+use crate::routes::{agents, api_keys, teams, users, webhook_deliveries, webhooks};
 use crate::routes::{
     ai_prices, auth as login, calls, cdr_export, cdrs, conversations, docs, events, extensions, health,
     notes, numbers, openapi as reference, organisations, rates, totals, trunks,
@@ -117,6 +117,13 @@ fn v1() -> OpenApiRouter<ApiState> {
         .routes(routes!(teams::find, teams::change, teams::delete))
         .routes(routes!(users::list, users::create))
         .routes(routes!(users::find, users::change, users::delete))
+        .routes(routes!(webhooks::list, webhooks::create))
+        .routes(routes!(webhooks::find, webhooks::change, webhooks::delete))
+        .routes(routes!(webhooks::rotate_secret))
+        .routes(routes!(webhooks::test))
+        .routes(routes!(webhook_deliveries::list))
+        .routes(routes!(webhook_deliveries::find))
+        .routes(routes!(webhook_deliveries::redeliver))
 }
 
 /// The routes beside the API.

@@ -22,6 +22,7 @@ use sidetone_model::team::{Agents, Teams};
 use sidetone_model::time::Timestamp;
 use sidetone_model::trunk::Trunks;
 use sidetone_model::user::{Accounts, Users};
+use sidetone_model::webhook::Webhooks;
 
 use crate::auth::{Attempts, RateLimits, TokenKey};
 use crate::error::ApiError;
@@ -57,6 +58,7 @@ pub struct ApiState {
     pub(crate) stream_places: Places,
     outgoing_urls: Option<Arc<dyn OutgoingUrls>>,
     live_calls: Option<Arc<dyn LiveCalls>>,
+    webhooks: Option<Arc<dyn Webhooks>>,
 }
 
 /// What people who log in need: who they are, and what they manage.
@@ -129,6 +131,7 @@ impl ApiState {
             stream_places: Places::default(),
             outgoing_urls: None,
             live_calls: None,
+            webhooks: None,
         }
     }
 
@@ -208,6 +211,18 @@ impl ApiState {
     /// The calls that are up.
     pub(crate) fn live_calls(&self) -> Result<&dyn LiveCalls, ApiError> {
         self.live_calls.as_deref().ok_or_else(|| ApiError::not_found("no calls are carried here"))
+    }
+
+    /// The same state, which manages webhooks.
+    #[must_use]
+    pub fn with_webhooks(mut self, webhooks: Arc<dyn Webhooks>) -> Self {
+        self.webhooks = Some(webhooks);
+        self
+    }
+
+    /// The webhooks.
+    pub(crate) fn webhooks(&self) -> Result<&dyn Webhooks, ApiError> {
+        self.webhooks.as_deref().ok_or_else(|| ApiError::not_found("webhooks are not managed here"))
     }
 
     /// The same state, which believes `X-Forwarded-For` from these peers.

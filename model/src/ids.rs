@@ -60,6 +60,8 @@ ids! {
     ConversationId;
     /// What a carrier charges under one prefix.
     CostRateId;
+    /// One event on its way to one webhook.
+    DeliveryId;
     /// An event in the outbox.
     EventId;
     /// An extension of an organisation.
@@ -86,4 +88,6 @@ ids! {
     UserId;
     /// The settings of a virtual agent.
     VirtualAgentProfileId;
+    /// Where an organisation wants events sent.
+    WebhookId;
 }

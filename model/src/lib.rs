@@ -36,3 +36,4 @@ pub mod totals;
 pub mod trunk;
 pub mod trunk_address;
 pub mod user;
+pub mod webhook;

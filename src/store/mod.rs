@@ -48,6 +48,7 @@ mod totals;
 mod trunks;
 mod unit;
 mod users;
+mod webhooks;
 mod write;
 
 pub use api_keys::{ApiKeyRow, ApiKeyText};
@@ -62,4 +63,5 @@ pub use organisations::OrganisationRow;
 pub use probe::Schema;
 pub use trunks::TrunkRow;
 pub use users::UserRow;
+pub use webhooks::{ClaimedDelivery, HandedOut, SettledAttempt, Settlement};
 pub use write::{Change, WriteTransaction};

@@ -3,12 +3,16 @@
 
 use std::sync::{Arc, OnceLock};
 
+use rand::SeedableRng;
+use rand::rngs::StdRng;
 use serde_json::{Value, json};
 use sidetone::accounts::{Passwords, People};
 use sidetone::outbound_http::{OutboundHttp, Policy};
 use sidetone::provision::Lines;
+use sidetone::webhooks::desk as webhooks;
 use sidetone_api::{ApiState, DirectoryPorts, HttpSettings, Panel, RatePorts, TokenKey};
 use sidetone_model::directory::DirectorySnapshot;
+use tokio::sync::Notify;
 
 use crate::face::{Answer, Face, Ready, key, request};
 use crate::records::at;
@@ -136,6 +140,8 @@ impl Desk {
                 token_key: TokenKey::new([7; TokenKey::LEN]),
                 users: people,
             };
+            let secrets = StdRng::from_rng(&mut ground.rng);
+            let webhooks = webhooks::Desk::new(ground.store.clone(), secrets, Arc::new(Notify::new()));
             let ports = DirectoryPorts {
                 extensions: Arc::new(Lines::new(ground.store, ground.rng)),
                 numbers: shared.clone(),
@@ -149,6 +155,7 @@ impl Desk {
                 .with_directory(ports)
                 .with_rates(rates)
                 .with_outgoing_urls(Arc::new(Policy::new(&OutboundHttp::default(), Vec::new())))
+                .with_webhooks(Arc::new(webhooks))
                 .with_settings(HttpSettings { strict_bodies: strict, ..HttpSettings::default() });
             (state, (directory, own, foreign))
         });

@@ -46,3 +46,4 @@ mod teams;
 mod trunks;
 mod users;
 mod versioning;
+mod webhooks;

@@ -93,6 +93,8 @@ impl Fixture {
                 let mut config = site::config(dir.path());
                 // Each caller without a token comes from an address of its own.
                 config.http.settings.trusted_proxies = vec!["127.0.0.1/32".parse().unwrap()];
+                // Webhooks go to this host, where nobody takes them.
+                config.outbound_http.allow_addresses = vec!["127.0.0.1/32".parse().unwrap()];
                 let engine = Engine::start(&config).await.unwrap();
                 let phones = talking(engine.sip[0]).await;
                 started.send((engine.http, engine.store.clone())).unwrap();
@@ -232,6 +234,13 @@ impl Fixture {
             let call = call.unwrap_or_else(|| panic!("no live call of the {team} team: {live}"));
             ids.insert(format!("call.{team}"), call["uuid"].as_str().unwrap().to_owned());
         }
+        for (name, path) in [("webhook", ""), ("webhook.spare", "/spare")] {
+            let hook = json!({"url": format!("https://127.0.0.1/{plant}{path}"), "events": ["conference.*"],
+                "organisation_id": organisation});
+            ids.insert(name.to_owned(), id(self.operate("POST", "/webhooks", hook)));
+        }
+        let test = format!("/webhooks/{}/test", ids["webhook"]);
+        ids.insert("delivery".to_owned(), id(self.operate("POST", &test, Value::Null)));
         for (name, record) in records(plant, &organisation, &ids) {
             ids.insert(format!("cdr.{name}"), record.call_uuid.to_string());
             ids.insert(

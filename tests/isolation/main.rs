@@ -84,7 +84,7 @@ fn a_foreign_tenant_reaches_nothing() {
         let answer = fixture.send(row.method(), &address, Some(&bolt.key), &row.body(acme));
         match row.shape {
             _ if row.operator => refused(row, &answer, 403, "forbidden"),
-            Shape::One | Shape::Change | Shape::Delete | Shape::Put => {
+            Shape::Act | Shape::One | Shape::Change | Shape::Delete | Shape::Put => {
                 refused(row, &answer, 403, "forbidden")
             }
             Shape::Create => assert!(

@@ -7,6 +7,8 @@ use crate::fixture::{Tenant, ai_price, conversation};
 /// What an operation is to a caller who may not have what it leads to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
+    /// Does something to one thing: another tenant's is refused.
+    Act,
     /// Changes one thing: another tenant's is refused.
     Change,
     /// Makes a thing: in another tenant, or out of another's things, it is refused.
@@ -33,7 +35,7 @@ pub enum Shape {
 pub struct Row {
     pub operation: &'static str,
     pub shape: Shape,
-    /// What fills the path, by its name in the fixture.
+    /// What fills the path, by its name in the fixture, with spaces between.
     id: &'static str,
     /// What stands behind the path.
     query: &'static str,
@@ -94,9 +96,15 @@ impl Row {
     /// The path with the ids of `tenant`.
     pub fn path(&self, tenant: &Tenant) -> String {
         let path = self.operation.split(' ').nth(1).unwrap();
-        let Some((before, rest)) = path.split_once('{') else { return format!("{path}{}", self.query) };
-        let (_, after) = rest.split_once('}').unwrap();
-        format!("{before}{}{after}", tenant.id(self.id))
+        let mut names = self.id.split(' ');
+        let mut filled = String::new();
+        let mut rest = path;
+        while let Some((before, after)) = rest.split_once('{') {
+            filled += before;
+            filled += &tenant.id(names.next().unwrap());
+            rest = after.split_once('}').unwrap().1;
+        }
+        filled + rest + self.query
     }
 
     /// The body that is right for `tenant`; null when there is none.
@@ -136,7 +144,7 @@ impl Row {
     }
 }
 
-use Shape::{Change, Create, Delete, List, Local, One, Public, Put, Session, Shared};
+use Shape::{Act, Change, Create, Delete, List, Local, One, Public, Put, Session, Shared};
 
 pub const ROWS: &[Row] = &[
     // Who one is.
@@ -273,6 +281,20 @@ pub const ROWS: &[Row] = &[
     row("GET /api/v1/api-keys/{id}", One, "key"),
     row("PATCH /api/v1/api-keys/{id}", Change, "key").body_of(|_| json!({"rate_per_minute": 100})),
     row("DELETE /api/v1/api-keys/{id}", Delete, "key"),
+    // Where events are sent.
+    row("GET /api/v1/webhooks", List, "").for_other_teams(403),
+    row("POST /api/v1/webhooks", Create, "").body_of(
+        |tenant| json!({"url": "https://127.0.0.1/new", "events": ["*"], "organisation_id": tenant.organisation}),
+    ),
+    row("GET /api/v1/webhooks/{id}", One, "webhook"),
+    row("PATCH /api/v1/webhooks/{id}", Change, "webhook").body_of(|_| json!({"events": ["call.*"]})),
+    row("DELETE /api/v1/webhooks/{id}", Delete, "webhook.spare"),
+    row("POST /api/v1/webhooks/{id}/rotate-secret", Act, "webhook"),
+    row("POST /api/v1/webhooks/{id}/test", Act, "webhook").answers(202),
+    row("GET /api/v1/webhooks/{id}/deliveries", One, "webhook"),
+    row("GET /api/v1/webhooks/{id}/deliveries/{delivery_id}", One, "webhook delivery"),
+    row("POST /api/v1/webhooks/{id}/deliveries/{delivery_id}/redeliver", Act, "webhook delivery")
+        .answers(202),
     // The reference, and whoever watches the process.
     row("GET /api/v1/docs", Public, ""),
     row("GET /api/v1/docs/style.css", Public, ""),

@@ -30,3 +30,5 @@ pub(crate) mod teams;
 pub(crate) mod totals;
 pub(crate) mod trunks;
 pub(crate) mod users;
+pub(crate) mod webhook_deliveries;
+pub(crate) mod webhooks;

@@ -59,6 +59,10 @@ permissions! {
     TrunksWrite = "trunks:write",
     /// People who log in.
     UsersWrite = "users:write",
+    /// Webhooks and what was delivered to them.
+    WebhooksRead = "webhooks:read",
+    /// Creating and changing webhooks, and sending again.
+    WebhooksWrite = "webhooks:write",
 }
 
 impl Permission {

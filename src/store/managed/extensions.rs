@@ -239,7 +239,7 @@ impl WriteTransaction {
 }
 
 /// What is said of an organisation that does not exist.
-pub(super) fn no_organisation() -> Problem {
+pub(in crate::store) fn no_organisation() -> Problem {
     Problem::InvalidRequest(vec![FieldProblem {
         field: "organisation_id".to_owned(),
         message: "there is no such organisation".to_owned(),

@@ -7,3 +7,4 @@ mod organisations;
 mod trunks;
 
 pub use extensions::MakeHa1;
+pub(super) use extensions::no_organisation;

@@ -213,7 +213,8 @@ impl WriteTransaction {
              (SELECT COUNT(*) FROM agents WHERE organisation_id = $1) AS agents,
              (SELECT COUNT(*) FROM users WHERE organisation_id = $1) AS users,
              (SELECT COUNT(*) FROM api_keys WHERE organisation_id = $1) AS api_keys,
-             (SELECT COUNT(*) FROM sell_rates WHERE organisation_id = $1) AS sell_rates")
+             (SELECT COUNT(*) FROM sell_rates WHERE organisation_id = $1) AS sell_rates,
+             (SELECT COUNT(*) FROM webhooks WHERE organisation_id = $1) AS webhooks")
         .bind(id.to_string())
         .fetch_one(&mut *self.transaction)
         .await
@@ -228,6 +229,7 @@ impl WriteTransaction {
             ("users", "users"),
             ("api_keys", "API keys"),
             ("sell_rates", "sell rates"),
+            ("webhooks", "webhooks"),
         ];
         for (column, what) in columns {
             let count: u64 = number(&row, column)?;

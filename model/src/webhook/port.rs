@@ -1,0 +1,80 @@
+//! What the HTTP face asks of webhooks.
+
+use crate::access::Scope;
+use crate::directory::Secret;
+use crate::ids::{DeliveryId, WebhookId};
+use crate::listing::Listing;
+use crate::page::{Page, Window};
+use crate::ports::PortFuture;
+use crate::time::Timestamp;
+use crate::webhook::{DeliveryRecord, DeliveryStatus, NewWebhook, WebhookChange, WebhookRecord};
+
+/// Which deliveries of a webhook.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DeliveryFilter {
+    /// Those that stand there.
+    pub status: Option<DeliveryStatus>,
+}
+
+/// The stored webhooks, for who manages them.
+pub trait Webhooks: Send + Sync {
+    /// The webhooks inside `scope`, by address unless asked otherwise.
+    fn list<'a>(&'a self, scope: Scope, listing: &'a Listing) -> PortFuture<'a, Page<WebhookRecord>>;
+
+    /// One webhook, whoever owns it.
+    fn find(&self, webhook: WebhookId) -> PortFuture<'_, Option<WebhookRecord>>;
+
+    /// Makes a webhook and says its secret, which is never shown again. A conflict when the organisation has
+    /// [`WEBHOOKS_MAX`](crate::webhook::WEBHOOKS_MAX).
+    fn create(&self, new: NewWebhook, now: Timestamp) -> PortFuture<'_, (WebhookRecord, Secret)>;
+
+    /// Changes a webhook inside `scope`.
+    fn change(
+        &self,
+        scope: Scope,
+        webhook: WebhookId,
+        change: WebhookChange,
+        now: Timestamp,
+    ) -> PortFuture<'_, WebhookRecord>;
+
+    /// Removes a webhook inside `scope`; what waits or is on its way is cancelled.
+    fn delete(&self, scope: Scope, webhook: WebhookId, now: Timestamp) -> PortFuture<'_, ()>;
+
+    /// Gives a webhook inside `scope` a new secret; the one before signs as well for 24 hours.
+    fn rotate_secret(
+        &self,
+        scope: Scope,
+        webhook: WebhookId,
+        now: Timestamp,
+    ) -> PortFuture<'_, (WebhookRecord, Secret)>;
+
+    /// Queues a test event for a webhook inside `scope`. A conflict when it is switched off.
+    fn test(&self, scope: Scope, webhook: WebhookId, now: Timestamp) -> PortFuture<'_, DeliveryRecord>;
+
+    /// The deliveries of a webhook inside `scope`, those of the newest event first.
+    fn deliveries(
+        &self,
+        scope: Scope,
+        webhook: WebhookId,
+        filter: DeliveryFilter,
+        window: Window,
+    ) -> PortFuture<'_, Page<DeliveryRecord>>;
+
+    /// One delivery of a webhook inside `scope`.
+    fn delivery(
+        &self,
+        scope: Scope,
+        webhook: WebhookId,
+        delivery: DeliveryId,
+    ) -> PortFuture<'_, Option<DeliveryRecord>>;
+
+    /// Begins the schedule of a delivery anew; one that is being attempted stays as it is. A conflict when the webhook is
+    /// switched off.
+    fn redeliver(
+        &self,
+        scope: Scope,
+        webhook: WebhookId,
+        delivery: DeliveryId,
+        now: Timestamp,
+    ) -> PortFuture<'_, DeliveryRecord>;
+}

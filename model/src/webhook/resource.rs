@@ -1,0 +1,137 @@
+//! A webhook as it is managed: everything but its secrets.
+
+use serde::{Deserialize, Serialize};
+
+use crate::event::EventPattern;
+use crate::ids::{OrganisationId, WebhookId};
+use crate::time::Timestamp;
+
+/// A stored webhook; never its secrets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WebhookRecord {
+    /// Primary key.
+    pub id: WebhookId,
+    /// Whose events it is sent.
+    pub organisation_id: OrganisationId,
+    /// Where they are sent, as it was checked.
+    pub url: String,
+    /// Which of them.
+    pub events: Vec<EventPattern>,
+    /// For people; may be empty.
+    pub description: String,
+    /// Whether anything is sent.
+    pub active: bool,
+    /// Why nothing is, when nobody asked for that.
+    pub disabled_reason: Option<DisabledReason>,
+    /// The first failure since the last success.
+    pub failing_since: Option<Timestamp>,
+    /// How long the secret before the last rotation signs as well.
+    pub old_secret_until: Option<Timestamp>,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When it was last changed.
+    pub updated_at: Timestamp,
+}
+
+/// Why a webhook was switched off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub enum DisabledReason {
+    /// Its endpoint failed for three days.
+    Failing,
+}
+
+impl DisabledReason {
+    /// The word in the database and on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            DisabledReason::Failing => "failing",
+        }
+    }
+
+    /// The reason of that word.
+    pub fn from_name(name: &str) -> Option<Self> {
+        (name == "failing").then_some(DisabledReason::Failing)
+    }
+}
+
+impl WebhookRecord {
+    /// The webhook as callers see it at `now`.
+    pub fn view(&self, now: Timestamp) -> WebhookView {
+        WebhookView {
+            id: self.id,
+            organisation_id: self.organisation_id,
+            url: self.url.clone(),
+            events: self.events.iter().map(ToString::to_string).collect(),
+            description: self.description.clone(),
+            active: self.active,
+            disabled_reason: self.disabled_reason,
+            failing_since: self.failing_since,
+            old_secret_until: self.old_secret_until.filter(|until| *until > now),
+            created_at: self.created_at,
+            updated_at: self.updated_at,
+        }
+    }
+}
+
+/// A webhook as callers see it.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = Webhook))]
+pub struct WebhookView {
+    /// The webhook.
+    id: WebhookId,
+    /// Whose events it is sent.
+    organisation_id: OrganisationId,
+    /// Where they are sent.
+    #[cfg_attr(feature = "openapi", schema(example = "https://crm.example.com/sidetone"))]
+    url: String,
+    /// Which events: names, or patterns such as `call.info.*`.
+    #[cfg_attr(feature = "openapi", schema(example = json!(["conference.*", "call.info.acked"])))]
+    events: Vec<String>,
+    /// For people.
+    description: String,
+    /// Whether anything is sent.
+    active: bool,
+    /// `failing` when it was switched off after three days of failures; null when nobody or somebody switched it off.
+    #[cfg_attr(feature = "openapi", schema(required))]
+    disabled_reason: Option<DisabledReason>,
+    /// The first failure since the last success; null when the last delivery succeeded.
+    #[cfg_attr(feature = "openapi", schema(required))]
+    failing_since: Option<Timestamp>,
+    /// Until when the secret before the last rotation signs as well; null when there is none.
+    #[cfg_attr(feature = "openapi", schema(required))]
+    old_secret_until: Option<Timestamp>,
+    /// When it was made.
+    created_at: Timestamp,
+    /// When it was last changed.
+    updated_at: Timestamp,
+}
+
+/// A webhook to be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewWebhook {
+    /// See [`WebhookRecord`].
+    pub organisation_id: OrganisationId,
+    /// See [`WebhookRecord`].
+    pub url: String,
+    /// See [`WebhookRecord`].
+    pub events: Vec<EventPattern>,
+    /// See [`WebhookRecord`].
+    pub description: String,
+    /// See [`WebhookRecord`].
+    pub active: bool,
+}
+
+/// What changes of a webhook; `None` stays as it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WebhookChange {
+    /// Another address.
+    pub url: Option<String>,
+    /// Other events.
+    pub events: Option<Vec<EventPattern>>,
+    /// Another description.
+    pub description: Option<String>,
+    /// Switched on, which forgets the failures until now, or off, which cancels what waits.
+    pub active: Option<bool>,
+}

@@ -1,0 +1,158 @@
+//! One attempt: what is sent, and what its answer means.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::time::Duration;
+
+use bytes::Bytes;
+use sidetone_model::time::Timestamp;
+use sidetone_model::webhook::ANSWER_BYTES_KEPT_MAX;
+
+use crate::outbound_http::{Budget, Client, End};
+use crate::store::ClaimedDelivery;
+use crate::webhooks::signing::{service_signature, standard_signatures};
+
+/// Whoever carries requests to other machines.
+pub trait Carrier: Send + Sync {
+    /// Sends one request and says what came back.
+    fn carry(&self, request: Outgoing) -> Pin<Box<dyn Future<Output = Carried> + Send + '_>>;
+}
+
+/// A request that is ready to be sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outgoing {
+    /// Where to.
+    pub url: String,
+    /// What comes before the body.
+    pub headers: Vec<(&'static str, String)>,
+    /// Byte for byte what is signed.
+    pub body: Bytes,
+}
+
+/// What came back of a request.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Carried {
+    /// The status of the answer, when there was one.
+    pub status: Option<u16>,
+    /// Why there was none, or what is wrong with it.
+    pub error: Option<String>,
+    /// What the endpoint asked us to wait.
+    pub retry_after: Option<Duration>,
+    /// The answer, or its beginning.
+    pub answer: Option<Bytes>,
+}
+
+/// The request of an attempt that begins at `now`.
+pub fn outgoing(delivery: &ClaimedDelivery, now: Timestamp) -> Outgoing {
+    let timestamp_s = now.as_micros().div_euclid(1_000_000);
+    let (id, body) = (delivery.event.to_string(), delivery.body.as_bytes());
+    let mut headers = vec![("content-type", "application/json".to_owned())];
+    headers.extend(
+        delivery.secrets.first().map(|newest| ("x-service-signature", service_signature(newest, body))),
+    );
+    headers.extend([
+        ("x-service-event", delivery.kind.clone()),
+        ("x-service-delivery", delivery.id.to_string()),
+        ("webhook-signature", standard_signatures(&delivery.secrets, &id, timestamp_s, body)),
+        ("webhook-timestamp", timestamp_s.to_string()),
+        ("webhook-id", id),
+    ]);
+    Outgoing { url: delivery.url.clone(), headers, body: Bytes::copy_from_slice(body) }
+}
+
+impl Carried {
+    /// Why the attempt failed; `None` when it succeeded, which any 2xx is.
+    pub fn failure(&self) -> Option<String> {
+        if let Some(error) = &self.error {
+            return Some(clipped(error, ERROR_CHARS_MAX));
+        }
+        match self.status {
+            Some(200..=299) => None,
+            Some(300..=399) => {
+                Some("the endpoint answered with a redirect, which is not followed".to_owned())
+            }
+            Some(status) => Some(format!("the endpoint answered {status}")),
+            None => Some("there was no answer".to_owned()),
+        }
+    }
+
+    /// How the answer began, for people: what is no text is shown as that.
+    pub fn shown_answer(&self) -> Option<String> {
+        let answer = self.answer.as_ref()?;
+        let begin = answer.get(..ANSWER_BYTES_KEPT_MAX).unwrap_or(answer);
+        let text = String::from_utf8_lossy(begin);
+        // A replaced byte has three: the bound holds for what is kept as well.
+        let mut end = text.len().min(ANSWER_BYTES_KEPT_MAX);
+        while !text.is_char_boundary(end) {
+            end -= 1;
+        }
+        text.get(..end).map(str::to_owned)
+    }
+}
+
+impl Carrier for Client {
+    fn carry(&self, request: Outgoing) -> Pin<Box<dyn Future<Output = Carried> + Send + '_>> {
+        Box::pin(async move {
+            let budget = Budget { total: ATTEMPT_TIME, answer_bytes: ANSWER_BYTES_READ_MAX };
+            match self.post(&request.url, &request.headers, request.body, budget).await {
+                // A status in time is an answer, however the rest of it ends.
+                Ok(answer) => Carried {
+                    status: Some(answer.status),
+                    error: (answer.end == End::Late && !answer.is_success())
+                        .then(|| format!("the endpoint answered {}, and not to the end", answer.status)),
+                    retry_after: answer.retry_after,
+                    answer: Some(answer.body),
+                },
+                Err(error) => Carried { error: Some(error.to_string()), ..Carried::default() },
+            }
+        })
+    }
+}
+
+fn clipped(text: &str, chars_max: usize) -> String {
+    text.chars().take(chars_max).collect()
+}
+
+/// From the name service to the last byte.
+pub const ATTEMPT_TIME: Duration = Duration::from_secs(15);
+/// What is read of an answer.
+const ANSWER_BYTES_READ_MAX: usize = 64 * 1024;
+const ERROR_CHARS_MAX: usize = 300;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answered(status: u16) -> Carried {
+        Carried { status: Some(status), ..Carried::default() }
+    }
+
+    #[test]
+    fn any_2xx_is_a_success_and_nothing_else() {
+        for status in [200, 201, 202, 204, 299] {
+            assert_eq!(answered(status).failure(), None, "{status}");
+        }
+        for status in [100, 199, 300, 301, 302, 307, 308, 400, 401, 404, 410, 429, 500, 503, 599] {
+            assert!(answered(status).failure().is_some(), "{status}");
+        }
+        assert!(answered(302).failure().unwrap().contains("redirect"));
+        assert_eq!(answered(410).failure().unwrap(), "the endpoint answered 410");
+        let cut = Carried { error: Some("x".repeat(1000)), ..answered(500) };
+        assert_eq!(cut.failure().unwrap().len(), ERROR_CHARS_MAX);
+    }
+
+    #[test]
+    fn a_kilobyte_of_an_answer_is_kept() {
+        let shown = |bytes: &[u8]| {
+            let answer = Some(Bytes::copy_from_slice(bytes));
+            Carried { answer, ..Carried::default() }.shown_answer().unwrap()
+        };
+        assert_eq!(shown(b"thanks"), "thanks");
+        assert_eq!(shown(b""), "");
+        assert_eq!(shown(&[b'x'; 4000]).len(), ANSWER_BYTES_KEPT_MAX);
+        assert_eq!(shown(&[0xFF; 2]), "\u{FFFD}\u{FFFD}");
+        assert!(shown(&[0xFF; 4000]).len() <= ANSWER_BYTES_KEPT_MAX);
+        assert!(shown("é".repeat(900).as_bytes()).len() <= ANSWER_BYTES_KEPT_MAX);
+        assert_eq!(Carried::default().shown_answer(), None);
+    }
+}

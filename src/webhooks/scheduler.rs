@@ -1,0 +1,152 @@
+//! Who may send now: a machine without clock, socket or database.
+//!
+//! It knows how many attempts run, and shares the places that are free among the webhooks that have something due:
+//! those with the fewest running first, 16 each at most, and fewer the fewer places are left. An endpoint that hangs
+//! holds its places until the time limit; whoever comes after it still finds some, whatever waits behind it.
+
+use std::collections::BTreeMap;
+
+use sidetone_model::ids::WebhookId;
+
+/// What shares the places.
+#[derive(Debug)]
+pub struct Scheduler {
+    /// Attempts that run or may begin, by webhook; none of them 0.
+    running: BTreeMap<WebhookId, usize>,
+    total: usize,
+    places: usize,
+}
+
+/// How many deliveries of a webhook may begin now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Grant {
+    /// Whose.
+    pub webhook: WebhookId,
+    /// At most so many, at least one.
+    pub places: usize,
+}
+
+impl Scheduler {
+    /// A machine with that many places in all.
+    pub fn new(places: usize) -> Self {
+        Self { running: BTreeMap::new(), total: 0, places }
+    }
+
+    /// Shares what is free among the webhooks that have something due. What is granted counts as running until
+    /// [`Scheduler::ended`] says otherwise, once for each place.
+    pub fn grant(&mut self, due: &[WebhookId]) -> Vec<Grant> {
+        let mut waiting: Vec<WebhookId> = due.to_vec();
+        waiting.sort_by_key(|webhook| (self.running(*webhook), *webhook));
+        waiting.dedup();
+        let mut granted: BTreeMap<WebhookId, usize> = BTreeMap::new();
+        // One place each and round, so that nobody takes what another could begin with.
+        for _ in 0..PER_WEBHOOK_MAX {
+            let before = self.total;
+            for webhook in &waiting {
+                if self.total < self.places && self.running(*webhook) < self.share() {
+                    *self.running.entry(*webhook).or_default() += 1;
+                    *granted.entry(*webhook).or_default() += 1;
+                    self.total += 1;
+                }
+            }
+            if self.total == before {
+                break;
+            }
+        }
+        granted.into_iter().map(|(webhook, places)| Grant { webhook, places }).collect()
+    }
+
+    /// Places of `webhook` are free again: its attempts ended, or there was less to send than was granted.
+    pub fn ended(&mut self, webhook: WebhookId, places: usize) {
+        let Some(running) = self.running.get_mut(&webhook) else { return };
+        let freed = places.min(*running);
+        *running -= freed;
+        self.total -= freed;
+        if *running == 0 {
+            self.running.remove(&webhook);
+        }
+    }
+
+    /// Attempts that run, of all webhooks.
+    pub fn total(&self) -> usize {
+        self.total
+    }
+
+    /// Attempts of one webhook that run.
+    pub fn running(&self, webhook: WebhookId) -> usize {
+        self.running.get(&webhook).copied().unwrap_or_default()
+    }
+
+    /// What one webhook may have now: the fewer places are free, the fewer.
+    fn share(&self) -> usize {
+        let free = self.places.saturating_sub(self.total);
+        (free / FREE_PER_SHARE).clamp(1, PER_WEBHOOK_MAX)
+    }
+}
+
+/// Attempts of one webhook at once, on all nodes together.
+pub const PER_WEBHOOK_MAX: usize = 16;
+/// Attempts of all webhooks at once, on this node.
+pub const PLACES: usize = 256;
+/// With a quarter of the places taken by others an endpoint still gets its 16; with 16 left, two.
+const FREE_PER_SHARE: usize = 8;
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+
+    fn hook(number: u128) -> WebhookId {
+        WebhookId(Uuid::from_u128(number))
+    }
+
+    fn granted(scheduler: &mut Scheduler, due: &[WebhookId]) -> Vec<(u128, usize)> {
+        scheduler.grant(due).iter().map(|grant| (grant.webhook.0.as_u128(), grant.places)).collect()
+    }
+
+    #[test]
+    fn one_webhook_has_sixteen_places() {
+        let mut scheduler = Scheduler::new(PLACES);
+        assert_eq!(granted(&mut scheduler, &[hook(1)]), [(1, 16)]);
+        assert_eq!(granted(&mut scheduler, &[hook(1), hook(1)]), []);
+        scheduler.ended(hook(1), 3);
+        assert_eq!(granted(&mut scheduler, &[hook(1), hook(2)]), [(1, 3), (2, 16)]);
+        assert_eq!((scheduler.total(), scheduler.running(hook(2))), (32, 16));
+    }
+
+    #[test]
+    fn the_fewer_places_are_left_the_fewer_an_endpoint_has() {
+        let mut scheduler = Scheduler::new(PLACES);
+        let mut hung = 0;
+        for number in 1.. {
+            let grants = granted(&mut scheduler, &[hook(number)]);
+            let Some((_, places)) = grants.first() else { break };
+            assert!(*places >= 1 && *places <= 16);
+            hung += 1;
+        }
+        // 16 each would be full with 16 endpoints.
+        assert!(hung > 40, "{hung} endpoints hang before a place is missing");
+        assert_eq!(scheduler.total(), PLACES);
+    }
+
+    #[test]
+    fn those_with_less_go_first() {
+        let mut scheduler = Scheduler::new(4);
+        assert_eq!(granted(&mut scheduler, &[hook(1)]), [(1, 1)]);
+        assert_eq!(granted(&mut scheduler, &[hook(1), hook(3), hook(2)]), [(2, 1), (3, 1)]);
+        assert_eq!(granted(&mut scheduler, &[hook(4), hook(5)]), [(4, 1)]);
+        assert_eq!(granted(&mut scheduler, &[hook(5)]), []);
+        scheduler.ended(hook(2), 1);
+        assert_eq!(granted(&mut scheduler, &[hook(1), hook(5)]), [(5, 1)]);
+    }
+
+    #[test]
+    fn what_never_ran_frees_nothing() {
+        let mut scheduler = Scheduler::new(8);
+        scheduler.ended(hook(1), 4);
+        scheduler.grant(&[hook(2)]);
+        scheduler.ended(hook(2), 100);
+        assert_eq!((scheduler.total(), scheduler.running(hook(2))), (0, 0));
+    }
+}

@@ -1,0 +1,284 @@
+//! The driver of webhooks: looks at the outbox and the queues, sends, and stores what became of it.
+//!
+//! One task turns: it stores how attempts ended, hands out new events, has the scheduler share the free places among
+//! the webhooks with something due, leases their deliveries and begins to send them, each in a task of its own. An
+//! endpoint that hangs holds its own places and nothing else; the turn never waits for one.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use rand::rngs::StdRng;
+use sidetone_model::ids::{NodeId, WebhookId};
+use sidetone_model::time::Timestamp;
+use sidetone_model::webhook::Attempt;
+use tokio::sync::{Notify, watch};
+use tokio::task::{Id, JoinError, JoinSet};
+use tokio::time::{sleep, timeout};
+
+use crate::store::{ClaimedDelivery, Listener, SettledAttempt, Store, StoreError};
+use crate::webhooks::counters::WebhookCounters;
+use crate::webhooks::post::{Carried, Carrier, outgoing};
+use crate::webhooks::schedule::{self, Round};
+use crate::webhooks::scheduler::{PER_WEBHOOK_MAX, PLACES, Scheduler};
+
+/// Says what time it is.
+pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
+
+/// Delivers events to webhooks, as one node.
+pub struct Worker {
+    store: Store,
+    node: NodeId,
+    carrier: Arc<dyn Carrier>,
+    clock: Clock,
+    rng: StdRng,
+    counters: Arc<WebhookCounters>,
+    wake: Arc<Notify>,
+    scheduler: Scheduler,
+    posts: JoinSet<Posted>,
+    /// What each of the posts is for.
+    running: HashMap<Id, ClaimedDelivery>,
+    /// Attempts that ended and are not stored yet; never more than there are places.
+    ended: Vec<SettledAttempt>,
+}
+
+/// A post that ended.
+struct Posted {
+    carried: Carried,
+    began_at: Timestamp,
+    ended_at: Timestamp,
+}
+
+/// What a turn found to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Turn {
+    /// Whether the next turn should follow at once: something moved.
+    pub moved: bool,
+    /// When the first delivery is due that was not due now.
+    pub next_at: Option<Timestamp>,
+}
+
+impl Worker {
+    /// A worker of `node` that sends by `carrier`. `wake` has it look at once.
+    pub fn new(
+        store: Store,
+        node: NodeId,
+        carrier: Arc<dyn Carrier>,
+        clock: Clock,
+        rng: StdRng,
+        wake: Arc<Notify>,
+    ) -> Self {
+        Self {
+            store,
+            node,
+            carrier,
+            clock,
+            rng,
+            counters: Arc::default(),
+            wake,
+            scheduler: Scheduler::new(PLACES),
+            posts: JoinSet::new(),
+            running: HashMap::new(),
+            ended: Vec::new(),
+        }
+    }
+
+    /// What it counts.
+    pub fn counters(&self) -> Arc<WebhookCounters> {
+        Arc::clone(&self.counters)
+    }
+
+    /// Works until told to stop; what is being sent then may end within [`STOP_MAX`].
+    pub async fn run(mut self, mut stop: watch::Receiver<bool>) {
+        let mut bell = self.store.event_bell().listen();
+        let mut freed = false;
+        loop {
+            let mut pause = LOOK_EVERY;
+            match self.look(&mut freed).await {
+                Ok(Turn { moved: true, .. }) => pause = TURN_PAUSE,
+                Ok(Turn { next_at: Some(next_at), .. }) => {
+                    let until = u64::try_from(next_at.since((self.clock)())).unwrap_or_default();
+                    pause = pause.min(Duration::from_micros(until).max(TURN_PAUSE));
+                }
+                Ok(_) => {}
+                // What ended is kept, what waits stays queued; the next turn tries again.
+                Err(error) => {
+                    tracing::warn!(%error, "webhooks cannot be served now");
+                    pause = ERROR_PAUSE;
+                }
+            }
+            let wake = Arc::clone(&self.wake);
+            tokio::select! {
+                _ = stop.wait_for(|stop| *stop) => break,
+                () = news(&mut bell) => {}
+                () = wake.notified() => {}
+                Some(ended) = self.posts.join_next_with_id() => self.take(ended),
+                () = sleep(pause) => {}
+            }
+        }
+        self.close().await;
+    }
+
+    /// One turn, after what an earlier run of this node left behind is free again.
+    async fn look(&mut self, freed: &mut bool) -> Result<Turn, StoreError> {
+        if !*freed {
+            self.store.free_webhook_leases(self.node, (self.clock)()).await?;
+            *freed = true;
+        }
+        self.turn().await
+    }
+
+    /// Stores what ended, hands out what happened, and begins to send what is due; waits for no endpoint.
+    ///
+    /// # Errors
+    /// When the database refuses; what ended is kept for the next turn.
+    pub async fn turn(&mut self) -> Result<Turn, StoreError> {
+        let mut moved = self.settle().await?;
+        for _ in 0..HAND_OUTS_PER_TURN {
+            let handed = self.store.hand_out_events((self.clock)()).await?;
+            self.counters.queued.fetch_add(handed.queued, Ordering::Relaxed);
+            moved |= handed.queued > 0 || !handed.is_last;
+            if handed.is_last {
+                break;
+            }
+        }
+        moved |= self.begin().await?;
+        let next_at = self.store.next_webhook_due((self.clock)()).await?;
+        Ok(Turn { moved, next_at })
+    }
+
+    /// Waits until every attempt that runs has ended. Nothing is stored before the next turn.
+    pub async fn finish_posts(&mut self) {
+        while let Some(ended) = self.posts.join_next_with_id().await {
+            self.take(ended);
+        }
+    }
+
+    /// Attempts that run or wait to be stored.
+    pub fn busy(&self) -> usize {
+        self.scheduler.total()
+    }
+
+    async fn settle(&mut self) -> Result<bool, StoreError> {
+        while let Some(ended) = self.posts.try_join_next_with_id() {
+            self.take(ended);
+        }
+        if self.ended.is_empty() {
+            return Ok(false);
+        }
+        let settlement = self.store.settle_deliveries(&self.ended, (self.clock)()).await?;
+        let add = |counter: &AtomicU64, more: u64| counter.fetch_add(more, Ordering::Relaxed);
+        add(&self.counters.delivered, settlement.delivered);
+        add(&self.counters.failed, settlement.failed);
+        add(&self.counters.attempts_failed, settlement.failures);
+        for webhook in settlement.switched_off {
+            add(&self.counters.switched_off, 1);
+            tracing::warn!(webhook.id = %webhook, "a webhook failed for three days and was switched off");
+        }
+        for settled in self.ended.drain(..) {
+            self.scheduler.ended(settled.delivery.webhook, 1);
+        }
+        Ok(true)
+    }
+
+    /// Leases what may be sent now and begins to send it.
+    async fn begin(&mut self) -> Result<bool, StoreError> {
+        let now = (self.clock)();
+        let due = self.store.due_webhooks(now, DUE_WEBHOOKS_MAX).await?;
+        let granted: BTreeMap<WebhookId, usize> =
+            self.scheduler.grant(&due).into_iter().map(|grant| (grant.webhook, grant.places)).collect();
+        if granted.is_empty() {
+            return Ok(false);
+        }
+        let grants: Vec<(WebhookId, usize)> = granted.clone().into_iter().collect();
+        let claimed = match self.store.claim_deliveries(self.node, &grants, PER_WEBHOOK_MAX, now).await {
+            Ok(claimed) => claimed,
+            Err(error) => {
+                granted.into_iter().for_each(|(webhook, places)| self.scheduler.ended(webhook, places));
+                return Err(error);
+            }
+        };
+        let mut unused = granted;
+        for delivery in &claimed {
+            if let Some(places) = unused.get_mut(&delivery.webhook) {
+                *places = places.saturating_sub(1);
+            }
+        }
+        unused.into_iter().for_each(|(webhook, places)| self.scheduler.ended(webhook, places));
+        let moved = !claimed.is_empty();
+        claimed.into_iter().for_each(|delivery| self.post(delivery));
+        Ok(moved)
+    }
+
+    fn post(&mut self, delivery: ClaimedDelivery) {
+        let (carrier, clock) = (Arc::clone(&self.carrier), Arc::clone(&self.clock));
+        let began_at = clock();
+        let request = outgoing(&delivery, began_at);
+        let task = self.posts.spawn(async move {
+            let carried = carrier.carry(request).await;
+            Posted { carried, began_at, ended_at: clock() }
+        });
+        self.running.insert(task.id(), delivery);
+        self.counters.running.store(self.posts.len() as u64, Ordering::Relaxed);
+    }
+
+    /// Takes note of a post that ended; a task that broke is a failure like any other.
+    fn take(&mut self, ended: Result<(Id, Posted), JoinError>) {
+        self.counters.running.store(self.posts.len() as u64, Ordering::Relaxed);
+        let now = (self.clock)();
+        let (id, posted) = match ended {
+            Ok(ended) => ended,
+            Err(error) => {
+                let carried =
+                    Carried { error: Some("the attempt broke off".to_owned()), ..Carried::default() };
+                (error.id(), Posted { carried, began_at: now, ended_at: now })
+            }
+        };
+        let Some(delivery) = self.running.remove(&id) else { return };
+        let error = posted.carried.failure();
+        let round =
+            Round { began_at: delivery.round_at, attempts: delivery.round_attempts.saturating_add(1) };
+        let retry_at = error
+            .as_ref()
+            .and_then(|_| schedule::next(round, posted.ended_at, posted.carried.retry_after, &mut self.rng));
+        let duration_ms = posted.ended_at.since(posted.began_at) / 1000;
+        let attempt = Attempt {
+            at: posted.began_at,
+            status_code: posted.carried.status,
+            duration_ms: u32::try_from(duration_ms).unwrap_or_default(),
+            error,
+            answer: posted.carried.shown_answer(),
+        };
+        self.ended.push(SettledAttempt { delivery, attempt, retry_at });
+    }
+
+    /// Lets what is being sent end, a little while; what does not is sent again by the next run.
+    async fn close(&mut self) {
+        let _ = timeout(STOP_MAX, self.finish_posts()).await;
+        let stored = timeout(STOP_MAX, self.settle()).await;
+        if !matches!(stored, Ok(Ok(_))) {
+            tracing::warn!("how the last webhooks were answered could not be stored; they are sent again");
+        }
+        self.posts.abort_all();
+    }
+}
+
+/// Waits for events, and a moment for those that come together.
+async fn news(bell: &mut Listener) {
+    bell.news().await;
+    sleep(TURN_PAUSE).await;
+}
+
+/// How long what is being sent may take at the end.
+pub const STOP_MAX: Duration = Duration::from_secs(3);
+/// How often the queues are looked at: what other nodes queued rings no bell here.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// Between two turns of a busy worker: what happens meanwhile is stored together.
+const TURN_PAUSE: Duration = Duration::from_millis(10);
+/// How long a database that refused is left alone.
+const ERROR_PAUSE: Duration = Duration::from_secs(1);
+/// More than there are places: the webhooks that fill theirs never hide one that has some.
+const DUE_WEBHOOKS_MAX: i64 = 512;
+/// Parts of the log that are handed out before something is sent.
+const HAND_OUTS_PER_TURN: usize = 4;

@@ -1,0 +1,180 @@
+//! W3: the engine is killed in the middle of sending, again and again: every event that was acknowledged arrives, with
+//! its own id each time.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use uuid::Uuid;
+
+use crate::chosen::url_in;
+use crate::client::Ask;
+use crate::receiver::{Received, Receiver, Reply};
+use crate::records::TempDir;
+use crate::site::{declare, within};
+use crate::world::eventually;
+
+const KEY: &str = "tel_acmekiller01_0123456789abcdefghijklmnopqrstuvwxyz";
+const ROUNDS: usize = 20;
+const REPORTS_MIN: usize = 10;
+
+/// The real binary, dead when dropped.
+struct Engine {
+    process: Child,
+    http: SocketAddr,
+}
+
+impl Engine {
+    async fn serve(dir: &Path, receiver: &Receiver) -> Engine {
+        let settings = receiver.settings(dir);
+        let text = format!(
+            "[node]\ndata_dir = \"{0}\"\n[database]\nurl = \"{1}\"\n\
+             [sip]\nlisten = [\"udp://127.0.0.1:0\"]\n[media]\nports = \"12000-31999\"\nworkers = 1\n\
+             [http]\nlisten = \"127.0.0.1:0\"\n\
+             [outbound_http]\nallow_addresses = [\"127.0.0.1/32\"]\nextra_ca = \"{2}\"\nports = [{3}]\n",
+            dir.display(),
+            url_in(dir),
+            settings.extra_ca.unwrap().display(),
+            receiver.address.port(),
+        );
+        let file = dir.join("sidetone.toml");
+        std::fs::write(&file, text).unwrap();
+        let mut process = Command::new(env!("CARGO_BIN_EXE_sidetone"))
+            .arg("serve")
+            .arg("--config")
+            .arg(&file)
+            .env("RUST_LOG", "error")
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let stdout = process.stdout.take().unwrap();
+        let lines = tokio::task::spawn_blocking(move || {
+            let lines = BufReader::new(stdout).lines().map(Result::unwrap);
+            lines.take_while(|line| line != "ready").collect::<Vec<_>>()
+        });
+        let lines = within("ready", lines).await.unwrap();
+        let http = lines.iter().find_map(|line| line.strip_prefix("http http://"));
+        Engine { http: http.unwrap_or_else(|| panic!("{lines:?}")).parse().unwrap(), process }
+    }
+
+    async fn post(&self, path: &str, body: &Value) -> Value {
+        let answer = Ask::new("POST", format!("/api/v1{path}")).bearer(KEY).json(body).send(self.http).await;
+        assert!((200..300).contains(&answer.status), "{path}: {answer:?}");
+        answer.json()
+    }
+
+    /// SIGKILL.
+    fn kill(mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        // It may be dead already.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// Reports a conversation that is over, which stores an event; says which, when it was acknowledged.
+async fn report(to: SocketAddr) -> Option<String> {
+    let id = Uuid::new_v4().to_string();
+    let body = json!({
+        "call_uuid": Uuid::new_v4(), "agent_kind": "human", "direction": "inbound",
+        "started_at": "2026-01-01T00:00:00Z", "ended_at": "2026-01-01T00:01:00Z", "summary": "told"
+    });
+    let ask = Ask::new("PUT", format!("/api/v1/conversations/{id}")).bearer(KEY).json(&body);
+    let answer = ask.try_send(to).await.ok()?;
+    assert_eq!(answer.status, 201, "{answer:?}");
+    Some(id)
+}
+
+/// The conversation that a delivery tells of.
+fn told_of(request: &Received) -> String {
+    request.json()["data"]["id"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn killed_in_the_middle_of_sending_it_loses_nothing() {
+    let dir = TempDir::new();
+    let directory = format!(
+        "[[organisations]]\nname = \"Acme\"\nsip_domain = \"acme.test\"\n\
+         [[organisations.api_keys]]\nname = \"all\"\nkey = \"{KEY}\"\npreset = \"full\"\n\
+         allow = [\"127.0.0.1\"]\nrate_per_minute = 60000\n"
+    );
+    declare(dir.path(), &directory).await;
+    // Long enough for a kill to come in between.
+    let receiver = Receiver::start(|_| Reply::status(204).after(Duration::from_millis(40))).await;
+    let engine = Engine::serve(dir.path(), &receiver).await;
+    let webhook = json!({"url": receiver.url("/hook"), "events": ["conversation.*"]});
+    let webhook = engine.post("/webhooks", &webhook).await;
+    let path = format!("/api/v1/webhooks/{}/deliveries", webhook["id"].as_str().unwrap());
+    let mut engine = Some(engine);
+    let mut acknowledged: BTreeSet<String> = BTreeSet::new();
+    for round in 0..ROUNDS {
+        let running = match engine.take() {
+            Some(engine) => engine,
+            None => Engine::serve(dir.path(), &receiver).await,
+        };
+        let before = receiver.seen.now().len();
+        let http = running.http;
+        let (told, mut counted) = watch::channel(Vec::new());
+        let reports = tokio::spawn(async move {
+            while let Some(id) = report(http).await {
+                told.send_modify(|told: &mut Vec<String>| told.push(id));
+            }
+            told.borrow().clone()
+        });
+        // Each round at another place of the work.
+        receiver.seen.count(before + 1).await;
+        within("a few reports", counted.wait_for(|told| told.len() > round % REPORTS_MIN)).await.unwrap();
+        running.kill();
+        acknowledged.extend(reports.await.unwrap());
+    }
+    assert!(acknowledged.len() >= ROUNDS * 2, "{}", acknowledged.len());
+
+    let engine = Engine::serve(dir.path(), &receiver).await;
+    // Everything is handed out once what was caused afterwards has arrived.
+    let last = report(engine.http).await.unwrap();
+    acknowledged.insert(last.clone());
+    eventually("the last report arrives", async || {
+        receiver.seen.now().iter().any(|request| told_of(request) == last)
+    })
+    .await;
+    eventually("nothing waits", async || {
+        let mut waiting = 0;
+        for status in ["pending", "delivering", "retrying"] {
+            let ask = Ask::new("GET", format!("{path}?status={status}")).bearer(KEY);
+            waiting += ask.send(engine.http).await.json()["total"].as_u64().unwrap();
+        }
+        waiting == 0
+    })
+    .await;
+
+    // Each id is one event, however often it came; and each acknowledged report came.
+    let seen = receiver.seen.now();
+    let mut bodies: BTreeMap<String, Vec<u8>> = BTreeMap::new();
+    let mut arrived: BTreeSet<String> = BTreeSet::new();
+    for request in &seen {
+        let id = request.header("webhook-id").to_owned();
+        assert_eq!(request.json()["id"], id.as_str());
+        arrived.insert(told_of(request));
+        let known = bodies.entry(id).or_insert_with(|| request.body.clone());
+        assert_eq!(known, &request.body, "the same id with another body");
+    }
+    let lost: Vec<_> = acknowledged.difference(&arrived).collect();
+    assert!(lost.is_empty(), "lost: {lost:?}");
+    assert_eq!(bodies.len(), arrived.len(), "an event arrived under two ids");
+    let (told, events, sent) = (acknowledged.len(), bodies.len(), seen.len());
+    eprintln!(
+        "W3: {ROUNDS} kills, {told} reports acknowledged, {events} events arrived in {sent} deliveries"
+    );
+    engine.kill();
+}

@@ -1,0 +1,31 @@
+//! Webhooks: the whole worker over a real store, with time that is told and endpoints that do as they are told; and
+//! over real sockets, with an engine that is killed.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    unreachable_pub,
+    reason = "a helper of a test may fail the test"
+)]
+
+#[path = "../common/chosen.rs"]
+mod chosen;
+#[allow(dead_code, reason = "each test binary uses its own part")]
+#[path = "../service/client.rs"]
+mod client;
+#[path = "../common/database.rs"]
+mod database;
+mod kill;
+mod lifecycle;
+mod neighbours;
+mod outage;
+#[path = "../common/receiver.rs"]
+mod receiver;
+#[path = "../common/records.rs"]
+mod records;
+mod signatures;
+#[path = "../common/site.rs"]
+mod site;
+mod world;

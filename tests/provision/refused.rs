@@ -1,0 +1,242 @@
+//! What is wrong in a file, or contradicts the database, is named.
+
+use crate::{ACME, declare, parse, refusals, with_store};
+
+#[test]
+fn what_contradicts_the_database_is_refused_by_key() {
+    let cases = [
+        (
+            "a domain of another",
+            "[[organisations]]\nname = \"Bolt\"\nsip_domain = \"acme.test\"\n",
+            "0: organisations[0].sip_domain: another organisation has this domain",
+        ),
+        (
+            "a number of another",
+            "[[organisations]]\nname = \"Bolt\"\nsip_domain = \"bolt.test\"\n[[organisations.extensions]]\n\
+             number = \"1\"\n[[organisations.numbers]]\nnumber = \"+442071230000\"\n\
+             destination = { extension = \"1\" }\n",
+            "0: organisations[0].numbers[0].number: the number belongs to another organisation",
+        ),
+        (
+            "a key id of another",
+            "[[organisations]]\nname = \"Bolt\"\nsip_domain = \"bolt.test\"\n[[organisations.api_keys]]\n\
+             name = \"k\"\nkey = \"tel_ABCDEFGHIJKL_0123456789abcdefghijklmnopqrstuvwxyz\"\npreset = \"full\"\n\
+             allow = [\"127.0.0.1\"]\n",
+            "0: organisations[0].api_keys[0].key: another key has this id",
+        ),
+        (
+            "a destination that is not there",
+            "[[organisations]]\nname = \"Acme\"\nsip_domain = \"acme.test\"\n[[organisations.numbers]]\n\
+             number = \"+4420\"\ndestination = { extension = \"9\" }\n",
+            "0: organisations[0].numbers[0].destination: there is no extension \"9\", declare it",
+        ),
+        (
+            "a team that is not there",
+            "[[organisations]]\nname = \"Acme\"\nsip_domain = \"acme.test\"\n[[organisations.extensions]]\n\
+             number = \"7\"\nteam = \"sales\"\n",
+            "0: organisations[0].extensions[0].team: there is no team \"sales\", declare it under teams",
+        ),
+        (
+            "a new domain without the passwords",
+            "[[organisations]]\nname = \"Acme\"\nsip_domain = \"new.test\"\n",
+            "0: organisations[0].sip_domain: was acme.test; passwords belong to a domain, give those of 1001, 1002 \
+             here as well",
+        ),
+    ];
+    with_store(async |store| {
+        declare(store, &[ACME], false).await.unwrap();
+        let before = store.directory().await.unwrap();
+        for (name, text, expected) in cases {
+            let refused = refusals(declare(store, &[text], false).await.expect_err(name));
+            assert_eq!(refused, [expected], "{name}");
+        }
+        assert_eq!(store.directory().await.unwrap(), before);
+    });
+}
+
+#[test]
+fn every_mistake_in_a_file_is_named() {
+    let organisation =
+        |inside: &str| format!("[[organisations]]\nname = \"A\"\nsip_domain = \"a.test\"\n{inside}");
+    let key = |inside: &str| organisation(&format!("[[organisations.api_keys]]\nname = \"k\"\n{inside}\n"));
+    let later = "is not supported by this version yet";
+    let at_key = "organisations[0].api_keys[0]";
+    let cases: Vec<(&str, String, Vec<String>)> = vec![
+        ("nothing", String::new(), vec![]),
+        (
+            "empty organisation",
+            "[[organisations]]\n".to_owned(),
+            vec!["organisations[0].name: is missing".to_owned(), "organisations[0].sip_domain: is missing".to_owned()],
+        ),
+        (
+            "later features",
+            organisation("[[organisations.rooms]]\n"),
+            vec![format!("organisations[0].rooms: {later}")],
+        ),
+        (
+            "a URL without a secret",
+            organisation("call_info_url = \"https://crm.example/\"\n"),
+            vec![
+                "organisations[0].call_info_secret: is missing: what is sent to call_info_url is signed with it"
+                    .to_owned(),
+            ],
+        ),
+        (
+            "a secret without a URL",
+            organisation("call_info_secret = \"sixteen letters!\"\n"),
+            vec![
+                "organisations[0].call_info_url: is missing: call_info_secret signs what is sent there".to_owned(),
+            ],
+        ),
+        (
+            "a short secret",
+            organisation("call_info_url = \"https://crm.example/\"\ncall_info_secret = \"short\"\n"),
+            vec![
+                "organisations[0].call_info_secret: must be 16 to 256 characters on one line, without control \
+                 characters"
+                    .to_owned(),
+            ],
+        ),
+        (
+            "a secret for nothing",
+            organisation("call_info_url = \"\"\ncall_info_secret = \"sixteen letters!\"\n"),
+            vec![
+                "organisations[0].call_info_secret: must be empty, or left out, with an empty call_info_url"
+                    .to_owned(),
+            ],
+        ),
+        (
+            "rates",
+            "[[sell_rates]]\nprefix = \"44\"\nper_minute = \"-1\"\nincrements = [60]\nto_time = \"1969-01-01\"\n\
+             [[cost_rates]]\ntrunk = \"carrier\"\nprefix = \"+4a\"\nper_minute = \"0.000000001\"\nfrom_time = \"soon\"\n\
+             [[fx_rates]]\nfrom = \"EUR\"\nto = \"EUR\"\nrate = \"0\"\n".to_owned(),
+            [
+                "sell_rates[0].organisation: is missing",
+                "sell_rates[0].per_minute: must be a decimal in quotes, 0 to 10000 with at most 8 places, such as \"0.0120\"",
+                "sell_rates[0].increments: must be two numbers of seconds, 1 to 86400, such as [60, 1]",
+                "sell_rates[0].to_time: must be later than from_time",
+                "cost_rates[0].prefix: must be the beginning of a number such as +44, at most 15 digits",
+                "cost_rates[0].per_minute: must be a decimal in quotes, 0 to 10000 with at most 8 places, such as \"0.0120\"",
+                "cost_rates[0].currency: is missing",
+                "cost_rates[0].from_time: must be an instant such as \"2026-01-01T00:00:00Z\"",
+                "fx_rates[0].to: must be another currency than from",
+                "fx_rates[0].rate: must be a decimal in quotes, above 0 and at most 10000000 with at most 8 places, such as \"0.9200\"",
+            ].map(str::to_owned).to_vec(),
+        ),
+        (
+            "values of an organisation",
+            "[[organisations]]\nname = \"A\"\nsip_domain = \"a b\"\ncurrency = \"euro\"\ncredit = \"1e3\"\n".to_owned(),
+            vec![
+                "organisations[0].sip_domain: must be a host name such as acme.test".to_owned(),
+                "organisations[0].currency: must be the three letters of a currency, such as EUR".to_owned(),
+                "organisations[0].credit: must be a decimal in quotes that is not negative, such as \"25.00\"".to_owned(),
+            ],
+        ),
+        (
+            "an extension",
+            organisation("[[organisations.extensions]]\nnumber = \"10a\"\npassword = \"\"\ncodecs = [\"G729\", \"pcmu\", \"PCMU\"]\n"),
+            vec![
+                "organisations[0].extensions[0].number: must be 1 to 15 digits".to_owned(),
+                "organisations[0].extensions[0].password: must be 1 to 128 bytes on one line".to_owned(),
+                "organisations[0].extensions[0].codecs: \"G729\" is none of G722, PCMA, PCMU, opus".to_owned(),
+                "organisations[0].extensions[0].codecs: PCMU is named twice".to_owned(),
+            ],
+        ),
+        (
+            "twice",
+            organisation("[[organisations.extensions]]\nnumber = \"1\"\n[[organisations.extensions]]\nnumber = \"1\"\n"),
+            vec!["organisations[0].extensions[1].number: \"1\" is declared twice".to_owned()],
+        ),
+        (
+            "a key without an allowlist or permissions",
+            key(""),
+            vec![
+                format!("{at_key}.permissions: is missing, name permissions or a preset"),
+                format!("{at_key}.allow: is missing, name the addresses that may use the key"),
+            ],
+        ),
+        (
+            "a key for the whole Internet",
+            key("preset = \"full\"\nallow = [\"0.0.0.0/0\", \"::/0\", \"localhost\"]"),
+            vec![
+                format!("{at_key}.allow: \"0.0.0.0/0\" is the whole Internet, name the addresses that call"),
+                format!("{at_key}.allow: \"::/0\" is the whole Internet, name the addresses that call"),
+                format!("{at_key}.allow: \"localhost\" must be an address or a network, such as 192.0.2.0/24"),
+            ],
+        ),
+        (
+            "users",
+            organisation(
+                "[[organisations.users]]\nemail = \"ada\"\npassword = \"\"\nrole = \"root\"\n\
+                 [[organisations.users]]\nemail = \"eve@acme.test\"\nrole = \"agent\"\n\
+                 [[organisations.users]]\nemail = \"Eve@ACME.test\"\nrole = \"agent\"\nteem = \"a\"\n",
+            ),
+            vec![
+                "organisations[0].users[0].email: must be an email address such as ada@acme.test".to_owned(),
+                "organisations[0].users[0].password: must be 1 to 128 bytes on one line".to_owned(),
+                "organisations[0].users[0].role: \"root\" is none of agent, operator, org_admin, org_member, \
+                 team_supervisor"
+                    .to_owned(),
+                "organisations[0].users[2].teem: unknown key, known here are: email, name, password, role, team"
+                    .to_owned(),
+                "organisations[0].users[2].email: \"eve@acme.test\" is declared twice".to_owned(),
+            ],
+        ),
+        (
+            "an empty allowlist",
+            key("preset = \"full\"\nallow = []"),
+            vec![format!("{at_key}.allow: must name 1 to 64 addresses or networks")],
+        ),
+        (
+            "permissions",
+            key("permissions = [\"calls:write\"]\nallow = [\"127.0.0.1\"]\nrate_per_minute = 0\nkey = \"tel_short\""),
+            vec![
+                format!("{at_key}.key: must be a prefix, an id of 8 to 32 and a secret of 32 to 128 letters and digits, with _ between them"),
+                format!("{at_key}.permissions: \"calls:write\" is none of billing:read, calls:control, calls:read, conferences:control, conferences:read, conferences:write, conversations:write, directory:read, directory:write, keys:write, margin:read, organisations:write, rates:write, recordings:listen, trunks:write, users:write"),
+                format!("{at_key}.rate_per_minute: 0 is out of range, write 1 to 60000"),
+            ],
+        ),
+        (
+            "a number",
+            organisation("[[organisations.numbers]]\nnumber = \"0044\"\ndestination = { conference = true }\n"),
+            vec![
+                "organisations[0].numbers[0].number: must be written like +442071230000".to_owned(),
+                format!("organisations[0].numbers[0].destination.conference: {later}"),
+            ],
+        ),
+        (
+            "a trunk",
+            "[[trunks]]\nname = \"t\"\naddress = \"carrier\"\nusername = \"u\"\nregister = true\nport = 1\n".to_owned(),
+            vec![
+                "trunks[0].address: must be written like sip:carrier.example:5060".to_owned(),
+                "trunks[0].port: unknown key, known here are: name, organisation, address, accept_from, username, password, realm, register, priority, short_numbers".to_owned(),
+            ],
+        ),
+        (
+            "a trunk that cannot register",
+            "[[trunks]]\nname = \"t\"\naddress = \"sip:carrier.example;transport=tls\"\nregister = true\n\
+             [[trunks]]\nname = \"u\"\nregister = true\npassword = \"a\\nb\"\nshort_numbers = [\"+112\"]\n"
+                .to_owned(),
+            vec![
+                "trunks[0].address: goes over UDP in this version, write it without ;transport".to_owned(),
+                "trunks[1].password: must be 1 to 128 bytes on one line".to_owned(),
+                "trunks[1].register: needs an address and a username to register with".to_owned(),
+                "trunks[1].short_numbers: must be 1 to 6 digits, such as \"112\"".to_owned(),
+            ],
+        ),
+        (
+            "numbering",
+            organisation("country_code = \"+44\"\nnational_prefix = \"0x\"\ninternational_prefix = \"\"\nmax_outbound_calls = -1\n"),
+            vec![
+                "organisations[0].country_code: must be 0 to 3 digits in quotes".to_owned(),
+                "organisations[0].national_prefix: must be 0 to 5 digits in quotes".to_owned(),
+                "organisations[0].international_prefix: must be 1 to 5 digits in quotes".to_owned(),
+                "organisations[0].max_outbound_calls: -1 is out of range, write 0 to 1000000".to_owned(),
+            ],
+        ),
+    ];
+    for (name, text, expected) in cases {
+        let found = parse(&text).err().unwrap_or_default();
+        assert_eq!(found, expected, "{name}");
+    }
+}

@@ -6,9 +6,11 @@ use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use sidetone::outbound_http::{Client, LookupError, Network, OutboundHttp, Policy, Stream, Waiting};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio_rustls::TlsAcceptor;
 
 use crate::receiver::{Authority, Received, Reply, Script, Seen, serve};
@@ -23,8 +25,11 @@ struct Shared {
     script: Script,
     seen: Seen,
     names: Mutex<HashMap<String, Vec<Vec<IpAddr>>>>,
-    /// Who takes no connection, and who never answers when one is made.
+    /// Who takes no connection.
     dead: Mutex<Vec<IpAddr>>,
+    /// Who takes one and says nothing.
+    slow: Mutex<Vec<IpAddr>>,
+    lookup_time: Mutex<Duration>,
     lookups: Mutex<Vec<String>>,
     connects: Mutex<Vec<SocketAddr>>,
     server: Server,
@@ -61,6 +66,8 @@ impl Elsewhere {
             seen: Seen::new(),
             names: Mutex::default(),
             dead: Mutex::default(),
+            slow: Mutex::default(),
+            lookup_time: Mutex::default(),
             lookups: Mutex::default(),
             connects: Mutex::default(),
             server,
@@ -80,6 +87,20 @@ impl Elsewhere {
     #[must_use]
     pub fn dead(self, address: &str) -> Self {
         self.0.dead.lock().push(address.parse().unwrap());
+        self
+    }
+
+    /// Whoever is there takes connections and says nothing.
+    #[must_use]
+    pub fn slow(self, address: &str) -> Self {
+        self.0.slow.lock().push(address.parse().unwrap());
+        self
+    }
+
+    /// The name service takes its time.
+    #[must_use]
+    pub fn lookups_take(self, time: Duration) -> Self {
+        *self.0.lookup_time.lock() = time;
         self
     }
 
@@ -111,7 +132,11 @@ impl Network for Elsewhere {
         let answer = names
             .get_mut(name)
             .map(|answers| if answers.len() > 1 { answers.remove(0) } else { answers[0].clone() });
-        Box::pin(async move { answer.ok_or(LookupError::Unknown) })
+        let time = *self.0.lookup_time.lock();
+        Box::pin(async move {
+            tokio::time::sleep(time).await;
+            answer.ok_or(LookupError::Unknown)
+        })
     }
 
     fn connect(&self, address: SocketAddr) -> Waiting<'_, io::Result<Box<dyn Stream>>> {
@@ -121,8 +146,10 @@ impl Network for Elsewhere {
         }
         let (near, far) = tokio::io::duplex(64 * 1024);
         let shared = Arc::clone(&self.0);
+        let silent = shared.slow.lock().contains(&address.ip());
         Box::pin(async move {
             match &shared.server {
+                _ if silent => drop(tokio::spawn(swallow(far))),
                 Server::Https => {
                     let (tls, script, seen) =
                         (shared.tls.clone(), Arc::clone(&shared.script), shared.seen.clone());
@@ -132,21 +159,19 @@ impl Network for Elsewhere {
                     let bytes = bytes.clone();
                     tokio::spawn(async move {
                         let mut far = far;
-                        let _ = tokio::io::AsyncWriteExt::write_all(&mut far, &bytes).await;
-                        drop(tokio::io::AsyncReadExt::read(&mut far, &mut [0; 4_096]).await);
+                        // The other side may have had enough before all of it is sent.
+                        let _ = far.write_all(&bytes).await;
+                        swallow(far).await;
                     });
                 }
-                Server::Silent => {
-                    tokio::spawn(async move {
-                        let mut far = far;
-                        while tokio::io::AsyncReadExt::read(&mut far, &mut [0; 4_096])
-                            .await
-                            .is_ok_and(|n| n > 0)
-                        {}
-                    });
-                }
+                Server::Silent => drop(tokio::spawn(swallow(far))),
             }
             Ok(Box::new(near) as Box<dyn Stream>)
         })
     }
+}
+
+/// Reads until the other side goes away.
+async fn swallow(mut far: DuplexStream) {
+    while far.read(&mut [0; 4_096]).await.is_ok_and(|read| read > 0) {}
 }

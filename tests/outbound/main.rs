@@ -10,6 +10,7 @@
 )]
 
 mod asked;
+mod call_info;
 #[path = "../common/elsewhere.rs"]
 mod elsewhere;
 mod hostile;

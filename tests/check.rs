@@ -73,15 +73,23 @@ fn every_problem_is_named_with_its_key() {
     let first = rtp.port() - 1;
     let config = format!(
         "[node]\ndata_dir = \"taken\"\n[database]\nurl = \"sqlite://junk.db\"\n[sip]\nlisten = [\"udp://{sip}\"]\n\
-         [http]\nlisten = \"{web}\"\n[media]\nports = \"{first}-{}\"\n",
+         [http]\nlisten = \"{web}\"\n[media]\nports = \"{first}-{}\"\n\
+         [outbound_http]\nextra_ca = \"taken\"\n",
         rtp.port()
     );
     let (code, _, err) = check(dir.path(), &config);
     assert_eq!(code, 1, "{err}");
-    for said in ["[node] data_dir", "[database] url", "[sip] listen", "[http] listen", "[media] ports"] {
+    for said in [
+        "[node] data_dir",
+        "[database] url",
+        "[sip] listen",
+        "[http] listen",
+        "[media] ports",
+        "[outbound_http] extra_ca taken",
+    ] {
         assert!(err.lines().any(|line| line.starts_with(&format!("sidetone: {said}"))), "{said}: {err}");
     }
-    assert_eq!(err.lines().count(), 5, "{err}");
+    assert_eq!(err.lines().count(), 6, "{err}");
 }
 
 #[test]

@@ -13,6 +13,7 @@ use sidetone_sip::transport::UdpTransport;
 
 use crate::cli::{EXIT_FAILED, EXIT_WRONG};
 use crate::config::{Config, Listener, Transport};
+use crate::outbound_http::Roots;
 use crate::store::{Location, Schema, Store};
 
 /// The arguments of `check`.
@@ -73,6 +74,7 @@ async fn look(config: &Config) -> Vec<Finding> {
     // Each by itself, so that every address that cannot be bound is named.
     findings.extend(config.sip.listen.iter().map(sip));
     findings.extend([http(config.http.listen), media(config), open_files(config)]);
+    findings.extend(authorities(config));
     findings
 }
 
@@ -137,6 +139,15 @@ fn http(address: SocketAddr) -> Finding {
             "[http] listen {address}: {error}; choose another address or stop what uses it"
         )),
     }
+}
+
+/// Whom callbacks and webhooks trust beside those that the system does.
+fn authorities(config: &Config) -> Option<Finding> {
+    let file = config.outbound_http.extra_ca.as_deref()?;
+    Some(match Roots::load(Some(file)) {
+        Ok(_) => Finding::Well(format!("extra_ca {}", file.display())),
+        Err(error) => Finding::Problem(error.to_string()),
+    })
 }
 
 /// Every port is bound once, one after the other.

@@ -1,11 +1,15 @@
 //! The organisation's own machine hears of an answered call, and the phone shows what it answers.
 
+use std::io::Write;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
 use serde_json::json;
 use sidetone::call_info::signature;
 use sidetone::phone::Channel;
 use sidetone_model::directory::Secret;
 
-use crate::receiver::{Receiver, Reply};
+use crate::receiver::{Received, Receiver, Reply};
 use crate::site::{Site, answering, calls, directory, open_end, until, within};
 
 const SECRET: &str = "a secret of sixteen and more";
@@ -41,6 +45,7 @@ async fn an_answered_call_is_asked_about_and_the_answer_shown_on_its_phones() {
     assert_eq!(request.line, "POST /answered HTTP/1.1");
     let signed = signature(&Secret(SECRET.to_owned()), &request.body);
     assert_eq!(request.header("x-service-signature"), signed);
+    python_agrees(SECRET, &request);
     let payload = request.json();
     assert_eq!(payload["call_uuid"], call["uuid"]);
     for name in ["direction", "caller", "destination", "organisation_id", "extension_id", "answered_at"] {
@@ -51,4 +56,84 @@ async fn an_answered_call_is_asked_about_and_the_answer_shown_on_its_phones() {
     assert_eq!((&kept["id"], &kept["source"]), (&json!(note.id), &json!("url")));
     assert_eq!((&kept["level"], &kept["recipient_count"]), (&json!("alert"), &json!(2)));
     assert_eq!(receiver.seen.now().len(), 1, "asked once");
+}
+
+/// The URL that says nothing, or nonsense: the call goes on as if there were none, and its list says why.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_bad_answer_is_a_failed_note_and_a_slow_one_delays_no_call() {
+    // The first is answered at once, the second when everything is long over.
+    let receiver = Receiver::start(|request| {
+        let slow = request.json()["destination"] == "1003";
+        let html = Reply::new(200, "text/html", "<h1>Hello</h1>");
+        if slow { Reply::never() } else { html }
+    })
+    .await;
+    let acme = format!(
+        "name = \"Acme\"\ncall_info_url = \"{}\"\ncall_info_secret = \"{SECRET}\"\n",
+        receiver.url("/answered")
+    );
+    let directory = directory().replacen("name = \"Acme\"\n", &acme, 1);
+    let site = Site::configured(&directory, |config| {
+        config.outbound_http = receiver.settings(&config.node.data_dir);
+    })
+    .await;
+    let caller = site.phone("1001", answering()).await;
+    let (html, slow) = (site.phone("1002", answering()).await, site.phone("1003", answering()).await);
+    for (asked, (callee, number)) in [(1, (&slow, "1003")), (2, (&html, "1002"))] {
+        let talked = async {
+            calls(callee, 0, 1).await;
+            // Both sides talk while the URL still thinks, or never will have an answer.
+            receiver.seen.count(asked).await;
+            callee.hang_up().await.unwrap();
+        };
+        let (outcome, ()) = tokio::join!(within("the call", caller.call(open_end(number))), talked);
+        assert_eq!(outcome.unwrap().status, 200);
+    }
+    let records = site.records(2).await;
+    for (record, reason) in records.iter().zip([
+        "the answer is text/html: a note is JSON (application/json)",
+        "no answer within 5 s (waiting for the answer)",
+    ]) {
+        let path = format!("/calls/{}/infos", record["call_uuid"].as_str().unwrap());
+        let kept = within("the failed note", async {
+            loop {
+                let (_, page) = site.get(&path).await;
+                if page["total"] == 1 {
+                    return page["items"][0].clone();
+                }
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        })
+        .await;
+        assert_eq!((&kept["status"], &kept["source"]), (&json!("failed"), &json!("url")));
+        assert_eq!(kept["error"], reason);
+        assert_eq!(kept["recipient_count"], 0);
+    }
+    assert!(caller.notes().is_empty() && html.notes().is_empty() && slow.notes().is_empty());
+}
+
+/// The verifier of `docs/integrators.md`, as it stands there, takes the signature and no other.
+fn python_agrees(secret: &str, request: &Received) {
+    if Command::new("python3").arg("--version").output().is_err() {
+        eprintln!("\nNOTICE: the signature is NOT verified by Python: there is no python3\n");
+        return;
+    }
+    let guide = std::fs::read_to_string("docs/integrators.md").unwrap();
+    let (_, verifier) = guide.split_once("```python\nimport hashlib, hmac\n\ndef genuine(").unwrap();
+    let (verifier, _) = verifier.split_once("```").unwrap();
+    let script = format!(
+        "import hashlib, hmac, sys\ndef genuine({verifier}\nbody = sys.stdin.buffer.read()\n\
+         print(genuine(sys.argv[1], body, sys.argv[2]), genuine(sys.argv[1], body + b' ', sys.argv[2]), \
+         genuine(sys.argv[1] + 'x', body, sys.argv[2]))"
+    );
+    let signature = request.header("x-service-signature");
+    let mut python = Command::new("python3")
+        .args(["-c", &script, secret, signature])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    python.stdin.take().unwrap().write_all(&request.body).unwrap();
+    let printed = python.wait_with_output().unwrap();
+    assert_eq!(String::from_utf8(printed.stdout).unwrap().trim(), "True False False");
 }

@@ -300,7 +300,8 @@ async fn more_than_can_wait_is_dropped_and_counted() {
     assert_eq!(world.info.counts().dropped.load(Ordering::Relaxed), 250);
     assert_eq!(Instant::now(), world.began);
     // Once those who waited were looked at there is room again.
-    tokio::time::sleep(Duration::ZERO).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(world.targets.asked.load(Ordering::Relaxed), 10_000);
     assert_eq!(world.one().await.0, Ok("Owes 900 EUR".to_owned()));
 }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use sidetone::outbound_http::{Budget, Client, End, OutboundHttp, Policy, PostError, Refusal};
+use sidetone::provision::Declaration;
 use tokio::net::TcpListener;
 
 use crate::elsewhere::Elsewhere;
@@ -146,5 +147,28 @@ fn what_is_opened_is_what_was_named() {
         ["https://10.2.0.1:9443/", "https://127.0.0.1:9443/", "https://[::]:9443/", "https://10.1.2.3/"]
     {
         assert!(policy.check_url(bad).is_err(), "{bad}");
+    }
+}
+
+/// What `sidetone apply` says of the URLs in its files.
+#[test]
+fn an_apply_file_is_held_to_the_same() {
+    for (url, expected) in REFUSED_URLS {
+        let mut organisation = toml::Table::new();
+        for (key, value) in [
+            ("name", "Acme"),
+            ("sip_domain", "acme.test"),
+            ("call_info_url", url),
+            ("call_info_secret", "sixteen letters!"),
+        ] {
+            organisation.insert(key.to_owned(), value.into());
+        }
+        let organisations = toml::Value::Array(vec![toml::Value::Table(organisation)]);
+        let table = toml::Table::from_iter([("organisations".to_owned(), organisations)]);
+        let declaration = Declaration::parse(table).unwrap();
+        let problems = declaration.refused_urls(&Policy::new(&OutboundHttp::default(), Vec::new()));
+        let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        let expected = format!("organisations[0].call_info_url: {expected}");
+        assert!(problems.len() == 1 && problems[0].starts_with(&expected), "{url}: {problems:?}");
     }
 }

@@ -9,12 +9,13 @@ use bytes::Bytes;
 use sidetone_model::ids::{CallId, ExtensionId, LegId, NoteId};
 use sidetone_model::live_call::CallState;
 use sidetone_model::ports::PortFuture;
+use sidetone_sip::flow::Flow;
 use sidetone_sip::message::Name;
 use sidetone_sip::transaction::{ClientKey, SendError, ServerKey};
 use sidetone_sip::ua::{Content, Draft, Receipt};
 
 use crate::notes::{CallPhones, Destination, Dispatch, Phone, PhoneAnswer, Phones};
-use crate::switch::control::Question;
+use crate::switch::control::{PhoneLeg, Question};
 use crate::switch::driver::Handle;
 use crate::switch::machine::{Now, Output, Switch};
 use crate::switch::messaging::EVENTS_USER;
@@ -133,13 +134,22 @@ impl Switch {
         let mut phones = self.phone_legs(call).unwrap_or_default();
         phones.retain(|phone| phone.state == CallState::Answered);
         for (place, leg) in legs.iter().enumerate() {
-            let key = phones.iter().find(|phone| phone.id == *leg).map(|phone| phone.key);
-            let sent = match key {
-                Some(key) => self.ua.info(now.instant, key, Content::new(JSON, payload.clone())),
+            let phone = phones.iter().find(|phone| phone.id == *leg);
+            let sent = match phone.map(|phone| (phone.key, self.connection_of(now, phone))) {
+                Some((key, wide)) => {
+                    self.ua.info_by(now.instant, key, Content::new(JSON, payload.clone()), wide)
+                }
                 None => Err(SendError::WrongState),
             };
             self.note_sent(note, place, sent);
         }
+    }
+
+    /// A connection of the phone on a leg, for a note that is too long for a datagram.
+    fn connection_of(&self, now: Now, phone: &PhoneLeg) -> Option<Flow> {
+        let (contact, flow) = self.ua.peer(phone.key)?;
+        let aor = self.directory.aor(self.directory.extension(phone.extension)?)?;
+        self.registrar.connection_of(&aor, now.instant, contact, &flow)
     }
 
     fn message_devices(
@@ -163,7 +173,10 @@ impl Switch {
                     for route in &binding.path {
                         draft = draft.header(Name::Route.as_str(), route.to_string());
                     }
-                    self.ua.request(now.instant, binding.flow, draft)
+                    let (way, contact) = (binding.way(), &binding.contact);
+                    draft =
+                        draft.wide(self.registrar.connection_of(&aor, now.instant, contact, &binding.flow));
+                    self.ua.request(now.instant, way, draft)
                 }
                 None => Err(SendError::WrongState),
             };

@@ -227,7 +227,7 @@ impl Callee {
         for route in &binding.path {
             invite = invite.header(Name::Route.as_str(), route.to_string());
         }
-        Callee { flow: binding.flow, invite, identity, leg: None }
+        Callee { flow: binding.way(), invite, identity, leg: None }
     }
 }
 

@@ -3,12 +3,15 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
+use serde_json::json;
 use sidetone::phone::{Answering, CallPlan, Carrier, Channel, Parcel, Phone, PhoneConfig};
-use sidetone_sip::message::{Message, Response, StreamEvent, StreamParser};
+use sidetone_sip::message::{Message, Method, Response, StatusCode, StreamEvent, StreamParser};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpSocket, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
-use crate::site::{DOMAIN, Site, answering, calls, open_end, talking, until, within};
+use crate::notes::{extension, record, status_is};
+use crate::site::{DOMAIN, PASSWORD, Site, answering, calls, open_end, post, talking, until, within};
+use crate::wire::Wire;
 
 fn tcp(site: &Site) -> SocketAddr {
     site.engine().sip_tcp[0]
@@ -54,16 +57,21 @@ impl Line {
         self.stream.write_all(text.as_bytes()).await.unwrap();
     }
 
-    /// The next response; `None` when the connection is closed.
     async fn response(&mut self) -> Option<Response> {
+        match self.message().await? {
+            Message::Response(response) => Some(response),
+            Message::Request(request) => panic!("{request:?}"),
+        }
+    }
+
+    /// The next message; `None` when the connection is closed.
+    async fn message(&mut self) -> Option<Message> {
         let mut chunk = [0; 4_096];
-        within("a response or an end", async {
+        within("a message or an end", async {
             loop {
                 if let Some(event) = self.parser.poll() {
-                    let StreamEvent::Message(Message::Response(response)) = event else {
-                        panic!("{event:?}")
-                    };
-                    return Some(response);
+                    let StreamEvent::Message(message) = event else { panic!("{event:?}") };
+                    return Some(message);
                 }
                 match self.stream.read(&mut chunk).await {
                     Ok(0) | Err(_) => return None,
@@ -109,6 +117,59 @@ async fn two_phones_on_tcp_hang_up_and_are_cancelled() {
     assert_eq!(within("the call", caller.call(plan)).await.unwrap().status, 487);
     calls(&silent, 0, 0).await;
     site.records(2).await;
+}
+
+/// Notes into a call and to a person, as large as they may be, and the taps that come back: all over connections.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn notes_to_phones_on_tcp_are_shown_and_acknowledged() {
+    let site = Site::start().await;
+    let (caller, callee) = (phone(&site, "1001", answering()).await, phone(&site, "1002", answering()).await);
+    let body = json!({"title": "Owes 900 EUR", "ack": true, "body": "x".repeat(3_900)}).to_string();
+    let (outcome, ()) = tokio::join!(within("the call", caller.call(open_end("1002"))), async {
+        calls(&caller, 0, 1).await;
+        let (_, live) = site.get("/calls").await;
+        let call = live["items"][0]["uuid"].as_str().unwrap().to_owned();
+        let person = extension(&site, "1002").await;
+        for (to, list) in [
+            (format!("/calls/{call}/info"), format!("/calls/{call}/infos")),
+            (format!("/extensions/{person}/message"), format!("/extensions/{person}/messages")),
+        ] {
+            let (status, sent) = post(site.http, &to, "", &body).await;
+            assert_eq!(status, 202, "{sent}");
+            let id = sent["id"].as_str().unwrap();
+            until("the note is shown", || callee.notes().iter().any(|note| note.id == id)).await;
+            assert_eq!(within("an answer", callee.acknowledge(id)).await.unwrap(), 200, "{to}");
+            record(&site, &list, id, status_is("acked")).await;
+        }
+        callee.hang_up().await.unwrap();
+    });
+    assert_eq!(outcome.unwrap().status, 200);
+    assert_eq!(site.record().await["hangup_cause"], "NORMAL_CLEARING");
+}
+
+/// A phone that registers by datagrams and asks to be called over TCP is connected to.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_contact_that_asks_for_tcp_is_connected_to() {
+    let site = Site::start().await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let at = listener.local_addr().unwrap();
+    let mut wire = Wire::open(site.sip).await;
+    let ask = wire.register("1002", Some(&format!("<sip:1002@{at};transport=tcp>")));
+    assert_eq!(wire.authorized(&ask, "1002", PASSWORD).await.status().as_u16(), 200);
+    let person = extension(&site, "1002").await;
+    let (status, sent) =
+        post(site.http, &format!("/extensions/{person}/message"), "", r#"{"title":"Lunch"}"#).await;
+    assert_eq!(status, 202, "{sent}");
+    let (stream, _) = within("a connection", listener.accept()).await.unwrap();
+    let mut line = Line { stream, parser: StreamParser::new() };
+    let Some(Message::Request(request)) = line.message().await else { panic!("no request") };
+    let contact = format!("sip:1002@{at};transport=tcp");
+    assert_eq!((request.method(), request.uri()), (&Method::Message, contact.as_str()));
+    let mut response = Response::reply_to(&request, StatusCode::OK);
+    response.set_to_tag("phone").unwrap();
+    line.stream.write_all(&response.to_bytes()).await.unwrap();
+    let list = format!("/extensions/{person}/messages");
+    record(&site, &list, sent["id"].as_str().unwrap(), status_is("sent")).await;
 }
 
 /// What a phone says to the switch, over the connection that it has; nobody asked for it, and the call goes on.

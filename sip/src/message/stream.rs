@@ -149,3 +149,52 @@ impl StreamParser {
         StreamEvent::Rejected { rejected, is_fatal: true }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::StatusCode;
+
+    const HEAD: &str = "OPTIONS sip:a@h SIP/2.0\r\nVia: SIP/2.0/TCP h;branch=z9hG4bK1\r\nMax-Forwards: 70\r\n\
+                        From: <sip:a@h>;tag=1\r\nTo: <sip:a@h>\r\nCall-ID: c\r\nCSeq: 1 OPTIONS\r\n";
+
+    /// Feeds `text` as a connection does and returns the most memory that was held, and what came last.
+    fn feed(text: &str) -> (usize, Option<StreamEvent>) {
+        let (mut parser, mut held, mut last) = (StreamParser::new(), 0, None);
+        for chunk in text.as_bytes().chunks(4_096) {
+            parser.push(chunk);
+            held = held.max(parser.buffer.capacity());
+            while let Some(event) = parser.poll() {
+                last = Some(event);
+            }
+        }
+        (held, last)
+    }
+
+    /// T5: whatever comes, a connection's buffer stays within 64 KiB.
+    #[test]
+    fn a_connection_holds_64_kib_at_most() {
+        let room = STREAM_MESSAGE_LEN_MAX - HEAD.len() - "Content-Length: 60000\r\n\r\n".len();
+        let largest = format!("{HEAD}Content-Length: {room}\r\n\r\n{}", "x".repeat(room));
+        let several = format!("{largest}{largest}{HEAD}Content-Length: 0\r\n\r\n");
+        let endless = format!("{HEAD}{}", "X-Long: x\r\n".repeat(100_000));
+        let line = format!("{HEAD}X-Long: {}", "x".repeat(1_000_000));
+        for (name, text, refused) in [
+            ("the largest message", largest, false),
+            ("several of them", several, false),
+            ("a head without an end", endless, true),
+            ("a line without an end", line, true),
+        ] {
+            let (held, last) = feed(&text);
+            assert!(held <= 64 * 1_024, "{name}: {held} bytes");
+            match last {
+                Some(StreamEvent::Message(_)) => assert!(!refused, "{name}"),
+                Some(StreamEvent::Rejected { rejected, is_fatal: true }) => {
+                    let status = rejected.reply.map(|reply| reply.status());
+                    assert_eq!((refused, status), (true, Some(StatusCode::ENTITY_TOO_LARGE)), "{name}");
+                }
+                other => panic!("{name}: {other:?}"),
+            }
+        }
+    }
+}

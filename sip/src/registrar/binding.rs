@@ -1,8 +1,9 @@
 //! One binding of an address of record to a contact.
 
+use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
-use crate::flow::Flow;
+use crate::flow::{Flow, Protocol};
 use crate::message::{Host, NameAddr, Uri};
 
 /// Names a binding for as long as it lives; a refresh keeps it.
@@ -49,6 +50,32 @@ impl Binding {
         is_behind_nat(&self.contact, &self.flow)
     }
 
+    /// The way of requests to it: the flow, or over TCP to the phone's own address where it registered by datagrams and
+    /// its contact asks for connections (RFC 3263 §4.1). To another address than the one that it was seen at nobody
+    /// connects: anybody could name any.
+    pub fn way(&self) -> Flow {
+        let wants_tcp =
+            self.contact.param("transport").is_some_and(|wanted| wanted.eq_ignore_ascii_case("tcp"));
+        let seen = self.flow.remote.ip();
+        if self.flow.protocol.is_reliable() || !wants_tcp || device_ip(&self.contact) != Some(seen) {
+            return self.flow;
+        }
+        let port = self.contact.port().unwrap_or(Protocol::Tcp.default_port());
+        Flow::tcp_to(SocketAddr::new(seen, port))
+    }
+
+    /// Whether it is of the same device as `contact`, reached by `flow`: it says the same address and port of itself and
+    /// is seen at the same address. Phones behind one NAT or on one machine differ in the first, those of two networks
+    /// in the second.
+    pub(super) fn is_beside(&self, contact: &Uri, flow: &Flow) -> bool {
+        let own = |contact: &Uri| {
+            Some((device_ip(contact)?, contact.port().unwrap_or(flow.protocol.default_port())))
+        };
+        own(&self.contact).is_some()
+            && own(&self.contact) == own(contact)
+            && self.flow.remote.ip() == flow.remote.ip()
+    }
+
     /// Whether another registration of `contact` concerns this binding: the same address (RFC 3261 §19.1.4), or the
     /// same flow of the same device, wherever it moved.
     pub(super) fn is_of(&self, contact: &Uri, instance: Option<&str>, reg_id: Option<u32>) -> bool {
@@ -62,6 +89,11 @@ impl Binding {
     }
 }
 
+/// The address that a contact names.
+fn device_ip(contact: &Uri) -> Option<IpAddr> {
+    contact.host().and_then(Host::ip).map(|ip| ip.to_canonical())
+}
+
 /// Whether a flow is lost when nothing uses it: a NAT forgets it, or we close a connection on which nothing moves. The
 /// phone could be reached by no other.
 pub(super) fn needs_keep_alive(contact: &Uri, flow: &Flow) -> bool {
@@ -71,6 +103,5 @@ pub(super) fn needs_keep_alive(contact: &Uri, flow: &Flow) -> bool {
 /// Whether a contact cannot be the address that its REGISTER came from.
 fn is_behind_nat(contact: &Uri, flow: &Flow) -> bool {
     let port = contact.port().unwrap_or(flow.protocol.default_port());
-    contact.host().and_then(Host::ip).map(|ip| ip.to_canonical()) != Some(flow.remote.ip())
-        || port != flow.remote.port()
+    device_ip(contact) != Some(flow.remote.ip()) || port != flow.remote.port()
 }

@@ -243,6 +243,22 @@ impl Registrar {
         alive
     }
 
+    /// A connection that the device at `contact`, reached by `flow`, has registered as well: the way of what is too long
+    /// for a datagram.
+    pub fn connection_of(&self, aor: &str, now: Instant, contact: &Uri, flow: &Flow) -> Option<Flow> {
+        let bindings = self.lookup(aor, now);
+        let instance = bindings
+            .iter()
+            .find(|binding| binding.flow == *flow && binding.contact.is_equivalent(contact))
+            .and_then(|binding| binding.instance.as_deref());
+        let is_it = |binding: &&Binding| {
+            binding.flow.protocol.is_reliable()
+                && ((instance.is_some() && binding.instance.as_deref() == instance)
+                    || binding.is_beside(contact, flow))
+        };
+        bindings.iter().find(is_it).map(|binding| binding.flow)
+    }
+
     /// How many bindings there are.
     pub fn bindings(&self) -> usize {
         // Each binding waits for exactly one thing.

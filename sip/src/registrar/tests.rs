@@ -7,8 +7,8 @@ use expect_test::{Expect, expect};
 use proptest::prelude::*;
 
 use super::*;
-use crate::flow::{Flow, ListenerId};
-use crate::message::{Datagram, Message, Name, Request, parse_datagram};
+use crate::flow::{Flow, ListenerId, Protocol};
+use crate::message::{Datagram, Message, Name, NameAddr, Request, parse_datagram};
 
 const AOR: &str = "1001@acme.test";
 
@@ -420,6 +420,76 @@ fn lost_flows_and_deleted_accounts() {
             0 left
         "#]],
     );
+}
+
+/// A device that says it is at 10.0.0.5 behind 192.0.2.1, by this contact and protocol.
+fn registered(
+    registrar: &mut Registrar,
+    now: Instant,
+    remote: &str,
+    protocol: Protocol,
+    contact: &str,
+) -> Flow {
+    let (request, flow) = register(&format!("{remote} {remote}{contact} 1 Contact: {contact}"));
+    let flow = Flow { protocol, ..flow };
+    let registration = Registration::from_request(&request, flow).unwrap();
+    registrar.register(now, AOR, registration).unwrap();
+    flow
+}
+
+/// §18.1.1 and RFC 3263 §4.1: when a device is reached by a connection.
+#[test]
+fn connections_of_a_device_are_its_own() {
+    #[expect(clippy::disallowed_methods, reason = "a test needs some instant to count from")]
+    let now = Instant::now();
+    let contact = "<sip:1001@10.0.0.5:5060>";
+    let other =
+        |of: &str, remote: &str, contact: &str| (of.to_owned(), remote.to_owned(), contact.to_owned());
+    for (name, remote, contact_of_tcp) in [
+        other("the same address and port", "192.0.2.1:40001", "<sip:1001@10.0.0.5;transport=tcp>"),
+        other(
+            "another port: another phone there",
+            "192.0.2.1:40001",
+            "<sip:1001@10.0.0.5:5062;transport=tcp>",
+        ),
+        other("another phone behind the NAT", "192.0.2.1:40001", "<sip:1001@10.0.0.6;transport=tcp>"),
+        other("another network", "192.0.2.2:40001", "<sip:1001@10.0.0.5;transport=tcp>"),
+        other("a name", "192.0.2.1:40001", "<sip:1001@phone.invalid;transport=tcp>"),
+    ] {
+        let mut registrar = Registrar::new(RegistrarConfig::default());
+        let udp = registered(&mut registrar, now, "192.0.2.1:30000", Protocol::Udp, contact);
+        let tcp = registered(&mut registrar, now, &remote, Protocol::Tcp, &contact_of_tcp);
+        let asked = NameAddr::parse(contact).unwrap().uri;
+        let found = registrar.connection_of(AOR, now, &asked, &udp);
+        assert_eq!(found, (name == "the same address and port").then_some(tcp), "{name}");
+    }
+    let mut registrar = Registrar::new(RegistrarConfig::default());
+    let instance = "+sip.instance=\"<urn:uuid:1>\"";
+    let one = format!("<sip:1001@10.0.0.5>;{instance};reg-id=1");
+    let two = format!("<sip:1001@172.16.0.9;transport=tcp>;{instance};reg-id=2");
+    let udp = registered(&mut registrar, now, "192.0.2.1:30000", Protocol::Udp, &one);
+    let tcp = registered(&mut registrar, now, "198.51.100.7:40001", Protocol::Tcp, &two);
+    let asked = NameAddr::parse(&one).unwrap().uri;
+    assert_eq!(registrar.connection_of(AOR, now, &asked, &udp), Some(tcp), "the same instance");
+}
+
+/// Nobody makes us connect to another address than its own.
+#[test]
+fn a_contact_that_asks_for_tcp_is_connected_to_where_it_was_seen() {
+    #[expect(clippy::disallowed_methods, reason = "a test needs some instant to count from")]
+    let now = Instant::now();
+    for (contact, expected) in [
+        ("<sip:1001@192.0.2.1>", None),
+        ("<sip:1001@192.0.2.1;transport=tcp>", Some("192.0.2.1:5060")),
+        ("<sip:1001@192.0.2.1:5070;transport=TCP>", Some("192.0.2.1:5070")),
+        ("<sip:1001@10.0.0.5;transport=tcp>", None),
+        ("<sip:1001@phone.invalid;transport=tcp>", None),
+    ] {
+        let mut registrar = Registrar::new(RegistrarConfig::default());
+        let udp = registered(&mut registrar, now, "192.0.2.1:5060", Protocol::Udp, contact);
+        let way = registrar.lookup(AOR, now)[0].way();
+        assert_eq!(way, expected.map_or(udp, |to| Flow::tcp_to(to.parse().unwrap())), "{contact}");
+    }
 }
 
 proptest! {

@@ -161,6 +161,12 @@ impl Ua {
         }
     }
 
+    /// The Contact of a leg's peer and the way of requests to it, once there is a dialog.
+    pub fn peer(&self, leg: LegKey) -> Option<(&Uri, Flow)> {
+        let dialog = self.legs.get(&leg)?.dialogs.first()?;
+        Some((dialog.remote_target(), dialog.route()))
+    }
+
     /// Whether the peer of our INVITE has answered it at all, be it with 100.
     pub fn is_heard(&self, leg: LegKey) -> bool {
         self.legs.get(&leg).is_some_and(|leg| leg.heard || !matches!(leg.phase, Phase::Calling { .. }))

@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 
+use crate::flow::Flow;
 use crate::message::{Headers, InvalidValue, Method, Name, StatusCode};
 
 /// Headers and a body that the user adds to a message.
@@ -34,6 +35,7 @@ pub struct Draft {
     pub(super) call_id: Option<String>,
     pub(super) cseq: u32,
     pub(super) extra: Extra,
+    pub(super) wide: Option<Flow>,
 }
 
 /// An INVITE that begins a leg. A body is taken for an offer, and then the ACK of the answer is sent by itself;
@@ -106,6 +108,7 @@ impl Draft {
             call_id: None,
             cseq: 1,
             extra: Extra::new(),
+            wide: None,
         }
     }
 
@@ -119,6 +122,13 @@ impl Draft {
     ) -> Self {
         let draft = Self::new(Method::Message, uri, from, to);
         Self { extra: Extra { content: Some(content), ..draft.extra }, ..draft }
+    }
+
+    /// Gives a connection of the same peer, which a request takes that is too long for a datagram.
+    #[must_use]
+    pub fn wide(mut self, connection: Option<Flow>) -> Self {
+        self.wide = connection;
+        self
     }
 
     /// Gives Call-ID and CSeq number: all REGISTERs of one phone share the one and count the other up (§10.2).

@@ -21,7 +21,7 @@ impl Ua {
     /// When the table of transactions is full or a value is not fit for a header.
     pub fn request(&mut self, now: Instant, flow: Flow, draft: Draft) -> Result<ClientKey, SendError> {
         let request = self.build(&flow, &draft)?;
-        let purpose = outside(&draft.method);
+        let (flow, purpose) = (way(flow, draft.wide, &request), outside(&draft.method));
         self.start(now, flow, request, purpose)
     }
 
@@ -194,7 +194,24 @@ impl Ua {
     ///
     /// As [`Ua::request_within`].
     pub fn info(&mut self, now: Instant, leg: LegKey, content: Content) -> Result<ClientKey, SendError> {
-        self.request_within(now, leg, Method::Info, &Extra { headers: Vec::new(), content: Some(content) })
+        self.info_by(now, leg, content, None)
+    }
+
+    /// As [`Ua::info`], with a connection of the same peer, which an INFO takes that is too long for a datagram.
+    ///
+    /// # Errors
+    ///
+    /// As [`Ua::request_within`].
+    pub fn info_by(
+        &mut self,
+        now: Instant,
+        leg: LegKey,
+        content: Content,
+        wide: Option<Flow>,
+    ) -> Result<ClientKey, SendError> {
+        let extra = Extra { headers: Vec::new(), content: Some(content) };
+        let (flow, _, request) = self.build_within(leg, Method::Info, &extra)?;
+        self.start(now, way(flow, wide, &request), request, Purpose::Info(leg))
     }
 
     /// Sends another request inside the dialog of a leg: INFO, UPDATE, MESSAGE, NOTIFY, …
@@ -423,6 +440,18 @@ impl Ua {
         Ok(response)
     }
 }
+
+/// §18.1.1: a request of more than 1,300 bytes goes over a connection, for on its way a datagram of that size may be cut
+/// in pieces and lost. Where the peer has none it goes by the datagram all the same: most arrive.
+fn way(flow: Flow, wide: Option<Flow>, request: &Request) -> Flow {
+    match wide {
+        Some(wide) if !flow.protocol.is_reliable() && request.to_bytes().len() > SHORT_BYTES_MAX => wide,
+        _ => flow,
+    }
+}
+
+/// The longest request that is sure to fit into a datagram, without the Via that is added to it.
+const SHORT_BYTES_MAX: usize = 1_300 - 120;
 
 /// Why a request outside dialogs is sent.
 fn outside(method: &Method) -> Purpose {

@@ -1,7 +1,7 @@
 //! The listeners and the two ends that a driver has of them.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -229,7 +229,7 @@ fn is_of_one_peer(error: &io::Error) -> bool {
 
 fn open(address: SocketAddr, v6_only: bool) -> io::Result<TcpListener> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(SocketProtocol::TCP))?;
-    if let IpAddr::V6(_) = address.ip() {
+    if address.is_ipv6() {
         socket.set_only_v6(v6_only)?;
     }
     // Unlike with UDP two listeners cannot share the port by this; connections of an engine that ended just now do not

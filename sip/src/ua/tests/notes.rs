@@ -1,8 +1,15 @@
 //! Ladders of notes: INFO inside a call, MESSAGE without one, and peers that want neither.
 
 use expect_test::expect;
+use rand::SeedableRng;
+use rand::rngs::StdRng;
 
+use crate::flow::{Flow, ListenerId};
+use crate::message::Host;
+use crate::transaction::ladder::start;
+use crate::transaction::{LayerConfig, Local};
 use crate::ua::ladder::check;
+use crate::ua::{Content, Draft, Output, Ua, UaConfig};
 
 #[test]
 fn an_info_in_the_call_and_its_acknowledgement() {
@@ -343,4 +350,29 @@ fn an_info_outside_of_a_dialog_is_none() {
             10ms        b>a 481 (9 INFO)
         "#]],
     );
+}
+
+/// §18.1.1: 1,300 bytes are the limit, and only where there is a connection.
+#[test]
+fn what_is_too_long_for_a_datagram_goes_over_a_connection() {
+    let now = start();
+    let datagram = Flow::udp(ListenerId(0), "192.0.2.2:5060".parse().unwrap());
+    let connection = Flow::tcp_to("192.0.2.2:5060".parse().unwrap());
+    let sent = |wide: Option<Flow>, length: usize| {
+        let local = Local::fixed(Host::V4([192, 0, 2, 1].into()), None);
+        let mut ua = Ua::new(UaConfig::new(LayerConfig::new(local)), StdRng::seed_from_u64(1));
+        let content = Content::new("application/json", "x".repeat(length));
+        let draft = Draft::message("sip:b@192.0.2.2", "<sip:events@h>", "<sip:b@h>", content);
+        ua.request(now, datagram, draft.wide(wide)).unwrap();
+        match ua.poll_output() {
+            Some(Output::Transmit { flow, bytes, .. }) => (flow, bytes.len()),
+            other => panic!("{other:?}"),
+        }
+    };
+    for length in 0..1_500 {
+        let (flow, bytes_len) = sent(Some(connection), length);
+        assert!(flow == connection || bytes_len <= 1_300, "{length}: {bytes_len}");
+        assert!(flow == datagram || bytes_len > 1_150, "{length}: {bytes_len}");
+    }
+    assert_eq!(sent(None, 4_000).0, datagram, "most pieces arrive");
 }

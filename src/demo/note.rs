@@ -22,7 +22,9 @@ pub struct NoteShowing {
 impl NoteShowing {
     /// Whether phones were shown it and a tap on one of them came back.
     pub fn is_as_expected(&self) -> bool {
-        self.missing.is_none() && self.json["status"] == "acked" && self.json["acked_count"] == 1
+        self.missing.is_none()
+            && text(&self.json, "status") == Some("acked")
+            && self.number("acked_count") == Some(1)
     }
 
     /// How it went, in a sentence.
@@ -30,14 +32,18 @@ impl NoteShowing {
         match &self.missing {
             None => format!(
                 "the note \"{}\" was shown on {} phones of the call {} to {}, and acknowledged on {}.",
-                self.json["title"].as_str().unwrap_or_default(),
-                self.json["recipient_count"],
+                text(&self.json, "title").unwrap_or_default(),
+                self.number("recipient_count").unwrap_or_default(),
                 Scene::from(PLACE),
                 Scene::to(PLACE),
                 Scene::to(PLACE),
             ),
             Some(missing) => format!("the note into a call: {missing}"),
         }
+    }
+
+    fn number(&self, name: &str) -> Option<u64> {
+        self.json.get(name)?.as_u64()
     }
 }
 
@@ -53,7 +59,7 @@ async fn shown(http: SocketAddr, key: &str, callee: &Phone) -> Result<Value, Str
     let deadline = Instant::now() + SHOWN_MAX;
     let call = until(deadline, "the call to be up", || live_call(http, key)).await?;
     let sent = post(http, &format!("/api/v1/calls/{call}/info"), key, &note()).await.map_err(said)?;
-    let id = sent["id"].as_str().ok_or("the API gave the note no id")?;
+    let id = text(&sent, "id").ok_or("the API gave the note no id")?;
     let mut count = callee.notes_count();
     let came = tokio::time::timeout_at(deadline, count.wait_for(|count| *count > 0)).await;
     came.map_err(|_| "it did not reach the phone in time".to_owned())?.map_err(|error| error.to_string())?;
@@ -70,18 +76,23 @@ async fn shown(http: SocketAddr, key: &str, callee: &Phone) -> Result<Value, Str
 async fn live_call(http: SocketAddr, key: &str) -> Result<Option<String>, ClientError> {
     let live = get(http, "/api/v1/calls?limit=100", key).await?;
     let from = Scene::from(PLACE);
-    let call = items(&live).find(|call| call["caller"] == from.as_str() && call["answered_at"].is_string());
-    Ok(call.and_then(|call| call["uuid"].as_str()).map(str::to_owned))
+    let call =
+        items(&live).find(|call| text(call, "caller") == Some(&from) && text(call, "answered_at").is_some());
+    Ok(call.and_then(|call| text(call, "uuid")).map(str::to_owned))
 }
 
 /// The record of the one note in `list`, once every phone has answered and one has tapped.
 async fn acknowledged(http: SocketAddr, key: &str, list: &str) -> Result<Option<Value>, ClientError> {
     let notes = get(http, list, key).await?;
-    Ok(items(&notes).find(|note| note["status"] == "acked").cloned())
+    Ok(items(&notes).find(|note| text(note, "status") == Some("acked")).cloned())
 }
 
 fn items(page: &Value) -> impl Iterator<Item = &Value> {
-    page["items"].as_array().into_iter().flatten()
+    page.get("items").and_then(Value::as_array).into_iter().flatten()
+}
+
+fn text<'a>(value: &'a Value, name: &str) -> Option<&'a str> {
+    value.get(name)?.as_str()
 }
 
 /// Looks again and again until there is something to see.

@@ -16,6 +16,8 @@ mod phones;
 mod room;
 pub mod rules;
 mod service;
+#[cfg(test)]
+mod tests;
 mod writer;
 
 pub use change::{Change, Committed, NewNote, NewReceipt, NoteLog, Tap, Tapper, Written};

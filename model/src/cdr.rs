@@ -280,6 +280,7 @@ mod tests {
         Cdr {
             call_uuid: CallId(Uuid::nil()),
             organisation_id: OrganisationId(Uuid::nil()),
+            called: None,
             extension_id: None,
             trunk_id: None,
             direction: Direction::Internal,

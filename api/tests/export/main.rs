@@ -159,6 +159,7 @@ fn bare(number: u64) -> Cdr {
     Cdr {
         call_uuid: CallId(Uuid::from_u128(u128::from(number))),
         organisation_id: OrganisationId(Uuid::nil()),
+        called: None,
         extension_id: None,
         trunk_id: None,
         direction: Direction::Inbound,

@@ -1,4 +1,4 @@
-//! kill -9 in the middle of calls: every call that was answered has exactly one record after the restart.
+//! kill -9 in the middle of calls and notes: what was promised before is there after the restart, once.
 #![allow(
     clippy::disallowed_methods,
     clippy::expect_used,
@@ -9,13 +9,16 @@
     reason = "a helper of a test may fail the test"
 )]
 
-#[path = "common/chosen.rs"]
+#[path = "../common/chosen.rs"]
 mod chosen;
-#[path = "common/database.rs"]
+#[path = "../common/database.rs"]
 mod database;
-#[path = "common/records.rs"]
+mod notes;
+#[path = "../common/receiver.rs"]
+mod receiver;
+#[path = "../common/records.rs"]
 mod records;
-#[path = "common/site.rs"]
+#[path = "../common/site.rs"]
 mod site;
 
 use std::collections::HashSet;
@@ -44,11 +47,16 @@ struct Engine {
 impl Engine {
     /// Starts `sidetone serve` and waits for its `ready`.
     async fn serve(dir: &Path) -> Engine {
+        Engine::serve_with(dir, "").await
+    }
+
+    /// The same with more settings.
+    async fn serve_with(dir: &Path, more: &str) -> Engine {
         let file = dir.join("sidetone.toml");
         let text = format!(
             "[node]\ndata_dir = \"{0}\"\n[database]\nurl = \"{1}\"\n\
              [sip]\nlisten = [\"udp://127.0.0.1:0\"]\n[media]\nports = \"12000-31999\"\nworkers = 1\n\
-             [http]\nlisten = \"127.0.0.1:0\"\n",
+             [http]\nlisten = \"127.0.0.1:0\"\n{more}",
             dir.display(),
             url_in(dir)
         );

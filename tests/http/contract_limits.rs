@@ -6,14 +6,15 @@ use serde_json::{Value, json};
 use crate::desk::{As, Desk};
 use crate::engine::Engine;
 
-/// Every list of the API with its parameters, as the document has them.
+/// Every list of the API with its parameters, as the document has them. Those of one thing, whose path names it, are
+/// held to the same beside that thing.
 fn lists() -> Vec<(String, Vec<Value>)> {
     let document = sidetone_api::openapi();
     let paths = document["paths"].as_object().unwrap();
     let mut lists = Vec::new();
     for (path, item) in paths {
         let parameters = item["get"]["parameters"].as_array().cloned().unwrap_or_default();
-        if parameters.iter().any(|parameter| parameter["name"] == "limit") {
+        if !path.contains('{') && parameters.iter().any(|parameter| parameter["name"] == "limit") {
             lists.push((path.strip_prefix("/api/v1").unwrap().to_owned(), parameters));
         }
     }

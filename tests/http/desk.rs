@@ -11,7 +11,12 @@ use sidetone::outbound_http::{OutboundHttp, Policy};
 use sidetone::provision::Lines;
 use sidetone::webhooks::desk as webhooks;
 use sidetone_api::{ApiState, DirectoryPorts, HttpSettings, Panel, RatePorts, TokenKey};
+use sidetone_model::access::Scope;
 use sidetone_model::directory::DirectorySnapshot;
+use sidetone_model::ids::CallId;
+use sidetone_model::live_call::{LiveCall, LiveCallQuery, LiveCalls};
+use sidetone_model::page::Page;
+use sidetone_model::ports::PortFuture;
 use tokio::sync::Notify;
 
 use crate::face::{Answer, Face, Ready, key, request};
@@ -89,6 +94,21 @@ name = "shared carrier"
 address = "sip:192.0.2.1:5060"
 "#;
 
+/// A switch on which nobody talks.
+struct Silence;
+
+impl LiveCalls for Silence {
+    fn list(&self, _scope: Scope, query: LiveCallQuery) -> PortFuture<'_, Page<LiveCall>> {
+        let window = query.window;
+        let page = Page { items: Vec::new(), total: 0, limit: window.limit, offset: window.offset };
+        Box::pin(async move { Ok(page) })
+    }
+
+    fn find(&self, _call: CallId) -> PortFuture<'_, Option<LiveCall>> {
+        Box::pin(async { Ok(None) })
+    }
+}
+
 /// Who asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum As {
@@ -153,6 +173,7 @@ impl Desk {
                 .with_conversations(shared.clone(), shared)
                 .with_panel(panel)
                 .with_directory(ports)
+                .with_live_calls(Arc::new(Silence))
                 .with_rates(rates)
                 .with_outgoing_urls(Arc::new(Policy::new(&OutboundHttp::default(), Vec::new())))
                 .with_webhooks(Arc::new(webhooks))

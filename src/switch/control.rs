@@ -50,7 +50,10 @@ pub trait Question: Send + 'static {
 }
 
 /// A question on its way to the switch, with the way back to whoever asked.
-pub struct Asked(Box<dyn FnOnce(Now, &mut Switch) + Send>);
+pub struct Asked(Box<Put>);
+
+/// Puts a question and passes its answer on.
+type Put = dyn FnOnce(Now, &mut Switch) + Send;
 
 impl Asked {
     /// Puts a question and passes its answer on, as `put` does it.

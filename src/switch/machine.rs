@@ -1,4 +1,4 @@
-//! Connects calls with dialogs, the registrar and the directory: SIP in, SIP out, and decisions by [`Call`].
+//! Connects calls with dialogs, the registrar and the directory: SIP in, SIP out, and decisions by [`Call`](crate::switch::call::Call).
 //!
 //! A machine like the others: the driver feeds datagrams, reports and time, and carries out what comes back.
 

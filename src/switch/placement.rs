@@ -89,7 +89,7 @@ impl Switch {
         let max_forwards = request.max_forwards().unwrap_or(70).saturating_sub(1);
         match route {
             Route { target: Target::Extension(callee), .. } => {
-                self.to_extension(now, directory, &caller, callee, facts, max_forwards)
+                self.place_extension(now, directory, &caller, callee, facts, max_forwards)
             }
             Route { target: Target::Outside(outside), organisation_id, .. } => {
                 let extension = caller.extension.ok_or_else(Refused::stranger)?;
@@ -114,7 +114,7 @@ impl Switch {
         }
     }
 
-    fn to_extension(
+    fn place_extension(
         &mut self,
         now: Now,
         directory: &Directory,

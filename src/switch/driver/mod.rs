@@ -1,6 +1,6 @@
 //! The one part of the switch with sockets, a clock and a task: it feeds the machine and carries out what it says.
 //!
-//! [`task`] is the loop, [`handle`] how everybody else reaches it, [`media`] the relay as the switch sees it.
+//! [`task`] is the loop, [`handle`] how everybody else reaches it, `media` the relay as the switch sees it.
 
 pub mod handle;
 mod media;

@@ -22,10 +22,14 @@ impl Call {
     /// A party offers anew.
     pub(super) fn offer(&mut self, from: Party, offer: Option<SessionDescription>) {
         let Some(to) = self.other(from) else {
-            // The dialog is confirmed but the call is over or not up yet: nothing to negotiate with.
+            // The dialog is confirmed but the call is over: nothing to negotiate with.
             return self.push(Output::OfferResult(from, Err(481)));
         };
-        if self.renegotiation.is_some() {
+        // The callee may offer while the caller's 200 still waits for the journal. On the caller's side an INVITE is
+        // then in progress, and nothing can be offered on before its ACK (RFC 3261 §14.1): a hold that was kept until
+        // the 200 is out would be told 491 all the same. Told so at once, the callee tries again within 2 s by the
+        // timer of §14.1; 481 here would have it take the whole dialog for gone (RFC 5057 §5.1).
+        if !self.is_up() || self.renegotiation.is_some() {
             return self.push(Output::OfferResult(from, Err(491)));
         }
         let Some(offer) = offer else { return self.offer_ours(from) };
@@ -97,9 +101,9 @@ impl Call {
 
     /// Answers an offer that leaves direction and codecs as they are; only this leg's media move.
     fn answer_from_settled(&mut self, from: Party, to: Party, offer: &SessionDescription) {
-        let settled = self.leg(to).and_then(|leg| leg.settled());
-        let reply = settled.and_then(|settled| {
-            let leg = self.leg_mut(from)?;
+        // A caller that made no offer answers ours with its ACK: until then nothing is settled, and both wait.
+        let Some(settled) = self.leg(to).and_then(|leg| leg.settled()) else { return self.refuse(from, 491) };
+        let reply = self.leg_mut(from).and_then(|leg| {
             let answer = sdp::answer_to(offer, &settled, leg.local()).ok()?;
             leg.exchange.send_answer(answer).ok()
         });
@@ -146,9 +150,9 @@ impl Call {
         }
     }
 
-    /// The party that `party` talks to while the call is up.
+    /// The party that `party` talks to, or will as soon as the caller has its answer.
     fn other(&self, party: Party) -> Option<Party> {
-        let callee = self.callee().filter(|_| self.is_up())?;
+        let callee = self.callee()?;
         match party {
             Party::Caller => Some(Party::Callee(callee)),
             Party::Callee(place) if place == callee => Some(Party::Caller),

@@ -1,5 +1,6 @@
 //! The machines of the switch by what goes in and what comes out.
 
+mod answering;
 mod calls;
 mod hunting;
 mod ladder;

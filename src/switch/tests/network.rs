@@ -12,7 +12,7 @@ use sidetone_model::cdr::Cdr;
 use sidetone_model::directory::{
     Destination, DirectorySnapshot, Extension, Ha1, Number, Numbering, Organisation, Secret, Trunk,
 };
-use sidetone_model::ids::{ExtensionId, NodeId, NoteId};
+use sidetone_model::ids::{CallId, ExtensionId, NodeId, NoteId};
 use sidetone_model::live_call::CallNews;
 use sidetone_model::time::Timestamp;
 use sidetone_model::trunk_address::TrunkAddress;
@@ -69,6 +69,11 @@ pub(super) struct Net {
     /// The notes that the phone was sent.
     pub(super) noted: Vec<Request>,
     pub(super) answers: Vec<(NoteId, usize, PhoneAnswer)>,
+    /// Whether the disk is slow, and the answered calls that it has not written yet.
+    pub(super) is_disk_slow: bool,
+    pub(super) unwritten: Vec<CallId>,
+    /// What the carriers were told of requests of their own.
+    pub(super) told: Vec<Response>,
 }
 
 /// A carrier that does as planned; the last plan holds for all that follow.
@@ -222,6 +227,9 @@ impl Net {
             taking: None,
             noted: Vec::new(),
             answers: Vec::new(),
+            is_disk_slow: false,
+            unwritten: Vec::new(),
+            told: Vec::new(),
         };
         net.feed(Input::Begin);
         net.run();
@@ -305,6 +313,38 @@ impl Net {
         self.run();
     }
 
+    /// The disk has written what it held back.
+    pub(super) fn write(&mut self) {
+        for call in std::mem::take(&mut self.unwritten) {
+            self.feed(Input::Journalled(call));
+        }
+        self.run();
+    }
+
+    /// The carrier at that address says something inside its first call; what it is told.
+    pub(super) fn carrier_says(&mut self, at: &str, method: &str, cseq: u32, body: Option<&str>) -> u16 {
+        let invite = self.carriers[&address(at)].of(&Method::Invite)[0].clone();
+        let header = |name| invite.header(name).unwrap().to_owned();
+        let target = header(Name::Contact);
+        let target = target.split(['<', '>']).nth(1).unwrap();
+        let (us, them, call) = (header(Name::To), header(Name::From), header(Name::CallId));
+        let (kind, body) = body.map_or(("", ""), |body| ("Content-Type: application/sdp\r\n", body));
+        let text = |method: &str| {
+            format!(
+                "{method} {target} SIP/2.0\r\nVia: SIP/2.0/UDP {at};branch=z9hG4bKsaid{cseq}\r\nMax-Forwards: 70\r\n\
+                 From: {us};tag=carrier\r\nTo: {them}\r\nCall-ID: {call}\r\nCSeq: {cseq} {method}\r\n\
+                 Contact: <sip:{at}>\r\n"
+            )
+        };
+        let heard = self.told.len();
+        self.inject(at, format!("{}{kind}Content-Length: {}\r\n\r\n{body}", text(method), body.len()));
+        let status = self.told.get(heard).map_or(0, |response| response.status().as_u16());
+        if method == "INVITE" {
+            self.inject(at, format!("{}Content-Length: 0\r\n\r\n", text("ACK")));
+        }
+        status
+    }
+
     pub(super) fn resolved(&mut self, name: &TrunkAddress, answer: Answer) {
         self.feed(Input::Resolved(name.clone(), answer));
         self.run();
@@ -342,16 +382,22 @@ impl Net {
             } else if to == address(PHONE) {
                 self.phone.handle_input(self.now, ua::Input::Datagram { flow, bytes });
             } else if let Some(carrier) = self.carriers.get_mut(&to)
-                && let Ok(Datagram::Message(Message::Request(request))) = parse_datagram(bytes)
+                && let Ok(Datagram::Message(message)) = parse_datagram(bytes)
             {
-                let said = carrier.hear(request, to);
-                self.wire.extend(said.into_iter().map(|response| (to, from, response.to_bytes())));
+                match message {
+                    Message::Request(request) => {
+                        let said = carrier.hear(request, to);
+                        self.wire.extend(said.into_iter().map(|response| (to, from, response.to_bytes())));
+                    }
+                    Message::Response(response) => self.told.push(response),
+                }
             }
         }
     }
 
     fn switch_says(&mut self, output: Output) {
         match output {
+            Output::Answered(call, _) if self.is_disk_slow => self.unwritten.push(call),
             Output::Answered(call, _) => self.feed(Input::Journalled(call)),
             Output::Ended(record) => self.records.push(*record),
             Output::Media(port, MediaCommand::Close) => {
@@ -503,5 +549,5 @@ pub(super) fn challenge(status: u16, realm: &str, nonce: &str, more: &str) -> Pl
     Plan::Refuse(status, vec![(name, format!("Digest realm=\"{realm}\", nonce=\"{nonce}\"{more}"))])
 }
 
-const SDP: &str =
+pub(super) const SDP: &str =
     "v=0\r\no=- 1 1 IN IP4 192.0.2.1\r\ns=-\r\nc=IN IP4 192.0.2.1\r\nt=0 0\r\nm=audio 4000 RTP/AVP 0\r\n";

@@ -45,11 +45,9 @@ pub fn phone(engine: &Engine, number: &str, password: &str, answermode: &str) ->
          answermode={answermode};audio_codecs=PCMA/8000/1,PCMU/8000/1\n",
         engine.sip(),
     );
-    // It takes the next port for TLS, whether wanted or not.
-    let sip_port = ports::free(2);
     let rtp_first = ports::free(32);
     let config = format!(
-        "sip_listen 127.0.0.1:{sip_port}\nnet_interface 127.0.0.1\nrtp_ports {rtp_first}-{}\n\
+        "sip_listen 127.0.0.1:0\nnet_interface 127.0.0.1\nrtp_ports {rtp_first}-{}\n\
          audio_source aufile,{}\naudio_player aubridge,{number}\naudio_alert aubridge,alert{number}\n\
          module_path /usr/lib/baresip/modules\nmodule stdio.so\nmodule g711.so\nmodule aufile.so\n\
          module aubridge.so\nmodule_tmp account.so\nmodule_app menu.so\n",

@@ -1,6 +1,7 @@
-//! Free UDP ports on the loopback, for programs that must be told theirs.
+//! Free ports on the loopback, for programs that must be told theirs.
 
-use std::net::UdpSocket;
+use std::hash::{BuildHasher, RandomState};
+use std::net::{TcpListener, UdpSocket};
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -8,18 +9,22 @@ use std::time::{Duration, Instant};
 /// What was given out: the programs bind their ports one by one as calls come, and sipp most of them never.
 static GIVEN: Mutex<Vec<Range<u16>>> = Mutex::new(Vec::new());
 
-/// The first of `count` free ports in a row, an even one; never given out again.
+/// The first of `count` ports in a row, an even one, that nobody has for UDP or TCP; never given out again.
 pub fn free(count: u16) -> u16 {
     let mut given = GIVEN.lock().unwrap_or_else(PoisonError::into_inner);
-    for _ in 0..ATTEMPTS_MAX {
-        let probe = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let first = probe & !1;
-        let Some(end) = first.checked_add(count) else { continue };
+    for attempt in 0..ATTEMPTS_MAX {
+        let any = RandomState::new().hash_one(attempt) % u64::from(PORTS.end - PORTS.start - count);
+        let first = (PORTS.start + u16::try_from(any).unwrap()) & !1;
+        let end = first + count;
         if given.iter().any(|range| first < range.end && range.start < end) {
             continue;
         }
         // All are held at once, then let go together.
-        if (first..end).map(|port| UdpSocket::bind(("127.0.0.1", port))).all(|socket| socket.is_ok()) {
+        let both = |port| {
+            let address = ("127.0.0.1", port);
+            Some((UdpSocket::bind(address).ok()?, TcpListener::bind(address).ok()?))
+        };
+        if (first..end).map(both).collect::<Option<Vec<_>>>().is_some() {
             given.push(first..end);
             return first;
         }
@@ -42,5 +47,8 @@ pub fn wait_until_bound(port: u16) {
     }
 }
 
-const ATTEMPTS_MAX: usize = 100;
+const ATTEMPTS_MAX: u32 = 100;
+/// Below those that Linux gives to whoever binds port 0: none of the many sockets of an engine and its clients takes one
+/// between the look and the start of the program.
+const PORTS: Range<u16> = 12_000..32_000;
 const BOUND_MAX: Duration = Duration::from_secs(60);

@@ -50,7 +50,7 @@ const EXCEPTIONS: &[(&str, &str, &str)] = &[
     ),
     (
         "src/store/notes.rs",
-        "UPDATE notes SET status = $1",
+        "UPDATE notes SET status = whole.column2",
         "what its receipts come to, of a note that the same transaction found or this node sent",
     ),
     ("src/store/managed/", "SELECT * FROM numbers WHERE id = $1", FOUND),

@@ -44,36 +44,52 @@ use crate::store::bell::Bell;
 use crate::store::columns::{instant, parsed, parsed_opt};
 use crate::store::scope::within;
 use crate::store::sql::{Row, Transaction, sql};
-use crate::store::statement::Statement;
+use crate::store::statement::{Statement, parts};
 use crate::store::{Store, StoreError};
 
 /// Stores an event together with what else the transaction writes.
 pub(super) async fn insert_event(transaction: &mut Transaction, event: &Event) -> Result<(), StoreError> {
-    let position = next_position(transaction).await?;
-    sql("INSERT INTO events (id, organisation_id, team_id, kind, at_us, data, position)
-         VALUES ($1, $2, $3, $4, $5, $6, $7)")
-    .bind(event.id.to_string())
-    .bind(event.organisation_id.to_string())
-    .bind(event.team_id.map(|team| team.to_string()))
-    .bind(event.kind.as_str())
-    .bind(event.timestamp.as_micros())
-    .bind(serde_json::to_string(&event.data).unwrap_or_else(|_| "{}".to_owned()))
-    .bind(position)
-    .execute(&mut **transaction)
-    .await?;
-    transaction.wrote_event();
+    insert_events(transaction, std::slice::from_ref(event)).await
+}
+
+/// As [`insert_event`], for many in their order.
+pub(super) async fn insert_events(transaction: &mut Transaction, events: &[Event]) -> Result<(), StoreError> {
+    for part in parts(events) {
+        let mut position = first_position(transaction, part.len()).await?;
+        let mut statement = Statement::new(
+            "INSERT INTO events (id, organisation_id, team_id, kind, at_us, data, position) VALUES ",
+        );
+        statement.rows(part.iter().map(|event| {
+            let row = [
+                event.id.to_string().into(),
+                event.organisation_id.to_string().into(),
+                event.team_id.map(|team| team.to_string()).into(),
+                event.kind.as_str().into(),
+                event.timestamp.as_micros().into(),
+                serde_json::to_string(&event.data).unwrap_or_else(|_| "{}".to_owned()).into(),
+                position.into(),
+            ];
+            position = position.map(|position| position + 1);
+            row
+        }));
+        statement.query().execute(&mut **transaction).await?;
+        transaction.wrote_events(part.len());
+    }
     Ok(())
 }
 
-/// The position of the next event where no other transaction can get one in between.
-async fn next_position(transaction: &mut Transaction) -> Result<Option<i64>, StoreError> {
+/// The position of the next event, with as many behind it, where no other transaction can get one in between.
+async fn first_position(transaction: &mut Transaction, count: usize) -> Result<Option<i64>, StoreError> {
     if !transaction.writes_alone() {
         return Ok(None);
     }
-    let row = sql("UPDATE event_position SET last = last + 1 WHERE id = 1 RETURNING last")
+    let count = i64::try_from(count).unwrap_or(i64::MAX);
+    let row = sql("UPDATE event_position SET last = last + $1 WHERE id = 1 RETURNING last")
+        .bind(count)
         .fetch_one(&mut **transaction)
         .await?;
-    Ok(Some(row.try_get("last")?))
+    let last: i64 = row.try_get("last")?;
+    Ok(Some(last - count + 1))
 }
 
 impl Store {
@@ -83,9 +99,7 @@ impl Store {
     /// When the database refuses; none of them is stored then.
     pub async fn store_events(&self, events: &[Event]) -> Result<(), StoreError> {
         let mut transaction = self.writer().begin_write().await?;
-        for event in events {
-            insert_event(&mut transaction, event).await?;
-        }
+        insert_events(&mut transaction, events).await?;
         transaction.commit().await?;
         Ok(())
     }

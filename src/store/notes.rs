@@ -1,5 +1,7 @@
 //! Notes: stored in groups before they are sent, and what phones and people say to them, each with its event.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use serde_json::{Map, Value};
 use sidetone_model::event::{Event, EventKind};
 use sidetone_model::ids::{CallId, NodeId, NoteId, OrganisationId, TeamId};
@@ -8,10 +10,11 @@ use sidetone_model::ports::PortFuture;
 use sidetone_model::time::Timestamp;
 
 use crate::notes::rules::{Outcome, tapped};
-use crate::notes::{Change, Committed, NewNote, NoteLog, Tap, Tapper, Written};
+use crate::notes::{Change, Committed, NewNote, NewReceipt, NoteLog, Tap, Tapper, Written};
 use crate::store::columns::{instant, number, parsed, parsed_opt, word};
-use crate::store::events::insert_event;
+use crate::store::events::insert_events;
 use crate::store::sql::{Connection, Row, Transaction, sql};
+use crate::store::statement::{Statement, parts};
 use crate::store::{Store, StoreError, unit};
 
 impl NoteLog for Store {
@@ -26,7 +29,8 @@ impl NoteLog for Store {
     fn write_within<'a>(&'a self, note: &'a NewNote, committed: Committed) -> PortFuture<'a, ()> {
         Box::pin(async move {
             let mut transaction = self.writer().begin_write().await.map_err(StoreError::from)?;
-            insert_note(&mut transaction, note).await?;
+            let events = insert_notes(&mut transaction, &[note]).await?;
+            insert_events(&mut transaction, &events).await?;
             transaction.when_committed(committed);
             transaction.commit().await.map_err(StoreError::from)?;
             Ok(())
@@ -45,22 +49,35 @@ impl NoteLog for Store {
 }
 
 impl Store {
+    /// Stores changes together: a statement for many of a kind, as a thousand notes come in a second.
     async fn write_notes(&self, changes: &[Change]) -> Result<Vec<Written>, StoreError> {
         let mut transaction = self.writer().begin_write().await?;
-        let mut written = Vec::with_capacity(changes.len());
+        let mut written = vec![Written::Done; changes.len()];
+        let mut sent = Vec::new();
+        let mut outcomes = BTreeMap::new();
         for change in changes {
-            written.push(match change {
-                Change::Acked(tap) => store_tap(&mut transaction, tap).await?,
+            match change {
+                Change::Acked(_) => {}
                 Change::Answered { note, place, outcome } => {
-                    store_outcome(&mut transaction, *note, *place, outcome).await?;
-                    Written::Done
+                    outcomes.entry((*note, *place)).or_insert(outcome);
                 }
-                Change::Sent(note) => {
-                    insert_note(&mut transaction, note).await?;
-                    Written::Done
-                }
-            });
+                Change::Sent(note) => sent.push(note.as_ref()),
+            }
         }
+        let mut events = insert_notes(&mut transaction, &sent).await?;
+        let mut judged = store_outcomes(&mut transaction, &outcomes).await?;
+        for (change, written) in changes.iter().zip(&mut written) {
+            let Change::Acked(tap) = change else { continue };
+            match store_tap(&mut transaction, tap).await? {
+                Some(event) => {
+                    judged.insert(tap.acknowledgement.id);
+                    events.push(event);
+                }
+                None => *written = Written::Refused,
+            }
+        }
+        judge(&mut transaction, &judged).await?;
+        insert_events(&mut transaction, &events).await?;
         transaction.commit().await?;
         Ok(written)
     }
@@ -85,11 +102,13 @@ impl Store {
         .bind(BATCH_ROWS_MAX)
         .fetch_all(&mut *transaction)
         .await?;
+        let outcome = Outcome { status: NoteStatus::Failed, sip_status: None, error: Some(why.to_owned()) };
+        let mut outcomes = BTreeMap::new();
         for row in &rows {
-            let outcome =
-                Outcome { status: NoteStatus::Failed, sip_status: None, error: Some(why.to_owned()) };
-            store_outcome(&mut transaction, parsed(row, "note_id")?, number(row, "place")?, &outcome).await?;
+            outcomes.insert((parsed(row, "note_id")?, number(row, "place")?), &outcome);
         }
+        let judged = store_outcomes(&mut transaction, &outcomes).await?;
+        judge(&mut transaction, &judged).await?;
         transaction.commit().await?;
         Ok(rows.len() as u64)
     }
@@ -121,66 +140,95 @@ impl Store {
     pub const NOTE_BATCH: u64 = BATCH_ROWS_MAX.unsigned_abs();
 }
 
-/// Stores a note, its receipts and, when it is about to be sent, its event.
-async fn insert_note(transaction: &mut Transaction, note: &NewNote) -> Result<(), StoreError> {
-    sql("INSERT INTO notes (id, organisation_id, team_id, channel, call_uuid, extension_id, title, level, ack, source,
-         status, error, acked_count, sent_at_us, payload)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, 0, $13, $14)")
-    .bind(note.id.to_string())
-    .bind(note.organisation_id.to_string())
-    .bind(note.team_id.map(|team| team.to_string()))
-    .bind(note.channel.as_str())
-    .bind(note.call_uuid.map(|call| call.to_string()))
-    .bind(note.extension_id.map(|extension| extension.to_string()))
-    .bind(&note.title)
-    .bind(note.level.as_str())
-    .bind(note.ack)
-    .bind(note.source.as_str())
-    .bind(note.status().as_str())
-    .bind(note.error.as_deref())
-    .bind(note.sent_at.as_micros())
-    .bind(String::from_utf8_lossy(&note.payload).into_owned())
-    .execute(&mut **transaction)
-    .await?;
-    for (place, receipt) in (0_i64..).zip(&note.receipts) {
-        sql("INSERT INTO note_receipts (note_id, place, node_id, member, name, device, sent_at_us, status)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8)")
-        .bind(note.id.to_string())
-        .bind(place)
-        .bind(note.node.to_string())
-        .bind(&receipt.member)
-        .bind(&receipt.name)
-        .bind(&receipt.device)
-        .bind(note.sent_at.as_micros())
-        .bind(note.status().as_str())
-        .execute(&mut **transaction)
-        .await?;
+/// Stores notes and their receipts; the events of those that are about to be sent.
+async fn insert_notes(transaction: &mut Transaction, notes: &[&NewNote]) -> Result<Vec<Event>, StoreError> {
+    for part in parts(notes) {
+        let mut statement = Statement::new(
+            "INSERT INTO notes (id, organisation_id, team_id, channel, call_uuid, extension_id, title, level, ack,
+             source, status, error, acked_count, sent_at_us, payload) VALUES ",
+        );
+        statement.rows(part.iter().map(|note| {
+            [
+                note.id.to_string().into(),
+                note.organisation_id.to_string().into(),
+                note.team_id.map(|team| team.to_string()).into(),
+                note.channel.as_str().into(),
+                note.call_uuid.map(|call| call.to_string()).into(),
+                note.extension_id.map(|extension| extension.to_string()).into(),
+                (&note.title).into(),
+                note.level.as_str().into(),
+                note.ack.into(),
+                note.source.as_str().into(),
+                note.status().as_str().into(),
+                note.error.as_deref().into(),
+                0.into(),
+                note.sent_at.as_micros().into(),
+                String::from_utf8_lossy(&note.payload).into_owned().into(),
+            ]
+        }));
+        statement.query().execute(&mut **transaction).await?;
     }
-    if note.status() == NoteStatus::Failed {
-        return Ok(()); // Nothing was sent.
+    let receipts: Vec<(&NewNote, i64, &NewReceipt)> = notes
+        .iter()
+        .flat_map(|note| (0..).zip(&note.receipts).map(|(place, receipt)| (*note, place, receipt)))
+        .collect();
+    for part in parts(&receipts) {
+        let mut statement = Statement::new(
+            "INSERT INTO note_receipts (note_id, place, node_id, member, name, device, sent_at_us, status) VALUES ",
+        );
+        statement.rows(part.iter().map(|(note, place, receipt)| {
+            [
+                note.id.to_string().into(),
+                (*place).into(),
+                note.node.to_string().into(),
+                (&receipt.member).into(),
+                (&receipt.name).into(),
+                (&receipt.device).into(),
+                note.sent_at.as_micros().into(),
+                note.status().as_str().into(),
+            ]
+        }));
+        statement.query().execute(&mut **transaction).await?;
     }
-    let (organisation, team, data) = (note.organisation_id, note.team_id, note.sent_data());
-    insert_event(transaction, &Event::new(EventKind::CallInfoSent, organisation, team, note.sent_at, data))
-        .await
+    let about_to_be_sent = notes.iter().filter(|note| note.status() != NoteStatus::Failed);
+    Ok(about_to_be_sent
+        .map(|note| {
+            let (organisation, team) = (note.organisation_id, note.team_id);
+            Event::new(EventKind::CallInfoSent, organisation, team, note.sent_at, note.sent_data())
+        })
+        .collect())
 }
 
-/// Notes what came of sending a note to one phone. What is known better already stays: a tap, or an end of the waiting.
-async fn store_outcome(
+/// Stores what came of sending notes to phones, by the note and the phone's place; the notes that have to be judged
+/// anew. What is known better already stays: a tap, or an end of the waiting.
+async fn store_outcomes(
     transaction: &mut Transaction,
-    note: NoteId,
-    place: usize,
-    outcome: &Outcome,
-) -> Result<(), StoreError> {
-    sql("UPDATE note_receipts SET sip_status = $1, status = CASE WHEN status = 'pending' THEN $2 ELSE status END,
-         error = CASE WHEN status = 'pending' THEN $3 ELSE error END WHERE note_id = $4 AND place = $5")
-    .bind(outcome.sip_status.map(i64::from))
-    .bind(outcome.status.as_str())
-    .bind(outcome.error.as_deref())
-    .bind(note.to_string())
-    .bind(i64::try_from(place).unwrap_or(i64::MAX))
-    .execute(&mut **transaction)
-    .await?;
-    judge(transaction, note).await
+    outcomes: &BTreeMap<(NoteId, usize), &Outcome>,
+) -> Result<BTreeSet<NoteId>, StoreError> {
+    let all: Vec<(NoteId, usize, &Outcome)> =
+        outcomes.iter().map(|((note, place), outcome)| (*note, *place, *outcome)).collect();
+    for part in parts(&all) {
+        let mut statement = Statement::new(
+            "UPDATE note_receipts SET sip_status = told.column3,
+             status = CASE WHEN note_receipts.status = 'pending' THEN told.column4 ELSE note_receipts.status END,
+             error = CASE WHEN note_receipts.status = 'pending' THEN told.column5 ELSE note_receipts.error END
+             FROM (VALUES ",
+        );
+        statement.rows(part.iter().map(|(note, place, outcome)| {
+            [
+                note.to_string().into(),
+                i64::try_from(*place).unwrap_or(i64::MAX).into(),
+                outcome.sip_status.map(i64::from).into(),
+                outcome.status.as_str().into(),
+                outcome.error.as_deref().into(),
+            ]
+        }));
+        statement.push(
+            ") AS told WHERE note_receipts.note_id = told.column1 AND note_receipts.place = told.column2",
+        );
+        statement.query().execute(&mut **transaction).await?;
+    }
+    Ok(all.into_iter().map(|(note, ..)| note).collect())
 }
 
 /// A note that somebody says was acknowledged, with the one receipt that this is about.
@@ -193,9 +241,10 @@ struct Asked {
     place: usize,
 }
 
-/// Takes a tap when it is one: of a phone that was sent the note, which asked for it, the first of that phone.
-async fn store_tap(transaction: &mut Transaction, tap: &Tap) -> Result<Written, StoreError> {
-    let Some(asked) = find_asked(transaction, tap).await? else { return Ok(Written::Refused) };
+/// Takes a tap when it is one: of a phone that was sent the note, which asked for it, the first of that phone. Its
+/// event, for the caller to store; the note is to be judged anew.
+async fn store_tap(transaction: &mut Transaction, tap: &Tap) -> Result<Option<Event>, StoreError> {
+    let Some(asked) = find_asked(transaction, tap).await? else { return Ok(None) };
     let note = tap.acknowledgement.id;
     let acked_at = tap.acknowledgement.acked_at(asked.sent_at, tap.now);
     let done = sql("UPDATE note_receipts SET acked_at_us = $1, status = 'acked', error = NULL
@@ -206,9 +255,8 @@ async fn store_tap(transaction: &mut Transaction, tap: &Tap) -> Result<Written, 
     .execute(&mut **transaction)
     .await?;
     if done.rows_affected() == 0 {
-        return Ok(Written::Refused); // Another node was faster.
+        return Ok(None); // Another node was faster.
     }
-    judge(transaction, note).await?;
     let mut data = Map::new();
     let mut put = |name: &str, value: String| data.insert(name.to_owned(), Value::from(value));
     put("id", note.to_string());
@@ -224,9 +272,7 @@ async fn store_tap(transaction: &mut Transaction, tap: &Tap) -> Result<Written, 
     if let Some(call) = asked.call {
         put("call_uuid", call.to_string());
     }
-    let event = Event::new(EventKind::CallInfoAcked, asked.organisation, asked.team, tap.now, data);
-    insert_event(transaction, &event).await?;
-    Ok(Written::Done)
+    Ok(Some(Event::new(EventKind::CallInfoAcked, asked.organisation, asked.team, tap.now, data)))
 }
 
 async fn find_asked(connection: &mut Connection, tap: &Tap) -> Result<Option<Asked>, StoreError> {
@@ -269,27 +315,43 @@ fn asked(row: &Row) -> Result<Asked, StoreError> {
     })
 }
 
-/// Says of a note as a whole what its receipts come to.
-async fn judge(connection: &mut Connection, note: NoteId) -> Result<(), StoreError> {
-    let rows = sql("SELECT status, error, acked_at_us FROM note_receipts WHERE note_id = $1 ORDER BY place")
-        .bind(note.to_string())
-        .fetch_all(&mut *connection)
-        .await?;
-    let mut acked: i64 = 0;
-    let mut receipts = Vec::with_capacity(rows.len());
-    for row in &rows {
-        acked += i64::from(row.try_get::<Option<i64>>("acked_at_us")?.is_some());
-        receipts.push((word(row, "status", NoteStatus::from_name)?, row.try_get::<Option<&str>>("error")?));
+/// Says of notes as a whole what their receipts come to.
+async fn judge(connection: &mut Connection, notes: &BTreeSet<NoteId>) -> Result<(), StoreError> {
+    let notes: Vec<NoteId> = notes.iter().copied().collect();
+    for part in parts(&notes) {
+        let mut statement = Statement::new(
+            "SELECT note_id, status, error, acked_at_us FROM note_receipts WHERE note_id IN (VALUES ",
+        );
+        statement.rows(part.iter().map(|note| [note.to_string().into()]));
+        statement.push(") ORDER BY note_id, place");
+        let rows = statement.query().fetch_all(&mut *connection).await?;
+        let mut receipts: BTreeMap<NoteId, Receipts<'_>> = BTreeMap::new();
+        for row in &rows {
+            let of_note = receipts.entry(parsed(row, "note_id")?).or_default();
+            of_note.acked += i64::from(row.try_get::<Option<i64>>("acked_at_us")?.is_some());
+            let status = word(row, "status", NoteStatus::from_name)?;
+            of_note.told.push((status, row.try_get::<Option<&str>>("error")?));
+        }
+        let mut statement = Statement::new(
+            "UPDATE notes SET status = whole.column2, error = whole.column3, acked_count = whole.column4
+             FROM (VALUES ",
+        );
+        statement.rows(part.iter().map(|note| {
+            let Receipts { acked, told } = receipts.remove(note).unwrap_or_default();
+            let (status, error) = NoteStatus::of(told);
+            [note.to_string().into(), status.as_str().into(), error.into(), acked.into()]
+        }));
+        statement.push(") AS whole WHERE notes.id = whole.column1");
+        statement.query().execute(&mut *connection).await?;
     }
-    let (status, error) = NoteStatus::of(receipts);
-    sql("UPDATE notes SET status = $1, error = $2, acked_count = $3 WHERE id = $4")
-        .bind(status.as_str())
-        .bind(error)
-        .bind(acked)
-        .bind(note.to_string())
-        .execute(connection)
-        .await?;
     Ok(())
+}
+
+/// What the phones of a note said, in their order.
+#[derive(Default)]
+struct Receipts<'a> {
+    acked: i64,
+    told: Vec<(NoteStatus, Option<&'a str>)>,
 }
 
 const BATCH_ROWS_MAX: i64 = 500;

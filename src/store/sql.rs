@@ -367,9 +367,9 @@ impl Transaction {
         self.committed.0.push(hook);
     }
 
-    /// An event was written: who reads them is woken by the commit.
-    pub(super) fn wrote_event(&mut self) {
-        self.events += 1;
+    /// So many events were written: who reads them is woken by the commit.
+    pub(super) fn wrote_events(&mut self, count: usize) {
+        self.events += count as u64;
     }
 
     /// Whether no other transaction writes before this one ends.

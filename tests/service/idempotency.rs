@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -10,12 +11,12 @@ use tokio::task::JoinSet;
 use crate::client::{Answer, Ask};
 use crate::records::TempDir;
 use crate::served::{Served, Start, config};
-use crate::site::{Site, declare, until, within};
+use crate::site::{PASSWORD, Site, answering, calls, declare, open_end, until, within};
 
 const ADMIN: &str = "tel_acmeadmin001_0123456789abcdefghijklmnopqrstuvwxyz";
 const OTHER: &str = "tel_acmeother001_0123456789abcdefghijklmnopqrstuvwxyz";
 
-/// Acme with two keys that may do all, and an operator.
+/// Acme with two keys that may do all, two phones, and an operator.
 fn directory() -> String {
     let key = |name: &str, key: &str| {
         format!(
@@ -23,11 +24,16 @@ fn directory() -> String {
              allow = [\"127.0.0.1\"]\nrate_per_minute = 60000\n"
         )
     };
+    let phone = |number: &str| {
+        format!("[[organisations.extensions]]\nnumber = \"{number}\"\npassword = \"{PASSWORD}\"\n")
+    };
     format!(
-        "[[organisations]]\nname = \"Acme\"\nsip_domain = \"acme.test\"\n{}{}\
+        "[[organisations]]\nname = \"Acme\"\nsip_domain = \"acme.test\"\n{}{}{}{}\
          [[organisations.users]]\nemail = \"root@acme.test\"\npassword = \"a very good password\"\nrole = \"operator\"\n",
         key("admin", ADMIN),
-        key("other", OTHER)
+        key("other", OTHER),
+        phone("1001"),
+        phone("1002")
     )
 }
 
@@ -145,7 +151,11 @@ async fn a_key_is_its_callers_for_one_method_path_and_request() {
 /// Every route that writes: carried out once, the second answer is the first one to the letter, secrets included.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_post_and_patch_is_done_once() {
-    let site = Site::with(&directory()).await;
+    let site = Site::configured(&directory(), |config| {
+        // Webhooks go to this host, where nobody takes them.
+        config.outbound_http.allow_addresses = vec!["127.0.0.1/32".parse().unwrap()];
+    })
+    .await;
     let http = site.http;
     let login = json!({"email": "root@acme.test", "password": "a very good password"});
     let session = Ask::new("POST", "/api/v1/auth/login").key("login").json(&login).send(http).await;
@@ -187,6 +197,7 @@ async fn every_post_and_patch_is_done_once() {
         done.insert(format!("patch /api/v1{path}/{{id}}"));
         made.insert(path, id(&first));
     }
+    act_once(&site, &token, &made["/webhooks"], &mut done).await;
     assert_eq!(writing_operations().difference(&done).collect::<Vec<_>>(), Vec::<&String>::new());
     // A secret that was shown once is shown again to who asked for it, and to no later session.
     let ask = post(
@@ -232,7 +243,59 @@ fn resources() -> Vec<(&'static str, Value, Value)> {
         ("/cost-rates", cost_rate, json!({"per_minute": "0.0090"})),
         ("/fx-rates", json!({"from": "USD", "to": "EUR", "rate": "0.92"}), json!({"rate": "0.93"})),
         ("/ai-prices", price, json!({"output_per_million": "17"})),
+        (
+            "/webhooks",
+            json!({"url": "https://127.0.0.1:8443/", "events": ["conference.*"]}),
+            json!({"description": "CRM"}),
+        ),
     ]
+}
+
+/// What is done to a call that is up, to a person with a phone and to a webhook.
+async fn act_once(site: &Site, token: &str, hook: &str, done: &mut HashSet<String>) {
+    let read = async |path: String| {
+        let answer = Ask::new("GET", format!("/api/v1{path}")).bearer(token).send(site.http).await;
+        assert_eq!(answer.status, 200, "{path}: {answer:?}");
+        answer.json()
+    };
+    let caller = Arc::new(site.phone("1001", answering()).await);
+    let callee = site.phone("1002", answering()).await;
+    let phone = Arc::clone(&caller);
+    let talk = tokio::spawn(async move { phone.call(open_end("1002")).await.unwrap() });
+    calls(&callee, 0, 1).await;
+    let call = read("/calls".to_owned()).await["items"][0]["uuid"].as_str().unwrap().to_owned();
+    let extensions = read("/extensions?limit=500".to_owned()).await;
+    let person = extensions["items"].as_array().unwrap().iter().find(|one| one["number"] == "1001").unwrap();
+    let person = person["id"].as_str().unwrap();
+    let note = json!({"title": "Evacuate building 4"});
+    let steps = [
+        ("/calls/{uuid}/info", call.as_str(), &note),
+        ("/extensions/{id}/message", person, &note),
+        ("/webhooks/{id}/test", hook, &Value::Null),
+        ("/webhooks/{id}/rotate-secret", hook, &Value::Null),
+        ("/webhooks/{id}/deliveries/{delivery_id}/redeliver", hook, &Value::Null),
+    ];
+    for (operation, of, body) in steps {
+        let mut path = operation.replace("{uuid}", of).replace("{id}", of);
+        if path.contains("{delivery_id}") {
+            let deliveries = read(format!("/webhooks/{hook}/deliveries")).await;
+            assert_eq!(deliveries["total"], 1, "one test event: {deliveries}");
+            path = path.replace("{delivery_id}", deliveries["items"][0]["id"].as_str().unwrap());
+        }
+        let ask = Ask::new("POST", format!("/api/v1{path}")).bearer(token).key("act");
+        let ask = if body.is_null() { ask } else { ask.json(body) };
+        let first = ask.send(site.http).await;
+        assert!((200..300).contains(&first.status), "{operation}: {first:?}");
+        let again = ask.send(site.http).await;
+        assert_eq!((again.status, &again.text), (first.status, &first.text), "{operation}");
+        assert!(again.has("idempotency-replayed: true"), "{operation}: {again:?}");
+        done.insert(format!("post /api/v1{operation}"));
+    }
+    for list in [format!("/calls/{call}/infos"), format!("/extensions/{person}/messages")] {
+        assert_eq!(read(list.clone()).await["total"], 1, "{list}");
+    }
+    caller.hang_up().await.unwrap();
+    talk.await.unwrap();
 }
 
 /// Every POST and PATCH of the document that a key may be sent with.

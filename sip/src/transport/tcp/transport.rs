@@ -92,19 +92,19 @@ impl TcpSender {
     /// # Errors
     /// When it was not queued. What is lost after that is told of by [`Arrival::Closed`].
     pub fn try_send(&self, flow: &Flow, bytes: Bytes) -> Result<(), SendError> {
-        let outbox = match self.shared.table.outbox(flow) {
-            Some(outbox) => Ok(outbox),
+        let outcome = match self.shared.table.outbox(flow) {
+            Some(outbox) => outbox.push(bytes),
             None if flow.listener == ListenerId::OUTBOUND => {
                 let connection = self.shared.connection(*flow, None).ok_or(SendError::Closed);
-                connection.map(|connection| {
-                    let outbox = connection.seat.outbox.clone();
+                connection.and_then(|connection| {
+                    // Before the task runs: one that is refused at once takes its queue with it.
+                    let queued = connection.seat.outbox.push(bytes);
                     tokio::spawn(connection.dial());
-                    outbox
+                    queued
                 })
             }
             None => Err(SendError::Closed),
         };
-        let outcome = outbox.and_then(|outbox| outbox.push(bytes));
         if outcome.is_err() {
             self.shared.table.dropped.fetch_add(1, Ordering::Relaxed);
         }

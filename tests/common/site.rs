@@ -161,6 +161,19 @@ pub async fn until(what: &str, mut holds: impl FnMut() -> bool) {
     .await;
 }
 
+/// Looks until there is something, and answers it.
+pub async fn found<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
+    within(what, async {
+        loop {
+            if let Some(found) = look().await {
+                return found;
+            }
+            tokio::time::sleep(POLL_EVERY).await;
+        }
+    })
+    .await
+}
+
 /// Waits until a phone has so many ringing calls and calls that are up.
 pub async fn calls(phone: &Phone, ringing: usize, up: usize) {
     let mut calls = phone.calls();

@@ -13,6 +13,8 @@
 mod chosen;
 #[path = "../common/database.rs"]
 mod database;
+#[path = "../common/killed.rs"]
+mod killed;
 mod notes;
 #[path = "../common/receiver.rs"]
 mod receiver;
@@ -22,10 +24,7 @@ mod records;
 mod site;
 
 use std::collections::HashSet;
-use std::io::{BufRead, BufReader};
-use std::net::SocketAddr;
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -33,69 +32,9 @@ use serde_json::Value;
 use sidetone::phone::{Answering, CallPlan, Phone};
 use tokio::task::JoinHandle;
 
-use crate::chosen::url_in;
+use crate::killed::Engine;
 use crate::records::TempDir;
 use crate::site::{answering, calls, declare, directory, open_end, phone_config, registered, within};
-
-/// The real binary; killed like by a power cut when dropped.
-struct Engine {
-    process: Child,
-    sip: SocketAddr,
-    http: SocketAddr,
-}
-
-impl Engine {
-    /// Starts `sidetone serve` and waits for its `ready`.
-    async fn serve(dir: &Path) -> Engine {
-        Engine::serve_with(dir, "").await
-    }
-
-    /// The same with more settings.
-    async fn serve_with(dir: &Path, more: &str) -> Engine {
-        let file = dir.join("sidetone.toml");
-        let text = format!(
-            "[node]\ndata_dir = \"{0}\"\n[database]\nurl = \"{1}\"\n\
-             [sip]\nlisten = [\"udp://127.0.0.1:0\"]\n[media]\nports = \"12000-31999\"\nworkers = 1\n\
-             [http]\nlisten = \"127.0.0.1:0\"\n{more}",
-            dir.display(),
-            url_in(dir)
-        );
-        std::fs::write(&file, text).unwrap();
-        let mut process = Command::new(env!("CARGO_BIN_EXE_sidetone"))
-            .arg("serve")
-            .arg("--config")
-            .arg(&file)
-            .env("RUST_LOG", "error")
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let stdout = process.stdout.take().unwrap();
-        let lines = tokio::task::spawn_blocking(move || {
-            let lines = BufReader::new(stdout).lines().map(Result::unwrap);
-            lines.take_while(|line| line != "ready").collect::<Vec<_>>()
-        });
-        let lines = within("ready", lines).await.unwrap();
-        let address = |prefix: &str| {
-            let line = lines.iter().find_map(|line| line.strip_prefix(prefix));
-            line.unwrap_or_else(|| panic!("no {prefix} in {lines:?}")).parse().unwrap()
-        };
-        Engine { sip: address("sip udp://"), http: address("http http://"), process }
-    }
-
-    /// SIGKILL.
-    fn kill(mut self) {
-        self.process.kill().unwrap();
-        self.process.wait().unwrap();
-    }
-}
-
-impl Drop for Engine {
-    fn drop(&mut self) {
-        // It may be dead already.
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
 
 async fn phone(engine: &Engine, number: &str, answering: Answering) -> Phone {
     registered(phone_config(engine.sip, number, answering)).await

@@ -18,10 +18,11 @@ use tokio::net::TcpStream;
 use tokio::sync::watch;
 
 use crate::chosen::database_in;
+use crate::killed::{Engine, reaching};
+use crate::place;
 use crate::receiver::{Receiver, Reply};
 use crate::records::TempDir;
-use crate::site::{answering, calls, declare, directory, phone_config, registered, within};
-use crate::{Engine, place};
+use crate::site::{answering, calls, declare, directory, found, phone_config, registered, within};
 
 /// Phones of the extensions, and what each was shown; those of earlier rounds stay on.
 type Phones = Vec<(&'static str, Arc<Phone>)>;
@@ -105,7 +106,7 @@ async fn no_accepted_note_is_lost_and_none_is_shown_twice() {
     declare(dir.path(), &directory).await;
     // Slow enough for a kill to come in between.
     let receiver = Receiver::start(|_| Reply::status(204).after(Duration::from_millis(5))).await;
-    let settings = settings(dir.path(), &receiver);
+    let settings = reaching(&receiver, dir.path());
     let sent = Arc::new(AtomicUsize::new(0));
     let accepted: Arc<Mutex<BTreeMap<String, usize>>> = Arc::default();
     let mut phones = Phones::new();
@@ -147,17 +148,12 @@ async fn no_accepted_note_is_lost_and_none_is_shown_twice() {
     let engine = Engine::serve_with(dir.path(), &settings).await;
     let mut kept = BTreeMap::new();
     for list in &lists {
-        within(list, async {
-            loop {
-                let records = all(engine.http, list).await;
-                if records.iter().all(|record| record["status"] != "pending") {
-                    kept.extend(records.into_iter().map(|r| (r["id"].as_str().unwrap().to_owned(), r)));
-                    return;
-                }
-                tokio::time::sleep(Duration::from_millis(100)).await;
-            }
-        })
-        .await;
+        let records = found(list, async || {
+            let records = all(engine.http, list).await;
+            records.iter().all(|record| record["status"] != "pending").then_some(records)
+        });
+        let records = records.await.into_iter();
+        kept.extend(records.map(|record| (record["id"].as_str().unwrap().to_owned(), record)));
     }
     let accepted = std::mem::take(&mut *accepted.lock());
     let without: Vec<_> = accepted.keys().filter(|id| !kept.contains_key(*id)).collect();
@@ -177,14 +173,9 @@ async fn no_accepted_note_is_lost_and_none_is_shown_twice() {
     let noted: BTreeSet<&String> = events.values().collect();
     assert_eq!(noted.len(), events.len(), "a note has two events");
     assert_eq!(noted, kept.keys().collect(), "records and events differ");
-    let delivered = within("the deliveries", async {
-        loop {
-            let delivered = delivered(&receiver);
-            if events.keys().all(|id| delivered.contains_key(id)) {
-                return delivered;
-            }
-            tokio::time::sleep(Duration::from_millis(100)).await;
-        }
+    let delivered = found("the deliveries", async || {
+        let delivered = delivered(&receiver);
+        events.keys().all(|id| delivered.contains_key(id)).then_some(delivered)
     })
     .await;
     assert_eq!(delivered, events, "an id stands for one event");
@@ -217,14 +208,6 @@ async fn note(http: SocketAddr, targets: &Targets, place: usize) -> Option<Strin
     let (status, answer) = exchange(http, "POST", &path, &body).await?;
     assert_eq!(status, 202, "{path}: {answer}");
     Some(answer["id"].as_str().unwrap().to_owned())
-}
-
-fn settings(dir: &Path, receiver: &Receiver) -> String {
-    format!(
-        "[outbound_http]\nallow_addresses = [\"127.0.0.1/32\"]\nextra_ca = \"{}\"\nports = [{}]\n",
-        receiver.settings(dir).extra_ca.unwrap().display(),
-        receiver.address.port(),
-    )
 }
 
 /// The note of every `call.info.sent` in the outbox, by the event's id.

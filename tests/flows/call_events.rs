@@ -7,18 +7,14 @@ use sidetone::phone::{Answering, CallPlan};
 use sidetone_model::access::Scope;
 use sidetone_model::event::{Event, Position};
 
-use crate::site::{Site, answering, calls, open_end, talk, within};
+use crate::site::{Site, answering, calls, found, open_end, talk, within};
 
 /// Every event, in the order of the log, once there are `count`.
 async fn events(site: &Site, count: usize) -> Vec<Event> {
-    within("the events", async {
-        loop {
-            let batch = site.engine().store.events_after(Scope::Everything, Position(0), 500).await.unwrap();
-            if batch.events.len() >= count {
-                return batch.events.into_iter().map(|placed| placed.event).collect();
-            }
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+    found("the events", async || {
+        let batch = site.engine().store.events_after(Scope::Everything, Position(0), 500).await.unwrap();
+        let is_enough = batch.events.len() >= count;
+        is_enough.then(|| batch.events.into_iter().map(|placed| placed.event).collect())
     })
     .await
 }

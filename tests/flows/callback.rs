@@ -2,7 +2,6 @@
 
 use std::io::Write;
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 use serde_json::json;
 use sidetone::call_info::signature;
@@ -10,7 +9,7 @@ use sidetone::phone::Channel;
 use sidetone_model::directory::Secret;
 
 use crate::receiver::{Received, Receiver, Reply};
-use crate::site::{Site, answering, calls, directory, open_end, until, within};
+use crate::site::{Site, answering, calls, directory, found, open_end, until, within};
 
 const SECRET: &str = "a secret of sixteen and more";
 
@@ -95,14 +94,9 @@ async fn a_bad_answer_is_a_failed_note_and_a_slow_one_delays_no_call() {
         "no answer within 5 s (waiting for the answer)",
     ]) {
         let path = format!("/calls/{}/infos", record["call_uuid"].as_str().unwrap());
-        let kept = within("the failed note", async {
-            loop {
-                let (_, page) = site.get(&path).await;
-                if page["total"] == 1 {
-                    return page["items"][0].clone();
-                }
-                tokio::time::sleep(Duration::from_millis(20)).await;
-            }
+        let kept = found("the failed note", async || {
+            let (_, page) = site.get(&path).await;
+            (page["total"] == 1).then(|| page["items"][0].clone())
         })
         .await;
         assert_eq!((&kept["status"], &kept["source"]), (&json!("failed"), &json!("url")));

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use sidetone::phone::{Answering, Phone};
 
-use crate::site::{Site, answering, calls, directory, open_end, talk, until, within};
+use crate::site::{Site, answering, calls, directory, found, open_end, talk, until, within};
 
 /// Answers after a while and talks.
 fn slowly() -> Answering {
@@ -21,14 +21,9 @@ async fn live(site: &Site, query: &str) -> Vec<Value> {
 
 /// The one live call, once it is in that state.
 async fn in_state(site: &Site, state: &str) -> Value {
-    within(state, async {
-        loop {
-            let mut items = live(site, "").await;
-            if items.len() == 1 && items[0]["state"] == state {
-                return items.remove(0);
-            }
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
+    found(state, async || {
+        let mut items = live(site, "").await;
+        (items.len() == 1 && items[0]["state"] == state).then(|| items.remove(0))
     })
     .await
 }

@@ -1,7 +1,5 @@
 //! S5 and S6 of the reliability document, row by row: whose acknowledgement counts, with real phones over a whole engine.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
 use sidetone::phone::{Channel, Noting, Parcel, Phone, PhoneError};
 use sidetone_media::time::Micros;
@@ -10,7 +8,7 @@ use sidetone_model::event::{EventKind, Position};
 use sidetone_model::time::Timestamp;
 
 use crate::notes::{Talk, extension, record, shown, status_is, talk};
-use crate::site::{Site, answering, calls, open_end, post, within};
+use crate::site::{Site, answering, calls, open_end, post, until, within};
 
 /// The data of every acknowledgement that was told.
 async fn acked(site: &Site) -> Vec<Value> {
@@ -26,12 +24,7 @@ async fn acked(site: &Site) -> Vec<Value> {
 /// A note into the call that asks to be acknowledged, once the callee is shown it.
 async fn asked(talk: &Talk) -> String {
     let id = talk.info(&json!({"title": "Evacuate", "ack": true})).await;
-    within("the note", async {
-        while !talk.callee.notes().iter().any(|note| note.id == id) {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    })
-    .await;
+    until("the note is shown", || talk.callee.notes().iter().any(|note| note.id == id)).await;
     id
 }
 

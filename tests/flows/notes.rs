@@ -8,7 +8,7 @@ use sidetone::phone::{Answering, CallPlan, Channel, Level, Noting, Phone, ShownN
 use tokio::task::JoinHandle;
 
 use crate::metrics::scrape;
-use crate::site::{Site, answering, calls, open_end, phone_config, post, registered, within};
+use crate::site::{Site, answering, calls, found, open_end, phone_config, post, registered, within};
 
 /// Two phones that talk, and the call's uuid.
 pub struct Talk {
@@ -72,31 +72,23 @@ impl Talk {
         assert_eq!(both, [1, 1], "a note cost the call");
         self.caller.hang_up().await.unwrap();
         self.ended.await.unwrap();
-        let record = within("the record", async {
-            loop {
-                match self.site.get(&format!("/cdrs/{}", self.call)).await {
-                    (200, record) => return record,
-                    (404, _) => tokio::time::sleep(Duration::from_millis(10)).await,
-                    other => panic!("{other:?}"),
-                }
-            }
-        });
+        let record =
+            found("the record", async || match self.site.get(&format!("/cdrs/{}", self.call)).await {
+                (200, record) => Some(record),
+                (404, _) => None,
+                other => panic!("{other:?}"),
+            });
         assert_eq!(record.await["hangup_cause"], "NORMAL_CLEARING");
     }
 }
 
 /// The record of a note on the list at `path` once `holds` of it.
 pub async fn record(site: &Site, path: &str, id: &str, holds: impl Fn(&Value) -> bool) -> Value {
-    within("the record of a note", async {
-        loop {
-            let (status, page) = site.get(path).await;
-            assert_eq!(status, 200, "{page}");
-            let note = page["items"].as_array().unwrap().iter().find(|note| note["id"] == id).cloned();
-            if let Some(note) = note.filter(|note| holds(note)) {
-                return note;
-            }
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
+    found("the record of a note", async || {
+        let (status, page) = site.get(path).await;
+        assert_eq!(status, 200, "{page}");
+        let note = page["items"].as_array().unwrap().iter().find(|note| note["id"] == id).cloned();
+        note.filter(|note| holds(note))
     })
     .await
 }

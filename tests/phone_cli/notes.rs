@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use sidetone::phone::Noting;
 
 use crate::handset::{Run, run};
-use crate::site::{Site, answering, calls, post, until, within};
+use crate::site::{Site, answering, calls, found, post, until, within};
 
 /// The customer's debt, with something to fold.
 fn debt() -> Value {
@@ -19,15 +19,10 @@ fn debt() -> Value {
 
 /// Polls a list until its newest note is acknowledged.
 async fn acknowledged(site: &Site, list: &str) -> Value {
-    within("the acknowledgement", async {
-        loop {
-            let (status, page) = site.get(list).await;
-            assert_eq!(status, 200, "{page}");
-            if page["items"][0]["status"] == "acked" {
-                return page["items"][0].clone();
-            }
-            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-        }
+    found("the acknowledgement", async || {
+        let (status, page) = site.get(list).await;
+        assert_eq!(status, 200, "{page}");
+        (page["items"][0]["status"] == "acked").then(|| page["items"][0].clone())
     })
     .await
 }

@@ -2,18 +2,15 @@
 //! its own id each time.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use uuid::Uuid;
 
-use crate::chosen::url_in;
 use crate::client::Ask;
+use crate::killed::{Engine, reaching};
 use crate::receiver::{Received, Receiver, Reply};
 use crate::records::TempDir;
 use crate::site::{declare, within};
@@ -23,64 +20,10 @@ const KEY: &str = "tel_acmekiller01_0123456789abcdefghijklmnopqrstuvwxyz";
 const ROUNDS: usize = 20;
 const REPORTS_MIN: usize = 10;
 
-/// The real binary, dead when dropped.
-struct Engine {
-    process: Child,
-    http: SocketAddr,
-}
-
-impl Engine {
-    async fn serve(dir: &Path, receiver: &Receiver) -> Engine {
-        let settings = receiver.settings(dir);
-        let text = format!(
-            "[node]\ndata_dir = \"{0}\"\n[database]\nurl = \"{1}\"\n\
-             [sip]\nlisten = [\"udp://127.0.0.1:0\"]\n[media]\nports = \"12000-31999\"\nworkers = 1\n\
-             [http]\nlisten = \"127.0.0.1:0\"\n\
-             [outbound_http]\nallow_addresses = [\"127.0.0.1/32\"]\nextra_ca = \"{2}\"\nports = [{3}]\n",
-            dir.display(),
-            url_in(dir),
-            settings.extra_ca.unwrap().display(),
-            receiver.address.port(),
-        );
-        let file = dir.join("sidetone.toml");
-        std::fs::write(&file, text).unwrap();
-        let mut process = Command::new(env!("CARGO_BIN_EXE_sidetone"))
-            .arg("serve")
-            .arg("--config")
-            .arg(&file)
-            .env("RUST_LOG", "error")
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let stdout = process.stdout.take().unwrap();
-        let lines = tokio::task::spawn_blocking(move || {
-            let lines = BufReader::new(stdout).lines().map(Result::unwrap);
-            lines.take_while(|line| line != "ready").collect::<Vec<_>>()
-        });
-        let lines = within("ready", lines).await.unwrap();
-        let http = lines.iter().find_map(|line| line.strip_prefix("http http://"));
-        Engine { http: http.unwrap_or_else(|| panic!("{lines:?}")).parse().unwrap(), process }
-    }
-
-    async fn post(&self, path: &str, body: &Value) -> Value {
-        let answer = Ask::new("POST", format!("/api/v1{path}")).bearer(KEY).json(body).send(self.http).await;
-        assert!((200..300).contains(&answer.status), "{path}: {answer:?}");
-        answer.json()
-    }
-
-    /// SIGKILL.
-    fn kill(mut self) {
-        self.process.kill().unwrap();
-        self.process.wait().unwrap();
-    }
-}
-
-impl Drop for Engine {
-    fn drop(&mut self) {
-        // It may be dead already.
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
+async fn post(engine: &Engine, path: &str, body: &Value) -> Value {
+    let answer = Ask::new("POST", format!("/api/v1{path}")).bearer(KEY).json(body).send(engine.http).await;
+    assert!((200..300).contains(&answer.status), "{path}: {answer:?}");
+    answer.json()
 }
 
 /// Reports a conversation that is over, which stores an event; says which, when it was acknowledged.
@@ -112,16 +55,16 @@ async fn killed_in_the_middle_of_sending_it_loses_nothing() {
     declare(dir.path(), &directory).await;
     // Long enough for a kill to come in between.
     let receiver = Receiver::start(|_| Reply::status(204).after(Duration::from_millis(40))).await;
-    let engine = Engine::serve(dir.path(), &receiver).await;
+    let engine = Engine::serve_with(dir.path(), &reaching(&receiver, dir.path())).await;
     let webhook = json!({"url": receiver.url("/hook"), "events": ["conversation.*"]});
-    let webhook = engine.post("/webhooks", &webhook).await;
+    let webhook = post(&engine, "/webhooks", &webhook).await;
     let path = format!("/api/v1/webhooks/{}/deliveries", webhook["id"].as_str().unwrap());
     let mut engine = Some(engine);
     let mut acknowledged: BTreeSet<String> = BTreeSet::new();
     for round in 0..ROUNDS {
         let running = match engine.take() {
             Some(engine) => engine,
-            None => Engine::serve(dir.path(), &receiver).await,
+            None => Engine::serve_with(dir.path(), &reaching(&receiver, dir.path())).await,
         };
         let before = receiver.seen.now().len();
         let http = running.http;
@@ -140,7 +83,7 @@ async fn killed_in_the_middle_of_sending_it_loses_nothing() {
     }
     assert!(acknowledged.len() >= ROUNDS * 2, "{}", acknowledged.len());
 
-    let engine = Engine::serve(dir.path(), &receiver).await;
+    let engine = Engine::serve_with(dir.path(), &reaching(&receiver, dir.path())).await;
     // Everything is handed out once what was caused afterwards has arrived.
     let last = report(engine.http).await.unwrap();
     acknowledged.insert(last.clone());

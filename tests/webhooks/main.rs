@@ -18,6 +18,8 @@ mod client;
 #[path = "../common/database.rs"]
 mod database;
 mod kill;
+#[path = "../common/killed.rs"]
+mod killed;
 mod lifecycle;
 mod neighbours;
 mod outage;

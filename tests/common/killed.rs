@@ -1,0 +1,80 @@
+//! The engine as a process of its own, to be killed.
+#![allow(dead_code, unreachable_pub, reason = "each test binary uses its own part")]
+
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use crate::chosen::url_in;
+use crate::receiver::Receiver;
+use crate::site::within;
+
+/// The real binary; killed like by a power cut when dropped.
+pub struct Engine {
+    process: Child,
+    pub sip: SocketAddr,
+    pub http: SocketAddr,
+}
+
+impl Engine {
+    /// Starts `sidetone serve` and waits for its `ready`.
+    pub async fn serve(dir: &Path) -> Engine {
+        Engine::serve_with(dir, "").await
+    }
+
+    /// The same with more settings.
+    pub async fn serve_with(dir: &Path, more: &str) -> Engine {
+        let file = dir.join("sidetone.toml");
+        let text = format!(
+            "[node]\ndata_dir = \"{0}\"\n[database]\nurl = \"{1}\"\n\
+             [sip]\nlisten = [\"udp://127.0.0.1:0\"]\n[media]\nports = \"12000-31999\"\nworkers = 1\n\
+             [http]\nlisten = \"127.0.0.1:0\"\n{more}",
+            dir.display(),
+            url_in(dir)
+        );
+        std::fs::write(&file, text).unwrap();
+        let mut process = Command::new(env!("CARGO_BIN_EXE_sidetone"))
+            .arg("serve")
+            .arg("--config")
+            .arg(&file)
+            .env("RUST_LOG", "error")
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let stdout = process.stdout.take().unwrap();
+        let lines = tokio::task::spawn_blocking(move || {
+            let lines = BufReader::new(stdout).lines().map(Result::unwrap);
+            lines.take_while(|line| line != "ready").collect::<Vec<_>>()
+        });
+        let lines = within("ready", lines).await.unwrap();
+        let address = |prefix: &str| {
+            let line = lines.iter().find_map(|line| line.strip_prefix(prefix));
+            line.unwrap_or_else(|| panic!("no {prefix} in {lines:?}")).parse().unwrap()
+        };
+        Engine { sip: address("sip udp://"), http: address("http http://"), process }
+    }
+
+    /// SIGKILL.
+    pub fn kill(mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        // It may be dead already.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// The settings that have webhooks reach `receiver`.
+pub fn reaching(receiver: &Receiver, dir: &Path) -> String {
+    format!(
+        "[outbound_http]\nallow_addresses = [\"127.0.0.1/32\"]\nextra_ca = \"{}\"\nports = [{}]\n",
+        receiver.settings(dir).extra_ca.unwrap().display(),
+        receiver.address.port()
+    )
+}

@@ -4,6 +4,7 @@
 //! socket and a capture file are two drivers of one [`session::Session`], so a call and its own recording
 //! give the same figures. Nothing here knows SIP, records or HTTP.
 
+pub mod audio;
 #[cfg(feature = "net")]
 pub mod net;
 pub mod pcap;

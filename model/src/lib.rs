@@ -25,6 +25,7 @@ pub mod organisation;
 pub mod page;
 pub mod ports;
 pub mod problem;
+pub mod prompt;
 pub mod public_address;
 pub mod quality;
 pub mod rate_book;

@@ -1,0 +1,87 @@
+//! What is said to callers, by name.
+
+macro_rules! prompts {
+    ($($(#[$doc:meta])* $variant:ident = $text:tt,)*) => {
+        /// A spoken announcement or a piece of music; an organisation may have its own.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Prompt { $($(#[$doc])* $variant,)* }
+
+        impl Prompt {
+            /// Every prompt, by its name.
+            pub const ALL: &'static [Prompt] = &[$(Prompt::$variant,)*];
+
+            /// The name that files, the database and the API use.
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Prompt::$variant => $text,)* }
+            }
+
+            /// The prompt of that name.
+            pub fn from_name(name: &str) -> Option<Self> {
+                match name { $($text => Some(Prompt::$variant),)* _ => None }
+            }
+        }
+    };
+}
+
+prompts! {
+    /// To a member, when everybody but the moderators has been muted.
+    AllMuted = "all-muted",
+    /// To a member, when everybody has been unmuted.
+    AllUnmuted = "all-unmuted",
+    /// To the first who enters: nobody else is here.
+    Alone = "alone",
+    /// The conference is over: the moderator ended it, or the last one has left.
+    Ended = "ended",
+    /// Asks for the PIN and the hash key.
+    EnterPin = "enter-pin",
+    /// Asks for the room's number and the hash key.
+    EnterRoom = "enter-room",
+    /// There is no place left in the room.
+    Full = "full",
+    /// Said before we hang up.
+    Goodbye = "goodbye",
+    /// The music until somebody comes; it is played again and again.
+    HoldMusic = "hold-music",
+    /// To the room: somebody came.
+    Joined = "joined",
+    /// To the room: somebody left.
+    Left = "left",
+    /// The room is locked: to those in it when it is done, and to those who want in.
+    Locked = "locked",
+    /// To a member who is not heard from now on.
+    Muted = "muted",
+    /// There is no room of the number.
+    NoSuchRoom = "no-such-room",
+    /// To the room: it is not recorded any more.
+    RecordingOff = "recording-off",
+    /// To the room: it is recorded.
+    RecordingOn = "recording-on",
+    /// The room is not locked any more.
+    Unlocked = "unlocked",
+    /// To a member who is heard again.
+    Unmuted = "unmuted",
+    /// To those who wait for the moderator.
+    WaitForModerator = "wait-for-moderator",
+    /// The PIN is not right.
+    WrongPin = "wrong-pin",
+}
+
+impl std::fmt::Display for Prompt {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_round_trip_and_are_in_order() {
+        for prompt in Prompt::ALL {
+            assert_eq!(Prompt::from_name(prompt.as_str()), Some(*prompt));
+        }
+        assert!(Prompt::ALL.is_sorted_by_key(|prompt| prompt.as_str()));
+        assert_eq!(Prompt::from_name("../../etc/passwd"), None);
+    }
+}

@@ -5,6 +5,7 @@
 //! give the same figures. Nothing here knows SIP, records or HTTP.
 
 pub mod audio;
+pub mod codec;
 #[cfg(feature = "net")]
 pub mod net;
 pub mod pcap;

@@ -1,0 +1,64 @@
+//! From PCM to the payloads of one stream.
+
+use crate::codec::g711::{pcm_to_pcma, pcm_to_pcmu};
+use crate::codec::{Codec, CodecError, g722, l16};
+
+/// Encodes the packets of one stream, in their order.
+///
+/// *Bounds*: no allocation after [`Encoder::new`].
+#[derive(Debug)]
+pub struct Encoder {
+    codec: Codec,
+    state: State,
+}
+
+impl Encoder {
+    /// An encoder that has said nothing.
+    ///
+    /// # Errors
+    /// When the codec refuses its own parameters.
+    pub fn new(codec: Codec) -> Result<Encoder, CodecError> {
+        let state = match codec {
+            Codec::Pcmu => State::Pcmu,
+            Codec::Pcma => State::Pcma,
+            Codec::G722 => State::G722(Box::default()),
+            Codec::L16 { channels, .. } => State::L16(channels),
+        };
+        Ok(Encoder { codec, state })
+    }
+
+    /// The codec of its payloads.
+    pub fn codec(&self) -> Codec {
+        self.codec
+    }
+
+    /// Encodes one packet of mono PCM at [`Codec::sample_rate_hz`] into `payload`; the number of bytes written.
+    ///
+    /// # Errors
+    /// When `payload` is too small, or the codec has no packet of so many samples.
+    pub fn encode(&mut self, pcm: &[i16], payload: &mut [u8]) -> Result<usize, CodecError> {
+        match &mut self.state {
+            State::Pcmu => bytes(pcm, payload, pcm_to_pcmu),
+            State::Pcma => bytes(pcm, payload, pcm_to_pcma),
+            State::G722(encoder) => encoder.encode(pcm, payload),
+            State::L16(channels) => l16::encode(*channels, pcm, payload),
+        }
+    }
+}
+
+#[derive(Debug)]
+enum State {
+    Pcmu,
+    Pcma,
+    G722(Box<g722::Encoder>),
+    /// The channels of a payload.
+    L16(u8),
+}
+
+fn bytes(pcm: &[i16], payload: &mut [u8], code: impl Fn(i16) -> u8) -> Result<usize, CodecError> {
+    let room = payload.get_mut(..pcm.len()).ok_or(CodecError::Buffer)?;
+    for (byte, sample) in room.iter_mut().zip(pcm) {
+        *byte = code(*sample);
+    }
+    Ok(pcm.len())
+}

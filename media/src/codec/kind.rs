@@ -1,0 +1,112 @@
+//! Which codec a payload type names, and the rates it has.
+
+use crate::codec::g711::{PCMA_TO_PCM, PCMU_TO_PCM};
+use crate::codec::{CodecError, l16};
+use crate::time::ClockRate;
+
+/// A codec that this engine decodes and encodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Codec {
+    /// G.711 µ-law.
+    Pcmu,
+    /// G.711 A-law.
+    Pcma,
+    /// G.722 at 64 kbit/s: 16 kHz audio on an RTP clock of 8,000 (RFC 3551 §4.5.2).
+    G722,
+    /// PCM in network byte order.
+    L16 {
+        /// Its rate, of audio and of RTP: 8,000, 16,000 or 48,000 Hz.
+        rate_hz: u32,
+        /// Channels in a payload: one or two, averaged when heard and filled alike when spoken.
+        channels: u8,
+    },
+}
+
+impl Codec {
+    /// The codec of an `a=rtpmap`; names compare without case (RFC 8866 §6.6). `None` when it is none of ours.
+    pub fn find(name: &str, clock: ClockRate, channels: u8) -> Option<Codec> {
+        let is = |ours: &str| name.eq_ignore_ascii_case(ours);
+        match (clock.hz(), channels) {
+            (8_000, 1) if is("PCMU") => Some(Codec::Pcmu),
+            (8_000, 1) if is("PCMA") => Some(Codec::Pcma),
+            (8_000, 1) if is("G722") => Some(Codec::G722),
+            (rate_hz @ (8_000 | 16_000 | 48_000), 1 | 2) if is("L16") => {
+                Some(Codec::L16 { rate_hz, channels })
+            }
+            _ => None,
+        }
+    }
+
+    /// Samples a second of the PCM that it decodes to and is encoded from.
+    pub fn sample_rate_hz(self) -> u32 {
+        match self {
+            Codec::Pcmu | Codec::Pcma => 8_000,
+            Codec::G722 => 16_000,
+            Codec::L16 { rate_hz, .. } => rate_hz,
+        }
+    }
+
+    /// The clock of its RTP timestamps.
+    pub fn rtp_clock(self) -> ClockRate {
+        match self {
+            Codec::Pcmu | Codec::Pcma | Codec::G722 => ClockRate::HZ_8000,
+            Codec::L16 { rate_hz, .. } => ClockRate::new(rate_hz).unwrap_or(ClockRate::HZ_8000),
+        }
+    }
+
+    /// Its encoding name as it is registered.
+    pub fn name(self) -> &'static str {
+        match self {
+            Codec::Pcmu => "PCMU",
+            Codec::Pcma => "PCMA",
+            Codec::G722 => "G722",
+            Codec::L16 { .. } => "L16",
+        }
+    }
+
+    /// How many samples a payload decodes to, without decoding it.
+    ///
+    /// # Errors
+    /// When the payload is not what this codec writes.
+    pub fn samples(self, payload: &[u8]) -> Result<usize, CodecError> {
+        let samples = match self {
+            Codec::Pcmu | Codec::Pcma => payload.len(),
+            Codec::G722 => 2 * payload.len(),
+            Codec::L16 { channels, .. } => {
+                let width = 2 * usize::from(channels.max(1));
+                if !payload.len().is_multiple_of(width) {
+                    return Err(CodecError::Damaged);
+                }
+                payload.len() / width
+            }
+        };
+        if samples == 0 { Err(CodecError::Damaged) } else { Ok(samples) }
+    }
+
+    /// The mean square of a payload's samples, undecoded and on a part of them; `None` where only decoding tells.
+    pub fn power(self, payload: &[u8]) -> Option<u64> {
+        match self {
+            Codec::Pcmu => Some(mean_square(payload.iter().step_by(4).map(|byte| at(&PCMU_TO_PCM, *byte)))),
+            Codec::Pcma => Some(mean_square(payload.iter().step_by(4).map(|byte| at(&PCMA_TO_PCM, *byte)))),
+            Codec::L16 { rate_hz, channels } => {
+                let width = 2 * usize::from(channels.max(1));
+                let every = (rate_hz / 2_000).max(1) as usize;
+                Some(mean_square(payload.chunks_exact(width).step_by(every).map(l16::mono)))
+            }
+            Codec::G722 => None,
+        }
+    }
+}
+
+#[inline]
+#[expect(clippy::indexing_slicing, reason = "a byte is below 256")]
+pub(super) fn at(table: &[i16; 256], byte: u8) -> i16 {
+    table[usize::from(byte)]
+}
+
+fn mean_square(samples: impl Iterator<Item = i16>) -> u64 {
+    let (sum, count) = samples.fold((0_u64, 0_u64), |(sum, count), sample| {
+        (sum + u64::from(sample.unsigned_abs()).pow(2), count + 1)
+    });
+    sum / count.max(1)
+}

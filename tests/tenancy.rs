@@ -60,6 +60,7 @@ const EXCEPTIONS: &[(&str, &str, &str)] = &[
         "UPDATE numbers SET destination = $1",
         "by the id of a row whose organisation was compared in the same transaction",
     ),
+    ("src/store/rooms/", "SELECT * FROM conference_rooms WHERE id = $1", FOUND),
     (
         "src/store/trunks.rs",
         "SELECT id FROM trunks WHERE name = $1",

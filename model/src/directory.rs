@@ -2,8 +2,12 @@
 
 use std::net::IpAddr;
 
-use crate::ids::{AgentId, ExtensionId, NumberId, OrganisationId, TeamId, TrunkId};
+use uuid::Uuid;
+
+use crate::call::words;
+use crate::ids::{AgentId, ExtensionId, NumberId, OrganisationId, RoomId, TeamId, TrunkId};
 use crate::money::Currency;
+use crate::room::RoomConfig;
 
 /// A tenant, as the switch needs it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,8 +97,54 @@ pub struct Number {
 /// Where a phone number leads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Destination {
+    /// A conference room of the same organisation; without one the caller is asked for the room's number.
+    Conference(Option<RoomId>),
     /// An extension of the same organisation.
     Extension(ExtensionId),
+}
+
+words! {
+    /// What kind of thing a phone number leads to.
+    DestinationKind {
+        /// A conference room, or whichever the caller keys.
+        Conference = "conference",
+        /// An extension.
+        Extension = "extension",
+    }
+}
+
+impl Destination {
+    /// The destination of that kind and id.
+    ///
+    /// # Errors
+    /// What is wrong with the id.
+    pub fn of(kind: DestinationKind, id: Option<Uuid>) -> Result<Self, &'static str> {
+        match (kind, id) {
+            (DestinationKind::Conference, room) => Ok(Destination::Conference(room.map(RoomId))),
+            (DestinationKind::Extension, Some(extension)) => {
+                Ok(Destination::Extension(ExtensionId(extension)))
+            }
+            (DestinationKind::Extension, None) => {
+                Err("is required: name the extension that the number leads to")
+            }
+        }
+    }
+
+    /// What kind of thing it is.
+    pub fn kind(self) -> DestinationKind {
+        match self {
+            Destination::Conference(_) => DestinationKind::Conference,
+            Destination::Extension(_) => DestinationKind::Extension,
+        }
+    }
+
+    /// Which one, where there is one.
+    pub fn id(self) -> Option<Uuid> {
+        match self {
+            Destination::Conference(room) => room.map(|room| room.0),
+            Destination::Extension(extension) => Some(extension.0),
+        }
+    }
 }
 
 /// A carrier or peer: calls come from its networks and go to its address.
@@ -223,6 +273,8 @@ pub struct DirectorySnapshot {
     pub extensions: Vec<Extension>,
     /// All phone numbers.
     pub numbers: Vec<Number>,
+    /// All conference rooms.
+    pub rooms: Vec<RoomConfig>,
     /// All trunks.
     pub trunks: Vec<Trunk>,
 }

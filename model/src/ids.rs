@@ -54,6 +54,8 @@ ids! {
     CallId;
     /// A campaign that places calls.
     CampaignId;
+    /// One occupancy of a conference room.
+    ConferenceSessionId;
     /// A customer a call was with.
     ContactId;
     /// What was said on one call.
@@ -78,6 +80,8 @@ ids! {
     NumberId;
     /// A tenant.
     OrganisationId;
+    /// A conference room.
+    RoomId;
     /// What an organisation pays under one prefix.
     SellRateId;
     /// A team of extensions and agents.

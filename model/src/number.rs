@@ -4,11 +4,12 @@ use serde::Serialize;
 use uuid::Uuid;
 
 use crate::access::Scope;
-use crate::directory::Destination;
+use crate::directory::{Destination, DestinationKind};
 use crate::ids::{NumberId, OrganisationId};
 use crate::listing::Listing;
 use crate::page::Page;
 use crate::ports::PortFuture;
+use crate::problem::FieldProblem;
 use crate::time::Timestamp;
 
 /// A phone number and where it leads.
@@ -31,15 +32,12 @@ pub struct NumberRecord {
 impl NumberRecord {
     /// The number as callers see it.
     pub fn view(&self) -> NumberView<'_> {
-        let (destination, destination_id) = match self.destination {
-            Destination::Extension(extension) => ("extension", extension.0),
-        };
         NumberView {
             id: self.id,
             organisation_id: self.organisation_id,
             number: &self.number,
-            destination,
-            destination_id,
+            destination: self.destination.kind(),
+            destination_id: self.destination.id(),
             created_at: self.created_at,
             updated_at: self.updated_at,
         }
@@ -56,10 +54,12 @@ pub struct NumberView<'a> {
     organisation_id: OrganisationId,
     /// The number in E.164, with its `+`; unique over all organisations.
     number: &'a str,
-    /// What kind of thing a call to it reaches: `extension`. More kinds may come.
-    destination: &'a str,
-    /// Which one.
-    destination_id: Uuid,
+    /// What kind of thing a call to it reaches. More kinds may come.
+    #[cfg_attr(feature = "openapi", schema(inline))]
+    destination: DestinationKind,
+    /// Which one; absent for a conference whose caller is asked for the room's number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    destination_id: Option<Uuid>,
     /// When it was made.
     created_at: Timestamp,
     /// When it was last changed.
@@ -82,8 +82,25 @@ pub struct NewNumber {
 pub struct NumberChange {
     /// Another number.
     pub number: Option<String>,
-    /// Another destination.
-    pub destination: Option<Destination>,
+    /// Another kind of destination.
+    pub kind: Option<DestinationKind>,
+    /// Another destination, or none.
+    pub destination_id: Option<Option<Uuid>>,
+}
+
+impl NumberChange {
+    /// Where a number leads that led to `before`. An id stays with its kind.
+    ///
+    /// # Errors
+    /// What is wrong with the id.
+    pub fn destination(&self, before: Destination) -> Result<Destination, FieldProblem> {
+        let kind = self.kind.unwrap_or(before.kind());
+        let kept = before.id().filter(|_| kind == before.kind());
+        Destination::of(kind, self.destination_id.unwrap_or(kept)).map_err(|message| FieldProblem {
+            field: "destination_id".to_owned(),
+            message: message.to_owned(),
+        })
+    }
 }
 
 /// The stored phone numbers.

@@ -4,7 +4,8 @@ use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 
 use sidetone_model::directory::{Destination, DirectorySnapshot, Extension, Number, Organisation, Trunk};
-use sidetone_model::ids::{ExtensionId, OrganisationId, TrunkId};
+use sidetone_model::ids::{ExtensionId, OrganisationId, RoomId, TrunkId};
+use sidetone_model::room::RoomConfig;
 
 use super::numbering::from_carrier;
 
@@ -19,6 +20,8 @@ pub struct Directory {
     numbers: HashMap<String, usize>,
     /// The first number that leads to an extension.
     own_numbers: HashMap<ExtensionId, usize>,
+    rooms: HashMap<RoomId, usize>,
+    room_numbers: HashMap<(OrganisationId, String), usize>,
     /// The first number of an organisation.
     main_numbers: HashMap<OrganisationId, usize>,
 }
@@ -36,11 +39,25 @@ impl Directory {
         let numbers = index(&snapshot.numbers, |number| number.number.clone());
         let (mut own_numbers, mut main_numbers) = (HashMap::new(), HashMap::new());
         for (at, number) in snapshot.numbers.iter().enumerate() {
-            let Destination::Extension(extension) = number.destination;
-            own_numbers.entry(extension).or_insert(at);
+            if let Destination::Extension(extension) = number.destination {
+                own_numbers.entry(extension).or_insert(at);
+            }
             main_numbers.entry(number.organisation_id).or_insert(at);
         }
-        Directory { snapshot, organisations, domains, extensions, lines, numbers, own_numbers, main_numbers }
+        let rooms = index(&snapshot.rooms, |room| room.id);
+        let room_numbers = index(&snapshot.rooms, |room| (room.organisation_id, room.number.clone()));
+        Directory {
+            snapshot,
+            organisations,
+            domains,
+            extensions,
+            lines,
+            numbers,
+            own_numbers,
+            rooms,
+            room_numbers,
+            main_numbers,
+        }
     }
 
     /// The stored revision that this one was read at.
@@ -103,6 +120,28 @@ impl Directory {
     /// The phone number that a carrier writes in its own way.
     pub fn number_of_carrier(&self, dialled: &str) -> Option<&Number> {
         from_carrier(dialled).and_then(|e164| self.number(&e164))
+    }
+
+    /// The conference room of that id.
+    pub fn room(&self, id: RoomId) -> Option<&RoomConfig> {
+        self.rooms.get(&id).and_then(|at| self.snapshot.rooms.get(*at))
+    }
+
+    /// The conference room that an organisation dials as `number`. A line with the same digits comes first: ask
+    /// [`Directory::line`] before.
+    pub fn room_by_number(&self, organisation: OrganisationId, number: &str) -> Option<&RoomConfig> {
+        let at = self.room_numbers.get(&(organisation, number.to_owned()))?;
+        self.snapshot.rooms.get(*at)
+    }
+
+    /// All conference rooms.
+    pub fn rooms(&self) -> &[RoomConfig] {
+        &self.snapshot.rooms
+    }
+
+    /// The first phone number of an organisation: what it shows to the world where no line calls.
+    pub fn main_number(&self, organisation: OrganisationId) -> Option<&Number> {
+        self.main_numbers.get(&organisation).and_then(|at| self.snapshot.numbers.get(*at))
     }
 
     /// The number of an organisation that has one and no other.

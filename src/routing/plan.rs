@@ -111,8 +111,8 @@ fn from_extension<'a>(
     // A number of the organisation's own is reached without the world's help, and for nothing.
     let own = number_of(directory, organisation_id, dialled).ok().and_then(|e164| directory.number(&e164));
     if let Some(own) = own.filter(|number| number.organisation_id == organisation_id) {
-        let Destination::Extension(extension) = own.destination;
-        let extension = directory.extension(extension).ok_or_else(|| refusal(Reason::Unallocated))?;
+        let extension =
+            extension_of(directory, own.destination).ok_or_else(|| refusal(Reason::Unallocated))?;
         let number = routed(&own.number);
         return Ok(Route { organisation_id, target: Target::Extension(extension), number });
     }
@@ -128,11 +128,18 @@ fn from_trunk<'a>(directory: &'a Directory, trunk: &Trunk, dialled: &str) -> Res
     if trunk.organisation_id.is_some_and(|owner| owner != number.organisation_id) {
         return Err(unallocated());
     }
-    let Destination::Extension(extension) = number.destination;
-    let extension = directory.extension(extension).ok_or_else(unallocated)?;
+    let extension = extension_of(directory, number.destination).ok_or_else(unallocated)?;
     let routed = (number.number != dialled).then(|| number.number.clone());
     let organisation_id = number.organisation_id;
     Ok(Route { organisation_id, target: Target::Extension(extension), number: routed })
+}
+
+/// The extension that a number leads to.
+fn extension_of(directory: &Directory, destination: Destination) -> Option<&Extension> {
+    match destination {
+        Destination::Conference(_) => None,
+        Destination::Extension(extension) => directory.extension(extension),
+    }
 }
 
 fn number_of(
@@ -214,6 +221,7 @@ mod tests {
             extensions: vec![extension(11, 1, "1001"), extension(12, 1, "1002"), extension(21, 2, "1001")],
             numbers: vec![number(31, 1, "+442071230000", 12), number(32, 2, "+442071239999", 21)],
             trunks: vec![trunk(41, None, "192.0.2.0", 24), trunk(42, Some(1), "192.0.2.7", 32)],
+            ..DirectorySnapshot::default()
         })
     }
 

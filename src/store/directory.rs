@@ -1,12 +1,12 @@
 //! The directory as the switch caches it: one consistent read of everything it routes by.
 
 use sidetone_model::directory::{
-    Destination, DirectorySnapshot, Extension, Ha1, Number, Numbering, Organisation, Secret, Trunk,
+    DirectorySnapshot, Extension, Ha1, Number, Numbering, Organisation, Secret, Trunk,
 };
-use sidetone_model::ids::ExtensionId;
 
 use crate::store::columns::{items, networks, number, parsed, parsed_opt};
-use crate::store::numbers::DESTINATION_EXTENSION;
+use crate::store::numbers::destination;
+use crate::store::rooms::rooms;
 use crate::store::sql::{Connection, Row, sql};
 use crate::store::{Store, StoreError};
 
@@ -34,6 +34,7 @@ impl Store {
             organisations: organisations(&mut transaction).await?,
             extensions: extensions(&mut transaction).await?,
             numbers: numbers(&mut transaction).await?,
+            rooms: rooms(&mut transaction).await?,
             trunks: trunks(&mut transaction).await?,
         })
     }
@@ -95,15 +96,11 @@ async fn numbers(connection: &mut Connection) -> Result<Vec<Number>, StoreError>
             .fetch_all(connection)
             .await?;
     let number = |row: &Row| {
-        let destination = match row.try_get("destination")? {
-            DESTINATION_EXTENSION => Destination::Extension(parsed::<ExtensionId>(row, "destination_id")?),
-            _ => return Err(StoreError::Corrupt { column: "destination" }),
-        };
         Ok(Number {
             id: parsed(row, "id")?,
             organisation_id: parsed(row, "organisation_id")?,
             number: row.try_get("number")?,
-            destination,
+            destination: destination(row)?,
         })
     };
     rows.iter().map(number).collect()

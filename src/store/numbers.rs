@@ -1,12 +1,12 @@
 //! Phone numbers and where they lead.
 
-use sidetone_model::directory::Destination;
+use sidetone_model::directory::{Destination, DestinationKind};
 use sidetone_model::ids::{NumberId, OrganisationId};
 use sidetone_model::time::Timestamp;
 use uuid::Uuid;
 
-use crate::store::columns::parsed;
-use crate::store::sql::sql;
+use crate::store::columns::{parsed, parsed_opt, word};
+use crate::store::sql::{Row, sql};
 use crate::store::{Change, StoreError, WriteTransaction};
 
 /// A phone number as it is declared.
@@ -31,9 +31,7 @@ impl WriteTransaction {
         now: Timestamp,
     ) -> Result<(NumberId, Change), StoreError> {
         let organisation = declared.organisation_id.to_string();
-        let (destination, destination_id) = match declared.destination {
-            Destination::Extension(id) => (DESTINATION_EXTENSION, id.to_string()),
-        };
+        let (destination, destination_id) = stored_destination(declared.destination);
         let row =
             sql("SELECT id, organisation_id, destination, destination_id FROM numbers WHERE number = $1")
                 .bind(&declared.number)
@@ -58,7 +56,7 @@ impl WriteTransaction {
         }
         let id: NumberId = parsed(&row, "id")?;
         let same = row.try_get::<&str>("destination")? == destination
-            && row.try_get::<Option<&str>>("destination_id")? == Some(destination_id.as_str());
+            && row.try_get::<Option<String>>("destination_id")? == destination_id;
         if same {
             return Ok((id, Change::Unchanged));
         }
@@ -73,5 +71,14 @@ impl WriteTransaction {
     }
 }
 
-/// The stored word of a number that leads to an extension.
-pub(super) const DESTINATION_EXTENSION: &str = "extension";
+/// The columns of a destination.
+pub(super) fn stored_destination(destination: Destination) -> (&'static str, Option<String>) {
+    (destination.kind().as_str(), destination.id().map(|id| id.to_string()))
+}
+
+/// The destination of a row.
+pub(super) fn destination(row: &Row) -> Result<Destination, StoreError> {
+    let kind = word(row, "destination", DestinationKind::from_name)?;
+    let id = parsed_opt::<Uuid>(row, "destination_id")?;
+    Destination::of(kind, id).map_err(|_| StoreError::Corrupt { column: "destination_id" })
+}

@@ -5,8 +5,8 @@ use axum::extract::{OriginalUri, Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use sidetone_model::access::Permission;
-use sidetone_model::directory::Destination;
-use sidetone_model::ids::{ExtensionId, NumberId, OrganisationId};
+use sidetone_model::directory::{Destination, DestinationKind};
+use sidetone_model::ids::{NumberId, OrganisationId};
 use sidetone_model::number::{NewNumber, NumberChange, NumberRecord, NumberView};
 use sidetone_model::page::Page;
 use sidetone_model::rules;
@@ -33,8 +33,8 @@ pub(crate) struct NewNumberBody {
     /// What kind of thing a call to it reaches.
     #[schema(inline)]
     destination: DestinationKey,
-    /// Which one, of the same organisation.
-    destination_id: Uuid,
+    /// Which one, of the same organisation. A conference without one asks its caller for the room's number.
+    destination_id: Option<Uuid>,
 }
 
 /// What changes of a phone number; what is left out stays as it is.
@@ -44,10 +44,11 @@ pub(crate) struct NumberChangeBody {
     /// Another number.
     #[schema(pattern = "^\\+[1-9][0-9]{1,14}$")]
     number: Option<String>,
-    /// Another kind of destination; it comes with a `destination_id`.
+    /// Another kind of destination; an extension comes with a `destination_id`.
     #[schema(inline)]
     destination: Option<DestinationKey>,
-    /// Another destination.
+    /// Another destination; null is a conference whose caller is asked for the room's number.
+    #[schema(value_type = Option<String>, format = Uuid, extensions(("x-nullable" = json!(true))))]
     destination_id: Option<Uuid>,
 }
 
@@ -56,6 +57,7 @@ pub(crate) struct NumberChangeBody {
 #[schema(rename_all = "snake_case")]
 #[expect(dead_code, reason = "says in the document what `destination` reads")]
 enum DestinationKey {
+    Conference,
     Extension,
 }
 
@@ -90,7 +92,9 @@ pub(crate) async fn list(
 
 /// Create a phone number
 ///
-/// A call that a trunk brings to the number reaches its destination.
+/// A call that a trunk brings to the number reaches its destination: an extension, or a conference. With a
+/// `destination_id` the caller of a conference is asked for that room's PIN alone; without one for the room's number
+/// first.
 #[utoipa::path(
     post,
     path = "/numbers",
@@ -196,25 +200,26 @@ fn new_number(fields: &mut Fields) -> Option<(Option<OrganisationId>, String, De
     let organisation_id = fields.uuid("organisation_id");
     let number = fields.required("number", |fields, name| fields.parsed(name, rules::e164));
     let kind = fields.required("destination", destination);
-    let extension = fields.required("destination_id", Fields::uuid::<ExtensionId>);
+    let given = fields.has("destination_id");
+    let id = fields.or_null("destination_id", Fields::uuid::<Uuid>);
     fields.read_only(&["id", "created_at", "updated_at"]);
-    kind?;
-    Some((organisation_id, number?, Destination::Extension(extension?)))
+    if given && id.is_none() {
+        return None;
+    }
+    match Destination::of(kind?, id.flatten()) {
+        Ok(destination) => Some((organisation_id, number?, destination)),
+        Err(message) => fields.refuse("destination_id", message),
+    }
 }
 
 fn number_change(fields: &mut Fields) -> Option<NumberChange> {
     let number = fields.parsed("number", rules::e164);
-    // There is one kind yet: naming it changes nothing.
-    let _ = destination(fields, "destination");
-    let extension = fields.uuid::<ExtensionId>("destination_id");
+    let kind = destination(fields, "destination");
+    let destination_id = fields.or_null("destination_id", Fields::uuid::<Uuid>);
     fields.read_only(READ_ONLY);
-    Some(NumberChange { number, destination: extension.map(Destination::Extension) })
+    Some(NumberChange { number, kind, destination_id })
 }
 
-fn destination(fields: &mut Fields, name: &'static str) -> Option<()> {
-    fields.parsed(name, |kind| match kind {
-        "extension" => Ok(()),
-        "conference" => Err("conference is not supported by this version yet, must be extension"),
-        _ => Err("must be extension"),
-    })
+fn destination(fields: &mut Fields, name: &'static str) -> Option<DestinationKind> {
+    fields.parsed(name, |kind| DestinationKind::from_name(kind).ok_or("must be conference or extension"))
 }

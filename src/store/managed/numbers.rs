@@ -2,7 +2,7 @@
 
 use sidetone_model::access::Scope;
 use sidetone_model::directory::Destination;
-use sidetone_model::ids::{ExtensionId, NumberId};
+use sidetone_model::ids::NumberId;
 use sidetone_model::listing::Listing;
 use sidetone_model::number::{NewNumber, NumberChange, NumberRecord, Numbers};
 use sidetone_model::page::Page;
@@ -14,7 +14,7 @@ use uuid::Uuid;
 use crate::store::columns::{instant, parsed};
 use crate::store::listing::Table;
 use crate::store::managed::extensions::no_organisation;
-use crate::store::numbers::DESTINATION_EXTENSION;
+use crate::store::numbers::{destination, stored_destination};
 use crate::store::sql::{Row, sql};
 use crate::store::{Change, Store, StoreError, WriteTransaction};
 
@@ -46,7 +46,7 @@ impl Numbers for Store {
                 NumberRecord { id, organisation_id, number, destination, created_at: now, updated_at: now };
             let mut write = self.write().await?;
             write.require_possible_number(scope, &made).await?;
-            let (destination, destination_id) = stored(made.destination);
+            let (destination, destination_id) = stored_destination(made.destination);
             let statement =
                 sql("INSERT INTO numbers (id, organisation_id, number, destination, destination_id, created_at_us,
                  updated_at_us) VALUES ($1, $2, $3, $4, $5, $6, $6)")
@@ -71,14 +71,17 @@ impl Numbers for Store {
         Box::pin(async move {
             let mut write = self.write().await?;
             let before = write.number_inside(scope, id).await?;
+            let destination = change
+                .destination(before.destination)
+                .map_err(|problem| Problem::InvalidRequest(vec![problem]))?;
             let after = NumberRecord {
                 number: change.number.unwrap_or(before.number),
-                destination: change.destination.unwrap_or(before.destination),
+                destination,
                 updated_at: now,
                 ..before
             };
             write.require_possible_number(scope, &after).await?;
-            let (destination, destination_id) = stored(after.destination);
+            let (destination, destination_id) = stored_destination(after.destination);
             let statement = sql(
                 "UPDATE numbers SET number = $1, destination = $2, destination_id = $3, updated_at_us = $4
                  WHERE id = $5 AND organisation_id = $6",
@@ -132,17 +135,10 @@ impl WriteTransaction {
         if known.is_none() {
             return Err(no_organisation());
         }
-        let (_, destination_id) = stored(number.destination);
-        let extension = sql("SELECT id FROM extensions WHERE id = $1 AND organisation_id = $2")
-            .bind(destination_id)
-            .bind(organisation)
-            .fetch_optional(&mut *self.transaction)
-            .await
-            .map_err(StoreError::from)?;
-        if extension.is_none() {
+        if let Some(message) = self.missing_destination(number).await? {
             return Err(Problem::InvalidRequest(vec![FieldProblem {
                 field: "destination_id".to_owned(),
-                message: "the organisation has no such extension".to_owned(),
+                message: message.to_owned(),
             }]));
         }
         // Unique over all organisations: whose it is, is not the caller's business.
@@ -157,25 +153,40 @@ impl WriteTransaction {
         }
         Ok(())
     }
-}
 
-/// The columns of a destination.
-fn stored(destination: Destination) -> (&'static str, String) {
-    match destination {
-        Destination::Extension(extension) => (DESTINATION_EXTENSION, extension.to_string()),
+    /// What the organisation would need to have for the number to lead there, and has not.
+    async fn missing_destination(
+        &mut self,
+        number: &NumberRecord,
+    ) -> Result<Option<&'static str>, StoreError> {
+        let (query, id, message) = match number.destination {
+            Destination::Conference(None) => return Ok(None),
+            Destination::Conference(Some(room)) => (
+                "SELECT id FROM conference_rooms WHERE id = $1 AND organisation_id = $2",
+                room.0,
+                "the organisation has no such conference room",
+            ),
+            Destination::Extension(extension) => (
+                "SELECT id FROM extensions WHERE id = $1 AND organisation_id = $2",
+                extension.0,
+                "the organisation has no such extension",
+            ),
+        };
+        let found = sql(query)
+            .bind(id.to_string())
+            .bind(number.organisation_id.to_string())
+            .fetch_optional(&mut *self.transaction)
+            .await?;
+        Ok(found.is_none().then_some(message))
     }
 }
 
 fn phone_number(row: &Row) -> Result<NumberRecord, StoreError> {
-    let destination = match row.try_get("destination")? {
-        DESTINATION_EXTENSION => Destination::Extension(parsed::<ExtensionId>(row, "destination_id")?),
-        _ => return Err(StoreError::Corrupt { column: "destination" }),
-    };
     Ok(NumberRecord {
         id: parsed(row, "id")?,
         organisation_id: parsed(row, "organisation_id")?,
         number: row.try_get("number")?,
-        destination,
+        destination: destination(row)?,
         created_at: instant(row, "created_at_us")?,
         updated_at: instant(row, "updated_at_us")?,
     })

@@ -213,6 +213,7 @@ impl WriteTransaction {
              (SELECT COUNT(*) FROM agents WHERE organisation_id = $1) AS agents,
              (SELECT COUNT(*) FROM users WHERE organisation_id = $1) AS users,
              (SELECT COUNT(*) FROM api_keys WHERE organisation_id = $1) AS api_keys,
+             (SELECT COUNT(*) FROM conference_rooms WHERE organisation_id = $1) AS conference_rooms,
              (SELECT COUNT(*) FROM sell_rates WHERE organisation_id = $1) AS sell_rates,
              (SELECT COUNT(*) FROM webhooks WHERE organisation_id = $1) AS webhooks")
         .bind(id.to_string())
@@ -228,6 +229,7 @@ impl WriteTransaction {
             ("agents", "agents"),
             ("users", "users"),
             ("api_keys", "API keys"),
+            ("conference_rooms", "conference rooms"),
             ("sell_rates", "sell rates"),
             ("webhooks", "webhooks"),
         ];

@@ -176,6 +176,7 @@ pub(super) fn acme(trunks: Vec<Trunk>) -> DirectorySnapshot {
         organisations: vec![organisation(1, "acme.test")],
         extensions: vec![extension(11, 1, "acme.test", "1001")],
         numbers: vec![number(31, 1, "+442071230000", 11)],
+        rooms: Vec::new(),
         trunks,
     }
 }

@@ -35,6 +35,7 @@ fn directory(rng: &mut StdRng) -> DirectorySnapshot {
         organisations: (1..=TENANTS).map(|n| organisation(n, &domain(n))).collect(),
         extensions: (1..=TENANTS).map(|n| extension(10 + n, n, &domain(n), "1001")).collect(),
         numbers: (1..=TENANTS).map(|n| number(20 + n, n, &format!("+44207123000{n}"), 10 + n)).collect(),
+        rooms: Vec::new(),
         trunks,
     }
 }

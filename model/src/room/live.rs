@@ -1,0 +1,414 @@
+//! Rooms that somebody is in: what a reader is shown of them, what may be done with them, and the port that does it.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Serialize, Serializer};
+use uuid::Uuid;
+
+use crate::access::Scope;
+use crate::call::words;
+use crate::ids::{CallId, ConferenceSessionId, ExtensionId, OrganisationId, RoomId, TeamId};
+use crate::page::{Page, Window};
+use crate::ports::PortFuture;
+use crate::problem::Problem;
+use crate::room::{Role, RoomName};
+use crate::time::Timestamp;
+
+/// A room that somebody is in now.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = LiveConference))]
+pub struct LiveRoom {
+    /// The switch's name of the room, which the paths of its controls take.
+    #[cfg_attr(
+        feature = "openapi",
+        schema(value_type = String, example = "svc-room-0f6c8a52-5d6e-4a39-9d8e-0c1a4c2c7a11")
+    )]
+    pub room: RoomName,
+    /// Whose it is.
+    pub organisation_id: OrganisationId,
+    /// The stored room; absent where two calls were merged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub room_id: Option<RoomId>,
+    /// What people call it; may be empty where two calls were merged.
+    pub room_name: String,
+    /// This occupancy of it.
+    pub session_id: ConferenceSessionId,
+    /// When the first member came.
+    pub started_at: Timestamp,
+    /// Whether nobody but moderators may join.
+    pub locked: bool,
+    /// Whether the mix is being recorded.
+    pub recording: bool,
+    /// Whether everybody but moderators is muted.
+    pub all_muted: bool,
+    /// Whole seconds since `started_at`.
+    pub run_seconds: u64,
+    /// Grows by at least one with every change of the room, and is in its events: of two readings the larger is newer.
+    pub revision: u64,
+    /// Who is in it, in the order in which they came.
+    pub members: Vec<LiveMember>,
+}
+
+/// Somebody in a live room.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = LiveConferenceMember))]
+pub struct LiveMember {
+    /// The switch's number for the member, never given twice in a session; the member controls take it.
+    pub id: u32,
+    /// The call they are in by.
+    pub call_uuid: CallId,
+    /// Their number; empty when withheld.
+    pub number: String,
+    /// Their name; may be empty.
+    pub name: String,
+    /// What they may do.
+    #[cfg_attr(feature = "openapi", schema(inline))]
+    pub role: Role,
+    /// Whether nobody hears them.
+    pub muted: bool,
+    /// Whether they speak now.
+    pub talking: bool,
+    /// When they came in.
+    pub joined_at: Timestamp,
+    /// The extension whose phone it is; absent for the world.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub extension_id: Option<ExtensionId>,
+    /// The team of that extension, by which supervisors and agents see the room.
+    #[serde(skip)]
+    pub team_id: Option<TeamId>,
+}
+
+/// Whose eyes look at live rooms.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RoomViewer {
+    /// What they see.
+    pub scope: Scope,
+    /// Their own extensions: a room that one of them is in is seen, whatever the team.
+    pub extensions: Vec<ExtensionId>,
+}
+
+impl RoomViewer {
+    /// Whether the room is shown. Who sees one team sees the rooms that a member of it, or their own phone, is in.
+    pub fn sees(&self, room: &LiveRoom) -> bool {
+        self.scope.covers(room.organisation_id, None)
+            || self.scope.reaches(room.organisation_id)
+                && room.members.iter().any(|member| {
+                    member.team_id.is_some() && self.scope.covers(room.organisation_id, member.team_id)
+                        || member.extension_id.is_some_and(|own| self.extensions.contains(&own))
+                })
+    }
+}
+
+words! {
+    /// How far a default member is on the way into the room.
+    InviteState {
+        /// The room ended before.
+        Cancelled = "cancelled",
+        /// They said no.
+        Declined = "declined",
+        /// They cannot be rung.
+        Failed = "failed",
+        /// They came.
+        Joined = "joined",
+        /// They did not answer.
+        NoAnswer = "no_answer",
+        /// They have not been rung yet.
+        Pending = "pending",
+        /// Their phone rings.
+        Ringing = "ringing",
+        /// They are busy or not registered, and will be rung again.
+        Waiting = "waiting",
+    }
+}
+
+/// Why a default member did not come at the last ring.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum InviteReason {
+    /// They are in another call.
+    Busy,
+    /// They said no.
+    Declined,
+    /// They did not answer.
+    NoAnswer,
+    /// There is none yet, or they came.
+    #[default]
+    None,
+    /// The room ended.
+    RoomEnded,
+    /// Their phone's final answer.
+    Sip(u16),
+    /// No phone of theirs is registered.
+    Unregistered,
+}
+
+impl fmt::Display for InviteReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            InviteReason::Busy => "busy",
+            InviteReason::Declined => "declined",
+            InviteReason::NoAnswer => "no_answer",
+            InviteReason::None => "",
+            InviteReason::RoomEnded => "room_ended",
+            InviteReason::Sip(code) => return write!(f, "sip_{code}"),
+            InviteReason::Unregistered => "unregistered",
+        })
+    }
+}
+
+/// The text is no reason.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("must be a reason such as busy or sip_480")]
+pub struct InviteReasonError;
+
+impl FromStr for InviteReason {
+    type Err = InviteReasonError;
+
+    fn from_str(text: &str) -> Result<Self, InviteReasonError> {
+        Ok(match text {
+            "busy" => InviteReason::Busy,
+            "declined" => InviteReason::Declined,
+            "no_answer" => InviteReason::NoAnswer,
+            "" => InviteReason::None,
+            "room_ended" => InviteReason::RoomEnded,
+            "unregistered" => InviteReason::Unregistered,
+            _ => {
+                let code = text.strip_prefix("sip_").and_then(|code| code.parse().ok());
+                InviteReason::Sip(code.ok_or(InviteReasonError)?)
+            }
+        })
+    }
+}
+
+impl Serialize for InviteReason {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// A default member of a room that opened, and how far they are on the way into it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = RoomInvite))]
+pub struct Invite {
+    /// The extension that is rung.
+    pub extension_id: ExtensionId,
+    /// Its number.
+    pub number: String,
+    /// Its name; may be empty.
+    pub name: String,
+    /// How far they are.
+    #[cfg_attr(feature = "openapi", schema(inline))]
+    pub state: InviteState,
+    /// Why they did not come at the last ring: `busy`, `declined`, `no_answer`, `room_ended`, `unregistered` or
+    /// `sip_<code>`; empty when there is no reason.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
+    pub last_reason: InviteReason,
+}
+
+/// What is done to a live room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Control {
+    /// Hangs everybody up; the room is gone.
+    End,
+    /// Hangs a member up.
+    Kick(u32),
+    /// Lets nobody join but moderators.
+    Lock,
+    /// Nobody hears the member any more.
+    Mute(u32),
+    /// Mutes everybody but moderators, or takes that back.
+    MuteAll,
+    /// Records from now on, or no longer.
+    Record(bool),
+    /// Lets everybody join.
+    Unlock,
+    /// The member is heard again.
+    Unmute(u32),
+}
+
+/// What a control did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ControlDone {
+    /// Whether everybody but moderators is muted now.
+    AllMuted(bool),
+    /// What was asked for; it may have been so already.
+    Done,
+}
+
+/// Why nothing was done to a room.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ControlRefused {
+    /// The node carries all the calls that it may.
+    #[error("there is too much to do")]
+    Busy,
+    /// It holds no more members.
+    #[error("the room is full: it holds max_members already")]
+    Full,
+    /// A participant may not join it.
+    #[error("the room is locked: unlock it, or dial a moderator")]
+    Locked,
+    /// The organisation has nothing left to pay with.
+    #[error("no credit")]
+    NoCredit,
+    /// The organisation has no such extension.
+    #[error("the organisation has no extension {0}")]
+    NoExtension(String),
+    /// There is no such member.
+    #[error("there is no such member in the room")]
+    NoMember,
+    /// No trunk takes the number, or no rate is for it.
+    #[error("{0}")]
+    NoRoute(String),
+    /// The room is stored no more.
+    #[error("there is no such room")]
+    NoRoom,
+    /// Nobody is in it.
+    #[error("nobody is in the room")]
+    NotLive,
+    /// No phone of the extension is registered.
+    #[error("no phone of extension {0} is registered")]
+    Unregistered(String),
+}
+
+impl From<ControlRefused> for Problem {
+    fn from(refused: ControlRefused) -> Self {
+        use ControlRefused::*;
+        match refused {
+            Full | Locked | NoCredit | NoRoute(_) | Unregistered(_) => Problem::Conflict(refused.to_string()),
+            Busy => Problem::Busy { retry_after_s: BUSY_RETRY_S },
+            NoExtension(_) => Problem::InvalidRequest(vec![crate::problem::FieldProblem {
+                field: "target".to_owned(),
+                message: refused.to_string(),
+            }]),
+            NoMember | NoRoom | NotLive => Problem::NotFound(refused.to_string()),
+        }
+    }
+}
+
+words! {
+    /// Who is dialled into a room.
+    DialKind {
+        /// An extension of the organisation.
+        Extension = "extension",
+        /// A number of the world.
+        External = "external",
+    }
+}
+
+/// Somebody who shall be rung and seated.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DialRequest {
+    /// Where they are.
+    pub kind: DialKind,
+    /// An extension's number, or E.164 with `+`.
+    pub target: String,
+    /// What they are seated as.
+    pub role: Role,
+}
+
+/// The rooms that somebody is in now.
+pub trait LiveRooms: Send + Sync {
+    /// A page of the live rooms that the viewer sees, the one that opened last first; `organisation` narrows to one of
+    /// those in scope.
+    fn list(
+        &self,
+        viewer: RoomViewer,
+        organisation: Option<OrganisationId>,
+        window: Window,
+    ) -> PortFuture<'_, Page<LiveRoom>>;
+
+    /// One live room, whoever's it is; `None` when nobody is in it.
+    fn find(&self, room: RoomName) -> PortFuture<'_, Option<LiveRoom>>;
+
+    /// The live room that a call is in, by the call or any of its legs.
+    fn by_call(&self, call: Uuid) -> PortFuture<'_, Option<LiveRoom>>;
+
+    /// Does something to a live room.
+    ///
+    /// # Errors
+    /// [`ControlRefused`] as a [`Problem`].
+    fn control(&self, room: RoomName, control: Control) -> PortFuture<'_, ControlDone>;
+
+    /// Rings somebody, and seats them when they answer; says what was dialled.
+    ///
+    /// # Errors
+    /// [`ControlRefused`] as a [`Problem`].
+    fn dial(&self, room: RoomId, request: DialRequest) -> PortFuture<'_, String>;
+
+    /// How many are in each of `rooms`, in their order.
+    fn live_members<'a>(&'a self, rooms: &'a [RoomId]) -> PortFuture<'a, Vec<u32>>;
+}
+
+/// A node at its limit gets room when calls end.
+const BUSY_RETRY_S: u64 = 30;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_round_trip() {
+        let reasons = [
+            InviteReason::Busy,
+            InviteReason::Declined,
+            InviteReason::NoAnswer,
+            InviteReason::None,
+            InviteReason::RoomEnded,
+            InviteReason::Sip(480),
+            InviteReason::Unregistered,
+        ];
+        for reason in reasons {
+            assert_eq!(reason.to_string().parse(), Ok(reason));
+        }
+        assert_eq!("sip_".parse::<InviteReason>(), Err(InviteReasonError));
+    }
+
+    #[test]
+    fn a_team_sees_rooms_that_its_members_sit_in() {
+        let (acme, bolt) = (OrganisationId(Uuid::from_u128(1)), OrganisationId(Uuid::from_u128(2)));
+        let team = |number| Some(TeamId(Uuid::from_u128(number)));
+        let own = ExtensionId(Uuid::from_u128(9));
+        let member = |team_id, extension_id| LiveMember {
+            id: 1,
+            call_uuid: CallId(Uuid::nil()),
+            number: String::new(),
+            name: String::new(),
+            role: Role::Participant,
+            muted: false,
+            talking: false,
+            joined_at: Timestamp::from_micros(0),
+            extension_id,
+            team_id,
+        };
+        let room = |members| LiveRoom {
+            room: RoomName::Stored(RoomId(Uuid::nil())),
+            organisation_id: acme,
+            room_id: None,
+            room_name: String::new(),
+            session_id: ConferenceSessionId(Uuid::nil()),
+            started_at: Timestamp::from_micros(0),
+            locked: false,
+            recording: false,
+            all_muted: false,
+            run_seconds: 0,
+            revision: 1,
+            members,
+        };
+        let viewer = |scope| RoomViewer { scope, extensions: vec![own] };
+        let of = |organisation, team| viewer(Scope::Team { organisation, team });
+        let cases = [
+            (viewer(Scope::Everything), room(vec![]), true),
+            (viewer(Scope::Organisation(acme)), room(vec![]), true),
+            (viewer(Scope::Organisation(bolt)), room(vec![member(team(1), Some(own))]), false),
+            (of(acme, team(1)), room(vec![member(team(1), None)]), true),
+            (of(acme, team(1)), room(vec![member(team(2), None)]), false),
+            (of(acme, team(1)), room(vec![member(None, Some(own))]), true),
+            (of(acme, None), room(vec![member(None, None)]), false),
+            (of(acme, None), room(vec![member(None, Some(own))]), true),
+            (of(bolt, team(1)), room(vec![member(team(1), Some(own))]), false),
+        ];
+        for (viewer, room, expected) in cases {
+            assert_eq!(viewer.sees(&room), expected, "{viewer:?} {room:?}");
+        }
+    }
+}

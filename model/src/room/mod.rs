@@ -1,0 +1,21 @@
+//! Conference rooms: the stored room, who is in it now, and what becomes of the people it rings.
+//!
+//! A *room* is the stored thing with a number and PINs. A *live room* is one that somebody is in; it lasts for one
+//! *session*. A *member* is who is in it, an *invite* a default member on the way there. Two calls that were merged are
+//! in a live room without a stored one.
+
+mod live;
+mod name;
+mod pin;
+pub mod rules;
+mod stored;
+
+pub use live::{
+    Control, ControlDone, ControlRefused, DialKind, DialRequest, Invite, InviteReason, InviteState,
+    LiveMember, LiveRoom, LiveRooms, RoomViewer,
+};
+pub use name::{RoomName, RoomNameError};
+pub use pin::Pin;
+pub use stored::{
+    Exemption, NewRoom, Role, Room, RoomChange, RoomConfig, RoomMember, RoomNumber, RoomPin, RoomView, Rooms,
+};

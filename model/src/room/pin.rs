@@ -1,0 +1,33 @@
+//! The digits that let somebody into a room.
+
+use std::fmt;
+
+use serde::Serialize;
+
+/// A PIN, or none. Whoever may read a room may read it; a log and an event may not.
+#[derive(Clone, Default, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct Pin(pub(super) String);
+
+impl Pin {
+    /// The digits; empty when there is no PIN.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether somebody who keyed `digits` keyed this PIN; a PIN that there is not is keyed by nobody.
+    pub fn is(&self, digits: &str) -> bool {
+        !self.0.is_empty() && self.0 == digits
+    }
+}
+
+impl fmt::Debug for Pin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.is_empty() { "Pin()" } else { "Pin(..)" })
+    }
+}

@@ -1,0 +1,147 @@
+//! What the fields of a room must be, wherever they are declared: in a file or over HTTP.
+
+use crate::problem::FieldProblem;
+use crate::room::{Pin, RoomPin};
+use crate::rules::Rule;
+
+/// The digits dialled for a room.
+///
+/// # Errors
+/// What they must be.
+pub fn number(text: &str) -> Result<String, Rule> {
+    let fits = (NUMBER_LEN_MIN..=NUMBER_LEN_MAX).contains(&text.len())
+        && text.bytes().all(|byte| byte.is_ascii_digit());
+    if fits { Ok(text.to_owned()) } else { Err("must be 2 to 8 digits, such as \"200\"".to_owned()) }
+}
+
+/// A PIN, or none.
+///
+/// # Errors
+/// What it must be; never what it is.
+pub fn pin(text: &str) -> Result<Pin, Rule> {
+    let fits = text.is_empty()
+        || (PIN_LEN_MIN..=PIN_LEN_MAX).contains(&text.len())
+            && text.bytes().all(|byte| byte.is_ascii_digit());
+    if fits { Ok(Pin(text.to_owned())) } else { Err("must be 4 to 10 digits, or empty for none".to_owned()) }
+}
+
+/// Where minutes are sent; empty is nowhere.
+///
+/// # Errors
+/// What it must be.
+pub fn minutes_email(text: &str) -> Result<String, Rule> {
+    if text.is_empty() {
+        return Ok(String::new());
+    }
+    let plain = |c: char| !c.is_control() && !c.is_whitespace() && !matches!(c, '<' | '>' | ',' | ';' | '"');
+    let fits = text.len() <= EMAIL_LEN_MAX
+        && text.chars().all(plain)
+        && text.split_once('@').is_some_and(|(mailbox, host)| {
+            (1..=EMAIL_MAILBOX_LEN_MAX).contains(&mailbox.len())
+                && !host.contains('@')
+                && !host.is_empty()
+                && host.split('.').all(|label| !label.is_empty())
+        });
+    if fits {
+        Ok(text.to_owned())
+    } else {
+        Err("must be an address such as minutes@acme.test, or empty".to_owned())
+    }
+}
+
+/// What is wrong with PINs that do not go together, by the fields as they are or become.
+pub fn pins_together(
+    participant_pin: &RoomPin,
+    moderator_pin: &Pin,
+    wait_for_moderator: bool,
+) -> Vec<FieldProblem> {
+    let mut problems = Vec::new();
+    let mut wrong = |field: &str, message: &str| {
+        problems.push(FieldProblem { field: field.to_owned(), message: message.to_owned() });
+    };
+    if !moderator_pin.is_empty() && participant_pin.given().is_some_and(|pin| pin == moderator_pin) {
+        wrong("moderator_pin", "must differ from participant_pin");
+    }
+    if wait_for_moderator && moderator_pin.is_empty() {
+        wrong("wait_for_moderator", "needs a moderator_pin: without one nobody is the moderator");
+        wrong("moderator_pin", "must not be empty while wait_for_moderator is true");
+    }
+    problems
+}
+
+/// Members that a room may be bounded to.
+pub const MAX_MEMBERS_MAX: u32 = 1_000;
+/// Default members of a room.
+pub const MEMBERS_MAX: usize = 100;
+/// Extensions that enter a room without a PIN.
+pub const EXEMPTIONS_MAX: usize = 1_000;
+/// Digits of a PIN at most; a caller may key no more.
+pub const PIN_LEN_MAX: usize = 10;
+/// Digits of a room's number at most.
+pub const NUMBER_LEN_MAX: usize = 8;
+
+/// RFC 5321 §4.5.3.1.3.
+const EMAIL_LEN_MAX: usize = 254;
+/// RFC 5321 §4.5.3.1.1.
+const EMAIL_MAILBOX_LEN_MAX: usize = 64;
+const NUMBER_LEN_MIN: usize = 2;
+const PIN_LEN_MIN: usize = 4;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_pins_and_addresses() {
+        for (text, fits) in
+            [("20", true), ("12345678", true), ("2", false), ("123456789", false), ("2a", false), ("", false)]
+        {
+            assert_eq!(number(text).is_ok(), fits, "{text}");
+        }
+        let pins = [
+            ("", true),
+            ("1234", true),
+            ("1234567890", true),
+            ("123", false),
+            ("12345678901", false),
+            ("12 4", false),
+            ("１２３４", false),
+        ];
+        for (text, fits) in pins {
+            assert_eq!(pin(text).is_ok(), fits, "{text}");
+        }
+        let addresses = [
+            ("", true),
+            ("a@b", true),
+            ("minutes@acme.test", true),
+            ("a@b@c", false),
+            ("@b", false),
+            ("a@", false),
+            ("a@b..c", false),
+            ("a b@c", false),
+            ("A <a@b>", false),
+        ];
+        for (text, fits) in addresses {
+            assert_eq!(minutes_email(text).is_ok(), fits, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_pin_is_in_no_debug_output() {
+        assert_eq!(format!("{:?} {:?}", pin("98765").unwrap(), Pin::default()), "Pin(..) Pin()");
+    }
+
+    #[test]
+    fn pins_go_together() {
+        let fields = |participant: RoomPin, moderator: &str, waits| -> Vec<String> {
+            let problems = pins_together(&participant, &pin(moderator).unwrap(), waits);
+            problems.into_iter().map(|problem| problem.field).collect()
+        };
+        let given = |text| RoomPin::Given(pin(text).unwrap());
+        assert_eq!(fields(given("1234"), "1234", false), ["moderator_pin"]);
+        assert_eq!(fields(given(""), "", true), ["wait_for_moderator", "moderator_pin"]);
+        assert!(fields(given(""), "", false).is_empty());
+        assert!(fields(given("1234"), "9876", true).is_empty());
+        assert!(fields(RoomPin::Default, "9876", true).is_empty());
+    }
+}

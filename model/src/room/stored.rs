@@ -1,0 +1,329 @@
+//! Rooms as they are managed, and as the switch knows them.
+
+use serde::Serialize;
+
+use crate::access::Scope;
+use crate::call::words;
+use crate::ids::{ExtensionId, NumberId, OrganisationId, RoomId, UserId};
+use crate::listing::Listing;
+use crate::page::Page;
+use crate::ports::PortFuture;
+use crate::problem::FieldProblem;
+use crate::room::{Pin, rules};
+use crate::time::Timestamp;
+
+words! {
+    /// What a member may do in a room.
+    Role {
+        /// Locks it, mutes everybody, ends it.
+        Moderator = "moderator",
+        /// Talks and listens.
+        Participant = "participant",
+    }
+}
+
+/// A room that is dialled into.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Room {
+    /// Primary key.
+    pub id: RoomId,
+    /// Whose it is.
+    pub organisation_id: OrganisationId,
+    /// What people call it.
+    pub name: String,
+    /// 2 to 8 digits; unique among the rooms of the organisation.
+    pub number: String,
+    /// What participants key; without one whoever can dial the number is in.
+    pub participant_pin: Pin,
+    /// What moderators key; without one the room has none.
+    pub moderator_pin: Pin,
+    /// Whether participants hear music until a moderator comes.
+    pub wait_for_moderator: bool,
+    /// Whether it ends when the last moderator leaves.
+    pub end_when_moderator_leaves: bool,
+    /// Whether it is recorded from its first member on.
+    pub record: bool,
+    /// How many it holds; 0 is no cap.
+    pub max_members: u32,
+    /// Where minutes are sent; may be empty.
+    pub minutes_email: String,
+    /// The phone numbers that lead to this room alone, in order.
+    pub numbers: Vec<RoomNumber>,
+    /// Who enters without a PIN, by the extensions' numbers.
+    pub exemptions: Vec<Exemption>,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When it was last changed.
+    pub updated_at: Timestamp,
+}
+
+/// A phone number that leads to a room.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct RoomNumber {
+    /// The number's id.
+    pub id: NumberId,
+    /// E.164 with `+`.
+    pub number: String,
+}
+
+/// An extension that dials the room's number and is seated without a PIN.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = RoomExemption))]
+pub struct Exemption {
+    /// The extension, of the room's organisation.
+    pub extension_id: ExtensionId,
+    /// What it is seated as.
+    #[cfg_attr(feature = "openapi", schema(inline))]
+    pub role: Role,
+}
+
+/// A default member: an extension that is rung when the room opens.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct RoomMember {
+    /// The extension, of the room's organisation.
+    pub extension_id: ExtensionId,
+    /// The digits dialled for it.
+    pub number: String,
+    /// The person's name; may be empty.
+    pub name: String,
+}
+
+/// A room as the switch knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RoomConfig {
+    /// Primary key.
+    pub id: RoomId,
+    /// Whose it is.
+    pub organisation_id: OrganisationId,
+    /// What people call it.
+    pub name: String,
+    /// What extensions dial, and outside callers key.
+    pub number: String,
+    /// See [`Room`].
+    pub participant_pin: Pin,
+    /// See [`Room`].
+    pub moderator_pin: Pin,
+    /// See [`Room`].
+    pub wait_for_moderator: bool,
+    /// See [`Room`].
+    pub end_when_moderator_leaves: bool,
+    /// See [`Room`].
+    pub record: bool,
+    /// See [`Room`].
+    pub max_members: u32,
+    /// Who enters without a PIN.
+    pub exemptions: Vec<Exemption>,
+    /// Who is rung when it opens, in order.
+    pub members: Vec<ExtensionId>,
+}
+
+impl RoomConfig {
+    /// What an extension that proved itself by digest is seated as without a PIN.
+    pub fn exempt(&self, extension: ExtensionId) -> Option<Role> {
+        self.exemptions.iter().find(|exempt| exempt.extension_id == extension).map(|exempt| exempt.role)
+    }
+}
+
+impl Room {
+    /// The room as callers see it; `live_members` are in it now.
+    pub fn view(&self, live_members: u32) -> RoomView<'_> {
+        RoomView {
+            id: self.id,
+            organisation_id: self.organisation_id,
+            name: &self.name,
+            number: &self.number,
+            participant_pin: self.participant_pin.as_str(),
+            moderator_pin: self.moderator_pin.as_str(),
+            wait_for_moderator: self.wait_for_moderator,
+            end_when_moderator_leaves: self.end_when_moderator_leaves,
+            record: self.record,
+            max_members: self.max_members,
+            minutes_email: &self.minutes_email,
+            numbers: &self.numbers,
+            live_members,
+            exemptions: &self.exemptions,
+            created_at: self.created_at,
+            updated_at: self.updated_at,
+        }
+    }
+}
+
+/// A conference room as callers see it.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = ConferenceRoom))]
+pub struct RoomView<'a> {
+    /// The room's id.
+    id: RoomId,
+    /// Whose it is.
+    organisation_id: OrganisationId,
+    /// What people call it.
+    name: &'a str,
+    /// Dialled by an extension, or keyed by an outside caller. An extension with the same digits takes precedence.
+    #[cfg_attr(feature = "openapi", schema(pattern = "^[0-9]{2,8}$", example = "200"))]
+    number: &'a str,
+    /// What participants key; empty for a room that anyone may dial straight into.
+    #[cfg_attr(feature = "openapi", schema(pattern = "^([0-9]{4,10})?$", example = "1234"))]
+    participant_pin: &'a str,
+    /// What moderators key; empty means that the room has no moderator role.
+    #[cfg_attr(feature = "openapi", schema(pattern = "^([0-9]{4,10})?$", example = "9876"))]
+    moderator_pin: &'a str,
+    /// Whether participants are held on music until a moderator joins.
+    wait_for_moderator: bool,
+    /// Whether the room ends when the last moderator leaves.
+    end_when_moderator_leaves: bool,
+    /// Whether it is recorded from its first member on.
+    record: bool,
+    /// How many it holds; 0 means no cap.
+    #[cfg_attr(feature = "openapi", schema(maximum = 1000))]
+    max_members: u32,
+    /// Where a virtual member's minutes are sent; may be empty.
+    minutes_email: &'a str,
+    /// The phone numbers pointed at this room alone.
+    numbers: &'a [RoomNumber],
+    /// How many are in the room now.
+    live_members: u32,
+    /// Who dials the number and is seated without a PIN.
+    exemptions: &'a [Exemption],
+    /// When it was made.
+    created_at: Timestamp,
+    /// When it was last changed.
+    updated_at: Timestamp,
+}
+
+/// The participant PIN of a new room.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RoomPin {
+    /// Whatever rooms have that name none: empty, or six random digits, as the configuration says.
+    Default,
+    /// This one.
+    Given(Pin),
+}
+
+impl RoomPin {
+    /// The PIN, when it is named.
+    pub fn given(&self) -> Option<&Pin> {
+        match self {
+            RoomPin::Default => None,
+            RoomPin::Given(pin) => Some(pin),
+        }
+    }
+}
+
+/// A room to be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewRoom {
+    /// Whose it will be.
+    pub organisation_id: OrganisationId,
+    /// See [`Room`].
+    pub name: String,
+    /// Not taken among the rooms of the organisation.
+    pub number: String,
+    /// See [`Room`].
+    pub participant_pin: RoomPin,
+    /// See [`Room`].
+    pub moderator_pin: Pin,
+    /// See [`Room`].
+    pub wait_for_moderator: bool,
+    /// See [`Room`].
+    pub end_when_moderator_leaves: bool,
+    /// See [`Room`].
+    pub record: bool,
+    /// See [`Room`].
+    pub max_members: u32,
+    /// See [`Room`].
+    pub minutes_email: String,
+}
+
+/// What changes of a room; `None` stays as it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RoomChange {
+    /// See [`Room`].
+    pub name: Option<String>,
+    /// See [`Room`].
+    pub number: Option<String>,
+    /// See [`Room`].
+    pub participant_pin: Option<Pin>,
+    /// See [`Room`].
+    pub moderator_pin: Option<Pin>,
+    /// See [`Room`].
+    pub wait_for_moderator: Option<bool>,
+    /// See [`Room`].
+    pub end_when_moderator_leaves: Option<bool>,
+    /// See [`Room`].
+    pub record: Option<bool>,
+    /// See [`Room`].
+    pub max_members: Option<u32>,
+    /// See [`Room`].
+    pub minutes_email: Option<String>,
+}
+
+impl RoomChange {
+    /// What a room becomes.
+    ///
+    /// # Errors
+    /// The fields that do not go together then.
+    pub fn applied(self, before: Room, now: Timestamp) -> Result<Room, Vec<FieldProblem>> {
+        let after = Room {
+            name: self.name.unwrap_or(before.name),
+            number: self.number.unwrap_or(before.number),
+            participant_pin: self.participant_pin.unwrap_or(before.participant_pin),
+            moderator_pin: self.moderator_pin.unwrap_or(before.moderator_pin),
+            wait_for_moderator: self.wait_for_moderator.unwrap_or(before.wait_for_moderator),
+            end_when_moderator_leaves: self
+                .end_when_moderator_leaves
+                .unwrap_or(before.end_when_moderator_leaves),
+            record: self.record.unwrap_or(before.record),
+            max_members: self.max_members.unwrap_or(before.max_members),
+            minutes_email: self.minutes_email.unwrap_or(before.minutes_email),
+            updated_at: now,
+            ..before
+        };
+        let participant_pin = RoomPin::Given(after.participant_pin.clone());
+        let problems = rules::pins_together(&participant_pin, &after.moderator_pin, after.wait_for_moderator);
+        if problems.is_empty() { Ok(after) } else { Err(problems) }
+    }
+}
+
+/// The stored rooms.
+pub trait Rooms: Send + Sync {
+    /// The rooms inside `scope`, by name unless asked otherwise.
+    fn list<'a>(&'a self, scope: Scope, listing: &'a Listing) -> PortFuture<'a, Page<Room>>;
+
+    /// One room, whoever owns it.
+    fn find(&self, room: RoomId) -> PortFuture<'_, Option<Room>>;
+
+    /// Makes a room inside `scope`. A conflict when another room of the organisation has the number.
+    fn create(&self, scope: Scope, new: NewRoom, now: Timestamp) -> PortFuture<'_, Room>;
+
+    /// Changes a room inside `scope`.
+    fn change(&self, scope: Scope, room: RoomId, change: RoomChange, now: Timestamp) -> PortFuture<'_, Room>;
+
+    /// Removes a room inside `scope`. A conflict while phone numbers lead to it.
+    fn delete(&self, scope: Scope, room: RoomId) -> PortFuture<'_, ()>;
+
+    /// The default members of a room, in order.
+    fn members(&self, scope: Scope, room: RoomId) -> PortFuture<'_, Vec<RoomMember>>;
+
+    /// Replaces the default members of a room inside `scope`; invalid when the organisation has no such extension.
+    fn set_members(
+        &self,
+        scope: Scope,
+        room: RoomId,
+        members: Vec<ExtensionId>,
+        now: Timestamp,
+    ) -> PortFuture<'_, Vec<RoomMember>>;
+
+    /// Replaces who enters a room inside `scope` without a PIN; invalid when the organisation has no such extension.
+    fn set_exemptions(
+        &self,
+        scope: Scope,
+        room: RoomId,
+        exemptions: Vec<Exemption>,
+        now: Timestamp,
+    ) -> PortFuture<'_, Vec<Exemption>>;
+
+    /// The extensions that a user takes calls on.
+    fn extensions_of(&self, user: UserId) -> PortFuture<'_, Vec<ExtensionId>>;
+}

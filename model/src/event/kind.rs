@@ -30,6 +30,8 @@ macro_rules! kinds {
 kinds! {
     /// The called side took a call.
     CallAnswered = "call.answered",
+    /// Two calls became one room.
+    CallConferenced = "call.conferenced",
     /// A call was over; its record is stored.
     CallEnded = "call.ended",
     /// A person acknowledged a note.
@@ -40,6 +42,10 @@ kinds! {
     CallMissed = "call.missed",
     /// A call rings.
     CallRinging = "call.ringing",
+    /// The minutes of a session of a room were written.
+    ConferenceMinutes = "conference.minutes",
+    /// Something changed in a live room: a reason to read it again.
+    ConferenceUpdated = "conference.updated",
     /// A conversation was over; its price is settled and it was reviewed.
     ConversationCompleted = "conversation.completed",
 }
@@ -66,12 +72,9 @@ pub(super) fn known_names() -> impl Iterator<Item = &'static str> {
 }
 
 const NOT_CAUSED_YET: &[&str] = &[
-    "call.conferenced",
     "callback.requested",
     "campaign.completed",
     "campaign.contact.completed",
-    "conference.minutes",
-    "conference.updated",
     "contact.created",
     "csat.submitted",
     "recording.ready",

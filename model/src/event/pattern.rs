@@ -169,6 +169,7 @@ mod tests {
                 "call.*",
                 &[
                     EventKind::CallAnswered,
+                    EventKind::CallConferenced,
                     EventKind::CallEnded,
                     EventKind::CallInfoAcked,
                     EventKind::CallInfoSent,
@@ -179,9 +180,9 @@ mod tests {
             ("call.info.*", &[EventKind::CallInfoAcked, EventKind::CallInfoSent]),
             ("call.info.sent", &[EventKind::CallInfoSent]),
             ("conversation.*", &[EventKind::ConversationCompleted]),
+            ("conference.*", &[EventKind::ConferenceMinutes, EventKind::ConferenceUpdated]),
+            ("conference.updated", &[EventKind::ConferenceUpdated]),
             // Known, and not caused yet.
-            ("conference.*", &[]),
-            ("conference.updated", &[]),
             ("campaign.contact.*", &[]),
             ("recording.ready", &[]),
         ];

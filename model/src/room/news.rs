@@ -1,0 +1,346 @@
+//! What live rooms tell of themselves, and the events that this becomes.
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::call::words;
+use crate::event::{Event, EventKind};
+use crate::ids::{CallId, ConferenceSessionId, ExtensionId, LegId, OrganisationId, RoomId};
+use crate::room::{Invite, Role, RoomName};
+use crate::time::Timestamp;
+
+words! {
+    /// What `conference.updated` says that changed.
+    RoomAction {
+        /// Everybody but the moderators was muted, or no longer is.
+        AllMuted = "all_muted",
+        /// The room is gone.
+        Ended = "ended",
+        /// Somebody came in.
+        Joined = "joined",
+        /// Somebody left.
+        Left = "left",
+        /// Nobody new may join.
+        Locked = "locked",
+        /// A member is not heard any more.
+        MuteMember = "mute-member",
+        /// The recording began or ended.
+        Recording = "recording",
+        /// A member began to talk.
+        StartTalking = "start-talking",
+        /// A member stopped talking.
+        StopTalking = "stop-talking",
+        /// Everybody may join again.
+        Unlocked = "unlocked",
+        /// A member is heard again.
+        UnmuteMember = "unmute-member",
+    }
+}
+
+/// Something that changed in a live room.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RoomNews {
+    /// Whose room it is.
+    pub organisation_id: OrganisationId,
+    /// The switch's name of it.
+    pub room: RoomName,
+    /// The dial-in room; `None` for two calls merged.
+    pub room_id: Option<RoomId>,
+    /// The occupancy.
+    pub session: ConferenceSessionId,
+    /// When it changed.
+    pub at: Timestamp,
+    /// What the live room's `revision` is from this change on: it grows with every change of what is read.
+    pub revision: u64,
+    /// What changed.
+    pub what: RoomChange,
+}
+
+/// What can change in a live room.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RoomChange {
+    /// Everybody but the moderators was muted, or no longer is.
+    AllMuted(bool),
+    /// The room is gone; the last of a session but for [`RoomChange::Recorded`].
+    Ended,
+    /// A default member is rung, or is no longer; what is known of it now.
+    Invited(Invite),
+    /// Somebody came in.
+    Joined(Person),
+    /// Somebody left.
+    Left {
+        /// Their member id.
+        member: u32,
+    },
+    /// Nobody new may join, or everybody may again.
+    Locked(bool),
+    /// Two calls became this room.
+    Merged {
+        /// The calls, the one that it is named after first.
+        calls: [CallId; 2],
+        /// The extension that asked for it, when one did.
+        by: Option<ExtensionId>,
+    },
+    /// A member is heard no more, or is again.
+    Muted {
+        /// Their member id.
+        member: u32,
+        /// Whether they are muted now.
+        muted: bool,
+    },
+    /// The room came to be; the first of a session, before anybody joins.
+    Opened {
+        /// The room's name as people call it.
+        room_name: String,
+    },
+    /// The session's recording is complete; may come after the end.
+    Recorded {
+        /// Its file's length.
+        bytes: u64,
+        /// Why it ended before its time.
+        error: Option<String>,
+    },
+    /// The recording began or ended.
+    Recording(bool),
+    /// A member began or stopped to talk.
+    Talking {
+        /// Their member id.
+        member: u32,
+        /// Whether they talk now.
+        talking: bool,
+    },
+}
+
+/// Somebody who came into a room.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Person {
+    /// Their member id, of this session alone.
+    pub member: u32,
+    /// Their name; may be empty.
+    pub name: String,
+    /// Their number; empty when withheld.
+    pub number: String,
+    /// What they may do.
+    pub role: Role,
+    /// Their extension, when the directory authenticated it or we called it.
+    pub extension_id: Option<ExtensionId>,
+    /// The call that they are on.
+    pub call_uuid: CallId,
+    /// Their leg of it.
+    pub leg: LegId,
+    /// When they came in.
+    pub joined_at: Timestamp,
+}
+
+impl RoomNews {
+    /// Whether it is a change of who talks: many, and of no worth once the next has come.
+    pub fn is_talk(&self) -> bool {
+        matches!(self.what, RoomChange::Talking { .. })
+    }
+
+    /// The event that tells of it, the `seq`th of its session; `None` for what no event tells of.
+    pub fn event(&self, seq: u64) -> Option<Event> {
+        if let RoomChange::Merged { calls, by } = &self.what {
+            return Some(self.merged(*calls, *by));
+        }
+        let action = self.what.action()?;
+        let mut data = self.head(action, seq);
+        self.what.details(&mut data);
+        Some(Event::new(EventKind::ConferenceUpdated, self.organisation_id, None, self.at, data))
+    }
+
+    /// The event of a member who talks or no longer does, with everybody who talks at this revision.
+    pub fn talk_event(&self, seq: u64, member: u32, talking: bool, now: &[u32]) -> Event {
+        let change = RoomChange::Talking { member, talking };
+        let mut data =
+            self.head(if talking { RoomAction::StartTalking } else { RoomAction::StopTalking }, seq);
+        change.details(&mut data);
+        data.insert("talking".to_owned(), now.into());
+        Event::new(EventKind::ConferenceUpdated, self.organisation_id, None, self.at, data)
+    }
+
+    /// What every `conference.updated` has.
+    fn head(&self, action: RoomAction, seq: u64) -> Map<String, Value> {
+        let mut data = Map::new();
+        let mut put = |name: &str, value: Value| data.insert(name.to_owned(), value);
+        put("room", self.room.to_string().into());
+        if let Some(room) = self.room_id {
+            put("room_id", room.to_string().into());
+        }
+        put("session_id", self.session.to_string().into());
+        put("action", action.as_str().into());
+        put("revision", self.revision.into());
+        put("seq", seq.into());
+        data
+    }
+
+    fn merged(&self, calls: [CallId; 2], by: Option<ExtensionId>) -> Event {
+        #[derive(Serialize)]
+        struct By {
+            #[serde(skip_serializing_if = "Option::is_none")]
+            extension_id: Option<ExtensionId>,
+        }
+        #[derive(Serialize)]
+        struct Conferenced {
+            room: String,
+            call_uuids: [CallId; 2],
+            session_id: ConferenceSessionId,
+            by: By,
+        }
+        let data = Conferenced {
+            room: self.room.to_string(),
+            call_uuids: calls,
+            session_id: self.session,
+            by: By { extension_id: by },
+        };
+        Event::of(EventKind::CallConferenced, self.organisation_id, None, self.at, &data)
+    }
+}
+
+impl RoomChange {
+    /// The action of `conference.updated`; `None` for what it does not tell of.
+    pub fn action(&self) -> Option<RoomAction> {
+        Some(match self {
+            RoomChange::AllMuted(_) => RoomAction::AllMuted,
+            RoomChange::Ended => RoomAction::Ended,
+            RoomChange::Joined(_) => RoomAction::Joined,
+            RoomChange::Left { .. } => RoomAction::Left,
+            RoomChange::Locked(true) => RoomAction::Locked,
+            RoomChange::Locked(false) => RoomAction::Unlocked,
+            RoomChange::Muted { muted: true, .. } => RoomAction::MuteMember,
+            RoomChange::Muted { muted: false, .. } => RoomAction::UnmuteMember,
+            RoomChange::Recording(_) => RoomAction::Recording,
+            RoomChange::Talking { talking: true, .. } => RoomAction::StartTalking,
+            RoomChange::Talking { talking: false, .. } => RoomAction::StopTalking,
+            // Nothing of them is in the live room that is read anew; a merge has an event of its own, and whoever
+            // opens a room joins it.
+            RoomChange::Invited(_)
+            | RoomChange::Merged { .. }
+            | RoomChange::Opened { .. }
+            | RoomChange::Recorded { .. } => return None,
+        })
+    }
+
+    /// Whether an event tells of it.
+    pub fn is_event(&self) -> bool {
+        self.action().is_some() || matches!(self, RoomChange::Merged { .. })
+    }
+
+    /// What the event says beside the action.
+    fn details(&self, data: &mut Map<String, Value>) {
+        let mut put = |name: &str, value: Value| data.insert(name.to_owned(), value);
+        match self {
+            RoomChange::AllMuted(on) => drop(put("all_muted", (*on).into())),
+            RoomChange::Joined(person) => {
+                put("member", person.member.into());
+                put("name", person.name.as_str().into());
+                put("role", person.role.as_str().into());
+                put("call_uuid", person.call_uuid.to_string().into());
+            }
+            RoomChange::Left { member }
+            | RoomChange::Muted { member, .. }
+            | RoomChange::Talking { member, .. } => drop(put("member", (*member).into())),
+            RoomChange::Recording(on) => drop(put("recording", (*on).into())),
+            RoomChange::Ended
+            | RoomChange::Invited(_)
+            | RoomChange::Locked(_)
+            | RoomChange::Merged { .. }
+            | RoomChange::Opened { .. }
+            | RoomChange::Recorded { .. } => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use uuid::Uuid;
+
+    use super::*;
+
+    const ROOM: &str = "svc-room-00000000-0000-0000-0000-000000000009";
+
+    fn news(what: RoomChange) -> RoomNews {
+        RoomNews {
+            organisation_id: OrganisationId(Uuid::from_u128(1)),
+            room: ROOM.parse().unwrap(),
+            room_id: Some(RoomId(Uuid::from_u128(9))),
+            session: ConferenceSessionId(Uuid::from_u128(2)),
+            at: Timestamp::from_micros(1_767_225_600_000_000),
+            revision: 7,
+            what,
+        }
+    }
+
+    fn ada() -> Person {
+        Person {
+            member: 3,
+            name: "Ada".to_owned(),
+            number: "101".to_owned(),
+            role: Role::Moderator,
+            extension_id: None,
+            call_uuid: CallId(Uuid::from_u128(4)),
+            leg: LegId(Uuid::from_u128(5)),
+            joined_at: Timestamp::from_micros(1_767_225_600_000_000),
+        }
+    }
+
+    #[test]
+    fn every_change_has_the_action_and_the_fields_of_the_document() {
+        let cases = [
+            (RoomChange::AllMuted(true), "all_muted", json!({"all_muted": true})),
+            (RoomChange::Ended, "ended", json!({})),
+            (
+                RoomChange::Joined(ada()),
+                "joined",
+                json!({"member": 3, "name": "Ada", "role": "moderator",
+                    "call_uuid": "00000000-0000-0000-0000-000000000004"}),
+            ),
+            (RoomChange::Left { member: 3 }, "left", json!({"member": 3})),
+            (RoomChange::Locked(true), "locked", json!({})),
+            (RoomChange::Locked(false), "unlocked", json!({})),
+            (RoomChange::Muted { member: 3, muted: true }, "mute-member", json!({"member": 3})),
+            (RoomChange::Muted { member: 3, muted: false }, "unmute-member", json!({"member": 3})),
+            (RoomChange::Recording(true), "recording", json!({"recording": true})),
+            (RoomChange::Recording(false), "recording", json!({"recording": false})),
+            (RoomChange::Talking { member: 3, talking: true }, "start-talking", json!({"member": 3})),
+            (RoomChange::Talking { member: 3, talking: false }, "stop-talking", json!({"member": 3})),
+        ];
+        for (what, action, details) in cases {
+            let event = news(what).event(12).unwrap();
+            assert_eq!((event.kind, event.team_id), (EventKind::ConferenceUpdated, None));
+            let mut expected = json!({"room": ROOM, "room_id": "00000000-0000-0000-0000-000000000009",
+                "session_id": "00000000-0000-0000-0000-000000000002", "action": action, "revision": 7, "seq": 12});
+            expected.as_object_mut().unwrap().extend(details.as_object().unwrap().clone());
+            assert_eq!(Value::Object(event.data), expected);
+        }
+        for silent in [
+            RoomChange::Opened { room_name: "Board".to_owned() },
+            RoomChange::Recorded { bytes: 44, error: None },
+        ] {
+            assert_eq!(news(silent).event(1), None);
+        }
+    }
+
+    #[test]
+    fn a_talk_event_says_who_talks_now() {
+        let event = news(RoomChange::Locked(true)).talk_event(4, 3, true, &[3, 5]);
+        assert_eq!(event.data["action"], "start-talking");
+        assert_eq!((&event.data["member"], &event.data["talking"]), (&json!(3), &json!([3, 5])));
+    }
+
+    #[test]
+    fn a_merge_is_an_event_of_its_own() {
+        let calls = [CallId(Uuid::from_u128(4)), CallId(Uuid::from_u128(6))];
+        let by = Some(ExtensionId(Uuid::from_u128(8)));
+        let room = "svc-conf-00000000-0000-0000-0000-000000000004";
+        let merged = RoomNews { room: room.parse().unwrap(), room_id: None, ..news(RoomChange::Merged { calls, by }) };
+        let event = merged.event(1).unwrap();
+        assert_eq!(event.kind, EventKind::CallConferenced);
+        let expected = json!({"room": room,
+            "call_uuids": ["00000000-0000-0000-0000-000000000004", "00000000-0000-0000-0000-000000000006"],
+            "session_id": "00000000-0000-0000-0000-000000000002",
+            "by": {"extension_id": "00000000-0000-0000-0000-000000000008"}});
+        assert_eq!(Value::Object(event.data), expected);
+    }
+}

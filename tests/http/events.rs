@@ -214,7 +214,7 @@ fn patterns_and_permissions_choose_the_kinds() {
         ("", EventKind::ALL),
         ("&events=*", EventKind::ALL),
         ("&events=call.info.*", &[CallInfoAcked, CallInfoSent]),
-        ("&events=conference.*,call.ended", &[CallEnded]),
+        ("&events=conference.*,call.ended", &[CallEnded, ConferenceMinutes, ConferenceUpdated]),
         ("&events=conversation.completed,call.missed,call.missed", &[CallMissed, ConversationCompleted]),
         ("&events=recording.ready", &[]),
     ];
@@ -222,12 +222,13 @@ fn patterns_and_permissions_choose_the_kinds() {
         let mut live = office.follow(&boss, &format!("?since=2026-01-01{query}"), None);
         assert_eq!(live.stored(), of(kinds), "{query}");
     }
-    // A key that reads conferences alone is told of no call, and refused what it can never be shown.
+    // A key that reads conferences alone is told of rooms alone, and refused what it can never be shown.
     let body = json!({"name": "rooms", "preset": "conferences", "allow": ["127.0.0.1"]});
     let made = office.ask(&boss, "POST /api-keys", body);
     let rooms = made.body["key"].as_str().unwrap();
-    assert_eq!(office.follow(rooms, "?since=2026-01-01", None).stored(), []);
-    assert_eq!(office.follow(rooms, "?since=2026-01-01&events=conference.*", None).stored(), []);
+    let of_rooms = of(&[ConferenceMinutes, ConferenceUpdated]);
+    assert_eq!(office.follow(rooms, "?since=2026-01-01", None).stored(), of_rooms);
+    assert_eq!(office.follow(rooms, "?since=2026-01-01&events=conference.*", None).stored(), of_rooms);
     let refused = office.get(rooms, "/events?events=conference.*,call.ended");
     assert_eq!(refused.error(), (403, "forbidden"));
     assert_eq!(refused.message(), "events call.ended: the caller lacks the permission calls:read");

@@ -6,6 +6,7 @@
 
 mod live;
 mod name;
+pub mod news;
 mod pin;
 pub mod rules;
 mod stored;

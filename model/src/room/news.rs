@@ -334,7 +334,8 @@ mod tests {
         let calls = [CallId(Uuid::from_u128(4)), CallId(Uuid::from_u128(6))];
         let by = Some(ExtensionId(Uuid::from_u128(8)));
         let room = "svc-conf-00000000-0000-0000-0000-000000000004";
-        let merged = RoomNews { room: room.parse().unwrap(), room_id: None, ..news(RoomChange::Merged { calls, by }) };
+        let merged =
+            RoomNews { room: room.parse().unwrap(), room_id: None, ..news(RoomChange::Merged { calls, by }) };
         let event = merged.event(1).unwrap();
         assert_eq!(event.kind, EventKind::CallConferenced);
         let expected = json!({"room": room,

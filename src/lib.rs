@@ -21,6 +21,7 @@ pub mod phone;
 pub mod process;
 pub mod provision;
 pub mod rating;
+pub mod rooms;
 pub mod routing;
 pub mod softphone;
 pub mod store;

@@ -18,6 +18,11 @@ const FLOORS: &[(&str, &[&str], &str)] = &[
     ),
     ("sip/src", &["sidetone_media", "sidetone_model", "sidetone_api", "sqlx", "axum"], "sip is a stranger"),
     ("api/src", &["sqlx", "sidetone_sip", "sidetone_media"], "the HTTP face sees ports only"),
+    (
+        "src/rooms",
+        &["tokio", "sqlx", "axum", "sidetone_api", "sidetone_sip", "sidetone_media", "crate::switch"],
+        "rooms are pure",
+    ),
     ("src/routing", &["tokio", "sqlx", "axum", "sidetone_api"], "routing is pure"),
     ("src/rating", &["tokio", "sqlx", "axum", "sidetone_api"], "rating is pure"),
     ("src/cdr/build.rs", &["tokio", "sqlx", "axum", "sidetone_api"], "a record is built purely"),

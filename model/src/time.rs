@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::time::Instant;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use time::format_description::well_known::Rfc3339;
@@ -13,6 +14,15 @@ use time::{Date, OffsetDateTime, UtcOffset};
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime, example = "2026-01-31T12:00:00.000Z"))]
 pub struct Timestamp(i64);
+
+/// The moment of an input: the monotonic clock decides, the wall clock is written down.
+#[derive(Clone, Copy, Debug)]
+pub struct Now {
+    /// The monotonic clock.
+    pub instant: Instant,
+    /// The wall clock.
+    pub wall: Timestamp,
+}
 
 impl Timestamp {
     /// The instant `micros` microseconds after the Unix epoch.

@@ -16,6 +16,7 @@ use sidetone_model::cdr::Cdr;
 use sidetone_model::ids::{CallId, LegId, NodeId, NoteId, OrganisationId, TrunkId};
 use sidetone_model::live_call::{self, CallNews};
 use sidetone_model::rating::{Account, Drawn, Undrawn};
+pub use sidetone_model::time::Now;
 use sidetone_model::time::Timestamp;
 use sidetone_model::trunk_address::TrunkAddress;
 use sidetone_sip::auth::{Algorithm, Authenticator};
@@ -40,15 +41,6 @@ use crate::switch::notes::NotesInFlight;
 use crate::switch::outbound::{Farewell, Hunt};
 use crate::switch::registering::Registrations;
 use crate::switch::trunks::Trunks;
-
-/// The moment of an input: the monotonic clock decides, the wall clock is written down.
-#[derive(Clone, Copy, Debug)]
-pub struct Now {
-    /// The monotonic clock.
-    pub instant: Instant,
-    /// The wall clock.
-    pub wall: Timestamp,
-}
 
 /// What happened to the switch.
 #[derive(Debug)]

@@ -1,0 +1,58 @@
+//! The stored rooms as the machine looks them up: by id, and by the digits that people dial or key.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use sidetone_model::ids::{ExtensionId, OrganisationId, RoomId};
+use sidetone_model::room::{RoomConfig, RoomMember};
+
+/// The stored rooms; unchanging, replaced as a whole.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RoomBook {
+    rooms: HashMap<RoomId, Booked>,
+    by_number: HashMap<(OrganisationId, String), RoomId>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Booked {
+    config: Arc<RoomConfig>,
+    members: Vec<RoomMember>,
+}
+
+impl RoomBook {
+    /// A book of `rooms`. `extension` tells number and name of a default member; one that it does not know is not rung.
+    pub fn new<'a>(
+        rooms: impl IntoIterator<Item = &'a RoomConfig>,
+        extension: impl Fn(ExtensionId) -> Option<(String, String)>,
+    ) -> Self {
+        let mut book = RoomBook::default();
+        for config in rooms {
+            let members = config.members.iter().take(INVITES_MAX).filter_map(|&extension_id| {
+                let (number, name) = extension(extension_id)?;
+                Some(RoomMember { extension_id, number, name })
+            });
+            let booked = Booked { members: members.collect(), config: Arc::new(config.clone()) };
+            book.by_number.insert((config.organisation_id, config.number.clone()), config.id);
+            book.rooms.insert(config.id, booked);
+        }
+        book
+    }
+
+    /// A room.
+    pub fn room(&self, room: RoomId) -> Option<&Arc<RoomConfig>> {
+        self.rooms.get(&room).map(|booked| &booked.config)
+    }
+
+    /// The default members of a room, in order.
+    pub fn members(&self, room: RoomId) -> &[RoomMember] {
+        self.rooms.get(&room).map_or(&[], |booked| &booked.members)
+    }
+
+    /// The room of an organisation that has this number.
+    pub fn by_number(&self, organisation: OrganisationId, digits: &str) -> Option<RoomId> {
+        self.by_number.get(&(organisation, digits.to_owned())).copied()
+    }
+}
+
+/// Default members of one room that are rung.
+const INVITES_MAX: usize = 100;

@@ -1,0 +1,110 @@
+//! What every part of the machine writes to: outputs, alarms, and what is drawn or counted.
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::time::Instant;
+
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use sidetone_model::ids::{ConferenceSessionId, ExtensionId, LegId};
+use sidetone_model::prompt::Prompt;
+use sidetone_model::room::RoomName;
+use sidetone_model::time::Now;
+
+use crate::rooms::{DialId, MixId, Output};
+
+/// What something waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Alarm {
+    /// A caller on the way in: a pause, silence, or a verdict.
+    Caller(LegId),
+    /// A default member is to be rung again.
+    Invite(RoomName, ExtensionId),
+    /// Nothing was heard of a recording.
+    Recording(ConferenceSessionId),
+}
+
+/// Outputs, alarms, and what is drawn or counted.
+#[derive(Debug)]
+pub(super) struct Desk {
+    outputs: VecDeque<Output>,
+    due: BTreeSet<(Instant, Alarm)>,
+    alarms: HashMap<Alarm, Instant>,
+    rng: StdRng,
+    last_token: u64,
+    last_dial: u64,
+}
+
+impl Desk {
+    pub(super) fn new(seed: u64) -> Self {
+        Desk {
+            outputs: VecDeque::new(),
+            due: BTreeSet::new(),
+            alarms: HashMap::new(),
+            rng: StdRng::seed_from_u64(seed),
+            last_token: 0,
+            last_dial: 0,
+        }
+    }
+
+    pub(super) fn push(&mut self, output: Output) {
+        self.outputs.push_back(output);
+    }
+
+    pub(super) fn poll(&mut self) -> Option<Output> {
+        self.outputs.pop_front()
+    }
+
+    /// Plays prompts to a leg; the token that [`Input::Played`](crate::rooms::Input::Played) will have.
+    pub(super) fn play(&mut self, leg: LegId, prompts: Vec<Prompt>) -> u64 {
+        self.last_token += 1;
+        self.push(Output::Play(leg, prompts, self.last_token));
+        self.last_token
+    }
+
+    /// Sets an alarm, in place of where it stood.
+    pub(super) fn set(&mut self, alarm: Alarm, at: Instant) {
+        self.clear(alarm);
+        self.alarms.insert(alarm, at);
+        self.due.insert((at, alarm));
+    }
+
+    /// Sets an alarm, unless it goes off before.
+    pub(super) fn set_sooner(&mut self, alarm: Alarm, at: Instant) {
+        if self.alarms.get(&alarm).is_none_or(|set| at < *set) {
+            self.set(alarm, at);
+        }
+    }
+
+    pub(super) fn clear(&mut self, alarm: Alarm) {
+        if let Some(at) = self.alarms.remove(&alarm) {
+            self.due.remove(&(at, alarm));
+        }
+    }
+
+    /// When the next alarm goes off.
+    pub(super) fn next_alarm(&self) -> Option<Instant> {
+        self.due.first().map(|(at, _)| *at)
+    }
+
+    /// An alarm whose time has come.
+    pub(super) fn ring(&mut self, now: Instant) -> Option<Alarm> {
+        let alarm = self.due.first().filter(|(at, _)| *at <= now).map(|(_, alarm)| *alarm)?;
+        self.clear(alarm);
+        Some(alarm)
+    }
+
+    pub(super) fn mix(&mut self) -> MixId {
+        MixId(self.rng.random())
+    }
+
+    pub(super) fn dial(&mut self) -> DialId {
+        self.last_dial += 1;
+        DialId(self.last_dial)
+    }
+
+    pub(super) fn session(&mut self, now: Now) -> ConferenceSessionId {
+        let millis = u64::try_from(now.wall.as_micros() / 1000).unwrap_or(0);
+        let random: [u8; 10] = self.rng.random();
+        ConferenceSessionId(uuid::Builder::from_unix_timestamp_millis(millis, &random).into_uuid())
+    }
+}

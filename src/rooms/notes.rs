@@ -1,0 +1,119 @@
+//! What the phones in a room are told: who came, who left, and who is there.
+
+use serde_json::{Map, Value, json};
+use sidetone_model::room::Role;
+
+use crate::rooms::desk::Desk;
+use crate::rooms::live::{Live, Member};
+use crate::rooms::{Output, RoomNote, RoomPhone};
+
+impl Live {
+    /// Tells the other phones that a member joined.
+    pub(super) fn note_join(&self, id: u32, name: &str, desk: &mut Desk) {
+        self.note_move(id, name, "member-join", "joined", desk);
+    }
+
+    /// Tells the phones that are left that a member left.
+    pub(super) fn note_leave(&self, id: u32, name: &str, desk: &mut Desk) {
+        self.note_move(id, name, "member-leave", "left", desk);
+    }
+
+    /// Tells the phone of a member who is there.
+    pub(super) fn note_roster(&self, id: u32, desk: &mut Desk) {
+        let to = self.members.get(&id).and_then(Member::phone);
+        if let Some(phone) = to {
+            self.note(vec![phone], self.roster(), desk);
+        }
+    }
+
+    fn note_move(&self, id: u32, name: &str, event: &str, verb: &str, desk: &mut Desk) {
+        let others = self.members.values().filter(|member| member.id != id);
+        let name = cut(name, NAME_MAX);
+        let fields = [
+            ("title", Value::from(format!("{name} {verb}"))),
+            ("level", "info".into()),
+            ("event", event.into()),
+            ("member", id.into()),
+            ("name", name.into()),
+            ("count", self.members.len().into()),
+        ];
+        self.note(others.filter_map(Member::phone).collect(), object(fields), desk);
+    }
+
+    /// The title is the room's name. A room that is too large for a note is listed as far as it goes, moderators
+    /// first; `count` says how many there are.
+    fn roster(&self) -> Map<String, Value> {
+        let title = if self.title.is_empty() { "Conference".to_owned() } else { cut(&self.title, TITLE_MAX) };
+        let mut note = object([
+            ("title", title.into()),
+            ("level", "info".into()),
+            ("event", "roster".into()),
+            ("count", self.members.len().into()),
+            ("members", Value::Array(Vec::new())),
+        ]);
+        let mut left = NOTE_BYTES_MAX.saturating_sub(ID_BYTES + written(&Value::Object(note.clone())));
+        let mut members = Vec::new();
+        let of = |role| self.members.values().filter(move |member: &&Member| member.role == role);
+        for member in of(Role::Moderator).chain(of(Role::Participant)) {
+            let name = cut(member.shown(), NAME_MAX);
+            let row = json!({"member": member.id, "name": name, "role": member.role.as_str()});
+            // With the comma.
+            let bytes = written(&row) + 1;
+            if bytes > left {
+                break;
+            }
+            left -= bytes;
+            members.push(row);
+        }
+        note.insert("members".to_owned(), Value::Array(members));
+        note
+    }
+
+    fn note(&self, to: Vec<RoomPhone>, payload: Map<String, Value>, desk: &mut Desk) {
+        if !to.is_empty() {
+            let (organisation, room, session) = (self.organisation, self.name, self.session);
+            desk.push(Output::Note(RoomNote { organisation, room, session, to, payload }));
+        }
+    }
+}
+
+impl Member {
+    /// What others see: the name, or else the number.
+    pub(super) fn shown(&self) -> &str {
+        [self.name.as_str(), self.number.as_str()]
+            .into_iter()
+            .find(|text| !text.is_empty())
+            .unwrap_or("Somebody")
+    }
+
+    /// A phone is what an extension has; the world's do not show notes.
+    fn phone(&self) -> Option<RoomPhone> {
+        self.extension?;
+        Some(RoomPhone { member: self.id, name: self.shown().to_owned(), call: self.call, leg: self.leg })
+    }
+}
+
+fn object<const N: usize>(fields: [(&str, Value); N]) -> Map<String, Value> {
+    fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+fn written(value: &Value) -> usize {
+    value.to_string().len()
+}
+
+/// The first characters of a text, without those that move a cursor.
+fn cut(text: &str, characters_max: usize) -> String {
+    text.chars().filter(|character| !character.is_control()).take(characters_max).collect()
+}
+
+/// A note is shorter than 4 KB as it is sent.
+const NOTE_BYTES_MAX: usize = 4095;
+
+/// `"id":"` and a UUID, the quote and the comma.
+const ID_BYTES: usize = 44;
+
+/// Characters of a name that are shown.
+const NAME_MAX: usize = 64;
+
+/// Characters of a title.
+const TITLE_MAX: usize = 200;

@@ -1,0 +1,233 @@
+//! Who sits down, who gets up, and the room that opens and ends by it.
+
+use sidetone_model::call::HangupCause;
+use sidetone_model::ids::{CallId, ExtensionId, LegId, RoomId};
+use sidetone_model::prompt::Prompt;
+use sidetone_model::room::news::RoomChange;
+use sidetone_model::room::{Role, RoomName};
+use sidetone_model::time::Now;
+
+use crate::rooms::desk::Alarm;
+use crate::rooms::entry::{TRIES_MAX, is_pin};
+use crate::rooms::live::{Live, Rules};
+use crate::rooms::machine::Afterwards;
+use crate::rooms::{Arrival, Output, Rooms};
+
+impl Rooms {
+    /// Seats somebody; a room that nobody is in opens.
+    pub(super) fn take_seat(&mut self, now: Now, who: Arrival, name: RoomName, role: Role, unasked: bool) {
+        let (leg, organisation, extension) = (who.leg, who.organisation, who.extension);
+        let opens = !self.rooms.contains_key(&name);
+        if opens {
+            self.open(now, name, &who);
+        }
+        let Some(room) = self.rooms.get_mut(&name) else { return };
+        let desk = &mut self.desk;
+        let waited = room.waits();
+        if room.is_announced() && !waited {
+            room.say(vec![Prompt::Joined], desk);
+        }
+        let (id, seat) = room.seat(now, who, role, unasked, desk);
+        self.seats.insert(leg, (name, id));
+        let (mix, muted, hears) = (room.mix, seat.muted, seat.hears);
+        desk.push(Output::Join { leg, mix, organisation, muted, hears });
+        if waited && !room.waits() {
+            room.settle(desk);
+        }
+        room.greet(id, leg, desk);
+        if let Some(name) = room.members.get(&id).map(|member| member.shown().to_owned()) {
+            room.note_join(id, &name, desk);
+        }
+        room.note_roster(id, desk);
+        if opens {
+            self.opened(now, name);
+        }
+        if let Some(extension) = extension {
+            self.invited_came(now, name, extension);
+        }
+    }
+
+    fn open(&mut self, now: Now, name: RoomName, who: &Arrival) {
+        let config = name.room_id().and_then(|id| self.book.room(id));
+        let rules = config.map_or(Rules::default(), |config| Rules {
+            waits: config.wait_for_moderator,
+            ends: config.end_when_moderator_leaves,
+        });
+        let title = config.map_or(String::new(), |config| config.name.clone());
+        let room = Live::open(now, name, who.organisation, title, rules, &mut self.desk);
+        self.rooms.insert(name, room);
+    }
+
+    /// What a room does once its first member sits.
+    fn opened(&mut self, now: Now, name: RoomName) {
+        let Some(config) = name.room_id().and_then(|id| self.book.room(id)) else { return };
+        if config.record
+            && let Some(room) = self.rooms.get_mut(&name)
+        {
+            room.record(now, true, &mut self.desk);
+        }
+        self.invite_all(now, name);
+    }
+
+    /// Seats a party of two calls that are merged.
+    pub(super) fn merge(
+        &mut self,
+        now: Now,
+        who: Arrival,
+        name: RoomName,
+        calls: [CallId; 2],
+        by: Option<ExtensionId>,
+    ) {
+        let is_foreign = self.rooms.get(&name).is_some_and(|room| room.organisation != who.organisation);
+        if is_foreign || self.door(name, Role::Participant).is_err() {
+            return self.desk.push(Output::HangUp(who.leg, HangupCause::SwitchCongestion));
+        }
+        if !self.rooms.contains_key(&name) {
+            self.open(now, name, &who);
+            if let Some(room) = self.rooms.get_mut(&name) {
+                room.tell(now, RoomChange::Merged { calls, by }, &mut self.desk);
+            }
+        }
+        self.take_seat(now, who, name, Role::Participant, false);
+    }
+
+    /// A member's leg is over, or is about to be.
+    pub(super) fn leave(&mut self, now: Now, leg: LegId) {
+        let Some((name, id)) = self.seats.remove(&leg) else { return };
+        let Some(room) = self.rooms.get_mut(&name) else { return };
+        let desk = &mut self.desk;
+        let Some(member) = room.unseat(now, id, desk) else { return };
+        room.note_leave(id, member.shown(), desk);
+        if room.members.is_empty() {
+            return self.finish(now, name, false);
+        }
+        let is_last_moderator = member.role == Role::Moderator && !room.is_moderated();
+        if is_last_moderator && room.rules.ends {
+            return self.end(now, name);
+        }
+        if is_last_moderator && room.rules.waits {
+            room.hush(now, desk);
+            room.settle(desk);
+            for leg in room.members.values().map(|member| member.leg) {
+                desk.play(leg, vec![Prompt::WaitForModerator]);
+            }
+        } else if room.is_announced() && !room.waits() {
+            room.say(vec![Prompt::Left], desk);
+        }
+    }
+
+    /// Hangs a member up.
+    pub(super) fn kick(&mut self, now: Now, leg: LegId) {
+        self.desk.push(Output::HangUp(leg, HangupCause::NormalClearing));
+        self.leave(now, leg);
+    }
+
+    /// Hangs everybody up; the room is gone at once, while its members hear that it ended.
+    pub(super) fn end(&mut self, now: Now, name: RoomName) {
+        let Some(room) = self.rooms.get_mut(&name) else { return };
+        let members: Vec<_> = room.members.values().map(|member| (member.id, member.leg)).collect();
+        for (id, leg) in members {
+            let Some(room) = self.rooms.get_mut(&name) else { return };
+            room.unseat(now, id, &mut self.desk);
+            self.seats.remove(&leg);
+            self.desk.push(Output::Mute(leg, true));
+            self.turn_away(now, leg, vec![Prompt::Ended], HangupCause::NormalClearing);
+        }
+        self.finish(now, name, true);
+    }
+
+    /// A room that nobody is in any more is gone. One that was ended rings nobody any more; one that ran empty, none
+    /// of its default members.
+    fn finish(&mut self, now: Now, name: RoomName, was_ended: bool) {
+        self.cancel_invites(now, name);
+        if was_ended && let Some(room) = name.room_id() {
+            self.cancel_dials(room);
+        }
+        let Some(mut room) = self.rooms.remove(&name) else { return };
+        let desk = &mut self.desk;
+        room.record(now, false, desk);
+        room.tell(now, RoomChange::Ended, desk);
+        if room.recordings > 0 {
+            let after = Afterwards {
+                name,
+                organisation: room.organisation,
+                revision: room.revision,
+                open: room.recordings,
+            };
+            self.recordings.insert(room.session, after);
+            desk.set(Alarm::Recording(room.session), now.instant + RECORDING_END);
+        }
+    }
+
+    fn cancel_dials(&mut self, room: RoomId) {
+        let desk = &mut self.desk;
+        let mut cancelled: Vec<_> =
+            self.dials.extract_if(|_, dial| dial.room == room).map(|(id, _)| id).collect();
+        cancelled.sort_unstable();
+        for dial in cancelled {
+            desk.push(Output::CancelDial(dial));
+        }
+    }
+
+    /// A participant who was not asked for a PIN keyed one in the room.
+    pub(super) fn claim(&mut self, now: Now, leg: LegId, digits: &str) {
+        let Some((name, id)) = self.seats.get(&leg).copied() else { return };
+        let Some(room_id) = name.room_id() else { return };
+        let Some(config) = self.book.room(room_id).filter(|config| !config.moderator_pin.is_empty()) else {
+            return;
+        };
+        let Some(room) = self.rooms.get_mut(&name) else { return };
+        let Some(member) = room.members.get_mut(&id) else { return };
+        let who = crate::rooms::Who::new(member.extension, &member.number);
+        let may_try = member.unasked && member.role == Role::Participant && member.tries < TRIES_MAX;
+        if !may_try || self.guard.refuses(now.instant, room_id, &who) {
+            return;
+        }
+        if !bool::from(is_pin(&config.moderator_pin, digits)) {
+            member.tries += 1;
+            self.guard.failed(now.instant, room_id, &who);
+            self.desk.play(leg, vec![Prompt::WrongPin]);
+            return;
+        }
+        let Some((before, new)) = room.promote(now, id, &mut self.desk) else { return };
+        self.seats.insert(leg, (name, new));
+        if let Some(member) = room.members.get(&new) {
+            let shown = member.shown().to_owned();
+            room.note_leave(before.member, &shown, &mut self.desk);
+            room.note_join(new, &shown, &mut self.desk);
+        }
+        room.note_roster(new, &mut self.desk);
+    }
+}
+
+impl Live {
+    /// Whether members hear who comes and goes; in a large room it would never be quiet.
+    fn is_announced(&self) -> bool {
+        matches!(self.name, RoomName::Stored(_)) && self.members.len() <= ANNOUNCED_MAX
+    }
+
+    /// Tells a member who just sat down how things are.
+    fn greet(&self, id: u32, leg: LegId, desk: &mut crate::rooms::desk::Desk) {
+        let Some(member) = self.members.get(&id) else { return };
+        let is_stored = matches!(self.name, RoomName::Stored(_));
+        let waits = self.waits() && member.role == Role::Participant;
+        let is_alone = is_stored && !waits && self.members.len() == 1;
+        let words = [
+            (waits, Prompt::WaitForModerator),
+            (is_alone, Prompt::Alone),
+            (member.muted, Prompt::AllMuted),
+            (self.recording, Prompt::RecordingOn),
+        ];
+        let prompts: Vec<_> =
+            words.into_iter().filter_map(|(holds, prompt)| holds.then_some(prompt)).collect();
+        if !prompts.is_empty() {
+            desk.play(leg, prompts);
+        }
+    }
+}
+
+/// Members of a room in which it is said who comes and goes.
+const ANNOUNCED_MAX: usize = 12;
+
+/// How long after a room a recorder may still tell how its recording ended.
+const RECORDING_END: std::time::Duration = std::time::Duration::from_secs(300);

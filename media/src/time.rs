@@ -49,6 +49,9 @@ impl ClockRate {
     /// 8,000 Hz, the clock of every G.711 and G.722 stream.
     pub const HZ_8000: ClockRate = ClockRate(NonZeroU32::new(8_000).unwrap());
 
+    /// 48,000 Hz, the clock of every Opus stream (RFC 7587 §4.1).
+    pub const HZ_48000: ClockRate = ClockRate(NonZeroU32::new(48_000).unwrap());
+
     /// A clock rate in Hz; `None` when it is zero.
     pub const fn new(hz: u32) -> Option<Self> {
         match NonZeroU32::new(hz) {

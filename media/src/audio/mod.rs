@@ -5,4 +5,5 @@ pub mod clip;
 pub(crate) mod conceal;
 mod convert;
 pub mod level;
+pub mod resample;
 pub mod wav;

@@ -3,7 +3,7 @@
 use crate::audio::conceal::Concealer;
 use crate::codec::g711::{PCMA_TO_PCM, PCMU_TO_PCM};
 use crate::codec::kind::at;
-use crate::codec::{Codec, CodecError, g722, l16};
+use crate::codec::{Codec, CodecError, g722, l16, opus};
 
 /// Decodes the packets of one stream, in their order.
 ///
@@ -26,6 +26,7 @@ impl Decoder {
             Codec::Pcma => State::G711(&PCMA_TO_PCM, concealer()),
             Codec::G722 => State::G722(Box::default(), concealer()),
             Codec::L16 { channels, .. } => State::L16(channels, concealer()),
+            Codec::Opus => State::Opus(opus::Decoder::new()?),
         };
         Ok(Decoder { codec, state })
     }
@@ -57,14 +58,19 @@ impl Decoder {
                 l16::decode(*channels, payload, room)?;
                 concealer
             }
+            State::Opus(decoder) => {
+                decoder.decode(payload, room)?;
+                return Ok(samples);
+            }
         };
         concealer.heard(room);
         Ok(samples)
     }
 
-    /// Fills `pcm` with what the lost part may have sounded like; fades to silence within 60 ms.
+    /// Fills `pcm` with what the lost part may have sounded like; fades to silence, or to comfort noise.
     pub fn conceal(&mut self, pcm: &mut [i16]) {
         match &mut self.state {
+            State::Opus(decoder) => decoder.conceal(pcm),
             State::G711(_, concealer) | State::G722(_, concealer) | State::L16(_, concealer) => {
                 concealer.lost(pcm)
             }
@@ -78,4 +84,5 @@ enum State {
     G722(Box<g722::Decoder>, Concealer),
     /// The channels of a payload.
     L16(u8, Concealer),
+    Opus(opus::Decoder),
 }

@@ -1,7 +1,7 @@
 //! From PCM to the payloads of one stream.
 
 use crate::codec::g711::{pcm_to_pcma, pcm_to_pcmu};
-use crate::codec::{Codec, CodecError, g722, l16};
+use crate::codec::{Codec, CodecError, g722, l16, opus};
 
 /// Encodes the packets of one stream, in their order.
 ///
@@ -23,6 +23,7 @@ impl Encoder {
             Codec::Pcma => State::Pcma,
             Codec::G722 => State::G722(Box::default()),
             Codec::L16 { channels, .. } => State::L16(channels),
+            Codec::Opus => State::Opus(opus::Encoder::new()?),
         };
         Ok(Encoder { codec, state })
     }
@@ -42,6 +43,7 @@ impl Encoder {
             State::Pcma => bytes(pcm, payload, pcm_to_pcma),
             State::G722(encoder) => encoder.encode(pcm, payload),
             State::L16(channels) => l16::encode(*channels, pcm, payload),
+            State::Opus(encoder) => encoder.encode(pcm, payload),
         }
     }
 }
@@ -53,6 +55,7 @@ enum State {
     G722(Box<g722::Encoder>),
     /// The channels of a payload.
     L16(u8),
+    Opus(opus::Encoder),
 }
 
 fn bytes(pcm: &[i16], payload: &mut [u8], code: impl Fn(i16) -> u8) -> Result<usize, CodecError> {

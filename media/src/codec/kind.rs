@@ -1,7 +1,7 @@
 //! Which codec a payload type names, and the rates it has.
 
 use crate::codec::g711::{PCMA_TO_PCM, PCMU_TO_PCM};
-use crate::codec::{CodecError, l16};
+use crate::codec::{CodecError, l16, opus};
 use crate::time::ClockRate;
 
 /// A codec that this engine decodes and encodes.
@@ -20,6 +20,8 @@ pub enum Codec {
         /// Channels in a payload: one or two, averaged when heard and filled alike when spoken.
         channels: u8,
     },
+    /// Opus; mono when spoken, either when heard.
+    Opus,
 }
 
 impl Codec {
@@ -33,6 +35,8 @@ impl Codec {
             (rate_hz @ (8_000 | 16_000 | 48_000), 1 | 2) if is("L16") => {
                 Some(Codec::L16 { rate_hz, channels })
             }
+            // RFC 7587 §4.1 demands two channels; a party that left them out means the same.
+            (48_000, 1 | 2) if is("opus") => Some(Codec::Opus),
             _ => None,
         }
     }
@@ -43,6 +47,7 @@ impl Codec {
             Codec::Pcmu | Codec::Pcma => 8_000,
             Codec::G722 => 16_000,
             Codec::L16 { rate_hz, .. } => rate_hz,
+            Codec::Opus => 48_000,
         }
     }
 
@@ -51,6 +56,7 @@ impl Codec {
         match self {
             Codec::Pcmu | Codec::Pcma | Codec::G722 => ClockRate::HZ_8000,
             Codec::L16 { rate_hz, .. } => ClockRate::new(rate_hz).unwrap_or(ClockRate::HZ_8000),
+            Codec::Opus => ClockRate::HZ_48000,
         }
     }
 
@@ -61,6 +67,7 @@ impl Codec {
             Codec::Pcma => "PCMA",
             Codec::G722 => "G722",
             Codec::L16 { .. } => "L16",
+            Codec::Opus => "opus",
         }
     }
 
@@ -79,6 +86,7 @@ impl Codec {
                 }
                 payload.len() / width
             }
+            Codec::Opus => opus::samples(payload)?,
         };
         if samples == 0 { Err(CodecError::Damaged) } else { Ok(samples) }
     }
@@ -93,7 +101,8 @@ impl Codec {
                 let every = (rate_hz / 2_000).max(1) as usize;
                 Some(mean_square(payload.chunks_exact(width).step_by(every).map(l16::mono)))
             }
-            Codec::G722 => None,
+            Codec::Opus if opus::is_silence(payload) => Some(0),
+            Codec::G722 | Codec::Opus => None,
         }
     }
 }

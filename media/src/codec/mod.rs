@@ -12,6 +12,7 @@ mod g722;
 mod g722_band;
 mod kind;
 mod l16;
+mod opus;
 
 pub use decoder::Decoder;
 pub use encoder::Encoder;

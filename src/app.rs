@@ -42,6 +42,7 @@ use crate::process;
 use crate::provision::Lines;
 use crate::rating::{Tariffs, settle};
 use crate::routing::Directory;
+use crate::sound::{self, Followed, Library};
 use crate::store::{IdempotencyKeys, Store, StoreError};
 use crate::sweep::Sweeper;
 use crate::switch::driver::{Driver, Handle, Request};
@@ -70,6 +71,7 @@ pub struct Engine {
     web: JoinHandle<io::Result<()>>,
     watcher: JoinHandle<()>,
     sweeper: JoinHandle<()>,
+    sounds: JoinHandle<()>,
     notes: NoteRoom,
     bus: Bus,
     events: JoinHandle<()>,
@@ -190,6 +192,11 @@ impl Engine {
         let (engine_store, news_store, watched) = (store.clone(), store.clone(), store.clone());
         let panel = panel(&store, &mut rng).await?;
         let (events, heard_events) = (Bus::new(&store), store.event_bell().listen());
+        let library = Library::new();
+        let mut followed = Followed::default();
+        followed.catch_up(&store, &library).await?;
+        let prompts = sound::Desk::new(store.clone(), library.clone());
+        let sounds = sound::follow(store.clone(), library, followed, stopped.clone());
         let sweeper = Sweeper { store: store.clone(), keys: idempotency.clone(), clock: wall_clock };
         let wake = Arc::new(Notify::new());
         let desk = Desk::new(store.clone(), StdRng::from_rng(&mut rng), Arc::clone(&wake));
@@ -229,6 +236,7 @@ impl Engine {
         .with_rates(rate_ports(&store))
         .with_outgoing_urls(Arc::new(outbound.policy().clone()))
         .with_webhooks(Arc::new(desk))
+        .with_prompts(Arc::new(prompts))
         .with_metrics(Arc::new(metrics));
 
         let http_settings = state.settings();
@@ -250,6 +258,7 @@ impl Engine {
             webhooks: tokio::spawn(sender.run(stopped.clone())),
             notes,
             sweeper: tokio::spawn(sweeper.run(stopped.clone())),
+            sounds: tokio::spawn(sounds),
             bus: events.clone(),
             events: tokio::spawn(events.run(heard_events, stopped)),
             callbacks,
@@ -299,6 +308,7 @@ impl Engine {
         let _ = self.stop.send(true);
         let _ = self.watcher.await;
         let _ = self.sweeper.await;
+        let _ = self.sounds.await;
         let _ = self.events.await;
         let _ = self.webhooks.await;
         let _ = tokio::time::timeout(HTTP_STOP_MAX, self.web).await;

@@ -24,6 +24,7 @@ pub mod rating;
 pub mod rooms;
 pub mod routing;
 pub mod softphone;
+pub mod sound;
 pub mod store;
 pub mod sweep;
 pub mod switch;

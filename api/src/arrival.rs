@@ -1,11 +1,12 @@
 //! A request's body: read whole before anything is done with it, within a length and a time.
 
 use axum::body::{Body, HttpBody, to_bytes};
-use axum::extract::{Request, State};
+use axum::extract::{MatchedPath, Request, State};
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_LENGTH;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use sidetone_model::prompt::Prompt;
 
 use crate::auth;
 use crate::error::ApiError;
@@ -29,7 +30,7 @@ pub(crate) async fn read_body(State(state): State<ApiState>, request: Request, n
         Some(Err(error)) => Some(error.clone()),
         Some(Ok(_)) | None => None,
     };
-    let len_max = if stranger.is_some() { STRANGERS_BODY_LEN_MAX } else { BODY_LEN_MAX };
+    let len_max = if stranger.is_some() { STRANGERS_BODY_LEN_MAX } else { len_max(&request) };
     let too_large = || stranger.clone().unwrap_or_else(|| ApiError::of_status(StatusCode::PAYLOAD_TOO_LARGE));
     let declared = request.headers().get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
     if declared.is_some_and(|len: usize| len > len_max) {
@@ -46,6 +47,13 @@ pub(crate) async fn read_body(State(state): State<ApiState>, request: Request, n
     }
 }
 
+/// A sound is longer than anything else that is sent here.
+fn len_max(request: &Request) -> usize {
+    let path = request.extensions().get::<MatchedPath>();
+    let sound = path.is_some_and(|path| path.as_str().ends_with(SOUND_PATH));
+    if sound { Prompt::WAV_BYTES_MAX } else { BODY_LEN_MAX }
+}
+
 fn is_too_large(error: &axum::Error) -> bool {
     let mut source: Option<&(dyn std::error::Error + 'static)> = Some(error);
     while let Some(error) = source {
@@ -57,7 +65,9 @@ fn is_too_large(error: &axum::Error) -> bool {
     false
 }
 
-/// The longest body of the API; no resource comes near.
+/// Where sounds are sent to.
+const SOUND_PATH: &str = "/organisations/{id}/prompts/{name}";
+/// The longest body of the API but for sounds; no resource comes near.
 const BODY_LEN_MAX: usize = 1024 * 1024;
 /// Every filter of the call log at its longest fits.
 const URI_LEN_MAX: usize = 8 * 1024;

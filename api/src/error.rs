@@ -101,6 +101,15 @@ impl ApiError {
         Self::of_status(StatusCode::UNSUPPORTED_MEDIA_TYPE)
     }
 
+    /// The body is not announced as a WAV file.
+    pub(crate) fn no_wav() -> Self {
+        Self::new(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "unsupported_media_type",
+            "send the body as audio/wav, a WAV file as it is",
+        )
+    }
+
     /// The `Idempotency-Key` was given to another request before.
     pub(crate) fn idempotency_key_reused() -> Self {
         Self::new(

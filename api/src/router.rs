@@ -40,7 +40,7 @@ use crate::routes::openapi::Reference;
 use crate::routes::{agents, api_keys, teams, users, webhook_deliveries, webhooks};
 use crate::routes::{
     ai_prices, auth as login, calls, cdr_export, cdrs, conversations, docs, events, extensions, health,
-    notes, numbers, openapi as reference, organisations, rates, totals, trunks,
+    notes, numbers, openapi as reference, organisations, prompts, rates, totals, trunks,
 };
 use crate::state::ApiState;
 use crate::{arrival, auth, idempotency};
@@ -97,6 +97,8 @@ fn v1() -> OpenApiRouter<ApiState> {
         .routes(routes!(numbers::find, numbers::change, numbers::delete))
         .routes(routes!(organisations::list, organisations::create))
         .routes(routes!(organisations::find, organisations::change, organisations::delete))
+        .routes(routes!(prompts::list))
+        .routes(routes!(prompts::find, prompts::put, prompts::delete))
         .routes(routes!(conversations::find, conversations::report))
         .routes(routes!(conversations::find_by_call))
         .routes(routes!(reference::document))

@@ -16,6 +16,7 @@ use sidetone_model::number::Numbers;
 use sidetone_model::organisation::Organisations;
 use sidetone_model::ports::{ApiKeys, CdrLog, OutgoingUrls, PortFuture, Readiness};
 use sidetone_model::problem::Problem;
+use sidetone_model::prompt::Prompts;
 use sidetone_model::rate_book::RateBook;
 use sidetone_model::rating::{CostRate, FxRate, SellRate};
 use sidetone_model::team::{Agents, Teams};
@@ -59,6 +60,7 @@ pub struct ApiState {
     outgoing_urls: Option<Arc<dyn OutgoingUrls>>,
     live_calls: Option<Arc<dyn LiveCalls>>,
     webhooks: Option<Arc<dyn Webhooks>>,
+    prompts: Option<Arc<dyn Prompts>>,
 }
 
 /// What people who log in need: who they are, and what they manage.
@@ -132,6 +134,7 @@ impl ApiState {
             outgoing_urls: None,
             live_calls: None,
             webhooks: None,
+            prompts: None,
         }
     }
 
@@ -223,6 +226,18 @@ impl ApiState {
     /// The webhooks.
     pub(crate) fn webhooks(&self) -> Result<&dyn Webhooks, ApiError> {
         self.webhooks.as_deref().ok_or_else(|| ApiError::not_found("webhooks are not managed here"))
+    }
+
+    /// The same state, in which organisations have sounds of their own.
+    #[must_use]
+    pub fn with_prompts(mut self, prompts: Arc<dyn Prompts>) -> Self {
+        self.prompts = Some(prompts);
+        self
+    }
+
+    /// What organisations are played.
+    pub(crate) fn prompts(&self) -> Result<&dyn Prompts, ApiError> {
+        self.prompts.as_deref().ok_or_else(|| ApiError::not_found("nothing is played here"))
     }
 
     /// The same state, which believes `X-Forwarded-For` from these peers.

@@ -1,4 +1,10 @@
-//! What is said to callers, by name.
+//! What is said to callers, by name, and what organisations have of their own.
+
+use serde::Serialize;
+
+use crate::ids::OrganisationId;
+use crate::ports::PortFuture;
+use crate::time::Timestamp;
 
 macro_rules! prompts {
     ($($(#[$doc:meta])* $variant:ident = $text:tt,)*) => {
@@ -66,10 +72,86 @@ prompts! {
     WrongPin = "wrong-pin",
 }
 
+impl Prompt {
+    /// The longest file that an organisation may have for a prompt.
+    pub const WAV_BYTES_MAX: usize = 4 * 1024 * 1024;
+}
+
 impl std::fmt::Display for Prompt {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.as_str())
     }
+}
+
+/// What an organisation is played for a prompt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PromptRecord {
+    /// Which.
+    pub prompt: Prompt,
+    /// When the organisation's own was stored; `None` where the built-in one is played.
+    pub own_since: Option<Timestamp>,
+    /// How long it plays.
+    pub duration_ms: u64,
+    /// Bytes of the file.
+    pub bytes: u64,
+}
+
+impl PromptRecord {
+    /// The prompt as callers see it.
+    pub fn view(&self) -> PromptView {
+        PromptView {
+            name: self.prompt.as_str(),
+            own: self.own_since.is_some(),
+            duration_ms: self.duration_ms,
+            bytes: self.bytes,
+            updated_at: self.own_since,
+        }
+    }
+}
+
+/// What an organisation is played for a prompt.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = Prompt))]
+pub struct PromptView {
+    /// Its name, such as `enter-pin`.
+    name: &'static str,
+    /// Whether it is the organisation's own; the built-in one otherwise.
+    own: bool,
+    /// How long it plays, in milliseconds.
+    duration_ms: u64,
+    /// Bytes of the file.
+    bytes: u64,
+    /// When the organisation's own was stored; absent of a built-in one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    updated_at: Option<Timestamp>,
+}
+
+/// What organisations are played.
+pub trait Prompts: Send + Sync {
+    /// Every prompt, by name: the organisation's own or the built-in one.
+    fn list(&self, organisation: OrganisationId) -> PortFuture<'_, Vec<PromptRecord>>;
+
+    /// The WAV file of one.
+    fn wav(&self, organisation: OrganisationId, prompt: Prompt) -> PortFuture<'_, Vec<u8>>;
+
+    /// Plays `wav` from now on, on every node within two seconds.
+    ///
+    /// # Errors
+    /// [`InvalidRequest`](crate::problem::Problem::InvalidRequest) when it cannot be played,
+    /// [`Conflict`](crate::problem::Problem::Conflict) when there is no place for it.
+    fn put(
+        &self,
+        organisation: OrganisationId,
+        prompt: Prompt,
+        wav: Vec<u8>,
+        now: Timestamp,
+    ) -> PortFuture<'_, PromptRecord>;
+
+    /// Plays the built-in one again.
+    ///
+    /// # Errors
+    /// [`NotFound`](crate::problem::Problem::NotFound) when the organisation has none of its own.
+    fn remove(&self, organisation: OrganisationId, prompt: Prompt) -> PortFuture<'_, ()>;
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use sidetone::accounts::{Passwords, People};
 use sidetone::outbound_http::{OutboundHttp, Policy};
 use sidetone::provision::Lines;
+use sidetone::sound::{self, Library};
 use sidetone::webhooks::desk as webhooks;
 use sidetone_api::{ApiState, DirectoryPorts, HttpSettings, Panel, RatePorts, TokenKey};
 use sidetone_model::access::Scope;
@@ -162,6 +163,7 @@ impl Desk {
             };
             let secrets = StdRng::from_rng(&mut ground.rng);
             let webhooks = webhooks::Desk::new(ground.store.clone(), secrets, Arc::new(Notify::new()));
+            let prompts = sound::Desk::new(ground.store.clone(), Library::new());
             let ports = DirectoryPorts {
                 extensions: Arc::new(Lines::new(ground.store, ground.rng)),
                 numbers: shared.clone(),
@@ -177,6 +179,7 @@ impl Desk {
                 .with_rates(rates)
                 .with_outgoing_urls(Arc::new(Policy::new(&OutboundHttp::default(), Vec::new())))
                 .with_webhooks(Arc::new(webhooks))
+                .with_prompts(Arc::new(prompts))
                 .with_settings(HttpSettings { strict_bodies: strict, ..HttpSettings::default() });
             (state, (directory, own, foreign))
         });
@@ -238,6 +241,25 @@ impl Desk {
 
     /// One request with these headers, each with its line end, and these bytes.
     pub fn raw(&self, who: As, method: &str, path: &str, headers: &str, body: &[u8]) -> Answer {
+        let headers = format!("{}{headers}", self.authorization(who));
+        Answer::of(self.face.exchange_refused(&request(method, path, &headers, body)))
+    }
+
+    /// The same where the answer is no JSON.
+    pub fn bytes(
+        &self,
+        who: As,
+        method: &str,
+        path: &str,
+        headers: &str,
+        body: &[u8],
+    ) -> (u16, String, Vec<u8>) {
+        let headers = format!("{}{headers}", self.authorization(who));
+        self.face.exchange_bytes(&request(method, path, &headers, body))
+    }
+
+    /// The header line with its end; empty for nobody.
+    fn authorization(&self, who: As) -> String {
         let token = match who {
             As::Acme => key("acmeadmin001"),
             As::Bolt => key("boltadmin001"),
@@ -247,8 +269,7 @@ impl Desk {
             As::Rooms => key("acmerooms001"),
             As::Supervisor => self.log_in("supervisor@acme.test", "the supervisor's own"),
         };
-        let token = if token.is_empty() { token } else { format!("Authorization: Bearer {token}\r\n") };
-        Answer::of(self.face.exchange_refused(&request(method, path, &format!("{token}{headers}"), body)))
+        if token.is_empty() { token } else { format!("Authorization: Bearer {token}\r\n") }
     }
 
     /// The operator's session, the same one for all their requests: logins are bounded.

@@ -97,6 +97,19 @@ impl Face {
         parts(bytes)
     }
 
+    /// As [`Face::exchange`], the body as the bytes that it is.
+    pub fn exchange_bytes(&self, request: &[u8]) -> (u16, String, Vec<u8>) {
+        let mut stream = TcpStream::connect(self.address).unwrap();
+        // A body that is refused by its length alone is not read to its end.
+        let _ = stream.write_all(request);
+        let mut bytes = Vec::new();
+        let _ = stream.read_to_end(&mut bytes);
+        let end = bytes.windows(4).position(|four| four == b"\r\n\r\n").unwrap();
+        let body = bytes.split_off(end + 4);
+        let (status, head, _) = parts(bytes);
+        (status, head, body)
+    }
+
     /// As [`Face::exchange`] where the server may end the connection before it has read all of the request: a
     /// body that is refused by its length alone is not read to its end.
     pub fn exchange_refused(&self, request: &[u8]) -> (u16, String, String) {

@@ -36,6 +36,7 @@ mod notes;
 mod numbers;
 mod office;
 mod organisations;
+mod prompts;
 mod rates;
 #[path = "../common/records.rs"]
 mod records;

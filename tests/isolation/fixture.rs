@@ -204,6 +204,7 @@ impl Fixture {
         for user in ["supervisor", "spare", "gone"] {
             ids.insert(format!("user.{user}"), find(&of("/users"), "email", &tenant.user(user)));
         }
+        ids.insert("prompt".to_owned(), "alone".to_owned());
         ids.insert("key".to_owned(), find(&of("/api-keys"), "name", &format!("{plant} spare")));
         for (name, team) in [("blue", "blue"), ("red", "red"), ("spare", "blue")] {
             let agent = json!({"name": format!("{plant} {team}plant {name}"), "kind": "human",

@@ -222,6 +222,12 @@ pub const ROWS: &[Row] = &[
     row("GET /api/v1/organisations/{id}", One, "organisation").for_other_teams(200).shows_teams("acmeplant"),
     row("PATCH /api/v1/organisations/{id}", Change, "organisation").body_of(|_| json!({"national_prefix": "0"})),
     row("DELETE /api/v1/organisations/{id}", Delete, "organisation.empty").for_operators(),
+    row("GET /api/v1/organisations/{id}/prompts", One, "organisation").for_other_teams(200).shows_teams("alone"),
+    row("GET /api/v1/organisations/{id}/prompts/{name}", One, "organisation prompt")
+        .for_other_teams(200)
+        .shows_teams("RIFF"),
+    row("PUT /api/v1/organisations/{id}/prompts/{name}", Put, "organisation prompt").answers(415),
+    row("DELETE /api/v1/organisations/{id}/prompts/{name}", Delete, "organisation prompt").answers(404),
     row("GET /api/v1/extensions", List, ""),
     row("POST /api/v1/extensions", Create, "").body_of(
         |tenant| json!({"number": "3001", "team_id": tenant.id("team.red"), "organisation_id": tenant.organisation}),

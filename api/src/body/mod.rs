@@ -18,6 +18,8 @@
 
 mod extract;
 mod fields;
+mod sound;
 
 pub(crate) use extract::Body;
 pub(crate) use fields::Fields;
+pub(crate) use sound::Sound;

@@ -25,6 +25,7 @@ pub(crate) mod notes;
 pub(crate) mod numbers;
 pub(crate) mod openapi;
 pub(crate) mod organisations;
+pub(crate) mod prompts;
 pub(crate) mod rates;
 pub(crate) mod teams;
 pub(crate) mod totals;

@@ -245,7 +245,12 @@ fn require_operator(caller: &Caller) -> Result<(), ApiError> {
     Err(ApiError::forbidden("only an operator creates and removes organisations"))
 }
 
-async fn visible(caller: &Caller, state: &ApiState, id: &str) -> Result<OrganisationRecord, ApiError> {
+/// The organisation that a path names, when the caller belongs to it.
+pub(crate) async fn visible(
+    caller: &Caller,
+    state: &ApiState,
+    id: &str,
+) -> Result<OrganisationRecord, ApiError> {
     let id: OrganisationId = page::path_id("id", id)?;
     let found = state.directory()?.organisations.find(id).await?;
     seen(found, "organisation", |found| caller.scope().reaches(found.id))

@@ -295,7 +295,8 @@ mod tests {
     #[test]
     fn samples_of_every_encoding() {
         let float: Vec<u8> = [0.0_f32, 1.0, -2.0, f32::NAN].iter().flat_map(|f| f.to_le_bytes()).collect();
-        let cases: [(&str, u16, u16, &[u8], &[i16]); 7] = [
+        type Case<'a> = (&'a str, u16, u16, &'a [u8], &'a [i16]);
+        let cases: [Case<'_>; 7] = [
             ("8 bits", 1, 8, &[0, 128, 255], &[-32_768, 0, 32_512]),
             ("16 bits", 1, 16, &[0x01, 0x80, 0xff, 0x7f], &[-32_767, 32_767]),
             ("24 bits", 1, 24, &[0xff, 0x01, 0x80], &[-32_767]),

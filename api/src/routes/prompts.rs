@@ -1,0 +1,168 @@
+//! What callers are played: announcements and music, an organisation's own or the built-in ones.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use sidetone_model::access::Permission;
+use sidetone_model::ids::OrganisationId;
+use sidetone_model::prompt::{Prompt, PromptRecord, PromptView, Prompts};
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
+use utoipa::{PartialSchema, ToSchema};
+
+use crate::auth::Caller;
+use crate::body::Sound;
+use crate::error::{ApiError, ErrorBody};
+use crate::page;
+use crate::routes::cdr_params::Binary;
+use crate::routes::organisations::visible;
+use crate::state::ApiState;
+
+/// Every prompt of an organisation.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct PromptList {
+    /// By name.
+    items: Vec<PromptView>,
+}
+
+/// The name of a prompt.
+pub(crate) struct PromptName;
+
+impl PartialSchema for PromptName {
+    fn schema() -> RefOr<Schema> {
+        let names = Prompt::ALL.iter().map(|prompt| prompt.as_str());
+        ObjectBuilder::new().schema_type(Type::String).enum_values(Some(names)).build().into()
+    }
+}
+
+impl ToSchema for PromptName {}
+
+/// List the prompts of an organisation
+///
+/// What its callers are played: for each prompt the organisation's own sound or the built-in one.
+#[utoipa::path(
+    get,
+    path = "/organisations/{id}/prompts",
+    operation_id = "listPrompts",
+    tag = "Conference rooms",
+    params(("id" = OrganisationId, Path, description = "The organisation's `id`.")),
+    responses((status = 200, description = "All of them.", body = PromptList)),
+    extensions(("x-permission" = json!("conferences:read"))),
+)]
+pub(crate) async fn list(
+    caller: Caller,
+    State(state): State<ApiState>,
+    Path(id): Path<String>,
+) -> Result<Response, ApiError> {
+    caller.require(Permission::ConferencesRead)?;
+    let organisation = visible(&caller, &state, &id).await?.id;
+    let items = state.prompts()?.list(organisation).await?;
+    Ok(Json(PromptList { items: items.iter().map(PromptRecord::view).collect() }).into_response())
+}
+
+/// Read the sound of a prompt
+///
+/// The WAV file as it was stored, or the built-in one.
+#[utoipa::path(
+    get,
+    path = "/organisations/{id}/prompts/{name}",
+    operation_id = "getPrompt",
+    tag = "Conference rooms",
+    params(
+        ("id" = OrganisationId, Path, description = "The organisation's `id`."),
+        ("name" = inline(PromptName), Path, description = "The prompt."),
+    ),
+    responses((status = 200, description = "The file.", content((inline(Binary) = "audio/wav")))),
+    extensions(("x-permission" = json!("conferences:read"))),
+)]
+pub(crate) async fn find(
+    caller: Caller,
+    State(state): State<ApiState>,
+    Path((id, name)): Path<(String, String)>,
+) -> Result<Response, ApiError> {
+    caller.require(Permission::ConferencesRead)?;
+    let (prompts, organisation, prompt) = named(&caller, &state, &id, &name).await?;
+    let wav = prompts.wav(organisation, prompt).await?;
+    Ok(([(CONTENT_TYPE, HeaderValue::from_static("audio/wav"))], wav).into_response())
+}
+
+/// Store the sound of a prompt
+///
+/// A WAV file of at most 4 MiB and 120 seconds: PCM of 8, 16, 24 or 32 bits, 32-bit floating point, u-law or A-law, one or
+/// two channels, 8 to 48 kHz. Callers hear it within two seconds.
+#[utoipa::path(
+    put,
+    path = "/organisations/{id}/prompts/{name}",
+    operation_id = "putPrompt",
+    tag = "Conference rooms",
+    params(
+        ("id" = OrganisationId, Path, description = "The organisation's `id`."),
+        ("name" = inline(PromptName), Path, description = "The prompt."),
+    ),
+    request_body(content((inline(Binary) = "audio/wav"))),
+    responses(
+        (status = 200, description = "What is played from now on.", body = PromptView),
+        (status = 409, description = "There is no place for more sounds.", body = ErrorBody),
+        (status = 415, description = "The body is not `audio/wav` (`unsupported_media_type`).", body = ErrorBody),
+    ),
+    extensions(("x-permission" = json!("conferences:write"))),
+)]
+pub(crate) async fn put(
+    caller: Caller,
+    State(state): State<ApiState>,
+    Path((id, name)): Path<(String, String)>,
+    body: Sound,
+) -> Result<Response, ApiError> {
+    caller.require(Permission::ConferencesWrite)?;
+    let (prompts, organisation, prompt) = named(&caller, &state, &id, &name).await?;
+    let stored = prompts.put(organisation, prompt, body.wav()?, (state.clock)()).await?;
+    Ok(Json(stored.view()).into_response())
+}
+
+/// Remove the sound of a prompt
+///
+/// Callers are played the built-in one again.
+#[utoipa::path(
+    delete,
+    path = "/organisations/{id}/prompts/{name}",
+    operation_id = "deletePrompt",
+    tag = "Conference rooms",
+    params(
+        ("id" = OrganisationId, Path, description = "The organisation's `id`."),
+        ("name" = inline(PromptName), Path, description = "The prompt."),
+    ),
+    responses((status = 204, description = "It is gone.")),
+    extensions(("x-permission" = json!("conferences:write"))),
+)]
+pub(crate) async fn delete(
+    caller: Caller,
+    State(state): State<ApiState>,
+    Path((id, name)): Path<(String, String)>,
+) -> Result<StatusCode, ApiError> {
+    caller.require(Permission::ConferencesWrite)?;
+    let (prompts, organisation, prompt) = named(&caller, &state, &id, &name).await?;
+    prompts.remove(organisation, prompt).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// The organisation and the prompt that a path names.
+async fn named<'a>(
+    caller: &Caller,
+    state: &'a ApiState,
+    id: &str,
+    name: &str,
+) -> Result<(&'a dyn Prompts, OrganisationId, Prompt), ApiError> {
+    let organisation = visible(caller, state, id).await?.id;
+    let prompt = Prompt::from_name(name).ok_or_else(|| {
+        let names: Vec<&str> = Prompt::ALL.iter().map(|prompt| prompt.as_str()).collect();
+        ApiError::not_found(format!(
+            "there is no prompt {}, there are {}",
+            page::shown(name),
+            names.join(", ")
+        ))
+    })?;
+    Ok((state.prompts()?, organisation, prompt))
+}

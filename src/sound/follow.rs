@@ -1,0 +1,83 @@
+//! Follows what is stored: a running engine plays within two seconds what was uploaded, on whichever node.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use sidetone_media::audio::clip::Clip;
+use sidetone_model::ids::OrganisationId;
+use sidetone_model::prompt::Prompt;
+use tokio::sync::watch;
+
+use crate::sound::Library;
+use crate::store::{Store, StoreError, StoredPrompt};
+
+/// What a library has been given so far.
+#[derive(Debug, Default)]
+pub struct Followed {
+    revision: Option<i64>,
+    /// The revision of each sound that was read, whether it can be played or not.
+    read: HashMap<(OrganisationId, Prompt), i64>,
+}
+
+impl Followed {
+    /// Gives `library` what is stored and it has not got yet, and takes from it what is stored no more.
+    ///
+    /// # Errors
+    /// When the database refuses; what was read until then is played.
+    pub async fn catch_up(&mut self, store: &Store, library: &Library) -> Result<(), StoreError> {
+        // The revision first: whatever was stored with it is then seen below.
+        let revision = store.prompt_revision().await?;
+        if self.revision == Some(revision) {
+            return Ok(());
+        }
+        let stored = store.stored_prompts().await?;
+        self.read.retain(|(organisation, prompt), _| {
+            let still = stored.iter().any(|s| s.organisation == *organisation && s.prompt == *prompt);
+            if !still {
+                library.remove(*organisation, *prompt);
+            }
+            still
+        });
+        for StoredPrompt { organisation, prompt, revision } in stored {
+            if self.read.get(&(organisation, prompt)) == Some(&revision) {
+                continue;
+            }
+            // What was removed in the meantime is missed at the next look.
+            let Some(wav) = store.own_prompt(organisation, prompt).await? else { continue };
+            play(library, organisation, prompt, wav).await;
+            self.read.insert((organisation, prompt), revision);
+        }
+        self.revision = Some(revision);
+        Ok(())
+    }
+}
+
+/// Follows until told to stop.
+pub async fn follow(store: Store, library: Library, mut followed: Followed, mut stop: watch::Receiver<bool>) {
+    loop {
+        tokio::select! {
+            _ = stop.wait_for(|stop| *stop) => return,
+            () = tokio::time::sleep(LOOK_EVERY) => {}
+        }
+        if let Err(error) = followed.catch_up(&store, &library).await {
+            tracing::warn!(%error, "the sounds of organisations cannot be read again");
+        }
+    }
+}
+
+async fn play(library: &Library, organisation: OrganisationId, prompt: Prompt, wav: Vec<u8>) {
+    let clip = tokio::task::spawn_blocking(move || Clip::from_wav(&wav)).await;
+    let put = match clip {
+        Ok(Ok(clip)) => library.put(organisation, prompt, clip).map_err(|error| error.to_string()),
+        Ok(Err(error)) => Err(error.to_string()),
+        Err(error) => Err(error.to_string()),
+    };
+    if let Err(error) = put {
+        library.remove(organisation, prompt);
+        tracing::error!(organisation.id = %organisation, prompt = %prompt, error,
+            "a sound of an organisation cannot be played, the built-in one is");
+    }
+}
+
+/// How often the stored revision is asked for.
+const LOOK_EVERY: Duration = Duration::from_millis(500);

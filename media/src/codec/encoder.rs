@@ -28,6 +28,29 @@ impl Encoder {
         Ok(Encoder { codec, state })
     }
 
+    /// An encoder that goes on as this one would: a party that decoded this one's packets can be given the other's
+    /// from now on. `past` is the PCM that was encoded last, for Opus, whose state cannot be copied: it is encoded
+    /// once more, so that nothing is missing at the seam.
+    ///
+    /// # Errors
+    /// When the codec refuses its own parameters.
+    pub fn branch(&self, past: &[i16]) -> Result<Encoder, CodecError> {
+        let state = match &self.state {
+            State::Pcmu => State::Pcmu,
+            State::Pcma => State::Pcma,
+            State::G722(encoder) => State::G722(encoder.clone()),
+            State::L16(channels) => State::L16(*channels),
+            State::Opus(_) => {
+                let mut encoder = opus::Encoder::new()?;
+                if !past.is_empty() {
+                    encoder.encode(past, &mut [0; PRIMED_BYTES])?;
+                }
+                State::Opus(encoder)
+            }
+        };
+        Ok(Encoder { codec: self.codec, state })
+    }
+
     /// The codec of its payloads.
     pub fn codec(&self) -> Codec {
         self.codec
@@ -57,6 +80,9 @@ enum State {
     L16(u8),
     Opus(opus::Encoder),
 }
+
+/// A packet that nobody is sent.
+const PRIMED_BYTES: usize = 1_500;
 
 fn bytes(pcm: &[i16], payload: &mut [u8], code: impl Fn(i16) -> u8) -> Result<usize, CodecError> {
     let room = payload.get_mut(..pcm.len()).ok_or(CodecError::Buffer)?;

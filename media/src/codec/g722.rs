@@ -7,7 +7,7 @@ use crate::codec::CodecError;
 use crate::codec::g722_band::{Lower, Upper, saturate};
 
 /// Bytes to samples.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Decoder {
     lower: Lower,
     upper: Upper,
@@ -26,7 +26,7 @@ impl Decoder {
 }
 
 /// Samples to bytes.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Encoder {
     lower: Lower,
     upper: Upper,
@@ -50,7 +50,7 @@ impl Encoder {
 }
 
 /// The quadrature mirror filter and the 24 samples that it looks back on (§3.1, §4.4).
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Mirror {
     past: [[i32; 2]; 12],
 }

@@ -4,7 +4,7 @@
 //! the same codes, which is why both run through the same methods here.
 
 /// The lower band, 0 to 4 kHz: six bits a sample, of which the upper four adapt.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Lower {
     band: Band,
 }
@@ -51,7 +51,7 @@ impl Lower {
 }
 
 /// The upper band, 4 to 8 kHz: two bits a sample.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Upper {
     band: Band,
 }
@@ -96,7 +96,7 @@ impl Upper {
 }
 
 /// The predictor of two poles and six zeros, and the quantiser's scale.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Band {
     /// The predicted sample, `s` of the Recommendation.
     prediction: i32,

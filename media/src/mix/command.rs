@@ -1,0 +1,54 @@
+//! Orders, carried out between two ticks: the next packet is as they say.
+
+use super::line::Line;
+use super::machine::Mix;
+use super::player::Announcer;
+use super::words::{MixCommand, MixEvent, SeatCommand, SeatError, SeatKey};
+
+impl Mix {
+    /// Carries out an order about one seat.
+    ///
+    /// # Errors
+    /// When nobody sits there, or a codec is none of a mix; then nothing has changed.
+    pub fn command(&mut self, key: SeatKey, command: SeatCommand) -> Result<(), SeatError> {
+        let source = match &command {
+            SeatCommand::Hear(hears) => self.source(hears),
+            _ => None,
+        };
+        let place = self.index.get(&key).copied();
+        let member = place.and_then(|place| self.members.get_mut(place)).ok_or(SeatError::Unknown)?;
+        match command {
+            SeatCommand::Format(formats) => member.format(*formats, self.position)?,
+            SeatCommand::Hear(_) => member.source = source,
+            SeatCommand::Mute(muted) => member.muted = muted,
+            SeatCommand::Play { clips, token } => {
+                let announcer = member.announcer.get_or_insert_with(|| Box::new(Announcer::new()));
+                if !announcer.player().play(clips, Some(token)) {
+                    self.events.tell(MixEvent::Played { seat: key, token });
+                }
+            }
+            SeatCommand::StopPlaying => {
+                if let Some(announcer) = &mut member.announcer {
+                    announcer.player().stop();
+                }
+                if let Line::Own(own) = &mut member.line {
+                    own.cut();
+                }
+            }
+        }
+        self.refresh();
+        Ok(())
+    }
+
+    /// Carries out an order about the whole mix. Clips that are too many for the queue are not played.
+    pub fn mix_command(&mut self, command: MixCommand) {
+        match command {
+            MixCommand::Play(clips) => {
+                self.sounds.announcements.play(clips, None);
+            }
+            MixCommand::Record(sink) => self.recording = Some(sink),
+            MixCommand::StopRecording => self.recording = None,
+        }
+        self.refresh();
+    }
+}

@@ -1,0 +1,108 @@
+//! One seat: what it sends, whether it talks, and what it is sent.
+
+use super::inbound::Inbound;
+use super::line::{Line, Source, Want};
+use super::player::Announcer;
+use super::sender::Sender;
+use super::stream::Coding;
+use super::talk::{Level, Talk};
+use super::words::{Formats, Seat, SeatError, SeatKey};
+use crate::time::Micros;
+
+/// A seat that is taken.
+#[derive(Debug)]
+pub(super) struct Member {
+    pub(super) key: SeatKey,
+    pub(super) formats: Formats,
+    pub(super) coding: Coding,
+    pub(super) muted: bool,
+    /// What it hears beside clips; `None` for nothing.
+    pub(super) source: Option<Source>,
+    pub(super) inbound: Inbound,
+    pub(super) talk: Talk,
+    /// Whether it is one of those who are decoded in this tick.
+    pub(super) chosen: bool,
+    /// Whether something of it is in this tick's sum.
+    pub(super) is_heard: bool,
+    pub(super) line: Line,
+    pub(super) sender: Sender,
+    /// The clips that play for it alone.
+    pub(super) announcer: Option<Box<Announcer>>,
+}
+
+impl Member {
+    /// A seat that has sent and heard nothing.
+    ///
+    /// # Errors
+    /// When a codec refuses its parameters, or has a rate that no mix has.
+    pub(super) fn new(key: SeatKey, seat: Seat, source: Option<Source>) -> Result<Member, SeatError> {
+        let Seat { formats, muted, seed, .. } = seat;
+        Ok(Member {
+            key,
+            coding: Coding::new(formats.send.1, formats.ptime_ms)?,
+            muted,
+            source,
+            inbound: Inbound::new(&formats)?,
+            talk: Talk::new(),
+            chosen: false,
+            is_heard: false,
+            line: Line::Idle,
+            sender: Sender::new(seed, formats.send),
+            announcer: None,
+            formats,
+        })
+    }
+
+    /// Goes on as SDP settled anew, from `position` on.
+    ///
+    /// # Errors
+    /// As [`Member::new`]; then nothing has changed.
+    pub(super) fn format(&mut self, formats: Formats, position: u64) -> Result<(), SeatError> {
+        let coding = Coding::new(formats.send.1, formats.ptime_ms)?;
+        if self.formats.hears_otherwise(&formats) {
+            self.inbound = Inbound::new(&formats)?;
+        }
+        if self.formats.send != formats.send {
+            self.sender.format(formats.send, position);
+        }
+        (self.coding, self.formats) = (coding, formats);
+        Ok(())
+    }
+
+    /// Counts the frame of this tick; whether it may be heard, and whether talking began or ended. Who waits with
+    /// music is in no conversation: nobody hears him, and he is on no recording.
+    pub(super) fn listen(&mut self, at: Micros) -> (bool, Option<bool>) {
+        (self.chosen, self.is_heard) = (false, false);
+        let waits = matches!(self.source, Some(Source::Music(_)));
+        if self.muted || !self.formats.speaks || waits {
+            return (false, self.talk.silence());
+        }
+        let level = self.inbound.level(at).unwrap_or(Level::SILENCE);
+        let change = self.talk.frame(level);
+        (self.talk.is_voiced(), change)
+    }
+
+    /// What it is to be sent in this tick.
+    pub(super) fn wants(&self) -> Want {
+        match (self.formats.hears, self.source, &self.announcer) {
+            (false, ..) | (true, None, None) => Want::Nothing,
+            (true, source, Some(_)) => Want::Own(source.unwrap_or(Source::Silence)),
+            (true, Some(Source::Mix), None) if self.is_heard => Want::Own(Source::Mix),
+            (true, Some(source), None) => Want::Shared(source),
+        }
+    }
+
+    /// Whether there is something to do for it in every tick.
+    pub(super) fn needs_ticks(&self) -> bool {
+        self.announcer.is_some() || (self.formats.hears && self.source.is_some())
+    }
+}
+
+impl Formats {
+    /// Whether `other` means other things by what arrives.
+    fn hears_otherwise(&self, other: &Formats) -> bool {
+        self.receive != other.receive
+            || self.event_receive != other.event_receive
+            || self.noise_receive != other.noise_receive
+    }
+}

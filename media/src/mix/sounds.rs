@@ -1,0 +1,117 @@
+//! Everything that is heard in a tick: the voices, their sum, what is announced to all, and the tunes.
+
+use std::sync::Arc;
+
+use super::line::Source;
+use super::player::{Music, Player};
+use super::rate::{ByRate, Rate};
+use super::sum::Sum;
+use super::voices::Voices;
+use super::words::SeatKey;
+use crate::audio::clip::Clip;
+
+/// The sounds of one mix.
+#[derive(Debug)]
+pub(super) struct Sounds {
+    pub(super) voices: Voices,
+    /// Clips for everybody who hears the mix.
+    pub(super) announcements: Player,
+    sum: Sum,
+    music: Vec<Music>,
+}
+
+/// The rates at which somebody listens to the mix, and to each tune.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Needed {
+    pub(super) mix: ByRate<bool>,
+    music: [ByRate<bool>; MUSIC_MAX],
+}
+
+impl Needed {
+    /// Somebody listens to this.
+    pub(super) fn add(&mut self, source: Source, rate: Rate) {
+        match source {
+            Source::Mix => *self.mix.get_mut(rate) = true,
+            Source::Music(n) => {
+                if let Some(needed) = self.music.get_mut(n) {
+                    *needed.get_mut(rate) = true;
+                }
+            }
+            Source::Silence => {}
+        }
+    }
+}
+
+impl Sounds {
+    pub(super) fn new() -> Self {
+        Sounds {
+            voices: Voices::default(),
+            announcements: Player::new(),
+            sum: Sum::default(),
+            music: Vec::new(),
+        }
+    }
+
+    /// The place of a tune; `is_heard` tells whether somebody hears the tune of a place. When all places are taken,
+    /// the first tune stands for this one.
+    pub(super) fn tune(&mut self, clip: &Arc<Clip>, is_heard: impl Fn(usize) -> bool) -> usize {
+        if let Some(place) = self.music.iter().position(|music| music.plays(clip)) {
+            return place;
+        }
+        if self.music.len() < MUSIC_MAX {
+            self.music.push(Music::new(clip.clone()));
+            return self.music.len() - 1;
+        }
+        let free = (0..MUSIC_MAX).find(|place| !is_heard(*place));
+        if let Some(music) = free.and_then(|place| self.music.get_mut(place)) {
+            *music = Music::new(clip.clone());
+        }
+        free.unwrap_or(0)
+    }
+
+    /// Makes the tick's sounds at the rates at which somebody listens; `decode` writes what a seat says.
+    pub(super) fn tick(&mut self, needed: &Needed, decode: impl FnMut(SeatKey, &mut [i16])) {
+        self.voices.speak(&needed.mix, decode);
+        let announces = !self.announcements.is_idle();
+        if announces {
+            self.announcements.tick(|_| {});
+        }
+        for rate in Rate::ALL.into_iter().filter(|rate| *needed.mix.get(*rate)) {
+            self.sum.clear(rate);
+            for voice in self.voices.all(rate) {
+                self.sum.add(rate, voice);
+            }
+            if announces {
+                self.sum.add(rate, self.announcements.heard(rate));
+            }
+            self.sum.finish(rate);
+        }
+        for (music, needed) in self.music.iter_mut().zip(&needed.music) {
+            if Rate::ALL.iter().any(|rate| *needed.get(*rate)) {
+                music.tick(Rate::ALL.into_iter().filter(|rate| *needed.get(*rate)));
+            }
+        }
+    }
+
+    /// What everybody hears who listens to this and is not heard; before [`Sounds::tick`] that of the tick before.
+    pub(super) fn heard(&self, source: Source, rate: Rate) -> &[i16] {
+        match source {
+            Source::Mix => self.sum.heard(rate),
+            Source::Music(n) => self.music.get(n).map(|music| music.heard(rate)).unwrap_or_default(),
+            Source::Silence => &[],
+        }
+    }
+
+    /// Writes what `seat` hears, which does not hear itself.
+    pub(super) fn write(&self, seat: SeatKey, source: Source, rate: Rate, pcm: &mut [i16]) {
+        if let (Source::Mix, Some(own)) = (source, self.voices.of(seat, rate)) {
+            return self.sum.without(rate, own, pcm);
+        }
+        pcm.fill(0);
+        let heard = self.heard(source, rate);
+        pcm.iter_mut().zip(heard).for_each(|(sample, heard)| *sample = *heard);
+    }
+}
+
+/// Tunes of a mix; an organisation has one.
+const MUSIC_MAX: usize = 8;

@@ -1,0 +1,106 @@
+//! Who is heard: the loudest of those who talk, and what each of them says in this tick.
+
+use super::ramp;
+use super::rate::{ByRate, Rate};
+use super::spread::Spread;
+use super::words::SeatKey;
+
+/// One party that is heard.
+#[derive(Debug)]
+pub(super) struct Voice {
+    seat: SeatKey,
+    state: State,
+    spread: Spread,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// It is heard from this tick on.
+    Begins,
+    Speaks,
+    /// It was heard until the last tick and fades out in this one.
+    Ends,
+}
+
+/// Everybody who is heard in this tick.
+#[derive(Debug, Default)]
+pub(super) struct Voices {
+    heard: Vec<Voice>,
+    /// Voices that ended, kept for others.
+    spare: Vec<Voice>,
+}
+
+impl Voices {
+    /// Begins a tick: whoever ended in the last one is gone, and whoever is not `chosen` any more ends.
+    pub(super) fn begin(&mut self, chosen: impl Fn(SeatKey) -> bool) {
+        self.spare.extend(self.heard.extract_if(.., |voice| voice.state == State::Ends));
+        self.spare.truncate(SPEAKERS_MAX);
+        for voice in &mut self.heard {
+            voice.state = if chosen(voice.seat) { State::Speaks } else { State::Ends };
+        }
+    }
+
+    /// Makes sure that `seat` is heard.
+    pub(super) fn hear(&mut self, seat: SeatKey, native: Rate) {
+        if let Some(voice) = self.of_mut(seat) {
+            if voice.spread.native() != native {
+                voice.spread.begin(native);
+            }
+            return;
+        }
+        let mut voice = self.spare.pop().unwrap_or_else(|| Voice {
+            seat,
+            state: State::Begins,
+            spread: Spread::new(native),
+        });
+        voice.spread.begin(native);
+        (voice.seat, voice.state) = (seat, State::Begins);
+        self.heard.push(voice);
+    }
+
+    /// Makes every voice's samples of this tick at the rates that are needed; `decode` writes what a seat says.
+    pub(super) fn speak(&mut self, needed: &ByRate<bool>, mut decode: impl FnMut(SeatKey, &mut [i16])) {
+        for voice in &mut self.heard {
+            if voice.state == State::Ends {
+                voice.spread.fall();
+                continue;
+            }
+            let native = voice.spread.native();
+            let pcm = voice.spread.source();
+            decode(voice.seat, pcm);
+            if voice.state == State::Begins {
+                ramp::rise(pcm, native.ramp());
+            }
+            for rate in Rate::ALL.into_iter().filter(|rate| *needed.get(*rate)) {
+                voice.spread.make(rate);
+            }
+        }
+    }
+
+    /// What each says in this tick, at `rate`.
+    pub(super) fn all(&self, rate: Rate) -> impl Iterator<Item = &[i16]> {
+        self.heard.iter().map(move |voice| voice.spread.at(rate))
+    }
+
+    /// What `seat` says in this tick, at `rate`; `None` when it is not heard.
+    pub(super) fn of(&self, seat: SeatKey, rate: Rate) -> Option<&[i16]> {
+        self.heard.iter().find(|voice| voice.seat == seat).map(|voice| voice.spread.at(rate))
+    }
+
+    /// Whether `seat` is heard in this tick, be it that it fades out.
+    pub(super) fn is_heard(&self, seat: SeatKey) -> bool {
+        self.heard.iter().any(|voice| voice.seat == seat)
+    }
+
+    /// Whoever fades out in this tick.
+    pub(super) fn ending(&self) -> impl Iterator<Item = SeatKey> {
+        self.heard.iter().filter(|voice| voice.state == State::Ends).map(|voice| voice.seat)
+    }
+
+    fn of_mut(&mut self, seat: SeatKey) -> Option<&mut Voice> {
+        self.heard.iter_mut().find(|voice| voice.seat == seat)
+    }
+}
+
+/// Who is heard at a time: nobody tells seventeen voices apart, and each costs a decoding.
+pub(super) const SPEAKERS_MAX: usize = 16;

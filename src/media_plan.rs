@@ -3,6 +3,8 @@
 
 use std::net::IpAddr;
 
+use sidetone_media::codec;
+use sidetone_media::mix::Formats;
 use sidetone_media::rtp::PayloadKind;
 use sidetone_media::session::{Description, Payload};
 use sidetone_media::time::ClockRate;
@@ -27,6 +29,47 @@ pub fn description(negotiated: &Negotiated, signalling: Option<IpAddr>) -> Descr
         signalling,
         own_advertised: negotiated.local.map(|local| local.ip()),
     }
+}
+
+/// What a seat in a mix must know of a leg; `None` when no codec of it is one that we decode and encode.
+///
+/// The party is sent the first of its codecs that we have, and may send any of them. Who holds by address (RFC 3264
+/// §8.4) is not heard, as one that holds by direction.
+pub fn formats(negotiated: &Negotiated) -> Option<Formats> {
+    let mut receive = Vec::new();
+    let mut send = None;
+    let mut noise_receive = Vec::new();
+    for agreed in &negotiated.payloads {
+        if agreed.codec.is("CN") {
+            noise_receive.push(agreed.receive);
+        } else if let Some(codec) = decodable(&agreed.codec) {
+            receive.push((agreed.receive, codec));
+            send.get_or_insert((agreed.send, codec));
+        }
+    }
+    let event = negotiated.telephone_event();
+    Some(Formats {
+        receive,
+        send: send?,
+        event_receive: event.map(|event| event.receive),
+        event_send: event.map(|event| event.send),
+        noise_receive,
+        ptime_ms: sent_ptime_ms(negotiated),
+        hears: negotiated.direction.sends(),
+        speaks: negotiated.direction.receives() && negotiated.remote.is_some(),
+    })
+}
+
+/// The codec of ours that an `a=rtpmap` names.
+fn decodable(codec: &Codec) -> Option<codec::Codec> {
+    codec::Codec::find(&codec.name, ClockRate::new(codec.clock_rate)?, codec.channels)
+}
+
+/// How much audio a packet to the party shall hold: what it asked for, in steps of ten milliseconds.
+fn sent_ptime_ms(negotiated: &Negotiated) -> u32 {
+    let most = negotiated.maxptime_ms.unwrap_or(PTIME_MAX_MS).min(PTIME_MAX_MS);
+    let wanted = negotiated.ptime_ms.unwrap_or(PTIME_DEFAULT_MS).min(most);
+    (wanted / 10 * 10).max(10)
 }
 
 /// The payload type under which a party sends `codec`; `None` for a clock of zero, which no packet has.
@@ -85,6 +128,11 @@ fn bytes_per_ms(codec: &Codec) -> Option<u32> {
     }
 }
 
+/// RFC 3551 §4.2.
+const PTIME_DEFAULT_MS: u32 = 20;
+/// The longest packet that a mix makes.
+const PTIME_MAX_MS: u32 = 60;
+
 #[cfg(test)]
 mod tests {
     use sidetone_sip::sdp::{Role, SessionDescription};
@@ -118,6 +166,42 @@ mod tests {
                 (13, PayloadKind::ComfortNoise, None),
             ]
         );
+    }
+
+    #[test]
+    fn an_exchange_becomes_a_seat() {
+        let seat = formats(&negotiated(OFFER, ANSWER)).unwrap();
+        assert_eq!(seat.receive, [(0, codec::Codec::Pcmu)]);
+        assert_eq!(seat.send, (0, codec::Codec::Pcmu));
+        assert_eq!((seat.event_receive, seat.event_send), (Some(101), Some(101)));
+        assert_eq!(seat.noise_receive, [13]);
+        assert_eq!((seat.hears, seat.speaks, seat.ptime_ms), (false, true, 30));
+    }
+
+    #[test]
+    fn who_holds_is_not_heard_and_who_has_no_codec_of_ours_has_no_seat() {
+        let held = formats(&negotiated(&OFFER.replace("c=IN IP4 192.0.2.1", "c=IN IP4 0.0.0.0"), ANSWER));
+        assert!(held.is_some_and(|seat| !seat.speaks));
+        let [offer, answer] = [OFFER, ANSWER].map(|text| {
+            text.replace("AVP 96 0", "AVP 18").replace("AVP 0", "AVP 18").replace("a=ptime:30\n", "")
+        });
+        assert_eq!(formats(&negotiated(&offer, &answer)), None, "G.729 alone");
+    }
+
+    #[test]
+    fn packets_are_as_long_as_the_party_wants_them() {
+        for (wanted, expected) in [
+            ("a=ptime:20", 20),
+            ("a=ptime:5", 10),
+            ("a=ptime:35", 30),
+            ("a=ptime:200", 60),
+            ("a=maxptime:10", 10),
+            ("a=ptime:40\na=maxptime:30", 30),
+            ("a=ptime:30\na=maxptime:0", 10),
+        ] {
+            let offer = OFFER.replace("a=ptime:30", wanted);
+            assert_eq!(formats(&negotiated(&offer, ANSWER)).unwrap().ptime_ms, expected, "{wanted}");
+        }
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use sidetone_media::net::{Counters, Relay};
-use sidetone_model::metrics::{Family, Metrics, Sample, Value};
+use sidetone_model::metrics::{Family, Kind, Metrics, Sample, Value};
 use sidetone_model::ports::PortFuture;
 use sidetone_sip::transport::{TcpCounters, TcpSender};
 
@@ -64,7 +64,9 @@ impl Metrics for EngineMetrics {
             families.extend(self.calls());
             families.extend(self.signalling());
             families.extend(connections(&self.tcp.counters()));
-            families.extend(media(&self.relay.counters()));
+            let relay = self.relay.counters();
+            families.extend(media(&relay));
+            families.extend(mixes(&relay));
             families.extend(self.records());
             families.extend(notes(&self.notes));
             families.extend(self.events());
@@ -261,6 +263,7 @@ fn connections(tcp: &TcpCounters) -> [Family; 3] {
 fn media(counters: &Counters) -> Vec<Family> {
     let dropped = [
         ("held", counters.held),
+        ("originate_error", counters.originate_errors),
         ("oversize", counters.oversize),
         ("receive_queue", counters.local_drops),
         ("send_error", counters.send_errors),
@@ -298,6 +301,51 @@ fn media(counters: &Counters) -> Vec<Family> {
         ),
         Family::counter("sidetone_panics_total", "Panics survived; anything but 0 is a bug.")
             .with([("part", "media")], counters.panics),
+    ]
+}
+
+/// Conferences as they are mixed.
+fn mixes(counters: &Counters) -> Vec<Family> {
+    let one = |name, help, value| Family::counter(name, help).is(value);
+    let mut on_time = 0;
+    let buckets = counters.ticks.late.map(|(bound_us, ticks)| {
+        on_time += ticks;
+        (bound_us, on_time)
+    });
+    let lateness = Value::Histogram {
+        buckets: buckets.to_vec(),
+        count: counters.ticks.total(),
+        sum_us: counters.ticks.late_us,
+    };
+    let figures = &counters.mixing;
+    vec![
+        Family::gauge(
+            "sidetone_mixes",
+            "Conferences and callers on their way into one, as they are mixed now.",
+        )
+        .is(counters.mixes as u64),
+        Family::gauge("sidetone_mix_seats", "Legs that sit in a mix now.").is(counters.seats as u64),
+        Family::gauge("sidetone_mix_speakers", "Legs that were heard in the last tick of their mix.")
+            .is(figures.speakers),
+        one("sidetone_mix_received_total", "RTP and RTCP datagrams of legs in a mix.", counters.mixed),
+        one("sidetone_mix_sent_total", "RTP and RTCP datagrams that mixes sent.", counters.originated),
+        one("sidetone_mix_sent_bytes_total", "Octets of RTP that mixes sent.", counters.originated_bytes),
+        one(
+            "sidetone_mix_decoded_frames_total",
+            "Frames of 20 ms that mixes decoded.",
+            figures.decoded_frames,
+        ),
+        one("sidetone_mix_encoded_packets_total", "Packets that mixes encoded.", figures.encoded_packets),
+        one(
+            "sidetone_mix_skipped_ticks_total",
+            "Ticks of 20 ms that were left out because a worker came too late; that is heard.",
+            figures.skipped_ticks,
+        ),
+        Family {
+            kind: Kind::Histogram,
+            samples: vec![Sample { labels: Vec::new(), value: lateness }],
+            ..Family::gauge("sidetone_mix_tick_lateness_seconds", "How late ticks of mixes began.")
+        },
     ]
 }
 

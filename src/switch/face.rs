@@ -4,15 +4,18 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use sidetone_media::mix::{Formats, MixId};
 use sidetone_media::session::{Description, Report};
 use sidetone_model::call::HangupCause;
 use sidetone_model::cdr::Cdr;
-use sidetone_model::ids::TrunkId;
+use sidetone_model::ids::{OrganisationId, TrunkId};
+use sidetone_model::prompt::Prompt;
 use sidetone_model::rating::Price;
 use sidetone_sip::flow::Flow;
 use sidetone_sip::sdp::{CodecPolicy, SessionDescription};
 
 use crate::cdr::build::Facts;
+use crate::switch::mixing::SeatHears;
 
 /// A media port of the relay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -77,6 +80,37 @@ pub enum MediaCommand {
     Close,
     /// SDP settled something.
     Describe(Box<Description>),
+    /// SDP settled something else for a leg that has a seat.
+    Format(Box<Formats>),
+    /// The seat hears something else.
+    Hear(SeatHears),
+    /// Give the leg a seat in a mix; what bridged it, and a seat in another mix, end.
+    Join {
+        /// Which mix; one that nobody sits in begins with its first seat.
+        mix: MixId,
+        /// Whose prompts and music the party hears.
+        organisation: OrganisationId,
+        /// What SDP settled.
+        formats: Box<Formats>,
+        /// Whether nobody hears the party.
+        muted: bool,
+        /// What it hears.
+        hears: SeatHears,
+    },
+    /// Take the leg's seat away.
+    Leave,
+    /// Let nobody hear the party of the seat, or everybody again.
+    Mute(bool),
+    /// Play this to the party of the seat alone, after what is being played to it;
+    /// [`Input::Played`](crate::switch::machine::Input::Played) tells of the end.
+    Play {
+        /// One after the other.
+        prompts: Vec<Prompt>,
+        /// What the end is told by.
+        token: u64,
+    },
+    /// Cease to play to the party alone; no end is told of what was under way.
+    StopPlaying,
     /// Let the party hear a tone in what is relayed to it.
     Tone,
 }

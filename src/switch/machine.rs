@@ -10,10 +10,11 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use rand::RngExt;
 use rand::rngs::StdRng;
+use sidetone_media::mix::MixId;
 use sidetone_media::session::Report;
 use sidetone_model::call::HangupCause;
 use sidetone_model::cdr::Cdr;
-use sidetone_model::ids::{CallId, LegId, NodeId, NoteId, OrganisationId, TrunkId};
+use sidetone_model::ids::{CallId, ConferenceSessionId, LegId, NodeId, NoteId, OrganisationId, TrunkId};
 use sidetone_model::live_call::{self, CallNews};
 use sidetone_model::rating::{Account, Drawn, Undrawn};
 pub use sidetone_model::time::Now;
@@ -36,6 +37,7 @@ use crate::switch::face::{self, Limits, MediaCommand, Party, PortId, Ports, Reac
 use crate::switch::gate::Gate;
 use crate::switch::live::LiveCall;
 use crate::switch::messaging::Said;
+use crate::switch::mixing::{MixOrder, Recording};
 use crate::switch::names::{Answer, Names, Waiter};
 use crate::switch::notes::NotesInFlight;
 use crate::switch::outbound::{Farewell, Hunt};
@@ -59,6 +61,8 @@ pub enum Input {
     Answer(ServerKey, u16),
     /// Begin what the directory wants without being asked: registrations with trunks. Once, at the start.
     Begin,
+    /// The party of a port pressed a key.
+    Digit(PortId, char),
     /// A datagram came.
     Datagram {
         /// From where, to which listener.
@@ -83,12 +87,18 @@ pub enum Input {
         /// The message.
         message: Message,
     },
+    /// What was played to the party of a port alone is over, by its token.
+    Played(PortId, u64),
+    /// The recording of a session is closed.
+    Recorded(ConferenceSessionId, Recording),
     /// A media port was closed; its report.
     Report(PortId, Box<Report>),
     /// What the name service says, after [`Output::Resolve`].
     Resolved(TrunkAddress, Answer),
     /// Other settings hold from now on.
     Settings(Settings),
+    /// The party of a port began or ceased to talk.
+    Talking(PortId, bool),
     /// The time of [`Switch::next_timeout`] has come.
     Timeout,
     /// A message could not be sent.
@@ -104,6 +114,8 @@ pub enum Output {
     Ended(Box<Cdr>),
     /// Tell a media port.
     Media(PortId, MediaCommand),
+    /// Tell a mix.
+    Mix(MixId, MixOrder),
     /// Somebody may want to hear of that at once.
     News(Box<CallNews>),
     /// What came of sending a note to the phone at that place; once for each.
@@ -284,6 +296,8 @@ impl Switch {
                 self.config.md5_only = settings.md5_only;
             }
             Input::Timeout => self.timeout(now),
+            // Nobody sits in a mix: no call is put into one.
+            Input::Digit(..) | Input::Played(..) | Input::Recorded(..) | Input::Talking(..) => {}
             Input::TransportError(key) => {
                 self.ua.handle_input(now.instant, ua::Input::TransportError { key })
             }

@@ -15,6 +15,7 @@ mod leg;
 mod live;
 pub mod machine;
 pub mod messaging;
+pub mod mixing;
 pub mod names;
 mod negotiation;
 mod notes;

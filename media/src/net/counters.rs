@@ -1,13 +1,14 @@
 //! What the relay counts about itself: one set per worker, added to once per batch, summed when read.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
+use crate::mix::MixFigures;
 use crate::session::Reason;
 
 /// Totals since the relay was started, over all legs.
 ///
-/// Every received datagram is in exactly one of `discarded`, `held`, `oversize`, `relayed`, `send_errors`
-/// or `unmapped`.
+/// Every received datagram is in exactly one of `discarded`, `held`, `mixed`, `oversize`, `relayed`,
+/// `send_errors` or `unmapped`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Commands that were refused because a worker's queue was full.
@@ -18,8 +19,20 @@ pub struct Counters {
     pub held: u64,
     /// Datagrams the kernel dropped because a worker did not read in time (`SO_RXQ_OVFL`).
     pub local_drops: u64,
+    /// Mixes now.
+    pub mixes: usize,
+    /// What the mixes have done, those that have ended too.
+    pub mixing: MixingCounts,
+    /// Accepted datagrams of legs that sit in a mix: RTP went to the mix, RTCP ended here.
+    pub mixed: u64,
     /// Notices that were dropped because nobody took them; never a [`Notice::Closed`](super::Notice::Closed).
     pub notices_dropped: u64,
+    /// Datagrams of our own that the system refused to send.
+    pub originate_errors: u64,
+    /// Datagrams that mixes made and that were sent, RTP and RTCP.
+    pub originated: u64,
+    /// Octets of the RTP among them.
+    pub originated_bytes: u64,
     /// Datagrams longer than any RTP packet.
     pub oversize: u64,
     /// Times a worker survived a panic; it cost one leg. Anything but 0 is a bug.
@@ -32,14 +45,65 @@ pub struct Counters {
     pub relayed: u64,
     /// Octets of the datagrams sent to a peer.
     pub relayed_bytes: u64,
+    /// Legs that sit in mixes now.
+    pub seats: usize,
     /// Datagrams the system refused to send.
     pub send_errors: u64,
+    /// How late the ticks of mixes were.
+    pub ticks: TickCounts,
     /// Datagrams of a payload type that the other side has no number for.
     pub unmapped: u64,
     /// ICMP errors "unreachable" about RTP that was sent to a party.
     pub unreachable: u64,
     /// Datagrams without a kernel receive time; they have the time of their batch.
     pub unstamped: u64,
+}
+
+/// What all mixes have done since the relay was started; a tenth of a second old at most.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MixingCounts {
+    /// Seats that were heard in the last tick of their mix.
+    pub speakers: u64,
+    /// Frames of 20 ms that were decoded.
+    pub decoded_frames: u64,
+    /// Packets that were encoded.
+    pub encoded_packets: u64,
+    /// Ticks that were left out because a worker came too late for them.
+    pub skipped_ticks: u64,
+}
+
+impl MixingCounts {
+    /// The same with the figures of one more mix.
+    pub(super) fn with(self, figures: &MixFigures) -> MixingCounts {
+        MixingCounts {
+            speakers: self.speakers + figures.speakers as u64,
+            decoded_frames: self.decoded_frames + figures.decoded_frames,
+            encoded_packets: self.encoded_packets + figures.encoded_packets,
+            skipped_ticks: self.skipped_ticks + figures.skipped_ticks,
+        }
+    }
+
+    fn as_array(self) -> [u64; 4] {
+        [self.speakers, self.decoded_frames, self.encoded_packets, self.skipped_ticks]
+    }
+}
+
+/// How late the ticks of mixes began, since the relay was started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TickCounts {
+    /// For each bound in microseconds, ticks that were no later than it and later than the one before.
+    pub late: [(u64, u64); LATE_BOUNDS_US.len()],
+    /// Ticks that were later than the last bound.
+    pub later: u64,
+    /// The lateness of all of them together, in microseconds.
+    pub late_us: u64,
+}
+
+impl TickCounts {
+    /// All ticks.
+    pub fn total(&self) -> u64 {
+        self.late.iter().map(|(_, ticks)| ticks).sum::<u64>() + self.later
+    }
 }
 
 /// How many datagrams were discarded for one reason.
@@ -69,7 +133,11 @@ pub(super) enum Count {
     CommandsRefused,
     Held,
     LocalDrops,
+    Mixed,
     NoticesDropped,
+    OriginateErrors,
+    Originated,
+    OriginatedBytes,
     Oversize,
     Panics,
     Received,
@@ -82,7 +150,12 @@ pub(super) enum Count {
     Unstamped,
 }
 
-const COUNTS: usize = 14;
+const COUNTS: usize = 18;
+
+/// Bounds of the lateness of ticks that are counted apart, in microseconds.
+pub(super) const LATE_BOUNDS_US: [u64; 6] = [1_000, 2_000, 5_000, 10_000, 20_000, 50_000];
+/// Every bound, what is later than the last, and the sum.
+const LATES: usize = LATE_BOUNDS_US.len() + 2;
 
 /// Every reason, each at its own position; `place` and the test hold it complete.
 const REASONS: [Reason; 7] = [
@@ -114,16 +187,37 @@ pub(super) struct Batch {
     counts: [u64; COUNTS],
     reasons: [u64; REASONS.len()],
     discarded: bool,
+    lates: [u64; LATES],
+    ticked: bool,
 }
 
 impl Batch {
     pub(super) fn new() -> Batch {
-        Batch { counts: [0; COUNTS], reasons: [0; REASONS.len()], discarded: false }
+        Batch {
+            counts: [0; COUNTS],
+            reasons: [0; REASONS.len()],
+            discarded: false,
+            lates: [0; LATES],
+            ticked: false,
+        }
     }
 
     pub(super) fn add(&mut self, count: Count, amount: u32) {
         if let Some(slot) = self.counts.get_mut(count as usize) {
             *slot += u64::from(amount);
+        }
+    }
+
+    /// Counts a tick that began `late_us` after its time.
+    pub(super) fn tick(&mut self, late_us: i64) {
+        self.ticked = true;
+        let late_us = u64::try_from(late_us).unwrap_or(0);
+        let place = LATE_BOUNDS_US.iter().position(|bound| late_us <= *bound).unwrap_or(LATE_BOUNDS_US.len());
+        if let Some(slot) = self.lates.get_mut(place) {
+            *slot += 1;
+        }
+        if let Some(sum) = self.lates.last_mut() {
+            *sum += late_us;
         }
     }
 
@@ -140,6 +234,10 @@ impl Batch {
 pub(super) struct Tally {
     counts: [AtomicU64; COUNTS],
     reasons: [AtomicU64; REASONS.len()],
+    lates: [AtomicU64; LATES],
+    mixes: AtomicUsize,
+    seats: AtomicUsize,
+    mixing: [AtomicU64; 4],
 }
 
 impl Tally {
@@ -150,6 +248,13 @@ impl Tally {
                 total.fetch_add(std::mem::take(amount), Ordering::Relaxed);
             }
         }
+        if std::mem::take(&mut batch.ticked) {
+            for (total, amount) in self.lates.iter().zip(&mut batch.lates) {
+                if *amount > 0 {
+                    total.fetch_add(std::mem::take(amount), Ordering::Relaxed);
+                }
+            }
+        }
         if !std::mem::take(&mut batch.discarded) {
             return;
         }
@@ -157,6 +262,19 @@ impl Tally {
             if *amount > 0 {
                 total.fetch_add(std::mem::take(amount), Ordering::Relaxed);
             }
+        }
+    }
+
+    /// Says how many mixes the worker has now, and how many seats they have.
+    pub(super) fn set_mixes(&self, mixes: usize, seats: usize) {
+        self.mixes.store(mixes, Ordering::Relaxed);
+        self.seats.store(seats, Ordering::Relaxed);
+    }
+
+    /// Says what the worker's mixes have done so far.
+    pub(super) fn set_mixing(&self, counts: MixingCounts) {
+        for (total, count) in self.mixing.iter().zip(counts.as_array()) {
+            total.store(count, Ordering::Relaxed);
         }
     }
 
@@ -194,18 +312,51 @@ pub(super) fn sum(tallies: &[Tally]) -> Counters {
         discarded,
         held: total(Count::Held),
         local_drops: total(Count::LocalDrops),
+        mixed: total(Count::Mixed),
+        mixes: tallies.iter().map(|tally| tally.mixes.load(Ordering::Relaxed)).sum(),
+        mixing: mixing(tallies),
         notices_dropped: total(Count::NoticesDropped),
+        originate_errors: total(Count::OriginateErrors),
+        originated: total(Count::Originated),
+        originated_bytes: total(Count::OriginatedBytes),
         oversize: total(Count::Oversize),
         panics: total(Count::Panics),
         received: total(Count::Received),
         received_bytes: total(Count::ReceivedBytes),
         relayed: total(Count::Relayed),
         relayed_bytes: total(Count::RelayedBytes),
+        seats: tallies.iter().map(|tally| tally.seats.load(Ordering::Relaxed)).sum(),
         send_errors: total(Count::SendErrors),
+        ticks: ticks(tallies),
         unmapped: total(Count::Unmapped),
         unreachable: total(Count::Unreachable),
         unstamped: total(Count::Unstamped),
     }
+}
+
+fn mixing(tallies: &[Tally]) -> MixingCounts {
+    let mut sums = [0; 4];
+    for tally in tallies {
+        for (sum, count) in sums.iter_mut().zip(&tally.mixing) {
+            *sum += count.load(Ordering::Relaxed);
+        }
+    }
+    let [speakers, decoded_frames, encoded_packets, skipped_ticks] = sums;
+    MixingCounts { speakers, decoded_frames, encoded_packets, skipped_ticks }
+}
+
+fn ticks(tallies: &[Tally]) -> TickCounts {
+    let total = |place: usize| -> u64 {
+        let lates = tallies.iter().filter_map(|tally| tally.lates.get(place));
+        lates.map(|ticks| ticks.load(Ordering::Relaxed)).sum()
+    };
+    let mut counts = TickCounts::default();
+    for (place, (slot, bound)) in counts.late.iter_mut().zip(LATE_BOUNDS_US).enumerate() {
+        *slot = (bound, total(place));
+    }
+    counts.later = total(LATE_BOUNDS_US.len());
+    counts.late_us = total(LATES - 1);
+    counts
 }
 
 #[cfg(test)]

@@ -3,12 +3,14 @@
 use std::net::{IpAddr, SocketAddr};
 
 use super::beep::Beep;
-use super::clock::Sample;
+use super::clock::{Clock, Sample};
 use super::counters::{Batch, Count};
 use super::endpoint::{Endpoint, Pair};
 use super::guard::Guard;
 use super::message::PortId;
+use super::reports::{REPORT_BYTES, SenderReports};
 use super::wire::{BATCH, Sent, Wire};
+use crate::mix::MixId;
 use crate::session::{Disposition, Input, Session};
 use crate::time::Micros;
 
@@ -19,6 +21,14 @@ pub(super) struct Leg {
     pub(super) rtp: Endpoint,
     pub(super) rtcp: Endpoint,
     pub(super) forward: Option<Forward>,
+    /// The mix that it has a seat in: then nothing is relayed from it or to it.
+    pub(super) seat: Option<MixId>,
+    /// What is told of the stream that a mix makes for the party.
+    pub(super) reports: Option<SenderReports>,
+    /// The mix has said that the party talks.
+    pub(super) talking: bool,
+    /// What the switch has not been told of that, while the leg is on its way to another worker.
+    pub(super) untold: Option<bool>,
     /// A beep that the party hears in the audio that is sent to it.
     pub(super) beep: Option<Beep>,
     /// SDP settled something. Before that nothing is read: packets that overtake the answer wait in the socket,
@@ -64,6 +74,10 @@ impl Leg {
             rtp,
             rtcp,
             forward: None,
+            seat: None,
+            reports: None,
+            talking: false,
+            untold: None,
             beep: None,
             described: false,
             rtcp_mux: false,
@@ -124,6 +138,12 @@ impl Leg {
                 Disposition::RelayRtcp => true,
             };
             let stale = sample.now.since(at) > STALE_US;
+            if self.seat.is_some() && !stale {
+                // The mix knows the party's numbers; RTCP ends here.
+                let taken = if is_rtcp { &mut picked.rtcp } else { &mut picked.rtp };
+                taken.push(index);
+                continue;
+            }
             let Some(forward) = self.forward.as_ref().filter(|_| !stale) else {
                 batch.add(Count::Held, 1);
                 continue;
@@ -153,6 +173,32 @@ impl Leg {
             let endpoint = if self.rtcp_mux { &self.rtp } else { &self.rtcp };
             count_sent(wire.send(endpoint, to, picked.rtcp.as_slice()), batch);
         }
+    }
+
+    /// Sends the party a packet that a mix made for it.
+    pub(super) fn send_own(&mut self, wire: &mut Wire, datagram: &[u8], now: Micros, batch: &mut Batch) {
+        let Some(to) = self.rtp_target else { return };
+        if wire.send_own(&self.rtp, to, datagram) {
+            self.session.sent(now, 1, to);
+            if let Some(reports) = &mut self.reports {
+                reports.note(datagram, now);
+            }
+            batch.add(Count::Originated, 1);
+            batch.add(Count::OriginatedBytes, u32::try_from(datagram.len()).unwrap_or_default());
+        } else {
+            batch.add(Count::OriginateErrors, 1);
+        }
+    }
+
+    /// Sends the report about our own stream to the party, when it is due.
+    pub(super) fn send_report(&mut self, wire: &mut Wire, clock: &Clock, batch: &mut Batch) {
+        let Some(to) = self.rtcp_target else { return };
+        let mut buffer = [0; REPORT_BYTES];
+        let report = self.reports.as_mut().and_then(|reports| reports.write(clock.sample(), &mut buffer));
+        let Some(report) = report else { return };
+        let endpoint = if self.rtcp_mux { &self.rtp } else { &self.rtcp };
+        let sent = wire.send_own(endpoint, to, report);
+        batch.add(if sent { Count::Originated } else { Count::OriginateErrors }, 1);
     }
 
     /// Writes a beep over what is about to be sent: it was measured before, as it came.
@@ -220,7 +266,7 @@ impl Picked {
 }
 
 impl Indices {
-    fn as_slice(&self) -> &[u8] {
+    pub(super) fn as_slice(&self) -> &[u8] {
         self.at.get(..self.len).unwrap_or_default()
     }
 

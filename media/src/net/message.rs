@@ -5,6 +5,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
 
+use crate::mix::{MixCommand, MixId, Seat, SeatCommand, SeatKey};
 use crate::session::{Description, Report, SessionConfig};
 
 /// How a relay is set up.
@@ -32,6 +33,7 @@ impl PortId {
         PortId(((serial & SERIAL_MAX) << 24) | (u64::from(worker) << 16) | u64::from(port))
     }
 
+    /// The worker that the pair was opened by: its home, wherever its leg is now.
     pub(super) fn worker(self) -> usize {
         usize::from((self.0 >> 16) as u8)
     }
@@ -39,6 +41,16 @@ impl PortId {
     /// The even port of the pair.
     pub(super) fn port(self) -> u16 {
         self.0 as u16
+    }
+
+    /// What a mix calls the seat of this port's leg.
+    pub(super) fn seat(self) -> SeatKey {
+        SeatKey(self.0)
+    }
+
+    /// The port whose leg has that seat.
+    pub(super) fn of_seat(seat: SeatKey) -> PortId {
+        PortId(seat.0)
     }
 
     /// The token that epoll carries for one of the two sockets, see [`PortId::from_token`].
@@ -88,6 +100,19 @@ pub enum Command {
     },
     /// Ends the leg: its ports close, its report comes as [`Notice::Closed`].
     Close,
+    /// Gives the leg a seat in a mix, which begins with its first seat; a seat in another mix and a bridge end.
+    ///
+    /// What the party sends is mixed and no longer relayed, what it hears comes from the mix.
+    Join {
+        /// Which mix.
+        mix: MixId,
+        /// What is known of the party.
+        seat: Box<Seat>,
+    },
+    /// Takes the leg's seat away: from now on what it receives is measured, and nothing is sent to it.
+    Leave,
+    /// Tells the leg's seat; without one nothing happens.
+    Seat(SeatCommand),
     /// What SDP settled for this leg; replaces what was there before.
     ///
     /// Packets that overtake the first description wait in the socket and are measured with it.
@@ -111,6 +136,13 @@ pub enum Notice {
         /// The final figures.
         report: Box<Report>,
     },
+    /// The party pressed a key. Never lost while fewer than 65,536 notices of a worker wait.
+    Digit {
+        /// Which port.
+        id: PortId,
+        /// `0` to `9`, `*`, `#`, `A` to `D`.
+        digit: char,
+    },
     /// Packets now go to `remote`, from where the party's own packets come (symmetric RTP).
     Latched {
         /// Which port.
@@ -118,12 +150,31 @@ pub enum Notice {
         /// The party's address as it is seen here.
         remote: SocketAddr,
     },
+    /// What was played to the party alone is over. Never lost, as a digit is not.
+    Played {
+        /// Which port.
+        id: PortId,
+        /// The token of the command.
+        token: u64,
+    },
+    /// A recording ended by itself. Never lost, as a digit is not.
+    RecordingEnded {
+        /// Of which mix.
+        mix: MixId,
+    },
     /// Figures so far. Dropped and counted when nobody takes the notices.
     Snapshot {
         /// Which port.
         id: PortId,
         /// The figures so far.
         report: Box<Report>,
+    },
+    /// The party began or ceased to talk. While nobody takes the notices changes are left out, never the last one.
+    Talking {
+        /// Which port.
+        id: PortId,
+        /// Whether it talks now.
+        talking: bool,
     },
 }
 
@@ -179,6 +230,17 @@ pub enum CommandError {
     /// The relay was shut down.
     #[error("the relay is shut down")]
     Stopped,
+}
+
+/// A command to a mix that was not taken, given back: what it carries may be there once only.
+#[derive(Debug, thiserror::Error)]
+#[error("the command to a mix was not taken")]
+pub struct MixRefused {
+    /// Why.
+    #[source]
+    pub error: CommandError,
+    /// The command.
+    pub command: MixCommand,
 }
 
 const SERIAL_MAX: u64 = (1 << 39) - 1;

@@ -6,8 +6,11 @@
 //! channel, no allocation and no copy in between. Commands enter by a bounded queue per worker, reports
 //! leave by one bounded channel.
 //!
-//! What a packet *means* is decided by the session; here are only bytes, addresses and clocks. SRTP and
-//! mixing are not here.
+//! A [`Mix`](crate::mix::Mix) lives in one worker, which its number decides. A leg that joins it from another
+//! worker is handed over with its sockets and its session, so that audio never crosses threads.
+//!
+//! What a packet *means* is decided by the session, what a room sounds like by the mix; here are only bytes,
+//! addresses and clocks. SRTP is not here.
 
 mod alarm;
 mod beep;
@@ -17,11 +20,17 @@ mod endpoint;
 mod guard;
 mod leg;
 mod message;
+mod mixes;
+mod moves;
+mod outlet;
 mod ports;
 mod relay;
+mod reports;
 mod wire;
 mod worker;
 
-pub use counters::{Counters, DiscardCount};
-pub use message::{Command, CommandError, Notice, OpenError, Port, PortId, RelayConfig, RelayError};
+pub use counters::{Counters, DiscardCount, MixingCounts, TickCounts};
+pub use message::{
+    Command, CommandError, MixRefused, Notice, OpenError, Port, PortId, RelayConfig, RelayError,
+};
 pub use relay::Relay;

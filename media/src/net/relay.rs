@@ -15,9 +15,13 @@ use super::counters::{Count, Counters, Tally, sum};
 use super::endpoint::Pair;
 use super::guard::Guard;
 use super::leg::Leg;
-use super::message::{Command, CommandError, Notice, OpenError, Port, PortId, RelayConfig, RelayError};
+use super::message::{
+    Command, CommandError, MixRefused, Notice, OpenError, Port, PortId, RelayConfig, RelayError,
+};
+use super::moves::{Handover, worker_of};
 use super::ports::Ports;
 use super::worker::{self, Worker};
+use crate::mix::{MixCommand, MixId};
 use crate::session::{Session, SessionConfig};
 use crate::time::Micros;
 use crate::verdict::Thresholds;
@@ -33,6 +37,8 @@ pub struct Relay {
     threads: Mutex<Vec<JoinHandle<()>>>,
     notices: Receiver<Notice>,
     serial: AtomicU64,
+    /// Other ends of the workers' own: what is still in one at the end is closed by the handle.
+    inboxes: Vec<Receiver<Handover>>,
 }
 
 /// What the handle and every worker see.
@@ -46,6 +52,8 @@ pub(super) struct Shared {
     /// Reports of closed legs that found the channel full, over all workers.
     pub(super) backlog: AtomicUsize,
     pub(super) notices: Sender<Notice>,
+    /// How each worker is handed something by another.
+    pub(super) peers: Vec<Peer>,
     pub(super) wake: Arc<dyn Fn() + Send + Sync>,
     /// Read when a leg opens, never on the packet path.
     session: Mutex<SessionConfig>,
@@ -55,7 +63,14 @@ pub(super) struct Shared {
 /// What one worker is given to do.
 pub(super) enum Order {
     Command(PortId, Command),
+    Mix(MixId, MixCommand),
     Open(Box<Leg>),
+}
+
+/// How one worker is reached by the others.
+pub(super) struct Peer {
+    pub(super) inbox: Sender<Handover>,
+    pub(super) alarm: Arc<Alarm>,
 }
 
 /// How the handle reaches one worker.
@@ -72,7 +87,13 @@ impl Relay {
             workers => workers,
         };
         let count = wanted.min(WORKERS_MAX);
-        let (shared, notices) = Shared::new(config, count, wake)?;
+        let (peers, inboxes): (Vec<_>, Vec<_>) = (0..count)
+            .map(|_| Peer::new())
+            .collect::<io::Result<Vec<_>>>()
+            .map_err(RelayError::Worker)?
+            .into_iter()
+            .unzip();
+        let (shared, notices) = Shared::new(config, peers, wake)?;
         let shared = Arc::new(shared);
         let mut relay = Relay {
             shared,
@@ -80,6 +101,7 @@ impl Relay {
             threads: Mutex::new(Vec::with_capacity(count)),
             notices,
             serial: AtomicU64::new(0),
+            inboxes,
         };
         // A worker that fails to start drops the relay, which stops the ones before it.
         (0..count).try_for_each(|index| relay.start_worker(index)).map_err(RelayError::Worker)?;
@@ -148,6 +170,38 @@ impl Relay {
         }
     }
 
+    /// Passes a command to a mix's worker. Never blocks.
+    ///
+    /// A mix that nobody sits in can be told to record; nothing else happens to it. Commands to a mix and commands
+    /// to ports may overtake each other, those to one mix may not.
+    ///
+    /// # Errors
+    /// The command comes back; with [`CommandError::Busy`] it may be tried again.
+    pub fn mix(&self, id: MixId, command: MixCommand) -> Result<(), MixRefused> {
+        let refused = |error, order| match order {
+            Order::Mix(_, command) => Err(MixRefused { error, command }),
+            // Nothing else was given.
+            Order::Command(..) | Order::Open(_) => Ok(()),
+        };
+        let worker = worker_of(id, self.workers.len());
+        let Some(handle) = self.workers.get(worker) else {
+            return Err(MixRefused { error: CommandError::Stopped, command });
+        };
+        match handle.orders.try_send(Order::Mix(id, command)) {
+            Ok(()) => {
+                handle.alarm.ring();
+                Ok(())
+            }
+            Err(TrySendError::Disconnected(order)) => refused(CommandError::Stopped, order),
+            Err(TrySendError::Full(order)) => {
+                if let Some(tally) = self.shared.tallies.get(worker) {
+                    tally.add(Count::CommandsRefused);
+                }
+                refused(CommandError::Busy, order)
+            }
+        }
+    }
+
     /// Where the workers' notices come out; `wake` says when.
     pub fn notices(&self) -> &Receiver<Notice> {
         &self.notices
@@ -191,14 +245,30 @@ impl Relay {
                 tracing::error!("an RTP worker had panicked outside of its legs");
             }
         }
+        self.close_stranded();
+    }
+
+    /// Closes the legs that were on their way from one worker to another when both ended.
+    fn close_stranded(&self) {
+        for handover in self.inboxes.iter().flat_map(Receiver::try_iter) {
+            let Handover::Leg(mut leg) = handover else { continue };
+            let (id, report) = (leg.id, Box::new(leg.session.close(self.shared.clock.now())));
+            drop(leg);
+            self.shared.release(id.port());
+            let _ = self.shared.notices.try_send(Notice::Closed { id, report });
+        }
     }
 
     fn start_worker(&mut self, index: usize) -> io::Result<()> {
         let (orders, order_receiver) = bounded(ORDERS_MAX);
-        let alarm = Arc::new(Alarm::new()?);
+        let shared = Arc::clone(&self.shared);
+        let peer = shared.peers.get(index).zip(self.inboxes.get(index));
+        let Some((alarm, inbox)) = peer.map(|(peer, inbox)| (Arc::clone(&peer.alarm), inbox.clone())) else {
+            return Ok(());
+        };
         let epoll = worker::listen(&alarm)?;
-        let (shared, own_alarm) = (Arc::clone(&self.shared), Arc::clone(&alarm));
-        let work = move || Worker::new(index, shared, own_alarm, order_receiver, epoll).run();
+        let own_alarm = Arc::clone(&alarm);
+        let work = move || Worker::new(index, shared, own_alarm, order_receiver, inbox, epoll).run();
         let thread = thread::Builder::new().name(format!("rtp-{index}")).spawn(work)?;
         self.workers.push(Handle { orders, alarm });
         lock(&self.threads).push(thread);
@@ -212,11 +282,19 @@ impl Drop for Relay {
     }
 }
 
+impl Peer {
+    /// How a worker is reached, and where it finds what it is handed.
+    pub(super) fn new() -> io::Result<(Peer, Receiver<Handover>)> {
+        let (inbox, handed) = bounded(HANDOVERS_MAX);
+        Ok((Peer { inbox, alarm: Arc::new(Alarm::new()?) }, handed))
+    }
+}
+
 impl Shared {
-    /// What `count` workers of this configuration share, and where their notices come out.
+    /// What the workers behind `peers`, of this configuration share, and where their notices come out.
     pub(super) fn new(
         config: RelayConfig,
-        count: usize,
+        peers: Vec<Peer>,
         wake: Arc<dyn Fn() + Send + Sync>,
     ) -> Result<(Shared, Receiver<Notice>), RelayError> {
         let ports = Ports::new(&config.ports, config.seed);
@@ -231,9 +309,10 @@ impl Shared {
             guard: Guard::new(config.ports, own),
             snapshot_us: AtomicI64::new(0),
             stop: AtomicBool::new(false),
-            tallies: std::iter::repeat_with(Tally::default).take(count).collect(),
+            tallies: std::iter::repeat_with(Tally::default).take(peers.len()).collect(),
             backlog: AtomicUsize::new(0),
             notices: sender,
+            peers,
             wake,
             session: Mutex::new(config.session),
             ports: Mutex::new(ports),
@@ -286,6 +365,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 const BACKLOG_MAX: usize = 65_536;
 /// How many pairs of a crowded range are tried for one leg.
 const BIND_TRIES_MAX: usize = 64;
+/// What waits for one worker to take it over from the others.
+const HANDOVERS_MAX: usize = 8_192;
 /// Notices that wait for their reader.
 const NOTICES_MAX: usize = 8_192;
 /// Commands and new legs that wait for one worker.

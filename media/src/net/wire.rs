@@ -12,7 +12,7 @@ use nix::errno::Errno;
 use nix::libc;
 use nix::sys::socket::{
     ControlMessage, ControlMessageOwned, MsgFlags, MultiHeaders, RecvMsg, SockaddrIn, SockaddrIn6,
-    SockaddrLike, recvmmsg, recvmsg, sendmmsg,
+    SockaddrLike, recvmmsg, recvmsg, sendmmsg, sendto,
 };
 use nix::sys::time::TimeSpec;
 
@@ -124,6 +124,24 @@ impl Wire {
                 send_all(fd, &mut self.send_v6, slices, SockaddrIn6::from(to))
             }
             _ => Sent { failed: u32::try_from(count).unwrap_or(u32::MAX), ..Sent::default() },
+        }
+    }
+
+    /// Sends one datagram that is not of the last batch, and answers whether the system took it.
+    pub(super) fn send_own(&self, endpoint: &Endpoint, to: SocketAddr, datagram: &[u8]) -> bool {
+        let fd = endpoint.socket.as_raw_fd();
+        let flags = MsgFlags::MSG_DONTWAIT;
+        let send = || match (to, endpoint.local) {
+            (SocketAddr::V4(to), SocketAddr::V4(_)) => sendto(fd, datagram, &SockaddrIn::from(to), flags),
+            (SocketAddr::V6(to), SocketAddr::V6(_)) => sendto(fd, datagram, &SockaddrIn6::from(to), flags),
+            _ => Err(Errno::EAFNOSUPPORT),
+        };
+        match send() {
+            // As in `send_all`: the error is of an earlier datagram.
+            Err(Errno::ECONNREFUSED | Errno::EHOSTUNREACH | Errno::ENETUNREACH | Errno::EINTR) => {
+                send().is_ok()
+            }
+            sent => sent.is_ok(),
         }
     }
 

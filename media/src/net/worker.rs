@@ -1,12 +1,11 @@
 //! One thread of the relay: waits for its sockets, moves their packets, does what it is told in between.
 
-use std::collections::VecDeque;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use crossbeam_channel::{Receiver, TrySendError};
+use crossbeam_channel::Receiver;
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 
@@ -15,34 +14,50 @@ use super::beep::Beep;
 use super::counters::{Batch, Count};
 use super::leg::{Forward, Leg};
 use super::message::{Command, Notice, PortId};
+use super::mixes::Mixes;
+use super::moves::{Handover, Moves};
+use super::outlet::Outlet;
 use super::relay::{Order, Shared};
 use super::wire::{BATCH, Wire};
+use crate::mix::MixId;
 use crate::session::{Input, Output};
 use crate::time::Micros;
 
-/// A worker with its legs; it owns every socket it reads.
+/// A worker with its legs and its mixes; it owns every socket it reads.
 pub(super) struct Worker {
-    index: usize,
-    shared: Arc<Shared>,
+    pub(super) index: usize,
+    pub(super) shared: Arc<Shared>,
     alarm: Arc<Alarm>,
     orders: Receiver<Order>,
-    /// There may be orders left from the last turn.
+    /// What other workers hand over.
+    inbox: Receiver<Handover>,
+    /// There may be orders, or legs, left from the last turn.
     orders_due: bool,
-    epoll: Epoll,
+    pub(super) epoll: Epoll,
     events: Box<[EpollEvent]>,
-    wire: Wire,
-    batch: Batch,
+    pub(super) wire: Wire,
+    pub(super) batch: Batch,
     /// Legs by their place in the port range.
-    legs: Vec<Option<Box<Leg>>>,
+    pub(super) legs: Vec<Option<Box<Leg>>>,
     open: usize,
-    /// Reports that found the channel full. Bounded: while many wait, no port is opened.
-    waiting: VecDeque<Notice>,
-    /// Something was queued for the reader in this turn.
-    queued: bool,
+    pub(super) mixes: Mixes,
+    pub(super) moves: Moves,
+    pub(super) outlet: Outlet,
+    /// The clock as it was read last.
+    seen: Micros,
     next_sweep: Micros,
     sweep: usize,
-    /// The leg at work: the one that a panic costs.
-    current: Option<PortId>,
+    /// What is at work: what a panic costs.
+    pub(super) current: Option<At>,
+}
+
+/// Where a worker is at work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum At {
+    /// At one leg.
+    Leg(PortId),
+    /// At a mix, for all legs in it.
+    Mix(MixId),
 }
 
 impl Worker {
@@ -52,6 +67,7 @@ impl Worker {
         shared: Arc<Shared>,
         alarm: Arc<Alarm>,
         orders: Receiver<Order>,
+        inbox: Receiver<Handover>,
         epoll: Epoll,
     ) -> Worker {
         let ports = &shared.guard.ports;
@@ -60,6 +76,7 @@ impl Worker {
             index,
             alarm,
             orders,
+            inbox,
             orders_due: false,
             epoll,
             events: vec![EpollEvent::empty(); EVENTS_MAX].into_boxed_slice(),
@@ -67,8 +84,10 @@ impl Worker {
             batch: Batch::new(),
             legs: std::iter::repeat_with(|| None).take(places).collect(),
             open: 0,
-            waiting: VecDeque::new(),
-            queued: false,
+            mixes: Mixes::default(),
+            moves: Moves::new(shared.peers.len()),
+            outlet: Outlet::default(),
+            seen: shared.clock.now(),
             next_sweep: shared.clock.now() + SWEEP_US,
             sweep: 0,
             current: None,
@@ -79,8 +98,13 @@ impl Worker {
     /// Works until the relay is shut down.
     pub(super) fn run(mut self) {
         while !self.shared.stop.load(Ordering::SeqCst) {
-            if catch_unwind(AssertUnwindSafe(|| self.turn())).is_err() {
-                self.recover();
+            let mut outcome = catch_unwind(AssertUnwindSafe(|| self.turn()));
+            // What a panic left behind may panic once more when it is put away.
+            for _ in 0..RECOVERIES_MAX {
+                if outcome.is_ok() {
+                    break;
+                }
+                outcome = catch_unwind(AssertUnwindSafe(|| self.recover()));
             }
             self.publish();
         }
@@ -112,23 +136,32 @@ impl Worker {
                 let (id, rtcp) = PortId::from_token(event.data());
                 let _ = self.visit(id, rtcp, event.events());
             }
+            // A burst of packets keeps nobody waiting who listens to a mix.
+            if self.mixes.is_due(self.seen) {
+                self.tick_mixes();
+            }
         }
         if self.orders_due {
             self.take_orders();
         }
         let now = self.shared.clock.now();
+        if self.mixes.is_due(now) {
+            self.tick_mixes();
+        }
         if now >= self.next_sweep {
             self.next_sweep = now + SWEEP_US;
             self.sweep(now);
         }
-        self.deliver_waiting();
+        self.moves.flush(&self.shared);
+        self.outlet.deliver(&self.shared, &mut self.batch);
     }
 
     /// The packet path: receive a batch, measure it, send it on. Answers how many datagrams came.
     fn visit(&mut self, id: PortId, rtcp: bool, flags: EpollFlags) -> usize {
-        let Some(place) = self.place(id) else { return 0 };
-        let Some(leg) = find(&mut self.legs, place, id) else { return 0 };
-        self.current = Some(id);
+        let Some(leg) = place(&self.shared, id).and_then(|place| find(&mut self.legs, place, id)) else {
+            return 0;
+        };
+        self.current = Some(At::Leg(id));
         if flags.contains(EpollFlags::EPOLLERR) && !rtcp {
             leg.hear_unreachable(&mut self.wire, self.shared.clock.now(), &mut self.batch);
         }
@@ -138,15 +171,21 @@ impl Worker {
             return 0;
         };
         let sample = self.shared.clock.sample();
+        self.seen = sample.now;
         self.batch.add(Count::Received, u32::try_from(count).unwrap_or(u32::MAX));
         let picked = leg.measure(&mut self.wire, rtcp, count, sample, &mut self.batch);
-        let peer = leg.forward.as_ref().map(|forward| forward.peer);
+        let (mix, peer) = (leg.seat, leg.forward.as_ref().map(|forward| forward.peer));
         self.take_outputs(id);
-        if let Some(peer) = peer {
-            self.current = Some(peer);
-            match self.place(peer).and_then(|place| find(&mut self.legs, place, peer)) {
-                Some(leg) => leg.send(&mut self.wire, &picked, sample.now, &mut self.batch),
-                None => self.batch.add(Count::Held, picked.len()),
+        if let Some(mix) = mix {
+            self.hear(id, mix, &picked, sample);
+        } else if let Some(peer) = peer {
+            self.current = Some(At::Leg(peer));
+            match place(&self.shared, peer).and_then(|place| find(&mut self.legs, place, peer)) {
+                // One that has a seat meanwhile hears its mix and nothing else.
+                Some(leg) if leg.seat.is_none() => {
+                    leg.send(&mut self.wire, &picked, sample.now, &mut self.batch);
+                }
+                _ => self.batch.add(Count::Held, picked.len()),
             }
         }
         self.current = None;
@@ -167,7 +206,7 @@ impl Worker {
 
     /// Hands on what a session said.
     fn take_outputs(&mut self, id: PortId) {
-        let Some(place) = self.place(id) else { return };
+        let Some(place) = place(&self.shared, id) else { return };
         loop {
             let Some(leg) = find(&mut self.legs, place, id) else { return };
             let Some(output) = leg.session.poll_output() else { return };
@@ -180,41 +219,65 @@ impl Worker {
         }
     }
 
-    /// Does a bounded part of what was ordered, so that packets never wait long.
+    /// Does a bounded part of what was ordered, so that packets and mixes never wait long.
     fn take_orders(&mut self) {
         for _ in 0..ORDERS_PER_TURN {
-            match self.orders.try_recv() {
-                Ok(Order::Command(id, command)) => self.obey(id, command),
-                Ok(Order::Open(leg)) => self.admit(leg),
-                Err(_) => {
-                    self.orders_due = false;
-                    return;
+            // Legs of others are always taken in, see [`Moves::is_full`].
+            if let Ok(handover) = self.inbox.try_recv() {
+                self.take_over(handover);
+            } else if self.moves.is_full() {
+                return;
+            } else {
+                match self.orders.try_recv() {
+                    Ok(Order::Command(id, command)) => self.command(id, command),
+                    Ok(Order::Mix(id, command)) => self.command_mix(id, command),
+                    Ok(Order::Open(leg)) => self.admit(leg),
+                    Err(_) => {
+                        self.orders_due = false;
+                        return;
+                    }
                 }
+            }
+            if self.mixes.is_due(self.shared.clock.now()) {
+                self.tick_mixes();
             }
         }
     }
 
-    fn admit(&mut self, leg: Box<Leg>) {
-        if let Some(slot) = self.place(leg.id).and_then(|place| self.legs.get_mut(place)) {
+    pub(super) fn admit(&mut self, leg: Box<Leg>) {
+        if let Some(slot) = place(&self.shared, leg.id).and_then(|place| self.legs.get_mut(place)) {
             debug_assert!(slot.is_none(), "a pair of ports was opened twice");
             *slot = Some(leg);
             self.open += 1;
         }
     }
 
-    fn obey(&mut self, id: PortId, command: Command) {
-        let Some(place) = self.place(id) else { return };
-        let Some(leg) = find(&mut self.legs, place, id) else { return };
-        if leg.described || matches!(command, Command::Close) {
+    /// Reads what came before a command that is about to be obeyed.
+    pub(super) fn drain_described(&mut self, id: PortId) {
+        let leg = place(&self.shared, id).and_then(|place| find(&mut self.legs, place, id));
+        if leg.is_some_and(|leg| leg.described) {
             self.drain(id);
+        }
+    }
+
+    /// Does what a leg that is here is told.
+    pub(super) fn obey(&mut self, id: PortId, command: Command) {
+        let Some(place) = place(&self.shared, id) else { return };
+        if matches!(command, Command::Close) {
+            self.drain(id);
+        } else {
+            self.drain_described(id);
         }
         let now = self.shared.clock.now();
         let Some(leg) = find(&mut self.legs, place, id) else { return };
-        self.current = Some(id);
+        self.current = Some(At::Leg(id));
         match command {
             Command::Answered => leg.session.answer(now),
             Command::Bridge { peer, payload_map } => leg.forward = Some(Forward { peer, payload_map }),
             Command::Close => self.close(id),
+            Command::Join { mix, seat } => self.seat(id, mix, *seat),
+            Command::Leave => self.unseat(id),
+            Command::Seat(command) => self.command_seat(id, command),
             Command::Describe(description) => {
                 leg.rtcp_mux = description.rtcp_mux;
                 leg.party = description.signalling;
@@ -236,8 +299,10 @@ impl Worker {
     }
 
     /// Begins to read a leg's sockets. A leg that cannot be heard is closed: its owner learns of it by the notice.
-    fn watch(&mut self, id: PortId) {
-        let Some(leg) = self.place(id).and_then(|place| find(&mut self.legs, place, id)) else { return };
+    pub(super) fn watch(&mut self, id: PortId) {
+        let Some(leg) = place(&self.shared, id).and_then(|place| find(&mut self.legs, place, id)) else {
+            return;
+        };
         let event = |rtcp| EpollEvent::new(EpollFlags::EPOLLIN, id.token(rtcp));
         let watched = self
             .epoll
@@ -249,17 +314,23 @@ impl Worker {
         }
     }
 
-    /// Visits a tenth of the places: sessions whose time has come, snapshots that are due.
+    /// Visits a tenth of the places: sessions whose time has come, snapshots and reports that are due.
     fn sweep(&mut self, now: Micros) {
         self.sweep = (self.sweep + 1) % SWEEPS;
+        if let Some(tally) = self.shared.tallies.get(self.index) {
+            tally.set_mixing(self.mixes.counts());
+        }
         let every_us = self.shared.snapshot_us.load(Ordering::Relaxed);
         for place in (self.sweep..self.legs.len()).step_by(SWEEPS) {
             let Some(leg) = self.legs.get_mut(place).and_then(Option::as_deref_mut) else { continue };
             let id = leg.id;
-            self.current = Some(id);
+            self.current = Some(At::Leg(id));
             if leg.session.next_timeout().is_some_and(|due| due <= now) {
                 leg.session.handle_input(now, Input::Timeout);
                 leg.retarget(&self.shared.guard);
+            }
+            if leg.reports.is_some() {
+                leg.send_report(&mut self.wire, &self.shared.clock, &mut self.batch);
             }
             if every_us > 0 && leg.next_snapshot <= now {
                 leg.next_snapshot = now + every_us;
@@ -272,117 +343,100 @@ impl Worker {
     }
 
     /// Closes a leg's sockets, gives its ports back and reports its end.
-    fn close(&mut self, id: PortId) {
+    pub(super) fn close(&mut self, id: PortId) {
         let now = self.shared.clock.now();
+        self.unseat(id);
         let Some(mut leg) = self.remove(id) else { return };
         let report = Box::new(leg.session.close(now));
         self.bury(leg);
+        self.outlet.take_untold(id);
         self.notify(Notice::Closed { id, report });
     }
 
     fn close_all(&mut self) {
         // What was ordered before the end is still done: a leg that never came here could not report.
-        for _ in 0..self.orders.len() {
+        for _ in 0..self.orders.len() + self.inbox.len() {
             self.take_orders();
+        }
+        for leg in self.moves.take_legs() {
+            self.admit(leg);
         }
         let open: Vec<PortId> = self.legs.iter().flatten().map(|leg| leg.id).collect();
         for id in open {
             self.obey(id, Command::Close);
         }
-        self.deliver_waiting();
+        self.moves.flush(&self.shared);
+        self.outlet.deliver(&self.shared, &mut self.batch);
     }
 
-    fn remove(&mut self, id: PortId) -> Option<Box<Leg>> {
-        let place = self.place(id)?;
+    pub(super) fn remove(&mut self, id: PortId) -> Option<Box<Leg>> {
+        let place = place(&self.shared, id)?;
         let leg = self.legs.get_mut(place)?.take_if(|leg| leg.id == id)?;
         self.open -= 1;
         Some(leg)
     }
 
     fn bury(&mut self, leg: Box<Leg>) {
-        let port = leg.id.port();
+        let id = leg.id;
         // Closing a socket takes it out of epoll as well; what epoll has reported already finds no leg.
         drop(leg);
-        self.shared.release(port);
+        self.shared.release(id.port());
+        self.tell_home(id);
     }
 
-    /// After a panic: the leg at work is given up, its report is empty, everybody else goes on.
+    /// After a panic: the leg at work is given up with an empty report, or the mix with its legs; everybody else
+    /// goes on.
     fn recover(&mut self) {
         self.batch.add(Count::Panics, 1);
-        let Some(id) = self.current.take() else { return };
-        tracing::error!(port = id.port(), "a panic ended a leg");
-        if let Some(leg) = self.remove(id) {
-            self.bury(leg);
-            self.notify(Notice::Closed { id, report: Box::default() });
-        }
-    }
-
-    /// Queues a notice. Reports of closed legs wait for room, everything else is dropped and counted.
-    fn notify(&mut self, notice: Notice) {
-        let closed = matches!(notice, Notice::Closed { .. });
-        // Nothing overtakes a waiting report.
-        if !self.waiting.is_empty() && closed {
-            self.wait(notice);
-            return;
-        }
-        match self.shared.notices.try_send(notice) {
-            Ok(()) => self.queued = true,
-            Err(TrySendError::Full(notice)) if closed => {
-                self.wait(notice);
-            }
-            Err(_) => self.batch.add(Count::NoticesDropped, 1),
-        }
-    }
-
-    fn wait(&mut self, notice: Notice) {
-        self.waiting.push_back(notice);
-        self.shared.backlog.fetch_add(1, Ordering::Relaxed);
-    }
-
-    fn deliver_waiting(&mut self) {
-        while let Some(notice) = self.waiting.pop_front() {
-            match self.shared.notices.try_send(notice) {
-                Ok(()) => {
-                    self.shared.backlog.fetch_sub(1, Ordering::Relaxed);
-                    self.queued = true;
-                }
-                Err(TrySendError::Full(notice)) => {
-                    self.waiting.push_front(notice);
-                    break;
-                }
-                Err(TrySendError::Disconnected(_)) => {
-                    self.shared.backlog.fetch_sub(1, Ordering::Relaxed);
-                    self.batch.add(Count::NoticesDropped, 1);
+        match self.current.take() {
+            Some(At::Leg(id)) => {
+                tracing::error!(port = id.port(), "a panic ended a leg");
+                self.unseat(id);
+                self.current = None;
+                if let Some(leg) = self.remove(id) {
+                    self.bury(leg);
+                    self.outlet.take_untold(id);
+                    self.notify(Notice::Closed { id, report: Box::default() });
                 }
             }
+            Some(At::Mix(id)) => {
+                tracing::error!(mix = id.0, "a panic ended a mix and the legs in it");
+                self.give_up_mix(id);
+                self.current = None;
+            }
+            None => {}
         }
-        if std::mem::take(&mut self.queued) {
-            (self.shared.wake)();
-        }
+    }
+
+    /// Tells the switch.
+    pub(super) fn notify(&mut self, notice: Notice) {
+        self.outlet.notify(notice, &self.shared, &mut self.batch);
     }
 
     /// How long the worker may sleep.
     fn patience(&self) -> EpollTimeout {
-        if self.orders_due {
+        if self.orders_due && !self.moves.is_full() {
             return EpollTimeout::ZERO;
         }
-        if self.open == 0 && self.waiting.is_empty() {
+        let idle = self.open == 0 && self.outlet.is_empty();
+        let sweep = (!idle).then_some(self.next_sweep);
+        let now = self.shared.clock.now();
+        let handing = self.moves.is_waiting().then(|| now + HAND_OVER_US);
+        let Some(next) = [sweep, self.mixes.next_tick(), handing].into_iter().flatten().min() else {
             return EpollTimeout::NONE;
-        }
-        let left_us = self.next_sweep.since(self.shared.clock.now()).clamp(0, SWEEP_US);
+        };
         // Up, so that it does not wake a moment too early.
-        u16::try_from(left_us / 1_000 + 1).map_or(EpollTimeout::ZERO, EpollTimeout::from)
+        let left_ms = (next.since(now).clamp(0, SWEEP_US) + 999) / 1_000;
+        u16::try_from(left_ms).map_or(EpollTimeout::ZERO, EpollTimeout::from)
     }
 
     fn publish(&mut self) {
         if let Some(tally) = self.shared.tallies.get(self.index) {
             tally.publish(&mut self.batch);
+            if let Some((mixes, seats)) = self.mixes.changed_size() {
+                tally.set_mixes(mixes, seats);
+            }
         }
-    }
-
-    /// Where a port's leg stands.
-    fn place(&self, id: PortId) -> Option<usize> {
-        id.port().checked_sub(*self.shared.guard.ports.start()).map(|offset| usize::from(offset / 2))
     }
 }
 
@@ -393,8 +447,13 @@ pub(super) fn listen(alarm: &Alarm) -> io::Result<Epoll> {
     Ok(epoll)
 }
 
+/// Where a port's leg stands.
+pub(super) fn place(shared: &Shared, id: PortId) -> Option<usize> {
+    id.port().checked_sub(*shared.guard.ports.start()).map(|offset| usize::from(offset / 2))
+}
+
 /// The leg at a place, if it is still the one that is meant.
-fn find(legs: &mut [Option<Box<Leg>>], place: usize, id: PortId) -> Option<&mut Leg> {
+pub(super) fn find(legs: &mut [Option<Box<Leg>>], place: usize, id: PortId) -> Option<&mut Leg> {
     legs.get_mut(place)?.as_deref_mut().filter(|leg| leg.id == id)
 }
 
@@ -404,8 +463,12 @@ const ALARM_TOKEN: u64 = u64::MAX;
 const DRAINS_MAX: usize = 64;
 /// Sockets that one turn serves.
 const EVENTS_MAX: usize = 256;
+/// How soon a worker that had no room for a leg is asked again.
+const HAND_OVER_US: i64 = 1_000;
 /// Orders that one turn takes.
 const ORDERS_PER_TURN: usize = 256;
+/// How often what a panic left behind is put away.
+const RECOVERIES_MAX: usize = 4;
 /// A leg is looked at without packets once in `SWEEPS` sweeps: once a second.
 const SWEEPS: usize = 10;
 /// Time between two sweeps.

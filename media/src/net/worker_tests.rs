@@ -3,7 +3,10 @@ use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use crossbeam_channel::{Sender, bounded};
 
 use super::*;
+use crate::codec::Codec;
+use crate::mix::{Formats, Hears, Seat};
 use crate::net::RelayConfig;
+use crate::net::relay::Peer;
 use crate::session::SessionConfig;
 
 /// A worker on this thread: it turns when the test says so.
@@ -15,11 +18,12 @@ fn worker() -> (Worker, Sender<Order>, Receiver<Notice>) {
         session: SessionConfig::default(),
         seed: u64::from(std::process::id()) + 77,
     };
-    let (shared, notices) = Shared::new(config, 1, Arc::new(|| {})).unwrap();
+    let (peer, inbox) = Peer::new().unwrap();
+    let alarm = Arc::clone(&peer.alarm);
+    let (shared, notices) = Shared::new(config, vec![peer], Arc::new(|| {})).unwrap();
     let (orders, receiver) = bounded(16);
-    let alarm = Arc::new(Alarm::new().unwrap());
     let epoll = listen(&alarm).unwrap();
-    (Worker::new(0, Arc::new(shared), alarm, receiver, epoll), orders, notices)
+    (Worker::new(0, Arc::new(shared), alarm, receiver, inbox, epoll), orders, notices)
 }
 
 fn admit(worker: &mut Worker, serial: u64) -> PortId {
@@ -33,7 +37,7 @@ fn admit(worker: &mut Worker, serial: u64) -> PortId {
 fn a_panic_costs_the_leg_at_work_and_no_other() {
     let (mut worker, _orders, notices) = worker();
     let (broken, healthy) = (admit(&mut worker, 1), admit(&mut worker, 2));
-    worker.current = Some(broken);
+    worker.current = Some(At::Leg(broken));
     worker.recover();
     worker.publish();
     assert!(matches!(notices.try_recv(), Ok(Notice::Closed { id, .. }) if id == broken));
@@ -82,6 +86,44 @@ fn an_old_token_finds_nobody() {
     assert_eq!(worker.visit(old, false, EpollFlags::EPOLLIN), 0);
     assert_eq!(worker.open, 1);
     assert!(notices.try_recv().is_err());
+}
+
+fn seat() -> Box<Seat> {
+    let formats = Formats {
+        receive: vec![(0, Codec::Pcmu)],
+        send: (0, Codec::Pcmu),
+        event_receive: None,
+        event_send: None,
+        noise_receive: Vec::new(),
+        ptime_ms: 20,
+        hears: true,
+        speaks: true,
+    };
+    Box::new(Seat { formats, muted: false, hears: Hears::Mix, seed: 1 })
+}
+
+#[test]
+fn a_mix_wakes_its_worker_for_as_long_as_somebody_sits_in_it() {
+    let (mut worker, _orders, _notices) = worker();
+    assert!(worker.patience().is_none(), "without legs");
+    let id = admit(&mut worker, 1);
+    let idle = worker.mixes.next_tick();
+    worker.obey(id, Command::Join { mix: MixId(3), seat: seat() });
+    assert_eq!((idle, worker.mixes.changed_size()), (None, Some((1, 1))));
+    let now = worker.shared.clock.now();
+    assert!(worker.mixes.is_due(now), "the first tick is due at once");
+    worker.tick_mixes();
+    let next = worker.mixes.next_tick().unwrap();
+    assert!(next > now && next.since(now) <= 40_000, "the second follows in 20 ms");
+    worker.obey(id, Command::Leave);
+    assert_eq!(worker.mixes.changed_size(), Some((0, 0)));
+    // What was due of it finds nothing and is forgotten.
+    while worker.mixes.next_tick().is_some() {
+        worker.tick_mixes();
+    }
+    worker.publish();
+    let counters = crate::net::counters::sum(&worker.shared.tallies);
+    assert_eq!((counters.ticks.total(), counters.mixes, counters.panics), (1, 0, 0));
 }
 
 const LOCALHOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);

@@ -13,6 +13,8 @@
 
 mod addresses;
 mod limits;
+mod mixed;
+mod moves;
 mod relayed;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -37,9 +39,17 @@ fn start() -> Relay {
 }
 
 fn start_in(ports: RangeInclusive<u16>) -> Relay {
+    start_as(ports, 2)
+}
+
+fn start_with(workers: usize) -> Relay {
+    start_as(RANGE, workers)
+}
+
+fn start_as(ports: RangeInclusive<u16>, workers: usize) -> Relay {
     static STARTED: AtomicU64 = AtomicU64::new(0);
     let seed = u64::from(std::process::id()) << 32 | STARTED.fetch_add(1, Ordering::Relaxed);
-    let config = RelayConfig { bind: V4, ports, workers: 2, session: SessionConfig::default(), seed };
+    let config = RelayConfig { bind: V4, ports, workers, session: SessionConfig::default(), seed };
     Relay::start(config, Arc::new(|| {})).unwrap()
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use sidetone_model::ids::ConferenceSessionId;
 use sidetone_model::problem::Problem;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
@@ -13,6 +14,7 @@ use crate::routing::Directory;
 use crate::switch::control::{Asked, Question};
 use crate::switch::counters::Counters;
 use crate::switch::machine::{Input, Settings};
+use crate::switch::mixing::Recording;
 
 /// What others ask of the running switch.
 #[derive(Debug)]
@@ -21,6 +23,8 @@ pub enum Request {
     Billing(Input),
     /// The stored directory changed.
     Directory(Arc<Directory>),
+    /// The recording of a conference's session is closed.
+    Recorded(ConferenceSessionId, Recording),
     /// Other settings hold from now on.
     Settings(Settings),
     /// Take no new calls, and stop once the last has ended or the time is over.

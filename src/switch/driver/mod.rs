@@ -7,4 +7,5 @@ mod media;
 pub mod task;
 
 pub use handle::{AskError, Handle, Request};
+pub use media::Studio;
 pub use task::Driver;

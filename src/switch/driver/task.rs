@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use sidetone_media::mix::MixId;
 use sidetone_media::net::{self, Relay};
 use sidetone_model::call::HangupCause;
 use sidetone_model::cdr::Cdr;
@@ -22,8 +23,9 @@ use crate::dns::Resolver;
 use crate::notes::NoteNews;
 use crate::switch::control::Asked;
 use crate::switch::driver::handle::{self, Gauges, Handle, Request};
-use crate::switch::driver::media::Media;
+use crate::switch::driver::media::{Media, Studio};
 use crate::switch::machine::{Input, Notice, Now, Output, Switch};
+use crate::switch::mixing::{MixOrder, Recording};
 use crate::switch::names::Answer;
 
 /// A name and what the name service says of it.
@@ -100,6 +102,14 @@ impl Driver {
     #[must_use]
     pub fn noting(mut self, notes: mpsc::Sender<NoteNews>) -> Self {
         self.notes = Some(notes);
+        self
+    }
+
+    /// The same driver, whose rooms are heard: prompts and recordings are `studio`'s, and `seed` decides the
+    /// numbers of the streams that mixes make.
+    #[must_use]
+    pub fn sounding(mut self, studio: impl Studio + 'static, seed: u64) -> Self {
+        self.media.sound(Box::new(studio), seed);
         self
     }
 
@@ -202,6 +212,7 @@ impl Driver {
                 self.flush_records();
             }
             Output::Media(port, command) => self.media.order(port, command),
+            Output::Mix(mix, order) => self.order_mix(now, mix, order),
             Output::News(news) => {
                 if let Some(tell) = &self.news {
                     tell(*news);
@@ -224,6 +235,18 @@ impl Driver {
                     self.switch.handle_input(now, Input::TransportError(key), &mut self.media);
                 }
             }
+        }
+    }
+
+    /// Tells a mix; a recording that cannot begin is over at once.
+    fn order_mix(&mut self, now: Now, mix: MixId, order: MixOrder) {
+        let session = if let MixOrder::Record(plan) = &order { Some(plan.session) } else { None };
+        if let Err(error) = self.media.order_mix(mix, order)
+            && let Some(session) = session
+        {
+            tracing::error!(conference.session = %session, error, "a conference is not recorded");
+            let recording = Recording { bytes: 0, error: Some(error) };
+            self.switch.handle_input(now, Input::Recorded(session, recording), &mut self.media);
         }
     }
 
@@ -284,10 +307,24 @@ impl Driver {
 
     fn take_notices(&mut self) {
         while let Some(notice) = self.media.notice() {
-            if let net::Notice::Closed { id, report } = notice
-                && let Some(port) = self.media.forget(id)
-            {
-                self.feed(Input::Report(port, report));
+            let input = match notice {
+                net::Notice::Closed { id, report } => {
+                    self.media.forget(id).map(|port| Input::Report(port, report))
+                }
+                net::Notice::Digit { id, digit } => self.media.port(id).map(|port| Input::Digit(port, digit)),
+                net::Notice::Played { id, token } => {
+                    self.media.port(id).map(|port| Input::Played(port, token))
+                }
+                net::Notice::Talking { id, talking } => {
+                    self.media.port(id).map(|port| Input::Talking(port, talking))
+                }
+                // The recorder tells itself what there is; nobody here asks for the others.
+                net::Notice::RecordingEnded { .. }
+                | net::Notice::Latched { .. }
+                | net::Notice::Snapshot { .. } => None,
+            };
+            if let Some(input) = input {
+                self.feed(input);
             }
         }
     }
@@ -299,6 +336,7 @@ impl Driver {
                 tracing::info!(revision = directory.revision(), "directory changed");
                 self.feed(Input::Directory(directory));
             }
+            Request::Recorded(session, recording) => self.feed(Input::Recorded(session, recording)),
             Request::Settings(settings) => self.feed(Input::Settings(settings)),
             Request::Drain(limit) => {
                 self.feed(Input::Accept(false));

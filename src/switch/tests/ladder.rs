@@ -161,6 +161,29 @@ fn write_output(log: &mut String, output: &Output) {
                 description.receive,
                 description.send
             ),
+            MediaCommand::Format(formats) => {
+                format!(
+                    "media {} {} hears {} speaks {}",
+                    port.0,
+                    formats.send.1.name(),
+                    formats.hears,
+                    formats.speaks
+                )
+            }
+            MediaCommand::Hear(hears) => format!("media {} hears {hears:?}", port.0),
+            MediaCommand::Join { mix, formats, muted, hears, .. } => format!(
+                "media {} joins mix {} in {}{} hears {hears:?}",
+                port.0,
+                mix.0,
+                formats.send.1.name(),
+                if *muted { " muted" } else { "" }
+            ),
+            MediaCommand::Leave => format!("media {} leaves its mix", port.0),
+            MediaCommand::Mute(muted) => {
+                format!("media {} {}", port.0, if *muted { "muted" } else { "unmuted" })
+            }
+            MediaCommand::Play { prompts, token } => format!("media {} plays {prompts:?} as {token}", port.0),
+            MediaCommand::StopPlaying => format!("media {} plays nothing", port.0),
         },
         Output::NextAttempt(status) => format!("next after {status}"),
         Output::Offer(party, sdp) => format!("re-INVITE {} [{}]", name(party), summary(sdp)),

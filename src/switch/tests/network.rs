@@ -405,7 +405,7 @@ impl Net {
                 self.feed(Input::Report(port, Box::default()));
             }
             Output::Media(_, MediaCommand::Tone) => self.heard.push("tone".into()),
-            Output::Media(..) => {}
+            Output::Media(..) | Output::Mix(..) => {}
             Output::News(news) => self.news.push(*news),
             Output::Notice(notice) => self.notices.push(notice),
             Output::NoteAnswered(note, place, answer) => self.answers.push((note, place, answer)),

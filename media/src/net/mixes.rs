@@ -1,0 +1,292 @@
+//! The mixes of one worker: which of them are due, and what the worker does between them and its legs.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+
+use super::clock::{Clock, Sample};
+use super::counters::{Count, MixingCounts};
+use super::leg::Picked;
+use super::message::{Notice, PortId};
+use super::reports::SenderReports;
+use super::worker::{At, Worker, find, place};
+use crate::mix::{Mix, MixCommand, MixEvent, MixFigures, MixId, Seat, SeatCommand};
+use crate::rtp::RtpPacket;
+use crate::time::Micros;
+
+/// The mixes of a worker, by their numbers, and when each is to tick.
+#[derive(Default)]
+pub(super) struct Mixes {
+    mixes: HashMap<MixId, Entry>,
+    /// Ticks to come, the earliest first. One whose time is not that of its mix is out of date.
+    due: BinaryHeap<Reverse<(Micros, u64)>>,
+    seats: usize,
+    /// Mixes and seats as they were told last.
+    told: (usize, usize),
+    /// What the mixes did that have ended.
+    ended: MixingCounts,
+}
+
+struct Entry {
+    mix: Mix,
+    seats: usize,
+    /// It is kept without seats while it records: that ends by a command.
+    recording: bool,
+    /// It had something to do when it was looked at last.
+    active: bool,
+    due: Option<Micros>,
+}
+
+impl Mixes {
+    /// The mix of that number, for as long as it has seats or records.
+    fn get_mut(&mut self, id: MixId) -> Option<&mut Mix> {
+        self.mixes.get_mut(&id).map(|entry| &mut entry.mix)
+    }
+
+    /// Whether a mix is to tick by `now`.
+    pub(super) fn is_due(&self, now: Micros) -> bool {
+        self.due.peek().is_some_and(|Reverse((due, _))| *due <= now)
+    }
+
+    /// When the next mix is to tick; `None` while all of them are idle.
+    pub(super) fn next_tick(&self) -> Option<Micros> {
+        self.due.peek().map(|Reverse((due, _))| *due)
+    }
+
+    /// How many mixes there are and how many seats they have, when either has changed.
+    pub(super) fn changed_size(&mut self) -> Option<(usize, usize)> {
+        let size = (self.mixes.len(), self.seats);
+        (std::mem::replace(&mut self.told, size) != size).then_some(size)
+    }
+
+    /// What all mixes have done, those that have ended too.
+    pub(super) fn counts(&self) -> MixingCounts {
+        self.mixes.values().fold(self.ended, |counts, entry| counts.with(&entry.mix.figures()))
+    }
+
+    /// Takes the next tick that is due by `now`: of which mix, and since when.
+    fn take_due(&mut self, now: Micros) -> Option<(MixId, Micros)> {
+        while let Some(Reverse((due, id))) = self.due.peek().copied().filter(|Reverse((due, _))| *due <= now)
+        {
+            self.due.pop();
+            let Some(entry) = self.mixes.get_mut(&MixId(id)) else { continue };
+            if entry.due == Some(due) {
+                entry.due = None;
+                return Some((MixId(id), due));
+            }
+        }
+        None
+    }
+
+    /// Looks again when the mix is to tick, and ends it when it is of no more use.
+    fn settle(&mut self, id: MixId, clock: &Clock) {
+        let Some(entry) = self.mixes.get_mut(&id) else { return };
+        if entry.seats == 0 && !entry.recording {
+            let figures = MixFigures { speakers: 0, ..entry.mix.figures() };
+            self.ended = self.ended.with(&figures);
+            self.mixes.remove(&id);
+            return;
+        }
+        let mut next = entry.mix.next_tick();
+        if !std::mem::replace(&mut entry.active, next.is_some()) {
+            // The first tick is due at once: it cannot have been late before.
+            next = next.map(|due| due.max(clock.now()));
+        }
+        if next != entry.due {
+            entry.due = next;
+            self.due.extend(next.map(|due| Reverse((due, id.0))));
+        }
+    }
+
+    /// The mix of that number, made when there is none; `None` when there are too many.
+    fn open(&mut self, id: MixId) -> Option<&mut Entry> {
+        if self.mixes.len() >= MIXES_MAX && !self.mixes.contains_key(&id) {
+            return None;
+        }
+        Some(self.mixes.entry(id).or_insert_with(|| Entry {
+            mix: Mix::new(),
+            seats: 0,
+            recording: false,
+            active: false,
+            due: None,
+        }))
+    }
+}
+
+impl Worker {
+    /// Gives a leg a seat; its bridge and its seat in another mix end.
+    pub(super) fn seat(&mut self, id: PortId, mix: MixId, seat: Seat) {
+        self.unseat(id);
+        let now = self.shared.clock.now();
+        let Some(leg) = place(&self.shared, id).and_then(|place| find(&mut self.legs, place, id)) else {
+            return;
+        };
+        leg.forward = None;
+        let Some(entry) = self.mixes.open(mix) else {
+            tracing::error!(port = id.port(), "too many mixes in one worker, a leg has no seat");
+            return;
+        };
+        let reports = SenderReports::new(seat.seed, seat.formats.send.1.rtp_clock(), now);
+        self.current = Some(At::Mix(mix));
+        match entry.mix.seat(id.seat(), seat) {
+            Ok(()) => {
+                entry.seats += 1;
+                self.mixes.seats += 1;
+                leg.seat = Some(mix);
+                leg.reports = Some(reports);
+            }
+            Err(error) => tracing::error!(%error, port = id.port(), mix = mix.0, "a leg has no seat"),
+        }
+        self.settle(mix);
+        self.current = Some(At::Leg(id));
+    }
+
+    /// Takes a leg's seat away, if it has one.
+    pub(super) fn unseat(&mut self, id: PortId) {
+        let Some(leg) = place(&self.shared, id).and_then(|place| find(&mut self.legs, place, id)) else {
+            return;
+        };
+        let Some(mix) = leg.seat else { return };
+        self.current = Some(At::Mix(mix));
+        if let Some(entry) = self.mixes.mixes.get_mut(&mix) {
+            entry.mix.unseat(id.seat());
+            entry.seats = entry.seats.saturating_sub(1);
+            self.mixes.seats = self.mixes.seats.saturating_sub(1);
+        }
+        leg.seat = None;
+        leg.reports = None;
+        let talked = std::mem::take(&mut leg.talking);
+        self.settle(mix);
+        self.current = Some(At::Leg(id));
+        if talked {
+            self.notify(Notice::Talking { id, talking: false });
+        }
+    }
+
+    /// Tells a leg's seat.
+    pub(super) fn command_seat(&mut self, id: PortId, command: SeatCommand) {
+        let Some(leg) = place(&self.shared, id).and_then(|place| find(&mut self.legs, place, id)) else {
+            return;
+        };
+        let Some(mix) = leg.seat else { return };
+        if let (SeatCommand::Format(formats), Some(reports)) = (&command, &mut leg.reports) {
+            reports.set_clock(formats.send.1.rtp_clock());
+        }
+        self.current = Some(At::Mix(mix));
+        if let Some(entry) = self.mixes.mixes.get_mut(&mix)
+            && let Err(error) = entry.mix.command(id.seat(), command)
+        {
+            tracing::error!(%error, port = id.port(), mix = mix.0, "an order to a seat was not carried out");
+        }
+        self.settle(mix);
+        self.current = Some(At::Leg(id));
+    }
+
+    /// Tells a mix; one that nobody sits in can be told to record only.
+    pub(super) fn command_mix(&mut self, id: MixId, command: MixCommand) {
+        self.current = Some(At::Mix(id));
+        match command {
+            MixCommand::Record(sink) => match self.mixes.open(id) {
+                Some(entry) => {
+                    entry.recording = true;
+                    entry.mix.mix_command(MixCommand::Record(sink));
+                }
+                None => self.notify(Notice::RecordingEnded { mix: id }),
+            },
+            command => {
+                if let Some(entry) = self.mixes.mixes.get_mut(&id) {
+                    entry.recording &= !matches!(command, MixCommand::StopRecording);
+                    entry.mix.mix_command(command);
+                }
+            }
+        }
+        self.settle(id);
+        self.current = None;
+    }
+
+    /// Hands a mix what a leg received and its session accepted.
+    pub(super) fn hear(&mut self, id: PortId, mix: MixId, picked: &Picked, sample: Sample) {
+        self.batch.add(Count::Mixed, picked.len());
+        let Some(hearing) = self.mixes.get_mut(mix) else { return };
+        self.current = Some(At::Mix(mix));
+        for index in picked.rtp.as_slice() {
+            let Some((arrival, datagram)) = self.wire.datagram(usize::from(*index)) else { break };
+            if let Ok(packet) = RtpPacket::parse(datagram) {
+                hearing.receive(sample.mono(arrival.stamp_us), id.seat(), &packet);
+            }
+        }
+        self.settle(mix);
+        self.current = None;
+    }
+
+    /// Lets every mix tick whose time has come, and sends what comes of it.
+    pub(super) fn tick_mixes(&mut self) {
+        for _ in 0..TICKS_PER_TURN {
+            let now = self.shared.clock.now();
+            let Some((id, due)) = self.mixes.take_due(now) else { return };
+            self.batch.tick(now.since(due));
+            self.current = Some(At::Mix(id));
+            let Worker { mixes, legs, wire, batch, shared, .. } = self;
+            if let Some(mix) = mixes.get_mut(id) {
+                mix.tick(now);
+                while let Some((seat, datagram)) = mix.poll_packet() {
+                    let id = PortId::of_seat(seat);
+                    if let Some(leg) = place(shared, id).and_then(|place| find(legs, place, id)) {
+                        leg.send_own(wire, datagram, now, batch);
+                    }
+                }
+            }
+            self.settle(id);
+            self.current = None;
+        }
+    }
+
+    /// After a panic in a mix: it is over, and so are the legs in it.
+    pub(super) fn give_up_mix(&mut self, mix: MixId) {
+        let entry = self.mixes.mixes.remove(&mix);
+        self.mixes.seats = self.mixes.seats.saturating_sub(entry.as_ref().map_or(0, |entry| entry.seats));
+        let recorded = entry.is_some_and(|entry| entry.recording);
+        if recorded {
+            self.notify(Notice::RecordingEnded { mix });
+        }
+        let seated: Vec<PortId> =
+            self.legs.iter().flatten().filter(|leg| leg.seat == Some(mix)).map(|leg| leg.id).collect();
+        for id in seated {
+            self.close(id);
+        }
+    }
+
+    /// Passes on what a mix says, and looks again when it is to tick.
+    fn settle(&mut self, id: MixId) {
+        while let Some(event) = self.mixes.get_mut(id).and_then(Mix::poll_event) {
+            match event {
+                MixEvent::Digit { seat, digit } => {
+                    self.notify(Notice::Digit { id: PortId::of_seat(seat), digit });
+                }
+                MixEvent::Played { seat, token } => {
+                    self.notify(Notice::Played { id: PortId::of_seat(seat), token });
+                }
+                MixEvent::RecordingEnded => {
+                    if let Some(entry) = self.mixes.mixes.get_mut(&id) {
+                        entry.recording = false;
+                    }
+                    self.notify(Notice::RecordingEnded { mix: id });
+                }
+                MixEvent::Talking { seat, talking } => {
+                    let id = PortId::of_seat(seat);
+                    if let Some(leg) =
+                        place(&self.shared, id).and_then(|place| find(&mut self.legs, place, id))
+                    {
+                        leg.talking = talking;
+                        self.notify(Notice::Talking { id, talking });
+                    }
+                }
+            }
+        }
+        self.mixes.settle(id, &self.shared.clock);
+    }
+}
+
+/// Mixes of one worker; every leg of the largest range in one of its own.
+const MIXES_MAX: usize = 32_768;
+/// Ticks in a row before the sockets have their turn.
+const TICKS_PER_TURN: usize = 64;

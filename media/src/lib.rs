@@ -10,6 +10,7 @@ pub mod mix;
 #[cfg(feature = "net")]
 pub mod net;
 pub mod pcap;
+pub mod playout;
 pub mod rtp;
 pub mod session;
 pub mod simulate;

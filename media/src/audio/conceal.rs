@@ -134,8 +134,29 @@ fn most_alike<T: Copy + Into<f32>>(history: &[T], window: usize, lags: RangeIncl
     best.0
 }
 
+/// The lag at which what begins `pcm` is most like what follows it, how much that is, of 1, and the mean square.
+pub(crate) fn most_alike_ahead(pcm: &[i16], window: usize, lags: RangeInclusive<usize>) -> (usize, f32, f32) {
+    let window = window.min(pcm.len().saturating_sub(*lags.end()));
+    let first = pcm.get(..window).unwrap_or_default();
+    let energy: f32 = first.iter().map(|sample| f32::from(*sample).powi(2)).sum();
+    let mut best = (*lags.start(), -1.0);
+    for lag in lags {
+        let second = pcm.get(lag..).unwrap_or_default();
+        let (product, other) =
+            first.iter().zip(second).fold((0.0_f32, 1.0_f32), |(product, other), (a, b)| {
+                let (a, b) = (f32::from(*a), f32::from(*b));
+                (product + a * b, other + b * b)
+            });
+        let likeness = product / ((energy + 1.0) * other).sqrt();
+        if likeness > best.1 {
+            best = (lag, likeness);
+        }
+    }
+    (best.0, best.1, energy / window.max(1) as f32)
+}
+
 /// From `from` to `to` in `of` even steps; `n` is the step.
-fn mix(from: i16, to: i16, n: usize, of: usize) -> i16 {
+pub(crate) fn mix(from: i16, to: i16, n: usize, of: usize) -> i16 {
     let (n, of) = (n as i32 + 1, of as i32 + 1);
     ((i32::from(from) * (of - n) + i32::from(to) * n) / of) as i16
 }

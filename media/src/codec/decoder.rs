@@ -76,6 +76,14 @@ impl Decoder {
             }
         }
     }
+
+    /// Fills `pcm` with the lost packet before `next`: from the copy that `next` carries, if the codec has such.
+    pub fn recover(&mut self, next: &[u8], pcm: &mut [i16]) {
+        match &mut self.state {
+            State::Opus(decoder) => decoder.recover(next, pcm),
+            _ => self.conceal(pcm),
+        }
+    }
 }
 
 #[derive(Debug)]

@@ -12,9 +12,11 @@ mod g722;
 mod g722_band;
 mod kind;
 mod l16;
+mod meter;
 mod opus;
 
 pub use decoder::Decoder;
 pub use encoder::Encoder;
 pub use error::CodecError;
 pub use kind::Codec;
+pub use meter::Meter;

@@ -197,7 +197,7 @@ mod tests {
             ("a=ptime:200", 60),
             ("a=maxptime:10", 10),
             ("a=ptime:40\na=maxptime:30", 30),
-            ("a=ptime:30\na=maxptime:0", 10),
+            ("a=ptime:30\na=maxptime:0", 30),
         ] {
             let offer = OFFER.replace("a=ptime:30", wanted);
             assert_eq!(formats(&negotiated(&offer, ANSWER)).unwrap().ptime_ms, expected, "{wanted}");

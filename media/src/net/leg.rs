@@ -9,7 +9,7 @@ use super::endpoint::{Endpoint, Pair};
 use super::guard::Guard;
 use super::message::PortId;
 use super::reports::{REPORT_BYTES, SenderReports};
-use super::wire::{BATCH, Sent, Wire};
+use super::wire::{BATCH, DATAGRAM_BYTES_MAX, Sent, Wire};
 use crate::mix::MixId;
 use crate::session::{Disposition, Input, Session};
 use crate::time::Micros;
@@ -178,6 +178,19 @@ impl Leg {
     /// Sends the party a packet that a mix made for it.
     pub(super) fn send_own(&mut self, wire: &mut Wire, datagram: &[u8], now: Micros, batch: &mut Batch) {
         let Some(to) = self.rtp_target else { return };
+        let mut beeping;
+        let mut datagram = datagram;
+        if let Some(beep) = &mut self.beep {
+            beeping = [0; DATAGRAM_BYTES_MAX];
+            if let Some(copy) = beeping.get_mut(..datagram.len()) {
+                copy.copy_from_slice(datagram);
+                beep.write_over(copy);
+                datagram = copy;
+            }
+            if beep.is_over() {
+                self.beep = None;
+            }
+        }
         if wire.send_own(&self.rtp, to, datagram) {
             self.session.sent(now, 1, to);
             if let Some(reports) = &mut self.reports {

@@ -119,8 +119,8 @@ pub enum Command {
     Describe(Box<Description>),
     /// Asks for a [`Notice::Snapshot`].
     Snapshot,
-    /// Lets the party hear a beep of 600 ms in the G.711 audio that is relayed to it anyway; in another codec, and
-    /// where nothing is relayed, it hears none. Figures and numbers of the packets stay as they are.
+    /// Lets the party hear a beep of 600 ms in the G.711 audio that is sent to it anyway; in another codec, and
+    /// where nothing is sent, it hears none. Figures and numbers of the packets stay as they are.
     Tone,
     /// From now on what this leg receives is measured and not relayed.
     Unbridge,

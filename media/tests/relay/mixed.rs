@@ -136,6 +136,22 @@ fn who_talks_is_told_and_a_mute_silences() {
 }
 
 #[test]
+fn a_beep_is_heard_by_one_alone() {
+    let relay = start();
+    let mut members = [Member::join(&relay, 0, 5), Member::join(&relay, 1, 5)];
+    talk_until(&mut members, 1_400.0, |_| true);
+    relay.command(members[1].port.id, Command::Tone).unwrap();
+    talk_until(&mut members, 1_400.0, |(tone, _)| tone > LOUD);
+    members.reverse();
+    talk_until(&mut members, 1_400.0, |(_, all)| {
+        assert!(all < QUIET, "the other hears it too");
+        true
+    });
+    members.reverse();
+    talk_until(&mut members, 1_400.0, |(_, all)| all < QUIET);
+}
+
+#[test]
 fn nobody_else_is_heard_from_a_members_port() {
     let relay = start();
     let mut members = [Member::join(&relay, 0, 4), Member::join(&relay, 1, 4)];

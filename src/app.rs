@@ -41,6 +41,7 @@ use crate::outbound_http::{Client, RootsError};
 use crate::process;
 use crate::provision::Lines;
 use crate::rating::{Tariffs, settle};
+use crate::rooms::RoomsConfig;
 use crate::routing::Directory;
 use crate::sound::{self, Followed, Library};
 use crate::store::{IdempotencyKeys, Store, StoreError};
@@ -443,6 +444,7 @@ fn switch(config: &Config, node: NodeId, directory: Directory, sender: Sender, r
         md5_only: config.sip.md5_only.clone(),
         reach,
         credit_warning: config.rating.warning,
+        rooms: RoomsConfig::default(),
     };
     Switch::new(settings, ua, authenticator, Arc::new(directory), StdRng::from_rng(rng))
 }

@@ -60,6 +60,11 @@ pub fn formats(negotiated: &Negotiated) -> Option<Formats> {
     })
 }
 
+/// Whether a mix can carry it: it decodes and encodes it, or it goes beside the audio.
+pub fn is_mixable(codec: &Codec) -> bool {
+    codec.is_auxiliary() || decodable(codec).is_some()
+}
+
 /// The codec of ours that an `a=rtpmap` names.
 fn decodable(codec: &Codec) -> Option<codec::Codec> {
     codec::Codec::find(&codec.name, ClockRate::new(codec.clock_rate)?, codec.channels)

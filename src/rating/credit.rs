@@ -242,6 +242,13 @@ impl Ledger {
         Ok(())
     }
 
+    /// Whether a call would be taken in now.
+    pub fn affords(&self, now: Instant, organisation: OrganisationId, meter: &Meter) -> bool {
+        let Some(book) = self.books.get(&organisation) else { return false };
+        let first = Metered { meter: *meter, state: State::Ringing, warned: false }.held(now);
+        book.limit.is_none_or(|limit| first <= 0 || book.exposure(now) + first <= limit)
+    }
+
     /// The call was answered.
     pub fn answered(&mut self, now: Instant, call: CallId) {
         let Some(organisation) = self.owners.get(&call).copied() else { return };

@@ -1,10 +1,11 @@
 //! The dial plan: who called, what was dialled, where it leads.
 //!
-//! An extension reaches the extensions and numbers of its organisation, and through a trunk the world. A trunk
-//! reaches numbers and nothing else: what comes from the world never goes back to it.
+//! An extension reaches the extensions, conference rooms and numbers of its organisation, in this order, and through a
+//! trunk the world. A trunk reaches numbers and nothing else: what comes from the world never goes back to it.
 
-use sidetone_model::directory::{Destination, Extension, Trunk};
+use sidetone_model::directory::{Destination, Extension, Number, Trunk};
 use sidetone_model::ids::OrganisationId;
+use sidetone_model::room::RoomConfig;
 
 use super::directory::Directory;
 use super::numbering::{NumberFault, normalise, without_separators};
@@ -32,6 +33,8 @@ pub struct Route<'a> {
 /// What rings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target<'a> {
+    /// A conference room; without one the caller is asked which.
+    Conference(Option<&'a RoomConfig>),
     /// An extension.
     Extension(&'a Extension),
     /// A number of the world.
@@ -107,14 +110,15 @@ fn from_extension<'a>(
     if let Some(extension) = directory.line(organisation_id, dialled) {
         return Ok(Route { organisation_id, target: Target::Extension(extension), number: None });
     }
+    if let Some(room) = directory.room_by_number(organisation_id, dialled) {
+        return Ok(Route { organisation_id, target: Target::Conference(Some(room)), number: None });
+    }
     let routed = |number: &str| (number != dialled).then(|| number.to_owned());
     // A number of the organisation's own is reached without the world's help, and for nothing.
     let own = number_of(directory, organisation_id, dialled).ok().and_then(|e164| directory.number(&e164));
     if let Some(own) = own.filter(|number| number.organisation_id == organisation_id) {
-        let extension =
-            extension_of(directory, own.destination).ok_or_else(|| refusal(Reason::Unallocated))?;
-        let number = routed(&own.number);
-        return Ok(Route { organisation_id, target: Target::Extension(extension), number });
+        let target = target_of(directory, own).ok_or_else(|| refusal(Reason::Unallocated))?;
+        return Ok(Route { organisation_id, target, number: routed(&own.number) });
     }
     let outside = outside(directory, organisation_id, dialled).map_err(refusal)?;
     let number = routed(&outside.number);
@@ -128,18 +132,18 @@ fn from_trunk<'a>(directory: &'a Directory, trunk: &Trunk, dialled: &str) -> Res
     if trunk.organisation_id.is_some_and(|owner| owner != number.organisation_id) {
         return Err(unallocated());
     }
-    let extension = extension_of(directory, number.destination).ok_or_else(unallocated)?;
+    let target = target_of(directory, number).ok_or_else(unallocated)?;
     let routed = (number.number != dialled).then(|| number.number.clone());
-    let organisation_id = number.organisation_id;
-    Ok(Route { organisation_id, target: Target::Extension(extension), number: routed })
+    Ok(Route { organisation_id: number.organisation_id, target, number: routed })
 }
 
-/// The extension that a number leads to.
-fn extension_of(directory: &Directory, destination: Destination) -> Option<&Extension> {
-    match destination {
-        Destination::Conference(_) => None,
-        Destination::Extension(extension) => directory.extension(extension),
-    }
+/// What a number leads to; `None` when that is gone.
+fn target_of<'a>(directory: &'a Directory, number: &Number) -> Option<Target<'a>> {
+    Some(match number.destination {
+        Destination::Conference(None) => Target::Conference(None),
+        Destination::Conference(Some(room)) => Target::Conference(Some(directory.room(room)?)),
+        Destination::Extension(extension) => Target::Extension(directory.extension(extension)?),
+    })
 }
 
 fn number_of(
@@ -156,10 +160,9 @@ fn number_of(
 
 #[cfg(test)]
 mod tests {
-    use sidetone_model::directory::{
-        DirectorySnapshot, Ha1, Network, Number, Numbering, Organisation, Secret,
-    };
-    use sidetone_model::ids::{ExtensionId, NumberId, TrunkId};
+    use sidetone_model::directory::{DirectorySnapshot, Ha1, Network, Numbering, Organisation, Secret};
+    use sidetone_model::ids::{ExtensionId, NumberId, RoomId, TrunkId};
+    use sidetone_model::room::Pin;
     use uuid::Uuid;
 
     use super::*;
@@ -289,6 +292,80 @@ mod tests {
         assert_eq!(name("198.51.100.1"), None);
     }
 
+    fn room(n: u128, organisation: u128, number: &str) -> RoomConfig {
+        RoomConfig {
+            id: id(n),
+            organisation_id: id(organisation),
+            name: number.into(),
+            number: number.into(),
+            participant_pin: Pin::default(),
+            moderator_pin: Pin::default(),
+            wait_for_moderator: false,
+            end_when_moderator_leaves: false,
+            record: false,
+            max_members: 0,
+            exemptions: Vec::new(),
+            members: Vec::new(),
+        }
+    }
+
+    /// 200 is a room of acme, 1002 one in the shadow of an extension, 300 one of the other. Three numbers of acme lead
+    /// to 200, to whichever is keyed, and to a room that is gone.
+    fn with_rooms() -> Directory {
+        let mut snapshot = directory().snapshot();
+        snapshot.rooms = vec![room(51, 1, "200"), room(52, 1, "1002"), room(53, 2, "300")];
+        for (n, text, room) in
+            [(33, "+442071230001", Some(51)), (34, "+442071230002", None), (35, "+442071230003", Some(59))]
+        {
+            let destination = Destination::Conference(room.map(id::<RoomId>));
+            let number = text.into();
+            snapshot.numbers.push(Number { id: id(n), organisation_id: id(1), number, destination });
+        }
+        snapshot.organisations[0].numbering.country_code = Some("44".into());
+        Directory::new(snapshot)
+    }
+
+    #[test]
+    fn rooms_are_dialled_behind_extensions_and_before_the_world() {
+        let directory = with_rooms();
+        let caller = directory.extension(id(11)).unwrap();
+        let room_of = |dialled| match route(&directory, Origin::Extension(caller), dialled) {
+            Ok(Route { target: Target::Conference(room), number, .. }) => {
+                Some((room.map(|room| room.id), number))
+            }
+            _ => None,
+        };
+        let cases = [
+            ("200", Some((Some(id(51)), None))),
+            ("1002", None),
+            ("300", None),
+            ("201", None),
+            ("+442071230001", Some((Some(id(51)), None))),
+            ("02071230001", Some((Some(id(51)), Some("+442071230001".to_owned())))),
+            ("02071230002", Some((None, Some("+442071230002".to_owned())))),
+            ("+442071230003", None),
+        ];
+        for (dialled, expected) in cases {
+            assert_eq!(room_of(dialled), expected, "{dialled}");
+        }
+        assert_eq!(rings(&route(&directory, Origin::Extension(caller), "1002")), Some(id(12)));
+    }
+
+    #[test]
+    fn a_trunk_reaches_rooms_by_numbers_alone() {
+        let directory = with_rooms();
+        let shared = trunk(41, None, "192.0.2.0", 24);
+        let room_of = |dialled| match route(&directory, Origin::Trunk(&shared), dialled) {
+            Ok(Route { target: Target::Conference(room), .. }) => Ok(room.map(|room| room.id)),
+            Ok(_) => panic!("{dialled}"),
+            Err(refusal) => Err(refusal.reason),
+        };
+        assert_eq!(room_of("442071230001"), Ok(Some(id(51))));
+        assert_eq!(room_of("442071230002"), Ok(None));
+        assert_eq!(room_of("442071230003"), Err(Reason::Unallocated));
+        assert_eq!(room_of("200"), Err(Reason::Unallocated));
+    }
+
     /// Two tenants of one carrier: the number says whose call it is, not who named the narrower network.
     #[test]
     fn of_overlapping_trunks_the_one_that_reaches_the_number_is_meant() {
@@ -339,6 +416,7 @@ mod tests {
             Ok(Route { target: Target::Extension(extension), number, .. }) => {
                 Ok((extension.number.clone(), number, "inside".to_owned()))
             }
+            Ok(Route { target: Target::Conference(_), .. }) => panic!("{dialled} is no room"),
             Err(refusal) => Err(refusal.reason),
         };
         let route = |number: &str, routed: Option<&str>, ways: &str| {

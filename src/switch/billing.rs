@@ -62,6 +62,25 @@ impl Billing {
     }
 }
 
+/// Why a call to the world is not paid for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unpaid {
+    /// The credit does not last for its first increment.
+    NoCredit,
+    /// No rate covers the number.
+    NoRate,
+}
+
+impl Unpaid {
+    /// The phrase of the refusal.
+    fn as_str(self) -> &'static str {
+        match self {
+            Unpaid::NoCredit => "Credit Used Up",
+            Unpaid::NoRate => "No Rate For This Number",
+        }
+    }
+}
+
 impl Switch {
     /// Other prices hold: for calls that begin from now on.
     pub(super) fn replace_tariffs(&mut self, tariffs: Arc<Tariffs>) {
@@ -95,31 +114,66 @@ impl Switch {
     /// When no rate covers the number, or the credit does not last for the first increment.
     pub(super) fn rate(&mut self, now: Now, mut facts: Facts) -> Result<Facts, Refused> {
         let number = facts.destination_number.as_deref().unwrap_or_default();
-        let sell = match self.billing.tariffs.quote(facts.organisation, number, facts.started_at) {
-            // A short number goes out because a trunk names it: help is called whether or not anybody priced it.
-            Quote::Barred if !number.starts_with('+') => return Ok(facts),
-            Quote::Barred => {
-                let (status, cause) = (StatusCode::FORBIDDEN, HangupCause::OutgoingCallBarred);
-                return Err(Refused::of_call(status, cause, facts).saying("No Rate For This Number"));
+        let unpaid = match self.price(facts.organisation, number, facts.started_at) {
+            Err(unpaid) => unpaid,
+            Ok(None) => return Ok(facts),
+            Ok(Some((tariff, is_payable))) => {
+                facts.tariff = Some(tariff);
+                let (call, organisation) = (facts.call, facts.organisation);
+                let admitted = match Meter::of(&tariff).filter(|_| is_payable) {
+                    Some(meter) => self.billing.ledger.admit(now.instant, call, organisation, meter).is_ok(),
+                    None => is_payable,
+                };
+                if admitted {
+                    return Ok(facts);
+                }
+                Unpaid::NoCredit
             }
-            Quote::Free => return Ok(facts),
+        };
+        let (status, cause) = match unpaid {
+            Unpaid::NoCredit => (StatusCode::PAYMENT_REQUIRED, HangupCause::CallRejected),
+            Unpaid::NoRate => (StatusCode::FORBIDDEN, HangupCause::OutgoingCallBarred),
+        };
+        Err(Refused::of_call(status, cause, facts).saying(unpaid.as_str()))
+    }
+
+    /// Whether a call to the world would be taken now.
+    ///
+    /// # Errors
+    /// Why not.
+    pub(super) fn may_pay(
+        &mut self,
+        now: Now,
+        organisation: OrganisationId,
+        number: &str,
+    ) -> Result<(), Unpaid> {
+        let Some((tariff, is_payable)) = self.price(organisation, number, now.wall)? else { return Ok(()) };
+        let affords = |meter| self.billing.ledger.affords(now.instant, organisation, &meter);
+        if is_payable && Meter::of(&tariff).is_none_or(affords) { Ok(()) } else { Err(Unpaid::NoCredit) }
+    }
+
+    /// The prices of a call to the world, and whether they can be taken from the credit at all; `None` for one that
+    /// nobody pays.
+    fn price(
+        &self,
+        organisation: OrganisationId,
+        number: &str,
+        at: Timestamp,
+    ) -> Result<Option<(Tariff, bool)>, Unpaid> {
+        let sell = match self.billing.tariffs.quote(organisation, number, at) {
+            // A short number goes out because a trunk names it: help is called whether or not anybody priced it.
+            Quote::Barred if !number.starts_with('+') => return Ok(None),
+            Quote::Barred => return Err(Unpaid::NoRate),
+            Quote::Free => return Ok(None),
             Quote::Rated(price) => price,
         };
-        let credit = self.billing.credit_rate(facts.organisation, sell.currency, facts.started_at);
-        let tariff = Tariff { sell, credit: credit.unwrap_or_default(), cost: None };
-        facts.tariff = Some(tariff);
-        let admitted = credit.and_then(|_| match Meter::of(&tariff) {
-            Some(meter) => {
-                let (call, organisation) = (facts.call, facts.organisation);
-                self.billing.ledger.admit(now.instant, call, organisation, meter).map_err(|_| ())
-            }
-            None => Ok(()),
-        });
-        if admitted.is_err() {
-            let (status, cause) = (StatusCode::PAYMENT_REQUIRED, HangupCause::CallRejected);
-            return Err(Refused::of_call(status, cause, facts).saying("Credit Used Up"));
-        }
-        Ok(facts)
+        let credit = self.billing.credit_rate(organisation, sell.currency, at);
+        Ok(Some((Tariff { sell, credit: credit.unwrap_or_default(), cost: None }, credit.is_ok())))
+    }
+
+    /// A call that was given its prices is not placed after all.
+    pub(super) fn forget_price(&mut self, now: Now, id: CallId) {
+        self.billing.ledger.ended(now.instant, id, None);
     }
 
     /// The caller was answered: from now on the call costs.

@@ -35,7 +35,6 @@ use sidetone_model::ports::PortFuture;
 use sidetone_sip::ua::LegKey;
 
 use crate::switch::driver::Handle;
-use crate::switch::face::Party;
 use crate::switch::machine::{Now, Switch};
 
 /// Something that the switch answers at once.
@@ -143,7 +142,7 @@ impl Switch {
         Page { items, total: matching.len() as u64, limit: window.limit, offset: window.offset }
     }
 
-    /// A live call, whoever's it is; `None` once its caller's leg is over.
+    /// A live call, whoever's it is; `None` once nobody is up in it any more.
     pub fn find_call(&self, call: CallId) -> Option<LiveCall> {
         self.calls.get(&call)?.view()
     }
@@ -168,11 +167,6 @@ impl Switch {
     /// The call and the leg that a leg of the user agent stands for; `None` once it is over.
     pub fn whose_leg(&self, key: LegKey) -> Option<(CallId, LegId)> {
         let (call, party) = self.legs.get(&key).copied()?;
-        let live = self.calls.get(&call)?;
-        let identity = match party {
-            Party::Caller => &live.caller_identity,
-            Party::Callee(fork) => &live.callees.get(fork)?.identity,
-        };
-        Some((call, identity.id))
+        Some((call, self.calls.get(&call)?.identity_of(party)?.id))
     }
 }

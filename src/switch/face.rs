@@ -131,18 +131,54 @@ pub struct Setup {
     pub facts: Facts,
     /// How long things may take.
     pub limits: Limits,
-    /// The offer of the caller's INVITE; without one ours goes out with the 200 (RFC 3261 §13.2.1).
-    pub offer: Option<SessionDescription>,
-    /// The codecs that the caller may use.
-    pub caller_policy: CodecPolicy,
-    /// The codecs that the callee may use.
-    pub callee_policy: CodecPolicy,
-    /// Where the caller's SIP comes from.
-    pub caller_at: IpAddr,
-    /// Whom it rings.
-    pub callees: Callees,
-    /// SDP session id of the caller's leg, those of the forks follow it; the call's media group.
+    /// Who calls whom.
+    pub sides: Sides,
+    /// SDP session id of the caller's leg, those of the forks follow it.
     pub session_id: u64,
+    /// The media group of its ports: the legs of one group are served by one worker.
+    pub group: u64,
+}
+
+/// The two sides of a call. A room is no party: it has neither dialog nor port.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Sides {
+    /// A party calls another.
+    Bridge {
+        /// Who calls.
+        caller: CallerSide,
+        /// Who is called.
+        callee: CalleeSide,
+    },
+    /// A room calls a party.
+    FromRoom {
+        /// Who is called.
+        callee: CalleeSide,
+    },
+    /// A party calls a room, or whoever leads it to one.
+    IntoRoom {
+        /// Who calls.
+        caller: CallerSide,
+    },
+}
+
+/// A party that calls.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallerSide {
+    /// The offer of its INVITE; without one ours goes out with the 200 (RFC 3261 §13.2.1).
+    pub offer: Option<SessionDescription>,
+    /// The codecs that it may use.
+    pub policy: CodecPolicy,
+    /// Where its SIP comes from.
+    pub at: IpAddr,
+}
+
+/// A party that is called.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CalleeSide {
+    /// The codecs that it may use.
+    pub policy: CodecPolicy,
+    /// How it is rung.
+    pub callees: Callees,
 }
 
 /// Whom a call rings.
@@ -193,6 +229,8 @@ pub enum Input {
     Attempt(Attempt),
     /// The caller gave up.
     Cancelled,
+    /// Hang up one party, which sits in a room.
+    Dismiss(Party, HangupCause),
     /// End the call, whatever its state.
     End(HangupCause),
     /// There is no way left to try; what to tell the caller when none could be tried at all.
@@ -203,8 +241,12 @@ pub enum Input {
     HungUp(Party, HangupCause),
     /// The answer that the call waits to give is on the disk.
     Journalled,
+    /// Put the parties into a room instead of through to each other; this one is hung up.
+    Merge(Option<Party>),
     /// A party offers anew inside its dialog; without a description it wants our offer.
     Offer(Party, Option<SessionDescription>),
+    /// Our own offer that clashed with one of the party may be made again.
+    OfferDue(Party),
     /// Our own offer inside a party's dialog was answered, or refused with a status.
     Offered(Party, Result<Option<SessionDescription>, u16>),
     /// A fork sent a provisional response above 100.
@@ -222,18 +264,22 @@ pub enum Input {
 /// What the switch shall do.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Output {
-    /// Answer the caller's INVITE with 200 and this description.
-    Answer(SessionDescription),
+    /// Both sides are there: answer the caller's INVITE with 200 and this description. Without one a room called.
+    Answer(Option<SessionDescription>),
     /// Hang up a confirmed dialog.
     Bye(Party),
     /// Cancel a fork that has no final response.
     Cancel(usize),
     /// The record is complete; the call is over.
     Ended(Box<Cdr>),
+    /// The party that is seated holds, or no longer.
+    Held(Party, bool),
     /// Invite a fork with this offer.
     Invite(usize, SessionDescription),
     /// Note on disk that the call is answered, then feed [`Input::Journalled`].
     Journal(Box<Cdr>),
+    /// The party that was seated is gone.
+    Left(Party),
     /// Tell a media port.
     Media(PortId, MediaCommand),
     /// The attempt failed, with this status in effect, in a way that another trunk may mend: feed
@@ -243,10 +289,12 @@ pub enum Output {
     Offer(Party, SessionDescription),
     /// Answer the party's own offer: a 200 with the description, or a failure status.
     OfferResult(Party, Result<SessionDescription, u16>),
-    /// Refuse the caller's INVITE.
+    /// Nobody answers: refuse the caller's INVITE, or tell the room that called.
     Reject(u16),
     /// Tell the caller how far it is.
     Ring(u16, Option<SessionDescription>),
+    /// The party is up and shall be in a room.
+    Seat(Party),
 }
 
 /// A call that could not begin.

@@ -13,12 +13,14 @@ use sidetone_sip::transaction::ServerKey;
 use sidetone_sip::ua::{LegKey, Reply};
 
 use crate::cdr::build::{Outcome, build};
+use crate::rooms;
 use crate::routing::Directory;
 use crate::switch::call::Call;
-use crate::switch::face::{Callees, MediaCommand, Ports, Setup};
+use crate::switch::events::description;
+use crate::switch::face::{CalleeSide, Callees, CallerSide, MediaCommand, Ports, Setup, Sides};
 use crate::switch::gate::Sender;
-use crate::switch::live::LiveCall;
-use crate::switch::machine::{Notice, Now, Output, Switch, description};
+use crate::switch::live::{Caller, LiveCall};
+use crate::switch::machine::{Notice, Now, Output, Switch};
 use crate::switch::placement::{Onward, Placement, Refused};
 
 impl Switch {
@@ -71,26 +73,22 @@ impl Switch {
         ports: &mut dyn Ports,
     ) {
         let Placement { facts, caller, caller_policy, callee_policy, onward } = placement;
-        let id = facts.call;
-        let (callees, hunt) = match onward {
-            Onward::Bindings(callees) => (callees, None),
-            Onward::World(hunt) => (Vec::new(), Some(*hunt)),
+        let (id, session_id) = (facts.call, self.session_id());
+        let side = CallerSide { offer, policy: caller_policy, at: source };
+        let bridge =
+            |caller, callees| Sides::Bridge { caller, callee: CalleeSide { policy: callee_policy, callees } };
+        let (sides, callees, hunt, goal) = match onward {
+            Onward::Bindings(callees) => {
+                let at_once = callees.iter().map(|callee| callee.flow.remote.ip()).collect();
+                (bridge(side, Callees::AtOnce(at_once)), callees, None, None)
+            }
+            Onward::Room(goal) => (Sides::IntoRoom { caller: side }, Vec::new(), None, Some(goal)),
+            Onward::World(hunt) => (bridge(side, Callees::InTurn), Vec::new(), Some(*hunt), None),
         };
-        let setup = Setup {
-            facts,
-            limits: self.config.limits,
-            offer,
-            caller_policy,
-            callee_policy,
-            caller_at: source,
-            callees: match hunt {
-                Some(_) => Callees::InTurn,
-                None => Callees::AtOnce(callees.iter().map(|callee| callee.flow.remote.ip()).collect()),
-            },
-            session_id: self.session_id(),
-        };
+        let setup = Setup { facts, limits: self.config.limits, sides, session_id, group: session_id };
+        let caller = Caller { invite: key, key: leg, identity: caller };
         match Call::new(now.instant, setup, ports) {
-            Ok(call) => self.adopt(now, id, LiveCall::new(call, key, (leg, caller), callees, hunt)),
+            Ok(call) => self.adopt(now, id, LiveCall::new(call, Some(caller), callees, hunt, goal)),
             Err(stillborn) => {
                 for port in stillborn.ports {
                     self.push(Output::Media(port, MediaCommand::Close));
@@ -168,6 +166,9 @@ impl Switch {
         }
         let result = Registration::from_request(request, *flow)
             .and_then(|registration| self.registrar.register(now.instant, &aor, registration));
+        if result.as_ref().is_ok_and(|bindings| !bindings.is_empty()) {
+            self.tell_rooms(now, rooms::Input::Free(id));
+        }
         let response = reply(request, result.as_deref(), now.instant);
         let mut answer = Reply::new(response.status());
         for name in ["Contact", "Path", "Require", "Min-Expires"] {

@@ -2,7 +2,8 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use sidetone_sip::sdp::{CodecPolicy, Media, OfferAnswer, SessionDescription, payload_map};
+use sidetone_media::mix::Formats;
+use sidetone_sip::sdp::{self, CodecPolicy, Direction, Media, OfferAnswer, SessionDescription, payload_map};
 
 use crate::media_plan;
 use crate::switch::face::{MediaCommand, Port, PortId};
@@ -15,14 +16,29 @@ pub(super) struct Leg {
     /// Where its SIP comes from.
     pub(super) signalling: Option<IpAddr>,
     pub(super) exchange: OfferAnswer,
+    /// Whether it has been asked to talk again and has not answered yet.
+    pub(super) resumes: bool,
     port: Port,
     /// False once the port was given back.
     open: bool,
+    /// Whether it is in a room instead of being relayed to another leg.
+    seated: bool,
+    /// Whether the room was told that it holds.
+    holds: bool,
 }
 
 impl Leg {
     pub(super) fn new(port: Port, session_id: u64, policy: CodecPolicy, signalling: Option<IpAddr>) -> Self {
-        Leg { policy, signalling, exchange: OfferAnswer::new(session_id), port, open: true }
+        Leg {
+            policy,
+            signalling,
+            exchange: OfferAnswer::new(session_id),
+            resumes: false,
+            port,
+            open: true,
+            seated: false,
+            holds: false,
+        }
     }
 
     pub(super) fn port(&self) -> PortId {
@@ -41,6 +57,56 @@ impl Leg {
     /// Gives the port back; the command to send, once.
     pub(super) fn close(&mut self) -> Option<MediaCommand> {
         std::mem::take(&mut self.open).then_some(MediaCommand::Close)
+    }
+
+    /// Puts it into a room.
+    pub(super) fn seat(&mut self) {
+        self.seated = self.open;
+    }
+
+    /// Takes it out of its room; whether it was in one.
+    pub(super) fn unseat(&mut self) -> bool {
+        std::mem::take(&mut self.seated)
+    }
+
+    pub(super) fn is_seated(&self) -> bool {
+        self.seated
+    }
+
+    /// Whether the party holds now, when that is news: it wants to receive nothing.
+    pub(super) fn holding_changed(&mut self) -> Option<bool> {
+        let holds = self.exchange.negotiated().is_some_and(|settled| !settled.direction.sends());
+        let before = std::mem::replace(&mut self.holds, holds);
+        (before != holds).then_some(holds)
+    }
+
+    /// What a mix must know of the leg; `None` when it cannot speak with the party.
+    pub(super) fn formats(&self) -> Option<Formats> {
+        let negotiated = self.exchange.negotiated()?;
+        let formats = media_plan::formats(negotiated)?;
+        // A party that holds sends music to whoever waits for it: a room does not wait.
+        Some(Formats { speaks: formats.speaks && negotiated.direction.sends(), ..formats })
+    }
+
+    /// The offer of a room: what this party may use of what a mix can decode and encode.
+    pub(super) fn offer_to_room(&self) -> SessionDescription {
+        let mut codecs = self.policy.codecs();
+        codecs.retain(media_plan::is_mixable);
+        sdp::offer(self.port.advertised, codecs, Direction::SendRecv)
+    }
+
+    /// The answer of a room to the offer of the party that is open.
+    ///
+    /// # Errors
+    /// The status to refuse it with; the offer stays open.
+    pub(super) fn answer_for_room(&mut self) -> Result<SessionDescription, u16> {
+        let mut offered = self.exchange.remote_offer().cloned().ok_or(491_u16)?;
+        for media in offered.media.iter_mut().filter(|media| media.is_carried()) {
+            media.codecs.retain(media_plan::is_mixable);
+        }
+        let answer = sdp::answer(&offered, self.port.advertised, &self.policy, Direction::SendRecv);
+        let answer = answer.map_err(|refused| refused.status())?;
+        self.exchange.send_answer(answer).map_err(|_| 488)
     }
 
     /// The name of the audio codec settled for this leg.

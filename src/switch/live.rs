@@ -10,6 +10,7 @@ use sidetone_sip::flow::Flow;
 use sidetone_sip::transaction::ServerKey;
 use sidetone_sip::ua::{Invite, LegKey};
 
+use crate::rooms::Goal;
 use crate::switch::call::Call;
 use crate::switch::face::Party;
 use crate::switch::leg::Leg;
@@ -18,11 +19,11 @@ use crate::switch::outbound::Hunt;
 /// A call and the legs that stand for its parties.
 pub(super) struct LiveCall {
     pub(super) call: Call,
-    /// The caller's INVITE.
-    pub(super) invite: ServerKey,
-    pub(super) caller: LegKey,
-    pub(super) caller_identity: LegIdentity,
+    /// Who called; `None` when a room did.
+    pub(super) caller: Option<Caller>,
     pub(super) callees: Vec<Callee>,
+    /// What its parties want of a room once they are up.
+    pub(super) goal: Option<Goal>,
     /// How it looks for somebody who takes it to the world.
     pub(super) hunt: Option<Hunt>,
     /// Offers of parties inside their dialogs that wait for our answer.
@@ -30,6 +31,14 @@ pub(super) struct LiveCall {
     /// When the caller first heard that it rings.
     pub(super) ringing_at: Option<Timestamp>,
     pub(super) due: Option<Instant>,
+}
+
+/// The leg of who called.
+pub(super) struct Caller {
+    /// Its INVITE.
+    pub(super) invite: ServerKey,
+    pub(super) key: LegKey,
+    pub(super) identity: LegIdentity,
 }
 
 /// One fork: what its INVITE says without the offer and, once invited, its leg.
@@ -54,16 +63,31 @@ pub(super) struct LegIdentity {
 impl LiveCall {
     pub(super) fn new(
         call: Call,
-        invite: ServerKey,
-        (caller, caller_identity): (LegKey, LegIdentity),
+        caller: Option<Caller>,
         callees: Vec<Callee>,
         hunt: Option<Hunt>,
+        goal: Option<Goal>,
     ) -> Self {
-        let offers = HashMap::new();
-        LiveCall { call, invite, caller, caller_identity, callees, hunt, offers, ringing_at: None, due: None }
+        LiveCall { call, caller, callees, goal, hunt, offers: HashMap::new(), ringing_at: None, due: None }
     }
 
-    /// How far it is; `None` once its caller's leg is over.
+    /// The leg of a party, once it was invited.
+    pub(super) fn key_of(&self, party: Party) -> Option<LegKey> {
+        match party {
+            Party::Callee(fork) => self.callees.get(fork)?.leg,
+            Party::Caller => self.caller.as_ref().map(|caller| caller.key),
+        }
+    }
+
+    /// By what the world knows the leg of a party.
+    pub(super) fn identity_of(&self, party: Party) -> Option<&LegIdentity> {
+        match party {
+            Party::Callee(fork) => self.callees.get(fork).map(|callee| &callee.identity),
+            Party::Caller => self.caller.as_ref().map(|caller| &caller.identity),
+        }
+    }
+
+    /// How far it is; `None` once nobody is up in it any more.
     pub(super) fn state(&self) -> Option<CallState> {
         if self.call.has_ended() {
             return None;
@@ -77,7 +101,9 @@ impl LiveCall {
 
     /// The legs that are there now: the caller's first.
     pub(super) fn parties(&self) -> impl Iterator<Item = (Option<LegKey>, &LegIdentity, CallState)> {
-        let caller = self.state().map(|state| (Some(self.caller), &self.caller_identity, state));
+        let caller = self.caller.as_ref().filter(|_| self.call.has_caller());
+        let caller =
+            caller.zip(self.state()).map(|(caller, state)| (Some(caller.key), &caller.identity, state));
         let callees = self.callees.iter().enumerate().filter_map(|(fork, callee)| {
             let state = self.call.fork_state(fork)?;
             Some((callee.leg, &callee.identity, state))
@@ -99,7 +125,7 @@ impl LiveCall {
         }
     }
 
-    /// How it looks from outside; `None` once its caller's leg is over.
+    /// How it looks from outside; `None` once nobody is up in it any more.
     pub(super) fn view(&self) -> Option<live_call::LiveCall> {
         let (facts, state) = (self.call.facts(), self.state()?);
         let at = |after: Option<Duration>| {
@@ -107,7 +133,9 @@ impl LiveCall {
             after.map(|after| facts.started_at.plus_micros(micros(after)))
         };
         let answered_at = at(self.call.answered_after()).filter(|_| state == CallState::Answered);
-        let caller = leg_view(&self.caller_identity, LegRole::Caller, state, &self.call.caller, answered_at);
+        let caller = self.caller.as_ref().zip(self.call.caller()).filter(|_| self.call.has_caller());
+        let caller =
+            caller.map(|(caller, leg)| leg_view(&caller.identity, LegRole::Caller, state, leg, answered_at));
         let callees = self.callees.iter().enumerate().filter_map(|(fork, callee)| {
             let (state, leg) = (self.call.fork_state(fork)?, self.call.leg(Party::Callee(fork))?);
             let answered_at = at(self.call.far_answered_after()).filter(|_| state == CallState::Answered);
@@ -127,7 +155,7 @@ impl LiveCall {
             agent_id: facts.agent,
             team_id: facts.team,
             trunk_id: facts.trunk,
-            legs: std::iter::once(caller).chain(callees).collect(),
+            legs: caller.into_iter().chain(callees).collect(),
         })
     }
 }

@@ -15,32 +15,35 @@ use sidetone_media::session::Report;
 use sidetone_model::call::HangupCause;
 use sidetone_model::cdr::Cdr;
 use sidetone_model::ids::{CallId, ConferenceSessionId, LegId, NodeId, NoteId, OrganisationId, TrunkId};
-use sidetone_model::live_call::{self, CallNews};
+use sidetone_model::live_call::CallNews;
 use sidetone_model::rating::{Account, Drawn, Undrawn};
+use sidetone_model::room::news::RoomNews;
 pub use sidetone_model::time::Now;
 use sidetone_model::time::Timestamp;
 use sidetone_model::trunk_address::TrunkAddress;
 use sidetone_sip::auth::{Algorithm, Authenticator};
 use sidetone_sip::flow::Flow;
-use sidetone_sip::message::{Message, Method, Name, Rejection, StatusCode};
+use sidetone_sip::message::{Message, Method, Name, Rejection};
 use sidetone_sip::registrar::{self, Registrar, RegistrarConfig};
-use sidetone_sip::sdp::SessionDescription;
 use sidetone_sip::transaction::{ClientKey, ServerKey};
-use sidetone_sip::ua::{self, Draft, Event, LegKey, Reply, Ua};
+use sidetone_sip::ua::{self, Draft, LegKey, Reply, Ua};
 
 use crate::notes::PhoneAnswer;
 use crate::rating::Tariffs;
+use crate::rooms::{self, RoomNote, RoomsConfig};
 use crate::routing::Directory;
 use crate::switch::billing::Billing;
+use crate::switch::conferencing::Conferences;
 use crate::switch::control::Asked;
 use crate::switch::face::{self, Limits, MediaCommand, Party, PortId, Ports, Reach};
 use crate::switch::gate::Gate;
+use crate::switch::keys::Way;
 use crate::switch::live::LiveCall;
 use crate::switch::messaging::Said;
 use crate::switch::mixing::{MixOrder, Recording};
 use crate::switch::names::{Answer, Names, Waiter};
 use crate::switch::notes::NotesInFlight;
-use crate::switch::outbound::{Farewell, Hunt};
+use crate::switch::outbound::Farewell;
 use crate::switch::registering::Registrations;
 use crate::switch::trunks::Trunks;
 
@@ -59,7 +62,7 @@ pub enum Input {
     Ask(Asked),
     /// Answer what a phone said, after [`Output::Said`], with this final status.
     Answer(ServerKey, u16),
-    /// Begin what the directory wants without being asked: registrations with trunks. Once, at the start.
+    /// Begin what the directory wants without being asked: registrations with trunks, and its rooms. Once, at the start.
     Begin,
     /// The party of a port pressed a key.
     Digit(PortId, char),
@@ -116,6 +119,10 @@ pub enum Output {
     Media(PortId, MediaCommand),
     /// Tell a mix.
     Mix(MixId, MixOrder),
+    /// Something changed in a live room.
+    RoomNews(Box<RoomNews>),
+    /// Tell phones that are in a room.
+    RoomNote(Box<RoomNote>),
     /// Somebody may want to hear of that at once.
     News(Box<CallNews>),
     /// What came of sending a note to the phone at that place; once for each.
@@ -179,6 +186,8 @@ pub struct SwitchConfig {
     pub reach: Reach,
     /// How long before its credit is used up a call is warned.
     pub credit_warning: Duration,
+    /// How much of rooms there may be at once.
+    pub rooms: RoomsConfig,
 }
 
 /// The switch.
@@ -199,10 +208,11 @@ pub struct Switch {
     pub(super) billing: Billing,
     pub(super) names: Names,
     pub(super) notes: NotesInFlight,
+    pub(super) conferences: Conferences,
     pub(super) registrations: Registrations,
     /// Calls with trunks that we have hung up lately.
     pub(super) farewells: VecDeque<Farewell>,
-    timers: BTreeSet<(Instant, CallId)>,
+    pub(super) timers: BTreeSet<(Instant, CallId)>,
     pub(super) rng: StdRng,
     pub(super) accepts: bool,
     outputs: VecDeque<Output>,
@@ -220,6 +230,7 @@ impl Switch {
         let mut trunks = Trunks::default();
         trunks.replace(&directory, &mut rng);
         let billing = Billing::new(config.credit_warning);
+        let conferences = Conferences::new(config.rooms, rng.random());
         Switch {
             config,
             ua,
@@ -235,6 +246,7 @@ impl Switch {
             billing,
             names: Names::default(),
             notes: NotesInFlight::default(),
+            conferences,
             registrations: Registrations::default(),
             farewells: VecDeque::new(),
             timers: BTreeSet::new(),
@@ -278,6 +290,7 @@ impl Switch {
             Input::Begin => {
                 let directory = Arc::clone(&self.directory);
                 self.follow_registrations(now, &directory);
+                self.replace_book(now, &directory);
             }
             Input::Accounts(accounts) => self.replace_accounts(now.instant, accounts),
             Input::Drawn(drawn) => self.drawn(now, &drawn),
@@ -285,6 +298,20 @@ impl Switch {
             Input::EndCalls(cause) => self.end_calls(now, cause),
             Input::LeaveTrunks => self.leave_trunks(now),
             Input::Journalled(call) => self.tell_call(now, call, face::Input::Journalled),
+            Input::Digit(port, digit) => {
+                if let Some(leg) = self.seat_at(port) {
+                    self.keyed(now, leg, digit, Way::Media);
+                }
+            }
+            Input::Played(port, token) => {
+                self.tell_of_seat(now, port, |leg| rooms::Input::Played(leg, token));
+            }
+            Input::Talking(port, talks) => {
+                self.tell_of_seat(now, port, |leg| rooms::Input::Talking(leg, talks));
+            }
+            Input::Recorded(session, Recording { bytes, error }) => {
+                self.tell_rooms(now, rooms::Input::Recorded { session, bytes, error });
+            }
             Input::Report(port, report) => {
                 if let Some(call) = self.ports.remove(&port) {
                     self.tell_call(now, call, face::Input::Report(port, report));
@@ -296,8 +323,6 @@ impl Switch {
                 self.config.md5_only = settings.md5_only;
             }
             Input::Timeout => self.timeout(now),
-            // Nobody sits in a mix: no call is put into one.
-            Input::Digit(..) | Input::Played(..) | Input::Recorded(..) | Input::Talking(..) => {}
             Input::TransportError(key) => {
                 self.ua.handle_input(now.instant, ua::Input::TransportError { key })
             }
@@ -314,7 +339,8 @@ impl Switch {
     pub fn next_timeout(&self) -> Option<Instant> {
         let call = self.timers.first().map(|(due, _)| *due);
         let (registration, credit) = (self.registrations.next_timeout(), self.billing.next_timeout());
-        [self.ua.next_timeout(), self.registrar.next_timeout(), call, registration, credit]
+        let rooms = self.conferences.next_timeout();
+        [self.ua.next_timeout(), self.registrar.next_timeout(), call, registration, credit, rooms]
             .into_iter()
             .flatten()
             .min()
@@ -366,95 +392,6 @@ impl Switch {
         let _ = self.ua.respond(now.instant, key, reply);
     }
 
-    /// Puts a new call among the live ones and carries out what it wants first.
-    pub(super) fn adopt(&mut self, now: Now, id: CallId, live: LiveCall) {
-        for port in live.call.ports() {
-            self.ports.insert(port, id);
-        }
-        self.legs.insert(live.caller, (id, Party::Caller));
-        if let Some(hunt) = &live.hunt {
-            *self.outbound.entry(hunt.organisation).or_default() += 1;
-            self.hunts.push_back(id);
-        }
-        self.calls.insert(id, live);
-        self.carry_out(now, id);
-    }
-
-    /// Feeds a call and carries out what it says.
-    pub(super) fn tell_call(&mut self, now: Now, id: CallId, input: face::Input) {
-        if let Some(live) = self.calls.get_mut(&id) {
-            live.call.handle_input(now.instant, input);
-            self.carry_out(now, id);
-        }
-    }
-
-    pub(super) fn carry_out(&mut self, now: Now, id: CallId) {
-        while let Some(output) = self.calls.get_mut(&id).and_then(|live| live.call.poll_output()) {
-            self.carry_out_one(now, id, output);
-        }
-        if self.calls.get(&id).is_some_and(|live| live.call.has_ended()) {
-            self.stop_meter(now, id);
-        }
-        let Some(live) = self.calls.get_mut(&id) else { return };
-        let hunt = live.hunt.as_ref().filter(|_| live.call.is_ringing()).and_then(Hunt::due);
-        let due = live.call.next_timeout().into_iter().chain(hunt).min();
-        if let Some(before) = std::mem::replace(&mut live.due, due) {
-            self.timers.remove(&(before, id));
-        }
-        if let Some(due) = due {
-            self.timers.insert((due, id));
-        }
-        if live.call.is_over() {
-            self.forget(id);
-        }
-    }
-
-    fn forget(&mut self, id: CallId) {
-        let hunt = self.calls.remove(&id).and_then(|live| live.hunt);
-        let Some(organisation) = hunt.map(|hunt| hunt.organisation) else { return };
-        if let Some(up) = self.outbound.get_mut(&organisation) {
-            *up -= 1;
-            if *up == 0 {
-                self.outbound.remove(&organisation);
-            }
-        }
-    }
-
-    fn carry_out_one(&mut self, now: Now, id: CallId, output: face::Output) {
-        match output {
-            face::Output::Answer(description) => {
-                self.meter(now, id);
-                self.answer(now, id, StatusCode::OK, Some(&description));
-                self.tell_news(id, CallNews::Answered);
-            }
-            face::Output::Bye(party) => self.hang_up(now, id, party),
-            face::Output::Cancel(fork) => self.hang_up(now, id, Party::Callee(fork)),
-            face::Output::Ended(record) => self.give_record(now, record),
-            face::Output::Invite(fork, offer) => self.invite(now, id, fork, &offer),
-            face::Output::Journal(record) => self.push(Output::Answered(id, record)),
-            face::Output::Media(port, command) => self.push(Output::Media(port, command)),
-            face::Output::NextAttempt(status) => self.next_attempt(id, status),
-            face::Output::Offer(party, offer) => self.offer(now, id, party, &offer),
-            face::Output::OfferResult(party, result) => self.offer_result(now, id, party, result),
-            face::Output::Reject(status) => self.answer(now, id, status_code(status), None),
-            face::Output::Ring(status, description) => {
-                self.answer(now, id, status_code(status), description.as_ref());
-                if let Some(live) = self.calls.get_mut(&id)
-                    && live.ringing_at.is_none()
-                {
-                    live.ringing_at = Some(now.wall);
-                    self.tell_news(id, CallNews::Ringing);
-                }
-            }
-        }
-    }
-
-    fn tell_news(&mut self, id: CallId, news: fn(live_call::LiveCall) -> CallNews) {
-        if let Some(call) = self.find_call(id) {
-            self.push(Output::News(Box::new(news(call))));
-        }
-    }
-
     /// Dispatches what the user agent and the registrar say until both are silent.
     fn settle(&mut self, now: Now, ports: &mut dyn Ports) {
         loop {
@@ -473,6 +410,8 @@ impl Switch {
                 }
             } else if let Some(output) = self.registrar.poll_output() {
                 self.keep_alive(now, output);
+            } else if let Some(output) = self.conferences.rooms.poll_output() {
+                self.obey_rooms(now, output, ports);
             } else if let Some(id) = self.hunts.pop_front() {
                 self.hunt(now, id, ports);
             } else if let Some(address) = self.names.poll_question() {
@@ -480,84 +419,6 @@ impl Switch {
             } else if !self.obey_ledger(now) {
                 return;
             }
-        }
-    }
-
-    fn event(&mut self, now: Now, event: Event, ports: &mut dyn Ports) {
-        match event {
-            Event::Invited { leg, key, flow, request } => self.invited(now, leg, key, flow, &request, ports),
-            Event::Request { leg, key, flow, request } => self.requested(now, leg, &key, &flow, &request),
-            Event::Acked { leg, request } => {
-                let answer = description(request.headers(), request.body());
-                self.tell_leg(now, leg, |party| Some(face::Input::Acknowledged(party, answer)));
-            }
-            Event::Answered { leg, response } => {
-                let answer = description(response.headers(), response.body());
-                self.tell_leg(now, leg, |party| match party {
-                    Party::Callee(fork) => Some(face::Input::Answered(fork, answer)),
-                    Party::Caller => None,
-                });
-            }
-            Event::Progress { leg, response } => {
-                let answer = description(response.headers(), response.body());
-                let status = response.status().as_u16();
-                self.tell_leg(now, leg, |party| match party {
-                    Party::Callee(fork) => Some(face::Input::Provisional(fork, status, answer)),
-                    Party::Caller => None,
-                });
-            }
-            Event::Ended { leg, cause } => self.leg_ended(now, leg, cause),
-            Event::Reinvited { leg, key, request } => self.reinvited(now, leg, key, &request),
-            // The 487 is sent; the party's offer is answered to nobody when its result comes.
-            Event::ReinviteCancelled { leg, .. } => {
-                if let Some((id, party)) = self.legs.get(&leg)
-                    && let Some(live) = self.calls.get_mut(id)
-                {
-                    live.offers.remove(party);
-                }
-            }
-            // The party whose offer clashed was told 491 and tries again itself; ours was its offer passed on.
-            Event::ReinviteDue { .. } => {}
-            Event::Response { leg: Some(leg), flow, response, request, .. } => {
-                let is_invite = response.cseq().is_ok_and(|cseq| cseq.method == Method::Invite);
-                if !is_invite || response.status().is_provisional() {
-                    return; // Nothing but INVITEs is sent inside dialogs yet.
-                }
-                if self.reinvite_challenged(now, leg, &flow, &response, request) {
-                    return;
-                }
-                let result = if response.status().is_success() {
-                    Ok(description(response.headers(), response.body()))
-                } else {
-                    Err(response.status().as_u16())
-                };
-                self.tell_leg(now, leg, |party| Some(face::Input::Offered(party, result)));
-            }
-            Event::InfoAnswered { key, receipt, .. } | Event::MessageAnswered { key, receipt } => {
-                self.note_answered(key, &receipt);
-            }
-            Event::Unanswered { leg: Some(leg), .. } => {
-                self.tell_leg(now, leg, |party| Some(face::Input::Offered(party, Err(408))));
-            }
-            // What else comes here is the answer to a keep-alive, or its lack: a phone that is gone stops refreshing.
-            Event::Response { leg: None, key, flow, response, request } => match request {
-                Some(bye) if *bye.method() == Method::Bye => self.bye_challenged(now, &flow, &response, bye),
-                request => self.register_answered(now, key, &flow, &response, request),
-            },
-            Event::Unanswered { leg: None, key, .. } => self.register_unanswered(now, key),
-        }
-    }
-
-    pub(super) fn tell_leg(
-        &mut self,
-        now: Now,
-        leg: LegKey,
-        input: impl FnOnce(Party) -> Option<face::Input>,
-    ) {
-        if let Some((id, party)) = self.legs.get(&leg).copied()
-            && let Some(input) = input(party)
-        {
-            self.tell_call(now, id, input);
         }
     }
 
@@ -579,6 +440,9 @@ impl Switch {
         }
         if is_due(self.registrar.next_timeout()) {
             self.registrar.handle_input(now.instant, registrar::Input::Timeout);
+        }
+        if is_due(self.conferences.next_timeout()) {
+            self.tell_rooms(now, rooms::Input::Timeout);
         }
         self.wake_registrants(now);
         while let Some((due, id)) = self.timers.first().copied()
@@ -604,6 +468,7 @@ impl Switch {
         }
         // What is taken back is taken back with the credentials it was made with.
         self.follow_registrations(now, &directory);
+        self.replace_book(now, &directory);
         self.directory = directory;
         self.trunks.replace(&self.directory, &mut self.rng);
     }
@@ -616,19 +481,4 @@ impl Switch {
             }
         }
     }
-}
-
-/// The SDP of a message; `None` without a body, or with one that is no readable SDP.
-pub(super) fn description(
-    headers: &sidetone_sip::message::Headers,
-    body: &[u8],
-) -> Option<SessionDescription> {
-    if body.is_empty() || !headers.is_content_type("application/sdp") {
-        return None;
-    }
-    SessionDescription::parse(body).ok()
-}
-
-pub(super) fn status_code(status: u16) -> StatusCode {
-    StatusCode::new(status).unwrap_or(StatusCode::SERVER_ERROR)
 }

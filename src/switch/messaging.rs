@@ -14,11 +14,12 @@ use sidetone_model::ids::{CallId, ExtensionId, LegId, OrganisationId};
 use sidetone_sip::flow::Flow;
 use sidetone_sip::message::{Name, Request, StatusCode};
 use sidetone_sip::transaction::ServerKey;
-use sidetone_sip::ua::{LegKey, Reply};
+use sidetone_sip::ua::{Content, LegKey, Reply};
 
 use crate::routing::Directory;
 use crate::switch::gate::Sender;
 use crate::switch::incoming::allow;
+use crate::switch::keys::{Way, digit_of};
 use crate::switch::machine::{Now, Output, Switch};
 
 /// Something that a phone said in JSON, and that wants an answer.
@@ -68,6 +69,22 @@ impl Switch {
         if request.body().is_empty() {
             return self.respond(now, key, Reply::new(StatusCode::OK));
         }
+        match digit_of(request) {
+            Ok(None) => {}
+            // A phone that hears no 200 presses the key again.
+            Ok(Some(digit)) if self.conferences.seats.contains_key(&id) => {
+                self.keyed(now, id, digit, Way::Info);
+                return self.respond(now, key, Reply::new(StatusCode::OK));
+            }
+            Ok(Some(_)) if self.pass_on(now, leg, request) => {
+                return self.respond(now, key, Reply::new(StatusCode::OK));
+            }
+            // Without another party there is nobody whom a key means anything to.
+            Ok(Some(_)) => {
+                return self.respond(now, key, allow(Reply::new(StatusCode::UNSUPPORTED_MEDIA_TYPE)));
+            }
+            Err(()) => return self.respond(now, key, Reply::new(StatusCode::BAD_REQUEST)),
+        }
         match json(request) {
             Ok(body) => {
                 let by = Speaker::Leg(call, id);
@@ -75,6 +92,17 @@ impl Switch {
             }
             Err(reply) => self.respond(now, key, reply),
         }
+    }
+
+    /// Passes an INFO on to the party that a leg talks to; whether there is one.
+    fn pass_on(&mut self, now: Now, leg: LegKey, request: &Request) -> bool {
+        let Some((id, party)) = self.legs.get(&leg).copied() else { return false };
+        let Some(live) = self.calls.get(&id) else { return false };
+        let other = live.call.other(party).filter(|_| live.call.is_up()).and_then(|other| live.key_of(other));
+        let Some(other) = other else { return false };
+        let kind = request.header(Name::ContentType).unwrap_or_default();
+        // What the other says to it is its own affair: the key was pressed, and is told as it came.
+        self.ua.info(now.instant, other, Content::new(kind, request.body().clone())).is_ok()
     }
 
     /// A MESSAGE outside of dialogs.

@@ -5,15 +5,22 @@
 
 mod billing;
 pub mod call;
+mod carrying;
+mod conferencing;
 pub mod control;
 pub mod counters;
+mod dialling;
 pub mod driver;
+mod ending;
+mod events;
 pub mod face;
 mod gate;
 mod incoming;
+mod keys;
 mod leg;
 mod live;
 pub mod machine;
+mod merging;
 pub mod messaging;
 pub mod mixing;
 pub mod names;
@@ -25,6 +32,9 @@ mod outgoing;
 mod placement;
 mod registering;
 mod registrant;
+mod ringing;
+mod room_questions;
+mod seating;
 mod trunks;
 
 #[cfg(test)]

@@ -21,6 +21,9 @@ pub(super) struct Renegotiation {
 impl Call {
     /// A party offers anew.
     pub(super) fn offer(&mut self, from: Party, offer: Option<SessionDescription>) {
+        if self.is_for_a_room(from) {
+            return self.offer_in_room(from, offer);
+        }
         let Some(to) = self.other(from) else {
             // The dialog is confirmed but the call is over: nothing to negotiate with.
             return self.push(Output::OfferResult(from, Err(481)));
@@ -50,13 +53,16 @@ impl Call {
         }
     }
 
-    /// The other party answered the offer that was passed on to it.
+    /// A party answered an offer of ours: as a rule the other's, passed on to it.
     pub(super) fn offered(
         &mut self,
         now: Instant,
         to: Party,
         result: Result<Option<SessionDescription>, u16>,
     ) {
+        if self.is_for_a_room(to) {
+            return self.offered_in_room(now, to, result);
+        }
         let Some(Renegotiation { from, .. }) = self.renegotiation.take_if(|open| open.to == to) else {
             return; // The call moved on: the answer belongs to nothing.
         };
@@ -151,8 +157,8 @@ impl Call {
     }
 
     /// The party that `party` talks to, or will as soon as the caller has its answer.
-    fn other(&self, party: Party) -> Option<Party> {
-        let callee = self.callee()?;
+    pub(super) fn other(&self, party: Party) -> Option<Party> {
+        let callee = self.callee().filter(|_| self.has_caller())?;
         match party {
             Party::Caller => Some(Party::Callee(callee)),
             Party::Callee(place) if place == callee => Some(Party::Caller),

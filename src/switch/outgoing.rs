@@ -7,8 +7,9 @@ use sidetone_sip::sdp::SessionDescription;
 use sidetone_sip::transaction::ServerKey;
 use sidetone_sip::ua::{Cause, Extra, LegKey, Reply};
 
+use crate::switch::events::{description, status_code};
 use crate::switch::face::{Input, Party};
-use crate::switch::machine::{Now, Switch, description, status_code};
+use crate::switch::machine::{Now, Switch};
 
 impl Switch {
     /// Answers the caller's INVITE.
@@ -19,8 +20,9 @@ impl Switch {
         status: StatusCode,
         body: Option<&SessionDescription>,
     ) {
-        let Some(live) = self.calls.get(&id) else { return };
-        let key = live.invite;
+        // A room that called hears of it by itself.
+        let Some(caller) = self.calls.get(&id).and_then(|live| live.caller.as_ref()) else { return };
+        let key = caller.invite;
         self.respond(now, &key, with_description(Reply::new(status), body));
     }
 
@@ -125,11 +127,7 @@ impl Switch {
     }
 
     fn leg_of(&self, id: CallId, party: Party) -> Option<LegKey> {
-        let live = self.calls.get(&id)?;
-        match party {
-            Party::Caller => Some(live.caller),
-            Party::Callee(fork) => live.callees.get(fork)?.leg,
-        }
+        self.calls.get(&id)?.key_of(party)
     }
 }
 

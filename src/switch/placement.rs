@@ -4,13 +4,16 @@ use sidetone_model::call::{Direction, HangupCause};
 use sidetone_model::cdr::Called;
 use sidetone_model::directory::Extension;
 use sidetone_model::ids::{LegId, OrganisationId, TrunkId};
+use sidetone_model::room::RoomConfig;
 use sidetone_sip::message::{Host, Name, NameAddr, Request, StatusCode, Uri};
 use sidetone_sip::registrar::Binding;
 use sidetone_sip::sdp::CodecPolicy;
 use sidetone_sip::ua::Invite;
 
 use crate::cdr::build::Facts;
+use crate::rooms::{Goal, Who};
 use crate::routing::{Directory, Origin, Reason, Refusal, Route, Target, route};
+use crate::switch::events::status_code;
 use crate::switch::gate::Sender;
 use crate::switch::incoming::dialled;
 use crate::switch::live::{Callee, LegIdentity};
@@ -30,6 +33,8 @@ pub(super) struct Placement {
 pub(super) enum Onward {
     /// To the phones of an extension.
     Bindings(Vec<Callee>),
+    /// Into a room, or to whoever asks which.
+    Room(Goal),
     /// To the world.
     World(Box<Hunt>),
 }
@@ -88,6 +93,7 @@ impl Switch {
         }
         let max_forwards = request.max_forwards().unwrap_or(70).saturating_sub(1);
         match route {
+            Route { target: Target::Conference(room), .. } => self.place_into_room(now, &caller, room, facts),
             Route { target: Target::Extension(callee), .. } => {
                 self.place_extension(now, directory, &caller, callee, facts, max_forwards)
             }
@@ -112,6 +118,36 @@ impl Switch {
                 })
             }
         }
+    }
+
+    fn place_into_room(
+        &mut self,
+        now: Now,
+        caller: &Caller<'_>,
+        room: Option<&RoomConfig>,
+        facts: Facts,
+    ) -> Result<Placement, Refused> {
+        let goal = room.map_or(Goal::Ask, |room| Goal::Room(room.id));
+        let who = Who::new(
+            caller.extension.map(|extension| extension.id),
+            caller.number.as_deref().unwrap_or_default(),
+        );
+        // Who has guessed too often is not even answered.
+        let admitted = room.map(|room| self.conferences.rooms.admits(now.instant, room.id, &who));
+        if let Some(Err(status)) = admitted {
+            let (cause, why) = match status {
+                403 => (HangupCause::CallRejected, "Too Many Wrong PINs"),
+                _ => (HangupCause::SwitchCongestion, "Too Many Callers"),
+            };
+            return Err(Refused::of_call(status_code(status), cause, facts).saying(why));
+        }
+        Ok(Placement {
+            facts,
+            caller: caller.identity(self.leg_id()),
+            caller_policy: caller.policy(),
+            callee_policy: CodecPolicy::ANY,
+            onward: Onward::Room(goal),
+        })
     }
 
     fn place_extension(
@@ -209,7 +245,7 @@ impl Switch {
 
 impl LegIdentity {
     /// That of a leg to a phone of an extension.
-    fn of(id: LegId, extension: &Extension) -> Self {
+    pub(super) fn of(id: LegId, extension: &Extension) -> Self {
         LegIdentity {
             id,
             extension: Some(extension.id),
@@ -221,7 +257,13 @@ impl LegIdentity {
 
 impl Callee {
     /// A phone by what it registered.
-    fn bound(binding: &Binding, identity: LegIdentity, from: &str, to: &str, max_forwards: u8) -> Self {
+    pub(super) fn bound(
+        binding: &Binding,
+        identity: LegIdentity,
+        from: &str,
+        to: &str,
+        max_forwards: u8,
+    ) -> Self {
         let mut invite = Invite::new(binding.contact.to_string(), from, to)
             .header(Name::MaxForwards.as_str(), max_forwards.to_string());
         for route in &binding.path {

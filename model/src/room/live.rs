@@ -285,6 +285,50 @@ impl From<ControlRefused> for Problem {
     }
 }
 
+/// Why two calls were not merged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MergeRefused {
+    /// An offer of one of its parties waits for its answer.
+    #[error("call {0} is put on hold, resumed or otherwise changed at this moment: try again")]
+    Changing(CallId),
+    /// They are of two organisations.
+    #[error("the calls are of two organisations")]
+    Foreign,
+    /// The node holds no more rooms or members.
+    #[error("there is no room left for a conference")]
+    Full,
+    /// There is no such call now.
+    #[error("call {0} is over, or there is no such call")]
+    Gone(CallId),
+    /// Its parties are in a room, or one of them is.
+    #[error("call {0} is in a room already")]
+    InRoom(CallId),
+    /// It was not answered.
+    #[error("call {0} is not answered yet")]
+    NotAnswered(CallId),
+    /// It was named twice.
+    #[error("a call cannot be merged with itself")]
+    Same,
+    /// Both of its parties are in the other too.
+    #[error("the same two extensions are in both calls")]
+    SamePeople,
+}
+
+impl From<MergeRefused> for Problem {
+    fn from(refused: MergeRefused) -> Self {
+        match refused {
+            MergeRefused::Full => Problem::Busy { retry_after_s: BUSY_RETRY_S },
+            MergeRefused::Gone(_) => Problem::NotFound(refused.to_string()),
+            MergeRefused::Changing(_)
+            | MergeRefused::Foreign
+            | MergeRefused::InRoom(_)
+            | MergeRefused::NotAnswered(_)
+            | MergeRefused::Same
+            | MergeRefused::SamePeople => Problem::Conflict(refused.to_string()),
+        }
+    }
+}
+
 words! {
     /// Who is dialled into a room.
     DialKind {
@@ -334,6 +378,13 @@ pub trait LiveRooms: Send + Sync {
     /// # Errors
     /// [`ControlRefused`] as a [`Problem`].
     fn dial(&self, room: RoomId, request: DialRequest) -> PortFuture<'_, String>;
+
+    /// Puts the parties of two calls of one organisation into a room that is named after `call`; `by` is the extension
+    /// that asks for it.
+    ///
+    /// # Errors
+    /// [`MergeRefused`] as a [`Problem`].
+    fn merge(&self, call: CallId, with: CallId, by: Option<ExtensionId>) -> PortFuture<'_, LiveRoom>;
 
     /// How many are in each of `rooms`, in their order.
     fn live_members<'a>(&'a self, rooms: &'a [RoomId]) -> PortFuture<'a, Vec<u32>>;

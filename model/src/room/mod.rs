@@ -13,7 +13,7 @@ mod stored;
 
 pub use live::{
     Control, ControlDone, ControlRefused, DialKind, DialRequest, Invite, InviteReason, InviteState,
-    LiveMember, LiveRoom, LiveRooms, RoomViewer,
+    LiveMember, LiveRoom, LiveRooms, MergeRefused, RoomViewer,
 };
 pub use name::{RoomName, RoomNameError};
 pub use pin::Pin;

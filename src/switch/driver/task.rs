@@ -12,6 +12,7 @@ use sidetone_model::call::HangupCause;
 use sidetone_model::cdr::Cdr;
 use sidetone_model::ids::CallId;
 use sidetone_model::live_call::CallNews;
+use sidetone_model::room::news::RoomNews;
 use sidetone_model::time::Timestamp;
 use sidetone_model::trunk_address::TrunkAddress;
 use sidetone_sip::transport::{Arrival, Sender, Sockets};
@@ -21,6 +22,7 @@ use tokio::sync::{Notify, mpsc};
 use crate::cdr::journal::{Committed, Journal, JournalFull};
 use crate::dns::Resolver;
 use crate::notes::NoteNews;
+use crate::rooms::RoomNote;
 use crate::switch::control::Asked;
 use crate::switch::driver::handle::{self, Gauges, Handle, Request};
 use crate::switch::driver::media::{Media, Studio};
@@ -50,6 +52,8 @@ pub struct Driver {
     resolver: Arc<Resolver>,
     resolved: (mpsc::Sender<Resolved>, mpsc::Receiver<Resolved>),
     news: Option<Box<dyn Fn(CallNews) + Send>>,
+    room_news: Option<Box<dyn Fn(RoomNews) + Send>>,
+    room_notes: Option<Box<dyn Fn(RoomNote) + Send>>,
     gauges: Arc<Gauges>,
     drain_until: Option<Instant>,
     /// Until when the last CANCELs and BYEs may wait for their answers.
@@ -84,6 +88,8 @@ impl Driver {
             resolver: Arc::new(resolver),
             resolved: mpsc::channel(NEWS_MAX),
             news: None,
+            room_news: None,
+            room_notes: None,
             gauges,
             drain_until: None,
             last_words: None,
@@ -95,6 +101,20 @@ impl Driver {
     #[must_use]
     pub fn telling(mut self, news: impl Fn(CallNews) + Send + 'static) -> Self {
         self.news = Some(Box::new(news));
+        self
+    }
+
+    /// The same driver, which tells `news` of what changes in live rooms; that must not wait.
+    #[must_use]
+    pub fn telling_of_rooms(mut self, news: impl Fn(RoomNews) + Send + 'static) -> Self {
+        self.room_news = Some(Box::new(news));
+        self
+    }
+
+    /// The same driver, which gives `notes` what phones in rooms shall be told; that must not wait.
+    #[must_use]
+    pub fn noting_rooms(mut self, notes: impl Fn(RoomNote) + Send + 'static) -> Self {
+        self.room_notes = Some(Box::new(notes));
         self
     }
 
@@ -223,6 +243,16 @@ impl Driver {
                 log(&notice);
             }
             Output::Proven(flow) => self.sender.trust(&flow),
+            Output::RoomNews(news) => {
+                if let Some(tell) = &self.room_news {
+                    tell(*news);
+                }
+            }
+            Output::RoomNote(note) => {
+                if let Some(tell) = &self.room_notes {
+                    tell(*note);
+                }
+            }
             Output::Resolve(address) => self.resolve(address),
             Output::NoteAnswered(note, place, answer) => {
                 self.tell_notes(now, NoteNews::Answered { note, place, answer });

@@ -16,7 +16,8 @@ use uuid::Uuid;
 use crate::cdr::build::Facts;
 use crate::switch::call::Call;
 use crate::switch::face::{
-    Attempt, Callees, Input, Limits, MediaCommand, Output, Party, Port, PortId, Ports, Setup,
+    Attempt, CalleeSide, Callees, CallerSide, Input, Limits, MediaCommand, Output, Party, Port, PortId,
+    Ports, Setup, Sides,
 };
 
 #[expect(clippy::disallowed_methods, reason = "a test needs some instant to count from")]
@@ -61,16 +62,19 @@ fn facts() -> Facts {
 }
 
 pub(super) fn setup(offer: Option<SessionDescription>, callees: Callees) -> Setup {
-    Setup {
-        facts: facts(),
-        limits: Limits::default(),
-        offer,
-        caller_policy: CodecPolicy::ANY,
-        callee_policy: CodecPolicy::ANY,
-        caller_at: "192.0.2.1".parse().unwrap(),
-        callees,
-        session_id: 100,
-    }
+    of_sides(Sides::Bridge { caller: calling(offer), callee: called(callees) })
+}
+
+fn of_sides(sides: Sides) -> Setup {
+    Setup { facts: facts(), limits: Limits::default(), sides, session_id: 100, group: 100 }
+}
+
+fn calling(offer: Option<SessionDescription>) -> CallerSide {
+    CallerSide { offer, policy: CodecPolicy::ANY, at: "192.0.2.1".parse().unwrap() }
+}
+
+fn called(callees: Callees) -> CalleeSide {
+    CalleeSide { policy: CodecPolicy::ANY, callees }
 }
 
 /// That many phones at once.
@@ -136,12 +140,15 @@ fn record(cdr: &Cdr) -> String {
 
 fn write_output(log: &mut String, output: &Output) {
     let text = match output {
-        Output::Answer(sdp) => format!("200 caller [{}]", summary(sdp)),
+        Output::Answer(Some(sdp)) => format!("200 caller [{}]", summary(sdp)),
+        Output::Answer(None) => "up".into(),
         Output::Bye(party) => format!("BYE {}", name(party)),
         Output::Cancel(fork) => format!("CANCEL fork {fork}"),
         Output::Ended(cdr) => format!("record {}", record(cdr)),
+        Output::Held(party, holds) => format!("{} {}", name(party), if *holds { "holds" } else { "is back" }),
         Output::Invite(fork, sdp) => format!("INVITE fork {fork} [{}]", summary(sdp)),
         Output::Journal(_) => "journal".into(),
+        Output::Left(party) => format!("{} left its seat", name(party)),
         Output::Media(port, command) => match command {
             MediaCommand::Answered => format!("media {} answered", port.0),
             MediaCommand::Bridge { peer, payload_map } => {
@@ -196,12 +203,13 @@ fn write_output(log: &mut String, output: &Output) {
                 sdp.as_ref().map_or(String::new(), |sdp| format!(" [{}]", summary(sdp)))
             )
         }
+        Output::Seat(party) => format!("seat {}", name(party)),
     };
     writeln!(log, "          {text}").unwrap();
 }
 
-/// Plays a script against a call. The first line is `call OFFER -> FORKS` (`-` without an offer, `trunks` for
-/// attempts in turn); the others `MS what…`.
+/// Plays a script against a call. The first line is `call OFFER -> FORKS` (`-` without an offer, `room` in place of
+/// either side, `trunks` for attempts in turn); the others `MS what…`.
 pub(super) fn check(script: &str, expect: Expect) {
     expect.assert_eq(&play(script));
 }
@@ -216,10 +224,15 @@ pub(super) fn play(script: &str) -> String {
         .expect("call OFFER -> FORKS");
     let start = any_instant();
     let mut log = String::new();
-    let callees = if whom == "trunks" { Callees::InTurn } else { forks(whom.parse().unwrap()) };
+    let callees = || if whom == "trunks" { Callees::InTurn } else { forks(whom.parse().unwrap()) };
     let mut ports = Counting { next: 0, left: 8 };
-    let offer = (offer != "-").then(|| description(offer));
-    let call = Call::new(start, setup(offer, callees), &mut ports);
+    let offered = || (offer != "-").then(|| description(offer));
+    let setup = match (offer, whom) {
+        ("room", _) => of_sides(Sides::FromRoom { callee: called(callees()) }),
+        (_, "room") => of_sides(Sides::IntoRoom { caller: calling(offered()) }),
+        _ => setup(offered(), callees()),
+    };
+    let call = Call::new(start, setup, &mut ports);
     let mut call = match call {
         Ok(call) => call,
         Err(stillborn) => {
@@ -261,10 +274,13 @@ pub(super) fn input(what: &str) -> Input {
         "answered" => Input::Answered(words[1].parse().unwrap(), sdp(2)),
         "bye" => Input::HungUp(party(words[1]), HangupCause::NormalClearing),
         "cancel" => Input::Cancelled,
+        "dismiss" => Input::Dismiss(party(words[1]), HangupCause::NormalClearing),
+        "due" => Input::OfferDue(party(words[1])),
         "end" => Input::End(HangupCause::NormalClearing),
         "exhausted" => Input::Exhausted(503, HangupCause::NetworkOutOfOrder),
         "failed" => Input::Failed(words[1].parse().unwrap(), words[2].parse().unwrap()),
         "journalled" => Input::Journalled,
+        "merge" => Input::Merge(words.get(2).map(|without| party(without))),
         "offer" => Input::Offer(party(words[1]), sdp(2)),
         "offered" if words.len() == 3 => Input::Offered(party(words[1]), Err(words[2].parse().unwrap())),
         "offered" => Input::Offered(party(words[1]), Ok(sdp(2))),

@@ -1,6 +1,7 @@
 //! What phones say to the switch: who is heard, and what everybody else is told.
 
 use sidetone_model::ids::ExtensionId;
+use sidetone_sip::message::Method;
 use uuid::Uuid;
 
 use crate::switch::machine::Input;
@@ -44,7 +45,8 @@ fn an_info_of_a_leg_is_heard_and_answered_once() {
 fn an_info_that_says_something_else_is_told_so() {
     let long = format!("\"{}\"", "x".repeat(SAID_BYTES_MAX));
     for (content_type, body, expected) in [
-        ("application/dtmf-relay", "Signal=1", "415 Unsupported Media Type"),
+        ("application/dtmf-relay", "Signal=", "400 Bad Request"),
+        ("application/sdp", "v=0", "415 Unsupported Media Type"),
         ("text/html", "<b>hello</b>", "415 Unsupported Media Type"),
         (JSON, long.as_str(), "413 Request Entity Too Large"),
         (JSON, "", "200 OK"),
@@ -54,6 +56,18 @@ fn an_info_that_says_something_else_is_told_so() {
         assert_eq!((net.heard.as_slice(), net.said.len()), ([expected.to_owned()].as_slice(), 0));
         assert_eq!(net.switch.live_calls(), 1, "{content_type}");
     }
+}
+
+/// A key that is pressed by INFO means something to the other party, whatever it answers.
+#[test]
+fn a_key_is_passed_on_to_the_other_party() {
+    let mut net = talking();
+    net.inform("application/dtmf-relay", "Signal=1\r\nDuration=160\r\n");
+    assert_eq!(net.heard, ["200 OK"]);
+    let passed = net.carriers.values().flat_map(|carrier| carrier.of(&Method::Info)).next().unwrap();
+    assert_eq!(passed.header("Content-Type"), Some("application/dtmf-relay"));
+    assert_eq!(passed.body().as_ref(), b"Signal=1\r\nDuration=160\r\n");
+    assert!(net.said.is_empty());
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 mod answering;
 mod calls;
+mod conferencing;
 mod hunting;
 mod ladder;
 mod messaging;
@@ -10,5 +11,6 @@ mod network;
 mod news;
 mod notes;
 mod registration;
+mod seating;
 mod tenants;
 mod world;

@@ -14,6 +14,8 @@ use sidetone_model::directory::{
 };
 use sidetone_model::ids::{CallId, ExtensionId, NodeId, NoteId};
 use sidetone_model::live_call::CallNews;
+use sidetone_model::prompt::Prompt;
+use sidetone_model::room::news::RoomChange;
 use sidetone_model::time::Timestamp;
 use sidetone_model::trunk_address::TrunkAddress;
 use sidetone_sip::auth::{Algorithm, Authenticator, Client, Credential, Realm};
@@ -21,18 +23,20 @@ use sidetone_sip::flow::{Flow, ListenerId};
 use sidetone_sip::message::{
     Datagram, Digest, Host, Message, Method, Name, Request, Response, StatusCode, parse_datagram,
 };
-use sidetone_sip::transaction::{LayerConfig, Local};
+use sidetone_sip::transaction::{LayerConfig, Local, ServerKey};
 use sidetone_sip::ua::{
     self, Cause, Content, Draft, Event, Extra, Invite, LegKey, Receipt, Reply, Retried, Ua, UaConfig,
 };
 use uuid::Uuid;
 
 use crate::notes::{Dispatch, PhoneAnswer};
+use crate::rooms::{RoomNote, RoomsConfig};
 use crate::routing::Directory;
 use crate::switch::control::Asked;
 use crate::switch::face::{Limits, MediaCommand, Port, PortId, Ports, Reach, Unreachable};
 use crate::switch::machine::{Input, Notice, Now, Output, Switch, SwitchConfig};
 use crate::switch::messaging::Said;
+use crate::switch::mixing::MixOrder;
 use crate::switch::names::Answer;
 use crate::switch::tests::ladder::any_instant;
 
@@ -47,7 +51,7 @@ pub(super) struct Net {
     start: Instant,
     now: Instant,
     pub(super) switch: Switch,
-    ports: Endless,
+    pub(super) ports: Endless,
     pub(super) phone: Ua,
     login: Client,
     /// The phone's present leg.
@@ -55,12 +59,17 @@ pub(super) struct Net {
     /// What the phone says when it is called, and the requests of that call as they came.
     pub(super) refusal: Option<Reply>,
     pub(super) called: Vec<Request>,
+    /// The last INVITE that the phone has not answered.
+    pub(super) ringing: Option<(LegKey, ServerKey)>,
     pub(super) carriers: BTreeMap<SocketAddr, Carrier>,
     wire: VecDeque<(SocketAddr, SocketAddr, Bytes)>,
     /// What the phone heard: statuses and `BYE`.
     pub(super) heard: Vec<String>,
     pub(super) records: Vec<Cdr>,
     pub(super) news: Vec<CallNews>,
+    /// What rooms and their media are told, as text, and the notes of rooms.
+    pub(super) rooms: Vec<String>,
+    pub(super) room_notes: Vec<RoomNote>,
     pub(super) notices: Vec<Notice>,
     pub(super) questions: Vec<TrunkAddress>,
     pub(super) said: Vec<Said>,
@@ -98,14 +107,16 @@ pub(super) enum Plan {
     Silence,
 }
 
-struct Endless(u64);
+/// The ports that were opened, in order.
+pub(super) struct Endless(pub(super) Vec<PortId>);
 
 impl Ports for Endless {
     fn open(&mut self, _group: u64, _towards: IpAddr) -> Option<Port> {
-        self.0 += 1;
-        let number = 20_000 + u16::try_from(self.0 * 2).unwrap();
+        let serial = self.0.len() as u64 + 1;
+        self.0.push(PortId(serial));
+        let number = 20_000 + u16::try_from(serial * 2).unwrap();
         Some(Port {
-            id: PortId(self.0),
+            id: PortId(serial),
             advertised: SocketAddr::new("198.51.100.1".parse().unwrap(), number),
         })
     }
@@ -201,6 +212,7 @@ impl Net {
             md5_only: Vec::new(),
             reach,
             credit_warning: Duration::from_secs(10),
+            rooms: RoomsConfig::default(),
         };
         let ua = Ua::new(UaConfig::new(local(SWITCH)), StdRng::from_rng(&mut rng));
         let authenticator = Authenticator::new([7; 32], start);
@@ -211,17 +223,20 @@ impl Net {
             start,
             now: start,
             switch,
-            ports: Endless(0),
+            ports: Endless(Vec::new()),
             phone: Ua::new(UaConfig::new(local(PHONE)), StdRng::from_rng(&mut rng)),
             login: Client::new("1001", PASSWORD, realm, StdRng::from_rng(&mut rng)),
             leg: None,
             refusal: None,
             called: Vec::new(),
+            ringing: None,
             carriers: BTreeMap::new(),
             wire: VecDeque::new(),
             heard: Vec::new(),
             records: Vec::new(),
             news: Vec::new(),
+            rooms: Vec::new(),
+            room_notes: Vec::new(),
             notices: Vec::new(),
             questions: Vec::new(),
             said: Vec::new(),
@@ -294,6 +309,50 @@ impl Net {
     pub(super) fn send_note(&mut self, dispatch: Dispatch) {
         self.feed(Input::Ask(Asked::new(move |now, switch| switch.send_note(now, dispatch))));
         self.run();
+    }
+
+    pub(super) fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// 1001 takes the call that rings.
+    pub(super) fn pick_up(&mut self) {
+        let (leg, key) = self.ringing.take().unwrap();
+        let reply = Reply::new(StatusCode::OK).content("application/sdp", SDP);
+        self.phone.respond(self.now, &key, reply).unwrap();
+        self.leg = Some(leg);
+        self.run();
+    }
+
+    /// 1001 offers anew inside its call.
+    pub(super) fn offer_anew(&mut self, sdp: &str) {
+        let extra = Extra::new().content("application/sdp", sdp.to_owned());
+        self.phone.reinvite(self.now, self.leg.unwrap(), &extra).unwrap();
+        self.run();
+    }
+
+    /// Keys are heard in the media of a port.
+    pub(super) fn key(&mut self, port: u64, digits: &str) {
+        for digit in digits.chars() {
+            self.feed(Input::Digit(PortId(port), digit));
+            self.run();
+        }
+    }
+
+    /// Something is asked of the switch, and what comes of it is carried out.
+    pub(super) fn ask<T: Send + 'static>(
+        &mut self,
+        question: impl FnOnce(Now, &mut Switch) -> T + Send + 'static,
+    ) -> T {
+        let (reply, answer) = std::sync::mpsc::channel();
+        self.feed(Input::Ask(Asked::new(move |now, switch| reply.send(question(now, switch)).unwrap())));
+        self.run();
+        answer.recv().unwrap()
+    }
+
+    /// What rooms and their media were told since this was asked last.
+    pub(super) fn heard_of_rooms(&mut self) -> String {
+        std::mem::take(&mut self.rooms).join("\n")
     }
 
     pub(super) fn hang_up(&mut self) {
@@ -405,7 +464,14 @@ impl Net {
                 self.feed(Input::Report(port, Box::default()));
             }
             Output::Media(_, MediaCommand::Tone) => self.heard.push("tone".into()),
-            Output::Media(..) | Output::Mix(..) => {}
+            Output::Media(port, command) => self.media_hears(port, &command),
+            Output::Mix(_, order) => self.rooms.push(match order {
+                MixOrder::Play { prompts, .. } => format!("all hear {}", names(&prompts)),
+                MixOrder::Record(_) => "record".into(),
+                MixOrder::StopRecording => "record no more".into(),
+            }),
+            Output::RoomNews(news) => self.rooms.push(room_news(&news.what)),
+            Output::RoomNote(note) => self.room_notes.push(*note),
             Output::News(news) => self.news.push(*news),
             Output::Notice(notice) => self.notices.push(notice),
             Output::NoteAnswered(note, place, answer) => self.answers.push((note, place, answer)),
@@ -416,6 +482,27 @@ impl Net {
                 self.wire.push_back((address(SWITCH), flow.remote, bytes));
             }
         }
+    }
+
+    /// A media engine that plays whatever it is told to in no time.
+    fn media_hears(&mut self, port: PortId, command: &MediaCommand) {
+        if let MediaCommand::Play { token, .. } = command {
+            self.feed(Input::Played(port, *token));
+        }
+        let port = port.0;
+        self.rooms.push(match command {
+            MediaCommand::Format(formats) => {
+                format!("{port} hears {} speaks {}", formats.hears, formats.speaks)
+            }
+            MediaCommand::Hear(hears) => format!("{port} hears {hears:?}"),
+            MediaCommand::Join { muted, hears, .. } => {
+                format!("{port} joins, hears {hears:?}{}", if *muted { ", muted" } else { "" })
+            }
+            MediaCommand::Leave => format!("{port} leaves"),
+            MediaCommand::Mute(muted) => format!("{port} muted {muted}"),
+            MediaCommand::Play { prompts, .. } => format!("{port} is told {}", names(prompts)),
+            _ => return,
+        });
     }
 
     fn phone_says(&mut self, output: ua::Output) {
@@ -444,10 +531,12 @@ impl Net {
                 }
                 self.noted.push(request);
             }
-            ua::Output::Event(Event::Invited { key, request, .. }) => {
+            ua::Output::Event(Event::Invited { leg, key, request, .. }) => {
                 self.called.push(request);
-                let reply = self.refusal.clone().unwrap();
-                self.phone.respond(self.now, &key, reply).unwrap();
+                match self.refusal.clone() {
+                    Some(reply) => drop(self.phone.respond(self.now, &key, reply)),
+                    None => self.ringing = Some((leg, key)),
+                }
             }
             _ => {}
         }
@@ -541,6 +630,23 @@ impl Carrier {
             }
             Plan::Silence => Vec::new(),
         }
+    }
+}
+
+fn names(prompts: &[Prompt]) -> String {
+    prompts.iter().map(|prompt| prompt.as_str()).collect::<Vec<_>>().join(" ")
+}
+
+fn room_news(what: &RoomChange) -> String {
+    match what {
+        RoomChange::Joined(person) => {
+            format!("news {} joined as {} {}", person.number, person.role, person.member)
+        }
+        RoomChange::Invited(invite) => {
+            format!("news invite {} {} {}", invite.number, invite.state, invite.last_reason)
+        }
+        RoomChange::Merged { .. } => "news merged".into(),
+        other => format!("news {other:?}"),
     }
 }
 

@@ -41,10 +41,12 @@ use crate::outbound_http::{Client, RootsError};
 use crate::process;
 use crate::provision::Lines;
 use crate::rating::{Tariffs, settle};
+use crate::recorder::{DataDisk, Recorder};
 use crate::rooms::RoomsConfig;
 use crate::routing::Directory;
 use crate::sound::{self, Followed, Library};
 use crate::store::{IdempotencyKeys, Store, StoreError};
+use crate::studio::{ENDED_LEN_MAX, NodeStudio, pass_on_recordings};
 use crate::sweep::Sweeper;
 use crate::switch::driver::{Driver, Handle, Request};
 use crate::switch::face::{Limits, Reach, Unreachable};
@@ -81,6 +83,7 @@ pub struct Engine {
     stop: watch::Sender<bool>,
     draining: Arc<AtomicBool>,
     relay: Arc<Relay>,
+    recorder: Recorder,
     http_settings: SharedSettings,
 }
 
@@ -108,6 +111,9 @@ pub enum StartError {
     /// The system gives no random numbers.
     #[error("the system gives no random numbers: {0}")]
     Random(String),
+    /// There is no thread for recordings.
+    #[error("the recorder cannot start: {0}")]
+    Recorder(#[source] io::Error),
     /// The relay cannot start.
     #[error("[media] ports: {0}")]
     Relay(#[from] RelayError),
@@ -176,6 +182,18 @@ impl Engine {
             journal.clone(),
             Resolver::new(&config.sip.dns),
         );
+        let (recorded, ended) = mpsc::channel(ENDED_LEN_MAX);
+        let disk = DataDisk::of(&config.node.data_dir);
+        let recorder = Recorder::start(disk, config.recordings.reserve_bytes, move |told| {
+            // Nobody is told after the end of the engine.
+            let _ = recorded.blocking_send(told);
+        })
+        .map_err(StartError::Recorder)?;
+        // It ends with the recorder.
+        tokio::spawn(pass_on_recordings(ended, handle.clone()));
+        let library = Library::new();
+        let studio = NodeStudio { library: library.clone(), recordings: recorder.begins() };
+        let driver = driver.sounding(studio, rng.random());
         let (note_news, note_news_heard) = NoteRoom::news();
         let notes = NoteRoom::open(&store, &handle, node, note_news_heard, Arc::new(wall_clock)).await?;
         let driver = driver.noting(note_news);
@@ -193,7 +211,6 @@ impl Engine {
         let (engine_store, news_store, watched) = (store.clone(), store.clone(), store.clone());
         let panel = panel(&store, &mut rng).await?;
         let (events, heard_events) = (Bus::new(&store), store.event_bell().listen());
-        let library = Library::new();
         let mut followed = Followed::default();
         followed.catch_up(&store, &library).await?;
         let prompts = sound::Desk::new(store.clone(), library.clone());
@@ -211,6 +228,7 @@ impl Engine {
             journal: journal.clone(),
             journal_dir: journal_dir(config),
             notes: notes.counters(),
+            recordings: recorder.counters(),
             stored: writer.stored(),
             news: news.counts(),
             call_info: call_info_counts,
@@ -267,6 +285,7 @@ impl Engine {
             stop,
             draining,
             relay,
+            recorder,
             http_settings,
         })
     }
@@ -305,6 +324,9 @@ impl Engine {
         self.draining.store(true, Ordering::Relaxed);
         self.switch.send(Request::Drain(limit)).await;
         let _ = self.driver.await;
+        // What is still recorded is completed; the disk may take its time.
+        let recorder = self.recorder;
+        let _ = tokio::task::spawn_blocking(move || recorder.stop()).await;
         // The journal closes with its last clone; the writer ends once all of it is stored.
         let _ = self.stop.send(true);
         let _ = self.watcher.await;

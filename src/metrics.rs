@@ -18,6 +18,7 @@ use crate::cdr::journal::Journal;
 use crate::events::Bus;
 use crate::notes::NoteCounters;
 use crate::process;
+use crate::recorder::RecorderCounters;
 use crate::store::Store;
 use crate::switch::counters::Messages;
 use crate::switch::driver::Handle;
@@ -37,6 +38,8 @@ pub struct EngineMetrics {
     pub journal_dir: PathBuf,
     /// Notes to phones.
     pub notes: Arc<NoteCounters>,
+    /// Recordings of rooms.
+    pub recordings: Arc<RecorderCounters>,
     /// Records that this run added to the database.
     pub stored: Arc<AtomicU64>,
     /// What is told of live calls.
@@ -69,6 +72,7 @@ impl Metrics for EngineMetrics {
             families.extend(mixes(&relay));
             families.extend(self.records());
             families.extend(notes(&self.notes));
+            families.extend(self.recordings.families());
             families.extend(self.events());
             families.extend(self.webhooks.families(self.webhook_queue_len(database_up).await));
             families.extend(process());

@@ -46,6 +46,11 @@ const FLOORS: &[(&str, &[&str], &str)] = &[
     ("src/softphone", &["sqlx", "axum", "sidetone_api"], "a phone knows the switch by its wire alone"),
     ("src/sound", &["sqlx", "axum", "sidetone_api", "sidetone_sip"], "sounds are played by others"),
     ("src/sound/library.rs", &["tokio"], "a clip is in memory before it is asked for"),
+    (
+        "src/recorder",
+        &["tokio", "sqlx", "axum", "sidetone_api", "sidetone_sip"],
+        "a recording knows the mix and the disk",
+    ),
     ("src/capture", &["tokio", "sqlx", "sidetone_api"], "a capture is read without I/O of its own"),
     (
         "src/webhooks",

@@ -52,7 +52,7 @@ fn a_machine_that_is_fit_is_said_to_be() {
     let (_, out, err) = found.unwrap();
     assert_eq!(err, "");
     let things: Vec<&str> = out.lines().map(|line| line.split(' ').next().unwrap()).collect();
-    assert_eq!(things, ["data_dir", "database", "sip", "http", "media", "open", "ok"], "{out}");
+    assert_eq!(things, ["data_dir", "database", "sip", "recordings", "http", "media", "open", "ok"], "{out}");
     assert!(out.contains("made at the first start"), "{out}");
     assert!(!dir.path().join("data").exists(), "nothing is made");
 }

@@ -14,6 +14,7 @@ use sidetone_sip::transport::UdpTransport;
 use crate::cli::{EXIT_FAILED, EXIT_WRONG};
 use crate::config::{Config, Listener, Transport};
 use crate::outbound_http::Roots;
+use crate::recorder::{DataDisk, Disk as _};
 use crate::store::{Location, Schema, Store};
 
 /// The arguments of `check`.
@@ -73,7 +74,7 @@ async fn look(config: &Config) -> Vec<Finding> {
     let mut findings = vec![data_dir(&config.node.data_dir), database(config).await];
     // Each by itself, so that every address that cannot be bound is named.
     findings.extend(config.sip.listen.iter().map(sip));
-    findings.extend([http(config.http.listen), media(config), open_files(config)]);
+    findings.extend([recordings(config), http(config.http.listen), media(config), open_files(config)]);
     findings.extend(authorities(config));
     findings
 }
@@ -91,6 +92,31 @@ fn data_dir(dir: &Path) -> Finding {
             "[node] data_dir {shown}: {} cannot be written to; choose another one or change its owner",
             obstacle.display()
         )),
+    }
+}
+
+/// Where rooms are recorded to, and whether there is room.
+fn recordings(config: &Config) -> Finding {
+    let mut disk = DataDisk::of(&config.node.data_dir);
+    let shown = disk.dir().display().to_string();
+    if let Some(obstacle) = not_writable(disk.dir()) {
+        return Finding::Problem(format!(
+            "[node] data_dir: recordings cannot be written, {} is read-only for us; change its owner",
+            obstacle.display()
+        ));
+    }
+    let reserve = config.recordings.reserve_bytes;
+    match disk.free_bytes() {
+        Ok(free) if free >= reserve => Finding::Well(format!("recordings {shown}, {} MiB free", free >> 20)),
+        Ok(free) => Finding::Problem(format!(
+            "[recordings] reserve_mb {}: the disk of {shown} has {} MiB left and nothing would be recorded; make room \
+             or keep less free",
+            reserve >> 20,
+            free >> 20
+        )),
+        Err(error) => {
+            Finding::Problem(format!("recordings {shown}: the disk cannot be asked for its room ({error})"))
+        }
     }
 }
 

@@ -41,6 +41,7 @@ impl Config {
 
         cold("[outbound_http]", new.outbound_http == self.outbound_http);
         cold("[rating]", new.rating == self.rating);
+        cold("[recordings]", new.recordings == self.recordings);
 
         let Log { level } = &new.log;
         config.log.level.clone_from(level);

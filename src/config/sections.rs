@@ -12,7 +12,7 @@ use toml::{Table, Value};
 use tracing_subscriber::EnvFilter;
 
 use crate::config::settings::{
-    Config, DATABASE_FILE, Http, Listener, Log, Media, Node, Rating, Sip, Transport,
+    Config, DATABASE_FILE, Http, Listener, Log, Media, Node, Rating, Recordings, Sip, Transport,
 };
 use crate::fields::{Fields, Problem};
 use crate::outbound_http::OutboundHttp;
@@ -24,9 +24,20 @@ pub(super) fn read(table: Table, problems: &mut Vec<Problem>) -> Config {
     let mut root = Fields::new("", table, problems);
     let mut section =
         |name: &'static str| root.table(name).unwrap_or_else(|| (name.to_owned(), Table::new()));
-    let [node, database, sip, media, http, outbound_http, api, rating, log, cluster] =
-        ["node", "database", "sip", "media", "http", "outbound_http", "api", "rating", "log", "cluster"]
-            .map(&mut section);
+    let [node, database, sip, media, http, outbound_http, api, rating, recordings, log, cluster] = [
+        "node",
+        "database",
+        "sip",
+        "media",
+        "http",
+        "outbound_http",
+        "api",
+        "rating",
+        "recordings",
+        "log",
+        "cluster",
+    ]
+    .map(&mut section);
     root.finish();
     read_node(Fields::new(node.0, node.1, problems), &mut config.node);
     config.database.location = Location::Sqlite(config.node.data_dir.join(DATABASE_FILE));
@@ -36,6 +47,7 @@ pub(super) fn read(table: Table, problems: &mut Vec<Problem>) -> Config {
     read_http(Fields::new(http.0, http.1, problems), &mut config.http);
     read_outbound_http(Fields::new(outbound_http.0, outbound_http.1, problems), &mut config.outbound_http);
     read_rating(Fields::new(rating.0, rating.1, problems), &mut config.rating);
+    read_recordings(Fields::new(recordings.0, recordings.1, problems), &mut config.recordings);
     read_api(Fields::new(api.0, api.1, problems), &mut config.http);
     read_log(Fields::new(log.0, log.1, problems), &mut config.log);
     read_cluster(Fields::new(cluster.0, cluster.1, problems));
@@ -67,6 +79,13 @@ fn read_node(mut fields: Fields<'_>, node: &mut Node) {
 fn read_rating(mut fields: Fields<'_>, rating: &mut Rating) {
     if let Some(seconds) = fields.integer("warning_seconds", 0..=600) {
         rating.warning = Duration::from_secs(seconds.unsigned_abs());
+    }
+    fields.finish();
+}
+
+fn read_recordings(mut fields: Fields<'_>, recordings: &mut Recordings) {
+    if let Some(mib) = fields.integer("reserve_mb", 0..=1 << 30) {
+        recordings.reserve_bytes = mib.unsigned_abs() << 20;
     }
     fields.finish();
 }

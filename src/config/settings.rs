@@ -30,6 +30,8 @@ pub struct Config {
     pub outbound_http: OutboundHttp,
     /// What calls cost.
     pub rating: Rating,
+    /// Recordings of rooms.
+    pub recordings: Recordings,
     /// What is logged.
     pub log: Log,
 }
@@ -39,6 +41,13 @@ pub struct Config {
 pub struct Rating {
     /// How long before its credit is used up the caller hears a tone; 0 is never.
     pub warning: Duration,
+}
+
+/// `[recordings]`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Recordings {
+    /// Nothing is recorded while the disk has fewer bytes left.
+    pub reserve_bytes: u64,
 }
 
 /// `[node]`.
@@ -161,6 +170,7 @@ impl Default for Config {
             },
             outbound_http: OutboundHttp::default(),
             rating: Rating { warning: Duration::from_secs(10) },
+            recordings: Recordings { reserve_bytes: 256 << 20 },
             log: Log::default(),
         }
     }

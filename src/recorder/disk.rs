@@ -1,0 +1,128 @@
+//! The files of recordings on the disk of this node.
+//!
+//! A path is made of two ids and nothing else: nothing that somebody sent leads out of the directory.
+
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use nix::sys::statvfs::statvfs;
+use sidetone_model::ids::{ConferenceSessionId, OrganisationId};
+
+use crate::recorder::wav_file::{Disk, Storage, WavFile};
+
+/// The directory of recordings.
+#[derive(Clone, Debug)]
+pub struct DataDisk {
+    dir: PathBuf,
+}
+
+impl DataDisk {
+    /// Recordings below this directory, which is made with the first one.
+    pub fn new(dir: PathBuf) -> DataDisk {
+        DataDisk { dir }
+    }
+
+    /// The recordings of a node with this data directory.
+    pub fn of(data_dir: &Path) -> DataDisk {
+        DataDisk::new(data_dir.join("recordings"))
+    }
+
+    /// Where recordings are.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// The file of a session.
+    pub fn path(&self, organisation: OrganisationId, session: ConferenceSessionId) -> PathBuf {
+        self.dir.join(organisation.to_string()).join(format!("{session}.wav"))
+    }
+}
+
+impl Disk for DataDisk {
+    type Storage = File;
+
+    fn open(&mut self, organisation: OrganisationId, session: ConferenceSessionId) -> io::Result<File> {
+        let path = self.path(organisation, session);
+        if let Some(parent) = path.parent() {
+            DirBuilder::new().recursive(true).mode(0o700).create(parent)?;
+        }
+        OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)
+    }
+
+    fn find(
+        &mut self,
+        organisation: OrganisationId,
+        session: ConferenceSessionId,
+    ) -> io::Result<Option<u64>> {
+        existing(std::fs::metadata(self.path(organisation, session)))
+            .map(|found| found.map(|file| file.len()))
+    }
+
+    fn remove(&mut self, organisation: OrganisationId, session: ConferenceSessionId) -> io::Result<()> {
+        existing(std::fs::remove_file(self.path(organisation, session))).map(drop)
+    }
+
+    fn free_bytes(&mut self) -> io::Result<u64> {
+        // Before the first recording the directory is not there; the disk is that of the one above.
+        let dir = self.dir.ancestors().find(|dir| dir.is_dir()).unwrap_or(Path::new("/"));
+        let stat = statvfs(dir)?;
+        Ok(stat.blocks_available().saturating_mul(stat.fragment_size()))
+    }
+}
+
+impl Storage for File {
+    fn size(&mut self) -> io::Result<u64> {
+        Ok(self.metadata()?.len())
+    }
+
+    fn write_at(&mut self, place: u64, bytes: &[u8]) -> io::Result<()> {
+        self.write_all_at(bytes, place)
+    }
+
+    fn truncate(&mut self, len: u64) -> io::Result<()> {
+        self.set_len(len)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.sync_all()
+    }
+}
+
+/// What there is of a recording that the end of the process interrupted: its file is made whole. The length of the file,
+/// 0 when there is none, and what is to be said of it.
+pub fn recover(
+    disk: &DataDisk,
+    organisation: OrganisationId,
+    session: ConferenceSessionId,
+) -> (u64, Option<String>) {
+    let path = disk.path(organisation, session);
+    let opened = existing(OpenOptions::new().read(true).write(true).open(&path));
+    let made_whole = opened.and_then(|file| {
+        let Some(file) = file else { return Ok(0) };
+        let mut file = WavFile::open(file)?;
+        if file.is_empty() {
+            std::fs::remove_file(&path)?;
+            return Ok(0);
+        }
+        file.finish()?;
+        Ok(file.len())
+    });
+    match made_whole {
+        Ok(bytes) => (bytes, Some("the node stopped while it was recorded".to_owned())),
+        Err(error) => {
+            tracing::error!(%error, conference.session = %session, "a recording of an earlier run cannot be read");
+            (0, Some(format!("the node stopped while it was recorded, and the file cannot be read: {error}")))
+        }
+    }
+}
+
+/// `None` of what is not there.
+pub(super) fn existing<T>(found: io::Result<T>) -> io::Result<Option<T>> {
+    match found {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}

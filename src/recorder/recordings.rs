@@ -1,0 +1,242 @@
+//! The recordings that are under way: what came is written, what failed is ended, and what became of each is told.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use sidetone_media::audio::wav::HEADER_LEN;
+use sidetone_model::ids::{ConferenceSessionId, OrganisationId};
+
+use crate::recorder::counters::RecorderCounters;
+use crate::recorder::sink::{RecordingSink, Source, pair};
+use crate::recorder::wav_file::{Disk, WavFile};
+
+/// A recording that shall begin.
+#[derive(Debug)]
+pub struct Begin {
+    organisation: OrganisationId,
+    session: ConferenceSessionId,
+    source: Source,
+}
+
+/// What became of a recording.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// Whose it is.
+    pub organisation: OrganisationId,
+    /// The session.
+    pub session: ConferenceSessionId,
+    /// Bytes of the session's file, of all its recordings; 0 when there is none.
+    pub bytes: u64,
+    /// Why it ended before its time.
+    pub error: Option<String>,
+}
+
+/// The recordings of one disk.
+pub struct Recordings<D: Disk> {
+    disk: D,
+    reserve_bytes: u64,
+    live: BTreeMap<ConferenceSessionId, Recording<D::Storage>>,
+    ended: VecDeque<Ended>,
+    counters: Arc<RecorderCounters>,
+    /// What is written next; kept so that it is allocated once.
+    bytes: Vec<u8>,
+    turns: u64,
+}
+
+struct Recording<S> {
+    organisation: OrganisationId,
+    file: WavFile<S>,
+    /// The mix, and those that came while the one before was being written out.
+    sources: VecDeque<Source>,
+}
+
+impl Begin {
+    /// A recording, and where its mix writes to.
+    pub fn new(
+        organisation: OrganisationId,
+        session: ConferenceSessionId,
+        counters: &Arc<RecorderCounters>,
+    ) -> (Begin, RecordingSink) {
+        let (sink, source) = pair(Arc::clone(counters));
+        (Begin { organisation, session, source }, sink)
+    }
+}
+
+impl<D: Disk> Recordings<D> {
+    /// No recordings yet. None begins, and those under way end, when there is room for less than `reserve_bytes`: a
+    /// disk that is full stops more than recordings.
+    pub fn new(disk: D, reserve_bytes: u64, counters: Arc<RecorderCounters>) -> Self {
+        let (live, ended) = (BTreeMap::new(), VecDeque::new());
+        Recordings { disk, reserve_bytes, live, ended, counters, bytes: Vec::new(), turns: 0 }
+    }
+
+    /// Begins a recording, behind what the file of its session holds.
+    pub fn begin(&mut self, begin: Begin) {
+        let Begin { organisation, session, source } = begin;
+        if let Some(recording) = self.live.get_mut(&session) {
+            recording.sources.push_back(source);
+            return;
+        }
+        let file = self.require_room().and_then(|()| WavFile::open(self.disk.open(organisation, session)?));
+        match file {
+            Ok(file) => {
+                let sources = VecDeque::from([source]);
+                self.live.insert(session, Recording { organisation, file, sources });
+                self.counters.live.store(self.live.len() as u64, Relaxed);
+            }
+            Err(error) => {
+                source.over.store(true, Relaxed);
+                let bytes = self.left(organisation, session);
+                self.end(Ended { organisation, session, bytes, error: Some(words(&error)) });
+            }
+        }
+    }
+
+    /// Writes what came. To be called a few times a second.
+    pub fn turn(&mut self) {
+        self.turns += 1;
+        let looks = self.turns.is_multiple_of(LOOK_EVERY_TURNS) && !self.live.is_empty();
+        let room = if looks { self.require_room() } else { Ok(()) };
+        let sessions: Vec<ConferenceSessionId> = self.live.keys().copied().collect();
+        for session in sessions {
+            let done = match &room {
+                Ok(()) => self.write(session, looks),
+                Err(error) => Err(io::Error::new(error.kind(), error.to_string())),
+            };
+            match done {
+                Ok(true) => self.complete(session),
+                Ok(false) => {}
+                Err(error) => self.fail(session, &error),
+            }
+        }
+    }
+
+    /// Writes what came, and completes every recording whether its mix is done or not.
+    pub fn finish(&mut self) {
+        self.turn();
+        let sessions: Vec<ConferenceSessionId> = self.live.keys().copied().collect();
+        for session in sessions {
+            self.complete(session);
+        }
+    }
+
+    /// What became of a recording; to be drained.
+    pub fn poll_ended(&mut self) -> Option<Ended> {
+        self.ended.pop_front()
+    }
+
+    /// Writes what came of one recording; says whether that was all of it.
+    fn write(&mut self, session: ConferenceSessionId, say_length: bool) -> io::Result<bool> {
+        let Some(recording) = self.live.get_mut(&session) else { return Ok(false) };
+        while let Some(source) = recording.sources.front() {
+            // Asked for before the frames are taken: what came in between is not left behind.
+            let is_last = Arc::strong_count(&source.over) == 1;
+            self.bytes.clear();
+            source.frames.try_iter().take(FRAMES_MAX).for_each(|frame| frame.write(&mut self.bytes));
+            if !self.bytes.is_empty() {
+                recording.file.append(&self.bytes)?;
+                self.counters.bytes.fetch_add(self.bytes.len() as u64, Relaxed);
+            }
+            if !(is_last && source.frames.is_empty()) {
+                break;
+            }
+            recording.sources.pop_front();
+        }
+        if say_length {
+            recording.file.say_length()?;
+        }
+        Ok(recording.sources.is_empty())
+    }
+
+    fn complete(&mut self, session: ConferenceSessionId) {
+        let Some(recording) = self.live.get_mut(&session) else { return };
+        match recording.file.finish() {
+            Ok(()) => self.close(session, None),
+            Err(error) => self.fail(session, &error),
+        }
+    }
+
+    fn fail(&mut self, session: ConferenceSessionId, error: &io::Error) {
+        if let Some(recording) = self.live.get_mut(&session) {
+            recording.file.salvage();
+        }
+        self.close(session, Some(words(error)));
+    }
+
+    fn close(&mut self, session: ConferenceSessionId, error: Option<String>) {
+        let Some(recording) = self.live.remove(&session) else { return };
+        self.counters.live.store(self.live.len() as u64, Relaxed);
+        recording.sources.iter().for_each(|source| source.over.store(true, Relaxed));
+        let Recording { organisation, file, .. } = recording;
+        let mut bytes = file.len();
+        if file.is_empty() {
+            bytes = 0;
+            drop(file);
+            self.remove(organisation, session);
+        }
+        self.end(Ended { organisation, session, bytes, error });
+    }
+
+    fn end(&mut self, ended: Ended) {
+        match &ended.error {
+            None => drop(self.counters.complete.fetch_add(1, Relaxed)),
+            Some(error) => {
+                self.counters.failed.fetch_add(1, Relaxed);
+                tracing::error!(
+                    conference.session = %ended.session,
+                    bytes = ended.bytes,
+                    error,
+                    "a conference is not recorded any more, the conference goes on"
+                );
+            }
+        }
+        self.ended.push_back(ended);
+    }
+
+    /// Bytes of what earlier recordings of a session left, where a further one cannot begin.
+    fn left(&mut self, organisation: OrganisationId, session: ConferenceSessionId) -> u64 {
+        let found = self.disk.find(organisation, session).ok().flatten().unwrap_or(0);
+        if found > HEADER_LEN as u64 {
+            return found;
+        }
+        self.remove(organisation, session);
+        0
+    }
+
+    /// Removes a file in which nothing can be heard.
+    fn remove(&mut self, organisation: OrganisationId, session: ConferenceSessionId) {
+        if let Err(error) = self.disk.remove(organisation, session) {
+            tracing::warn!(%error, conference.session = %session, "an empty recording cannot be removed");
+        }
+    }
+
+    fn require_room(&mut self) -> io::Result<()> {
+        let free_bytes = self.disk.free_bytes()?;
+        if free_bytes >= self.reserve_bytes {
+            return Ok(());
+        }
+        let message = format!(
+            "the disk of recordings has {} MiB left, fewer than [recordings] reserve_mb keeps free",
+            free_bytes >> 20
+        );
+        Err(io::Error::new(io::ErrorKind::StorageFull, message))
+    }
+}
+
+/// Why a recording ended, for those who read its session.
+fn words(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::StorageFull if error.get_ref().is_none() => {
+            "the disk of recordings is full".to_owned()
+        }
+        io::ErrorKind::StorageFull => error.to_string(),
+        _ => format!("the recording cannot be written: {error}"),
+    }
+}
+
+/// Frames that one turn writes of a recording: more than come between two turns.
+const FRAMES_MAX: usize = 500;
+/// Turns after which headers are made right and the room on the disk is looked at: a second.
+const LOOK_EVERY_TURNS: u64 = 4;

@@ -183,12 +183,16 @@ impl Live {
         member.role = Role::Moderator;
         member.joined_at = now.wall;
         member.talking = false;
-        if std::mem::take(&mut member.by_all) {
-            member.muted = false;
-        }
+        // Whoever joins as moderator is not muted; who was of their own stays so, and it is told.
+        let was_muted = std::mem::take(&mut member.muted) && !member.by_all;
+        member.by_all = false;
         let (new, _) = self.add(now, member, desk);
         if let Some(member) = self.members.get_mut(&new) {
             member.seat = told;
+            member.muted = was_muted;
+        }
+        if was_muted {
+            self.tell(now, RoomChange::Muted { member: new, muted: true }, desk);
         }
         self.settle(desk);
         Some((before, new))
@@ -230,11 +234,10 @@ impl Live {
     /// Mutes a member, or lets it be heard; whether that changed anything.
     pub(super) fn mute(&mut self, now: Now, id: u32, muted: bool, desk: &mut Desk) -> bool {
         let Some(member) = self.members.get_mut(&id) else { return false };
-        // Whoever was muted with everybody and is muted again stays so when everybody is unmuted.
-        member.by_all = false;
         if std::mem::replace(&mut member.muted, muted) == muted {
             return false;
         }
+        member.by_all = false;
         self.tell(now, RoomChange::Muted { member: id, muted }, desk);
         self.hush(now, desk);
         self.settle(desk);

@@ -13,8 +13,8 @@
 //! * A participant who was seated without being asked for a PIN becomes a moderator by keying the moderator PIN and
 //!   `#` in the room: they leave as participant and join as moderator, under a new member id. Three tries a call.
 //! * `*5` and `*7` toggle, as what they are shorthand for does. What a member may not do is not answered.
-//! * Muted is muted, whoever did it: `*2` and a moderator's unmute both undo it. Who is muted, or mutes themselves,
-//!   while everybody is muted was muted before, and is not unmuted with the others.
+//! * Muted is muted, whoever did it: `*2` and a moderator's unmute both undo it. Who was muted before everybody was is
+//!   not unmuted with them.
 //! * While a room waits for its moderator, participants hear music and nobody hears them. It waits again when the last
 //!   moderator leaves.
 //! * A room that is ended, by a moderator or because the last one left, stops ringing whom it dials. A room that just

@@ -1,5 +1,12 @@
 //! The rooms, told what happens and read as they answer.
 
+mod entering;
+mod guard;
+mod invites;
+mod laws;
+mod races;
 mod script;
+mod sitting;
+mod world;
 
-pub(super) use script::any_instant;
+pub(super) use world::any_instant;

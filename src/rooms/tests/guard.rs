@@ -1,0 +1,136 @@
+//! Wrong PINs in numbers: one caller who tries thousands, and many who share the work.
+
+use std::time::Duration;
+
+use sidetone_model::room::Role;
+
+use crate::rooms::tests::world::{ROOM, World, exempt, extension, pin, plain};
+use crate::rooms::{Goal, Input, RoomsConfig, Who};
+
+fn guarded() -> World {
+    let mut room = plain();
+    room.participant_pin = pin("4711");
+    room.exemptions.push(exempt("bob", Role::Participant));
+    World::new(&[room], RoomsConfig::default(), 7)
+}
+
+/// One call that keys wrong PINs until it is hung up or refused; how many it keyed.
+fn attack(world: &mut World, call: &str, caller: &str) -> Result<usize, u16> {
+    world.rooms.admits(world.now.instant, ROOM, &Who::new(None, caller))?;
+    let leg = World::leg(call);
+    let mut who = World::arrival(call, Goal::Room(ROOM));
+    who.number = caller.to_owned();
+    world.feed(Input::Arrived(who));
+    let mut keyed = 0;
+    while world.up.contains_key(&leg) {
+        world.outputs.clear();
+        for digit in format!("{:04}#", keyed + 5000).chars() {
+            world.feed(Input::Digit(leg, digit));
+        }
+        keyed += 1;
+        // The verdict, and the words after it.
+        world.pass(Duration::from_secs(4));
+        let token = world.up.get(&leg).map(|told| told.token);
+        if let Some(token) = token {
+            world.feed(Input::Played(leg, token));
+        }
+    }
+    world.feed(Input::Gone(leg));
+    Ok(keyed)
+}
+
+/// Whether somebody who knows the PIN comes in.
+fn comes_in(world: &mut World, name: &str) -> bool {
+    let leg = World::leg(name);
+    let who = World::arrival(name, Goal::Room(ROOM));
+    if world.rooms.admits(world.now.instant, ROOM, &who.counted()).is_err() {
+        return false;
+    }
+    world.feed(Input::Arrived(who));
+    for digit in "4711#".chars() {
+        world.feed(Input::Digit(leg, digit));
+    }
+    world.pass(Duration::from_secs(4));
+    let is_in = world.rooms.room_of(leg).is_some();
+    world.feed(Input::Gone(leg));
+    is_in
+}
+
+#[test]
+fn ten_thousand_attempts_of_one_caller_are_few_tries() {
+    let mut world = guarded();
+    let (mut tries, mut refused) = (0, 0);
+    for _ in 0..10_000 {
+        match attack(&mut world, "eve", "+4420") {
+            Ok(keyed) => {
+                assert!(keyed <= 3, "{keyed} tries in one call");
+                tries += keyed;
+            }
+            Err(status) => {
+                assert_eq!(status, 403);
+                refused += 1;
+                world.pass(Duration::from_secs(4));
+            }
+        }
+        assert!(comes_in(&mut world, "out"), "the room is usable by others");
+    }
+    // Ten until the first refusal, and ten after each: 10, 20, 40 … minutes apart.
+    let hours = world.now.instant.duration_since(world.start()).as_secs() / 3600;
+    assert!(tries <= 10 * 10, "{tries} tries in {hours} h");
+    assert!(refused > 9_800, "{refused} calls refused");
+    let who = Who::new(extension("ada"), "+4420");
+    assert_eq!(world.rooms.admits(world.now.instant, ROOM, &who), Ok(()), "an extension is no number");
+}
+
+#[test]
+fn fifty_who_take_turns_make_the_room_slow_and_not_unusable() {
+    let mut world = guarded();
+    let (mut keyed, mut calls, mut slow) = (0, 0, 0);
+    for _ in 0..20 {
+        for caller in 0..50 {
+            let was_slow = world.rooms.guard.is_slow(world.now.instant, ROOM);
+            if let Ok(tries) = attack(&mut world, "eve", &format!("+44{caller}")) {
+                assert!(tries <= 3);
+                assert!(tries == 1 || !was_slow, "{tries} tries in a call to a slow room");
+                slow += usize::from(was_slow);
+                keyed += tries;
+                calls += 1;
+            }
+            if caller % 10 == 0 {
+                assert!(comes_in(&mut world, "out"), "the room is usable by others");
+                assert!(comes_in(&mut world, "bob"), "and by those who need no PIN");
+            }
+        }
+    }
+    assert!(slow > 100 && keyed <= 50 * 30, "{keyed} tries in {calls} calls, {slow} of them slow");
+}
+
+#[test]
+fn a_failure_is_forgotten_after_ten_minutes() {
+    let mut world = guarded();
+    for _ in 0..3 {
+        assert_eq!(attack(&mut world, "eve", "+4420"), Ok(3));
+    }
+    world.pass(Duration::from_secs(601));
+    for _ in 0..3 {
+        assert_eq!(attack(&mut world, "eve", "+4420"), Ok(3));
+    }
+    // The tenth in ten minutes.
+    assert_eq!(attack(&mut world, "eve", "+4420"), Ok(1));
+    assert_eq!(attack(&mut world, "eve", "+4420"), Err(403));
+    world.pass(Duration::from_secs(601));
+    assert!(attack(&mut world, "eve", "+4420").is_ok());
+}
+
+#[test]
+fn callers_without_number_are_bounded_and_few_are_remembered() {
+    use crate::rooms::guard::Guard;
+
+    let mut guard = Guard::default();
+    let now = crate::rooms::tests::any_instant();
+    for caller in 0..20_000 {
+        guard.failed(now, ROOM, &Who::new(None, &format!("+44{caller}")));
+    }
+    assert_eq!(guard.len(), 10_000);
+    assert_eq!(Who::new(None, &"9".repeat(500)), Who::Number("9".repeat(64)));
+}

@@ -1,0 +1,434 @@
+//! A machine with everything around it that its outputs reach, held to the laws after every input.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use sidetone_model::ids::{CallId, ConferenceSessionId, ExtensionId, LegId, OrganisationId, RoomId};
+use sidetone_model::room::news::{RoomChange, RoomNews};
+use sidetone_model::room::{
+    Control, ControlDone, ControlRefused, DialRequest, Exemption, LiveMember, LiveRoom, Role, RoomConfig,
+    RoomName, rules,
+};
+use sidetone_model::time::{Now, Timestamp};
+use uuid::Uuid;
+
+use crate::rooms::{Arrival, DialId, Goal, Hears, Input, Output, RoomBook, Rooms, RoomsConfig};
+
+#[expect(clippy::disallowed_methods, reason = "a test needs some instant to count from")]
+pub(in crate::rooms) fn any_instant() -> Instant {
+    Instant::now()
+}
+
+pub(super) const ACME: OrganisationId = OrganisationId(Uuid::from_u128(0xac));
+pub(super) const ROOM: RoomId = RoomId(Uuid::from_u128(200));
+
+/// The extensions of the organisation, by name and number.
+pub(super) const STAFF: [(&str, &str); 4] = [("ada", "101"), ("bob", "102"), ("cy", "103"), ("dee", "104")];
+
+pub(super) fn extension(name: &str) -> Option<ExtensionId> {
+    let place = STAFF.iter().position(|(staff, _)| *staff == name)?;
+    Some(ExtensionId(Uuid::from_u128(101 + place as u128)))
+}
+
+/// A room with the number 200 and no more.
+pub(super) fn plain() -> RoomConfig {
+    RoomConfig {
+        id: ROOM,
+        organisation_id: ACME,
+        name: "Board".into(),
+        number: "200".into(),
+        participant_pin: pin(""),
+        moderator_pin: pin(""),
+        wait_for_moderator: false,
+        end_when_moderator_leaves: false,
+        record: false,
+        max_members: 0,
+        exemptions: Vec::new(),
+        members: Vec::new(),
+    }
+}
+
+pub(super) fn pin(digits: &str) -> sidetone_model::room::Pin {
+    rules::pin(digits).unwrap()
+}
+
+pub(super) fn exempt(name: &str, role: Role) -> Exemption {
+    Exemption { extension_id: extension(name).unwrap(), role }
+}
+
+pub(super) fn book(rooms: &[RoomConfig]) -> Arc<RoomBook> {
+    let names: HashMap<_, _> =
+        STAFF.iter().map(|(name, number)| (extension(name).unwrap(), (*number, *name))).collect();
+    Arc::new(RoomBook::new(rooms, |id| {
+        names.get(&id).map(|(number, name)| ((*number).into(), (*name).into()))
+    }))
+}
+
+/// What a leg was told.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Told {
+    pub(super) mix: Option<u64>,
+    pub(super) muted: bool,
+    pub(super) music: bool,
+    pub(super) token: u64,
+}
+
+pub(super) struct World {
+    pub(super) rooms: Rooms,
+    start: Instant,
+    pub(super) now: Now,
+    /// Legs that arrived and are neither gone nor hung up.
+    pub(super) up: BTreeMap<LegId, Told>,
+    /// Legs that were hung up and are not gone.
+    pub(super) hung_up: BTreeSet<LegId>,
+    /// Who is being rung.
+    pub(super) dials: BTreeMap<DialId, String>,
+    /// Those of them whom somebody asked for, and whether somebody asks now.
+    by_hand: BTreeSet<DialId>,
+    asks: bool,
+    /// What a reader of the news knows.
+    pub(super) mirror: BTreeMap<RoomName, Mirror>,
+    /// Sessions that ended, with their last revision.
+    ended: HashMap<ConferenceSessionId, u64>,
+    rang: HashMap<String, Instant>,
+    /// Recordings that were begun and not told to have ended.
+    recording: Vec<ConferenceSessionId>,
+    pub(super) outputs: Vec<Output>,
+}
+
+/// A room as the news tell it.
+#[derive(Clone, Debug)]
+pub(super) struct Mirror {
+    pub(super) live: LiveRoom,
+    by_all: BTreeSet<u32>,
+    peak: usize,
+}
+
+impl World {
+    pub(super) fn new(rooms: &[RoomConfig], config: RoomsConfig, seed: u64) -> World {
+        let start = any_instant();
+        let mut world = World {
+            rooms: Rooms::new(config, seed),
+            start,
+            now: Now { instant: start, wall: Timestamp::from_micros(0) },
+            up: BTreeMap::new(),
+            hung_up: BTreeSet::new(),
+            dials: BTreeMap::new(),
+            by_hand: BTreeSet::new(),
+            asks: false,
+            mirror: BTreeMap::new(),
+            ended: HashMap::new(),
+            rang: HashMap::new(),
+            recording: Vec::new(),
+            outputs: Vec::new(),
+        };
+        world.feed(Input::Book(book(rooms)));
+        world
+    }
+
+    pub(super) fn leg(name: &str) -> LegId {
+        LegId(Uuid::from_u128(name.bytes().fold(0, |sum, byte| sum << 8 | u128::from(byte))))
+    }
+
+    /// The name that a leg was made of.
+    pub(super) fn name(leg: LegId) -> String {
+        String::from_utf8(leg.0.into_bytes().into_iter().filter(|byte| *byte != 0).collect()).unwrap()
+    }
+
+    /// Somebody, by name: an extension of the organisation, or else from outside.
+    pub(super) fn arrival(name: &str, goal: Goal) -> Arrival {
+        let staff = STAFF.iter().find(|(staff, _)| *staff == name);
+        Arrival {
+            leg: World::leg(name),
+            call: CallId(World::leg(name).0),
+            organisation: ACME,
+            number: staff
+                .map_or(format!("+44{}", World::leg(name).0.as_u128() % 1_000_000), |(_, number)| {
+                    (*number).into()
+                }),
+            name: staff.map_or(String::new(), |(name, _)| (*name).into()),
+            extension: extension(name),
+            team: None,
+            goal,
+        }
+    }
+
+    pub(super) fn feed(&mut self, input: Input) {
+        match &input {
+            Input::Arrived(who) => {
+                self.up.insert(who.leg, Told::default());
+                if let Goal::Dialled { dial } = &who.goal {
+                    self.dials.remove(dial);
+                }
+            }
+            Input::Gone(leg) => {
+                self.up.remove(leg);
+                self.hung_up.remove(leg);
+            }
+            Input::DialFailed { dial, .. } => drop(self.dials.remove(dial)),
+            Input::Ringing(dial) if !self.by_hand.contains(dial) => {
+                let target = self.dials.get(dial).cloned().unwrap_or_default();
+                self.rang.insert(target, self.now.instant);
+            }
+            _ => {}
+        }
+        self.rooms.handle_input(self.now, input);
+        self.drain();
+    }
+
+    pub(super) fn control(
+        &mut self,
+        name: RoomName,
+        control: Control,
+    ) -> Result<ControlDone, ControlRefused> {
+        let done = self.rooms.control(self.now, name, control);
+        self.drain();
+        done
+    }
+
+    pub(super) fn start(&self) -> Instant {
+        self.start
+    }
+
+    /// Lets time pass, with what falls due on the way.
+    pub(super) fn pass(&mut self, time: Duration) {
+        let until = self.now.instant + time;
+        let mut turns = 0;
+        while let Some(due) = self.rooms.next_timeout().filter(|due| *due <= until) {
+            turns += 1;
+            assert!(turns < 1_000_000, "time stands still");
+            self.set_clock(due.max(self.now.instant));
+            self.feed(Input::Timeout);
+        }
+        self.set_clock(until);
+    }
+
+    fn set_clock(&mut self, instant: Instant) {
+        let micros = i64::try_from((instant - self.start).as_micros()).unwrap();
+        self.now = Now { instant, wall: Timestamp::from_micros(micros) };
+    }
+
+    pub(super) fn drain(&mut self) {
+        while let Some(output) = self.rooms.poll_output() {
+            self.carry_out(&output);
+            self.outputs.push(output);
+        }
+        self.hold_laws();
+    }
+
+    /// A session whose recording may be told to have ended.
+    pub(super) fn next_recorded(&mut self) -> Option<ConferenceSessionId> {
+        (!self.recording.is_empty()).then(|| self.recording.remove(0))
+    }
+
+    /// Rings somebody, as the HTTP face asks for it.
+    pub(super) fn dial(&mut self, request: DialRequest) -> Result<String, ControlRefused> {
+        self.asks = true;
+        let done = self.rooms.dial(ROOM, request);
+        self.drain();
+        self.asks = false;
+        done
+    }
+
+    fn told(&mut self, leg: LegId) -> &mut Told {
+        self.up.get_mut(&leg).unwrap_or_else(|| panic!("{} is told something and is gone", World::name(leg)))
+    }
+
+    fn carry_out(&mut self, output: &Output) {
+        match output {
+            Output::CancelDial(dial) => assert!(self.dials.remove(dial).is_some(), "{dial:?} is not rung"),
+            Output::Dial(dial) => {
+                let before = self.dials.insert(dial.id, dial.target.clone());
+                assert_eq!(before, None, "a dial's id is given twice");
+                if self.asks {
+                    self.by_hand.insert(dial.id);
+                } else if let Some(rang) = self.rang.get(&dial.target) {
+                    assert!(self.now.instant - *rang >= Duration::from_secs(30), "rung twice in 30 s");
+                }
+            }
+            Output::HangUp(leg, _) => {
+                self.told(*leg);
+                self.up.remove(leg);
+                self.hung_up.insert(*leg);
+            }
+            Output::Hear(leg, hears) => self.told(*leg).music = *hears == Hears::Music,
+            Output::Join { leg, mix, muted, hears, .. } => {
+                let (muted, music) = (*muted, *hears == Hears::Music);
+                *self.told(*leg) = Told { mix: Some(mix.0), muted, music, token: 0 };
+            }
+            Output::Mute(leg, muted) => self.told(*leg).muted = *muted,
+            Output::News(news) => self.read(news),
+            Output::Note(note) => {
+                let payload = serde_json::to_string(&note.payload).unwrap();
+                assert!(payload.len() + r#""id":"00000000-0000-0000-0000-000000000000","#.len() < 4096);
+                assert!(!note.to.is_empty());
+                for phone in &note.to {
+                    self.told(phone.leg);
+                }
+            }
+            Output::Play(leg, prompts, token) => {
+                assert!(!prompts.is_empty());
+                let told = self.told(*leg);
+                assert!(told.mix.is_some(), "played to a leg in no mix");
+                told.token = *token;
+            }
+            Output::StopPlaying(leg) => drop(self.told(*leg)),
+            Output::Record(_, session, _) => self.recording.push(*session),
+            Output::PlayAll(..) | Output::StopRecording(_) => {}
+        }
+    }
+
+    /// Reads a piece of news as a client does who never asks.
+    fn read(&mut self, news: &RoomNews) {
+        if let RoomChange::Opened { room_name } = &news.what {
+            let live = LiveRoom {
+                room: news.room,
+                organisation_id: news.organisation_id,
+                room_id: news.room_id,
+                room_name: room_name.clone(),
+                session_id: news.session,
+                started_at: news.at,
+                locked: false,
+                recording: false,
+                all_muted: false,
+                run_seconds: 0,
+                revision: news.revision,
+                members: Vec::new(),
+            };
+            let before = self.mirror.insert(news.room, Mirror { live, by_all: BTreeSet::new(), peak: 0 });
+            assert!(before.is_none(), "opened twice");
+            return;
+        }
+        if let Some(last) = self.ended.get_mut(&news.session) {
+            assert!(matches!(news.what, RoomChange::Recorded { .. }), "after the end: {news:?}");
+            assert_eq!(news.revision, *last + 1);
+            *last = news.revision;
+            return;
+        }
+        let room = self.mirror.get_mut(&news.room).expect("news of a room that is not open");
+        assert_eq!((room.live.session_id, room.live.revision + 1), (news.session, news.revision));
+        room.live.revision = news.revision;
+        room.apply(&news.what);
+        if news.what == RoomChange::Ended {
+            assert!(room.live.members.is_empty(), "ended after the last left");
+            assert!(room.peak > 0, "a session without anybody");
+            self.ended.insert(news.session, news.revision);
+            self.mirror.remove(&news.room);
+            // The next session is another invitation.
+            self.rang.clear();
+        }
+    }
+
+    fn hold_laws(&self) {
+        let mut live: Vec<_> = self.rooms.live(self.now.wall).collect();
+        for room in &mut live {
+            room.run_seconds = 0;
+        }
+        let mirrored: Vec<_> = self.mirror.values().map(|room| room.live.clone()).collect();
+        assert_eq!(live, mirrored, "the news tell another room than is read");
+
+        let mut mixes = HashMap::new();
+        for room in &live {
+            for member in &room.members {
+                let leg = LegId(member.call_uuid.0);
+                let told = self.up.get(&leg).expect("a member whose leg is gone");
+                let mix = told.mix.expect("a member in no mix");
+                assert_eq!(*mixes.entry(mix).or_insert(room.room), room.room, "rooms share a mix");
+                assert!(told.muted || !member.muted, "{member:?} is muted and heard");
+                assert_eq!(told.muted, member.muted || told.music);
+                assert!(!(member.talking && told.muted), "{member:?} talks and is not heard");
+                assert!(!told.music || member.role == Role::Participant);
+            }
+            let of = |mix| {
+                live.iter()
+                    .flat_map(|room| &room.members)
+                    .filter(move |m| self.up[&LegId(m.call_uuid.0)].mix == Some(mix))
+                    .count()
+            };
+            let mixes: BTreeSet<_> =
+                room.members.iter().filter_map(|m| self.up[&LegId(m.call_uuid.0)].mix).collect();
+            assert_eq!(mixes.len(), 1, "a room in two mixes");
+            assert_eq!(of(*mixes.first().unwrap()), room.members.len());
+        }
+        let seated: BTreeSet<_> =
+            live.iter().flat_map(|room| room.members.iter().map(|m| LegId(m.call_uuid.0))).collect();
+        for (leg, told) in &self.up {
+            assert!(self.rooms.knows(*leg), "{} is forgotten", World::name(*leg));
+            assert!(told.mix.is_some(), "{} hears nothing", World::name(*leg));
+            if !seated.contains(leg) {
+                assert!(self.rooms.next_timeout().is_some(), "somebody waits without end");
+            }
+        }
+    }
+}
+
+impl Mirror {
+    fn apply(&mut self, what: &RoomChange) {
+        let room = &mut self.live;
+        let by_all = &mut self.by_all;
+        match what {
+            RoomChange::AllMuted(on) => {
+                room.all_muted = *on;
+                for member in &mut room.members {
+                    if *on && member.role == Role::Participant && !member.muted {
+                        member.muted = true;
+                        by_all.insert(member.id);
+                    } else if !on && by_all.remove(&member.id) {
+                        member.muted = false;
+                    }
+                }
+            }
+            RoomChange::Joined(person) => {
+                let muted = room.all_muted && person.role == Role::Participant;
+                if muted {
+                    by_all.insert(person.member);
+                }
+                // Muted on its own and a participant before, somebody stays so when they become a moderator.
+                room.members.push(LiveMember {
+                    id: person.member,
+                    call_uuid: person.call_uuid,
+                    number: person.number.clone(),
+                    name: person.name.clone(),
+                    role: person.role,
+                    muted,
+                    talking: false,
+                    joined_at: person.joined_at,
+                    extension_id: person.extension_id,
+                    team_id: None,
+                });
+                self.peak = self.peak.max(room.members.len());
+            }
+            RoomChange::Left { member } => {
+                let before = room.members.len();
+                room.members.retain(|other| other.id != *member);
+                assert_eq!(room.members.len() + 1, before, "nobody left");
+            }
+            RoomChange::Locked(on) => change(&mut room.locked, *on),
+            RoomChange::Recording(on) => change(&mut room.recording, *on),
+            RoomChange::Muted { member, muted } => {
+                by_all.remove(member);
+                change(&mut self.member(*member).muted, *muted);
+            }
+            RoomChange::Talking { member, talking } => change(&mut self.member(*member).talking, *talking),
+            RoomChange::Ended
+            | RoomChange::Invited(_)
+            | RoomChange::Merged { .. }
+            | RoomChange::Recorded { .. } => {}
+            RoomChange::Opened { .. } => panic!("opened twice"),
+        }
+    }
+
+    fn member(&mut self, id: u32) -> &mut LiveMember {
+        self.live
+            .members
+            .iter_mut()
+            .find(|member| member.id == id)
+            .expect("news of somebody who is not there")
+    }
+}
+
+fn change(before: &mut bool, after: bool) {
+    assert_ne!(*before, after, "news of what was so already");
+    *before = after;
+}

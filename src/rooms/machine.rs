@@ -16,7 +16,7 @@ use crate::rooms::entry::{Caller, Leaving};
 use crate::rooms::guard::Guard;
 use crate::rooms::invites::Dialling;
 use crate::rooms::live::Live;
-use crate::rooms::{Arrival, DialId, Goal, Input, Output, RoomBook, RoomsConfig, Who};
+use crate::rooms::{Arrival, DialId, Goal, Input, MixId, Output, RoomBook, RoomsConfig, Who};
 
 /// All live rooms of a node, and everybody on the way into one.
 ///
@@ -146,6 +146,16 @@ impl Rooms {
     /// The room that the member at a leg is in.
     pub fn room_of(&self, leg: LegId) -> Option<RoomName> {
         self.seats.get(&leg).map(|(room, _)| *room)
+    }
+
+    /// The mix of a live room.
+    pub fn mix_of(&self, name: RoomName) -> Option<MixId> {
+        self.rooms.get(&name).map(|room| room.mix)
+    }
+
+    /// Whether one more room may come to be.
+    pub fn takes_another_room(&self) -> bool {
+        self.rooms.len() < self.config.rooms_max
     }
 
     /// How many are in a room.

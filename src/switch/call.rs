@@ -340,10 +340,14 @@ impl Call {
         }
     }
 
-    /// The caller hears that the call cannot go on for long.
+    /// The caller, or whom a room called, hears that the call cannot go on for long.
     fn warn(&mut self) {
+        let party = match (&self.near, self.winner) {
+            (Near::Room, Some(place)) => Party::Callee(place),
+            (Near::Party(_), _) | (Near::Room, None) => Party::Caller,
+        };
         if self.is_up() {
-            self.tell(Party::Caller, Some(MediaCommand::Tone));
+            self.tell(party, Some(MediaCommand::Tone));
         }
     }
 

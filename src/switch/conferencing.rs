@@ -62,6 +62,12 @@ impl Switch {
         self.tell_rooms(now, rooms::Input::Book(book(directory)));
     }
 
+    /// The media group whose worker has the mix of a live room: a leg that begins there need not move.
+    pub(super) fn group_of(&self, goal: &rooms::Goal) -> Option<u64> {
+        let rooms::Goal::Room(room) = goal else { return None };
+        self.conferences.rooms.mix_of((*room).into()).map(|mix| mix.0)
+    }
+
     /// A party is up and shall be in a room.
     pub(super) fn seat(&mut self, now: Now, id: CallId, party: Party) {
         let Some(arrival) = self.calls.get(&id).and_then(|live| self.arrival(live, party)) else { return };

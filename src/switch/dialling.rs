@@ -41,18 +41,19 @@ impl Switch {
             return Err(DialEnd::Status(503));
         }
         let Summons { facts, policy, callees, hunt } = self.summon(now, &dial)?;
-        let id = facts.call;
+        let (id, room) = (facts.call, dial.room);
         let rung = match hunt {
             Some(_) => Callees::InTurn,
             None => Callees::AtOnce(callees.iter().map(|callee| callee.flow.remote.ip()).collect()),
         };
         let session_id = self.session_id();
+        let group = self.group_of(&Goal::Room(room)).unwrap_or(session_id);
         let setup = Setup {
             facts,
             limits: self.config.limits,
             sides: Sides::FromRoom { callee: CalleeSide { policy, callees: rung } },
             session_id,
-            group: session_id,
+            group,
         };
         match Call::new(now.instant, setup, ports) {
             Ok(call) => {

@@ -14,8 +14,8 @@ pub(super) struct Merge {
     /// The one that the room is named after.
     pub(super) call: CallId,
     pub(super) with: CallId,
-    /// Whose phone asked for it, when one did.
-    pub(super) by: Option<ExtensionId>,
+    /// The extensions of who asks for it.
+    pub(super) by: Vec<ExtensionId>,
 }
 
 impl Question for Merge {
@@ -41,14 +41,23 @@ impl Switch {
         let Merge { call, with, by } = merge;
         let parts = self.parts(call, with)?;
         let room = RoomName::Merged(call);
+        if !self.conferences.rooms.takes_another_room() {
+            return Err(MergeRefused::Full);
+        }
+        // Of several extensions of theirs the one that talks.
+        let talks = |own: &&ExtensionId| [call, with].iter().any(|id| self.is_on(*id, **own));
+        let by = by.iter().find(talks).or(by.first()).copied();
         for Part { call: id, without } in parts {
             if let Some(live) = self.calls.get_mut(&id) {
                 live.goal = Some(Goal::Merged { room, calls: [call, with], by });
             }
             self.tell_call(now, id, Input::Merge(without));
         }
-        // With no room left on the node nobody was seated, and everybody is told so and hung up.
         self.live_room(now, room).ok_or(MergeRefused::Full)
+    }
+
+    fn is_on(&self, call: CallId, extension: ExtensionId) -> bool {
+        self.calls.get(&call).is_some_and(|live| phones(live).any(|(_, other)| other == extension))
     }
 
     /// What becomes of each call.

@@ -119,7 +119,7 @@ impl LiveRooms for Handle {
         Box::pin(async move { self.ask(Ring(room, request)).await?.map_err(Problem::from) })
     }
 
-    fn merge(&self, call: CallId, with: CallId, by: Option<ExtensionId>) -> PortFuture<'_, LiveRoom> {
+    fn merge(&self, call: CallId, with: CallId, by: Vec<ExtensionId>) -> PortFuture<'_, LiveRoom> {
         Box::pin(async move { self.ask(Merge { call, with, by }).await?.map_err(Problem::from) })
     }
 

@@ -173,8 +173,10 @@ async fn a_caller_without_an_offer_is_made_one() {
     // Whatever an INFO says, the call goes on.
     assert_eq!(wire.exchange(&within_dialog("INFO", invite.cseq + 1)).await.status().as_u16(), 200);
     let digits = within_dialog("INFO", invite.cseq + 2).body("application/dtmf-relay", "Signal=1\r\n");
-    assert_eq!(wire.exchange(&digits).await.status().as_u16(), 415);
-    assert_eq!(wire.exchange(&within_dialog("BYE", invite.cseq + 3)).await.status().as_u16(), 200);
+    assert_eq!(wire.exchange(&digits).await.status().as_u16(), 200);
+    let fax = within_dialog("INFO", invite.cseq + 3).body("application/x-fax", "on\r\n");
+    assert_eq!(wire.exchange(&fax).await.status().as_u16(), 415);
+    assert_eq!(wire.exchange(&within_dialog("BYE", invite.cseq + 4)).await.status().as_u16(), 200);
     calls(&callee, 0, 0).await;
     let record = site.record().await;
     assert_eq!(
@@ -182,5 +184,5 @@ async fn a_caller_without_an_offer_is_made_one() {
         [&json!("NORMAL_CLEARING"), &json!("PCMA"), &json!("PCMA")]
     );
     // The dialog is over.
-    assert_eq!(wire.exchange(&within_dialog("BYE", invite.cseq + 4)).await.status().as_u16(), 481);
+    assert_eq!(wire.exchange(&within_dialog("BYE", invite.cseq + 5)).await.status().as_u16(), 481);
 }

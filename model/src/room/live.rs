@@ -379,12 +379,12 @@ pub trait LiveRooms: Send + Sync {
     /// [`ControlRefused`] as a [`Problem`].
     fn dial(&self, room: RoomId, request: DialRequest) -> PortFuture<'_, String>;
 
-    /// Puts the parties of two calls of one organisation into a room that is named after `call`; `by` is the extension
-    /// that asks for it.
+    /// Puts the parties of two calls of one organisation into a room that is named after `call`; `by` are the extensions
+    /// of who asks for it.
     ///
     /// # Errors
     /// [`MergeRefused`] as a [`Problem`].
-    fn merge(&self, call: CallId, with: CallId, by: Option<ExtensionId>) -> PortFuture<'_, LiveRoom>;
+    fn merge(&self, call: CallId, with: CallId, by: Vec<ExtensionId>) -> PortFuture<'_, LiveRoom>;
 
     /// How many are in each of `rooms`, in their order.
     fn live_members<'a>(&'a self, rooms: &'a [RoomId]) -> PortFuture<'a, Vec<u32>>;

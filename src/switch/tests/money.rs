@@ -5,15 +5,18 @@ use std::time::Duration;
 
 use sidetone_model::call::{BillingMode, HangupCause};
 use sidetone_model::cdr::Cdr;
+use sidetone_model::ids::RoomId;
 use sidetone_model::money::Amount;
 use sidetone_model::rating::{
     Account, CostRate, Drawn, FxRate, Increments, Price, RateSnapshot, SellRate, Validity,
 };
+use sidetone_model::room::{ControlRefused, DialKind, DialRequest, Role};
 use sidetone_model::time::Timestamp;
 use uuid::Uuid;
 
 use crate::rating::Tariffs;
 use crate::switch::machine::Input;
+use crate::switch::tests::conferencing::room;
 use crate::switch::tests::network::{Net, Plan, acme, extension, number, organisation, trunk};
 
 const FIRST: &str = "203.0.113.1:5060";
@@ -254,4 +257,62 @@ fn other_tenants_credit_is_their_own() {
     net.feed(Input::Tariffs(Arc::new(Tariffs::new(rates()))));
     net.dial(WORLD);
     assert_eq!(net.heard, ["200"]);
+}
+
+/// A net whose room 200 is open, with a call of that room to the world, or why there is none.
+fn dialled(net: &mut Net) -> Result<String, ControlRefused> {
+    let request = DialRequest { kind: DialKind::External, target: WORLD.into(), role: Role::Participant };
+    net.ask(move |now, switch| switch.dial_into(now, RoomId(Uuid::from_u128(51)), request))
+}
+
+fn with_room(account: Account) -> Net {
+    let mut directory = acme(vec![trunk(1, FIRST)]);
+    directory.rooms = vec![room(51, "200")];
+    let mut net = Net::new(directory);
+    net.carrier(FIRST, [Plan::Accept]);
+    net.feed(Input::Accounts(vec![account]));
+    net.feed(Input::Tariffs(Arc::new(Tariffs::new(rates()))));
+    net
+}
+
+#[test]
+fn a_call_of_a_room_is_billed_as_any_other() {
+    let mut net = with_room(account(None, "0"));
+    dialled(&mut net).unwrap();
+    net.wait(seconds(90));
+    net.feed(Input::EndCalls(HangupCause::NormalClearing));
+    net.run();
+    let record = last(&net);
+    assert_eq!((record.billing_mode, record.billsec), (BillingMode::Rated, 90));
+    assert_eq!((record.sell_amount, record.cost_amount), (amount("0.018"), amount("0.01104")));
+}
+
+/// The organisation's credit ends while the call is in the room: the one whom it paid for is hung up, others stay.
+#[test]
+fn credit_ends_for_whom_a_room_dialled_and_for_nobody_else() {
+    let mut net = with_room(account(Some("0.018"), "0"));
+    dialled(&mut net).unwrap();
+    net.dial("200");
+    net.heard.clear();
+    net.heard_of_rooms();
+    net.wait(seconds(85));
+    assert_eq!(net.heard, ["tone"], "of what the carrier's leg hears");
+    net.wait(seconds(10));
+    assert!(net.heard_of_rooms().contains("news Left { member: 1 }"));
+    let record = last(&net);
+    assert_eq!(record.hangup_cause, Some(HangupCause::AllottedTimeout));
+    assert_eq!(record.billsec, 90);
+    assert_eq!((net.switch.live_calls(), net.heard.as_slice()), (1, ["tone".to_owned()].as_slice()));
+}
+
+#[test]
+fn a_room_dials_nobody_without_credit_or_a_rate() {
+    let mut net = with_room(account(Some("0.01"), "0"));
+    assert_eq!(dialled(&mut net), Err(ControlRefused::NoCredit));
+    let mut net = with_room(account(None, "0"));
+    let rates = RateSnapshot { sell: vec![sell("+33", price("1", "EUR", [1, 1]))], ..rates() };
+    net.feed(Input::Tariffs(Arc::new(Tariffs::new(rates))));
+    assert!(matches!(dialled(&mut net), Err(ControlRefused::NoRoute(_))));
+    assert_eq!((net.switch.live_calls(), net.records.len()), (0, 0));
+    assert!(net.switch.conferences.dials.is_empty() && net.switch.outbound.is_empty());
 }

@@ -531,6 +531,10 @@ impl Net {
                 }
                 self.noted.push(request);
             }
+            ua::Output::Event(Event::Reinvited { key, .. }) => {
+                let reply = Reply::new(StatusCode::OK).content("application/sdp", SDP);
+                self.phone.respond(self.now, &key, reply).unwrap();
+            }
             ua::Output::Event(Event::Invited { leg, key, request, .. }) => {
                 self.called.push(request);
                 match self.refusal.clone() {

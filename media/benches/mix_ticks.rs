@@ -3,7 +3,13 @@
 //! Every member is a socket that sends 50 packets a second, three of a room talk. The phones run in this process,
 //! so their work is on the same cores. `SIDETONE_BENCH_SECONDS` says how long each line runs, 10 by default.
 
-#![allow(clippy::print_stdout, clippy::unwrap_used, clippy::disallowed_methods, missing_docs, reason = "a bench")]
+#![allow(
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    missing_docs,
+    reason = "a bench"
+)]
 
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::sync::Arc;
@@ -24,11 +30,21 @@ fn main() {
     if std::env::args().any(|argument| argument == "--test") {
         return;
     }
-    let seconds = std::env::var("SIDETONE_BENCH_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(10);
-    println!("members rooms busy_loops | ticks skipped | p50 p99 p99.9 at most (ms) | worst (ms) | cpu of the worker (%)");
-    for (members, rooms, busy_loops) in
-        [(30, 1, 0), (30, 10, 0), (30, 10, 2), (300, 1, 0), (300, 30, 0), (300, 30, 2), (800, 1, 0), (800, 80, 0)]
-    {
+    let seconds =
+        std::env::var("SIDETONE_BENCH_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(10);
+    println!(
+        "members rooms busy_loops | ticks skipped | p50 p99 p99.9 at most (ms) | worst (ms) | cpu of the worker (%)"
+    );
+    for (members, rooms, busy_loops) in [
+        (30, 1, 0),
+        (30, 10, 0),
+        (30, 10, 2),
+        (300, 1, 0),
+        (300, 30, 0),
+        (300, 30, 2),
+        (800, 1, 0),
+        (800, 80, 0),
+    ] {
         line(members, rooms, busy_loops, seconds);
     }
 }
@@ -43,7 +59,8 @@ fn line(members: u64, rooms: u64, busy_loops: usize, seconds: u64) {
         seed: u64::from(std::process::id()),
     };
     let relay = Relay::start(config, Arc::new(|| {})).unwrap();
-    let phones: Vec<(UdpSocket, Port)> = (0..members).map(|number| member(&relay, number, number % rooms)).collect();
+    let phones: Vec<(UdpSocket, Port)> =
+        (0..members).map(|number| member(&relay, number, number % rooms)).collect();
     let stop = Arc::new(AtomicBool::new(false));
     let loops: Vec<_> = (0..busy_loops)
         .map(|_| {
@@ -149,11 +166,9 @@ fn member(relay: &Relay, number: u64, mix: u64) -> (UdpSocket, Port) {
         speaks: true,
     };
     let seat = Box::new(Seat { formats, muted: false, hears: Hears::Mix, seed: number });
-    for command in [
-        Command::Describe(Box::new(description)),
-        Command::Answered,
-        Command::Join { mix: MixId(mix), seat },
-    ] {
+    for command in
+        [Command::Describe(Box::new(description)), Command::Answered, Command::Join { mix: MixId(mix), seat }]
+    {
         // The queue is longer than what one member brings.
         while relay.command(port.id, command.clone()).is_err() {
             thread::yield_now();

@@ -88,12 +88,11 @@ impl Moves {
         }
     }
 
-    /// The legs that have not left yet, when the relay ends.
-    pub(super) fn take_legs(&mut self) -> Vec<Box<Leg>> {
-        let handovers = self.outboxes.iter_mut().flat_map(std::mem::take);
-        handovers
-            .filter_map(|handover| if let Handover::Leg(leg) = handover { Some(leg) } else { None })
-            .collect()
+    /// One of the legs that have not left yet, when the relay ends.
+    pub(super) fn take_leg(&mut self) -> Option<Box<Leg>> {
+        let mut handovers =
+            self.outboxes.iter_mut().flat_map(|outbox| std::iter::from_fn(|| outbox.pop_front()));
+        handovers.find_map(|handover| if let Handover::Leg(leg) = handover { Some(leg) } else { None })
     }
 
     fn push(&mut self, to: usize, handover: Handover) {

@@ -358,7 +358,7 @@ impl Worker {
         for _ in 0..self.orders.len() + self.inbox.len() {
             self.take_orders();
         }
-        for leg in self.moves.take_legs() {
+        while let Some(leg) = self.moves.take_leg() {
             self.admit(leg);
         }
         let open: Vec<PortId> = self.legs.iter().flatten().map(|leg| leg.id).collect();

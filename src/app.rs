@@ -10,7 +10,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rand::rngs::{StdRng, SysRng};
 use rand::{Rng, RngExt, SeedableRng};
-use sidetone_api::{ApiState, DirectoryPorts, Panel, RatePorts, SharedSettings, TokenKey};
+use sidetone_api::{ApiState, DirectoryPorts, Panel, RatePorts, RoomHistory, SharedSettings, TokenKey};
 use sidetone_media::net::{Relay, RelayConfig, RelayError};
 use sidetone_media::session::SessionConfig;
 use sidetone_model::ids::NodeId;
@@ -253,6 +253,7 @@ impl Engine {
         .with_live_calls(Arc::new(handle.clone()))
         .with_directory(directory_ports(&store, StdRng::from_rng(&mut rng)))
         .with_rates(rate_ports(&store))
+        .with_room_history(room_history(config, &store))
         .with_outgoing_urls(Arc::new(outbound.policy().clone()))
         .with_webhooks(Arc::new(desk))
         .with_prompts(Arc::new(prompts))
@@ -385,6 +386,12 @@ fn directory_ports(store: &Store, rng: StdRng) -> DirectoryPorts {
 fn rate_ports(store: &Store) -> RatePorts {
     let shared = Arc::new(store.clone());
     RatePorts { cost: shared.clone(), fx: shared.clone(), sell: shared }
+}
+
+/// What conference rooms left behind.
+fn room_history(config: &Config, store: &Store) -> RoomHistory {
+    let shared = Arc::new(store.clone());
+    RoomHistory { sessions: shared.clone(), meetings: config.ai.enabled.then_some(shared) }
 }
 
 /// What `/readyz` says.

@@ -22,6 +22,7 @@ pub mod process;
 pub mod provision;
 pub mod rating;
 pub mod recorder;
+pub mod room_news;
 pub mod rooms;
 pub mod routing;
 pub mod softphone;

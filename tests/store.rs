@@ -27,6 +27,8 @@ mod money;
 mod notes;
 #[path = "common/records.rs"]
 mod records;
+#[path = "store/sessions.rs"]
+mod sessions;
 
 use std::sync::atomic::Ordering;
 

@@ -53,6 +53,11 @@ const EXCEPTIONS: &[(&str, &str, &str)] = &[
         "UPDATE notes SET status = whole.column2",
         "what its receipts come to, of a note that the same transaction found or this node sent",
     ),
+    (
+        "src/store/sessions.rs",
+        "UPDATE conference_sessions SET seen_at_us = $1",
+        "the node's own: every session that it carries is live, whosever it is",
+    ),
     ("src/store/managed/", "SELECT * FROM numbers WHERE id = $1", FOUND),
     ("src/store/managed/", "SELECT * FROM trunks WHERE id = $1", FOUND),
     (

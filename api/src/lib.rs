@@ -27,4 +27,4 @@ pub use auth::TokenKey;
 pub use router::{openapi, router};
 pub use server::serve;
 pub use settings::{HttpSettings, SharedSettings};
-pub use state::{ApiState, Clock, DirectoryPorts, Panel, RatePorts};
+pub use state::{ApiState, Clock, DirectoryPorts, Panel, RatePorts, RoomHistory};

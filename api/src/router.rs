@@ -40,7 +40,8 @@ use crate::routes::openapi::Reference;
 use crate::routes::{agents, api_keys, teams, users, webhook_deliveries, webhooks};
 use crate::routes::{
     ai_prices, auth as login, calls, cdr_export, cdrs, conversations, docs, events, extensions, health,
-    notes, numbers, openapi as reference, organisations, prompts, rates, totals, trunks,
+    notes, numbers, openapi as reference, organisations, prompts, rates, room_meetings, room_sessions,
+    totals, trunks,
 };
 use crate::state::ApiState;
 use crate::{arrival, auth, idempotency};
@@ -91,6 +92,7 @@ fn v1() -> OpenApiRouter<ApiState> {
         .routes(routes!(extensions::find, extensions::change, extensions::delete))
         .routes(routes!(notes::of_call))
         .routes(routes!(notes::of_extension))
+        .routes(routes!(notes::of_room))
         .routes(routes!(notes::send_to_call))
         .routes(routes!(notes::send_to_extension))
         .routes(routes!(numbers::list, numbers::create))
@@ -108,6 +110,10 @@ fn v1() -> OpenApiRouter<ApiState> {
         .routes(routes!(rates::fx::find, rates::fx::change, rates::fx::delete))
         .routes(routes!(rates::sell::list, rates::sell::create))
         .routes(routes!(rates::sell::find, rates::sell::change, rates::sell::delete))
+        .routes(routes!(room_meetings::find, room_meetings::put))
+        .routes(routes!(room_meetings::list))
+        .routes(routes!(room_sessions::find))
+        .routes(routes!(room_sessions::list))
         .routes(routes!(totals::totals))
         .routes(routes!(trunks::list, trunks::create))
         .routes(routes!(trunks::find, trunks::change, trunks::delete))

@@ -19,6 +19,8 @@ use sidetone_model::problem::Problem;
 use sidetone_model::prompt::Prompts;
 use sidetone_model::rate_book::RateBook;
 use sidetone_model::rating::{CostRate, FxRate, SellRate};
+use sidetone_model::room::meeting::Meetings;
+use sidetone_model::room::session::RoomSessions;
 use sidetone_model::team::{Agents, Teams};
 use sidetone_model::time::Timestamp;
 use sidetone_model::trunk::Trunks;
@@ -61,6 +63,7 @@ pub struct ApiState {
     live_calls: Option<Arc<dyn LiveCalls>>,
     webhooks: Option<Arc<dyn Webhooks>>,
     prompts: Option<Arc<dyn Prompts>>,
+    room_history: Option<RoomHistory>,
 }
 
 /// What people who log in need: who they are, and what they manage.
@@ -90,6 +93,15 @@ pub struct DirectoryPorts {
     pub organisations: Arc<dyn Organisations>,
     /// Trunks.
     pub trunks: Arc<dyn Trunks>,
+}
+
+/// What conference rooms leave behind.
+#[derive(Clone)]
+pub struct RoomHistory {
+    /// Who was in them, and when.
+    pub sessions: Arc<dyn RoomSessions>,
+    /// What virtual agents made of that; `None` without the AI module.
+    pub meetings: Option<Arc<dyn Meetings>>,
 }
 
 /// What calls cost.
@@ -135,6 +147,7 @@ impl ApiState {
             live_calls: None,
             webhooks: None,
             prompts: None,
+            room_history: None,
         }
     }
 
@@ -238,6 +251,25 @@ impl ApiState {
     /// What organisations are played.
     pub(crate) fn prompts(&self) -> Result<&dyn Prompts, ApiError> {
         self.prompts.as_deref().ok_or_else(|| ApiError::not_found("nothing is played here"))
+    }
+
+    /// The same state, which knows what conference rooms left behind.
+    #[must_use]
+    pub fn with_room_history(mut self, history: RoomHistory) -> Self {
+        self.room_history = Some(history);
+        self
+    }
+
+    /// What conference rooms left behind.
+    pub(crate) fn room_history(&self) -> Result<&RoomHistory, ApiError> {
+        self.room_history.as_ref().ok_or_else(|| ApiError::not_found("there are no conference rooms here"))
+    }
+
+    /// What virtual agents made of the sessions of rooms.
+    pub(crate) fn meetings(&self) -> Result<&dyn Meetings, ApiError> {
+        let meetings = self.room_history()?.meetings.as_deref();
+        meetings
+            .ok_or_else(|| ApiError::not_found("there is no AI module here, no virtual agent sits in rooms"))
     }
 
     /// The same state, which believes `X-Forwarded-For` from these peers.

@@ -41,6 +41,7 @@ impl Config {
 
         cold("[outbound_http]", new.outbound_http == self.outbound_http);
         cold("[rating]", new.rating == self.rating);
+        cold("[ai]", new.ai == self.ai);
         cold("[recordings]", new.recordings == self.recordings);
 
         let Log { level } = &new.log;

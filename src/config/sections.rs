@@ -12,7 +12,7 @@ use toml::{Table, Value};
 use tracing_subscriber::EnvFilter;
 
 use crate::config::settings::{
-    Config, DATABASE_FILE, Http, Listener, Log, Media, Node, Rating, Recordings, Sip, Transport,
+    Ai, Config, DATABASE_FILE, Http, Listener, Log, Media, Node, Rating, Recordings, Sip, Transport,
 };
 use crate::fields::{Fields, Problem};
 use crate::outbound_http::OutboundHttp;
@@ -24,7 +24,7 @@ pub(super) fn read(table: Table, problems: &mut Vec<Problem>) -> Config {
     let mut root = Fields::new("", table, problems);
     let mut section =
         |name: &'static str| root.table(name).unwrap_or_else(|| (name.to_owned(), Table::new()));
-    let [node, database, sip, media, http, outbound_http, api, rating, recordings, log, cluster] = [
+    let [node, database, sip, media, http, outbound_http, api, rating, ai, recordings, log, cluster] = [
         "node",
         "database",
         "sip",
@@ -33,6 +33,7 @@ pub(super) fn read(table: Table, problems: &mut Vec<Problem>) -> Config {
         "outbound_http",
         "api",
         "rating",
+        "ai",
         "recordings",
         "log",
         "cluster",
@@ -48,6 +49,7 @@ pub(super) fn read(table: Table, problems: &mut Vec<Problem>) -> Config {
     read_outbound_http(Fields::new(outbound_http.0, outbound_http.1, problems), &mut config.outbound_http);
     read_rating(Fields::new(rating.0, rating.1, problems), &mut config.rating);
     read_recordings(Fields::new(recordings.0, recordings.1, problems), &mut config.recordings);
+    read_ai(Fields::new(ai.0, ai.1, problems), &mut config.ai);
     read_api(Fields::new(api.0, api.1, problems), &mut config.http);
     read_log(Fields::new(log.0, log.1, problems), &mut config.log);
     read_cluster(Fields::new(cluster.0, cluster.1, problems));
@@ -86,6 +88,13 @@ fn read_rating(mut fields: Fields<'_>, rating: &mut Rating) {
 fn read_recordings(mut fields: Fields<'_>, recordings: &mut Recordings) {
     if let Some(mib) = fields.integer("reserve_mb", 0..=1 << 30) {
         recordings.reserve_bytes = mib.unsigned_abs() << 20;
+    }
+    fields.finish();
+}
+
+fn read_ai(mut fields: Fields<'_>, ai: &mut Ai) {
+    if let Some(enabled) = fields.boolean("enabled") {
+        ai.enabled = enabled;
     }
     fields.finish();
 }

@@ -30,10 +30,19 @@ pub struct Config {
     pub outbound_http: OutboundHttp,
     /// What calls cost.
     pub rating: Rating,
+    /// Whether virtual agents sit in rooms.
+    pub ai: Ai,
     /// Recordings of rooms.
     pub recordings: Recordings,
     /// What is logged.
     pub log: Log,
+}
+
+/// `[ai]`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ai {
+    /// Whether virtual agents sit in rooms: without, their meetings are neither taken nor shown.
+    pub enabled: bool,
 }
 
 /// `[rating]`.
@@ -169,6 +178,7 @@ impl Default for Config {
                 settings: HttpSettings::default(),
             },
             outbound_http: OutboundHttp::default(),
+            ai: Ai { enabled: true },
             rating: Rating { warning: Duration::from_secs(10) },
             recordings: Recordings { reserve_bytes: 256 << 20 },
             log: Log::default(),

@@ -2,9 +2,12 @@
 
 use bytes::Bytes;
 use serde_json::{Map, Value};
-use sidetone_model::ids::{CallId, ExtensionId, LegId, NodeId, NoteId, OrganisationId, TeamId};
+use sidetone_model::ids::{
+    CallId, ConferenceSessionId, ExtensionId, LegId, NodeId, NoteId, OrganisationId, TeamId,
+};
 use sidetone_model::note::{Acknowledgement, Note, NoteChannel, NoteLevel, NoteSource, NoteStatus};
 use sidetone_model::ports::PortFuture;
+use sidetone_model::room::RoomName;
 use sidetone_model::time::Timestamp;
 
 use crate::notes::rules::Outcome;
@@ -51,6 +54,8 @@ pub struct NewNote {
     pub call_uuid: Option<CallId>,
     /// The extension that it goes to.
     pub extension_id: Option<ExtensionId>,
+    /// The room that sends it.
+    pub room: Option<FromRoom>,
     /// The heading.
     pub title: String,
     /// How urgent it is.
@@ -71,10 +76,21 @@ pub struct NewNote {
     pub receipts: Vec<NewReceipt>,
 }
 
+/// The room that sends a note.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FromRoom {
+    /// The switch's name of it.
+    pub room: RoomName,
+    /// The occupancy.
+    pub session: ConferenceSessionId,
+    /// The legs that it goes to, a receipt for each.
+    pub legs: Vec<LegId>,
+}
+
 /// A phone that a note goes to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewReceipt {
-    /// The leg or the extension.
+    /// The leg, the extension, or the number of a room's member.
     pub member: String,
     /// The person.
     pub name: String,
@@ -159,6 +175,16 @@ impl NewNote {
         put("source", self.source.as_str().into());
         if let Some(call) = self.call_uuid {
             put("call_uuid", call.to_string().into());
+        }
+        if let Some(FromRoom { room, session, legs }) = &self.room {
+            let legs: Vec<Value> = legs.iter().map(|leg| leg.to_string().into()).collect();
+            put("legs", legs.into());
+            put("room", room.to_string().into());
+            if let Some(room) = room.room_id() {
+                put("room_id", room.to_string().into());
+            }
+            put("session_id", session.to_string().into());
+        } else if self.call_uuid.is_some() {
             let legs: Vec<Value> =
                 self.receipts.iter().map(|receipt| receipt.member.as_str().into()).collect();
             put("legs", legs.into());

@@ -54,6 +54,8 @@ pub struct Dispatch {
 pub enum Destination {
     /// Inside the dialogs of these legs.
     Call(CallId, Vec<LegId>),
+    /// Inside the dialogs of these legs of several calls.
+    Calls(Vec<(CallId, LegId)>),
     /// To these contacts of an extension.
     Extension(ExtensionId, Vec<String>),
 }
@@ -63,6 +65,7 @@ impl Destination {
     pub fn len(&self) -> usize {
         match self {
             Destination::Call(_, legs) => legs.len(),
+            Destination::Calls(legs) => legs.len(),
             Destination::Extension(_, devices) => devices.len(),
         }
     }

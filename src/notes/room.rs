@@ -8,7 +8,7 @@ use sidetone_model::time::Timestamp;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
-use crate::notes::{NoteCounters, NoteNews, NoteService, NoteWriter, courier, follow};
+use crate::notes::{NoteCounters, NoteNews, NoteService, NoteWriter, RoomNotes, courier, follow};
 use crate::store::{Store, StoreError};
 use crate::switch::driver::Handle;
 
@@ -18,6 +18,7 @@ pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 /// Everything that notes need of a running engine.
 pub struct NoteRoom {
     service: NoteService,
+    from_rooms: RoomNotes,
     counters: Arc<NoteCounters>,
     stop: watch::Sender<bool>,
     writer: JoinHandle<()>,
@@ -52,13 +53,26 @@ impl NoteRoom {
         tokio::spawn(errands.run(phones.clone(), orders.clone()));
         tokio::spawn(follow(news, orders.clone(), switch.clone(), Arc::clone(&clock)));
         let sweeper = tokio::spawn(sweep(store.clone(), Arc::clone(&clock), stopped.clone()));
+        let from_rooms = RoomNotes::new(orders.clone(), node, Arc::clone(&clock));
         let service = NoteService::new(store.clone(), phones, (orders, courier), node, clock);
-        Ok(NoteRoom { service, counters, stop, writer: tokio::spawn(writer.run(stopped)), sweeper })
+        Ok(NoteRoom {
+            service,
+            from_rooms,
+            counters,
+            stop,
+            writer: tokio::spawn(writer.run(stopped)),
+            sweeper,
+        })
     }
 
     /// What sends notes.
     pub fn service(&self) -> NoteService {
         self.service.clone()
+    }
+
+    /// What takes the notes of conference rooms.
+    pub fn from_rooms(&self) -> RoomNotes {
+        self.from_rooms.clone()
     }
 
     /// What is counted.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use sidetone_model::access::Scope;
 use sidetone_model::extension::ExtensionRecord;
-use sidetone_model::ids::{CallId, ExtensionId, LegId, NodeId, NoteId, OrganisationId};
+use sidetone_model::ids::{CallId, ExtensionId, LegId, NodeId, NoteId, OrganisationId, RoomId};
 use sidetone_model::note::{
     Note, NoteChannel, NoteLevel, NoteQuery, NoteRecord, NoteSent, NoteSource, Notes,
 };
@@ -122,6 +122,7 @@ impl NoteService {
             channel,
             call_uuid: None,
             extension_id: None,
+            room: None,
             title: String::new(),
             level: NoteLevel::Info,
             ack: false,
@@ -223,6 +224,18 @@ impl Notes for NoteService {
         Box::pin(async move {
             let extension = self.extension(scope, extension).await?;
             Ok(self.store.notes_of_extension(extension.organisation_id, extension.id, query).await?)
+        })
+    }
+
+    fn of_room<'a>(
+        &'a self,
+        scope: Scope,
+        room: RoomId,
+        query: &'a NoteQuery,
+    ) -> PortFuture<'a, Page<NoteRecord>> {
+        Box::pin(async move {
+            let organisation = self.store.owner_of_room(scope, room).await?;
+            Ok(self.store.notes_of_room(organisation, room, query).await?)
         })
     }
 }

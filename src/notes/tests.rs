@@ -103,6 +103,7 @@ fn note(number: u128) -> (NewNote, Option<Dispatch>) {
         channel: NoteChannel::Info,
         call_uuid: Some(call),
         extension_id: None,
+        room: None,
         title: "a".to_owned(),
         level: NoteLevel::Info,
         ack: true,

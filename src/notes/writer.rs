@@ -53,6 +53,14 @@ impl Orders {
         let _ = self.0.send(Order { change, reply: None, dispatch: None, expires: None }).await;
     }
 
+    /// Stores a note of the service's own, and has it sent once it is: soon or not at all, since it tells of something
+    /// that has just happened. Never waits; `false` when there is no room for it.
+    pub fn announce(&self, note: NewNote, dispatch: Dispatch) -> bool {
+        let change = Change::Sent(Box::new(note));
+        let expires = Some(Instant::now() + NEWS_PATIENCE);
+        self.order(Order { change, reply: None, dispatch: Some(dispatch), expires }).is_ok()
+    }
+
     fn order(&self, order: Order) -> Result<(), Problem> {
         self.0.try_send(order).map_err(|_| Problem::Busy { retry_after_s: BUSY_S })
     }
@@ -92,7 +100,13 @@ impl NoteWriter {
             }
             let now = Instant::now();
             // Dropping it says so to whoever waits.
-            batch.retain(|order| order.expires.is_none_or(|expires| now < expires));
+            batch.retain(|order| {
+                let is_wanted = order.expires.is_none_or(|expires| now < expires);
+                if !is_wanted && order.reply.is_none() {
+                    tracing::warn!("what a room tells its phones is not sent: the database took too long");
+                }
+                is_wanted
+            });
             batch = self.write(batch).await;
         }
     }
@@ -158,5 +172,7 @@ const BATCH_LEN_MAX: usize = 256;
 const BUSY_S: u64 = 1;
 /// The pause before the database is tried again.
 const RETRY_AFTER: Duration = Duration::from_millis(500);
+/// For how long what a room tells may wait for the database: later it is no news any more.
+const NEWS_PATIENCE: Duration = Duration::from_secs(5);
 /// For how long an acknowledgement may wait for its turn: a phone that hears nothing sends it again after 500 ms.
 const TAP_PATIENCE: Duration = Duration::from_millis(400);

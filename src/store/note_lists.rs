@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use serde_json::{Map, Value};
-use sidetone_model::ids::{CallId, ExtensionId, NoteId, OrganisationId};
+use sidetone_model::ids::{CallId, ExtensionId, NoteId, OrganisationId, RoomId};
 use sidetone_model::note::{
     NoteChannel, NoteLevel, NoteQuery, NoteReceipt, NoteRecord, NoteSource, NoteStatus,
 };
@@ -20,6 +20,7 @@ use crate::store::{Store, StoreError};
 enum Of {
     Call(CallId),
     Extension(ExtensionId),
+    Room(RoomId),
 }
 
 impl Store {
@@ -47,6 +48,19 @@ impl Store {
         query: &NoteQuery,
     ) -> Result<Page<NoteRecord>, StoreError> {
         self.page_of_notes(organisation, Of::Extension(extension), query).await
+    }
+
+    /// The notes that a room of an organisation sent, newest first.
+    ///
+    /// # Errors
+    /// When the database refuses.
+    pub async fn notes_of_room(
+        &self,
+        organisation: OrganisationId,
+        room: RoomId,
+        query: &NoteQuery,
+    ) -> Result<Page<NoteRecord>, StoreError> {
+        self.page_of_notes(organisation, Of::Room(room), query).await
     }
 
     async fn page_of_notes(
@@ -82,6 +96,7 @@ fn matching(statement: &mut Statement, organisation: OrganisationId, of: Of, que
     match of {
         Of::Call(call) => statement.bind(" AND call_uuid = ", call.to_string(), ""),
         Of::Extension(extension) => statement.bind(" AND extension_id = ", extension.to_string(), ""),
+        Of::Room(room) => statement.bind(" AND room_id = ", room.to_string(), ""),
     }
     statement.bind_text(" AND status = ", query.status);
     statement.bind_text(" AND level = ", query.level);
@@ -126,6 +141,7 @@ fn record(row: &Row, receipts: &mut HashMap<NoteId, Vec<NoteReceipt>>) -> Result
         channel: word(row, "channel", NoteChannel::from_name)?,
         call_uuid: parsed_opt(row, "call_uuid")?,
         extension_id: parsed_opt(row, "extension_id")?,
+        room_id: parsed_opt(row, "room_id")?,
         title: row.try_get("title")?,
         body,
         level: word(row, "level", NoteLevel::from_name)?,

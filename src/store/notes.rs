@@ -145,7 +145,7 @@ async fn insert_notes(transaction: &mut Transaction, notes: &[&NewNote]) -> Resu
     for part in parts(notes) {
         let mut statement = Statement::new(
             "INSERT INTO notes (id, organisation_id, team_id, channel, call_uuid, extension_id, title, level, ack,
-             source, status, error, acked_count, sent_at_us, payload) VALUES ",
+             source, status, error, acked_count, sent_at_us, payload, room_id) VALUES ",
         );
         statement.rows(part.iter().map(|note| {
             [
@@ -164,6 +164,7 @@ async fn insert_notes(transaction: &mut Transaction, notes: &[&NewNote]) -> Resu
                 0.into(),
                 note.sent_at.as_micros().into(),
                 String::from_utf8_lossy(&note.payload).into_owned().into(),
+                note.room.as_ref().and_then(|from| from.room.room_id()).map(|room| room.to_string()).into(),
             ]
         }));
         statement.query().execute(&mut **transaction).await?;

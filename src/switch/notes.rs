@@ -1,8 +1,11 @@
 //! Notes on their way to phones: INFO inside the dialogs of a call, MESSAGE to the devices of an extension.
 //!
 //! What becomes of a note concerns the note alone: whatever a phone answers to it, or not, the call goes on.
+//!
+//! A leg's phone is sent one note at a time, the next when it has answered: of two that are under way at once the second
+//! may come first, which RFC 3261 §12.2.2 has a phone refuse with 500.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -20,9 +23,29 @@ use crate::switch::driver::Handle;
 use crate::switch::machine::{Now, Output, Switch};
 use crate::switch::messaging::EVENTS_USER;
 
-/// The notes that wait for the answer of a phone, each with the phone's place.
+/// The notes that wait for the answer of a phone.
 #[derive(Default)]
-pub(super) struct NotesInFlight(HashMap<ClientKey, (NoteId, usize)>);
+pub(super) struct NotesInFlight {
+    sent: HashMap<ClientKey, Flight>,
+    /// What waits behind the note that the phone of a leg has not answered yet.
+    lines: HashMap<LegId, VecDeque<Waiting>>,
+}
+
+/// A note that a phone was sent.
+struct Flight {
+    note: NoteId,
+    /// The phone's place.
+    place: usize,
+    /// The leg whose line it heads.
+    leg: Option<(CallId, LegId)>,
+}
+
+/// A note for the phone of a leg.
+struct Waiting {
+    note: NoteId,
+    place: usize,
+    payload: Bytes,
+}
 
 /// The phones on a call.
 struct OnCall(CallId);
@@ -123,26 +146,56 @@ impl Switch {
     pub fn send_note(&mut self, now: Now, dispatch: Dispatch) {
         let Dispatch { note, to, payload } = dispatch;
         match to {
-            Destination::Call(call, legs) => self.inform_legs(now, note, call, &legs, payload),
+            Destination::Call(call, legs) => {
+                for (place, leg) in legs.into_iter().enumerate() {
+                    self.inform(now, (call, leg), Waiting { note, place, payload: payload.clone() });
+                }
+            }
+            Destination::Calls(legs) => {
+                for (place, leg) in legs.into_iter().enumerate() {
+                    self.inform(now, leg, Waiting { note, place, payload: payload.clone() });
+                }
+            }
             Destination::Extension(extension, devices) => {
                 self.message_devices(now, note, extension, &devices, payload);
             }
         }
     }
 
-    fn inform_legs(&mut self, now: Now, note: NoteId, call: CallId, legs: &[LegId], payload: Bytes) {
-        let mut phones = self.phone_legs(call).unwrap_or_default();
-        phones.retain(|phone| phone.state == CallState::Answered);
-        for (place, leg) in legs.iter().enumerate() {
-            let phone = phones.iter().find(|phone| phone.id == *leg);
-            let sent = match phone.map(|phone| (phone.key, self.connection_of(now, phone))) {
-                Some((key, wide)) => {
-                    self.ua.info_by(now.instant, key, Content::new(JSON, payload.clone()), wide)
+    /// Sends a note to the phone of a leg, or has it wait until the phone has answered those before.
+    fn inform(&mut self, now: Now, leg: (CallId, LegId), waiting: Waiting) {
+        match self.notes.lines.get_mut(&leg.1) {
+            Some(line) if line.len() < LINE_LEN_MAX => line.push_back(waiting),
+            Some(_) => self.push(Output::NoteAnswered(waiting.note, waiting.place, PhoneAnswer::Overload)),
+            None => {
+                if self.inform_now(now, leg, waiting) {
+                    self.notes.lines.insert(leg.1, VecDeque::new());
                 }
-                None => Err(SendError::WrongState),
-            };
-            self.note_sent(note, place, sent);
+            }
         }
+    }
+
+    /// Says whether it is under way.
+    fn inform_now(&mut self, now: Now, leg: (CallId, LegId), waiting: Waiting) -> bool {
+        let phones = self.phone_legs(leg.0).unwrap_or_default();
+        let phone = phones.iter().find(|phone| phone.id == leg.1 && phone.state == CallState::Answered);
+        let sent = match phone.map(|phone| (phone.key, self.connection_of(now, phone))) {
+            Some((key, wide)) => self.ua.info_by(now.instant, key, Content::new(JSON, waiting.payload), wide),
+            None => Err(SendError::WrongState),
+        };
+        self.note_sent(waiting.note, waiting.place, Some(leg), sent)
+    }
+
+    /// The phone of a leg has answered: it is sent what waited, or not when it does not answer at all.
+    fn inform_next(&mut self, now: Now, leg: (CallId, LegId), is_silent: bool) {
+        while let Some(waiting) = self.notes.lines.get_mut(&leg.1).and_then(VecDeque::pop_front) {
+            if is_silent {
+                self.push(Output::NoteAnswered(waiting.note, waiting.place, PhoneAnswer::Silence));
+            } else if self.inform_now(now, leg, waiting) {
+                return;
+            }
+        }
+        self.notes.lines.remove(&leg.1);
     }
 
     /// A connection of the phone on a leg, for a note that is too long for a datagram.
@@ -180,33 +233,46 @@ impl Switch {
                 }
                 None => Err(SendError::WrongState),
             };
-            self.note_sent(note, place, sent);
+            self.note_sent(note, place, None, sent);
         }
     }
 
-    fn note_sent(&mut self, note: NoteId, place: usize, sent: Result<ClientKey, SendError>) {
+    /// Says whether it is under way; what came of it otherwise is told.
+    fn note_sent(
+        &mut self,
+        note: NoteId,
+        place: usize,
+        leg: Option<(CallId, LegId)>,
+        sent: Result<ClientKey, SendError>,
+    ) -> bool {
         let answer = match sent {
             Ok(key) => {
-                self.notes.0.insert(key, (note, place));
-                return;
+                self.notes.sent.insert(key, Flight { note, place, leg });
+                return true;
             }
             Err(SendError::WrongState) => PhoneAnswer::Gone,
             Err(SendError::Overload) => PhoneAnswer::Overload,
             Err(_) => PhoneAnswer::Unreachable,
         };
         self.push(Output::NoteAnswered(note, place, answer));
+        false
     }
 
     /// What came of an INFO or MESSAGE of ours.
-    pub(super) fn note_answered(&mut self, key: ClientKey, receipt: &Receipt) {
-        let Some((note, place)) = self.notes.0.remove(&key) else { return };
+    pub(super) fn note_answered(&mut self, now: Now, key: ClientKey, receipt: &Receipt) {
+        let Some(Flight { note, place, leg }) = self.notes.sent.remove(&key) else { return };
         let answer = match (receipt, receipt.status()) {
             (_, Some(status)) => PhoneAnswer::Status(status.as_u16()),
             (Receipt::Unreachable, _) => PhoneAnswer::Unreachable,
             (Receipt::Answered { .. } | Receipt::TimedOut, None) => PhoneAnswer::Silence,
         };
         self.push(Output::NoteAnswered(note, place, answer));
+        if let Some(leg) = leg {
+            self.inform_next(now, leg, answer == PhoneAnswer::Silence);
+        }
     }
 }
 
 const JSON: &str = "application/json";
+/// Notes that wait for the phone of one leg: more than all the people of a large room who come at once.
+const LINE_LEN_MAX: usize = 256;

@@ -11,10 +11,13 @@ use serde_json::{Value, json};
 use sidetone::app::Engine;
 use sidetone::cdr::writer::CdrSink;
 use sidetone::phone::{Answering, CallPlan, Phone};
+use sidetone::room_news::{PersonRow, Rows, SessionRow};
 use sidetone::store::Store;
-use sidetone_model::access::Permission;
+use sidetone_model::access::{Permission, Scope};
 use sidetone_model::cdr::Cdr;
-use sidetone_model::ids::{OrganisationId, TeamId};
+use sidetone_model::ids::{CallId, ConferenceSessionId, LegId, NodeId, OrganisationId, RoomId, TeamId};
+use sidetone_model::room::news::Person;
+use sidetone_model::room::{NewRoom, Pin, Role, RoomPin, Rooms as _};
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
@@ -116,13 +119,17 @@ impl Fixture {
         };
         fixture.operator = fixture.session("operator@house.test");
         let names = ["acmeplant", "boltplant"];
-        let [acme, bolt] = names.map(|name| fixture.furnish(name));
+        let [mut acme, mut bolt] = names.map(|name| fixture.furnish(name));
         store_records(&store, &[&acme, &bolt]);
+        store_sessions(&store, [&mut acme, &mut bolt]);
         for tenant in [&acme, &bolt] {
             for team in ["blue", "red"] {
                 let path = format!("/conversations/{}", tenant.id(&format!("conversation.{team}")));
                 fixture.operate("PUT", &path, conversation(&tenant.plant, &tenant.ids, team));
             }
+            let (room, session) = (tenant.id("room"), tenant.id("session"));
+            let path = format!("/conference-rooms/{room}/sessions/{session}/meeting");
+            fixture.operate("PUT", &path, meeting(&tenant.plant, &tenant.id("agent.blue")));
         }
         fixture.acme = acme;
         fixture.bolt = bolt;
@@ -330,6 +337,79 @@ fn store_records(store: &Store, tenants: &[&Tenant]) {
         runtime.block_on(async { store.store(&all).await.unwrap() });
     });
     thread.join().unwrap();
+}
+
+/// A room of each tenant that somebody was in.
+fn store_sessions(store: &Store, tenants: [&mut Tenant; 2]) {
+    for tenant in tenants {
+        let organisation_id = OrganisationId(tenant.organisation.parse().unwrap());
+        let new = NewRoom {
+            organisation_id,
+            name: format!("{} blueplant", tenant.plant),
+            number: "70".to_owned(),
+            participant_pin: RoomPin::Given(Pin::default()),
+            moderator_pin: Pin::default(),
+            wait_for_moderator: false,
+            end_when_moderator_leaves: false,
+            record: false,
+            max_members: 0,
+            minutes_email: String::new(),
+        };
+        let (store, name) = (store.clone(), format!("{} blueplant", tenant.plant));
+        let thread = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(async {
+                let room = store.create(Scope::Everything, new, at(0)).await.unwrap().id;
+                let rows = session(room, organisation_id, &name);
+                let id = rows.sessions[0].id;
+                store.store_sessions(NodeId(Uuid::nil()), &rows).await.unwrap();
+                (room, id)
+            })
+        });
+        let (room, session) = thread.join().unwrap();
+        tenant.ids.insert("room".to_owned(), room.to_string());
+        tenant.ids.insert("session".to_owned(), session.to_string());
+    }
+}
+
+fn session(room: RoomId, organisation_id: OrganisationId, name: &str) -> Rows {
+    let id = ConferenceSessionId(Uuid::from_u128(room.0.as_u128() ^ 1));
+    let session = SessionRow {
+        id,
+        organisation_id,
+        room: room.into(),
+        room_id: Some(room),
+        room_name: name.to_owned(),
+        started_at: at(0),
+        ended_at: Some(at(60)),
+        seen_at: at(60),
+        peak_members: 1,
+        is_recorded: false,
+        events: 0,
+        revision: 2,
+    };
+    let person = Person {
+        member: 1,
+        name: name.to_owned(),
+        number: "1002".to_owned(),
+        role: Role::Participant,
+        extension_id: None,
+        call_uuid: CallId(Uuid::from_u128(room.0.as_u128() ^ 2)),
+        leg: LegId(Uuid::from_u128(room.0.as_u128() ^ 3)),
+        joined_at: at(0),
+    };
+    let person = PersonRow { session: id, organisation_id, person, left_at: Some(at(60)) };
+    Rows { sessions: vec![session], people: vec![person], ..Rows::default() }
+}
+
+/// The report of a meeting.
+pub fn meeting(plant: &str, agent: &str) -> Value {
+    json!({
+        "agent": {"id": agent, "name": format!("{plant} scribe")},
+        "state": "ready",
+        "minutes": format!("{plant} blueplant"),
+        "turns": [{"seq": 1, "at": "2026-01-01T00:00:03.000Z", "speaker": "Ada", "text": format!("{plant} blueplant")}],
+    })
 }
 
 /// The text of the key with that id.

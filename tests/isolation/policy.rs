@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::fixture::{Tenant, ai_price, conversation};
+use crate::fixture::{Tenant, ai_price, conversation, meeting};
 
 /// What an operation is to a caller who may not have what it leads to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -214,6 +214,14 @@ pub const ROWS: &[Row] = &[
     row("GET /api/v1/fx-rates/{id}", One, "fx_rate").for_operators(),
     row("PATCH /api/v1/fx-rates/{id}", Change, "fx_rate").for_operators().body_of(|_| json!({"rate": "0.93"})),
     row("DELETE /api/v1/fx-rates/{id}", Delete, "fx_rate").for_operators(),
+    // What conference rooms left behind.
+    row("GET /api/v1/conference-rooms/{id}/sessions", One, "room"),
+    row("GET /api/v1/conference-rooms/{id}/sessions/{sid}", One, "room session"),
+    row("GET /api/v1/conference-rooms/{id}/sessions/{sid}/meeting", One, "room session"),
+    row("PUT /api/v1/conference-rooms/{id}/sessions/{sid}/meeting", Put, "room session")
+        .body_of(|tenant| meeting(&tenant.plant, &tenant.id("agent.blue"))),
+    row("GET /api/v1/conference-rooms/{id}/meetings", One, "room"),
+    row("GET /api/v1/conference-rooms/{id}/messages", One, "room"),
     // The directory.
     row("GET /api/v1/organisations", List, "").shows_teams("acmeplant"),
     row("POST /api/v1/organisations", Create, "")

@@ -50,6 +50,7 @@ fn info(number: u128) -> NewNote {
         channel: NoteChannel::Info,
         call_uuid: Some(CALL),
         extension_id: None,
+        room: None,
         title: note.title().to_owned(),
         level: note.level(),
         ack: note.ack(),

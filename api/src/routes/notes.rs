@@ -5,7 +5,7 @@ use axum::extract::{Path, State};
 use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use sidetone_model::access::Permission;
-use sidetone_model::ids::{CallId, ExtensionId};
+use sidetone_model::ids::{CallId, ExtensionId, RoomId};
 use sidetone_model::note::{Note, NoteQuery, NoteRecord, NoteSent};
 use sidetone_model::page::Page;
 
@@ -132,6 +132,32 @@ pub(crate) async fn of_extension(
     let extension: ExtensionId = path_id("id", &id)?;
     let query = list(&uri)?;
     Ok(Json(state.notes()?.of_extension(caller.scope(), extension, &query).await?))
+}
+
+/// List the notes of a room
+///
+/// As `GET /calls/{uuid}/infos`, of the notes that a conference room sent to the phones in it: `member-join` and
+/// `member-leave` to everybody, and `roster` to the phone that joins. A receipt's `member` is the id of the member in the
+/// live room.
+#[utoipa::path(
+    get,
+    path = "/conference-rooms/{id}/messages",
+    operation_id = "listConferenceRoomMessages",
+    tag = "Conference rooms",
+    params(("id" = RoomId, Path, description = "The room."), NoteParams),
+    responses((status = 200, description = "The notes.", body = Page<NoteRecord>)),
+    extensions(("x-permission" = json!("conferences:read"))),
+)]
+pub(crate) async fn of_room(
+    caller: Caller,
+    State(state): State<ApiState>,
+    Path(id): Path<String>,
+    uri: Uri,
+) -> Result<Json<Page<NoteRecord>>, ApiError> {
+    caller.require(Permission::ConferencesRead)?;
+    let room: RoomId = path_id("id", &id)?;
+    let query = list(&uri)?;
+    Ok(Json(state.notes()?.of_room(caller.scope(), room, &query).await?))
 }
 
 fn accepted(sent: NoteSent) -> Result<Response, ApiError> {

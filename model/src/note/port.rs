@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::access::Scope;
-use crate::ids::{CallId, ExtensionId, LegId, NoteId};
+use crate::ids::{CallId, ExtensionId, LegId, NoteId, RoomId};
 use crate::note::{Note, NoteChannel, NoteLevel, NoteRecord, NoteSource, NoteStatus};
 use crate::page::{Page, Window};
 use crate::ports::PortFuture;
@@ -50,6 +50,18 @@ pub trait Notes: Send + Sync {
         extension: ExtensionId,
         query: &'a NoteQuery,
     ) -> PortFuture<'a, Page<NoteRecord>>;
+
+    /// The notes that a conference room sent to the phones in it, newest first.
+    ///
+    /// # Errors
+    /// [`NotFound`](crate::problem::Problem::NotFound) and [`Forbidden`](crate::problem::Problem::Forbidden), as the
+    /// room is.
+    fn of_room<'a>(
+        &'a self,
+        scope: Scope,
+        room: RoomId,
+        query: &'a NoteQuery,
+    ) -> PortFuture<'a, Page<NoteRecord>>;
 }
 
 /// A note that was accepted: it is stored, and on its way.
@@ -67,7 +79,7 @@ pub struct NoteSent {
     pub ack: bool,
 }
 
-/// Which notes of a call or an extension; every filter that is given must hold.
+/// Which notes of a call, an extension or a room; every filter that is given must hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NoteQuery {
     /// Those that are this far.

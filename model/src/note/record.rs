@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::call::words;
-use crate::ids::{CallId, ExtensionId, NoteId};
+use crate::ids::{CallId, ExtensionId, NoteId, RoomId};
 use crate::note::NoteLevel;
 use crate::time::Timestamp;
 
@@ -52,12 +52,15 @@ pub struct NoteRecord {
     pub id: NoteId,
     /// How it went out.
     pub channel: NoteChannel,
-    /// The call, of an `info`.
+    /// The call, of an `info`; absent when a room sent it into several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub call_uuid: Option<CallId>,
     /// The person, of a `message`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub extension_id: Option<ExtensionId>,
+    /// The conference room that sent it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub room_id: Option<RoomId>,
     /// The heading; empty when what the call-info URL answered had none.
     pub title: String,
     /// What stands under the heading; may be empty.
@@ -90,7 +93,8 @@ pub struct NoteRecord {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct NoteReceipt {
-    /// The leg of the call, of an `info`; the extension, of a `message`: each of its devices has a receipt.
+    /// The leg of the call, of an `info`; the extension, of a `message`: each of its devices has a receipt; the member's
+    /// id, of a room's note.
     pub member: String,
     /// The person's name, or else their number.
     pub name: String,

@@ -5,10 +5,12 @@
 //! in a live room without a stored one.
 
 mod live;
+pub mod meeting;
 mod name;
 pub mod news;
 mod pin;
 pub mod rules;
+pub mod session;
 mod stored;
 
 pub use live::{

@@ -44,6 +44,32 @@ fn a_note_goes_into_the_dialog_as_it_is() {
     assert_eq!(net.answers, [(NOTE, 0, PhoneAnswer::Status(200))]);
 }
 
+/// Two INFOs that are under way at once may overtake each other: the second waits for the answer to the first.
+#[test]
+fn a_phone_is_sent_one_note_at_a_time() {
+    let (mut net, call, leg) = talking();
+    let second = NoteId(Uuid::from_u128(8));
+    let third = NoteId(Uuid::from_u128(9));
+    for note in [NOTE, second, third] {
+        let to = Destination::Calls(vec![(call, leg)]);
+        net.send_note(Dispatch { note, to, payload: PAYLOAD.into() });
+    }
+    assert_eq!(net.noted.len(), 1);
+    net.wait(Duration::from_secs(33));
+    // A phone that says nothing to one is not asked for the others, too.
+    let silent = PhoneAnswer::Silence;
+    assert_eq!(net.answers, [(NOTE, 0, silent), (second, 0, silent), (third, 0, silent)]);
+    assert_eq!(net.noted.len(), 1);
+    net.answers.clear();
+    net.taking = Some(StatusCode::OK);
+    for note in [NOTE, second, third] {
+        net.send_note(Dispatch { note, to: Destination::Call(call, vec![leg]), payload: PAYLOAD.into() });
+    }
+    let taken = PhoneAnswer::Status(200);
+    assert_eq!(net.answers, [(NOTE, 0, taken), (second, 0, taken), (third, 0, taken)]);
+    assert_eq!((net.noted.len(), net.switch.live_calls()), (4, 1));
+}
+
 /// Whatever a phone answers costs the note at most: a reason that calls were known to break for.
 #[test]
 fn no_answer_to_a_note_costs_the_call() {

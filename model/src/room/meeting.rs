@@ -1,0 +1,276 @@
+//! Meetings: what a virtual agent that sat in a session made of it.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::access::Scope;
+use crate::call::words;
+use crate::ids::{AgentId, ConferenceSessionId, RoomId};
+use crate::page::{Page, Window};
+use crate::ports::PortFuture;
+use crate::room::Role;
+use crate::time::Timestamp;
+
+words! {
+    /// How far a meeting is.
+    MeetingState {
+        /// No minutes were written; `minutes_error` says why.
+        Failed = "failed",
+        /// The minutes are written.
+        Ready = "ready",
+        /// The agent sits in the room.
+        Running = "running",
+        /// The session is over, and the agent writes.
+        Writing = "writing",
+    }
+}
+
+/// The meeting of one session.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Meeting {
+    /// The session.
+    pub session_id: ConferenceSessionId,
+    /// The room.
+    pub room_id: RoomId,
+    /// What was made of it.
+    #[serde(flatten)]
+    pub report: MeetingReport,
+}
+
+/// What a virtual agent makes of a session, as it is reported: whole, each time.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct MeetingReport {
+    /// Who sat in the room.
+    pub agent: MeetingAgent,
+    /// How far it is.
+    pub state: MeetingState,
+    /// The minutes; present when they are written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub minutes: Option<String>,
+    /// Why none were written; present with `failed`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub minutes_error: Option<String>,
+    /// What was noted as it was decided.
+    pub notes: Vec<MeetingNote>,
+    /// What people said, with who said it.
+    pub turns: Vec<MeetingTurn>,
+    /// Replies that nobody had asked for: held back.
+    pub replies_unheard: Vec<MeetingNote>,
+    /// The addresses that the minutes were queued to.
+    pub delivered_to: Vec<String>,
+}
+
+/// The virtual agent of a meeting.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct MeetingAgent {
+    /// The agent.
+    pub id: AgentId,
+    /// Its name as it was then.
+    pub name: String,
+}
+
+/// Something that was noted, or not said.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct MeetingNote {
+    /// When.
+    pub at: Timestamp,
+    /// What.
+    pub text: String,
+}
+
+/// Something that somebody said.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct MeetingTurn {
+    /// Its place in the meeting.
+    pub seq: u64,
+    /// When.
+    pub at: Timestamp,
+    /// Who; a name.
+    pub speaker: String,
+    /// What.
+    pub text: String,
+}
+
+/// A meeting in one row.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct MeetingSummary {
+    /// The session.
+    pub session_id: ConferenceSessionId,
+    /// Who sat in it.
+    pub agent: MeetingAgent,
+    /// How far it is.
+    #[cfg_attr(feature = "openapi", schema(inline))]
+    pub state: MeetingState,
+    /// Whether there are minutes to read.
+    pub has_minutes: bool,
+    /// Why none were written; present with `failed`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub minutes_error: Option<String>,
+    /// How many notes there are.
+    pub notes: u32,
+    /// How many turns there are.
+    pub turns: u32,
+}
+
+/// A meeting as it was stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReportedMeeting {
+    /// The meeting.
+    pub meeting: Meeting,
+    /// Whether it is the first report of the session.
+    pub created: bool,
+}
+
+/// Somebody who was in a session, as its minutes name them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Attendee {
+    /// Their name, or else their number.
+    pub name: String,
+    /// What they could do.
+    pub role: Role,
+}
+
+/// The bounds of a report.
+#[derive(Clone, Copy, Debug)]
+pub struct MeetingLimits {
+    /// Characters of the minutes.
+    pub minutes: usize,
+    /// Characters of a name or a reason.
+    pub line: usize,
+    /// Characters of a note, a turn or a reply.
+    pub text: usize,
+    /// Notes and replies, each.
+    pub notes: usize,
+    /// Turns.
+    pub turns: usize,
+    /// The largest `seq`.
+    pub seq: u64,
+    /// Addresses.
+    pub addresses: usize,
+}
+
+/// The bounds of every report; with its turns it has to fit into the body of one request, too.
+pub const MEETING_LIMITS: MeetingLimits = MeetingLimits {
+    minutes: 50_000,
+    line: 500,
+    text: 4_000,
+    notes: 1_000,
+    turns: 10_000,
+    seq: 1_000_000_000,
+    addresses: 50,
+};
+
+impl MeetingReport {
+    /// Whether this report may follow `before`, which is stored; a lower-case fragment that says why not.
+    ///
+    /// # Errors
+    /// Reports may come twice and late: what is written stays written, and a session has one agent.
+    pub fn may_follow(&self, before: &MeetingReport) -> Result<(), String> {
+        if self.agent.id != before.agent.id {
+            return Err(format!("the session is reported by agent {} already", before.agent.id));
+        }
+        if self.state.rank() < before.state.rank() {
+            return Err(format!(
+                "the meeting is {} already, it is not {} any more",
+                before.state, self.state
+            ));
+        }
+        Ok(())
+    }
+}
+
+impl MeetingState {
+    /// Minutes may be written after all; written ones stay.
+    fn rank(self) -> u8 {
+        match self {
+            MeetingState::Running => 0,
+            MeetingState::Writing => 1,
+            MeetingState::Failed => 2,
+            MeetingState::Ready => 3,
+        }
+    }
+}
+
+impl Meeting {
+    /// The data of `conference.minutes`.
+    pub fn minutes_data(&self, attendees: &[Attendee]) -> Value {
+        json!({
+            "session_id": self.session_id,
+            "room_id": self.room_id,
+            "room": crate::room::RoomName::from(self.room_id),
+            "members": attendees,
+            "minutes": self.report.minutes,
+            "delivered_to": self.report.delivered_to,
+        })
+    }
+}
+
+/// What virtual agents made of the sessions of rooms.
+pub trait Meetings: Send + Sync {
+    /// The meeting of a session.
+    ///
+    /// # Errors
+    /// [`NotFound`](crate::problem::Problem::NotFound) when there is no such room or no virtual agent sat in the session,
+    /// [`Forbidden`](crate::problem::Problem::Forbidden) when the room is outside of `scope`.
+    fn meeting(&self, scope: Scope, room: RoomId, session: ConferenceSessionId) -> PortFuture<'_, Meeting>;
+
+    /// The meetings of a room, newest session first.
+    ///
+    /// # Errors
+    /// As [`Meetings::meeting`], of the room.
+    fn meetings(&self, scope: Scope, room: RoomId, window: Window) -> PortFuture<'_, Page<MeetingSummary>>;
+
+    /// Stores what is reported of a session; the first report with minutes tells of them, in the same transaction.
+    ///
+    /// # Errors
+    /// As [`Meetings::meeting`], of the room and the session;
+    /// [`Conflict`](crate::problem::Problem::Conflict) as [`MeetingReport::may_follow`] says.
+    fn report(
+        &self,
+        scope: Scope,
+        room: RoomId,
+        session: ConferenceSessionId,
+        report: MeetingReport,
+        now: Timestamp,
+    ) -> PortFuture<'_, ReportedMeeting>;
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+
+    fn report(agent: u128, state: MeetingState) -> MeetingReport {
+        MeetingReport {
+            agent: MeetingAgent { id: AgentId(Uuid::from_u128(agent)), name: String::new() },
+            state,
+            minutes: None,
+            minutes_error: None,
+            notes: Vec::new(),
+            turns: Vec::new(),
+            replies_unheard: Vec::new(),
+            delivered_to: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn what_is_written_stays_written() {
+        use MeetingState::{Failed, Ready, Running, Writing};
+        let order = [Running, Writing, Failed, Ready];
+        for (at, before) in order.into_iter().enumerate() {
+            for (then, after) in order.into_iter().enumerate() {
+                let may = report(1, after).may_follow(&report(1, before)).is_ok();
+                assert_eq!(may, then >= at, "{before} {after}");
+            }
+        }
+        let error = report(2, Ready).may_follow(&report(1, Running)).unwrap_err();
+        assert!(error.contains("00000001 already"), "{error}");
+    }
+}

@@ -1,0 +1,108 @@
+//! Sessions: what is kept of one occupancy of a room, and reading it.
+
+use serde::Serialize;
+
+use crate::access::Scope;
+use crate::ids::{CallId, ConferenceSessionId, ExtensionId, OrganisationId, RoomId};
+use crate::page::{Page, Window};
+use crate::ports::PortFuture;
+use crate::room::{Invite, Role};
+use crate::time::Timestamp;
+
+/// One occupancy of a room, from the first member to the last.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = ConferenceSession))]
+pub struct SessionRecord {
+    /// The session.
+    pub id: ConferenceSessionId,
+    /// The room.
+    pub room_id: RoomId,
+    /// When the first member came.
+    pub started_at: Timestamp,
+    /// When the last one left; null while the room is live.
+    #[cfg_attr(feature = "openapi", schema(required))]
+    pub ended_at: Option<Timestamp>,
+    /// Whole seconds from its start to its end, or until now.
+    pub duration_seconds: u64,
+    /// How many were in it at one time at most.
+    pub peak_members: u32,
+    /// Who was in it, in the order in which they came; who came twice is there twice.
+    pub members: Vec<SessionMember>,
+    /// The default members that it rang.
+    pub invites: Vec<Invite>,
+    /// Whether there is a recording to play.
+    pub has_recording: bool,
+    /// The length of the recording's file; 0 when there is none.
+    pub recording_bytes: u64,
+    /// Why the recording ended before its time, such as a full disk; absent when it did not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recording_error: Option<String>,
+}
+
+/// Somebody who was in a session.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = ConferenceSessionMember))]
+pub struct SessionMember {
+    /// Their member id in the live room, as events and notes name it.
+    pub member: u32,
+    /// Their name; may be empty.
+    pub name: String,
+    /// Their number; empty when withheld.
+    pub number: String,
+    /// What they could do.
+    #[cfg_attr(feature = "openapi", schema(inline))]
+    pub role: Role,
+    /// Their extension; null for an outside caller.
+    #[cfg_attr(feature = "openapi", schema(required))]
+    pub extension_id: Option<ExtensionId>,
+    /// The call that they were in it by.
+    pub call_uuid: CallId,
+    /// When they came in.
+    pub joined_at: Timestamp,
+    /// When they left; null while they are in it.
+    #[cfg_attr(feature = "openapi", schema(required))]
+    pub left_at: Option<Timestamp>,
+}
+
+/// The sessions of rooms.
+pub trait RoomSessions: Send + Sync {
+    /// The sessions of a room, newest first; `now` is how long a live one has lasted.
+    ///
+    /// # Errors
+    /// [`NotFound`](crate::problem::Problem::NotFound) when there is no such room,
+    /// [`Forbidden`](crate::problem::Problem::Forbidden) when it is outside of `scope`.
+    fn sessions(
+        &self,
+        scope: Scope,
+        room: RoomId,
+        window: Window,
+        now: Timestamp,
+    ) -> PortFuture<'_, Page<SessionRecord>>;
+
+    /// One session of a room.
+    ///
+    /// # Errors
+    /// As [`RoomSessions::sessions`], of the room and of the session.
+    fn session(
+        &self,
+        scope: Scope,
+        room: RoomId,
+        session: ConferenceSessionId,
+        now: Timestamp,
+    ) -> PortFuture<'_, SessionRecord>;
+}
+
+/// What is known of a session's recording, for whoever plays or deletes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionRecording {
+    /// The session.
+    pub session: ConferenceSessionId,
+    /// Whose it is.
+    pub organisation_id: OrganisationId,
+    /// Whether a recording was begun.
+    pub is_recorded: bool,
+    /// Whether the session is still live, so that the recording may grow.
+    pub is_live: bool,
+    /// Its length once it is complete.
+    pub bytes: Option<u64>,
+}

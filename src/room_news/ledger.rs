@@ -1,0 +1,371 @@
+//! The sessions that are live, as the rows they are stored as.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use sidetone_model::ids::ConferenceSessionId;
+use sidetone_model::room::news::{Person, RoomChange, RoomNews};
+use sidetone_model::room::{Invite, InviteReason, InviteState};
+use sidetone_model::time::Timestamp;
+
+use crate::room_news::rows::{InviteRow, NewEvent, PersonRow, RecordingRow, Rows, SessionRow, Telling};
+use crate::room_news::talk::Told;
+
+/// Folds the news of rooms into rows.
+///
+/// *Bounds*: the live sessions with their people and invites, and what was folded since [`Ledger::take`].
+#[derive(Debug, Default)]
+pub struct Ledger {
+    live: BTreeMap<ConferenceSessionId, Session>,
+    /// What is to be stored.
+    rows: Rows,
+    dirty: BTreeSet<ConferenceSessionId>,
+    /// Events that were given up on.
+    unheard: u64,
+}
+
+#[derive(Debug)]
+struct Session {
+    row: SessionRow,
+    people: BTreeMap<u32, Row<PersonRow>>,
+    invites: Vec<Row<InviteRow>>,
+}
+
+/// A row, and whether it is stored as it is.
+#[derive(Debug)]
+struct Row<T> {
+    row: T,
+    is_stored: bool,
+}
+
+impl Ledger {
+    /// Takes a change with its event.
+    pub fn fold(&mut self, news: RoomNews) {
+        self.take_in(news, true);
+    }
+
+    /// Takes a change for which there is no room as an event: what is stored of the session is the same.
+    pub fn fold_silently(&mut self, news: RoomNews) {
+        self.take_in(news, false);
+    }
+
+    /// Takes who talks.
+    pub fn tell(&mut self, told: Told) {
+        let Some(session) = self.live.get_mut(&told.news.session) else { return };
+        session.row.events += 1;
+        session.row.revision = session.row.revision.max(told.news.revision);
+        self.dirty.insert(told.news.session);
+        let (session, seq) = (told.news.session, session.row.events);
+        self.rows.events.push(NewEvent { session, seq, what: Telling::Talk(told) });
+    }
+
+    /// Every live session is known to be so at `now`.
+    pub fn seen(&mut self, now: Timestamp) {
+        self.rows.seen_at = (!self.live.is_empty()).then_some(now);
+    }
+
+    /// Ends what is live, when nobody will tell any more.
+    pub fn end_all(&mut self, now: Timestamp) {
+        let live: Vec<RoomNews> = self.live.values().map(|session| session.ended(now)).collect();
+        for news in live {
+            self.fold(news);
+        }
+    }
+
+    /// What is to be stored now.
+    pub fn take(&mut self) -> Rows {
+        for id in std::mem::take(&mut self.dirty) {
+            let Some(session) = self.live.get_mut(&id) else { continue };
+            session.take(&mut self.rows);
+            if session.row.ended_at.is_some() {
+                self.live.remove(&id);
+            }
+        }
+        std::mem::take(&mut self.rows)
+    }
+
+    /// How many sessions are live.
+    pub fn live(&self) -> usize {
+        self.live.len()
+    }
+
+    /// How many events were given up on.
+    pub fn unheard(&self) -> u64 {
+        self.unheard
+    }
+
+    fn take_in(&mut self, news: RoomNews, is_told: bool) {
+        if let RoomChange::Recorded { bytes, error } = &news.what {
+            let (session, organisation_id) = (news.session, news.organisation_id);
+            let (bytes, error) = (*bytes, error.clone());
+            self.rows.recordings.push(RecordingRow { session, organisation_id, bytes, error });
+            return;
+        }
+        if let RoomChange::Opened { room_name } = &news.what {
+            self.live.entry(news.session).or_insert_with(|| Session::opened(&news, room_name));
+        }
+        // A session that is over has nothing more to say.
+        let known = self.live.get_mut(&news.session).filter(|session| session.row.ended_at.is_none());
+        let Some(session) = known else { return };
+        session.change(&news);
+        self.dirty.insert(news.session);
+        if news.what.is_event() {
+            if is_told {
+                session.row.events += 1;
+                let (session, seq) = (news.session, session.row.events);
+                self.rows.events.push(NewEvent { session, seq, what: Telling::News(news) });
+            } else {
+                self.unheard += 1;
+            }
+        }
+    }
+}
+
+impl Session {
+    fn opened(news: &RoomNews, room_name: &str) -> Self {
+        let row = SessionRow {
+            id: news.session,
+            organisation_id: news.organisation_id,
+            room: news.room,
+            room_id: news.room_id,
+            room_name: room_name.to_owned(),
+            started_at: news.at,
+            ended_at: None,
+            seen_at: news.at,
+            peak_members: 0,
+            is_recorded: false,
+            events: 0,
+            revision: news.revision,
+        };
+        Session { row, people: BTreeMap::new(), invites: Vec::new() }
+    }
+
+    fn change(&mut self, news: &RoomNews) {
+        self.row.seen_at = self.row.seen_at.max(news.at);
+        self.row.revision = self.row.revision.max(news.revision);
+        match &news.what {
+            RoomChange::Ended => self.end(news.at),
+            RoomChange::Invited(invite) => self.invite(invite),
+            RoomChange::Joined(person) => self.join(person.clone()),
+            RoomChange::Left { member } => {
+                if let Some(person) = self.people.get_mut(member) {
+                    person.row.left_at = Some(news.at);
+                    person.is_stored = false;
+                }
+            }
+            RoomChange::Recording(on) => self.row.is_recorded |= *on,
+            // What is read of them is the live room's alone.
+            RoomChange::AllMuted(_)
+            | RoomChange::Locked(_)
+            | RoomChange::Merged { .. }
+            | RoomChange::Muted { .. }
+            | RoomChange::Opened { .. }
+            | RoomChange::Recorded { .. }
+            | RoomChange::Talking { .. } => {}
+        }
+    }
+
+    fn join(&mut self, person: Person) {
+        let (session, organisation_id) = (self.row.id, self.row.organisation_id);
+        let member = person.member;
+        let row = PersonRow { session, organisation_id, person, left_at: None };
+        self.people.insert(member, Row { row, is_stored: false });
+        let here = self.people.values().filter(|person| person.row.left_at.is_none()).count();
+        self.row.peak_members = self.row.peak_members.max(u32::try_from(here).unwrap_or(u32::MAX));
+    }
+
+    fn invite(&mut self, invite: &Invite) {
+        let place =
+            self.invites.iter().position(|known| known.row.invite.extension_id == invite.extension_id);
+        let place = place.unwrap_or(self.invites.len());
+        let (session, organisation_id) = (self.row.id, self.row.organisation_id);
+        let row = InviteRow { session, organisation_id, place, invite: invite.clone() };
+        match self.invites.get_mut(place) {
+            Some(known) => *known = Row { row, is_stored: false },
+            None => self.invites.push(Row { row, is_stored: false }),
+        }
+    }
+
+    /// Whoever was in it has left, and nobody is rung any more.
+    fn end(&mut self, at: Timestamp) {
+        self.row.ended_at = Some(at);
+        for person in self.people.values_mut().filter(|person| person.row.left_at.is_none()) {
+            person.row.left_at = Some(at);
+            person.is_stored = false;
+        }
+        for invite in self.invites.iter_mut().filter(|invite| is_open(invite.row.invite.state)) {
+            invite.row.invite.state = InviteState::Cancelled;
+            invite.row.invite.last_reason = InviteReason::RoomEnded;
+            invite.is_stored = false;
+        }
+    }
+
+    /// Gives away what is not stored yet; who has left is of no further interest.
+    fn take(&mut self, rows: &mut Rows) {
+        rows.sessions.push(self.row.clone());
+        let changed = self.people.values_mut().filter(|person| !person.is_stored);
+        rows.people.extend(changed.map(|person| {
+            person.is_stored = true;
+            person.row.clone()
+        }));
+        self.people.retain(|_, person| person.row.left_at.is_none());
+        let changed = self.invites.iter_mut().filter(|invite| !invite.is_stored);
+        rows.invites.extend(changed.map(|invite| {
+            invite.is_stored = true;
+            invite.row.clone()
+        }));
+    }
+
+    /// Its end, told by nobody.
+    fn ended(&self, at: Timestamp) -> RoomNews {
+        let row = &self.row;
+        RoomNews {
+            organisation_id: row.organisation_id,
+            room: row.room,
+            room_id: row.room_id,
+            session: row.id,
+            at,
+            revision: row.revision + 1,
+            what: RoomChange::Ended,
+        }
+    }
+}
+
+/// Whether the room still wants somebody to come.
+fn is_open(state: InviteState) -> bool {
+    matches!(state, InviteState::Pending | InviteState::Ringing | InviteState::Waiting)
+}
+
+#[cfg(test)]
+mod tests {
+    use sidetone_model::ids::{CallId, ExtensionId, LegId, OrganisationId, RoomId};
+    use sidetone_model::room::Role;
+    use uuid::Uuid;
+
+    use super::*;
+
+    fn news(revision: u64, what: RoomChange) -> RoomNews {
+        RoomNews {
+            organisation_id: OrganisationId(Uuid::from_u128(1)),
+            room: RoomId(Uuid::from_u128(9)).into(),
+            room_id: Some(RoomId(Uuid::from_u128(9))),
+            session: ConferenceSessionId(Uuid::from_u128(2)),
+            at: at(revision),
+            revision,
+            what,
+        }
+    }
+
+    fn at(revision: u64) -> Timestamp {
+        Timestamp::from_micros(i64::try_from(revision).unwrap() * 1_000_000)
+    }
+
+    fn joined(member: u32) -> RoomChange {
+        RoomChange::Joined(Person {
+            member,
+            name: format!("Person {member}"),
+            number: format!("{}", 100 + member),
+            role: Role::Participant,
+            extension_id: None,
+            call_uuid: CallId(Uuid::from_u128(member.into())),
+            leg: LegId(Uuid::from_u128(member.into())),
+            joined_at: at(0),
+        })
+    }
+
+    fn invited(extension: u128, state: InviteState) -> RoomChange {
+        let extension_id = ExtensionId(Uuid::from_u128(extension));
+        let (number, name) = ("101".to_owned(), String::new());
+        RoomChange::Invited(Invite { extension_id, number, name, state, last_reason: InviteReason::None })
+    }
+
+    fn opened() -> Ledger {
+        let mut ledger = Ledger::default();
+        ledger.fold(news(1, RoomChange::Opened { room_name: "Board".to_owned() }));
+        ledger
+    }
+
+    fn left(rows: &Rows) -> Vec<(u32, Option<Timestamp>)> {
+        rows.people.iter().map(|row| (row.person.member, row.left_at)).collect()
+    }
+
+    #[test]
+    fn a_session_is_its_people_its_peak_and_its_end() {
+        let mut ledger = opened();
+        for (revision, what) in [
+            joined(1),
+            joined(2),
+            RoomChange::Left { member: 1 },
+            RoomChange::Recording(true),
+            RoomChange::Recording(false),
+            joined(3),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            ledger.fold(news(revision as u64 + 2, what));
+        }
+        let rows = ledger.take();
+        let session = &rows.sessions[0];
+        assert_eq!((session.peak_members, session.is_recorded, session.ended_at), (2, true, None));
+        assert_eq!((session.room_name.as_str(), session.events, session.revision), ("Board", 6, 7));
+        assert_eq!(rows.events.iter().map(|event| event.seq).collect::<Vec<_>>(), [1, 2, 3, 4, 5, 6]);
+        assert_eq!(left(&rows), [(1, Some(at(4))), (2, None), (3, None)]);
+        assert!(ledger.take().is_empty(), "nothing is stored twice");
+        ledger.fold(news(8, RoomChange::Ended));
+        ledger.fold(news(9, joined(4)));
+        ledger.fold(news(10, RoomChange::Recorded { bytes: 44, error: None }));
+        let rows = ledger.take();
+        assert_eq!(rows.sessions[0].ended_at, Some(at(8)));
+        assert_eq!(left(&rows), [(2, Some(at(8))), (3, Some(at(8)))]);
+        assert_eq!((rows.recordings.len(), ledger.live()), (1, 0));
+        ledger.fold(news(11, RoomChange::Ended));
+        assert!(ledger.take().is_empty(), "it is over");
+    }
+
+    #[test]
+    fn invites_keep_their_places_and_are_cancelled_by_the_end() {
+        let mut ledger = opened();
+        for (extension, state) in [
+            (1, InviteState::Pending),
+            (2, InviteState::Pending),
+            (3, InviteState::Pending),
+            (2, InviteState::Waiting),
+            (1, InviteState::Joined),
+            (3, InviteState::Declined),
+        ] {
+            ledger.fold(news(2, invited(extension, state)));
+        }
+        let states = |rows: &Rows| -> Vec<(usize, InviteState, InviteReason)> {
+            let row = |row: &InviteRow| (row.place, row.invite.state, row.invite.last_reason);
+            rows.invites.iter().map(row).collect()
+        };
+        let none = InviteReason::None;
+        let rows = ledger.take();
+        assert!(rows.events.is_empty());
+        let expected = [
+            (0, InviteState::Joined, none),
+            (1, InviteState::Waiting, none),
+            (2, InviteState::Declined, none),
+        ];
+        assert_eq!(states(&rows), expected);
+        ledger.end_all(at(5));
+        let rows = ledger.take();
+        assert_eq!(states(&rows), [(1, InviteState::Cancelled, InviteReason::RoomEnded)]);
+        assert_eq!((rows.sessions[0].ended_at, rows.events.len()), (Some(at(5)), 1));
+    }
+
+    #[test]
+    fn an_event_that_there_is_no_room_for_changes_nothing_else() {
+        let (mut loud, mut silent) = (opened(), opened());
+        for (revision, what) in [joined(1), joined(2), RoomChange::Left { member: 2 }].into_iter().enumerate()
+        {
+            loud.fold(news(revision as u64, what.clone()));
+            silent.fold_silently(news(revision as u64, what));
+        }
+        let (mut loud, quiet) = (loud.take(), silent.take());
+        assert_eq!((silent.unheard(), quiet.events.len()), (3, 0));
+        loud.events.clear();
+        loud.sessions[0].events = 0;
+        assert_eq!(loud, quiet);
+    }
+}

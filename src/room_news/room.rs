@@ -1,0 +1,95 @@
+//! The tasks of the sessions, from the start of the engine to its end.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sidetone_model::ids::{ConferenceSessionId, NodeId, OrganisationId};
+use sidetone_model::time::Timestamp;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use crate::room_news::rows::{RecordingRow, Rows};
+use crate::room_news::teller::{RoomNewsCounts, RoomTeller};
+use crate::room_news::writer::{Clock, room_news};
+use crate::store::{Orphaned, Store, StoreError};
+
+/// Makes the file of a recording whole that a crash interrupted: its length, 0 when there is none, and why it is not
+/// complete.
+pub type Recover = dyn Fn(OrganisationId, ConferenceSessionId) -> (u64, Option<String>) + Send + Sync;
+
+/// Everything that sessions need of a running engine.
+pub struct SessionRoom {
+    counts: Arc<RoomNewsCounts>,
+    writer: JoinHandle<()>,
+    sweeper: JoinHandle<()>,
+}
+
+impl SessionRoom {
+    /// Opens the room, and gives what the switch tells by. Sessions that an earlier run of the node left are closed as of
+    /// when they were last known to be live, before anybody can join a room; their recordings are as they are found.
+    ///
+    /// # Errors
+    /// When the database refuses.
+    pub async fn open(
+        store: &Store,
+        node: NodeId,
+        clock: Clock,
+        recover: &Recover,
+        stop: watch::Receiver<bool>,
+    ) -> Result<(SessionRoom, RoomTeller), StoreError> {
+        while store.close_sessions(Orphaned::Of(node)).await? == Store::SESSION_BATCH {}
+        let found = recovered(store, node, recover).await?;
+        if !found.is_empty() {
+            store.store_sessions(node, &Rows { recordings: found, ..Rows::default() }).await?;
+        }
+        let (teller, writer) = room_news(Arc::new(store.clone()), node, Arc::clone(&clock));
+        let counts = writer.counts();
+        let sweeper = tokio::spawn(sweep(store.clone(), clock, stop));
+        Ok((SessionRoom { counts, writer: tokio::spawn(writer.run()), sweeper }, teller))
+    }
+
+    /// What is counted.
+    pub fn counts(&self) -> Arc<RoomNewsCounts> {
+        Arc::clone(&self.counts)
+    }
+
+    /// Stores what waits, and stops. Once the switch has, which tells until its end.
+    pub async fn stop(self) {
+        let _ = self.sweeper.await;
+        if tokio::time::timeout(STOP_MAX, self.writer).await.is_err() {
+            tracing::warn!(
+                "the database did not take the ends of sessions; they are closed at the next start"
+            );
+        }
+    }
+}
+
+/// What the recordings came to that a crash interrupted.
+async fn recovered(store: &Store, node: NodeId, recover: &Recover) -> Result<Vec<RecordingRow>, StoreError> {
+    let unfinished = store.unfinished_recordings(node).await?;
+    let rows = unfinished.into_iter().map(|(organisation_id, session)| {
+        let (bytes, error) = recover(organisation_id, session);
+        RecordingRow { session, organisation_id, bytes, error }
+    });
+    Ok(rows.collect())
+}
+
+/// Closes the sessions of nodes that died and never came back.
+async fn sweep(store: Store, clock: Clock, mut stop: watch::Receiver<bool>) {
+    loop {
+        tokio::select! {
+            _ = stop.wait_for(|stop| *stop) => return,
+            () = tokio::time::sleep(SWEEP_EVERY) => {}
+        }
+        let silent_since: Timestamp = clock().plus_micros(-SILENT_US);
+        if let Err(error) = store.close_sessions(Orphaned::Since(silent_since)).await {
+            tracing::warn!(%error, "sessions that nobody tells of cannot be closed now");
+        }
+    }
+}
+
+/// A live session is marked every few seconds; this is long after the last mark.
+const SILENT_US: i64 = 5 * 60 * 1_000_000;
+/// How long what waits may take into the database at the end.
+const STOP_MAX: Duration = Duration::from_secs(10);
+const SWEEP_EVERY: Duration = Duration::from_secs(60);

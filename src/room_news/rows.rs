@@ -1,0 +1,143 @@
+//! What is stored of sessions: rows as they are from now on, and events.
+
+use sidetone_model::event::Event;
+use sidetone_model::ids::{ConferenceSessionId, NodeId, OrganisationId, RoomId};
+use sidetone_model::ports::PortFuture;
+use sidetone_model::room::news::{Person, RoomNews};
+use sidetone_model::room::{Invite, RoomName};
+use sidetone_model::time::Timestamp;
+
+use crate::room_news::talk::Told;
+
+/// Where sessions are stored.
+pub trait SessionLog: Send + Sync {
+    /// Stores rows and events, in one transaction. Storing the same again changes nothing, and adds no event twice.
+    fn store<'a>(&'a self, node: NodeId, rows: &'a Rows) -> PortFuture<'a, ()>;
+}
+
+/// What is stored at one time.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Rows {
+    /// Sessions.
+    pub sessions: Vec<SessionRow>,
+    /// People of theirs.
+    pub people: Vec<PersonRow>,
+    /// Default members of theirs.
+    pub invites: Vec<InviteRow>,
+    /// Recordings that are complete.
+    pub recordings: Vec<RecordingRow>,
+    /// What is told of them, in order.
+    pub events: Vec<NewEvent>,
+    /// The instant at which every session of the node that is not over is known to be live.
+    pub seen_at: Option<Timestamp>,
+}
+
+/// A session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionRow {
+    /// The session.
+    pub id: ConferenceSessionId,
+    /// Whose it is.
+    pub organisation_id: OrganisationId,
+    /// The switch's name of the room.
+    pub room: RoomName,
+    /// The stored room.
+    pub room_id: Option<RoomId>,
+    /// What people called it then.
+    pub room_name: String,
+    /// When the first member came.
+    pub started_at: Timestamp,
+    /// When it ended.
+    pub ended_at: Option<Timestamp>,
+    /// When something was heard of it last.
+    pub seen_at: Timestamp,
+    /// How many were in it at one time at most.
+    pub peak_members: u32,
+    /// Whether a recording was begun.
+    pub is_recorded: bool,
+    /// How many events tell of it so far.
+    pub events: u64,
+    /// The live room's revision.
+    pub revision: u64,
+}
+
+/// Somebody in a session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PersonRow {
+    /// The session.
+    pub session: ConferenceSessionId,
+    /// Whose it is.
+    pub organisation_id: OrganisationId,
+    /// Who.
+    pub person: Person,
+    /// When they left.
+    pub left_at: Option<Timestamp>,
+}
+
+/// A default member of a session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InviteRow {
+    /// The session.
+    pub session: ConferenceSessionId,
+    /// Whose it is.
+    pub organisation_id: OrganisationId,
+    /// Its place among the session's.
+    pub place: usize,
+    /// Who, and how far they are.
+    pub invite: Invite,
+}
+
+/// A recording that is complete.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecordingRow {
+    /// The session.
+    pub session: ConferenceSessionId,
+    /// Whose it is.
+    pub organisation_id: OrganisationId,
+    /// The file's length.
+    pub bytes: u64,
+    /// Why it ended before its time.
+    pub error: Option<String>,
+}
+
+/// An event to be made in the transaction that stores it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewEvent {
+    /// The session that it tells of.
+    pub session: ConferenceSessionId,
+    /// Its place among the session's events, from 1.
+    pub seq: u64,
+    /// What it tells.
+    pub what: Telling,
+}
+
+/// What an event tells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Telling {
+    /// A change of the room.
+    News(RoomNews),
+    /// Who talks.
+    Talk(Told),
+}
+
+impl Rows {
+    /// Whether there is nothing to store.
+    pub fn is_empty(&self) -> bool {
+        self.sessions.is_empty()
+            && self.people.is_empty()
+            && self.invites.is_empty()
+            && self.recordings.is_empty()
+            && self.events.is_empty()
+            && self.seen_at.is_none()
+    }
+}
+
+impl NewEvent {
+    /// The event, as of now.
+    pub fn event(&self) -> Option<Event> {
+        match &self.what {
+            Telling::News(news) => news.event(self.seq),
+            Telling::Talk(told) => Some(told.news.talk_event(self.seq, told.member, told.talking, &told.all)),
+        }
+    }
+}

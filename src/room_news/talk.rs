@@ -1,0 +1,282 @@
+//! Who talks, told at most twice a second per room.
+//!
+//! People begin and stop to talk all the time. A change that is undone before it was told is not told; what is left
+//! comes at two a second, and every event says who talks as of then: whoever has read the
+//! last one knows what the live room says.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::{Duration, Instant};
+
+use sidetone_model::ids::ConferenceSessionId;
+use sidetone_model::room::news::{RoomChange, RoomNews};
+
+/// The rooms in which somebody talked.
+///
+/// *Bounds*: a set of the members of every live room.
+#[derive(Debug, Default)]
+pub struct Talk(BTreeMap<ConferenceSessionId, Room>);
+
+/// A change of who talks that is due.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Told {
+    /// The room as of its last change.
+    pub news: RoomNews,
+    /// Who began or stopped.
+    pub member: u32,
+    /// Which of the two.
+    pub talking: bool,
+    /// Everybody who talks.
+    pub all: Vec<u32>,
+}
+
+#[derive(Debug)]
+struct Room {
+    /// The last that was heard of the room: its revision is that of what is told next.
+    last: RoomNews,
+    talking: BTreeSet<u32>,
+    told: BTreeSet<u32>,
+    /// Members whose last change is not told, first come first served.
+    waiting: VecDeque<u32>,
+    /// When the last two were told.
+    before: [Option<Instant>; 2],
+}
+
+impl Talk {
+    /// Takes any news of a room, in their order.
+    pub fn hear(&mut self, news: &RoomNews) {
+        if news.what == RoomChange::Ended {
+            self.0.remove(&news.session);
+            return;
+        }
+        let is_start = matches!(news.what, RoomChange::Talking { talking: true, .. });
+        let room = match self.0.get_mut(&news.session) {
+            Some(room) => room,
+            None if is_start => self.0.entry(news.session).or_insert_with(|| Room::new(news)),
+            None => return,
+        };
+        if news.revision > room.last.revision {
+            room.last = news.clone();
+        }
+        match news.what {
+            RoomChange::Talking { member, talking } => room.set(member, talking),
+            RoomChange::Left { member } => room.forget(member),
+            _ => {}
+        }
+    }
+
+    /// What is to be told now; it is told with that.
+    pub fn due(&mut self, now: Instant) -> Vec<Told> {
+        let mut due = Vec::new();
+        for room in self.0.values_mut() {
+            while room.due_at(now) == Some(now) {
+                let Some(member) = room.waiting.pop_front() else { break };
+                due.push(room.tell(now, member));
+            }
+        }
+        due
+    }
+
+    /// When something is due next; `now` when it is due already.
+    pub fn next_due(&self, now: Instant) -> Option<Instant> {
+        self.0.values().filter_map(|room| room.due_at(now)).min()
+    }
+}
+
+impl Room {
+    fn new(news: &RoomNews) -> Self {
+        let (talking, told) = (BTreeSet::new(), BTreeSet::new());
+        Room { last: news.clone(), talking, told, waiting: VecDeque::new(), before: [None; 2] }
+    }
+
+    fn set(&mut self, member: u32, talking: bool) {
+        if talking {
+            self.talking.insert(member);
+        } else {
+            self.talking.remove(&member);
+        }
+        if self.told.contains(&member) == talking {
+            self.waiting.retain(|waiting| *waiting != member);
+        } else if !self.waiting.contains(&member) {
+            self.waiting.push_back(member);
+        }
+    }
+
+    /// Somebody who left is told of as having left: nothing more is to be said of their talking.
+    fn forget(&mut self, member: u32) {
+        self.talking.remove(&member);
+        self.told.remove(&member);
+        self.waiting.retain(|waiting| *waiting != member);
+    }
+
+    fn tell(&mut self, now: Instant, member: u32) -> Told {
+        let talking = self.talking.contains(&member);
+        if talking {
+            self.told.insert(member);
+        } else {
+            self.told.remove(&member);
+        }
+        let [_, last] = self.before;
+        self.before = [last, Some(now)];
+        Told { news: self.last.clone(), member, talking, all: self.talking.iter().copied().collect() }
+    }
+
+    /// When the next may be told: no second has more than two.
+    fn due_at(&self, now: Instant) -> Option<Instant> {
+        self.waiting.front()?;
+        let [before_last, _] = self.before;
+        Some(before_last.map_or(now, |told| now.max(told + PER_TWO)))
+    }
+}
+
+/// In which two may be told.
+const PER_TWO: Duration = Duration::from_secs(1);
+
+#[cfg(test)]
+mod tests {
+    use sidetone_model::ids::{OrganisationId, RoomId};
+    use sidetone_model::time::Timestamp;
+    use uuid::Uuid;
+
+    use super::*;
+
+    /// A room of which everything that is due is told at once.
+    struct Ladder {
+        talk: Talk,
+        began: Instant,
+        now: Duration,
+        revision: u64,
+        told: Vec<(u64, u32, bool, Vec<u32>)>,
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "any instant will do to count from")]
+    fn ladder() -> Ladder {
+        Ladder {
+            talk: Talk::default(),
+            began: Instant::now(),
+            now: Duration::ZERO,
+            revision: 0,
+            told: Vec::new(),
+        }
+    }
+
+    impl Ladder {
+        fn hear(&mut self, what: RoomChange) {
+            self.revision += 1;
+            self.talk.hear(&RoomNews {
+                organisation_id: OrganisationId(Uuid::from_u128(1)),
+                room: "svc-room-00000000-0000-0000-0000-000000000009".parse().unwrap(),
+                room_id: Some(RoomId(Uuid::from_u128(9))),
+                session: ConferenceSessionId(Uuid::from_u128(2)),
+                at: Timestamp::from_micros(0),
+                revision: self.revision,
+                what,
+            });
+            self.tell();
+        }
+
+        fn talking(&mut self, member: u32, talking: bool) {
+            self.hear(RoomChange::Talking { member, talking });
+        }
+
+        fn tell(&mut self) {
+            let at = self.now.as_millis() as u64;
+            let due = self.talk.due(self.began + self.now);
+            self.told.extend(due.into_iter().map(|told| (at, told.member, told.talking, told.all)));
+        }
+
+        fn pass(&mut self, millis: u64) {
+            let until = self.now + Duration::from_millis(millis);
+            while let Some(due) = self.talk.next_due(self.began + self.now) {
+                let due = due - self.began;
+                if due > until {
+                    break;
+                }
+                self.now = due;
+                self.tell();
+            }
+            self.now = until;
+        }
+    }
+
+    #[test]
+    fn two_are_told_at_once_and_the_third_when_their_second_is_over() {
+        let mut room = ladder();
+        room.talking(1, true);
+        room.pass(100);
+        room.talking(2, true);
+        room.pass(100);
+        room.talking(3, true);
+        room.talking(1, false);
+        assert_eq!(room.told, [(0, 1, true, vec![1]), (100, 2, true, vec![1, 2])]);
+        room.pass(5_000);
+        assert_eq!(room.told[2..], [(1_000, 3, true, vec![2, 3]), (1_100, 1, false, vec![2, 3])]);
+    }
+
+    #[test]
+    fn what_is_undone_before_it_is_told_is_not_told() {
+        let mut room = ladder();
+        room.talking(1, true);
+        room.talking(2, true);
+        room.talking(1, false);
+        room.talking(1, true);
+        room.talking(3, true);
+        room.talking(3, false);
+        room.pass(5_000);
+        assert_eq!(room.told.len(), 2);
+        room.talking(2, true);
+        assert_eq!(room.told.len(), 2, "known already");
+    }
+
+    #[test]
+    fn nothing_is_told_of_who_left_or_of_a_room_that_ended() {
+        let mut room = ladder();
+        room.talking(1, true);
+        room.talking(2, true);
+        room.talking(3, true);
+        room.hear(RoomChange::Left { member: 3 });
+        room.hear(RoomChange::Left { member: 1 });
+        room.talking(2, false);
+        room.pass(5_000);
+        assert_eq!(room.told[2..], [(1_000, 2, false, vec![])]);
+        room.talking(2, true);
+        room.talking(2, false);
+        room.talking(4, true);
+        room.hear(RoomChange::Ended);
+        let told = room.told.len();
+        room.pass(5_000);
+        assert_eq!((room.told.len(), room.talk.0.len()), (told, 0));
+    }
+
+    /// W12: 200 changes a second for ten seconds.
+    #[test]
+    fn no_second_has_more_than_two_and_the_last_one_is_true() {
+        let mut room = ladder();
+        let mut talking = BTreeSet::new();
+        let mut seed = 7_u64;
+        for _ in 0..2_000 {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let member = (seed >> 33) as u32 % 50;
+            let on = talking.insert(member);
+            if !on {
+                talking.remove(&member);
+            }
+            room.talking(member, on);
+            room.pass(5);
+        }
+        room.pass(60_000);
+        let seconds: Vec<u64> = room.told.iter().map(|told| told.0).collect();
+        assert!(seconds.windows(3).all(|three| three[2] - three[0] >= 1_000), "{seconds:?}");
+        assert!(room.told.len() >= 20);
+        let mut seen = BTreeSet::new();
+        for (_, member, on, _) in &room.told {
+            if *on {
+                seen.insert(*member)
+            } else {
+                seen.remove(member)
+            };
+        }
+        assert_eq!(seen, talking, "whoever reads the members one by one");
+        let last: BTreeSet<u32> = room.told.last().unwrap().3.iter().copied().collect();
+        assert_eq!(last, talking, "whoever reads the last one");
+    }
+}

@@ -1,0 +1,184 @@
+//! The task that stores what the switch tells of rooms.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use sidetone_model::ids::NodeId;
+use sidetone_model::room::news::RoomNews;
+use sidetone_model::time::Timestamp;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use crate::room_news::ledger::Ledger;
+use crate::room_news::rows::{Rows, SessionLog};
+use crate::room_news::talk::Talk;
+use crate::room_news::teller::{RoomNewsCounts, RoomTeller};
+
+/// Says what time it is.
+pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
+
+/// Stores the sessions of a node and the events of its rooms: what is there at one time, of however many rooms, in one
+/// transaction.
+///
+/// While the database is away changes wait, [`WAITING_MAX`] of them; behind that the oldest are given up as events and
+/// remain in what is stored of their sessions. Who talks waits as a state, whatever the number of changes.
+pub struct RoomNewsWriter {
+    told: mpsc::Receiver<RoomNews>,
+    log: Arc<dyn SessionLog>,
+    node: NodeId,
+    clock: Clock,
+    counts: Arc<RoomNewsCounts>,
+    waiting: VecDeque<RoomNews>,
+    ledger: Ledger,
+    talk: Talk,
+    /// When the live sessions are to be marked as such.
+    mark_at: Instant,
+    pause: Duration,
+}
+
+/// Both ends of the queue.
+pub fn room_news(log: Arc<dyn SessionLog>, node: NodeId, clock: Clock) -> (RoomTeller, RoomNewsWriter) {
+    let counts = Arc::new(RoomNewsCounts::default());
+    let (teller, told) = RoomTeller::new(Arc::clone(&counts));
+    let writer = RoomNewsWriter {
+        told,
+        log,
+        node,
+        clock,
+        counts,
+        waiting: VecDeque::new(),
+        ledger: Ledger::default(),
+        talk: Talk::default(),
+        mark_at: Instant::now(),
+        pause: RETRY_AFTER,
+    };
+    (teller, writer)
+}
+
+impl RoomNewsWriter {
+    /// The same writer with another pause after a failure.
+    #[must_use]
+    pub fn with_pause(mut self, pause: Duration) -> Self {
+        self.pause = pause;
+        self
+    }
+
+    /// What can be read of it at any time.
+    pub fn counts(&self) -> Arc<RoomNewsCounts> {
+        Arc::clone(&self.counts)
+    }
+
+    /// Stores what is told until the teller is gone and everything is stored; a session that nobody ended ends then.
+    pub async fn run(mut self) {
+        let mut is_open = true;
+        while is_open || !self.waiting.is_empty() {
+            if self.waiting.is_empty() {
+                is_open = self.wait().await;
+            }
+            let rows = self.cut();
+            is_open = self.store(rows, is_open).await;
+        }
+        self.ledger.end_all((self.clock)());
+        let rows = self.ledger.take();
+        self.store(rows, false).await;
+    }
+
+    /// Waits for something to store; says whether more may be told.
+    async fn wait(&mut self) -> bool {
+        let mut taken = Vec::new();
+        let due = self.next_due();
+        let is_open = tokio::select! {
+            count = self.told.recv_many(&mut taken, TAKEN_MAX) => count > 0,
+            () = tokio::time::sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => true,
+        };
+        self.take_in(taken);
+        is_open
+    }
+
+    /// When there is something to store although nothing is told.
+    fn next_due(&self) -> Option<Instant> {
+        let talk = self.talk.next_due(Instant::now().into_std()).map(Instant::from_std);
+        let mark = (self.ledger.live() > 0).then_some(self.mark_at);
+        talk.into_iter().chain(mark).min()
+    }
+
+    fn take_in(&mut self, taken: Vec<RoomNews>) {
+        for news in taken {
+            self.talk.hear(&news);
+            if !news.is_talk() {
+                self.waiting.push_back(news);
+            }
+        }
+        while self.waiting.len() > WAITING_MAX {
+            let Some(oldest) = self.waiting.pop_front() else { break };
+            self.ledger.fold_silently(oldest);
+        }
+        self.counts.unheard.store(self.ledger.unheard(), Ordering::Relaxed);
+        self.counts.waiting.store(self.waiting.len() as u64, Ordering::Relaxed);
+    }
+
+    /// What is stored next. Who talks comes after what was told before it, and so only when all of that goes along.
+    fn cut(&mut self) -> Rows {
+        let count = self.waiting.len().min(BATCH_LEN_MAX);
+        for news in self.waiting.drain(..count) {
+            self.ledger.fold(news);
+        }
+        let now = Instant::now();
+        if self.waiting.is_empty() {
+            for told in self.talk.due(now.into_std()) {
+                self.ledger.tell(told);
+            }
+        }
+        if now >= self.mark_at {
+            self.ledger.seen((self.clock)());
+            self.mark_at = now + MARK_EVERY;
+        }
+        self.ledger.take()
+    }
+
+    /// Stores rows, however long it takes, and goes on taking what is told; says whether more may be told.
+    async fn store(&mut self, rows: Rows, mut is_open: bool) -> bool {
+        let (log, node, pause) = (Arc::clone(&self.log), self.node, self.pause);
+        if !rows.is_empty() {
+            let storing = store_at_last(log.as_ref(), node, &rows, pause);
+            tokio::pin!(storing);
+            loop {
+                let mut taken = Vec::new();
+                tokio::select! {
+                    biased;
+                    () = &mut storing => break,
+                    count = self.told.recv_many(&mut taken, TAKEN_MAX), if is_open => is_open = count > 0,
+                }
+                self.take_in(taken);
+            }
+        }
+        self.counts.stored.fetch_add(rows.events.len() as u64, Ordering::Relaxed);
+        self.counts.live.store(self.ledger.live() as u64, Ordering::Relaxed);
+        self.counts.waiting.store(self.waiting.len() as u64, Ordering::Relaxed);
+        is_open
+    }
+}
+
+async fn store_at_last(log: &dyn SessionLog, node: NodeId, rows: &Rows, pause: Duration) {
+    let mut is_failing = false;
+    while let Err(error) = log.store(node, rows).await {
+        if !is_failing {
+            tracing::error!(%error, "what happens in rooms waits for the database");
+        }
+        is_failing = true;
+        tokio::time::sleep(pause).await;
+    }
+}
+
+/// Changes in one transaction.
+const BATCH_LEN_MAX: usize = 500;
+/// How often live sessions are marked as such: after a crash their ends are right to this and the time of one commit.
+const MARK_EVERY: Duration = Duration::from_secs(3);
+/// The pause before the database is tried again.
+const RETRY_AFTER: Duration = Duration::from_millis(500);
+/// News that are taken at once.
+const TAKEN_MAX: usize = 256;
+/// Changes that wait for the database; about 15 MB.
+pub const WAITING_MAX: usize = 50_000;

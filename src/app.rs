@@ -41,7 +41,8 @@ use crate::outbound_http::{Client, RootsError};
 use crate::process;
 use crate::provision::Lines;
 use crate::rating::{Tariffs, settle};
-use crate::recorder::{DataDisk, Recorder};
+use crate::recorder::{DataDisk, Recorder, recover};
+use crate::room_news::SessionRoom;
 use crate::rooms::RoomsConfig;
 use crate::routing::Directory;
 use crate::sound::{self, Followed, Library};
@@ -76,6 +77,7 @@ pub struct Engine {
     sweeper: JoinHandle<()>,
     sounds: JoinHandle<()>,
     notes: NoteRoom,
+    sessions: SessionRoom,
     bus: Bus,
     events: JoinHandle<()>,
     callbacks: JoinHandle<()>,
@@ -204,6 +206,14 @@ impl Engine {
         let teller = teller.telling(move |call| call_info.answered(AnsweredCall::of(call)));
         let driver = driver.telling(move |news| teller.tell(news));
         let (stop, stopped) = watch::channel(false);
+        let disk = DataDisk::of(&config.node.data_dir);
+        let recover = move |organisation, session| recover(&disk, organisation, session);
+        let (sessions, room_teller) =
+            SessionRoom::open(&store, node, Arc::new(wall_clock), &recover, stopped.clone()).await?;
+        let room_notes = notes.from_rooms();
+        let driver = driver
+            .telling_of_rooms(move |news| room_teller.tell(news))
+            .noting_rooms(move |note| room_notes.tell(note));
         let (draws, drawn) = mpsc::channel(DRAWN_LEN_MAX);
         // It ends with the writer.
         tokio::spawn(pass_on_draws(drawn, handle.clone()));
@@ -229,6 +239,7 @@ impl Engine {
             journal_dir: journal_dir(config),
             notes: notes.counters(),
             recordings: recorder.counters(),
+            sessions: sessions.counts(),
             stored: writer.stored(),
             news: news.counts(),
             call_info: call_info_counts,
@@ -277,6 +288,7 @@ impl Engine {
             watcher: tokio::spawn(watch_stored(watched, handle.clone(), heard, stopped.clone())),
             webhooks: tokio::spawn(sender.run(stopped.clone())),
             notes,
+            sessions,
             sweeper: tokio::spawn(sweeper.run(stopped.clone())),
             sounds: tokio::spawn(sounds),
             bus: events.clone(),
@@ -339,6 +351,7 @@ impl Engine {
         // The calls that they would tell of are over.
         self.callbacks.abort();
         self.notes.stop().await;
+        self.sessions.stop().await;
         let last = async { tokio::join!(self.writer, self.news) };
         if tokio::time::timeout(WRITER_STOP_MAX, last).await.is_err() {
             tracing::warn!(

@@ -19,6 +19,7 @@ use crate::events::Bus;
 use crate::notes::NoteCounters;
 use crate::process;
 use crate::recorder::RecorderCounters;
+use crate::room_news::RoomNewsCounts;
 use crate::store::Store;
 use crate::switch::counters::Messages;
 use crate::switch::driver::Handle;
@@ -40,6 +41,8 @@ pub struct EngineMetrics {
     pub notes: Arc<NoteCounters>,
     /// Recordings of rooms.
     pub recordings: Arc<RecorderCounters>,
+    /// What is told of live rooms.
+    pub sessions: Arc<RoomNewsCounts>,
     /// Records that this run added to the database.
     pub stored: Arc<AtomicU64>,
     /// What is told of live calls.
@@ -73,6 +76,7 @@ impl Metrics for EngineMetrics {
             families.extend(self.records());
             families.extend(notes(&self.notes));
             families.extend(self.recordings.families());
+            families.extend(rooms(&self.sessions));
             families.extend(self.events());
             families.extend(self.webhooks.families(self.webhook_queue_len(database_up).await));
             families.extend(process());
@@ -133,7 +137,8 @@ impl EngineMetrics {
         }
         let mut queues = Family::gauge("sidetone_queue_length", "What waits in a queue.")
             .with([("queue", "call_news")], self.news.waiting())
-            .with([("queue", "journal")], self.journal.queue_len() as u64);
+            .with([("queue", "journal")], self.journal.queue_len() as u64)
+            .with([("queue", "room_news")], self.sessions.waiting());
         for (queue, length) in self.switch.queues() {
             queues = queues.with([("queue", queue)], length as u64);
         }
@@ -194,6 +199,19 @@ impl EngineMetrics {
             .is(process::dir_bytes(&self.journal_dir)),
         ]
     }
+}
+
+fn rooms(counts: &RoomNewsCounts) -> Vec<Family> {
+    vec![
+        Family::gauge("sidetone_room_sessions_live", "Sessions of conference rooms that are live.")
+            .is(counts.live()),
+        Family::counter("sidetone_room_events_total", "Events of live rooms that were stored.")
+            .is(counts.stored()),
+        Family::counter("sidetone_room_changes_lost_total", "Changes of live rooms that were not stored.")
+            .with([("what", "change")], counts.dropped())
+            .with([("what", "event")], counts.unheard())
+            .with([("what", "talk")], counts.talk_dropped()),
+    ]
 }
 
 fn notes(counters: &NoteCounters) -> Vec<Family> {

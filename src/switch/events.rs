@@ -60,7 +60,7 @@ impl Switch {
                 self.tell_leg(now, leg, |party| Some(face::Input::Offered(party, result)));
             }
             Event::InfoAnswered { key, receipt, .. } | Event::MessageAnswered { key, receipt } => {
-                self.note_answered(key, &receipt);
+                self.note_answered(now, key, &receipt);
             }
             Event::Unanswered { leg: Some(leg), .. } => {
                 self.tell_leg(now, leg, |party| Some(face::Input::Offered(party, Err(408))));

@@ -211,7 +211,7 @@ fn an_event_is_stored_once_however_often_it_is_tried() {
 fn sessions_that_a_crash_cut_off_end_as_they_were_last_seen() {
     with_store(async |store| {
         let home = home(store).await;
-        let Home { room, owner } = home;
+        let room = home.room;
         let cut_off = SessionRow { events: 4, is_recorded: true, ..row(home, 1) };
         let over = SessionRow { ended_at: Some(at(20)), ..row(home, 2) };
         let rows = Rows {

@@ -108,7 +108,7 @@ impl Playout {
                 }
             }
         }
-        self.figures.delay_us = self.delay_us(now) + TICK_US.min(self.voice.filled_us());
+        self.figures.delay_us = self.delay_us(now);
         pulled
     }
 
@@ -172,13 +172,22 @@ impl Playout {
         self.state.held_us = 0;
     }
 
-    /// Lengthens where the wait is shorter than it should be, at once; shortens where it is longer, slowly.
+    /// Lengthens where packets are needed before they are sure to be there, at once; shortens where what is heard
+    /// waits longer than it need, slowly.
     fn adapt(&mut self, now: Micros, want: usize) {
+        let filled_us = self.voice.filled_us();
+        if self.voice.filled() >= want {
+            return;
+        }
         let excess_us = self.delay_us(now) - self.timing.target_us();
+        let duration_us = self.slots.first(self.state.next).map_or(TICK_US, |slot| slot.duration_us.max(1));
+        // The packets of this frame that are still to come, all but the first of them later than the cursor.
+        let later_us = (TICK_US - filled_us - 1) / duration_us * duration_us;
+        let needed_us = now.0 - self.timing.base_us() - self.state.cursor_us - later_us;
         let state = &mut self.state;
         state.least_excess_us = state.least_excess_us.min(excess_us);
         state.ticks += 1;
-        if excess_us < -SLACK_US {
+        if needed_us < self.timing.lateness_target_us() - SLACK_US {
             self.fill(want);
             let more = self.voice.lengthen();
             self.figures.stretched_us += self.us(more);

@@ -52,6 +52,11 @@ impl Timing {
         (self.target_us + self.uneven_us).min(TARGET_MAX_US)
     }
 
+    /// The part of it that lateness asks for: how long before it is needed a packet should be there.
+    pub(super) fn lateness_target_us(&self) -> i64 {
+        self.target_us.min(TARGET_MAX_US)
+    }
+
     /// Takes in the arrival of a packet that lasts `duration_us`.
     pub(super) fn observe(&mut self, now: Micros, media_us: i64, duration_us: i64) {
         let transit_us = now.0 - media_us;

@@ -6,6 +6,7 @@
 
 pub mod audio;
 pub mod codec;
+pub mod dtmf;
 pub mod mix;
 #[cfg(feature = "net")]
 pub mod net;

@@ -33,7 +33,8 @@ mod tests {
     fn the_payload_is_what_the_header_counts() {
         let header = |first: u8| vec![first, 0x80, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1];
         let with = |first: u8, tail: &[u8]| [header(first), tail.to_vec()].concat();
-        let cases: &[(&str, Vec<u8>, Result<&[u8], PacketError>)] = &[
+        type Case<'a> = (&'a str, Vec<u8>, Result<&'a [u8], PacketError>);
+        let cases: &[Case<'_>] = &[
             ("plain", with(0x80, &[7, 8]), Ok(&[7, 8])),
             ("empty", with(0x80, &[]), Ok(&[])),
             ("one CSRC", with(0x81, &[0, 0, 0, 9, 7]), Ok(&[7])),

@@ -1,0 +1,319 @@
+//! Keys in RTP: telephone events (RFC 4733), received and sent.
+//!
+//! A key is many packets with one timestamp, the last of which come three times; any of them may be lost. One key is
+//! told once, when the first of its packets arrives. SIP INFO's digits are signalling's.
+
+use std::collections::VecDeque;
+
+use crate::rtp::RtpPacket;
+use crate::time::Micros;
+
+/// What the packets of one stream say of keys.
+///
+/// *Bounds*: a few numbers, whatever is sent; at most 25 keys a second, after the first 16.
+#[derive(Clone, Debug, Default)]
+pub struct DtmfReceiver {
+    key: Option<Pressed>,
+    /// Keys that may still be told, in microseconds of [`KEY_US`], and when that was counted.
+    credit_us: i64,
+    counted: Option<Micros>,
+}
+
+/// The key that was told last.
+#[derive(Clone, Copy, Debug)]
+struct Pressed {
+    ssrc: u32,
+    code: u8,
+    /// The timestamp of its last packet, the highest duration of it, and whether its end was seen.
+    timestamp: u32,
+    duration: u16,
+    has_ended: bool,
+}
+
+impl DtmfReceiver {
+    /// A receiver of nobody's keys yet.
+    pub fn new() -> Self {
+        DtmfReceiver::default()
+    }
+
+    /// Takes in one packet of telephone events whose clock is `clock_hz`; the key that it is the first to tell of.
+    pub fn push(&mut self, now: Micros, packet: &RtpPacket<'_>, clock_hz: u32) -> Option<char> {
+        let event = Event::parse(packet.payload)?;
+        let (ssrc, timestamp) = (packet.header.ssrc, packet.header.timestamp);
+        if let Some(key) = self.key.as_mut().filter(|key| key.ssrc == ssrc) {
+            let ahead = timestamp.wrapping_sub(key.timestamp);
+            if ahead >= 1 << 31 {
+                // Overtaken by the key after it.
+                return None;
+            }
+            let is_same = ahead == 0 || key.goes_on(&event, packet.header.marker, ahead, clock_hz);
+            if is_same {
+                if ahead > 0 {
+                    (key.timestamp, key.duration) = (timestamp, 0);
+                }
+                key.duration = key.duration.max(event.duration);
+                key.has_ended |= event.is_end;
+                return None;
+            }
+        }
+        let (code, duration, has_ended) = (event.code, event.duration, event.is_end);
+        self.key = Some(Pressed { ssrc, code, timestamp, duration, has_ended });
+        self.afford(now).then(|| KEYS.get(usize::from(code)).copied().map(char::from))?
+    }
+
+    /// Whether another key may be told: what presses more than a machine can press is no hand.
+    fn afford(&mut self, now: Micros) -> bool {
+        let earned_us = self.counted.map_or(i64::MAX, |counted| now.since(counted).max(0));
+        self.credit_us = self.credit_us.saturating_add(earned_us).min(CREDIT_MAX_US);
+        self.counted = Some(now);
+        let can = self.credit_us >= KEY_US;
+        if can {
+            self.credit_us -= KEY_US;
+        }
+        can
+    }
+}
+
+impl Pressed {
+    /// Whether a packet with a later timestamp is of the same press: a long one goes on under another timestamp where
+    /// the first part ends (RFC 4733 §2.5.1.3), and some phones move the timestamp with every packet.
+    fn goes_on(&self, event: &Event, marker: bool, ahead: u32, clock_hz: u32) -> bool {
+        let tolerance = clock_hz / 50;
+        let end = u32::from(self.duration).max(tolerance);
+        let may_go_on = !self.has_ended || event.is_end;
+        event.code == self.code && may_go_on && !marker && ahead <= end + tolerance
+    }
+}
+
+/// One packet's payload (RFC 4733 §2.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Event {
+    code: u8,
+    is_end: bool,
+    duration: u16,
+}
+
+impl Event {
+    /// The key of a payload; `None` for what is no key, as a hook flash.
+    fn parse(payload: &[u8]) -> Option<Event> {
+        let [code, flags, high, low, ..] = *payload else { return None };
+        let is_key = usize::from(code) < KEYS.len();
+        is_key.then(|| Event { code, is_end: flags & 0x80 != 0, duration: u16::from_be_bytes([high, low]) })
+    }
+}
+
+/// Sends keys: one packet per tick of 20 ms, three for the end, and a pause between two keys.
+///
+/// *Bounds*: 32 keys wait.
+#[derive(Clone, Debug)]
+pub struct DtmfSender {
+    clock_hz: u32,
+    waiting: VecDeque<u8>,
+    now: Option<Pressing>,
+}
+
+/// A key that is being sent.
+#[derive(Clone, Copy, Debug)]
+struct Pressing {
+    code: u8,
+    /// Packets sent so far, and pauses behind them.
+    ticks: u32,
+}
+
+/// One packet of telephone events to be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DtmfPacket {
+    /// Its payload.
+    pub payload: [u8; 4],
+    /// Whether it is the first of its key.
+    pub marker: bool,
+    /// How many units of the clock ago the key was pressed: what its timestamp lies before that of audio sent now.
+    pub pressed_ago: u32,
+}
+
+impl DtmfSender {
+    /// A sender of events with a clock of `clock_hz`.
+    pub fn new(clock_hz: u32) -> Self {
+        DtmfSender { clock_hz, waiting: VecDeque::with_capacity(WAITING_MAX), now: None }
+    }
+
+    /// Adds a key, `0` to `9`, `*`, `#`, `A` to `D`; whether it is one and there was room.
+    pub fn press(&mut self, key: char) -> bool {
+        let key = key.to_ascii_uppercase();
+        let code =
+            KEYS.iter().position(|known| char::from(*known) == key).and_then(|code| u8::try_from(code).ok());
+        match code {
+            Some(code) if self.waiting.len() < WAITING_MAX => {
+                self.waiting.push_back(code);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether a key is being sent or waits.
+    pub fn is_busy(&self) -> bool {
+        self.now.is_some() || !self.waiting.is_empty()
+    }
+
+    /// The packet of this tick of 20 ms, if a key is pressed; no audio is sent beside it.
+    pub fn tick(&mut self) -> Option<DtmfPacket> {
+        if self.now.is_none() {
+            self.now = self.waiting.pop_front().map(|code| Pressing { code, ticks: 0 });
+        }
+        let now = self.now.as_mut()?;
+        let tick = now.ticks;
+        now.ticks += 1;
+        let code = now.code;
+        if now.ticks >= KEY_TICKS + END_PACKETS - 1 + PAUSE_TICKS {
+            self.now = None;
+        }
+        if tick >= KEY_TICKS + END_PACKETS - 1 {
+            return None;
+        }
+        let per_tick = self.clock_hz / 50;
+        let duration = u16::try_from((tick + 1).min(KEY_TICKS) * per_tick).unwrap_or(u16::MAX).to_be_bytes();
+        let end = if tick + 1 >= KEY_TICKS { 0x80 } else { 0 };
+        let [high, low] = duration;
+        Some(DtmfPacket {
+            payload: [code, end | VOLUME, high, low],
+            marker: tick == 0,
+            pressed_ago: tick * per_tick,
+        })
+    }
+}
+
+/// The keys by their event codes (RFC 4733 §3.2).
+const KEYS: [u8; 16] = *b"0123456789*#ABCD";
+/// A key and its pause are at least this long (ITU-T Q.24).
+const KEY_US: i64 = 40_000;
+/// Keys that a stall of the network may bring at once.
+const CREDIT_MAX_US: i64 = 16 * KEY_US;
+/// Keys that wait to be sent.
+const WAITING_MAX: usize = 32;
+/// 100 ms of key, the end three times in all (RFC 4733 §2.5.1.4), 60 ms of pause.
+const KEY_TICKS: u32 = 5;
+const END_PACKETS: u32 = 3;
+const PAUSE_TICKS: u32 = 3;
+/// -10 dBm0.
+const VOLUME: u8 = 10;
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::rtp::Packet;
+
+    /// Packets as `(ms, timestamp, marker, code, end, duration)`; the keys that they tell.
+    fn told(packets: &[(i64, u32, bool, u8, bool, u16)]) -> String {
+        let mut receiver = DtmfReceiver::new();
+        let mut keys = String::new();
+        for &(ms, timestamp, marker, code, end, duration) in packets {
+            let [high, low] = duration.to_be_bytes();
+            let payload = [code, u8::from(end) << 7 | 10, high, low];
+            let header = Packet { timestamp, marker, ..Packet::default() };
+            keys.extend(receiver.push(Micros(ms * 1_000), &RtpPacket { header, payload: &payload }, 8_000));
+        }
+        keys
+    }
+
+    #[test]
+    fn one_key_is_told_once() {
+        let whole = [
+            (0, 100, true, 5, false, 160),
+            (20, 100, false, 5, false, 320),
+            (40, 100, false, 5, true, 480),
+            (60, 100, false, 5, true, 480),
+            (80, 100, false, 5, true, 480),
+        ];
+        assert_eq!(told(&whole), "5");
+        assert_eq!(told(&whole[1..]), "5", "the first is lost");
+        assert_eq!(told(&whole[..2]), "5", "the ends are lost");
+        assert_eq!(told(&whole[4..]), "5", "one of them came");
+        let again: Vec<_> = whole.iter().map(|p| (p.0 + 200, p.1 + 1_600, p.2, p.3, p.4, p.5)).collect();
+        assert_eq!(told(&[&whole[..], &again].concat()), "55");
+        assert_eq!(told(&[&whole[..2], &again[1..]].concat()), "55", "no end, no marker");
+        assert_eq!(told(&[&again[..], &whole].concat()), "5", "overtaken by the next");
+    }
+
+    #[test]
+    fn a_long_press_is_one_key() {
+        let mut packets = Vec::new();
+        for n in 0..1_000_u32 {
+            // Every 8 s another part begins where the last ends.
+            let (part, within) = (n / 400, n % 400);
+            packets.push((i64::from(n) * 20, part * 64_000, n == 0, 9, false, (within + 1) as u16 * 160));
+        }
+        packets.push((20_000, 128_000, false, 9, true, 32_000));
+        assert_eq!(told(&packets), "9");
+        // A phone that moves the timestamp with every packet.
+        let moving: Vec<_> =
+            (0..20_u32).map(|n| (i64::from(n) * 20, n * 160, n == 0, 1, n > 17, 160)).collect();
+        assert_eq!(told(&moving), "1");
+    }
+
+    #[test]
+    fn every_key_has_its_code_and_the_rest_is_none() {
+        for (code, key) in (0..).zip("0123456789*#ABCD".chars()) {
+            assert_eq!(told(&[(0, 1, true, code, false, 160)]), key.to_string());
+        }
+        assert_eq!(told(&[(0, 1, true, 16, false, 160), (0, 2, true, 255, true, 0)]), "");
+        let mut receiver = DtmfReceiver::new();
+        let header = Packet::default();
+        for short in [&[][..], &[1], &[1, 2, 3]] {
+            assert_eq!(receiver.push(Micros(0), &RtpPacket { header, payload: short }, 8_000), None);
+        }
+    }
+
+    #[test]
+    fn a_storm_is_a_few_keys() {
+        // A thousand packets a second for ten seconds, each a key of its own.
+        let storm: Vec<_> =
+            (0..10_000_u32).map(|n| (i64::from(n), n * 8_000, true, (n % 10) as u8, true, 160)).collect();
+        let told = told(&storm).len();
+        assert!((250..=270).contains(&told), "{told}");
+    }
+
+    #[test]
+    fn what_is_sent_is_received() {
+        for clock_hz in [8_000, 16_000, 48_000] {
+            let mut sender = DtmfSender::new(clock_hz);
+            let mut receiver = DtmfReceiver::new();
+            let keys = "0123456789*#abcd99";
+            assert!(keys.chars().all(|key| sender.press(key)) && !sender.press('x'));
+            let mut heard = String::new();
+            let mut ticks = 0_u32;
+            let mut ends = 0;
+            while sender.is_busy() {
+                if let Some(packet) = sender.tick() {
+                    let timestamp =
+                        77_u32.wrapping_add(ticks * clock_hz / 50).wrapping_sub(packet.pressed_ago);
+                    let header = Packet { timestamp, marker: packet.marker, ..Packet::default() };
+                    let now = Micros(i64::from(ticks) * 20_000);
+                    heard.extend(receiver.push(
+                        now,
+                        &RtpPacket { header, payload: &packet.payload },
+                        clock_hz,
+                    ));
+                    ends += usize::from(packet.payload[1] & 0x80 != 0);
+                }
+                ticks += 1;
+            }
+            assert_eq!((heard, ends), (keys.to_ascii_uppercase(), 3 * keys.len()), "{clock_hz}");
+            assert_eq!(sender.tick(), None);
+            assert!((0..40).filter(|_| sender.press('1')).count() == WAITING_MAX);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn garbage_is_survived(packets in prop::collection::vec((any::<i64>(), any::<u32>(), any::<bool>(), prop::collection::vec(any::<u8>(), 0..8)), 0..200)) {
+            let mut receiver = DtmfReceiver::new();
+            for (now, timestamp, marker, payload) in packets {
+                let header = Packet { timestamp, marker, ..Packet::default() };
+                receiver.push(Micros(now), &RtpPacket { header, payload: &payload }, 8_000);
+            }
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! Decoding a party costs no allocation once each of its formats was heard, whatever the network does.
+
+#![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
+
+use std::alloc::System;
+
+use sidetone_media::codec::{Codec, Encoder};
+use sidetone_media::playout::{Playout, PlayoutFormats, Pulled};
+use sidetone_media::rtp::{Packet, RtpPacket};
+use sidetone_media::time::Micros;
+use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
+
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+// One test only: the counter sees every thread of this binary.
+#[test]
+fn playing_costs_no_allocation() {
+    let formats = [(0, Codec::Pcmu), (8, Codec::Pcma), (9, Codec::G722), (96, Codec::Opus)];
+    for rate_hz in [None, Some(16_000)] {
+        let formats_of = PlayoutFormats { audio: formats.to_vec(), noise: vec![13], rate_hz };
+        let mut playout = Playout::new(&formats_of, 3);
+        let payloads: Vec<_> =
+            formats.iter().map(|(number, codec)| (*number, *codec, payload(*codec))).collect();
+        play(&mut playout, &payloads, 0);
+        let region = Region::new(ALLOCATOR);
+        let voiced = play(&mut playout, &payloads, 1);
+        let change = region.change();
+        assert!(voiced > 1_000, "{voiced} frames were voice");
+        assert_eq!(
+            (change.allocations, change.reallocations, change.deallocations),
+            (0, 0, 0),
+            "{rate_hz:?}"
+        );
+    }
+}
+
+fn payload(codec: Codec) -> Vec<u8> {
+    let samples = codec.sample_rate_hz() / 50;
+    let pcm: Vec<i16> = (0..samples).map(|n| ((n % 100) as i16 - 50) * 200).collect();
+    let mut payload = vec![0; 1_500];
+    let mut encoder = Encoder::new(codec).unwrap();
+    // The encoder's past is what makes later packets as long as they get.
+    let size = (0..5).map(|_| encoder.encode(&pcm, &mut payload).unwrap()).last().unwrap();
+    payload.truncate(size);
+    payload
+}
+
+/// 800 packets in each format: every tenth lost, some late, some twice, comfort noise, keys, frames passed over.
+fn play(playout: &mut Playout, payloads: &[(u8, Codec, Vec<u8>)], part: i64) -> usize {
+    let mut frame = [0; 960];
+    let mut voiced = 0;
+    for (which, (number, codec, payload)) in payloads.iter().enumerate() {
+        for n in 0..800_i64 {
+            let at = (part * 4 + which as i64) * 800 + n;
+            let mut now = Micros(at * 20_000);
+            let mut header =
+                Packet { ssrc: 5, sequence: at as u16, payload_type: *number, ..Packet::default() };
+            header.timestamp = (at * i64::from(codec.rtp_clock().hz()) / 50) as u32;
+            let mut payload = payload.as_slice();
+            if n % 500 == 250 {
+                (header.payload_type, payload) = (13, &[60]);
+            }
+            if n % 300 == 299 {
+                now = now + 70_000;
+            }
+            for _ in 0..=i32::from(n % 50 == 7) {
+                if n % 10 != 3 {
+                    playout.push(now, &RtpPacket { header, payload });
+                }
+            }
+            if n % 700 == 699 {
+                playout.event();
+            }
+            if n % 100 > 90 {
+                playout.skip(now + 5_000);
+            } else {
+                voiced += usize::from(playout.pull(now + 5_000, &mut frame) == Pulled::Voice);
+            }
+        }
+    }
+    voiced
+}

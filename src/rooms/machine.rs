@@ -158,6 +158,11 @@ impl Rooms {
         self.rooms.len() < self.config.rooms_max
     }
 
+    /// How many sessions are over but for their recordings.
+    pub fn open_recordings(&self) -> usize {
+        self.recordings.len()
+    }
+
     /// How many are in a room.
     pub fn members_in(&self, name: RoomName) -> usize {
         self.rooms.get(&name).map_or(0, |room| room.members.len())

@@ -361,6 +361,11 @@ impl Switch {
         self.registrar.bindings()
     }
 
+    /// How many recordings of rooms that are over have not been closed yet.
+    pub fn open_recordings(&self) -> usize {
+        self.conferences.rooms.open_recordings()
+    }
+
     /// How many registrations with trunks there are, those included that are being taken back.
     pub fn registrations(&self) -> usize {
         self.registrations.len()

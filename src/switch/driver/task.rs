@@ -397,7 +397,9 @@ impl Driver {
         }
         // A phone that has not even said 100 cannot be cancelled yet (RFC 3261 §9.1): left alone it would ring on.
         let last_words = *self.last_words.get_or_insert(now + LAST_WORDS);
-        (self.switch.legs() == 0 && self.switch.registrations() == 0) || last_words <= now
+        // What a recording came to is a word of its session.
+        let is_silent = self.switch.legs() == 0 && self.switch.registrations() == 0;
+        (is_silent && self.switch.open_recordings() == 0) || last_words <= now
     }
 }
 

@@ -12,6 +12,7 @@ mod network;
 mod news;
 mod notes;
 mod registration;
+mod room_chaos;
 mod seating;
 mod tenants;
 mod world;

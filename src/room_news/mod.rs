@@ -3,7 +3,7 @@
 //!
 //! The [`RoomTeller`] never makes the switch wait. The [`RoomNewsWriter`] folds what is told into rows ([`Ledger`]), and
 //! stores a row together with its event, in order, many rooms in one transaction. Who talks is told at most twice a
-//! second per room ([`Talk`]). Every three seconds live sessions are marked as such, so that the end of those that a
+//! second per room ([`Talk`]). Every two seconds live sessions are marked as such, so that the end of those that a
 //! crash cut off is known.
 
 mod ledger;

@@ -175,7 +175,7 @@ async fn store_at_last(log: &dyn SessionLog, node: NodeId, rows: &Rows, pause: D
 /// Changes in one transaction.
 const BATCH_LEN_MAX: usize = 500;
 /// How often live sessions are marked as such: after a crash their ends are right to this and the time of one commit.
-const MARK_EVERY: Duration = Duration::from_secs(3);
+const MARK_EVERY: Duration = Duration::from_secs(2);
 /// The pause before the database is tried again.
 const RETRY_AFTER: Duration = Duration::from_millis(500);
 /// News that are taken at once.

@@ -20,6 +20,9 @@ mod notes;
 mod receiver;
 #[path = "../common/records.rs"]
 mod records;
+mod room;
+#[path = "../common/room.rs"]
+mod room_site;
 #[path = "../common/site.rs"]
 mod site;
 

@@ -34,6 +34,9 @@ mod receiver;
 mod records;
 mod refused;
 mod register;
+#[path = "../common/room.rs"]
+mod room;
+mod room_history;
 mod signalling;
 #[path = "../common/site.rs"]
 mod site;

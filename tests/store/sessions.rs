@@ -110,7 +110,7 @@ fn joined(row: &SessionRow, seq: u64) -> NewEvent {
         session: row.id,
         at: row.started_at,
         revision: seq,
-        what: RoomChange::Locked(seq % 2 == 0),
+        what: RoomChange::Locked(seq.is_multiple_of(2)),
     };
     NewEvent { session: row.id, seq, what: Telling::News(news) }
 }

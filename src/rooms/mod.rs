@@ -43,4 +43,4 @@ pub use guard::Who;
 pub use machine::Rooms;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -129,9 +129,10 @@ fn play(world: &mut World, step: Step, count: usize) {
             }
         }
         Step::Control(what, index) => {
-            let names: Vec<_> = world.mirror.keys().copied().collect();
+            let names: Vec<_> = world.reader.live().map(|room| room.room).collect();
             let Some(name) = (!names.is_empty()).then(|| names[index.index(names.len())]) else { return };
-            let members = &world.mirror[&name].live.members;
+            let room = world.reader.live().find(|room| room.room == name).unwrap();
+            let members = &room.members;
             let member = members[index.index(members.len())].id;
             let control = match what {
                 0 if index.index(3) == 0 => Control::End,
@@ -227,12 +228,12 @@ proptest! {
         }
         // Whoever is not in a room is gone in time, and a room without anybody is none.
         world.pass(Duration::from_secs(400));
-        let seated: usize = world.mirror.values().map(|room| room.live.members.len()).sum();
+        let seated: usize = world.reader.live().map(|room| room.members.len()).sum();
         prop_assert_eq!(world.up.len(), seated);
         for leg in world.up.keys().copied().collect::<Vec<_>>() {
             world.feed(Input::Gone(leg));
         }
-        prop_assert!(world.mirror.is_empty());
+        prop_assert_eq!(world.reader.live().count(), 0);
         world.pass(Duration::from_secs(400));
         prop_assert_eq!(world.rooms.next_timeout(), None);
     }

@@ -5,6 +5,7 @@ mod guard;
 mod invites;
 mod laws;
 mod races;
+pub(crate) mod reader;
 mod script;
 mod sitting;
 mod world;

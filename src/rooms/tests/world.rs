@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use sidetone_model::ids::{CallId, ConferenceSessionId, ExtensionId, LegId, OrganisationId, RoomId};
-use sidetone_model::room::news::{RoomChange, RoomNews};
+use sidetone_model::room::news::RoomChange;
 use sidetone_model::room::{
-    Control, ControlDone, ControlRefused, DialRequest, Exemption, LiveMember, LiveRoom, Role, RoomConfig,
-    RoomName, rules,
+    Control, ControlDone, ControlRefused, DialRequest, Exemption, Role, RoomConfig, RoomName, rules,
 };
 use sidetone_model::time::{Now, Timestamp};
 use uuid::Uuid;
 
+use crate::rooms::tests::reader::Reader;
 use crate::rooms::{Arrival, DialId, Goal, Hears, Input, Output, RoomBook, Rooms, RoomsConfig};
 
 #[expect(clippy::disallowed_methods, reason = "a test needs some instant to count from")]
@@ -88,21 +88,11 @@ pub(super) struct World {
     by_hand: BTreeSet<DialId>,
     asks: bool,
     /// What a reader of the news knows.
-    pub(super) mirror: BTreeMap<RoomName, Mirror>,
-    /// Sessions that ended, with their last revision.
-    ended: HashMap<ConferenceSessionId, u64>,
+    pub(super) reader: Reader,
     rang: HashMap<String, Instant>,
     /// Recordings that were begun and not told to have ended.
     recording: Vec<ConferenceSessionId>,
     pub(super) outputs: Vec<Output>,
-}
-
-/// A room as the news tell it.
-#[derive(Clone, Debug)]
-pub(super) struct Mirror {
-    pub(super) live: LiveRoom,
-    by_all: BTreeSet<u32>,
-    peak: usize,
 }
 
 impl World {
@@ -117,8 +107,7 @@ impl World {
             dials: BTreeMap::new(),
             by_hand: BTreeSet::new(),
             asks: false,
-            mirror: BTreeMap::new(),
-            ended: HashMap::new(),
+            reader: Reader::default(),
             rang: HashMap::new(),
             recording: Vec::new(),
             outputs: Vec::new(),
@@ -258,7 +247,13 @@ impl World {
                 *self.told(*leg) = Told { mix: Some(mix.0), muted, music, token: 0 };
             }
             Output::Mute(leg, muted) => self.told(*leg).muted = *muted,
-            Output::News(news) => self.read(news),
+            Output::News(news) => {
+                self.reader.read(news);
+                if news.what == RoomChange::Ended {
+                    // The next session is another invitation.
+                    self.rang.clear();
+                }
+            }
             Output::Note(note) => {
                 let payload = serde_json::to_string(&note.payload).unwrap();
                 assert!(payload.len() + r#""id":"00000000-0000-0000-0000-000000000000","#.len() < 4096);
@@ -279,54 +274,9 @@ impl World {
         }
     }
 
-    /// Reads a piece of news as a client does who never asks.
-    fn read(&mut self, news: &RoomNews) {
-        if let RoomChange::Opened { room_name } = &news.what {
-            let live = LiveRoom {
-                room: news.room,
-                organisation_id: news.organisation_id,
-                room_id: news.room_id,
-                room_name: room_name.clone(),
-                session_id: news.session,
-                started_at: news.at,
-                locked: false,
-                recording: false,
-                all_muted: false,
-                run_seconds: 0,
-                revision: news.revision,
-                members: Vec::new(),
-            };
-            let before = self.mirror.insert(news.room, Mirror { live, by_all: BTreeSet::new(), peak: 0 });
-            assert!(before.is_none(), "opened twice");
-            return;
-        }
-        if let Some(last) = self.ended.get_mut(&news.session) {
-            assert!(matches!(news.what, RoomChange::Recorded { .. }), "after the end: {news:?}");
-            assert_eq!(news.revision, *last + 1);
-            *last = news.revision;
-            return;
-        }
-        let room = self.mirror.get_mut(&news.room).expect("news of a room that is not open");
-        assert_eq!((room.live.session_id, room.live.revision + 1), (news.session, news.revision));
-        room.live.revision = news.revision;
-        room.apply(&news.what);
-        if news.what == RoomChange::Ended {
-            assert!(room.live.members.is_empty(), "ended after the last left");
-            assert!(room.peak > 0, "a session without anybody");
-            self.ended.insert(news.session, news.revision);
-            self.mirror.remove(&news.room);
-            // The next session is another invitation.
-            self.rang.clear();
-        }
-    }
-
     fn hold_laws(&self) {
-        let mut live: Vec<_> = self.rooms.live(self.now.wall).collect();
-        for room in &mut live {
-            room.run_seconds = 0;
-        }
-        let mirrored: Vec<_> = self.mirror.values().map(|room| room.live.clone()).collect();
-        assert_eq!(live, mirrored, "the news tell another room than is read");
+        let live: Vec<_> = self.rooms.live(self.now.wall).collect();
+        self.reader.agrees(live.clone());
 
         let mut mixes = HashMap::new();
         for room in &live {
@@ -361,74 +311,4 @@ impl World {
             }
         }
     }
-}
-
-impl Mirror {
-    fn apply(&mut self, what: &RoomChange) {
-        let room = &mut self.live;
-        let by_all = &mut self.by_all;
-        match what {
-            RoomChange::AllMuted(on) => {
-                room.all_muted = *on;
-                for member in &mut room.members {
-                    if *on && member.role == Role::Participant && !member.muted {
-                        member.muted = true;
-                        by_all.insert(member.id);
-                    } else if !on && by_all.remove(&member.id) {
-                        member.muted = false;
-                    }
-                }
-            }
-            RoomChange::Joined(person) => {
-                let muted = room.all_muted && person.role == Role::Participant;
-                if muted {
-                    by_all.insert(person.member);
-                }
-                // Muted on its own and a participant before, somebody stays so when they become a moderator.
-                room.members.push(LiveMember {
-                    id: person.member,
-                    call_uuid: person.call_uuid,
-                    number: person.number.clone(),
-                    name: person.name.clone(),
-                    role: person.role,
-                    muted,
-                    talking: false,
-                    joined_at: person.joined_at,
-                    extension_id: person.extension_id,
-                    team_id: None,
-                });
-                self.peak = self.peak.max(room.members.len());
-            }
-            RoomChange::Left { member } => {
-                let before = room.members.len();
-                room.members.retain(|other| other.id != *member);
-                assert_eq!(room.members.len() + 1, before, "nobody left");
-            }
-            RoomChange::Locked(on) => change(&mut room.locked, *on),
-            RoomChange::Recording(on) => change(&mut room.recording, *on),
-            RoomChange::Muted { member, muted } => {
-                by_all.remove(member);
-                change(&mut self.member(*member).muted, *muted);
-            }
-            RoomChange::Talking { member, talking } => change(&mut self.member(*member).talking, *talking),
-            RoomChange::Ended
-            | RoomChange::Invited(_)
-            | RoomChange::Merged { .. }
-            | RoomChange::Recorded { .. } => {}
-            RoomChange::Opened { .. } => panic!("opened twice"),
-        }
-    }
-
-    fn member(&mut self, id: u32) -> &mut LiveMember {
-        self.live
-            .members
-            .iter_mut()
-            .find(|member| member.id == id)
-            .expect("news of somebody who is not there")
-    }
-}
-
-fn change(before: &mut bool, after: bool) {
-    assert_ne!(*before, after, "news of what was so already");
-    *before = after;
 }

@@ -13,6 +13,7 @@ mod news;
 mod notes;
 mod registration;
 mod room_chaos;
+mod rooms_soak;
 mod seating;
 mod tenants;
 mod world;

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
+use sidetone_media::mix::MixId;
 use sidetone_model::cdr::Cdr;
 use sidetone_model::directory::{
     Destination, DirectorySnapshot, Extension, Ha1, Number, Numbering, Organisation, Secret, Trunk,
@@ -15,7 +16,7 @@ use sidetone_model::directory::{
 use sidetone_model::ids::{CallId, ExtensionId, NodeId, NoteId};
 use sidetone_model::live_call::CallNews;
 use sidetone_model::prompt::Prompt;
-use sidetone_model::room::news::RoomChange;
+use sidetone_model::room::news::{RoomChange, RoomNews};
 use sidetone_model::time::Timestamp;
 use sidetone_model::trunk_address::TrunkAddress;
 use sidetone_sip::auth::{Algorithm, Authenticator, Client, Credential, Realm};
@@ -70,6 +71,8 @@ pub(super) struct Net {
     /// What rooms and their media are told, as text, and the notes of rooms.
     pub(super) rooms: Vec<String>,
     pub(super) room_notes: Vec<RoomNote>,
+    /// The same as it came, with what happened in between.
+    pub(super) of_rooms: Vec<OfRooms>,
     pub(super) notices: Vec<Notice>,
     pub(super) questions: Vec<TrunkAddress>,
     pub(super) said: Vec<Said>,
@@ -83,6 +86,14 @@ pub(super) struct Net {
     pub(super) unwritten: Vec<CallId>,
     /// What the carriers were told of requests of their own.
     pub(super) told: Vec<Response>,
+}
+
+/// What rooms say to the world.
+pub(super) enum OfRooms {
+    Media(PortId, MediaCommand),
+    Mix(MixId, MixOrder),
+    News(RoomNews),
+    Note(RoomNote),
 }
 
 /// A carrier that does as planned; the last plan holds for all that follow.
@@ -237,6 +248,7 @@ impl Net {
             news: Vec::new(),
             rooms: Vec::new(),
             room_notes: Vec::new(),
+            of_rooms: Vec::new(),
             notices: Vec::new(),
             questions: Vec::new(),
             said: Vec::new(),
@@ -465,13 +477,22 @@ impl Net {
             }
             Output::Media(_, MediaCommand::Tone) => self.heard.push("tone".into()),
             Output::Media(port, command) => self.media_hears(port, &command),
-            Output::Mix(_, order) => self.rooms.push(match order {
-                MixOrder::Play { prompts, .. } => format!("all hear {}", names(&prompts)),
-                MixOrder::Record(_) => "record".into(),
-                MixOrder::StopRecording => "record no more".into(),
-            }),
-            Output::RoomNews(news) => self.rooms.push(room_news(&news.what)),
-            Output::RoomNote(note) => self.room_notes.push(*note),
+            Output::Mix(mix, order) => {
+                self.rooms.push(match &order {
+                    MixOrder::Play { prompts, .. } => format!("all hear {}", names(prompts)),
+                    MixOrder::Record(_) => "record".into(),
+                    MixOrder::StopRecording => "record no more".into(),
+                });
+                self.of_rooms.push(OfRooms::Mix(mix, order));
+            }
+            Output::RoomNews(news) => {
+                self.rooms.push(room_news(&news.what));
+                self.of_rooms.push(OfRooms::News(*news));
+            }
+            Output::RoomNote(note) => {
+                self.of_rooms.push(OfRooms::Note((*note).clone()));
+                self.room_notes.push(*note);
+            }
             Output::News(news) => self.news.push(*news),
             Output::Notice(notice) => self.notices.push(notice),
             Output::NoteAnswered(note, place, answer) => self.answers.push((note, place, answer)),
@@ -489,6 +510,7 @@ impl Net {
         if let MediaCommand::Play { token, .. } = command {
             self.feed(Input::Played(port, *token));
         }
+        self.of_rooms.push(OfRooms::Media(port, command.clone()));
         let port = port.0;
         self.rooms.push(match command {
             MediaCommand::Format(formats) => {

@@ -435,6 +435,8 @@ impl Worker {
             tally.publish(&mut self.batch);
             if let Some((mixes, seats)) = self.mixes.changed_size() {
                 tally.set_mixes(mixes, seats);
+                // A worker without legs sweeps no more.
+                tally.set_mixing(self.mixes.counts());
             }
         }
     }

@@ -94,11 +94,11 @@ impl Codec {
     /// The mean square of a payload's samples, undecoded and on a part of them; `None` where only decoding tells.
     pub fn power(self, payload: &[u8]) -> Option<u64> {
         match self {
-            Codec::Pcmu => Some(mean_square(payload.iter().step_by(4).map(|byte| at(&PCMU_TO_PCM, *byte)))),
-            Codec::Pcma => Some(mean_square(payload.iter().step_by(4).map(|byte| at(&PCMA_TO_PCM, *byte)))),
+            Codec::Pcmu => Some(mean_square(sampled(payload).map(|byte| at(&PCMU_TO_PCM, *byte)))),
+            Codec::Pcma => Some(mean_square(sampled(payload).map(|byte| at(&PCMA_TO_PCM, *byte)))),
             Codec::L16 { rate_hz, channels } => {
                 let width = 2 * usize::from(channels.max(1));
-                let every = (rate_hz / 2_000).max(1) as usize;
+                let every = (rate_hz / 8_000).max(1) as usize;
                 Some(mean_square(payload.chunks_exact(width).step_by(every).map(l16::mono)))
             }
             Codec::Opus if opus::is_silence(payload) => Some(0),
@@ -113,9 +113,43 @@ pub(super) fn at(table: &[i16; 256], byte: u8) -> i16 {
     table[usize::from(byte)]
 }
 
+/// Every third: of every fourth a tone of 1 kHz would be silence, which is in step with them.
+fn sampled(payload: &[u8]) -> impl Iterator<Item = &u8> {
+    payload.iter().step_by(3)
+}
+
 fn mean_square(samples: impl Iterator<Item = i16>) -> u64 {
     let (sum, count) = samples.fold((0_u64, 0_u64), |(sum, count), sample| {
         (sum + u64::from(sample.unsigned_abs()).pow(2), count + 1)
     });
     sum / count.max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::audio::level::dbov;
+    use crate::codec::Encoder;
+
+    #[test]
+    fn no_tone_in_step_with_the_samples_is_taken_for_silence() {
+        let codecs = [
+            Codec::Pcmu,
+            Codec::Pcma,
+            Codec::L16 { rate_hz: 8_000, channels: 1 },
+            Codec::L16 { rate_hz: 48_000, channels: 1 },
+        ];
+        for codec in codecs {
+            for hz in [400.0, 500.0, 800.0, 1_000.0, 2_000.0] {
+                let rate = codec.sample_rate_hz();
+                let step = std::f64::consts::TAU * hz / f64::from(rate);
+                let pcm: Vec<i16> =
+                    (0..rate / 50).map(|n| (3_276.7 * (step * f64::from(n)).sin()) as i16).collect();
+                let mut payload = [0; 2_000];
+                let len = Encoder::new(codec).unwrap().encode(&pcm, &mut payload).unwrap();
+                let level_db = dbov(codec.power(&payload[..len]).unwrap()).unwrap();
+                assert!((level_db + 23.0).abs() < 3.1, "{codec:?} at {hz} Hz: {level_db:.1}");
+            }
+        }
+    }
 }

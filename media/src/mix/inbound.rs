@@ -1,76 +1,114 @@
 //! What one party sends: its packets on their way to frames of 20 ms, and the keys that it presses.
 
-use std::collections::VecDeque;
-
-use super::rate::Rate;
+use super::rate::{FRAME_MAX, Frame, Rate};
 use super::talk::Level;
 use super::words::{Formats, SeatError};
 use crate::audio::level;
-use crate::codec::{Codec, Decoder};
+use crate::playout::{Peek, Playout, PlayoutFormats, Pulled};
 use crate::rtp::RtpPacket;
 use crate::time::Micros;
 
 /// The receiving side of one seat.
 #[derive(Debug)]
 pub(super) struct Inbound {
-    decoders: Vec<(u8, Codec, Decoder)>,
-    rate: Rate,
-    pcm: VecDeque<i16>,
+    playout: Playout,
+    /// The frame of this tick, where it had to be decoded to know how loud it is.
+    decoded: Box<Frame>,
+    ready: Ready,
+}
+
+/// What became of the frame of this tick.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ready {
+    /// It waits in the playout.
+    Waits,
+    /// It stands in [`Inbound::decoded`], of this rate.
+    Decoded(Rate),
 }
 
 impl Inbound {
     /// A party that has sent nothing.
     ///
     /// # Errors
-    /// When a codec refuses its parameters, or has a rate that no mix has.
-    pub(super) fn new(formats: &Formats) -> Result<Self, SeatError> {
-        let decoder = |&(number, codec): &(u8, Codec)| Ok((number, codec, Decoder::new(codec)?));
-        let decoders = formats.receive.iter().map(decoder).collect::<Result<Vec<_>, SeatError>>()?;
-        Ok(Inbound { decoders, rate: Rate::Narrow, pcm: VecDeque::with_capacity(FIFO_MAX) })
+    /// When a codec has a rate that no mix has.
+    pub(super) fn new(formats: &Formats, seed: u64) -> Result<Self, SeatError> {
+        let playout = Playout::new(&playout_formats(formats)?, seed);
+        Ok(Inbound { playout, decoded: Box::new([0; FRAME_MAX]), ready: Ready::Waits })
     }
 
-    /// Takes one packet; the key that it tells of first.
-    pub(super) fn receive(&mut self, _now: Micros, packet: &RtpPacket<'_>) -> Option<char> {
-        let found = self.decoders.iter_mut().find(|decoder| decoder.0 == packet.header.payload_type);
-        let (_, codec, decoder) = found?;
-        let mut pcm = [0; 5_760];
-        let rate = Rate::of(codec.sample_rate_hz())?;
-        if rate != self.rate {
-            self.rate = rate;
-            self.pcm.clear();
-        }
-        let count = decoder.decode(packet.payload, &mut pcm).unwrap_or(0);
-        if self.pcm.len() + count <= FIFO_MAX {
-            self.pcm.extend(pcm.iter().take(count));
-        }
-        None
+    /// Goes on with what SDP settled anew.
+    ///
+    /// # Errors
+    /// When a codec has a rate that no mix has; then nothing has changed.
+    pub(super) fn format(&mut self, formats: &Formats) -> Result<(), SeatError> {
+        self.playout.set_formats(&playout_formats(formats)?);
+        Ok(())
     }
 
-    /// How loud the frame of this tick is; `None` when there is none.
-    pub(super) fn level(&mut self, _now: Micros) -> Option<Level> {
-        let (head, tail) = self.pcm.as_slices();
-        let frame = head.get(..self.rate.samples()).or((!tail.is_empty()).then_some(head))?;
-        Some(Level::of_power(level::power(frame)))
+    /// Takes one packet.
+    pub(super) fn receive(&mut self, now: Micros, packet: &RtpPacket<'_>) {
+        self.playout.push(now, packet);
+    }
+
+    /// How loud the frame of this tick is. What its codec does not tell undecoded is decoded here and kept.
+    pub(super) fn level(&mut self, now: Micros) -> Level {
+        self.ready = Ready::Waits;
+        match self.playout.peek(now) {
+            Peek::Level(power) => Level::of_power(power),
+            Peek::Nothing => Level::SILENCE,
+            Peek::Unknown => {
+                let Some(rate) = Rate::of(self.playout.rate_hz()) else { return Level::SILENCE };
+                let Some(pcm) = self.decoded.get_mut(..rate.samples()) else { return Level::SILENCE };
+                let pulled = self.playout.pull(now, pcm);
+                self.ready = Ready::Decoded(rate);
+                match pulled {
+                    Pulled::Voice | Pulled::Concealed => Level::of_power(level::power(pcm)),
+                    Pulled::Noise | Pulled::Nothing => {
+                        pcm.fill(0);
+                        Level::SILENCE
+                    }
+                }
+            }
+        }
     }
 
     /// The rate of the frame of this tick.
     pub(super) fn rate(&self) -> Rate {
-        self.rate
-    }
-
-    /// Decodes the frame of this tick.
-    pub(super) fn pull(&mut self, _now: Micros, pcm: &mut [i16]) {
-        for sample in pcm {
-            *sample = self.pcm.pop_front().unwrap_or(0);
+        match self.ready {
+            Ready::Decoded(rate) => rate,
+            Ready::Waits => Rate::of(self.playout.rate_hz()).unwrap_or(Rate::Narrow),
         }
     }
 
+    /// Writes the frame of this tick, of [`Inbound::rate`]. Comfort noise is silence here: many parties' noise adds up.
+    pub(super) fn pull(&mut self, now: Micros, pcm: &mut [i16]) {
+        match self.ready {
+            Ready::Decoded(_) => {
+                pcm.iter_mut().zip(self.decoded.iter()).for_each(|(sample, decoded)| *sample = *decoded);
+            }
+            Ready::Waits => {
+                if matches!(self.playout.pull(now, pcm), Pulled::Noise | Pulled::Nothing) {
+                    pcm.fill(0);
+                }
+            }
+        }
+        self.ready = Ready::Waits;
+    }
+
     /// Leaves the frame of this tick out.
-    pub(super) fn skip(&mut self, _now: Micros) {
-        let count = self.rate.samples().min(self.pcm.len());
-        self.pcm.drain(..count);
+    pub(super) fn skip(&mut self, now: Micros) {
+        if self.ready == Ready::Waits {
+            self.playout.skip(now);
+        }
+        self.ready = Ready::Waits;
     }
 }
 
-/// 100 ms at 48 kHz.
-const FIFO_MAX: usize = 4_800;
+/// Every frame at the rate of its codec: the mix resamples what it needs at another.
+fn playout_formats(formats: &Formats) -> Result<PlayoutFormats, SeatError> {
+    for (_, codec) in &formats.receive {
+        let hz = codec.sample_rate_hz();
+        Rate::of(hz).ok_or(SeatError::Rate(hz))?;
+    }
+    Ok(PlayoutFormats { audio: formats.receive.clone(), noise: formats.noise_receive.clone(), rate_hz: None })
+}

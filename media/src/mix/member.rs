@@ -5,7 +5,7 @@ use super::line::{Line, Source, Want};
 use super::player::Announcer;
 use super::sender::Sender;
 use super::stream::Coding;
-use super::talk::{Level, Talk};
+use super::talk::Talk;
 use super::words::{Formats, Seat, SeatError, SeatKey};
 use crate::time::Micros;
 
@@ -42,7 +42,7 @@ impl Member {
             coding: Coding::new(formats.send.1, formats.ptime_ms)?,
             muted,
             source,
-            inbound: Inbound::new(&formats)?,
+            inbound: Inbound::new(&formats, seed)?,
             talk: Talk::new(),
             chosen: false,
             is_heard: false,
@@ -59,9 +59,7 @@ impl Member {
     /// As [`Member::new`]; then nothing has changed.
     pub(super) fn format(&mut self, formats: Formats, position: u64) -> Result<(), SeatError> {
         let coding = Coding::new(formats.send.1, formats.ptime_ms)?;
-        if self.formats.hears_otherwise(&formats) {
-            self.inbound = Inbound::new(&formats)?;
-        }
+        self.inbound.format(&formats)?;
         if self.formats.send != formats.send {
             self.sender.format(formats.send, position);
         }
@@ -77,7 +75,7 @@ impl Member {
         if self.muted || !self.formats.speaks || waits {
             return (false, self.talk.silence());
         }
-        let level = self.inbound.level(at).unwrap_or(Level::SILENCE);
+        let level = self.inbound.level(at);
         let change = self.talk.frame(level);
         (self.talk.is_voiced(), change)
     }
@@ -95,14 +93,5 @@ impl Member {
     /// Whether there is something to do for it in every tick.
     pub(super) fn needs_ticks(&self) -> bool {
         self.announcer.is_some() || (self.formats.hears && self.source.is_some())
-    }
-}
-
-impl Formats {
-    /// Whether `other` means other things by what arrives.
-    fn hears_otherwise(&self, other: &Formats) -> bool {
-        self.receive != other.receive
-            || self.event_receive != other.event_receive
-            || self.noise_receive != other.noise_receive
     }
 }

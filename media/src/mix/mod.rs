@@ -34,8 +34,6 @@ mod spread;
 mod stream;
 mod sum;
 mod talk;
-#[cfg(test)]
-mod tests;
 mod tick;
 mod voices;
 mod words;

@@ -1,0 +1,16 @@
+//! A mix in simulated time: who hears whom and what, told apart by the frequencies of tones.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a test may stop where it fails"
+)]
+
+mod clips;
+mod heard;
+mod laws;
+mod orders;
+mod room;
+mod seams;
+mod ticks;

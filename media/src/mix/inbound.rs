@@ -4,6 +4,7 @@ use super::rate::{FRAME_MAX, Frame, Rate};
 use super::talk::Level;
 use super::words::{Formats, SeatError};
 use crate::audio::level;
+use crate::dtmf::DtmfReceiver;
 use crate::playout::{Peek, Playout, PlayoutFormats, Pulled};
 use crate::rtp::RtpPacket;
 use crate::time::Micros;
@@ -12,6 +13,11 @@ use crate::time::Micros;
 #[derive(Debug)]
 pub(super) struct Inbound {
     playout: Playout,
+    keys: DtmfReceiver,
+    /// The payload type of its telephone events, and their clock.
+    event: Option<(u8, u32)>,
+    /// Until when what it says is the tone of a key.
+    pressed_until: Option<Micros>,
     /// The frame of this tick, where it had to be decoded to know how loud it is.
     decoded: Box<Frame>,
     ready: Ready,
@@ -33,7 +39,14 @@ impl Inbound {
     /// When a codec has a rate that no mix has.
     pub(super) fn new(formats: &Formats, seed: u64) -> Result<Self, SeatError> {
         let playout = Playout::new(&playout_formats(formats)?, seed);
-        Ok(Inbound { playout, decoded: Box::new([0; FRAME_MAX]), ready: Ready::Waits })
+        Ok(Inbound {
+            playout,
+            keys: DtmfReceiver::new(),
+            event: event(formats),
+            pressed_until: None,
+            decoded: Box::new([0; FRAME_MAX]),
+            ready: Ready::Waits,
+        })
     }
 
     /// Goes on with what SDP settled anew.
@@ -42,17 +55,32 @@ impl Inbound {
     /// When a codec has a rate that no mix has; then nothing has changed.
     pub(super) fn format(&mut self, formats: &Formats) -> Result<(), SeatError> {
         self.playout.set_formats(&playout_formats(formats)?);
+        self.event = event(formats);
         Ok(())
     }
 
-    /// Takes one packet.
-    pub(super) fn receive(&mut self, now: Micros, packet: &RtpPacket<'_>) {
-        self.playout.push(now, packet);
+    /// Takes one packet; the key that it is the first to tell of.
+    pub(super) fn receive(&mut self, now: Micros, packet: &RtpPacket<'_>) -> Option<char> {
+        match self.event {
+            Some((number, clock_hz)) if number == packet.header.payload_type => {
+                self.playout.event();
+                self.pressed_until = Some(now + PRESSED_US);
+                self.keys.push(now, packet, clock_hz)
+            }
+            _ => {
+                self.playout.push(now, packet);
+                None
+            }
+        }
     }
 
-    /// How loud the frame of this tick is. What its codec does not tell undecoded is decoded here and kept.
+    /// How loud the frame of this tick is; the tone of a key is silence. What its codec does not tell undecoded is decoded
+    /// here and kept.
     pub(super) fn level(&mut self, now: Micros) -> Level {
         self.ready = Ready::Waits;
+        if self.is_pressing(now) {
+            return Level::SILENCE;
+        }
         match self.playout.peek(now) {
             Peek::Level(power) => Level::of_power(power),
             Peek::Nothing => Level::SILENCE,
@@ -70,6 +98,12 @@ impl Inbound {
                 }
             }
         }
+    }
+
+    /// Whether a key is pressed: nothing of it is heard, neither the tone that some phones send beside their events nor
+    /// what a lost part of it might be taken for.
+    pub(super) fn is_pressing(&self, now: Micros) -> bool {
+        self.pressed_until.is_some_and(|until| now < until)
     }
 
     /// The rate of the frame of this tick.
@@ -104,6 +138,12 @@ impl Inbound {
     }
 }
 
+/// The payload type of telephone events; their clock is that of the audio beside them (RFC 4733 §2.4.1).
+fn event(formats: &Formats) -> Option<(u8, u32)> {
+    let codec = formats.receive.first().map_or(formats.send.1, |(_, codec)| *codec);
+    Some((formats.event_receive?, codec.rtp_clock().hz()))
+}
+
 /// Every frame at the rate of its codec: the mix resamples what it needs at another.
 fn playout_formats(formats: &Formats) -> Result<PlayoutFormats, SeatError> {
     for (_, codec) in &formats.receive {
@@ -112,3 +152,6 @@ fn playout_formats(formats: &Formats) -> Result<PlayoutFormats, SeatError> {
     }
     Ok(PlayoutFormats { audio: formats.receive.clone(), noise: formats.noise_receive.clone(), rate_hz: None })
 }
+
+/// Packets of a key come every 20 to 50 ms.
+const PRESSED_US: i64 = 60_000;

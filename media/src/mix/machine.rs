@@ -123,7 +123,9 @@ impl Mix {
         let Some(member) = self.index.get(&key).and_then(|place| self.members.get_mut(*place)) else {
             return;
         };
-        member.inbound.receive(now, packet);
+        if let Some(digit) = member.inbound.receive(now, packet) {
+            self.events.tell(MixEvent::Digit { seat: key, digit });
+        }
     }
 
     /// The next packet of the tick that was made last, and the seat that it is for.

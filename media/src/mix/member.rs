@@ -75,9 +75,8 @@ impl Member {
         if self.muted || !self.formats.speaks || waits {
             return (false, self.talk.silence());
         }
-        let level = self.inbound.level(at);
-        let change = self.talk.frame(level);
-        (self.talk.is_voiced(), change)
+        let change = self.talk.frame(self.inbound.level(at));
+        (self.talk.is_voiced() && !self.inbound.is_pressing(at), change)
     }
 
     /// What it is to be sent in this tick.

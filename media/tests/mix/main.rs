@@ -9,6 +9,7 @@
 
 mod clips;
 mod heard;
+mod keys;
 mod laws;
 mod orders;
 mod room;

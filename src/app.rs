@@ -15,6 +15,7 @@ use sidetone_media::net::{Relay, RelayConfig, RelayError};
 use sidetone_media::session::SessionConfig;
 use sidetone_model::ids::NodeId;
 use sidetone_model::ports::Readiness;
+use sidetone_model::room::Rooms;
 use sidetone_model::time::Timestamp;
 use sidetone_sip::auth::Authenticator;
 use sidetone_sip::flow::Flow;
@@ -39,7 +40,7 @@ use crate::metrics::EngineMetrics;
 use crate::notes::NoteRoom;
 use crate::outbound_http::{Client, RootsError};
 use crate::process;
-use crate::provision::Lines;
+use crate::provision::{Lines, RoomPins};
 use crate::rating::{Tariffs, settle};
 use crate::recorder::{DataDisk, Recorder, recover};
 use crate::room_news::SessionRoom;
@@ -262,7 +263,9 @@ impl Engine {
         .with_idempotency(Arc::new(idempotency))
         .with_events(Arc::new(events.clone()))
         .with_live_calls(Arc::new(handle.clone()))
+        .with_live_rooms(Arc::new(handle.clone()))
         .with_directory(directory_ports(&store, StdRng::from_rng(&mut rng)))
+        .with_rooms(rooms(&store, config, StdRng::from_rng(&mut rng)))
         .with_rates(rate_ports(&store))
         .with_room_history(room_history(config, &store))
         .with_outgoing_urls(Arc::new(outbound.policy().clone()))
@@ -394,6 +397,11 @@ fn directory_ports(store: &Store, rng: StdRng) -> DirectoryPorts {
         organisations: shared.clone(),
         trunks: shared,
     }
+}
+
+/// The conference rooms: the store, and what makes up their PINs.
+fn rooms(store: &Store, config: &Config, rng: StdRng) -> Arc<dyn Rooms> {
+    Arc::new(RoomPins::new(store.clone(), config.rooms.default_pin, rng))
 }
 
 fn rate_ports(store: &Store) -> RatePorts {

@@ -58,6 +58,11 @@ impl ApiError {
         Self::new(StatusCode::FORBIDDEN, "forbidden", message)
     }
 
+    /// The state of things forbids it.
+    pub(crate) fn conflict(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::CONFLICT, "conflict", message)
+    }
+
     /// There is no such thing.
     pub(crate) fn not_found(message: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, "not_found", message)
@@ -206,7 +211,7 @@ impl From<Problem> for ApiError {
     fn from(problem: Problem) -> Self {
         match problem {
             Problem::Busy { retry_after_s } => Self::busy(retry_after_s),
-            Problem::Conflict(message) => Self::new(StatusCode::CONFLICT, "conflict", message),
+            Problem::Conflict(message) => Self::conflict(message),
             Problem::Forbidden(message) => Self::forbidden(message),
             Problem::Internal(text) => {
                 tracing::error!(error = text, "a request failed");

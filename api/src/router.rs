@@ -39,9 +39,9 @@ use crate::openapi::complete;
 use crate::routes::openapi::Reference;
 use crate::routes::{agents, api_keys, teams, users, webhook_deliveries, webhooks};
 use crate::routes::{
-    ai_prices, auth as login, calls, cdr_export, cdrs, conversations, docs, events, extensions, health,
-    notes, numbers, openapi as reference, organisations, prompts, rates, room_meetings, room_sessions,
-    totals, trunks,
+    ai_prices, auth as login, calls, cdr_export, cdrs, conference_controls, conference_people,
+    conference_rooms, conferences, conversations, docs, events, extensions, health, notes, numbers,
+    openapi as reference, organisations, prompts, rates, room_meetings, room_sessions, totals, trunks,
 };
 use crate::state::ApiState;
 use crate::{arrival, auth, idempotency};
@@ -101,6 +101,22 @@ fn v1() -> OpenApiRouter<ApiState> {
         .routes(routes!(organisations::find, organisations::change, organisations::delete))
         .routes(routes!(prompts::list))
         .routes(routes!(prompts::find, prompts::put, prompts::delete))
+        .routes(routes!(conference_controls::end))
+        .routes(routes!(conference_controls::kick))
+        .routes(routes!(conference_controls::lock))
+        .routes(routes!(conference_controls::mute))
+        .routes(routes!(conference_controls::mute_all))
+        .routes(routes!(conference_controls::record))
+        .routes(routes!(conference_controls::unlock))
+        .routes(routes!(conference_controls::unmute))
+        .routes(routes!(conference_people::members, conference_people::set_members))
+        .routes(routes!(conference_people::set_exemptions))
+        .routes(routes!(conference_rooms::dial))
+        .routes(routes!(conference_rooms::list, conference_rooms::create))
+        .routes(routes!(conference_rooms::find, conference_rooms::change, conference_rooms::delete))
+        .routes(routes!(conferences::by_call))
+        .routes(routes!(conferences::find))
+        .routes(routes!(conferences::list))
         .routes(routes!(conversations::find, conversations::report))
         .routes(routes!(conversations::find_by_call))
         .routes(routes!(reference::document))

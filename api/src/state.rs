@@ -8,6 +8,7 @@ use sidetone_model::conversation::Conversations;
 use sidetone_model::event::EventStreams;
 use sidetone_model::extension::Extensions;
 use sidetone_model::idempotency::{Claim, Idempotency, KeptAnswer, Once};
+use sidetone_model::ids::RoomId;
 use sidetone_model::key::Keys;
 use sidetone_model::live_call::LiveCalls;
 use sidetone_model::metrics::{Family, Metrics};
@@ -21,6 +22,7 @@ use sidetone_model::rate_book::RateBook;
 use sidetone_model::rating::{CostRate, FxRate, SellRate};
 use sidetone_model::room::meeting::Meetings;
 use sidetone_model::room::session::RoomSessions;
+use sidetone_model::room::{LiveRooms, Rooms};
 use sidetone_model::team::{Agents, Teams};
 use sidetone_model::time::Timestamp;
 use sidetone_model::trunk::Trunks;
@@ -64,6 +66,8 @@ pub struct ApiState {
     webhooks: Option<Arc<dyn Webhooks>>,
     prompts: Option<Arc<dyn Prompts>>,
     room_history: Option<RoomHistory>,
+    rooms: Option<Arc<dyn Rooms>>,
+    live_rooms: Option<Arc<dyn LiveRooms>>,
 }
 
 /// What people who log in need: who they are, and what they manage.
@@ -148,6 +152,8 @@ impl ApiState {
             webhooks: None,
             prompts: None,
             room_history: None,
+            rooms: None,
+            live_rooms: None,
         }
     }
 
@@ -227,6 +233,38 @@ impl ApiState {
     /// The calls that are up.
     pub(crate) fn live_calls(&self) -> Result<&dyn LiveCalls, ApiError> {
         self.live_calls.as_deref().ok_or_else(|| ApiError::not_found("no calls are carried here"))
+    }
+
+    /// The same state, which manages conference rooms.
+    #[must_use]
+    pub fn with_rooms(mut self, rooms: Arc<dyn Rooms>) -> Self {
+        self.rooms = Some(rooms);
+        self
+    }
+
+    /// The stored conference rooms.
+    pub(crate) fn rooms(&self) -> Result<&dyn Rooms, ApiError> {
+        self.rooms.as_deref().ok_or_else(|| ApiError::not_found("no conference rooms are kept here"))
+    }
+
+    /// The same state, which knows the rooms that somebody is in.
+    #[must_use]
+    pub fn with_live_rooms(mut self, rooms: Arc<dyn LiveRooms>) -> Self {
+        self.live_rooms = Some(rooms);
+        self
+    }
+
+    /// The rooms that somebody is in.
+    pub(crate) fn live_rooms(&self) -> Result<&dyn LiveRooms, ApiError> {
+        self.live_rooms.as_deref().ok_or_else(|| ApiError::not_found("no conferences are held here"))
+    }
+
+    /// How many are in each of `rooms` now, in their order; nobody where no conferences are held.
+    pub(crate) async fn live_members(&self, rooms: &[RoomId]) -> Result<Vec<u32>, ApiError> {
+        match &self.live_rooms {
+            Some(live) if !rooms.is_empty() => Ok(live.live_members(rooms).await?),
+            _ => Ok(vec![0; rooms.len()]),
+        }
     }
 
     /// The same state, which manages webhooks.

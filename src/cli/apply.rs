@@ -64,7 +64,7 @@ fn apply(args: &ApplyArgs) -> Result<String, Failure> {
             Ok(declaration) => {
                 let refused = declaration.refused_urls(&urls);
                 wrong_files.extend(refused.iter().map(|problem| located(file, problem)));
-                declarations.push(declaration);
+                declarations.push(declaration.with_default_pin(config.rooms.default_pin));
             }
             Err(problems) => wrong_files.extend(problems.iter().map(|problem| located(file, problem))),
         }

@@ -43,6 +43,7 @@ impl Config {
         cold("[rating]", new.rating == self.rating);
         cold("[ai]", new.ai == self.ai);
         cold("[recordings]", new.recordings == self.recordings);
+        cold("[rooms]", new.rooms == self.rooms);
 
         let Log { level } = &new.log;
         config.log.level.clone_from(level);

@@ -13,4 +13,4 @@ mod settings;
 mod tests;
 
 pub use load::{ConfigError, parse_toml};
-pub use settings::{Config, Http, Listener, Log, Media, Node, Sip, Transport};
+pub use settings::{Config, Http, Listener, Log, Media, Node, Rooms, Sip, Transport};

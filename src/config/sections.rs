@@ -12,10 +12,11 @@ use toml::{Table, Value};
 use tracing_subscriber::EnvFilter;
 
 use crate::config::settings::{
-    Ai, Config, DATABASE_FILE, Http, Listener, Log, Media, Node, Rating, Recordings, Sip, Transport,
+    Ai, Config, DATABASE_FILE, Http, Listener, Log, Media, Node, Rating, Recordings, Rooms, Sip, Transport,
 };
 use crate::fields::{Fields, Problem};
 use crate::outbound_http::OutboundHttp;
+use crate::provision::DefaultPin;
 use crate::store::{Database, Location};
 
 /// Reads every section; what is wrong is among `problems` and keeps its default.
@@ -24,21 +25,23 @@ pub(super) fn read(table: Table, problems: &mut Vec<Problem>) -> Config {
     let mut root = Fields::new("", table, problems);
     let mut section =
         |name: &'static str| root.table(name).unwrap_or_else(|| (name.to_owned(), Table::new()));
-    let [node, database, sip, media, http, outbound_http, api, rating, ai, recordings, log, cluster] = [
-        "node",
-        "database",
-        "sip",
-        "media",
-        "http",
-        "outbound_http",
-        "api",
-        "rating",
-        "ai",
-        "recordings",
-        "log",
-        "cluster",
-    ]
-    .map(&mut section);
+    let [node, database, sip, media, http, outbound_http, api, rating, ai, recordings, rooms, log, cluster] =
+        [
+            "node",
+            "database",
+            "sip",
+            "media",
+            "http",
+            "outbound_http",
+            "api",
+            "rating",
+            "ai",
+            "recordings",
+            "rooms",
+            "log",
+            "cluster",
+        ]
+        .map(&mut section);
     root.finish();
     read_node(Fields::new(node.0, node.1, problems), &mut config.node);
     config.database.location = Location::Sqlite(config.node.data_dir.join(DATABASE_FILE));
@@ -50,6 +53,7 @@ pub(super) fn read(table: Table, problems: &mut Vec<Problem>) -> Config {
     read_rating(Fields::new(rating.0, rating.1, problems), &mut config.rating);
     read_recordings(Fields::new(recordings.0, recordings.1, problems), &mut config.recordings);
     read_ai(Fields::new(ai.0, ai.1, problems), &mut config.ai);
+    read_rooms(Fields::new(rooms.0, rooms.1, problems), &mut config.rooms);
     read_api(Fields::new(api.0, api.1, problems), &mut config.http);
     read_log(Fields::new(log.0, log.1, problems), &mut config.log);
     read_cluster(Fields::new(cluster.0, cluster.1, problems));
@@ -95,6 +99,18 @@ fn read_recordings(mut fields: Fields<'_>, recordings: &mut Recordings) {
 fn read_ai(mut fields: Fields<'_>, ai: &mut Ai) {
     if let Some(enabled) = fields.boolean("enabled") {
         ai.enabled = enabled;
+    }
+    fields.finish();
+}
+
+fn read_rooms(mut fields: Fields<'_>, rooms: &mut Rooms) {
+    if let Some(name) = fields.text("default_pin") {
+        match DefaultPin::from_name(&name) {
+            Some(default_pin) => rooms.default_pin = default_pin,
+            None => {
+                fields.refuse::<()>("default_pin", "must be \"empty\" or \"random6\"");
+            }
+        }
     }
     fields.finish();
 }

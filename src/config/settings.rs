@@ -11,6 +11,7 @@ use sidetone_media::verdict::Thresholds;
 use sidetone_sip::auth::Algorithm;
 
 use crate::outbound_http::OutboundHttp;
+use crate::provision::DefaultPin;
 use crate::store::Database;
 
 /// The whole configuration of one node, validated.
@@ -34,6 +35,8 @@ pub struct Config {
     pub ai: Ai,
     /// Recordings of rooms.
     pub recordings: Recordings,
+    /// What holds for conference rooms.
+    pub rooms: Rooms,
     /// What is logged.
     pub log: Log,
 }
@@ -43,6 +46,13 @@ pub struct Config {
 pub struct Ai {
     /// Whether virtual agents sit in rooms: without, their meetings are neither taken nor shown.
     pub enabled: bool,
+}
+
+/// `[rooms]`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Rooms {
+    /// The participant PIN of a room that is made without one.
+    pub default_pin: DefaultPin,
 }
 
 /// `[rating]`.
@@ -181,6 +191,7 @@ impl Default for Config {
             ai: Ai { enabled: true },
             rating: Rating { warning: Duration::from_secs(10) },
             recordings: Recordings { reserve_bytes: 256 << 20 },
+            rooms: Rooms::default(),
             log: Log::default(),
         }
     }

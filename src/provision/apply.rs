@@ -2,7 +2,7 @@
 
 use rand::CryptoRng;
 use rand::distr::{Alphanumeric, SampleString};
-use sidetone_model::directory::{Destination, Ha1};
+use sidetone_model::directory::Ha1;
 use sidetone_model::ids::{OrganisationId, TeamId};
 use sidetone_model::time::Timestamp;
 use sidetone_sip::auth::{Algorithm, Credential};
@@ -13,6 +13,7 @@ use crate::provision::ai_prices::DeclaredAiPrice;
 use crate::provision::file::{Declaration, Extension, Number, Organisation};
 use crate::provision::outside::Trunk;
 use crate::provision::report::{ExtensionReport, Named, Numbered, Report};
+use crate::provision::room_pins::DefaultPin;
 use crate::store::{
     Change, ExtensionRow, NumberRow, OrganisationRow, Store, StoreError, TrunkRow, WriteTransaction,
 };
@@ -51,11 +52,13 @@ pub async fn apply(
         rng,
         dry_run,
         report: Report::default(),
+        default_pin: DefaultPin::default(),
         file: 0,
         problems: Vec::new(),
     };
     for (file, declaration) in declarations.iter().enumerate() {
         work.file = file;
+        work.default_pin = declaration.default_pin;
         for organisation in &declaration.organisations {
             work.organisation(organisation).await?;
         }
@@ -95,11 +98,17 @@ pub(super) struct Work<'r, R> {
     pub(super) rng: &'r mut R,
     pub(super) dry_run: bool,
     pub(super) report: Report,
+    default_pin: DefaultPin,
     file: usize,
     problems: Vec<(usize, Problem)>,
 }
 
 impl<R> Work<'_, R> {
+    /// What a new room gets that is declared without a PIN.
+    pub(super) fn default_pin(&self) -> DefaultPin {
+        self.default_pin
+    }
+
     pub(super) fn refuse(&mut self, path: &str, key: &str, message: String) {
         self.problems.push((self.file, Problem::new(format!("{path}.{key}"), message)));
     }
@@ -147,6 +156,9 @@ impl<R: CryptoRng> Work<'_, R> {
         }
         for key in &declared.api_keys {
             self.api_key(id, declared, key).await?;
+        }
+        for room in &declared.rooms {
+            self.room(id, declared, room).await?;
         }
         for number in &declared.numbers {
             self.number(id, declared, number).await?;
@@ -229,16 +241,10 @@ impl<R: CryptoRng> Work<'_, R> {
         organisation: &Organisation,
         declared: &Number,
     ) -> Result<(), StoreError> {
-        let Some(extension) = self.write.find_extension(id, &declared.extension).await? else {
-            let message = format!("there is no extension \"{}\", declare it", declared.extension);
-            self.refuse(&declared.path, "destination", message);
+        let Some(destination) = self.destination(id, &declared.path, &declared.target).await? else {
             return Ok(());
         };
-        let row = NumberRow {
-            organisation_id: id,
-            number: declared.number.clone(),
-            destination: Destination::Extension(extension),
-        };
+        let row = NumberRow { organisation_id: id, number: declared.number.clone(), destination };
         let result = self.write.declare_number(&row, self.now).await;
         let Some((number, change)) =
             self.allowed(result, &declared.path, "the number belongs to another organisation")?

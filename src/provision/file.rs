@@ -15,6 +15,8 @@ use crate::provision::call_info::declared_call_info;
 use crate::provision::outside::{Trunk, numbering, trunk};
 use crate::provision::people::{ApiKey, User, api_key, user};
 use crate::provision::rates::{Rates, cost_rate, fx_rate, sell_rate};
+use crate::provision::room_pins::DefaultPin;
+use crate::provision::rooms::{Room, Target, room, target};
 
 /// What one apply file declares, validated.
 #[derive(Debug, Default)]
@@ -23,6 +25,7 @@ pub struct Declaration {
     pub(super) trunks: Vec<Trunk>,
     pub(super) rates: Rates,
     pub(super) ai_prices: Vec<DeclaredAiPrice>,
+    pub(super) default_pin: DefaultPin,
 }
 
 #[derive(Debug)]
@@ -41,6 +44,7 @@ pub(super) struct Organisation {
     pub(super) users: Vec<User>,
     pub(super) api_keys: Vec<ApiKey>,
     pub(super) numbers: Vec<Number>,
+    pub(super) rooms: Vec<Room>,
 }
 
 #[derive(Debug)]
@@ -57,7 +61,7 @@ pub(super) struct Extension {
 pub(super) struct Number {
     pub(super) path: String,
     pub(super) number: String,
-    pub(super) extension: String,
+    pub(super) target: Target,
 }
 
 impl Declaration {
@@ -83,6 +87,7 @@ impl Declaration {
                 fx: each(fx, &mut problems, fx_rate),
             },
             ai_prices: each(ai_prices, &mut problems, ai_price),
+            default_pin: DefaultPin::default(),
         };
         let named = declaration.organisations.iter().map(|o| (o.path.as_str(), "name", o.name.as_str()));
         refuse_twice(named, &mut problems);
@@ -98,6 +103,12 @@ impl Declaration {
 }
 
 impl Declaration {
+    /// The same declaration, which makes new rooms without a PIN get this one.
+    #[must_use]
+    pub fn with_default_pin(self, default_pin: DefaultPin) -> Self {
+        Self { default_pin, ..self }
+    }
+
     /// What is wrong with the URLs that would be asked, by the rules of this node.
     pub fn refused_urls(&self, urls: &dyn OutgoingUrls) -> Vec<Problem> {
         let targets = self.organisations.iter().filter_map(|declared| {
@@ -134,12 +145,12 @@ fn organisation(path: String, table: Table, problems: &mut Vec<Problem>) -> Opti
     let numbering = numbering(&mut fields);
     let max_outbound_calls = fields.integer("max_outbound_calls", 0..=i64::from(rules::OUTBOUND_CALLS_MAX));
     let call_info = declared_call_info(&mut fields);
-    refuse_later(&mut fields, &["rooms"]);
     let teams = fields.tables("teams");
     let extensions = fields.tables("extensions");
     let users = fields.tables("users");
     let api_keys = fields.tables("api_keys");
     let numbers = fields.tables("numbers");
+    let rooms = fields.tables("rooms");
     fields.finish();
     let teams: Vec<(String, String)> = each(teams, problems, team);
     refuse_twice(teams.iter().map(|(path, name)| (path.as_str(), "name", name.as_str())), problems);
@@ -151,6 +162,8 @@ fn organisation(path: String, table: Table, problems: &mut Vec<Problem>) -> Opti
     refuse_twice(api_keys.iter().map(|k| (k.path.as_str(), "name", k.name.as_str())), problems);
     let numbers = each(numbers, problems, number);
     refuse_twice(numbers.iter().map(|n| (n.path.as_str(), "number", n.number.as_str())), problems);
+    let rooms = each(rooms, problems, room);
+    refuse_twice(rooms.iter().map(|r| (r.path.as_str(), "number", r.number.as_str())), problems);
     Some(Organisation {
         path,
         name: name?,
@@ -165,6 +178,7 @@ fn organisation(path: String, table: Table, problems: &mut Vec<Problem>) -> Opti
         users,
         api_keys,
         numbers,
+        rooms,
     })
 }
 
@@ -205,12 +219,8 @@ fn number(path: String, table: Table, problems: &mut Vec<Problem>) -> Option<Num
     }
     fields.finish();
     let (path_inside, table) = destination?;
-    let mut inside = Fields::new(path_inside, table, problems);
-    let conference = inside.has("conference");
-    refuse_later(&mut inside, &["conference"]);
-    let extension = if conference { inside.text("extension") } else { inside.required_text("extension") };
-    inside.finish();
-    Some(Number { path, number: number?, extension: extension? })
+    let target = target(path_inside, table, problems);
+    Some(Number { path, number: number?, target: target? })
 }
 
 /// Networks in canonical form; the whole Internet is none.
@@ -229,15 +239,6 @@ pub(super) fn networks(fields: &mut Fields<'_>, key: &'static str, texts: &[Stri
 
 pub(super) fn name_of(fields: &mut Fields<'_>) -> Option<String> {
     fields.required_checked("name", rules::name)
-}
-
-/// Keys of the contract whose feature this version does not have: silence would be a lie.
-fn refuse_later(fields: &mut Fields<'_>, keys: &[&'static str]) {
-    for key in keys {
-        if fields.take(key).is_some() {
-            fields.refuse::<()>(key, "is not supported by this version yet");
-        }
-    }
 }
 
 fn refuse_twice<'a>(

@@ -14,8 +14,11 @@ mod outside;
 mod people;
 mod rates;
 mod report;
+mod room_pins;
+mod rooms;
 
 pub use apply::{ProvisionError, apply};
 pub use file::Declaration;
 pub use lines::Lines;
 pub use report::Report;
+pub use room_pins::{DefaultPin, RoomPins};

@@ -29,7 +29,7 @@ pub(super) struct OrganisationReport {
     pub(super) users: Vec<UserReport>,
     pub(super) api_keys: Vec<KeyReport>,
     pub(super) numbers: Vec<Numbered>,
-    pub(super) rooms: Vec<Numbered>,
+    pub(super) rooms: Vec<RoomReport>,
 }
 
 /// Something with a name.
@@ -46,6 +46,16 @@ pub(super) struct Numbered {
     pub(super) number: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) id: Option<String>,
+}
+
+/// A conference room and the PIN that was made up for it.
+#[derive(Debug, Serialize)]
+pub(super) struct RoomReport {
+    pub(super) number: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) participant_pin: Option<String>,
 }
 
 /// An extension and the password that was generated for it.

@@ -8,7 +8,7 @@ use rand::rngs::StdRng;
 use serde_json::{Value, json};
 use sidetone::accounts::{Passwords, People};
 use sidetone::outbound_http::{OutboundHttp, Policy};
-use sidetone::provision::Lines;
+use sidetone::provision::{DefaultPin, Lines, RoomPins};
 use sidetone::sound::{self, Library};
 use sidetone::webhooks::desk as webhooks;
 use sidetone_api::{ApiState, DirectoryPorts, HttpSettings, Panel, RatePorts, TokenKey};
@@ -20,6 +20,7 @@ use sidetone_model::page::Page;
 use sidetone_model::ports::PortFuture;
 use tokio::sync::Notify;
 
+use crate::conferences::Party;
 use crate::face::{Answer, Face, Ready, key, request};
 use crate::records::at;
 
@@ -62,6 +63,11 @@ credit = "25"
   name = "reader"
   key = "tel_acmereader01_0123456789abcdefghijklmnopqrstuvwxyz"
   permissions = ["directory:read"]
+  allow = ["127.0.0.1"]
+  [[organisations.api_keys]]
+  name = "listener"
+  key = "tel_acmelistener_0123456789abcdefghijklmnopqrstuvwxyz"
+  permissions = ["conferences:read"]
   allow = ["127.0.0.1"]
   [[organisations.api_keys]]
   name = "rooms"
@@ -117,6 +123,8 @@ pub enum As {
     Acme,
     /// Bolt's key with every permission.
     Bolt,
+    /// Acme's key that sees conference rooms and runs none.
+    Listener,
     /// Nobody.
     Nobody,
     /// The operator, logged in.
@@ -136,15 +144,27 @@ pub struct Desk {
     team: String,
     bolts: String,
     operator: OnceLock<String>,
+    party: Arc<Party>,
 }
 
 impl Desk {
     pub fn start() -> Self {
-        Self::with(true)
+        Self::furnished(true, DefaultPin::Empty)
     }
 
     /// A desk that refuses unknown fields, or ignores them.
     pub fn with(strict: bool) -> Self {
+        Self::furnished(strict, DefaultPin::Empty)
+    }
+
+    /// A desk that makes up the PINs that nobody chose.
+    pub fn with_random_pins() -> Self {
+        Self::furnished(true, DefaultPin::Random6)
+    }
+
+    fn furnished(strict: bool, default_pin: DefaultPin) -> Self {
+        let party = Arc::new(Party::default());
+        let live_rooms = Arc::clone(&party);
         let (face, (directory, team, bolts)) = Face::open(DIRECTORY, async move |mut ground| {
             let team =
                 |at: usize| ground.report["organisations"][at]["teams"][0]["id"].as_str().unwrap().to_owned();
@@ -164,6 +184,8 @@ impl Desk {
             let secrets = StdRng::from_rng(&mut ground.rng);
             let webhooks = webhooks::Desk::new(ground.store.clone(), secrets, Arc::new(Notify::new()));
             let prompts = sound::Desk::new(ground.store.clone(), Library::new());
+            let pins = StdRng::from_rng(&mut ground.rng);
+            let rooms = RoomPins::new(ground.store.clone(), default_pin, pins);
             let ports = DirectoryPorts {
                 extensions: Arc::new(Lines::new(ground.store, ground.rng)),
                 numbers: shared.clone(),
@@ -177,13 +199,20 @@ impl Desk {
                 .with_directory(ports)
                 .with_live_calls(Arc::new(Silence))
                 .with_rates(rates)
+                .with_rooms(Arc::new(rooms))
+                .with_live_rooms(live_rooms)
                 .with_outgoing_urls(Arc::new(Policy::new(&OutboundHttp::default(), Vec::new())))
                 .with_webhooks(Arc::new(webhooks))
                 .with_prompts(Arc::new(prompts))
                 .with_settings(HttpSettings { strict_bodies: strict, ..HttpSettings::default() });
             (state, (directory, own, foreign))
         });
-        Self { face, directory, team, bolts, operator: OnceLock::new() }
+        Self { face, directory, team, bolts, operator: OnceLock::new(), party }
+    }
+
+    /// The rooms that somebody is in.
+    pub fn party(&self) -> &Party {
+        &self.party
     }
 
     /// The id of an organisation.
@@ -263,6 +292,7 @@ impl Desk {
         let token = match who {
             As::Acme => key("acmeadmin001"),
             As::Bolt => key("boltadmin001"),
+            As::Listener => key("acmelistener"),
             As::Nobody => String::new(),
             As::Operator => self.operator().to_owned(),
             As::Reader => key("acmereader01"),
@@ -290,6 +320,11 @@ impl Desk {
 /// What is the same for every managed thing: who may do what with the one at `path` of the collection, and what is
 /// said of ids that are none.
 pub fn hold_the_rules(desk: &Desk, collection: &str, id: &str, read: &str, write: &str) {
+    hold_the_rules_for(desk, collection, id, read, write, As::Rooms);
+}
+
+/// [`hold_the_rules`], where `without` has neither permission.
+pub fn hold_the_rules_for(desk: &Desk, collection: &str, id: &str, read: &str, write: &str, without: As) {
     let one = format!("{collection}/{id}");
     let absent = format!("{collection}/00000000-0000-4000-8000-000000000000");
     let requests = |path: &str| {
@@ -303,7 +338,7 @@ pub fn hold_the_rules(desk: &Desk, collection: &str, id: &str, read: &str, write
         let lacking = if method == "GET" { read } else { write };
         let answer = desk.send(As::Nobody, method, &path, body.clone());
         assert_eq!((answer.status, answer.code()), (401, "unauthenticated"), "{method} {path}");
-        let answer = desk.send(As::Rooms, method, &path, body.clone());
+        let answer = desk.send(without, method, &path, body.clone());
         assert_eq!((answer.status, answer.code()), (403, "forbidden"), "{method} {path}");
         assert!(answer.message().contains(lacking), "{}", answer.message());
         let answer = desk.send(As::Bolt, method, &path, body);

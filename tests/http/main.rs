@@ -16,6 +16,8 @@ mod call_info;
 mod call_log;
 mod calls;
 mod cdrs;
+mod conference_rooms;
+mod conferences;
 mod contract_cdr;
 mod contract_conversation;
 mod contract_limits;

@@ -237,11 +237,22 @@ impl Fixture {
         ids.insert("fx_rate".to_owned(), id(self.operate("POST", "/fx-rates", fx)));
         let live = self.operate("GET", &of("/calls"), Value::Null);
         for team in ["red", "blue"] {
-            let is_theirs = |call: &&Value| call["team_id"] == ids[&format!("team.{team}")].as_str();
+            let is_theirs = |call: &&Value| {
+                call["team_id"] == ids[&format!("team.{team}")].as_str() && call["destination"] == "1003"
+            };
             let call = live["items"].as_array().unwrap().iter().find(is_theirs);
             let call = call.unwrap_or_else(|| panic!("no live call of the {team} team: {live}"));
             ids.insert(format!("call.{team}"), call["uuid"].as_str().unwrap().to_owned());
         }
+        for (name, number) in [("room", "200"), ("room.spare", "201"), ("room.red", "202")] {
+            ids.insert(name.to_owned(), find(&of("/conference-rooms"), "number", number));
+        }
+        ids.insert("live_room".to_owned(), format!("svc-room-{}", ids["room"]));
+        // The second one: the room goes on without them.
+        ids.insert("member".to_owned(), "2".to_owned());
+        let call = live["items"].as_array().unwrap().iter().find(|call| call["destination"] == "200");
+        let call = call.unwrap_or_else(|| panic!("nobody called the room: {live}"));
+        ids.insert("call.room".to_owned(), call["uuid"].as_str().unwrap().to_owned());
         for (name, path) in [("webhook", ""), ("webhook.spare", "/spare")] {
             let hook = json!({"url": format!("https://127.0.0.1/{plant}{path}"), "events": ["conference.*"],
                 "organisation_id": organisation});
@@ -279,6 +290,12 @@ async fn talking(sip: SocketAddr) -> Vec<Arc<Phone>> {
                 async move { caller.call(CallPlan { talk_time: None, ..CallPlan::to("1003") }).await },
             );
             site::within("a call", calls.wait_for(|calls| calls.up == 1)).await.unwrap();
+        }
+        // A room with a member of the blue team and one of none, and a room with a member of the red team.
+        for (at, room, up) in [(0, "202", 2), (1, "200", 2), (2, "200", 3)] {
+            let (mut calls, phone) = (registered[at].calls(), Arc::clone(&registered[at]));
+            tokio::spawn(async move { phone.call(CallPlan { talk_time: None, ..CallPlan::to(room) }).await });
+            site::within("a room", calls.wait_for(|calls| calls.up == up)).await.unwrap();
         }
         phones.extend(registered);
     }
@@ -452,6 +469,9 @@ fn directory() -> String {
         text += &format!(
             "[[organisations.numbers]]\nnumber = \"+44207946000{digit}\"\ndestination = {{ extension = \"1001\" }}\n"
         );
+        for (name, number) in [("blueplant", "200"), ("spare blueplant", "201"), ("redplant", "202")] {
+            text += &format!("[[organisations.rooms]]\nname = \"{plant} {name}\"\nnumber = \"{number}\"\n");
+        }
         for (who, role, team) in [
             ("admin", "org_admin", ""),
             ("member", "org_member", ""),

@@ -262,6 +262,36 @@ pub const ROWS: &[Row] = &[
     row("DELETE /api/v1/trunks/{id}", Delete, "trunk.spare"),
     // What happened, as it happens; and what was stored before, so that there is something to see.
     row("GET /api/v1/events", List, "").with_query("?since=2026-01-01"),
+    // Conference rooms.
+    row("GET /api/v1/conference-rooms", List, "").shows_teams("\"total\":0"),
+    row("POST /api/v1/conference-rooms", Create, "")
+        .body_of(|tenant| json!({"name": "second", "number": "300", "organisation_id": tenant.organisation})),
+    row("GET /api/v1/conference-rooms/{id}", One, "room"),
+    row("PATCH /api/v1/conference-rooms/{id}", Change, "room").body_of(|_| json!({"max_members": 30})),
+    row("DELETE /api/v1/conference-rooms/{id}", Delete, "room.spare"),
+    row("GET /api/v1/conference-rooms/{id}/members", One, "room"),
+    row("PUT /api/v1/conference-rooms/{id}/members", Put, "room")
+        .body_of(|tenant| json!({"items": [{"extension_id": tenant.id("extension.blue")}]})),
+    row("PUT /api/v1/conference-rooms/{id}/exemptions", Put, "room").body_of(
+        |tenant| json!({"items": [{"extension_id": tenant.id("extension.blue"), "role": "moderator"}]}),
+    ),
+    row("POST /api/v1/conference-rooms/{id}/dial", Act, "room")
+        .answers(202)
+        .body_of(|_| json!({"kind": "extension", "target": "1003", "role": "participant"})),
+    // Conference rooms that somebody is in.
+    row("GET /api/v1/conferences", List, ""),
+    row("GET /api/v1/conferences/{room}", One, "live_room"),
+    row("GET /api/v1/conferences/by-call/{uuid}", One, "call.room"),
+    row("POST /api/v1/conferences/{room}/lock", Act, "live_room").answers(204),
+    row("POST /api/v1/conferences/{room}/unlock", Act, "live_room").answers(204),
+    row("POST /api/v1/conferences/{room}/members/{id}/mute", Act, "live_room member").answers(204),
+    row("POST /api/v1/conferences/{room}/members/{id}/unmute", Act, "live_room member").answers(204),
+    row("POST /api/v1/conferences/{room}/mute-all", Act, "live_room"),
+    row("POST /api/v1/conferences/{room}/record", Act, "live_room")
+        .answers(204)
+        .body_of(|_| json!({"on": true})),
+    row("POST /api/v1/conferences/{room}/members/{id}/kick", Act, "live_room member").answers(204),
+    row("POST /api/v1/conferences/{room}/end", Act, "live_room").answers(204),
     // Who is let in, and their teams.
     row("GET /api/v1/teams", List, ""),
     row("POST /api/v1/teams", Create, "")

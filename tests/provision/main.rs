@@ -15,6 +15,7 @@ mod prices;
 #[path = "../common/records.rs"]
 mod records;
 mod refused;
+mod rooms;
 mod users;
 
 use database::{TestDatabase, chosen};
@@ -25,7 +26,7 @@ use serde_json::Value;
 use sidetone::provision::{Declaration, ProvisionError, Report, apply};
 use sidetone::store::Store;
 
-/// The apply file of the contract, as far as this version goes.
+/// The apply file of the contract; its rooms are in `rooms.rs`.
 const ACME: &str = r#"
 [[organisations]]
 name = "Acme"

@@ -59,7 +59,6 @@ fn every_mistake_in_a_file_is_named() {
     let organisation =
         |inside: &str| format!("[[organisations]]\nname = \"A\"\nsip_domain = \"a.test\"\n{inside}");
     let key = |inside: &str| organisation(&format!("[[organisations.api_keys]]\nname = \"k\"\n{inside}\n"));
-    let later = "is not supported by this version yet";
     let at_key = "organisations[0].api_keys[0]";
     let cases: Vec<(&str, String, Vec<String>)> = vec![
         ("nothing", String::new(), vec![]),
@@ -69,9 +68,12 @@ fn every_mistake_in_a_file_is_named() {
             vec!["organisations[0].name: is missing".to_owned(), "organisations[0].sip_domain: is missing".to_owned()],
         ),
         (
-            "later features",
+            "an empty room",
             organisation("[[organisations.rooms]]\n"),
-            vec![format!("organisations[0].rooms: {later}")],
+            vec![
+                "organisations[0].rooms[0].name: is missing".to_owned(),
+                "organisations[0].rooms[0].number: is missing".to_owned(),
+            ],
         ),
         (
             "a URL without a secret",
@@ -198,10 +200,10 @@ fn every_mistake_in_a_file_is_named() {
         ),
         (
             "a number",
-            organisation("[[organisations.numbers]]\nnumber = \"0044\"\ndestination = { conference = true }\n"),
+            organisation("[[organisations.numbers]]\nnumber = \"0044\"\ndestination = { conference = 200 }\n"),
             vec![
                 "organisations[0].numbers[0].number: must be written like +442071230000".to_owned(),
-                format!("organisations[0].numbers[0].destination.conference: {later}"),
+                "organisations[0].numbers[0].destination.conference: must be true, or the number of a room in quotes".to_owned(),
             ],
         ),
         (

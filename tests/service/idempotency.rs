@@ -16,7 +16,7 @@ use crate::site::{PASSWORD, Site, answering, calls, declare, open_end, until, wi
 const ADMIN: &str = "tel_acmeadmin001_0123456789abcdefghijklmnopqrstuvwxyz";
 const OTHER: &str = "tel_acmeother001_0123456789abcdefghijklmnopqrstuvwxyz";
 
-/// Acme with two keys that may do all, two phones, and an operator.
+/// Acme with two keys that may do all, two phones, a room, and an operator.
 fn directory() -> String {
     let key = |name: &str, key: &str| {
         format!(
@@ -29,6 +29,7 @@ fn directory() -> String {
     };
     format!(
         "[[organisations]]\nname = \"Acme\"\nsip_domain = \"acme.test\"\n{}{}{}{}\
+         [[organisations.rooms]]\nname = \"Lobby\"\nnumber = \"300\"\n\
          [[organisations.users]]\nemail = \"root@acme.test\"\npassword = \"a very good password\"\nrole = \"operator\"\n",
         key("admin", ADMIN),
         key("other", OTHER),
@@ -198,6 +199,7 @@ async fn every_post_and_patch_is_done_once() {
         made.insert(path, id(&first));
     }
     act_once(&site, &token, &made["/webhooks"], &mut done).await;
+    run_a_room_once(&site, &token, &mut done).await;
     assert_eq!(writing_operations().difference(&done).collect::<Vec<_>>(), Vec::<&String>::new());
     // A secret that was shown once is shown again to who asked for it, and to no later session.
     let ask = post(
@@ -235,6 +237,7 @@ fn resources() -> Vec<(&'static str, Value, Value)> {
         ("/organisations", json!({"name": "Bolt", "sip_domain": "bolt.test"}), json!({"credit": "5.00"})),
         ("/extensions", json!({"number": "2001"}), json!({"name": "Ada"})),
         ("/numbers", number, json!({"number": "+442071230001"})),
+        ("/conference-rooms", json!({"name": "Stand-up", "number": "200"}), json!({"record": true})),
         ("/trunks", json!({"name": "carrier", "address": "sip:192.0.2.1"}), json!({"priority": 20})),
         ("/agents", json!({"name": "Ada", "kind": "human"}), json!({"name": "Grace"})),
         ("/api-keys", key, json!({"name": "erp"})),
@@ -296,6 +299,61 @@ async fn act_once(site: &Site, token: &str, hook: &str, done: &mut HashSet<Strin
     }
     caller.hang_up().await.unwrap();
     talk.await.unwrap();
+}
+
+/// What is done to a room that two people are in: a toggle that is sent again does not toggle back.
+async fn run_a_room_once(site: &Site, token: &str, done: &mut HashSet<String>) {
+    let rooms = Ask::new("GET", "/api/v1/conference-rooms?q=Lobby").bearer(token).send(site.http).await;
+    let rooms = rooms.json();
+    let room = rooms["items"][0]["id"].as_str().unwrap();
+    let first = Arc::new(site.phone("1001", answering()).await);
+    let second = Arc::new(site.phone("1002", answering()).await);
+    for phone in [&first, &second] {
+        let talking = Arc::clone(phone);
+        tokio::spawn(async move { talking.call(open_end("300")).await });
+        calls(phone, 0, 1).await;
+    }
+    let live = format!("/api/v1/conferences/svc-room-{room}");
+    let read = async || Ask::new("GET", &live).bearer(token).send(site.http).await;
+    let both = async || {
+        let answer = read().await;
+        answer.status == 200 && answer.json()["members"].as_array().unwrap().len() == 2
+    };
+    within("two members", async {
+        while !both().await {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+    let (on, dial) =
+        (json!({"on": true}), json!({"kind": "extension", "target": "1001", "role": "moderator"}));
+    let steps = [
+        ("/conferences/{room}/lock", &Value::Null),
+        ("/conferences/{room}/unlock", &Value::Null),
+        ("/conferences/{room}/members/{id}/mute", &Value::Null),
+        ("/conferences/{room}/members/{id}/unmute", &Value::Null),
+        ("/conferences/{room}/mute-all", &Value::Null),
+        ("/conferences/{room}/record", &on),
+        ("/conferences/{room}/members/{id}/kick", &Value::Null),
+        ("/conference-rooms/{id}/dial", &dial),
+        ("/conferences/{room}/end", &Value::Null),
+    ];
+    for (operation, body) in steps {
+        let id = if operation.starts_with("/conference-rooms") { room } else { "2" };
+        let path = operation.replace("{room}", &format!("svc-room-{room}")).replace("{id}", id);
+        let ask = Ask::new("POST", format!("/api/v1{path}")).bearer(token).key("run");
+        let ask = if body.is_null() { ask } else { ask.json(body) };
+        let first = ask.send(site.http).await;
+        assert!((200..300).contains(&first.status), "{operation}: {first:?}");
+        let again = ask.send(site.http).await;
+        assert_eq!((again.status, &again.text), (first.status, &first.text), "{operation}");
+        assert!(again.has("idempotency-replayed: true"), "{operation}: {again:?}");
+        if operation.ends_with("mute-all") {
+            assert_eq!(read().await.json()["all_muted"], true);
+        }
+        done.insert(format!("post /api/v1{operation}"));
+    }
+    assert_eq!(read().await.status, 404, "it ended");
 }
 
 /// Every POST and PATCH of the document that a key may be sent with.

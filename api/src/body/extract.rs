@@ -4,6 +4,7 @@ use axum::body::Bytes;
 use axum::extract::{FromRequest, Request};
 use axum::http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use axum::http::{HeaderMap, StatusCode};
+use axum::response::IntoResponse;
 use sidetone_model::json;
 use sidetone_model::problem::FieldProblem;
 
@@ -55,13 +56,7 @@ impl FromRequest<ApiState> for Body {
 
     async fn from_request(request: Request, state: &ApiState) -> Result<Self, Self::Rejection> {
         let kind = kind(request.headers());
-        let received = Bytes::from_request(request, &()).await.map_err(|rejection| {
-            if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE {
-                ApiError::payload_too_large()
-            } else {
-                wrong("did not arrive whole, send it again")
-            }
-        });
+        let received = Bytes::from_request(request, &()).await.map_err(unread);
         let received = received.and_then(|bytes| {
             if bytes.is_empty() {
                 return Err(wrong("is missing, send a JSON object"));
@@ -69,6 +64,45 @@ impl FromRequest<ApiState> for Body {
             kind.map(|()| bytes)
         });
         Ok(Body { received, strict: state.settings.current().strict_bodies })
+    }
+}
+
+/// The body of a request that needs none: nothing, or an empty object.
+#[derive(Debug)]
+pub(crate) struct NoBody(Option<Body>);
+
+impl NoBody {
+    /// Refuses a body that says something.
+    ///
+    /// # Errors
+    /// As [`Body::read`], which knows no field.
+    pub(crate) fn require(self) -> Result<(), ApiError> {
+        self.0.map_or(Ok(()), |body| body.read(|_| Some(())))
+    }
+}
+
+impl FromRequest<ApiState> for NoBody {
+    type Rejection = std::convert::Infallible;
+
+    async fn from_request(request: Request, state: &ApiState) -> Result<Self, Self::Rejection> {
+        let kind = kind(request.headers());
+        let received = Bytes::from_request(request, &()).await;
+        Ok(Self(match received {
+            Ok(bytes) if bytes.is_empty() => None,
+            Ok(bytes) => {
+                Some(Body { received: kind.map(|()| bytes), strict: state.settings.current().strict_bodies })
+            }
+            Err(rejection) => Some(Body { received: Err(unread(rejection)), strict: true }),
+        }))
+    }
+}
+
+/// Why a body did not arrive.
+fn unread(rejection: impl IntoResponse) -> ApiError {
+    if rejection.into_response().status() == StatusCode::PAYLOAD_TOO_LARGE {
+        ApiError::payload_too_large()
+    } else {
+        wrong("did not arrive whole, send it again")
     }
 }
 
@@ -105,7 +139,6 @@ fn wrong(message: &str) -> ApiError {
 #[cfg(test)]
 mod tests {
     use axum::http::HeaderValue;
-    use axum::response::IntoResponse;
 
     use super::*;
 

@@ -20,6 +20,6 @@ mod extract;
 mod fields;
 mod sound;
 
-pub(crate) use extract::Body;
+pub(crate) use extract::{Body, NoBody};
 pub(crate) use fields::Fields;
 pub(crate) use sound::Sound;

@@ -1,0 +1,284 @@
+//! Running a live room: everything that a moderator does with keys, and a little more.
+//!
+//! Each is idempotent, but for mute-all, which toggles. None needs a body; an empty object is taken for none.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use serde::Serialize;
+use sidetone_model::access::Permission;
+use sidetone_model::problem::FieldProblem;
+use sidetone_model::room::{Control, ControlDone};
+use utoipa::ToSchema;
+
+use crate::auth::Caller;
+use crate::body::{Body, Fields, NoBody};
+use crate::error::{ApiError, ErrorBody};
+use crate::routes::conferences::visible;
+use crate::state::ApiState;
+
+/// Whether everybody is muted.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct AllMuted {
+    /// True when everybody but moderators is muted now.
+    all_muted: bool,
+}
+
+/// Whether to record.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "says in the document what `record` reads")]
+pub(crate) struct RecordBody {
+    /// True records the whole mix from now on, false no longer.
+    on: bool,
+}
+
+/// End a room
+///
+/// Hangs everybody up; the room is gone.
+#[utoipa::path(
+    post,
+    path = "/conferences/{room}/end",
+    operation_id = "endConference",
+    tag = "Live conference rooms",
+    params(("room" = String, Path, description = "The switch's name of the room.")),
+    responses(
+        (status = 204, description = "Everybody is hung up."),
+        (status = 503, description = "The switch has too much to do; nothing was done (`node_busy`).", body = ErrorBody),
+    ),
+    extensions(("x-permission" = json!("conferences:control"))),
+)]
+pub(crate) async fn end(
+    caller: Caller,
+    State(state): State<ApiState>,
+    Path(room): Path<String>,
+    body: NoBody,
+) -> Result<StatusCode, ApiError> {
+    caller.require(Permission::ConferencesControl)?;
+    body.require()?;
+    run(&caller, &state, &room, Control::End).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Hang a member up
+///
+/// The member leaves the room, and their call ends.
+#[utoipa::path(
+    post,
+    path = "/conferences/{room}/members/{id}/kick",
+    operation_id = "kickConferenceMember",
+    tag = "Live conference rooms",
+    params(
+        ("room" = String, Path, description = "The switch's name of the room."),
+        ("id" = u32, Path, description = "The member's `id`."),
+    ),
+    responses(
+        (status = 204, description = "The member is hung up."),
+        (status = 503, description = "The switch has too much to do; nothing was done (`node_busy`).", body = ErrorBody),
+    ),
+    extensions(("x-permission" = json!("conferences:control"))),
+)]
+pub(crate) async fn kick(
+    caller: Caller,
+    State(state): State<ApiState>,
+    Path((room, id)): Path<(String, String)>,
+    body: NoBody,
+) -> Result<StatusCode, ApiError> {
+    caller.require(Permission::ConferencesControl)?;
+    body.require()?;
+    run(&caller, &state, &room, Control::Kick(member(&id)?)).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Lock a room
+///
+/// Nobody new may join; a moderator still may. A room that is locked stays so.
+#[utoipa::path(
+    post,
+    path = "/conferences/{room}/lock",
+    operation_id = "lockConference",
+    tag = "Live conference rooms",
+    params(("room" = String, Path, description = "The switch's name of the room.")),
+    responses(
+        (status = 204, description = "The room is locked."),
+        (status = 503, description = "The switch has too much to do; nothing was done (`node_busy`).", body = ErrorBody),
+    ),
+    extensions(("x-permission" = json!("conferences:control"))),
+)]
+pub(crate) async fn lock(
+    caller: Caller,
+    State(state): State<ApiState>,
+    Path(room): Path<String>,
+    body: NoBody,
+) -> Result<StatusCode, ApiError> {
+    caller.require(Permission::ConferencesControl)?;
+    body.require()?;
+    run(&caller, &state, &room, Control::Lock).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Mute a member
+///
+/// Nobody in the room hears the member any more, and no recording does.
+#[utoipa::path(
+    post,
+    path = "/conferences/{room}/members/{id}/mute",
+    operation_id = "muteConferenceMember",
+    tag = "Live conference rooms",
+    params(
+        ("room" = String, Path, description = "The switch's name of the room."),
+        ("id" = u32, Path, description = "The member's `id`."),
+    ),
+    responses(
+        (status = 204, description = "The member is muted."),
+        (status = 503, description = "The switch has too much to do; nothing was done (`node_busy`).", body = ErrorBody),
+    ),
+    extensions(("x-permission" = json!("conferences:control"))),
+)]
+pub(crate) async fn mute(
+    caller: Caller,
+    State(state): State<ApiState>,
+    Path((room, id)): Path<(String, String)>,
+    body: NoBody,
+) -> Result<StatusCode, ApiError> {
+    caller.require(Permission::ConferencesControl)?;
+    body.require()?;
+    run(&caller, &state, &room, Control::Mute(member(&id)?)).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Mute everybody, or take that back
+///
+/// Toggles `all_muted`: everybody but moderators is muted, and who joins meanwhile; the next time those are unmuted whom it
+/// muted.
+#[utoipa::path(
+    post,
+    path = "/conferences/{room}/mute-all",
+    operation_id = "muteAllConference",
+    tag = "Live conference rooms",
+    params(("room" = String, Path, description = "The switch's name of the room.")),
+    responses(
+        (status = 200, description = "How it is now.", body = AllMuted),
+        (status = 503, description = "The switch has too much to do; nothing was done (`node_busy`).", body = ErrorBody),
+    ),
+    extensions(("x-permission" = json!("conferences:control"))),
+)]
+pub(crate) async fn mute_all(
+    caller: Caller,
+    State(state): State<ApiState>,
+    Path(room): Path<String>,
+    body: NoBody,
+) -> Result<Json<AllMuted>, ApiError> {
+    caller.require(Permission::ConferencesControl)?;
+    body.require()?;
+    match run(&caller, &state, &room, Control::MuteAll).await? {
+        ControlDone::AllMuted(all_muted) => Ok(Json(AllMuted { all_muted })),
+        ControlDone::Done => Err(ApiError::internal()),
+    }
+}
+
+/// Record a room, or stop recording
+///
+/// The whole mix goes to one file per session, which can be heard when the session is over.
+#[utoipa::path(
+    post,
+    path = "/conferences/{room}/record",
+    operation_id = "recordConference",
+    tag = "Live conference rooms",
+    params(("room" = String, Path, description = "The switch's name of the room.")),
+    request_body = RecordBody,
+    responses(
+        (status = 204, description = "The room is recorded, or not, as asked for."),
+        (status = 503, description = "The switch has too much to do; nothing was done (`node_busy`).", body = ErrorBody),
+    ),
+    extensions(("x-permission" = json!("conferences:control"))),
+)]
+pub(crate) async fn record(
+    caller: Caller,
+    State(state): State<ApiState>,
+    Path(room): Path<String>,
+    body: Body,
+) -> Result<StatusCode, ApiError> {
+    caller.require(Permission::ConferencesControl)?;
+    let on = body.read(|fields| fields.required("on", Fields::boolean))?;
+    run(&caller, &state, &room, Control::Record(on)).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Unlock a room
+///
+/// Everybody may join again.
+#[utoipa::path(
+    post,
+    path = "/conferences/{room}/unlock",
+    operation_id = "unlockConference",
+    tag = "Live conference rooms",
+    params(("room" = String, Path, description = "The switch's name of the room.")),
+    responses(
+        (status = 204, description = "The room is not locked."),
+        (status = 503, description = "The switch has too much to do; nothing was done (`node_busy`).", body = ErrorBody),
+    ),
+    extensions(("x-permission" = json!("conferences:control"))),
+)]
+pub(crate) async fn unlock(
+    caller: Caller,
+    State(state): State<ApiState>,
+    Path(room): Path<String>,
+    body: NoBody,
+) -> Result<StatusCode, ApiError> {
+    caller.require(Permission::ConferencesControl)?;
+    body.require()?;
+    run(&caller, &state, &room, Control::Unlock).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Unmute a member
+///
+/// The room hears the member again.
+#[utoipa::path(
+    post,
+    path = "/conferences/{room}/members/{id}/unmute",
+    operation_id = "unmuteConferenceMember",
+    tag = "Live conference rooms",
+    params(
+        ("room" = String, Path, description = "The switch's name of the room."),
+        ("id" = u32, Path, description = "The member's `id`."),
+    ),
+    responses(
+        (status = 204, description = "The member is not muted."),
+        (status = 503, description = "The switch has too much to do; nothing was done (`node_busy`).", body = ErrorBody),
+    ),
+    extensions(("x-permission" = json!("conferences:control"))),
+)]
+pub(crate) async fn unmute(
+    caller: Caller,
+    State(state): State<ApiState>,
+    Path((room, id)): Path<(String, String)>,
+    body: NoBody,
+) -> Result<StatusCode, ApiError> {
+    caller.require(Permission::ConferencesControl)?;
+    body.require()?;
+    run(&caller, &state, &room, Control::Unmute(member(&id)?)).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Does it, in a room that the caller sees.
+async fn run(
+    caller: &Caller,
+    state: &ApiState,
+    room: &str,
+    control: Control,
+) -> Result<ControlDone, ApiError> {
+    let room = visible(caller, state, room).await?;
+    Ok(state.live_rooms()?.control(room.room, control).await?)
+}
+
+/// The member that the path names; digits alone.
+fn member(id: &str) -> Result<u32, ApiError> {
+    let digits = !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit());
+    id.parse().ok().filter(|_| digits).ok_or_else(|| {
+        ApiError::invalid(vec![FieldProblem {
+            field: "id".to_owned(),
+            message: "must be a member's id, a whole number".to_owned(),
+        }])
+    })
+}

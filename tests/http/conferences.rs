@@ -1,0 +1,344 @@
+//! Live rooms over HTTP: what is asked of the switch, and how its answers look.
+
+use std::sync::Mutex;
+
+use serde_json::{Value, json};
+use sidetone_model::ids::{CallId, ExtensionId, OrganisationId, RoomId};
+use sidetone_model::page::{Page, Window};
+use sidetone_model::ports::PortFuture;
+use sidetone_model::problem::Problem;
+use sidetone_model::room::{
+    Control, ControlDone, ControlRefused, DialRequest, LiveMember, LiveRoom, LiveRooms, Role, RoomName,
+    RoomViewer,
+};
+use uuid::Uuid;
+
+use crate::desk::{As, Desk};
+use crate::records::at;
+
+/// A switch with these rooms, which says yes to everything that it knows.
+#[derive(Default)]
+pub struct Party {
+    rooms: Mutex<Vec<LiveRoom>>,
+    controls: Mutex<Vec<(RoomName, Control)>>,
+    dialled: Mutex<Vec<(RoomId, DialRequest)>>,
+    refusal: Mutex<Option<ControlRefused>>,
+}
+
+impl LiveRooms for Party {
+    fn list(
+        &self,
+        viewer: RoomViewer,
+        organisation: Option<OrganisationId>,
+        window: Window,
+    ) -> PortFuture<'_, Page<LiveRoom>> {
+        let wanted = |room: &&LiveRoom| {
+            viewer.sees(room) && organisation.is_none_or(|own| own == room.organisation_id)
+        };
+        let items: Vec<LiveRoom> = self.rooms.lock().unwrap().iter().filter(wanted).cloned().collect();
+        let total = items.len() as u64;
+        Box::pin(async move { Ok(Page { items, total, limit: window.limit, offset: window.offset }) })
+    }
+
+    fn find(&self, room: RoomName) -> PortFuture<'_, Option<LiveRoom>> {
+        let found = self.rooms.lock().unwrap().iter().find(|live| live.room == room).cloned();
+        Box::pin(async move { Ok(found) })
+    }
+
+    fn by_call(&self, call: Uuid) -> PortFuture<'_, Option<LiveRoom>> {
+        let rooms = self.rooms.lock().unwrap();
+        let has = |room: &&LiveRoom| room.members.iter().any(|member| member.call_uuid.0 == call);
+        let found = rooms.iter().find(has).cloned();
+        Box::pin(async move { Ok(found) })
+    }
+
+    fn control(&self, room: RoomName, control: Control) -> PortFuture<'_, ControlDone> {
+        let refusal = self.refusal.lock().unwrap().clone();
+        self.controls.lock().unwrap().push((room, control));
+        Box::pin(async move {
+            match (refusal, control) {
+                (Some(refusal), _) => Err(refusal.into()),
+                (None, Control::MuteAll) => Ok(ControlDone::AllMuted(true)),
+                (None, _) => Ok(ControlDone::Done),
+            }
+        })
+    }
+
+    fn dial(&self, room: RoomId, request: DialRequest) -> PortFuture<'_, String> {
+        let refusal = self.refusal.lock().unwrap().clone();
+        let target = request.target.clone();
+        self.dialled.lock().unwrap().push((room, request));
+        Box::pin(async move { refusal.map_or(Ok(target), |refusal| Err(Problem::from(refusal))) })
+    }
+
+    fn merge(&self, _call: CallId, _with: CallId, _by: Vec<ExtensionId>) -> PortFuture<'_, LiveRoom> {
+        // Calls are merged on a switch that has some.
+        Box::pin(async { Err(Problem::NotFound("there is no such call".to_owned())) })
+    }
+
+    fn live_members<'a>(&'a self, rooms: &'a [RoomId]) -> PortFuture<'a, Vec<u32>> {
+        let live = self.rooms.lock().unwrap();
+        let members = |id: &RoomId| {
+            let room = live.iter().find(|room| room.room_id == Some(*id));
+            room.map_or(0, |room| u32::try_from(room.members.len()).unwrap())
+        };
+        let members = rooms.iter().map(members).collect();
+        Box::pin(async move { Ok(members) })
+    }
+}
+
+impl Party {
+    /// Somebody of the team is in a room of the organisation from now on.
+    fn open(&self, desk: &Desk, organisation: &str, room: RoomName, team: Option<&str>) {
+        self.rooms.lock().unwrap().push(LiveRoom {
+            room,
+            organisation_id: desk.organisation(organisation).parse().unwrap(),
+            room_id: room.room_id(),
+            room_name: "Stand-up".to_owned(),
+            session_id: Uuid::from_u128(7).into(),
+            started_at: at(1),
+            locked: false,
+            recording: true,
+            all_muted: false,
+            run_seconds: 99,
+            revision: 12,
+            members: vec![LiveMember {
+                id: 3,
+                call_uuid: Uuid::from_u128(42).into(),
+                number: "1001".to_owned(),
+                name: String::new(),
+                role: Role::Moderator,
+                muted: false,
+                talking: true,
+                joined_at: at(1),
+                extension_id: None,
+                team_id: team.map(|team| team.parse().unwrap()),
+            }],
+        });
+    }
+}
+
+fn stored(number: u128) -> RoomName {
+    RoomName::Stored(Uuid::from_u128(number).into())
+}
+
+#[test]
+fn a_live_room_is_shown_with_its_members() {
+    let desk = Desk::start();
+    let room = stored(1);
+    desk.party().open(&desk, "Acme", room, None);
+    let path = format!("/conferences/{room}");
+    let answer = desk.get(As::Rooms, &path);
+    let expected = json!({
+        "room": room.to_string(), "room_id": Uuid::from_u128(1), "room_name": "Stand-up",
+        "organisation_id": desk.organisation("Acme"), "session_id": Uuid::from_u128(7),
+        "started_at": at(1).to_string(), "locked": false, "recording": true, "all_muted": false,
+        "run_seconds": 99, "revision": 12, "can_control": true,
+        "members": [{
+            "id": 3, "call_uuid": Uuid::from_u128(42), "number": "1001", "name": "", "role": "moderator",
+            "muted": false, "talking": true, "joined_at": at(1).to_string()
+        }]
+    });
+    assert_eq!((answer.status, &answer.body), (200, &expected));
+    assert_eq!(desk.get(As::Rooms, &format!("/conferences/by-call/{}", Uuid::from_u128(42))).body, expected);
+    let list = desk.get(As::Rooms, "/conferences").body;
+    assert_eq!(list, json!({"items": [expected], "total": 1, "limit": 50, "offset": 0}));
+    assert_eq!(desk.get(As::Listener, &path).body["can_control"], false);
+}
+
+#[test]
+fn a_room_that_nobody_is_in_is_not_found() {
+    let desk = Desk::start();
+    let names = [stored(2).to_string(), RoomName::Merged(Uuid::nil().into()).to_string(), "lobby".to_owned()];
+    for name in names {
+        let answer = desk.get(As::Rooms, &format!("/conferences/{name}"));
+        assert_eq!(
+            (answer.status, answer.code(), answer.message()),
+            (404, "not_found", "nobody is in the room")
+        );
+        let answer = desk.send(As::Rooms, "POST", &format!("/conferences/{name}/lock"), None);
+        assert_eq!(answer.status, 404);
+    }
+    let answer = desk.get(As::Rooms, &format!("/conferences/by-call/{}", Uuid::nil()));
+    assert_eq!((answer.status, answer.message()), (404, "the call is in no conference room"));
+    assert_eq!(desk.get(As::Rooms, "/conferences/by-call/1001").message(), "uuid: must be a UUID");
+    assert_eq!(desk.get(As::Rooms, "/conferences").body["total"], 0);
+}
+
+#[test]
+fn rooms_are_seen_in_scope_alone() {
+    let desk = Desk::start();
+    let (own, team, foreign) = (stored(1), stored(2), stored(3));
+    desk.party().open(&desk, "Acme", own, None);
+    desk.party().open(&desk, "Acme", team, Some(desk.team()));
+    desk.party().open(&desk, "Bolt", foreign, None);
+    let listed = |who: As, query: &str| desk.get(who, &format!("/conferences{query}")).body["total"].clone();
+    for (who, total) in [(As::Rooms, 2), (As::Bolt, 1), (As::Operator, 3), (As::Supervisor, 1)] {
+        assert_eq!(listed(who, ""), total, "{who:?}");
+    }
+    let acme = desk.organisation("Acme");
+    assert_eq!(listed(As::Operator, &format!("?organisation_id={acme}")), 2);
+    assert_eq!(desk.get(As::Bolt, &format!("/conferences?organisation_id={acme}")).status, 403);
+    assert_eq!(desk.get(As::Rooms, "/conferences?room=x&limit=0").status, 400);
+    let statuses =
+        |who: As| [own, team, foreign].map(|room| desk.get(who, &format!("/conferences/{room}")).status);
+    assert_eq!(statuses(As::Rooms), [200, 200, 403]);
+    assert_eq!(statuses(As::Bolt), [403, 403, 200]);
+    assert_eq!(statuses(As::Operator), [200, 200, 200]);
+    assert_eq!(statuses(As::Supervisor), [403, 200, 403]);
+    assert_eq!(statuses(As::Reader), [403, 403, 403]);
+    assert_eq!(statuses(As::Nobody), [401, 401, 401]);
+    let lock = |who: As, room| desk.send(who, "POST", &format!("/conferences/{room}/lock"), None).status;
+    assert_eq!([own, team, foreign].map(|room| lock(As::Supervisor, room)), [403, 204, 403]);
+    assert_eq!([own, team, foreign].map(|room| lock(As::Bolt, room)), [403, 403, 204]);
+    assert_eq!(lock(As::Listener, own), 403);
+    let done: Vec<RoomName> = desk.party().controls.lock().unwrap().iter().map(|(room, _)| *room).collect();
+    assert_eq!(done, [team, foreign], "what is refused does not reach the switch");
+}
+
+#[test]
+fn controls_reach_the_switch_and_are_answered() {
+    let desk = Desk::start();
+    let room = stored(1);
+    desk.party().open(&desk, "Acme", room, None);
+    let post = |path: &str, body: Option<Value>| {
+        desk.send(As::Rooms, "POST", &format!("/conferences/{room}/{path}"), body)
+    };
+    let cases = [
+        ("members/3/mute", None, 204, Control::Mute(3)),
+        ("members/3/unmute", None, 204, Control::Unmute(3)),
+        ("members/3/kick", Some(json!({})), 204, Control::Kick(3)),
+        ("lock", None, 204, Control::Lock),
+        ("unlock", Some(json!({})), 204, Control::Unlock),
+        ("mute-all", None, 200, Control::MuteAll),
+        ("record", Some(json!({"on": true})), 204, Control::Record(true)),
+        ("record", Some(json!({"on": false})), 204, Control::Record(false)),
+        ("end", None, 204, Control::End),
+    ];
+    for (path, body, status, control) in cases {
+        let answer = post(path, body);
+        assert_eq!(answer.status, status, "{path}: {}", answer.body);
+        let expected = if status == 200 { json!({"all_muted": true}) } else { Value::Null };
+        assert_eq!(answer.body, expected, "{path}");
+        assert_eq!(desk.party().controls.lock().unwrap().pop(), Some((room, control)), "{path}");
+    }
+    // What is wrong with a request is said before anything is done.
+    assert_eq!(post("lock", Some(json!({"now": true}))).status, 400);
+    assert_eq!(post("mute-all", Some(json!([]))).status, 400);
+    assert_eq!(post("record", None).status, 400);
+    assert_eq!(post("record", Some(json!({"on": 1}))).message(), "on: must be true or false, not a number");
+    assert_eq!(post("record", Some(json!({}))).message(), "on: is required");
+    for wrong in ["x", "-1", "%2B3", "4294967296"] {
+        let answer = post(&format!("members/{wrong}/mute"), None);
+        assert_eq!(
+            (answer.status, answer.message()),
+            (400, "id: must be a member's id, a whole number"),
+            "{wrong}"
+        );
+    }
+    assert_eq!(desk.party().controls.lock().unwrap().len(), 0);
+    let refusals = [
+        (ControlRefused::NotLive, 404, "nobody is in the room"),
+        (ControlRefused::NoMember, 404, "there is no such member in the room"),
+        (ControlRefused::Busy, 503, "there is too much to do, try again in 30 s"),
+    ];
+    for (refusal, status, said) in refusals {
+        *desk.party().refusal.lock().unwrap() = Some(refusal);
+        let answer = post("members/9/kick", None);
+        assert_eq!((answer.status, answer.message()), (status, said));
+    }
+}
+
+#[test]
+fn a_reading_that_is_known_is_not_sent_again() {
+    let desk = Desk::start();
+    let room = stored(1);
+    desk.party().open(&desk, "Acme", room, None);
+    let path = format!("/conferences/{room}");
+    let tag = |head: &str| {
+        let (_, rest) = head.split_once("\r\netag: ").unwrap();
+        // Heads are read in lower case.
+        rest.split("\r\n").next().unwrap().replace("w/", "W/")
+    };
+    let first = desk.get(As::Rooms, &path);
+    let known = tag(&first.head);
+    let asked = |tag: &str| desk.raw(As::Rooms, "GET", &path, &format!("If-None-Match: {tag}\r\n"), b"");
+    let again = asked(&format!("\"other\", {known}"));
+    assert_eq!((again.status, &again.body, tag(&again.head)), (304, &Value::Null, known.clone()));
+    assert_eq!(asked("*").status, 304);
+    assert_eq!(asked("\"other\"").status, 200);
+    desk.party().rooms.lock().unwrap()[0].revision += 1;
+    let newer = asked(&known);
+    assert_eq!((newer.status, &newer.body["revision"]), (200, &json!(13)));
+    assert_ne!(tag(&newer.head), known);
+}
+
+#[test]
+fn a_live_room_is_not_removed_and_counts_its_members() {
+    let desk = Desk::start();
+    let made = desk.post(As::Acme, "/conference-rooms", json!({"name": "A", "number": "200"}));
+    let (path, id) = (made.location().to_owned(), made.body["id"].as_str().unwrap().to_owned());
+    desk.party().open(&desk, "Acme", RoomName::Stored(id.parse().unwrap()), None);
+    assert_eq!(desk.get(As::Rooms, &path).body["live_members"], 1);
+    assert_eq!(desk.get(As::Rooms, "/conference-rooms").body["items"][0]["live_members"], 1);
+    assert_eq!(desk.patch(As::Rooms, &path, json!({"name": "B"})).body["live_members"], 1);
+    let answer = desk.delete(As::Rooms, &path);
+    let said = format!("the room is live: end it first, POST /conferences/svc-room-{id}/end");
+    assert_eq!((answer.status, answer.code(), answer.message()), (409, "conflict", said.as_str()));
+    desk.party().rooms.lock().unwrap().clear();
+    assert_eq!(desk.delete(As::Rooms, &path).status, 204);
+}
+
+#[test]
+fn somebody_is_dialled_into_a_room() {
+    let desk = Desk::start();
+    let made = desk.post(As::Acme, "/conference-rooms", json!({"name": "A", "number": "200"}));
+    let path = format!("{}/dial", made.location());
+    let right = json!({"kind": "external", "target": "+441632960001", "role": "participant"});
+    let answer = desk.post(As::Rooms, &path, right.clone());
+    assert_eq!((answer.status, &answer.body), (202, &json!({"dialling": "+441632960001"})));
+    let inside = json!({"kind": "extension", "target": "1001", "role": "moderator"});
+    assert_eq!(desk.post(As::Rooms, &path, inside).body, json!({"dialling": "1001"}));
+    let dialled = desk.party().dialled.lock().unwrap().clone();
+    let seen: Vec<(&str, &str, &str)> = dialled
+        .iter()
+        .map(|(_, request)| (request.kind.as_str(), request.target.as_str(), request.role.as_str()))
+        .collect();
+    let expected = [("external", "+441632960001", "participant"), ("extension", "1001", "moderator")];
+    assert_eq!(seen, expected);
+    assert_eq!(json!(dialled[0].0), made.body["id"]);
+
+    let refused = |body: Value, said: &str| {
+        let answer = desk.post(As::Rooms, &path, body);
+        assert_eq!((answer.status, answer.message()), (400, said));
+    };
+    refused(json!({}), "kind: is required; target: is required; role: is required");
+    refused(
+        json!({"kind": "fax", "target": "1001", "role": "guest"}),
+        "kind: must be extension or external; role: must be participant or moderator",
+    );
+    refused(
+        json!({"kind": "external", "target": "1001", "role": "participant"}),
+        "target: must be written like +442071230000",
+    );
+    refused(
+        json!({"kind": "extension", "target": "+44", "role": "participant"}),
+        "target: must be 1 to 15 digits",
+    );
+    let refusals = [
+        (ControlRefused::NoCredit, 409, "no credit"),
+        (ControlRefused::Unregistered("1001".into()), 409, "no phone of extension 1001 is registered"),
+        (ControlRefused::Locked, 409, "the room is locked: unlock it, or dial a moderator"),
+        (ControlRefused::Full, 409, "the room is full: it holds max_members already"),
+        (ControlRefused::NoExtension("9".into()), 400, "target: the organisation has no extension 9"),
+        (ControlRefused::Busy, 503, "there is too much to do, try again in 30 s"),
+    ];
+    for (refusal, status, said) in refusals {
+        *desk.party().refusal.lock().unwrap() = Some(refusal);
+        let answer = desk.post(As::Rooms, &path, right.clone());
+        assert_eq!((answer.status, answer.message()), (status, said));
+    }
+    for (who, status) in [(As::Nobody, 401), (As::Reader, 403), (As::Listener, 403), (As::Bolt, 403)] {
+        assert_eq!(desk.post(who, &path, right.clone()).status, status, "{who:?}");
+    }
+}

@@ -11,19 +11,34 @@ use crate::session::SessionConfig;
 
 /// A worker on this thread: it turns when the test says so.
 fn worker() -> (Worker, Sender<Order>, Receiver<Notice>) {
+    let (mut workers, orders, notices) = workers(1, 16);
+    (workers.pop().unwrap(), orders, notices)
+}
+
+/// Workers that hand legs to each other, so many things at once; the orders are the first one's.
+fn workers(count: usize, inbox_len: usize) -> (Vec<Worker>, Sender<Order>, Receiver<Notice>) {
     let config = RelayConfig {
         bind: LOCALHOST,
         ports: 16_000..=31_999,
-        workers: 1,
+        workers: count,
         session: SessionConfig::default(),
         seed: u64::from(std::process::id()) + 77,
     };
-    let (peer, inbox) = Peer::new().unwrap();
-    let alarm = Arc::clone(&peer.alarm);
-    let (shared, notices) = Shared::new(config, vec![peer], Arc::new(|| {})).unwrap();
+    let (peers, inboxes): (Vec<Peer>, Vec<Receiver<Handover>>) = (0..count)
+        .map(|_| {
+            let (inbox, handed) = bounded(inbox_len);
+            (Peer { inbox, alarm: Arc::new(Alarm::new().unwrap()) }, handed)
+        })
+        .unzip();
+    let (shared, notices) = Shared::new(config, peers, Arc::new(|| {})).unwrap();
+    let shared = Arc::new(shared);
     let (orders, receiver) = bounded(16);
-    let epoll = listen(&alarm).unwrap();
-    (Worker::new(0, Arc::new(shared), alarm, receiver, inbox, epoll), orders, notices)
+    let workers = inboxes.into_iter().enumerate().map(|(index, inbox)| {
+        let alarm = Arc::clone(&shared.peers[index].alarm);
+        let epoll = listen(&alarm).unwrap();
+        Worker::new(index, Arc::clone(&shared), alarm, receiver.clone(), inbox, epoll)
+    });
+    (workers.collect(), orders, notices)
 }
 
 fn admit(worker: &mut Worker, serial: u64) -> PortId {
@@ -124,6 +139,63 @@ fn a_mix_wakes_its_worker_for_as_long_as_somebody_sits_in_it() {
     worker.publish();
     let counters = crate::net::counters::sum(&worker.shared.tallies);
     assert_eq!((counters.ticks.total(), counters.mixes, counters.panics), (1, 0, 0));
+}
+
+#[test]
+fn a_worker_that_has_no_room_is_handed_everything_later_and_in_order() {
+    let (mut workers, _orders, notices) = workers(2, 1);
+    let (Some(mut away), Some(mut home)) = (workers.pop(), workers.pop()) else { panic!("two workers") };
+    let id = admit(&mut home, 1);
+    home.command(id, Command::Describe(Box::default()));
+    // An odd mix lives with the second worker.
+    home.command(id, Command::Join { mix: MixId(1), seat: seat() });
+    home.command(id, Command::Snapshot);
+    home.moves.flush(&home.shared);
+    assert!(home.moves.is_waiting(), "the leg is handed over, its orders wait");
+    assert!(home.patience().as_millis().is_some_and(|ms| ms <= 1), "it asks again soon");
+    let is_told = |notices: &Receiver<Notice>| matches!(notices.try_recv(), Ok(Notice::Snapshot { id: who, .. }) if who == id);
+    for _ in 0..3 {
+        assert!(!is_told(&notices));
+        away.take_orders();
+        home.moves.flush(&home.shared);
+    }
+    assert_eq!((home.open, away.open, away.mixes.changed_size()), (0, 1, Some((1, 1))));
+    assert!(!home.moves.is_waiting() && is_told(&notices));
+    // It comes home: what is ordered meanwhile waits for it, what concerns it there is forgotten.
+    home.command(id, Command::Leave);
+    home.command(id, Command::Snapshot);
+    home.moves.flush(&home.shared);
+    away.take_orders();
+    assert!(!is_told(&notices));
+    away.moves.flush(&away.shared);
+    home.take_orders();
+    assert_eq!((home.open, away.open, away.mixes.changed_size()), (1, 0, Some((0, 0))));
+    assert!(is_told(&notices));
+    home.command(id, Command::Close);
+    assert!(matches!(notices.try_recv(), Ok(Notice::Closed { id: who, .. }) if who == id));
+}
+
+#[test]
+fn a_leg_that_ends_elsewhere_leaves_nothing_at_home() {
+    let (mut workers, _orders, notices) = workers(2, 16);
+    let (Some(mut away), Some(mut home)) = (workers.pop(), workers.pop()) else { panic!("two workers") };
+    let id = admit(&mut home, 1);
+    home.command(id, Command::Join { mix: MixId(1), seat: seat() });
+    home.moves.flush(&home.shared);
+    away.take_orders();
+    // It is called back, and a panic there is faster.
+    home.command(id, Command::Leave);
+    home.command(id, Command::Snapshot);
+    home.moves.flush(&home.shared);
+    away.current = Some(At::Mix(MixId(1)));
+    away.recover();
+    assert!(matches!(notices.try_recv(), Ok(Notice::Closed { id: who, .. }) if who == id));
+    away.take_orders();
+    away.moves.flush(&away.shared);
+    home.take_orders();
+    assert!(!home.moves.is_waiting() && !home.moves.is_full());
+    home.command(id, Command::Snapshot);
+    assert!(notices.try_recv().is_err(), "it is told to nobody");
 }
 
 const LOCALHOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);

@@ -363,6 +363,22 @@ fn mixes(counters: &Counters) -> Vec<Family> {
             "Ticks of 20 ms that were left out because a worker came too late; that is heard.",
             figures.skipped_ticks,
         ),
+        Family::counter(
+            "sidetone_mix_unplayed_total",
+            "RTP packets of parties in a mix that were not played: late ones, and early ones because too many waited.",
+        )
+        .with([("reason", "early")], figures.early_packets)
+        .with([("reason", "late")], figures.late_packets),
+        Family {
+            samples: vec![Sample {
+                labels: Vec::new(),
+                value: Value::Micros(figures.concealed_ms.saturating_mul(1_000)),
+            }],
+            ..Family::counter(
+                "sidetone_mix_concealed_seconds_total",
+                "Audio that stood in for what was missing of parties in a mix.",
+            )
+        },
         Family {
             kind: Kind::Histogram,
             samples: vec![Sample { labels: Vec::new(), value: lateness }],

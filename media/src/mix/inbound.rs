@@ -5,7 +5,7 @@ use super::talk::Level;
 use super::words::{Formats, SeatError};
 use crate::audio::level;
 use crate::dtmf::DtmfReceiver;
-use crate::playout::{Peek, Playout, PlayoutFormats, Pulled};
+use crate::playout::{Peek, Playout, PlayoutFigures, PlayoutFormats, Pulled};
 use crate::rtp::RtpPacket;
 use crate::time::Micros;
 
@@ -57,6 +57,11 @@ impl Inbound {
         self.playout.set_formats(&playout_formats(formats)?);
         self.event = event(formats);
         Ok(())
+    }
+
+    /// What became of the packets so far.
+    pub(super) fn figures(&self) -> PlayoutFigures {
+        self.playout.figures()
     }
 
     /// Takes one packet; the key that it is the first to tell of.

@@ -103,7 +103,8 @@ impl Mix {
     /// Gives a seat up; whether it was taken. What its party was saying fades in the next tick.
     pub fn unseat(&mut self, key: SeatKey) -> bool {
         let Some(place) = self.index.remove(&key) else { return false };
-        self.members.remove(place);
+        let member = self.members.remove(place);
+        self.figures = self.figures.with_playout(&member.inbound.figures());
         for (place, member) in self.members.iter().enumerate().skip(place) {
             self.index.insert(member.key, place);
         }
@@ -166,7 +167,8 @@ impl Mix {
 
     /// What it has done so far.
     pub fn figures(&self) -> MixFigures {
-        MixFigures { seats: self.members.len(), ..self.figures }
+        let figures = MixFigures { seats: self.members.len(), ..self.figures };
+        self.members.iter().fold(figures, |figures, member| figures.with_playout(&member.inbound.figures()))
     }
 
     /// Finds out whether there is something to do in every tick.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::audio::clip::Clip;
 use crate::codec::{Codec, CodecError};
+use crate::playout::PlayoutFigures;
 use crate::time::Micros;
 
 /// A mix among all of an engine.
@@ -173,4 +174,22 @@ pub struct MixFigures {
     pub encoded_packets: u64,
     /// Packets that were sent.
     pub sent_packets: u64,
+    /// Packets that came too late to be played.
+    pub late_packets: u64,
+    /// Packets thrown away unplayed because too many waited.
+    pub early_packets: u64,
+    /// Milliseconds of audio that stood in for what was missing.
+    pub concealed_ms: u64,
+}
+
+impl MixFigures {
+    /// The same with what the playout of one more party did.
+    pub(super) fn with_playout(self, playout: &PlayoutFigures) -> MixFigures {
+        MixFigures {
+            late_packets: self.late_packets + playout.late,
+            early_packets: self.early_packets + playout.early,
+            concealed_ms: self.concealed_ms + playout.concealed_ms,
+            ..self
+        }
+    }
 }

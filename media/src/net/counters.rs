@@ -70,6 +70,12 @@ pub struct MixingCounts {
     pub encoded_packets: u64,
     /// Ticks that were left out because a worker came too late for them.
     pub skipped_ticks: u64,
+    /// Packets of parties that came too late to be played.
+    pub late_packets: u64,
+    /// Packets thrown away unplayed because too many waited.
+    pub early_packets: u64,
+    /// Milliseconds of audio that stood in for what was missing.
+    pub concealed_ms: u64,
 }
 
 impl MixingCounts {
@@ -80,11 +86,22 @@ impl MixingCounts {
             decoded_frames: self.decoded_frames + figures.decoded_frames,
             encoded_packets: self.encoded_packets + figures.encoded_packets,
             skipped_ticks: self.skipped_ticks + figures.skipped_ticks,
+            late_packets: self.late_packets + figures.late_packets,
+            early_packets: self.early_packets + figures.early_packets,
+            concealed_ms: self.concealed_ms + figures.concealed_ms,
         }
     }
 
-    fn as_array(self) -> [u64; 4] {
-        [self.speakers, self.decoded_frames, self.encoded_packets, self.skipped_ticks]
+    fn as_array(self) -> [u64; MIXING] {
+        [
+            self.speakers,
+            self.decoded_frames,
+            self.encoded_packets,
+            self.skipped_ticks,
+            self.late_packets,
+            self.early_packets,
+            self.concealed_ms,
+        ]
     }
 }
 
@@ -152,6 +169,8 @@ pub(super) enum Count {
 
 const COUNTS: usize = 18;
 
+/// How many numbers [`MixingCounts`] are.
+const MIXING: usize = 7;
 /// Bounds of the lateness of ticks that are counted apart, in microseconds.
 pub(super) const LATE_BOUNDS_US: [u64; 6] = [1_000, 2_000, 5_000, 10_000, 20_000, 50_000];
 /// Every bound, what is later than the last, and the sum.
@@ -237,7 +256,7 @@ pub(super) struct Tally {
     lates: [AtomicU64; LATES],
     mixes: AtomicUsize,
     seats: AtomicUsize,
-    mixing: [AtomicU64; 4],
+    mixing: [AtomicU64; MIXING],
 }
 
 impl Tally {
@@ -335,14 +354,23 @@ pub(super) fn sum(tallies: &[Tally]) -> Counters {
 }
 
 fn mixing(tallies: &[Tally]) -> MixingCounts {
-    let mut sums = [0; 4];
+    let mut sums = [0; MIXING];
     for tally in tallies {
         for (sum, count) in sums.iter_mut().zip(&tally.mixing) {
             *sum += count.load(Ordering::Relaxed);
         }
     }
-    let [speakers, decoded_frames, encoded_packets, skipped_ticks] = sums;
-    MixingCounts { speakers, decoded_frames, encoded_packets, skipped_ticks }
+    let [speakers, decoded_frames, encoded_packets, skipped_ticks, late_packets, early_packets, concealed_ms] =
+        sums;
+    MixingCounts {
+        speakers,
+        decoded_frames,
+        encoded_packets,
+        skipped_ticks,
+        late_packets,
+        early_packets,
+        concealed_ms,
+    }
 }
 
 fn ticks(tallies: &[Tally]) -> TickCounts {

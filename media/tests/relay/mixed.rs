@@ -188,6 +188,38 @@ fn nobody_else_is_heard_from_a_members_port() {
 }
 
 #[test]
+fn a_key_is_told_once() {
+    let relay = start();
+    let mut member = [Member::join(&relay, 1, 2)];
+    talk_until(&mut member, 600.0, |_| true);
+    for (place, end) in [(0, false), (1, false), (2, false), (3, true), (3, true), (3, true)] {
+        let phone = &mut member[0].phone;
+        let mut packet = phone.packet(place == 0, 101);
+        let begun = member[0].at;
+        packet[4..8].copy_from_slice(&begun.to_be_bytes());
+        let duration = (place + 1) * 160_u16;
+        packet.truncate(12);
+        packet.extend([5, u8::from(end) << 7 | 10]);
+        packet.extend(duration.to_be_bytes());
+        member[0].phone.rtp.send_to(&packet, member[0].port.rtp).unwrap();
+    }
+    // A second key, so that what comes between would be seen.
+    let mut packet = member[0].phone.packet(true, 101);
+    packet[4..8].copy_from_slice(&(member[0].at + 800).to_be_bytes());
+    packet.truncate(12);
+    packet.extend([11, 0x8a, 3, 0x20]);
+    member[0].phone.rtp.send_to(&packet, member[0].port.rtp).unwrap();
+    let mut digits = Vec::new();
+    while digits.len() < 2 {
+        if let Notice::Digit { id, digit } = notice(&relay) {
+            assert_eq!(id, member[0].port.id);
+            digits.push(digit);
+        }
+    }
+    assert_eq!(digits, ['5', '#']);
+}
+
+#[test]
 fn a_party_in_a_mix_is_sent_reports_of_our_stream() {
     let relay = start();
     let mut member = Member::join(&relay, 1, 2);

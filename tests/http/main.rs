@@ -34,6 +34,7 @@ mod extensions;
 mod face;
 mod keys;
 mod login;
+mod meetings;
 mod notes;
 mod numbers;
 mod office;

@@ -39,9 +39,10 @@ use crate::openapi::complete;
 use crate::routes::openapi::Reference;
 use crate::routes::{agents, api_keys, teams, users, webhook_deliveries, webhooks};
 use crate::routes::{
-    ai_prices, auth as login, calls, cdr_export, cdrs, conference_controls, conference_people,
-    conference_rooms, conferences, conversations, docs, events, extensions, health, notes, numbers,
-    openapi as reference, organisations, prompts, rates, room_meetings, room_sessions, totals, trunks,
+    ai_prices, auth as login, call_conference, calls, cdr_export, cdrs, conference_controls,
+    conference_people, conference_rooms, conferences, conversations, docs, events, extensions, health, notes,
+    numbers, openapi as reference, organisations, prompts, rates, room_meetings, room_sessions, totals,
+    trunks,
 };
 use crate::state::ApiState;
 use crate::{arrival, auth, idempotency};
@@ -101,6 +102,7 @@ fn v1() -> OpenApiRouter<ApiState> {
         .routes(routes!(organisations::find, organisations::change, organisations::delete))
         .routes(routes!(prompts::list))
         .routes(routes!(prompts::find, prompts::put, prompts::delete))
+        .routes(routes!(call_conference::merge))
         .routes(routes!(conference_controls::end))
         .routes(routes!(conference_controls::kick))
         .routes(routes!(conference_controls::lock))

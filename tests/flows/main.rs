@@ -22,6 +22,7 @@ mod forking;
 mod live_calls;
 mod managed;
 mod media;
+mod merged;
 mod metrics;
 mod money;
 mod name_server;

@@ -144,7 +144,10 @@ fn a_foreign_id_in_the_body_is_refused() {
     let mut tried = 0;
     for row in ROWS {
         let Value::Object(right) = row.body(bolt) else { continue };
-        for field in right.keys().filter(|field| field.ends_with("_id") || *field == "call_uuid") {
+        for field in right
+            .keys()
+            .filter(|field| field.ends_with("_id") || ["call_uuid", "with"].contains(&field.as_str()))
+        {
             let mut body = right.clone();
             body.insert(field.clone(), json!(acme.id_for(&row.body_id(field))));
             let address = row.path(bolt);

@@ -117,6 +117,7 @@ impl Row {
         match field {
             "call_uuid" => "cdr_id",
             "destination_id" => "extension_id",
+            "with" => "call_id",
             field => field,
         }
         .to_owned()
@@ -159,6 +160,9 @@ pub const ROWS: &[Row] = &[
     row("GET /api/v1/calls", List, ""),
     row("GET /api/v1/calls/{uuid}", One, "call.blue"),
     // Notes to phones.
+    row("POST /api/v1/calls/{uuid}/conference", Act, "call.blue")
+        .body_of(|tenant| json!({"with": tenant.id("call.blue")}))
+        .answers(409),
     row("POST /api/v1/calls/{uuid}/info", Change, "call.blue")
         .answers(202)
         .body_of(|tenant| json!({"title": format!("{} blueplant", tenant.plant)})),

@@ -28,13 +28,12 @@ fn directory() -> String {
         format!("[[organisations.extensions]]\nnumber = \"{number}\"\npassword = \"{PASSWORD}\"\n")
     };
     format!(
-        "[[organisations]]\nname = \"Acme\"\nsip_domain = \"acme.test\"\n{}{}{}{}\
+        "[[organisations]]\nname = \"Acme\"\nsip_domain = \"acme.test\"\n{}{}{}\
          [[organisations.rooms]]\nname = \"Lobby\"\nnumber = \"300\"\n\
          [[organisations.users]]\nemail = \"root@acme.test\"\npassword = \"a very good password\"\nrole = \"operator\"\n",
         key("admin", ADMIN),
         key("other", OTHER),
-        phone("1001"),
-        phone("1002")
+        ["1001", "1002", "1003", "1004"].map(phone).concat()
     )
 }
 
@@ -267,6 +266,16 @@ async fn act_once(site: &Site, token: &str, hook: &str, done: &mut HashSet<Strin
     let talk = tokio::spawn(async move { phone.call(open_end("1002")).await.unwrap() });
     calls(&callee, 0, 1).await;
     let call = read("/calls".to_owned()).await["items"][0]["uuid"].as_str().unwrap().to_owned();
+    let (third, fourth) =
+        (Arc::new(site.phone("1003", answering()).await), site.phone("1004", answering()).await);
+    let phone = Arc::clone(&third);
+    let other = tokio::spawn(async move { phone.call(open_end("1004")).await.unwrap() });
+    calls(&fourth, 0, 1).await;
+    calls(&third, 0, 1).await;
+    calls(&caller, 0, 1).await;
+    let live = read("/calls?state=answered".to_owned()).await;
+    let second = live["items"].as_array().unwrap().iter().find(|one| one["caller"] == "1003").unwrap();
+    let with = json!({"with": second["uuid"]});
     let extensions = read("/extensions?limit=500".to_owned()).await;
     let person = extensions["items"].as_array().unwrap().iter().find(|one| one["number"] == "1001").unwrap();
     let person = person["id"].as_str().unwrap();
@@ -277,6 +286,8 @@ async fn act_once(site: &Site, token: &str, hook: &str, done: &mut HashSet<Strin
         ("/webhooks/{id}/test", hook, &Value::Null),
         ("/webhooks/{id}/rotate-secret", hook, &Value::Null),
         ("/webhooks/{id}/deliveries/{delivery_id}/redeliver", hook, &Value::Null),
+        // The last: it has many events.
+        ("/calls/{uuid}/conference", call.as_str(), &with),
     ];
     for (operation, of, body) in steps {
         let mut path = operation.replace("{uuid}", of).replace("{id}", of);
@@ -294,11 +305,15 @@ async fn act_once(site: &Site, token: &str, hook: &str, done: &mut HashSet<Strin
         assert!(again.has("idempotency-replayed: true"), "{operation}: {again:?}");
         done.insert(format!("post /api/v1{operation}"));
     }
-    for list in [format!("/calls/{call}/infos"), format!("/extensions/{person}/messages")] {
+    for list in [format!("/calls/{call}/infos?source=api"), format!("/extensions/{person}/messages")] {
         assert_eq!(read(list.clone()).await["total"], 1, "{list}");
     }
-    caller.hang_up().await.unwrap();
+    // Merged, each of them leaves alone.
+    for phone in [&*caller, &callee, &*third, &fourth] {
+        phone.hang_up().await.unwrap();
+    }
     talk.await.unwrap();
+    other.await.unwrap();
 }
 
 /// What is done to a room that two people are in: a toggle that is sent again does not toggle back.

@@ -176,7 +176,7 @@ async fn viewer(caller: &Caller, state: &ApiState) -> Result<RoomViewer, ApiErro
 }
 
 /// Every room that is shown is in the caller's scope.
-fn view(caller: &Caller, room: LiveRoom) -> LiveRoomView {
+pub(super) fn view(caller: &Caller, room: LiveRoom) -> LiveRoomView {
     LiveRoomView { room, can_control: caller.may(Permission::ConferencesControl) }
 }
 

@@ -5,6 +5,7 @@ mod ai_price_body;
 pub(crate) mod ai_prices;
 pub(crate) mod api_keys;
 pub(crate) mod auth;
+pub(crate) mod call_conference;
 pub(crate) mod calls;
 pub(crate) mod cdr_export;
 mod cdr_params;

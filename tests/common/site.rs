@@ -268,7 +268,8 @@ async fn exchange(http: SocketAddr, method: &str, path: &str, headers: &str, bod
     })
     .await;
     let (head, body) = text.split_once("\r\n\r\n").unwrap();
-    (head.split(' ').nth(1).unwrap().parse().unwrap(), serde_json::from_str(body).unwrap())
+    let body = if body.is_empty() { Value::Null } else { serde_json::from_str(body).unwrap() };
+    (head.split(' ').nth(1).unwrap().parse().unwrap(), body)
 }
 
 /// Every record, newest first, once there are `count` and all of them have ended.

@@ -38,6 +38,7 @@ mod register;
 #[path = "../common/room.rs"]
 mod room;
 mod room_history;
+mod room_soak;
 mod signalling;
 #[path = "../common/site.rs"]
 mod site;

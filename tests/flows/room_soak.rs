@@ -1,0 +1,342 @@
+//! Phones that join, leave, press keys and are controlled at random over real sockets: what the live room says, what the
+//! events say and what the phones were shown is one story, with nothing lost and nothing twice.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use serde_json::{Value, json};
+use sidetone::phone::{Channel, Parcel, Phone};
+use sidetone::store::Store;
+use sidetone_model::event::EventKind;
+use sidetone_model::ids::RoomId;
+
+use crate::records::TempDir;
+use crate::room::{directory, events, make, session};
+use crate::site::{Site, answering, declare, found, open_end, post};
+
+/// Phones, and which of them is in the room or on the way there.
+struct Crowd {
+    site: Site,
+    room: RoomId,
+    phones: Vec<Arc<Phone>>,
+    rng: StdRng,
+    /// Controls that were carried out, by what they do.
+    done: BTreeMap<&'static str, usize>,
+}
+
+impl Crowd {
+    async fn gather(seed: u64) -> Crowd {
+        let dir = TempDir::new();
+        let last = FIRST + PHONES as u32 - 1;
+        declare(dir.path(), &directory(last)).await;
+        let room = make(dir.path(), "200", |_| {}).await;
+        let site = Site::reopen(dir).await;
+        let mut phones = Vec::new();
+        for number in FIRST..=last {
+            phones.push(Arc::new(site.phone(&number.to_string(), answering()).await));
+        }
+        Crowd { site, room, phones, rng: StdRng::seed_from_u64(seed), done: BTreeMap::new() }
+    }
+
+    fn path(&self) -> String {
+        format!("/conferences/svc-room-{}", self.room)
+    }
+
+    /// The room as it is read; `None` when nobody is in it.
+    async fn live(&self) -> Option<Value> {
+        match self.site.get(&self.path()).await {
+            (200, live) => Some(live),
+            (404, _) => None,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// One thing that happens to the room; it need not be over when this returns.
+    async fn step(&mut self) {
+        let phone = Arc::clone(&self.phones[self.rng.random_range(0..PHONES)]);
+        let is_up = phone.calls().borrow().up > 0;
+        match self.rng.random_range(0..10) {
+            0..=3 if !is_up => {
+                tokio::spawn(async move {
+                    let _ = phone.call(open_end("200")).await;
+                });
+            }
+            0..=1 => phone.hang_up().await.unwrap(),
+            2..=4 => {
+                let key = if self.rng.random() { "1" } else { "2" };
+                for signal in ["*", key] {
+                    let mut pressed =
+                        Parcel::new(Channel::Info, format!("Signal={signal}\r\nDuration=160\r\n"));
+                    pressed.content_type = "application/dtmf-relay".to_owned();
+                    // It may have left meanwhile.
+                    let _ = phone.send(pressed).await;
+                }
+            }
+            5..=7 => self.control_member().await,
+            8 => {
+                let what = if self.rng.random() { "lock" } else { "unlock" };
+                self.control(what, "").await;
+            }
+            _ => {
+                let on = json!({"on": self.rng.random::<bool>()}).to_string();
+                self.control("record", &on).await;
+            }
+        }
+    }
+
+    async fn control_member(&mut self) {
+        let Some(live) = self.live().await else { return };
+        let members = live["members"].as_array().unwrap();
+        let member = members[self.rng.random_range(0..members.len())]["id"].as_u64().unwrap();
+        let what = match self.rng.random_range(0..9) {
+            0..4 => "mute",
+            4..8 => "unmute",
+            _ => "kick",
+        };
+        let path = format!("{}/members/{member}/{what}", self.path());
+        let (status, answer) = post(self.site.http, &path, "", "").await;
+        // Who was there a moment ago may have left.
+        assert!([200, 204, 404].contains(&status), "{path}: {status} {answer}");
+        *self.done.entry(what).or_default() += usize::from(status != 404);
+    }
+
+    async fn control(&mut self, what: &'static str, body: &str) {
+        let (status, answer) = post(self.site.http, &format!("{}/{what}", self.path()), "", body).await;
+        assert!([200, 204, 404].contains(&status), "{what}: {status} {answer}");
+        *self.done.entry(what).or_default() += usize::from(status != 404);
+    }
+
+    /// Waits until the phones, the room and the events tell the same of who is in it, who is muted, and whether it is
+    /// locked and recorded. Events come a moment after what they tell.
+    async fn compare(&self) {
+        found("phones, room and events to agree", async || {
+            let up: BTreeSet<String> = (FIRST..)
+                .zip(&self.phones)
+                .filter(|(_, phone)| phone.calls().borrow().up > 0)
+                .map(|(number, _)| number.to_string())
+                .collect();
+            let ringing = self.phones.iter().any(|phone| phone.calls().borrow().ringing > 0);
+            let Some(live) = self.live().await else { return (up.is_empty() && !ringing).then_some(()) };
+            let members = live["members"].as_array().unwrap();
+            let of = |field: &str| -> BTreeSet<u64> {
+                let which = members.iter().filter(|member| field.is_empty() || member[field] == true);
+                which.map(|member| member["id"].as_u64().unwrap()).collect()
+            };
+            let there: BTreeSet<String> =
+                members.iter().map(|member| member["number"].as_str().unwrap().to_owned()).collect();
+            let told = self.told(&live["session_id"]).await;
+            let story = Story::of(&told, live["revision"].as_u64().unwrap());
+            let agree = !ringing
+                && up == there
+                && (&story.members, &story.muted) == (&of(""), &of("muted"))
+                && (json!(story.locked), json!(story.recording))
+                    == (live["locked"].clone(), live["recording"].clone());
+            agree.then_some(())
+        })
+        .await;
+    }
+
+    /// The events of a session in their order.
+    async fn told(&self, session: &Value) -> Vec<Value> {
+        let all = events(&self.site.engine().store, EventKind::ConferenceUpdated).await;
+        all.into_iter().filter(|event| event["session_id"] == *session).collect()
+    }
+}
+
+/// What the events of a session say that is.
+#[derive(Default)]
+struct Story {
+    members: BTreeSet<u64>,
+    muted: BTreeSet<u64>,
+    talking: BTreeSet<u64>,
+    locked: bool,
+    recording: bool,
+    is_over: bool,
+    /// Who came in, by their member ids, and who was there then.
+    joins: BTreeMap<u64, BTreeSet<u64>>,
+    leaves: BTreeMap<u64, BTreeSet<u64>>,
+}
+
+impl Story {
+    /// The story up to a revision; nothing in it may happen twice.
+    fn of(events: &[Value], until: u64) -> Story {
+        let mut story = Story::default();
+        for (place, event) in events.iter().enumerate() {
+            assert_eq!(event["seq"], place + 1, "an event is missing or twice: {events:#?}");
+            if event["revision"].as_u64().unwrap() <= until {
+                story.tell(event);
+            }
+        }
+        story
+    }
+
+    fn tell(&mut self, event: &Value) {
+        let member = event["member"].as_u64().unwrap_or(0);
+        let action = event["action"].as_str().unwrap();
+        assert!(!self.is_over, "told after the end: {event}");
+        let is_news = match action {
+            "joined" => {
+                self.joins.insert(member, self.members.clone());
+                self.members.insert(member)
+            }
+            "left" => {
+                self.muted.remove(&member);
+                self.talking.remove(&member);
+                let was_there = self.members.remove(&member);
+                self.leaves.insert(member, self.members.clone());
+                was_there
+            }
+            "mute-member" => self.muted.insert(member),
+            "unmute-member" => self.muted.remove(&member),
+            "start-talking" => self.talking.insert(member),
+            "stop-talking" => self.talking.remove(&member),
+            "locked" | "unlocked" => std::mem::replace(&mut self.locked, action == "locked") != self.locked,
+            "recording" => {
+                let on = event["recording"] == true;
+                std::mem::replace(&mut self.recording, on) != on
+            }
+            "ended" => {
+                self.is_over = true;
+                true
+            }
+            other => panic!("{other}"),
+        };
+        assert!(is_news, "told twice: {event}");
+        let is_there = ["left", "ended", "locked", "unlocked", "recording"].contains(&action)
+            || self.members.contains(&member);
+        assert!(is_there, "of somebody who is not there: {event}");
+    }
+}
+
+/// The notes of a room, each `(event, member, recipient)` with its id and the status of the receipt.
+async fn notes(site: &Site, room: RoomId) -> Vec<Value> {
+    let mut notes: Vec<Value> = Vec::new();
+    loop {
+        let path = format!("/conference-rooms/{room}/messages?limit=500&offset={}", notes.len());
+        let (status, page) = site.get(&path).await;
+        assert_eq!(status, 200, "{page}");
+        let items = page["items"].as_array().unwrap();
+        notes.extend(items.iter().cloned());
+        if items.is_empty() {
+            return notes;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_crowd_that_comes_and_goes_leaves_one_story() {
+    let seed = std::env::var("SIDETONE_TEST_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(5);
+    eprintln!("seed {seed}");
+    let mut crowd = Crowd::gather(seed).await;
+    for step in 1..=STEPS {
+        crowd.step().await;
+        if step % COMPARED_EVERY == 0 {
+            crowd.compare().await;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    for phone in &crowd.phones {
+        phone.hang_up().await.unwrap();
+    }
+    crowd.site.idle().await;
+    session(crowd.site.http, crowd.room, |session| !session["ended_at"].is_null()).await;
+    let settled = found("the receipts", async || {
+        let notes = notes(&crowd.site, crowd.room).await;
+        let is_settled = |note: &Value| {
+            note["recipients"].as_array().unwrap().iter().all(|receipt| receipt["status"] != "pending")
+        };
+        notes.iter().all(is_settled).then_some(notes)
+    })
+    .await;
+    let path = format!("/conference-rooms/{}/sessions?limit=500", crowd.room);
+    let (_, sessions) = crowd.site.get(&path).await;
+    let mut expected = BTreeSet::new();
+    let (mut told, mut joined) = (0, 0);
+    for session in sessions["items"].as_array().unwrap() {
+        let events = crowd.told(&session["id"]).await;
+        let story = Story::of(&events, u64::MAX);
+        assert!(story.is_over && story.members.is_empty(), "{session:#}");
+        let people = session["members"].as_array().unwrap();
+        let ids: BTreeSet<u64> = people.iter().map(|person| person["member"].as_u64().unwrap()).collect();
+        assert_eq!(ids, story.joins.keys().copied().collect());
+        assert!(people.iter().all(|person| !person["left_at"].is_null()), "{session:#}");
+        let most = story.joins.values().map(|before| before.len() + 1).max().unwrap();
+        assert_eq!(session["peak_members"], most);
+        expected.extend(expected_notes(&session["id"], &story));
+        (told, joined) = (told + events.len(), joined + people.len());
+    }
+    compare_notes(&crowd, &settled, expected).await;
+    eprintln!(
+        "{} sessions, {joined} joins, {told} events, {} notes, controls {:?}",
+        sessions["total"],
+        settled.len(),
+        crowd.done
+    );
+    crowd.site.stop(Duration::ZERO).await;
+}
+
+/// Everybody hears of who comes and goes, and who comes is told who is there: session, event, member, recipient.
+fn expected_notes(session: &Value, story: &Story) -> BTreeSet<(String, String, u64, u64)> {
+    let session = session.as_str().unwrap();
+    let note = |event: &str, member: u64, to: u64| (session.to_owned(), event.to_owned(), member, to);
+    let mut notes = BTreeSet::new();
+    for (member, others) in &story.joins {
+        notes.insert(note("roster", 0, *member));
+        notes.extend(others.iter().map(|to| note("member-join", *member, *to)));
+    }
+    for (member, others) in &story.leaves {
+        notes.extend(others.iter().map(|to| note("member-leave", *member, *to)));
+    }
+    notes
+}
+
+async fn compare_notes(crowd: &Crowd, kept: &[Value], expected: BTreeSet<(String, String, u64, u64)>) {
+    let sent = sent_into(&crowd.site.engine().store).await;
+    let mut found = BTreeSet::new();
+    let mut taken = BTreeSet::new();
+    for note in kept {
+        let (id, payload) = (note["id"].as_str().unwrap(), &note["payload"]);
+        let (event, member) = (payload["event"].as_str().unwrap(), payload["member"].as_u64().unwrap_or(0));
+        for receipt in note["recipients"].as_array().unwrap() {
+            let to = receipt["member"].as_str().unwrap().parse().unwrap();
+            assert!(found.insert((sent[id].clone(), event.to_owned(), member, to)), "twice: {note:#}");
+            if receipt["status"] == "sent" {
+                taken.insert((id.to_owned(), receipt["name"].as_str().unwrap().to_owned()));
+            }
+        }
+    }
+    assert_eq!(found, expected, "what was noted is what happened");
+    let mut shown = BTreeSet::new();
+    for (number, phone) in (FIRST..).zip(&crowd.phones) {
+        for note in phone.notes() {
+            assert!(
+                shown.insert((note.id.clone(), number.to_string())),
+                "{number} was shown {} twice",
+                note.id
+            );
+        }
+    }
+    // A phone that hung up may have shown what it answered to the hang-up.
+    assert!(
+        taken.is_subset(&shown),
+        "taken and not shown: {:?}",
+        taken.difference(&shown).collect::<Vec<_>>()
+    );
+    assert!(shown.len() * 10 >= found.len() * 9, "{} of {} were shown", shown.len(), found.len());
+}
+
+/// The session of every note that a room sent, by the note.
+async fn sent_into(store: &Store) -> BTreeMap<String, String> {
+    let sent = events(store, EventKind::CallInfoSent).await;
+    let text = |event: &Value, name: &str| event[name].as_str().unwrap().to_owned();
+    sent.iter().map(|event| (text(event, "id"), text(event, "session_id"))).collect()
+}
+
+/// How many things happen between two comparisons.
+const COMPARED_EVERY: usize = 25;
+const FIRST: u32 = 1001;
+const PHONES: usize = 20;
+const STEPS: usize = 400;

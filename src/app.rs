@@ -42,7 +42,7 @@ use crate::outbound_http::{Client, RootsError};
 use crate::process;
 use crate::provision::{Lines, RoomPins};
 use crate::rating::{Tariffs, settle};
-use crate::recorder::{DataDisk, Recorder, recover};
+use crate::recorder::{DataDisk, Recorder, Shelf, recover, retain};
 use crate::room_news::SessionRoom;
 use crate::rooms::RoomsConfig;
 use crate::routing::Directory;
@@ -77,6 +77,7 @@ pub struct Engine {
     watcher: JoinHandle<()>,
     sweeper: JoinHandle<()>,
     sounds: JoinHandle<()>,
+    retainer: JoinHandle<()>,
     notes: NoteRoom,
     sessions: SessionRoom,
     bus: Bus,
@@ -208,6 +209,8 @@ impl Engine {
         let driver = driver.telling(move |news| teller.tell(news));
         let (stop, stopped) = watch::channel(false);
         let disk = DataDisk::of(&config.node.data_dir);
+        let shelf = Shelf::new(store.clone(), disk.clone());
+        let retainer = retain(shelf.clone(), node, wall_clock, stopped.clone());
         let recover = move |organisation, session| recover(&disk, organisation, session);
         let (sessions, room_teller) =
             SessionRoom::open(&store, node, Arc::new(wall_clock), &recover, stopped.clone()).await?;
@@ -271,6 +274,7 @@ impl Engine {
         .with_outgoing_urls(Arc::new(outbound.policy().clone()))
         .with_webhooks(Arc::new(desk))
         .with_prompts(Arc::new(prompts))
+        .with_recordings(Arc::new(shelf))
         .with_metrics(Arc::new(metrics));
 
         let http_settings = state.settings();
@@ -294,6 +298,7 @@ impl Engine {
             sessions,
             sweeper: tokio::spawn(sweeper.run(stopped.clone())),
             sounds: tokio::spawn(sounds),
+            retainer: tokio::spawn(retainer),
             bus: events.clone(),
             events: tokio::spawn(events.run(heard_events, stopped)),
             callbacks,
@@ -348,6 +353,7 @@ impl Engine {
         let _ = self.watcher.await;
         let _ = self.sweeper.await;
         let _ = self.sounds.await;
+        let _ = self.retainer.await;
         let _ = self.events.await;
         let _ = self.webhooks.await;
         let _ = tokio::time::timeout(HTTP_STOP_MAX, self.web).await;

@@ -48,9 +48,16 @@ const FLOORS: &[(&str, &[&str], &str)] = &[
     ("src/sound/library.rs", &["tokio"], "a clip is in memory before it is asked for"),
     (
         "src/recorder",
-        &["tokio", "sqlx", "axum", "sidetone_api", "sidetone_sip"],
+        &["sqlx", "axum", "sidetone_api", "sidetone_sip"],
         "a recording knows the mix and the disk",
     ),
+    (
+        "src/recorder/recordings.rs",
+        &["tokio", "std::fs"],
+        "what is done when a disk fails is tried on every disk",
+    ),
+    ("src/recorder/sink.rs", &["tokio", "std::fs"], "a mix waits for nothing"),
+    ("src/recorder/thread.rs", &["tokio"], "a disk that stalls holds up one thread"),
     ("src/capture", &["tokio", "sqlx", "sidetone_api"], "a capture is read without I/O of its own"),
     (
         "src/webhooks",

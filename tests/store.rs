@@ -25,6 +25,8 @@ mod idempotency;
 mod money;
 #[path = "store/notes.rs"]
 mod notes;
+#[path = "store/recordings.rs"]
+mod recordings;
 #[path = "common/records.rs"]
 mod records;
 #[path = "store/sessions.rs"]

@@ -115,6 +115,15 @@ impl ApiError {
         )
     }
 
+    /// There is no such part of a file.
+    pub(crate) fn range_not_satisfiable(bytes: u64) -> Self {
+        Self::new(
+            StatusCode::RANGE_NOT_SATISFIABLE,
+            "range_not_satisfiable",
+            format!("ask for one range within the {bytes} bytes that there are"),
+        )
+    }
+
     /// The `Idempotency-Key` was given to another request before.
     pub(crate) fn idempotency_key_reused() -> Self {
         Self::new(

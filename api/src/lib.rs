@@ -6,6 +6,7 @@
 mod arrival;
 mod auth;
 mod body;
+mod byte_range;
 mod csv;
 mod deprecation;
 mod docs;

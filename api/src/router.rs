@@ -41,8 +41,8 @@ use crate::routes::{agents, api_keys, teams, users, webhook_deliveries, webhooks
 use crate::routes::{
     ai_prices, auth as login, call_conference, calls, cdr_export, cdrs, conference_controls,
     conference_people, conference_rooms, conferences, conversations, docs, events, extensions, health, notes,
-    numbers, openapi as reference, organisations, prompts, rates, room_meetings, room_sessions, totals,
-    trunks,
+    numbers, openapi as reference, organisations, prompts, rates, recordings, room_meetings, room_sessions,
+    totals, trunks,
 };
 use crate::state::ApiState;
 use crate::{arrival, auth, idempotency};
@@ -100,6 +100,7 @@ fn v1() -> OpenApiRouter<ApiState> {
         .routes(routes!(numbers::find, numbers::change, numbers::delete))
         .routes(routes!(organisations::list, organisations::create))
         .routes(routes!(organisations::find, organisations::change, organisations::delete))
+        .routes(routes!(recordings::play))
         .routes(routes!(prompts::list))
         .routes(routes!(prompts::find, prompts::put, prompts::delete))
         .routes(routes!(call_conference::merge))

@@ -20,6 +20,7 @@ use sidetone_model::problem::Problem;
 use sidetone_model::prompt::Prompts;
 use sidetone_model::rate_book::RateBook;
 use sidetone_model::rating::{CostRate, FxRate, SellRate};
+use sidetone_model::recording::Recordings;
 use sidetone_model::room::meeting::Meetings;
 use sidetone_model::room::session::RoomSessions;
 use sidetone_model::room::{LiveRooms, Rooms};
@@ -68,6 +69,7 @@ pub struct ApiState {
     room_history: Option<RoomHistory>,
     rooms: Option<Arc<dyn Rooms>>,
     live_rooms: Option<Arc<dyn LiveRooms>>,
+    recordings: Option<Arc<dyn Recordings>>,
 }
 
 /// What people who log in need: who they are, and what they manage.
@@ -154,6 +156,7 @@ impl ApiState {
             room_history: None,
             rooms: None,
             live_rooms: None,
+            recordings: None,
         }
     }
 
@@ -308,6 +311,18 @@ impl ApiState {
         let meetings = self.room_history()?.meetings.as_deref();
         meetings
             .ok_or_else(|| ApiError::not_found("there is no AI module here, no virtual agent sits in rooms"))
+    }
+
+    /// The same state, in which recordings are played.
+    #[must_use]
+    pub fn with_recordings(mut self, recordings: Arc<dyn Recordings>) -> Self {
+        self.recordings = Some(recordings);
+        self
+    }
+
+    /// The recordings.
+    pub(crate) fn recordings(&self) -> Result<&dyn Recordings, ApiError> {
+        self.recordings.as_deref().ok_or_else(|| ApiError::not_found("no recordings are kept here"))
     }
 
     /// The same state, which believes `X-Forwarded-For` from these peers.

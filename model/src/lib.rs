@@ -30,6 +30,7 @@ pub mod public_address;
 pub mod quality;
 pub mod rate_book;
 pub mod rating;
+pub mod recording;
 pub mod room;
 pub mod rules;
 pub mod team;

@@ -36,6 +36,8 @@ pub struct OrganisationRecord {
     pub call_info_url: String,
     /// Whether there is a secret for that; never the secret.
     pub has_call_info_secret: bool,
+    /// Days that its recordings are kept; 0 is for ever.
+    pub recording_retention_days: u32,
     /// When it was made.
     pub created_at: Timestamp,
     /// When it was last changed.
@@ -63,6 +65,7 @@ impl OrganisationRecord {
             max_outbound_calls: self.max_outbound_calls,
             call_info_url: &self.call_info_url,
             has_call_info_secret: self.has_call_info_secret,
+            recording_retention_days: self.recording_retention_days,
             created_at: self.created_at,
             updated_at: self.updated_at,
         }
@@ -103,6 +106,8 @@ pub struct OrganisationView<'a> {
     call_info_url: &'a str,
     /// Whether there is a secret that the service signs with; the secret itself is never shown.
     has_call_info_secret: bool,
+    /// Days that the recordings of its rooms are kept after the session; 0 is for ever.
+    recording_retention_days: u32,
     /// When it was made.
     created_at: Timestamp,
     /// When it was last changed.
@@ -126,6 +131,8 @@ pub struct NewOrganisation {
     pub max_outbound_calls: Option<u32>,
     /// Where it wants to be asked about answered calls.
     pub call_info: Option<CallInfoTarget>,
+    /// See [`OrganisationRecord`].
+    pub recording_retention_days: u32,
 }
 
 /// What changes of an organisation; `None` stays as it is.
@@ -151,6 +158,8 @@ pub struct OrganisationChange {
     pub call_info_url: Option<String>,
     /// Another secret; empty takes the URL along.
     pub call_info_secret: Option<Secret>,
+    /// Another number of days.
+    pub recording_retention_days: Option<u32>,
 }
 
 impl OrganisationChange {
@@ -224,6 +233,9 @@ impl OrganisationChange {
             max_outbound_calls: self.max_outbound_calls.unwrap_or(before.max_outbound_calls),
             call_info_url: if no_call_info { String::new() } else { call_info_url },
             has_call_info_secret: has_secret && !no_call_info,
+            recording_retention_days: self
+                .recording_retention_days
+                .unwrap_or(before.recording_retention_days),
             updated_at: now,
             ..before
         }

@@ -258,6 +258,8 @@ fn digits(text: &str, len: RangeInclusive<usize>) -> Result<String, Rule> {
 pub const CODECS: [&str; 4] = ["G722", "PCMA", "PCMU", "opus"];
 /// Calls out to the world that an organisation may be given at once.
 pub const OUTBOUND_CALLS_MAX: u32 = 1_000_000;
+/// Days that an organisation's recordings may be kept: a century.
+pub const RETENTION_DAYS_MAX: u32 = 36_500;
 /// The currency of an organisation that names none.
 pub const CURRENCY_DEFAULT: &str = "EUR";
 /// Characters of a name.

@@ -135,7 +135,12 @@ impl<R: CryptoRng> Work<'_, R> {
             Some(call_info) => self.write.declare_call_info(id, call_info.as_ref(), self.now).await?,
             None => Change::Unchanged,
         };
-        let change = if change == Change::Unchanged { asked } else { change };
+        let kept = match declared.recording_retention_days {
+            Some(days) => self.write.declare_recording_retention(id, days, self.now).await?,
+            None => Change::Unchanged,
+        };
+        let later = if asked == Change::Unchanged { kept } else { asked };
+        let change = if change == Change::Unchanged { later } else { change };
         self.report.count(change, format_args!("organisation {}", declared.name), None);
         let shown = self.shown(id, change);
         self.report.organisation(&declared.name, shown);

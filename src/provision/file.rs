@@ -39,6 +39,8 @@ pub(super) struct Organisation {
     pub(super) max_outbound_calls: Option<u32>,
     /// `None` leaves what is stored.
     pub(super) call_info: Option<Option<CallInfoTarget>>,
+    /// `None` leaves what is stored.
+    pub(super) recording_retention_days: Option<u32>,
     pub(super) teams: Vec<String>,
     pub(super) extensions: Vec<Extension>,
     pub(super) users: Vec<User>,
@@ -145,6 +147,7 @@ fn organisation(path: String, table: Table, problems: &mut Vec<Problem>) -> Opti
     let numbering = numbering(&mut fields);
     let max_outbound_calls = fields.integer("max_outbound_calls", 0..=i64::from(rules::OUTBOUND_CALLS_MAX));
     let call_info = declared_call_info(&mut fields);
+    let retention = fields.integer("recording_retention_days", 0..=i64::from(rules::RETENTION_DAYS_MAX));
     let teams = fields.tables("teams");
     let extensions = fields.tables("extensions");
     let users = fields.tables("users");
@@ -173,6 +176,7 @@ fn organisation(path: String, table: Table, problems: &mut Vec<Problem>) -> Opti
         numbering,
         max_outbound_calls: max_outbound_calls.and_then(|limit| u32::try_from(limit).ok()),
         call_info,
+        recording_retention_days: retention.and_then(|days| u32::try_from(days).ok()),
         teams: teams.into_iter().map(|(_, name)| name).collect(),
         extensions,
         users,

@@ -11,6 +11,8 @@
 mod counters;
 mod disk;
 mod recordings;
+mod retention;
+mod shelf;
 mod sink;
 #[cfg(test)]
 mod tests;
@@ -20,6 +22,8 @@ mod wav_file;
 pub use counters::RecorderCounters;
 pub use disk::{DataDisk, recover};
 pub use recordings::{Begin, Ended, Recordings};
+pub use retention::retain;
+pub use shelf::Shelf;
 pub use sink::RecordingSink;
 pub use thread::{Begins, Recorder, RecorderBusy};
 pub use wav_file::{Disk, Storage, WavFile};

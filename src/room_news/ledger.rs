@@ -97,6 +97,10 @@ impl Ledger {
         if let RoomChange::Recorded { bytes, error } = &news.what {
             let (session, organisation_id) = (news.session, news.organisation_id);
             let (bytes, error) = (*bytes, error.clone());
+            if let Some(live) = self.live.get_mut(&session) {
+                live.row.is_recording = false;
+                self.dirty.insert(session);
+            }
             self.rows.recordings.push(RecordingRow { session, organisation_id, bytes, error });
             return;
         }
@@ -108,6 +112,10 @@ impl Ledger {
         let Some(session) = known else { return };
         session.change(&news);
         self.dirty.insert(news.session);
+        if news.what == RoomChange::Recording(true) {
+            // What was complete grows again.
+            self.rows.recordings.retain(|recording| recording.session != news.session);
+        }
         if news.what.is_event() {
             if is_told {
                 session.row.events += 1;
@@ -133,6 +141,7 @@ impl Session {
             seen_at: news.at,
             peak_members: 0,
             is_recorded: false,
+            is_recording: false,
             events: 0,
             revision: news.revision,
         };
@@ -152,7 +161,11 @@ impl Session {
                     person.is_stored = false;
                 }
             }
-            RoomChange::Recording(on) => self.row.is_recorded |= *on,
+            // It is under way until it is known to be complete, whenever it was told to end.
+            RoomChange::Recording(on) => {
+                self.row.is_recorded |= *on;
+                self.row.is_recording |= *on;
+            }
             // What is read of them is the live room's alone.
             RoomChange::AllMuted(_)
             | RoomChange::Locked(_)
@@ -352,6 +365,28 @@ mod tests {
         let rows = ledger.take();
         assert_eq!(states(&rows), [(1, InviteState::Cancelled, InviteReason::RoomEnded)]);
         assert_eq!((rows.sessions[0].ended_at, rows.events.len()), (Some(at(5)), 1));
+    }
+
+    /// What is known of a recording's length holds until it is recorded again.
+    #[test]
+    fn a_recording_is_under_way_until_it_is_complete() {
+        let recorded = |bytes| RoomChange::Recorded { bytes, error: None };
+        let mut ledger = opened();
+        let mut story = |changes: &[RoomChange]| {
+            for what in changes {
+                ledger.fold(news(2, what.clone()));
+            }
+            let rows = ledger.take();
+            let bytes: Vec<u64> = rows.recordings.iter().map(|row| row.bytes).collect();
+            (rows.sessions.first().map(|session| session.is_recording), bytes)
+        };
+        let (on, off) = (RoomChange::Recording(true), RoomChange::Recording(false));
+        assert_eq!(story(std::slice::from_ref(&on)), (Some(true), vec![]));
+        assert_eq!(story(std::slice::from_ref(&off)), (Some(true), vec![]), "not written out yet");
+        assert_eq!(story(&[recorded(100)]), (Some(false), vec![100]));
+        assert_eq!(story(&[on.clone(), off.clone(), recorded(200), on, off]), (Some(true), vec![]));
+        assert_eq!(story(&[RoomChange::Ended]), (Some(true), vec![]));
+        assert_eq!(story(&[recorded(300)]), (None, vec![300]));
     }
 
     #[test]

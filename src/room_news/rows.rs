@@ -55,6 +55,8 @@ pub struct SessionRow {
     pub peak_members: u32,
     /// Whether a recording was begun.
     pub is_recorded: bool,
+    /// Whether one is under way, so that what is known of its length is not true any more.
+    pub is_recording: bool,
     /// How many events tell of it so far.
     pub events: u64,
     /// The live room's revision.

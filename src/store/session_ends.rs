@@ -6,6 +6,7 @@ use sidetone_model::time::Timestamp;
 
 use crate::store::columns::{instant, number, parsed, parsed_opt};
 use crate::store::events::insert_event;
+use crate::store::recordings::announce_recording;
 use crate::store::sessions::whole;
 use crate::store::sql::{Connection, Row, Transaction, sql};
 use crate::store::{Store, StoreError};
@@ -87,6 +88,7 @@ async fn close(transaction: &mut Transaction, row: &Row) -> Result<(), StoreErro
         return Ok(()); // Another node was faster.
     }
     see_off(transaction, id, organisation, seen).await?;
+    announce_recording(transaction, organisation, id).await?;
     let (room, room_id) = (parsed(row, "room")?, parsed_opt(row, "room_id")?);
     let what = RoomChange::Ended;
     let news =

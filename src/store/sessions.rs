@@ -10,7 +10,8 @@ use sidetone_model::time::Timestamp;
 use crate::room_news::{InviteRow, NewEvent, PersonRow, RecordingRow, Rows, SessionLog, SessionRow};
 use crate::store::columns::{number, parsed};
 use crate::store::events::insert_events;
-use crate::store::sql::{Connection, sql};
+use crate::store::recordings::announce_recording;
+use crate::store::sql::{Connection, Transaction, sql};
 use crate::store::statement::{Statement, parts};
 use crate::store::{Store, StoreError};
 
@@ -44,6 +45,7 @@ impl Store {
         if let Some(seen_at) = rows.seen_at {
             mark(&mut transaction, node, seen_at).await?;
         }
+        announce_recordings(&mut transaction, rows).await?;
         let is_new = |event: &&NewEvent| told.get(&event.session).is_none_or(|told| event.seq > *told);
         let events: Vec<Event> = rows.events.iter().filter(is_new).filter_map(NewEvent::event).collect();
         insert_events(&mut transaction, &events).await?;
@@ -78,7 +80,7 @@ async fn upsert_sessions(
 ) -> Result<(), StoreError> {
     let mut statement = Statement::new(
         "INSERT INTO conference_sessions (id, organisation_id, node_id, room, room_id, room_name, started_at_us,
-         ended_at_us, seen_at_us, peak_members, is_recorded, events, revision) VALUES ",
+         ended_at_us, seen_at_us, peak_members, is_recorded, is_recording, events, revision) VALUES ",
     );
     statement.rows(sessions.iter().map(|session| {
         [
@@ -93,6 +95,7 @@ async fn upsert_sessions(
             session.seen_at.as_micros().into(),
             i64::from(session.peak_members).into(),
             session.is_recorded.into(),
+            session.is_recording.into(),
             whole(session.events).into(),
             whole(session.revision).into(),
         ]
@@ -102,7 +105,9 @@ async fn upsert_sessions(
         " ON CONFLICT (id) DO UPDATE SET
          ended_at_us = COALESCE(conference_sessions.ended_at_us, excluded.ended_at_us),
          seen_at_us = excluded.seen_at_us, peak_members = excluded.peak_members,
-         is_recorded = excluded.is_recorded, events = excluded.events, revision = excluded.revision",
+         is_recorded = excluded.is_recorded,
+         is_recording = excluded.is_recording, recording_bytes = CASE WHEN excluded.is_recording = 1 THEN NULL
+         ELSE conference_sessions.recording_bytes END, events = excluded.events, revision = excluded.revision",
     );
     statement.query().execute(connection).await?;
     Ok(())
@@ -171,6 +176,16 @@ async fn complete(connection: &mut Connection, recording: &RecordingRow) -> Resu
     .bind(recording.organisation_id.to_string())
     .execute(connection)
     .await?;
+    Ok(())
+}
+
+/// Tells of recordings that can be played from now on, once each: those of sessions that are over.
+async fn announce_recordings(transaction: &mut Transaction, rows: &Rows) -> Result<(), StoreError> {
+    let over = rows.sessions.iter().filter(|session| session.ended_at.is_some() && session.is_recorded);
+    let complete = rows.recordings.iter().map(|recording| (recording.organisation_id, recording.session));
+    for (organisation, session) in over.map(|row| (row.organisation_id, row.id)).chain(complete) {
+        announce_recording(transaction, organisation, session).await?;
+    }
     Ok(())
 }
 

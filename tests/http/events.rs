@@ -216,7 +216,7 @@ fn patterns_and_permissions_choose_the_kinds() {
         ("&events=call.info.*", &[CallInfoAcked, CallInfoSent]),
         ("&events=conference.*,call.ended", &[CallEnded, ConferenceMinutes, ConferenceUpdated]),
         ("&events=conversation.completed,call.missed,call.missed", &[CallMissed, ConversationCompleted]),
-        ("&events=recording.ready", &[]),
+        ("&events=recording.ready", &[RecordingReady]),
     ];
     for (query, kinds) in cases {
         let mut live = office.follow(&boss, &format!("?since=2026-01-01{query}"), None);
@@ -236,7 +236,11 @@ fn patterns_and_permissions_choose_the_kinds() {
     let made = office.ask(&boss, "POST /api-keys", body);
     let refused = office.get(made.body["key"].as_str().unwrap(), "/events");
     assert_eq!(refused.error(), (403, "forbidden"));
-    assert!(refused.message().ends_with("calls:read or conferences:read"), "{}", refused.message());
+    assert!(
+        refused.message().ends_with("calls:read or conferences:read or recordings:listen"),
+        "{}",
+        refused.message()
+    );
 }
 
 #[test]

@@ -41,6 +41,7 @@ mod office;
 mod organisations;
 mod prompts;
 mod rates;
+mod recordings;
 #[path = "../common/records.rs"]
 mod records;
 #[path = "../common/refused_urls.rs"]

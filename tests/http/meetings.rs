@@ -78,6 +78,7 @@ impl Sessions {
                 seen_at: at(30),
                 peak_members: 1,
                 is_recorded: false,
+                is_recording: false,
                 events: 0,
                 revision: 1,
             };

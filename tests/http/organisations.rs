@@ -27,6 +27,7 @@ fn one_is_made_read_changed_and_removed() {
         "max_outbound_calls",
         "name",
         "national_prefix",
+        "recording_retention_days",
         "sip_domain",
         "updated_at",
     ];
@@ -37,12 +38,16 @@ fn one_is_made_read_changed_and_removed() {
     assert_eq!(desk.get(As::Operator, &path).body, made.body);
     let body = json!({
         "credit": "12.5", "currency": "GBP", "country_code": "44", "max_outbound_calls": 5,
-        "sip_domain": "coil.example"
+        "sip_domain": "coil.example", "recording_retention_days": 30
     });
     let changed = desk.patch(As::Operator, &path, body);
     assert_eq!(changed.status, 200, "{}", changed.body);
     assert_eq!((&changed.body["credit"], &changed.body["country_code"]), (&json!("12.50"), &json!("44")));
     assert_eq!(changed.body["sip_domain"], "coil.example");
+    assert_eq!(
+        (&made.body["recording_retention_days"], &changed.body["recording_retention_days"]),
+        (&json!(0), &json!(30))
+    );
     let again = desk.patch(As::Operator, &path, changed.body.clone());
     assert_eq!((again.status, &again.body), (200, &changed.body));
     let cleared = desk.patch(As::Operator, &path, json!({"credit": null, "max_outbound_calls": null}));
@@ -56,7 +61,7 @@ fn every_wrong_field_is_named() {
     let desk = Desk::start();
     let body = json!({
         "sip_domain": "acme..test", "currency": "eur", "credit": 12.5, "max_outbound_calls": -1,
-        "colour": "red"
+        "recording_retention_days": 36_501, "colour": "red"
     });
     let answer = desk.post(As::Operator, "/organisations", body);
     let expected = [
@@ -64,8 +69,10 @@ fn every_wrong_field_is_named() {
         "currency: must be the three letters of a currency, such as EUR",
         "credit: must be a decimal in a string, such as \"12.50\": a JSON number is not exact",
         "max_outbound_calls: must be between 0 and 1000000",
+        "recording_retention_days: must be between 0 and 36500",
         "colour: is not a field here, the fields are country_code, max_outbound_calls, name, sip_domain, currency, \
-         credit, national_prefix, international_prefix, call_info_url, call_info_secret",
+         credit, national_prefix, international_prefix, call_info_url, call_info_secret, \
+         recording_retention_days",
         "name: is required",
     ];
     assert_eq!(answer.message(), expected.join("; "));

@@ -402,6 +402,7 @@ fn session(room: RoomId, organisation_id: OrganisationId, name: &str) -> Rows {
         seen_at: at(60),
         peak_members: 1,
         is_recorded: false,
+        is_recording: false,
         events: 0,
         revision: 2,
     };

@@ -221,6 +221,7 @@ pub const ROWS: &[Row] = &[
     // What conference rooms left behind.
     row("GET /api/v1/conference-rooms/{id}/sessions", One, "room"),
     row("GET /api/v1/conference-rooms/{id}/sessions/{sid}", One, "room session"),
+    row("GET /api/v1/conference-rooms/{id}/sessions/{sid}/recording/audio", One, "room session").answers(404),
     row("GET /api/v1/conference-rooms/{id}/sessions/{sid}/meeting", One, "room session"),
     row("PUT /api/v1/conference-rooms/{id}/sessions/{sid}/meeting", Put, "room session")
         .body_of(|tenant| meeting(&tenant.plant, &tenant.id("agent.blue"))),

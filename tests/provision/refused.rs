@@ -228,12 +228,13 @@ fn every_mistake_in_a_file_is_named() {
         ),
         (
             "numbering",
-            organisation("country_code = \"+44\"\nnational_prefix = \"0x\"\ninternational_prefix = \"\"\nmax_outbound_calls = -1\n"),
+            organisation("country_code = \"+44\"\nnational_prefix = \"0x\"\ninternational_prefix = \"\"\nmax_outbound_calls = -1\nrecording_retention_days = -1\n"),
             vec![
                 "organisations[0].country_code: must be 0 to 3 digits in quotes".to_owned(),
                 "organisations[0].national_prefix: must be 0 to 5 digits in quotes".to_owned(),
                 "organisations[0].international_prefix: must be 1 to 5 digits in quotes".to_owned(),
                 "organisations[0].max_outbound_calls: -1 is out of range, write 0 to 1000000".to_owned(),
+                "organisations[0].recording_retention_days: -1 is out of range, write 0 to 36500".to_owned(),
             ],
         ),
     ];

@@ -21,21 +21,21 @@ use uuid::Uuid;
 use crate::records::{at, organisation};
 use crate::with_store;
 
-const NODE: NodeId = NodeId(Uuid::from_u128(0x0DE));
-const EVERYTHING: Scope = Scope::Everything;
+pub(crate) const NODE: NodeId = NodeId(Uuid::from_u128(0x0DE));
+pub(crate) const EVERYTHING: Scope = Scope::Everything;
 
-fn session(number: u128) -> ConferenceSessionId {
+pub(crate) fn session(number: u128) -> ConferenceSessionId {
     ConferenceSessionId(Uuid::from_u128(0x5E55_0000 + number))
 }
 
 /// A room and whose it is.
 #[derive(Clone, Copy)]
-struct Home {
-    room: RoomId,
-    owner: OrganisationId,
+pub(crate) struct Home {
+    pub(crate) room: RoomId,
+    pub(crate) owner: OrganisationId,
 }
 
-async fn home(store: &Store) -> Home {
+pub(crate) async fn home(store: &Store) -> Home {
     let mut write = store.write().await.unwrap();
     let (owner, _) = write.declare_organisation(&crate::acme(), at(0)).await.unwrap();
     write.commit().await.unwrap();
@@ -54,7 +54,7 @@ async fn home(store: &Store) -> Home {
     Home { room: store.create(EVERYTHING, new, at(0)).await.unwrap().id, owner }
 }
 
-fn row(home: Home, number: u128) -> SessionRow {
+pub(crate) fn row(home: Home, number: u128) -> SessionRow {
     SessionRow {
         id: session(number),
         organisation_id: home.owner,
@@ -66,6 +66,7 @@ fn row(home: Home, number: u128) -> SessionRow {
         seen_at: at(i64::try_from(number).unwrap() + 9),
         peak_members: 2,
         is_recorded: false,
+        is_recording: false,
         events: 0,
         revision: 7,
     }
@@ -115,7 +116,7 @@ fn joined(row: &SessionRow, seq: u64) -> NewEvent {
     NewEvent { session: row.id, seq, what: Telling::News(news) }
 }
 
-async fn events(store: &Store, kind: EventKind) -> Vec<(OrganisationId, Value)> {
+pub(crate) async fn events(store: &Store, kind: EventKind) -> Vec<(OrganisationId, Value)> {
     let batch = store.events_after(Scope::Everything, Position::default(), 500).await.unwrap();
     let of_kind = batch.events.into_iter().filter(|placed| placed.event.kind == kind);
     of_kind.map(|placed| (placed.event.organisation_id, Value::Object(placed.event.data))).collect()

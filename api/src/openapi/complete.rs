@@ -115,6 +115,7 @@ const PUBLIC: &[(&str, &str)] = &[
     ("post", "/conferences/{room}/mute-all"),
     ("post", "/conferences/{room}/record"),
     ("post", "/conferences/{room}/unlock"),
+    ("get", "/conference-rooms/{id}/sessions/{sid}/recording/audio"),
     ("get", "/conversations/{id}"),
     ("get", "/extensions/{id}"),
 ];

@@ -34,6 +34,7 @@ pub(crate) mod openapi;
 pub(crate) mod organisations;
 pub(crate) mod prompts;
 pub(crate) mod rates;
+pub(crate) mod recordings;
 pub(crate) mod room_meetings;
 pub(crate) mod room_sessions;
 pub(crate) mod teams;

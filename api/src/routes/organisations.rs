@@ -59,10 +59,13 @@ pub(crate) struct NewOrganisationBody {
     /// What the service signs with; required with `call_info_url`. Never shown.
     #[schema(max_length = 256, pattern = "^(.{16,256})?$", write_only)]
     call_info_secret: Option<String>,
+    /// Days that the recordings of its rooms are kept after the session; 0, as when it is left out, is for ever.
+    #[schema(minimum = 0, maximum = 36_500)]
+    recording_retention_days: Option<i64>,
 }
 
-/// What changes of an organisation; what is left out stays as it is. All but the name, the prefixes
-/// and the call-info URL with its secret is for operators.
+/// What changes of an organisation; what is left out stays as it is. All but the name, the prefixes, the
+/// call-info URL with its secret and the retention of recordings is for operators.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "says in the document what `change` reads")]
 pub(crate) struct OrganisationChangeBody {
@@ -95,6 +98,9 @@ pub(crate) struct OrganisationChangeBody {
     /// Another secret; required with a URL where there is none yet. Empty takes the URL along. Never shown.
     #[schema(max_length = 256, pattern = "^(.{16,256})?$", write_only)]
     call_info_secret: Option<String>,
+    /// Another number of days; recordings that are older are deleted within the hour. 0 is for ever.
+    #[schema(minimum = 0, maximum = 36_500)]
+    recording_retention_days: Option<i64>,
 }
 
 const KIND: Kind = Kind { sorts: BY_NAME, organisation_id: true, team_id: false };
@@ -174,8 +180,8 @@ pub(crate) async fn find(
 
 /// Change an organisation
 ///
-/// A JSON merge patch: what is left out stays as it is. Who is no operator changes the name, the prefixes and the
-/// call-info URL with its secret of their own organisation. Read-only fields are ignored, so that what was read can be sent back.
+/// A JSON merge patch: what is left out stays as it is. Who is no operator changes the name, the prefixes, the
+/// call-info URL with its secret and the retention of recordings of their own organisation. Read-only fields are ignored, so that what was read can be sent back.
 #[utoipa::path(
     patch,
     path = "/organisations/{id}",
@@ -281,6 +287,7 @@ fn new_organisation(fields: &mut Fields, state: &ApiState) -> Option<NewOrganisa
         },
         max_outbound_calls: change.max_outbound_calls.flatten(),
         call_info,
+        recording_retention_days: change.recording_retention_days.unwrap_or_default(),
     })
 }
 
@@ -310,6 +317,9 @@ fn organisation_change(fields: &mut Fields, state: &ApiState) -> Option<Organisa
             "" => Ok(Secret::default()),
             secret => call_info::secret(secret),
         }),
+        recording_retention_days: fields
+            .integer("recording_retention_days", 0..=i64::from(rules::RETENTION_DAYS_MAX))
+            .and_then(|days| u32::try_from(days).ok()),
     };
     fields.read_only(READ_ONLY);
     Some(change)

@@ -48,6 +48,8 @@ kinds! {
     ConferenceUpdated = "conference.updated",
     /// A conversation was over; its price is settled and it was reviewed.
     ConversationCompleted = "conversation.completed",
+    /// A session of a room is over and its recording can be played.
+    RecordingReady = "recording.ready",
 }
 
 impl EventKind {
@@ -61,6 +63,7 @@ impl EventKind {
 pub(super) fn permission_of(name: &str) -> Permission {
     match name.split_once('.') {
         Some(("conference", _)) => Permission::ConferencesRead,
+        Some(("recording", _)) => Permission::RecordingsListen,
         _ => Permission::CallsRead,
     }
 }
@@ -77,7 +80,6 @@ const NOT_CAUSED_YET: &[&str] = &[
     "campaign.contact.completed",
     "contact.created",
     "csat.submitted",
-    "recording.ready",
     "ticket.created",
     "ticket.updated",
     "voicemail.received",
@@ -102,6 +104,7 @@ mod tests {
         for name in known_names() {
             let expected = match name {
                 "conference.minutes" | "conference.updated" => Permission::ConferencesRead,
+                "recording.ready" => Permission::RecordingsListen,
                 _ => Permission::CallsRead,
             };
             assert_eq!(permission_of(name), expected, "{name}");

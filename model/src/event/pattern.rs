@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn names_families_and_everything_are_patterns() {
-        let cases: [(&str, &[EventKind]); 9] = [
+        let cases: [(&str, &[EventKind]); 10] = [
             ("*", EventKind::ALL),
             (
                 "call.*",
@@ -184,7 +184,8 @@ mod tests {
             ("conference.updated", &[EventKind::ConferenceUpdated]),
             // Known, and not caused yet.
             ("campaign.contact.*", &[]),
-            ("recording.ready", &[]),
+            ("ticket.created", &[]),
+            ("recording.*", &[EventKind::RecordingReady]),
         ];
         for (text, expected) in cases {
             let pattern: EventPattern = text.parse().unwrap();

@@ -51,6 +51,7 @@ impl Organisations for Store {
                 numbering,
                 max_outbound_calls,
                 call_info,
+                recording_retention_days,
             } = new;
             let has_call_info_secret = call_info.is_some();
             let (call_info_url, secret) =
@@ -67,6 +68,7 @@ impl Organisations for Store {
                 max_outbound_calls,
                 call_info_url,
                 has_call_info_secret,
+                recording_retention_days,
                 created_at: now,
                 updated_at: now,
             };
@@ -75,8 +77,8 @@ impl Organisations for Store {
             let statement =
                 sql("INSERT INTO organisations (id, name, sip_domain, currency, credit_scaled, country_code,
                  national_prefix, international_prefix, max_outbound_calls, search, created_at_us, updated_at_us,
-                 call_info_url, call_info_secret)
-                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $11, $12, $13)")
+                 call_info_url, call_info_secret, recording_retention_days)
+                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $11, $12, $13, $14)")
             .bind(id.to_string())
             .bind(&made.name)
             .bind(&made.sip_domain)
@@ -89,7 +91,8 @@ impl Organisations for Store {
             .bind(organisation_search(&made.name, &made.sip_domain))
             .bind(now.as_micros())
             .bind(&made.call_info_url)
-            .bind(secret);
+            .bind(secret)
+            .bind(i64::from(made.recording_retention_days));
             write.finish(statement, Change::Created).await?;
             Ok(made)
         })
@@ -126,7 +129,7 @@ impl Organisations for Store {
                  name = $1, sip_domain = $2, currency = $3, credit_scaled = $4,
                  country_code = $5, national_prefix = $6, international_prefix = $7, max_outbound_calls = $8,
                  search = $9, updated_at_us = $10, call_info_url = $12,
-                 call_info_secret = COALESCE($13, call_info_secret) WHERE id = $11")
+                 call_info_secret = COALESCE($13, call_info_secret), recording_retention_days = $14 WHERE id = $11")
             .bind(&after.name)
             .bind(&after.sip_domain)
             .bind(after.currency.as_str())
@@ -139,7 +142,8 @@ impl Organisations for Store {
             .bind(now.as_micros())
             .bind(id.to_string())
             .bind(&after.call_info_url)
-            .bind(secret);
+            .bind(secret)
+            .bind(i64::from(after.recording_retention_days));
             write.finish(statement, Change::Changed).await?;
             Ok(after)
         })
@@ -269,6 +273,7 @@ fn organisation(row: &Row) -> Result<OrganisationRecord, StoreError> {
             .transpose()?,
         call_info_url: row.try_get("call_info_url")?,
         has_call_info_secret: !row.try_get::<&str>("call_info_secret")?.is_empty(),
+        recording_retention_days: number(row, "recording_retention_days")?,
         created_at: instant(row, "created_at_us")?,
         updated_at: instant(row, "updated_at_us")?,
     })

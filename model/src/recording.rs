@@ -1,0 +1,60 @@
+//! Recordings of sessions, as they are played.
+
+use serde::Serialize;
+
+use crate::access::Scope;
+use crate::ids::{ConferenceSessionId, RoomId};
+use crate::ports::PortFuture;
+use crate::time::Timestamp;
+
+/// What `recording.ready` tells: a recording is complete and can be played.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RecordingReady {
+    /// The session.
+    pub session_id: ConferenceSessionId,
+    /// The stored room; absent where two calls were merged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub room_id: Option<RoomId>,
+    /// The switch's name of the room.
+    pub room: String,
+    /// Bytes of the file.
+    pub bytes: u64,
+    /// How long it plays, in whole seconds.
+    pub seconds: u64,
+}
+
+/// How long a recording of so many bytes plays: 16-bit samples at 16 kHz behind a header of 80 bytes.
+pub fn seconds(bytes: u64) -> u64 {
+    bytes.saturating_sub(80) / 32_000
+}
+
+/// The recordings that there are.
+pub trait Recordings: Send + Sync {
+    /// The complete recording of a session of a room.
+    ///
+    /// # Errors
+    /// [`NotFound`](crate::problem::Problem::NotFound) when there is none, no such session or no such room,
+    /// [`Forbidden`](crate::problem::Problem::Forbidden) when the room is outside of `scope`,
+    /// [`Conflict`](crate::problem::Problem::Conflict) while it may still grow.
+    fn open(
+        &self,
+        scope: Scope,
+        room: RoomId,
+        session: ConferenceSessionId,
+    ) -> PortFuture<'_, Box<dyn Recording>>;
+}
+
+/// A recording that is open: it stays readable whatever becomes of its name.
+pub trait Recording: Send + Sync {
+    /// Bytes of the file.
+    fn bytes(&self) -> u64;
+
+    /// When it was written last.
+    fn modified_at(&self) -> Timestamp;
+
+    /// The bytes from `at` on, `len` of them.
+    ///
+    /// # Errors
+    /// [`Internal`](crate::problem::Problem::Internal) when there are fewer, or the disk does not give them.
+    fn read(&self, at: u64, len: usize) -> PortFuture<'_, Vec<u8>>;
+}

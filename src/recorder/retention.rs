@@ -1,0 +1,147 @@
+//! Deletes recordings that were kept long enough, and files that no session tells of.
+//!
+//! The file goes first and then what the session says of it: when the process dies in between, the next look does both
+//! again, and a file that is not there is deleted already. No order leaves a file that nobody knows of.
+
+use std::fs::{DirEntry, ReadDir};
+use std::io;
+use std::time::{Duration, SystemTime};
+
+use sidetone_model::ids::{ConferenceSessionId, NodeId, OrganisationId};
+use sidetone_model::problem::Problem;
+use sidetone_model::time::Timestamp;
+use tokio::sync::watch;
+
+use crate::recorder::disk::existing;
+use crate::recorder::shelf::{Shelf, beside};
+use crate::recorder::wav_file::Disk as _;
+use crate::store::{RecordingPlace, Store};
+
+impl Shelf {
+    /// Deletes recordings that were kept for as long as their organisations want; says whether there may be more.
+    ///
+    /// # Errors
+    /// When the disk or the database refuses; what was deleted until then is.
+    pub async fn purge(&self, node: NodeId, now: Timestamp) -> Result<bool, Problem> {
+        let expired = self.store().expired_recordings(node, now).await?;
+        for (organisation, session) in &expired {
+            let (mut disk, organisation, session) = (self.disk().clone(), *organisation, *session);
+            beside(move || disk.remove(organisation, session)).await?;
+            self.store().forget_recording((organisation, session)).await?;
+        }
+        Ok(expired.len() == Store::RECORDING_PURGE_BATCH)
+    }
+
+    /// Deletes files that were written last before `before` and that no session tells of; says how many. Other names
+    /// than ours are left alone.
+    ///
+    /// # Errors
+    /// As [`Shelf::purge`].
+    pub async fn purge_strays(&self, before: SystemTime) -> Result<usize, Problem> {
+        let dir = self.disk().dir().to_owned();
+        let mut walk = Some(beside(move || Walk::new(existing(std::fs::read_dir(dir))?)).await?);
+        let mut deleted = 0;
+        while let Some(mut at) = walk.take() {
+            let (files, at) = beside(move || Ok((at.next_files(before)?, at))).await?;
+            if files.is_empty() {
+                break;
+            }
+            let known = self.store().recordings_of_sessions(&files).await?;
+            for (organisation, session) in files.into_iter().filter(|file| !known.contains(file)) {
+                let mut disk = self.disk().clone();
+                beside(move || disk.remove(organisation, session)).await?;
+                tracing::warn!(conference.session = %session, "a recording that no session tells of was deleted");
+                deleted += 1;
+            }
+            walk = Some(at);
+        }
+        Ok(deleted)
+    }
+}
+
+/// Deletes until told to stop.
+pub async fn retain(shelf: Shelf, node: NodeId, clock: fn() -> Timestamp, mut stop: watch::Receiver<bool>) {
+    let mut looks: u64 = 0;
+    let mut pause = LOOK_EVERY;
+    loop {
+        tokio::select! {
+            _ = stop.wait_for(|stop| *stop) => return,
+            () = tokio::time::sleep(pause) => {}
+        }
+        let purged = shelf.purge(node, clock()).await;
+        pause = if matches!(purged, Ok(true)) { BATCH_PAUSE } else { LOOK_EVERY };
+        let strays = if looks.is_multiple_of(STRAYS_EVERY_LOOKS) && pause == LOOK_EVERY {
+            shelf.purge_strays(time_of(clock()) - STRAY_AGE).await.map(drop)
+        } else {
+            Ok(())
+        };
+        looks += u64::from(pause == LOOK_EVERY);
+        if let Err(error) = purged.map(drop).and(strays) {
+            tracing::warn!(%error, "recordings that were kept long enough cannot be deleted now");
+        }
+    }
+}
+
+/// The files of recordings, one directory after the other.
+struct Walk {
+    organisations: Option<ReadDir>,
+    files: Option<(OrganisationId, ReadDir)>,
+}
+
+impl Walk {
+    fn new(organisations: Option<ReadDir>) -> io::Result<Walk> {
+        Ok(Walk { organisations, files: None })
+    }
+
+    /// Some files that were written last before `before`; none at the end.
+    fn next_files(&mut self, before: SystemTime) -> io::Result<Vec<RecordingPlace>> {
+        let mut found = Vec::new();
+        while found.len() < FILES_MAX {
+            let Some((organisation, files)) = &mut self.files else {
+                let Some(next) = self.organisations.as_mut().and_then(Iterator::next) else { break };
+                self.files = directory_of(&next?)?;
+                continue;
+            };
+            let organisation = *organisation;
+            match files.next() {
+                Some(entry) => {
+                    found.extend(session_of(&entry?, before)?.map(|session| (organisation, session)))
+                }
+                None => self.files = None,
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// The directory of an organisation.
+fn directory_of(entry: &DirEntry) -> io::Result<Option<(OrganisationId, ReadDir)>> {
+    let organisation = entry.file_name().to_str().and_then(|name| name.parse().ok());
+    let Some(organisation) = organisation else { return Ok(None) };
+    Ok(existing(std::fs::read_dir(entry.path()))?.map(|files| (organisation, files)))
+}
+
+/// The session of a file that is old enough.
+fn session_of(entry: &DirEntry, before: SystemTime) -> io::Result<Option<ConferenceSessionId>> {
+    let name = entry.file_name();
+    let session = name.to_str().and_then(|name| name.strip_suffix(".wav")?.parse().ok());
+    let Some(session) = session else { return Ok(None) };
+    // One that is deleted meanwhile is none.
+    let modified = existing(entry.metadata().and_then(|metadata| metadata.modified()))?;
+    Ok(modified.filter(|modified| *modified < before).map(|_| session))
+}
+
+fn time_of(at: Timestamp) -> SystemTime {
+    SystemTime::UNIX_EPOCH + Duration::from_micros(u64::try_from(at.as_micros()).unwrap_or(0))
+}
+
+/// Files that the database is asked about at once.
+const FILES_MAX: usize = 64;
+/// How often recordings are looked for that were kept long enough.
+const LOOK_EVERY: Duration = Duration::from_secs(60);
+/// How long others may use the disk between two batches.
+const BATCH_PAUSE: Duration = Duration::from_millis(100);
+/// An hour.
+const STRAYS_EVERY_LOOKS: u64 = 60;
+/// A session is stored seconds after it began; a database may be away for hours.
+const STRAY_AGE: Duration = Duration::from_secs(24 * 3_600);

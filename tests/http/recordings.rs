@@ -1,0 +1,339 @@
+//! H14: the recording of a session over HTTP, by pieces, by whoever may hear it and nobody else.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use sidetone::recorder::{Begin, DataDisk, Recordings, Shelf};
+use sidetone::room_news::{RecordingRow, Rows, SessionRow};
+use sidetone_api::ApiState;
+use sidetone_media::audio::clip::Clip;
+use sidetone_media::mix::FrameSink;
+use sidetone_media::time::Micros;
+use sidetone_model::access::Scope;
+use sidetone_model::ids::{ConferenceSessionId, NodeId, OrganisationId, RoomId};
+use sidetone_model::room::{NewRoom, Pin, RoomPin, Rooms as _};
+use uuid::Uuid;
+
+use crate::face::{Face, Ground, Ready, key, request};
+use crate::records::{TempDir, at};
+
+const DIRECTORY: &str = r#"
+[[organisations]]
+name = "Acme"
+sip_domain = "acme.test"
+  [[organisations.api_keys]]
+  name = "boss"
+  key = "tel_acmeboss0001_0123456789abcdefghijklmnopqrstuvwxyz"
+  preset = "full"
+  allow = ["127.0.0.1"]
+  rate_per_minute = 60000
+  [[organisations.api_keys]]
+  name = "rooms"
+  key = "tel_acmerooms001_0123456789abcdefghijklmnopqrstuvwxyz"
+  preset = "conferences"
+  allow = ["127.0.0.1"]
+[[organisations]]
+name = "Bolt"
+sip_domain = "bolt.test"
+  [[organisations.api_keys]]
+  name = "boss"
+  key = "tel_boltboss0001_0123456789abcdefghijklmnopqrstuvwxyz"
+  preset = "full"
+  allow = ["127.0.0.1"]
+  rate_per_minute = 60000
+"#;
+
+const NODE: NodeId = NodeId(Uuid::from_u128(1));
+/// Ten seconds and a frame: several pieces, the last of them short.
+const FRAMES: i64 = 501;
+
+/// A room of Acme's with sessions in every state, and one of Bolt's.
+struct Site {
+    face: Face,
+    room: RoomId,
+    foreign: RoomId,
+    disk: DataDisk,
+    owner: OrganisationId,
+    _dir: TempDir,
+}
+
+const COMPLETE: u128 = 1;
+const NOT_RECORDED: u128 = 2;
+const LIVE: u128 = 3;
+const WRITTEN_OUT: u128 = 4;
+const DELETED: u128 = 5;
+const LOST: u128 = 6;
+const LIVE_AND_SILENT: u128 = 7;
+
+fn session(number: u128) -> ConferenceSessionId {
+    ConferenceSessionId(Uuid::from_u128(0x5E55_0000 + number))
+}
+
+impl Site {
+    fn start() -> Site {
+        let dir = TempDir::new();
+        let disk = DataDisk::of(dir.path());
+        let files = disk.clone();
+        let (face, (room, foreign, owner)) = Face::open(DIRECTORY, async move |ground| {
+            let snapshot = ground.store.directory().await.unwrap();
+            let id = |name| snapshot.organisations.iter().find(|found| found.name == name).unwrap().id;
+            let (acme, bolt) = (id("Acme"), id("Bolt"));
+            let (room, foreign) = (made(&ground, acme).await, made(&ground, bolt).await);
+            record(&files, acme);
+            furnish(&ground, acme, room).await;
+            let shared = Arc::new(ground.store.clone());
+            let shelf = Shelf::new(ground.store, files);
+            let state = ApiState::new(shared.clone(), shared, Arc::new(Ready), Arc::new(|| at(100)));
+            (state.with_recordings(Arc::new(shelf)), (room, foreign, acme))
+        });
+        Site { face, room, foreign, disk, owner, _dir: dir }
+    }
+
+    fn path(&self, number: u128) -> String {
+        format!("/conference-rooms/{}/sessions/{}/recording/audio", self.room, session(number))
+    }
+
+    fn ask(&self, who: &str, method: &str, path: &str, headers: &str) -> (u16, String, Vec<u8>) {
+        let headers = format!("Authorization: Bearer {}\r\n{headers}", key(who));
+        self.face.exchange_bytes(&request(method, path, &headers, b""))
+    }
+
+    fn get(&self, headers: &str) -> (u16, String, Vec<u8>) {
+        self.ask("acmeboss0001", "GET", &self.path(COMPLETE), headers)
+    }
+
+    fn file(&self) -> Vec<u8> {
+        std::fs::read(self.disk.path(self.owner, session(COMPLETE))).unwrap()
+    }
+}
+
+async fn made(ground: &Ground, organisation_id: OrganisationId) -> RoomId {
+    let new = NewRoom {
+        organisation_id,
+        name: "Board".to_owned(),
+        number: "200".to_owned(),
+        participant_pin: RoomPin::Given(Pin::default()),
+        moderator_pin: Pin::default(),
+        wait_for_moderator: false,
+        end_when_moderator_leaves: false,
+        record: true,
+        max_members: 0,
+        minutes_email: String::new(),
+    };
+    ground.store.create(Scope::Everything, new, at(0)).await.unwrap().id
+}
+
+/// Ten seconds that count upwards, by the recorder itself.
+fn record(disk: &DataDisk, owner: OrganisationId) {
+    let mut recordings = Recordings::new(disk.clone(), 0, Arc::default());
+    let (begin, mut sink) = Begin::new(owner, session(COMPLETE), &Arc::default());
+    recordings.begin(begin);
+    for frame in 0..FRAMES {
+        let pcm: [i16; 320] = std::array::from_fn(|n| (frame * 320 + n as i64) as i16);
+        assert!(sink.frame(Micros(frame * 20_000), &pcm));
+        if frame % 100 == 0 {
+            recordings.turn();
+        }
+    }
+    drop(sink);
+    recordings.finish();
+}
+
+async fn furnish(ground: &Ground, organisation_id: OrganisationId, room: RoomId) {
+    let row = |number, is_recorded: bool, ended: bool| SessionRow {
+        id: session(number),
+        organisation_id,
+        room: room.into(),
+        room_id: Some(room),
+        room_name: "Board".to_owned(),
+        started_at: at(1),
+        ended_at: ended.then(|| at(2)),
+        seen_at: at(2),
+        peak_members: 1,
+        is_recorded,
+        is_recording: is_recorded && [LIVE, WRITTEN_OUT].contains(&number),
+        events: 0,
+        revision: 1,
+    };
+    let complete =
+        |number, bytes| RecordingRow { session: session(number), organisation_id, bytes, error: None };
+    let rows = Rows {
+        sessions: vec![
+            row(COMPLETE, true, true),
+            row(NOT_RECORDED, false, true),
+            row(LIVE, true, false),
+            row(WRITTEN_OUT, true, true),
+            row(DELETED, true, true),
+            row(LOST, true, true),
+            row(LIVE_AND_SILENT, false, false),
+        ],
+        recordings: vec![
+            complete(COMPLETE, FRAMES as u64 * 640 + 80),
+            complete(DELETED, 0),
+            complete(LOST, 1_044),
+        ],
+        ..Rows::default()
+    };
+    ground.store.store_sessions(NODE, &rows).await.unwrap();
+}
+
+fn header<'a>(head: &'a str, name: &str) -> Option<&'a str> {
+    head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
+}
+
+#[test]
+fn all_of_it() {
+    let site = Site::start();
+    let whole = site.file();
+    let (status, head, body) = site.get("");
+    assert_eq!((status, body.len()), (200, FRAMES as usize * 640 + 80));
+    assert_eq!(body, whole);
+    assert!(
+        Clip::from_wav(&body).unwrap().samples().iter().enumerate().all(|(n, sample)| *sample == n as i16)
+    );
+    assert_eq!(header(&head, "content-type"), Some("audio/wav"));
+    assert_eq!(header(&head, "content-length"), Some(whole.len().to_string().as_str()));
+    assert_eq!(header(&head, "accept-ranges"), Some("bytes"));
+    let disposition = format!("inline; filename=\"{}.wav\"", session(COMPLETE));
+    assert_eq!(header(&head, "content-disposition"), Some(disposition.as_str()));
+    assert!(header(&head, "last-modified").unwrap().ends_with("gmt"), "{head}");
+    assert_eq!(header(&head, "content-range"), None);
+    assert_eq!(header(&head, "x-content-type-options"), Some("nosniff"));
+    assert_eq!(header(&head, "cache-control"), Some("no-store"));
+    // HEAD is GET without the body, and a range is nothing to it.
+    let (status, head_of_head, body) =
+        site.ask("acmeboss0001", "HEAD", &site.path(COMPLETE), "Range: bytes=0-1\r\n");
+    assert_eq!((status, body.len()), (200, 0));
+    for name in
+        ["content-type", "content-length", "accept-ranges", "etag", "last-modified", "content-disposition"]
+    {
+        assert_eq!(header(&head_of_head, name), header(&head, name), "{name}");
+    }
+}
+
+#[test]
+fn a_part_of_it() {
+    let site = Site::start();
+    let whole = site.file();
+    let size = whole.len();
+    let cases = [
+        ("bytes=0-0", 0, 1),
+        ("bytes=0-79", 0, 80),
+        ("bytes=80-", 80, size),
+        ("bytes=100000-300000", 100_000, 300_001),
+        ("bytes=-1", size - 1, size),
+        ("bytes=-1000", size - 1_000, size),
+        ("bytes=-999999999", 0, size),
+        ("bytes=300000-999999999", 300_000, size),
+    ];
+    for (range, first, end) in cases {
+        let (status, head, body) = site.get(&format!("Range: {range}\r\n"));
+        assert_eq!(status, 206, "{range}: {head}");
+        assert_eq!(body, whole[first..end], "{range}");
+        let (length, place) = ((end - first).to_string(), format!("bytes {first}-{}/{size}", end - 1));
+        assert_eq!(header(&head, "content-length"), Some(length.as_str()), "{range}");
+        assert_eq!(header(&head, "content-range"), Some(place.as_str()), "{range}");
+        assert!(header(&head, "etag").is_some() && header(&head, "accept-ranges") == Some("bytes"));
+    }
+    let beyond = format!("bytes={size}-");
+    for range in [beyond.as_str(), "bytes=999999999-", "bytes=-0", "bytes=0-0,5-6", "bytes=0-0, -1"] {
+        let (status, head, body) = site.get(&format!("Range: {range}\r\n"));
+        assert_eq!(status, 416, "{range}");
+        assert_eq!(header(&head, "content-range"), Some(format!("bytes */{size}").as_str()), "{range}");
+        let body: Value = serde_json::from_slice(&body).unwrap();
+        assert_eq!(body["error"]["code"], "range_not_satisfiable", "{range}");
+    }
+    for range in ["bytes=5-2", "bytes=x", "seconds=1-2", "bytes"] {
+        assert_eq!(site.get(&format!("Range: {range}\r\n")).0, 200, "{range} is none");
+    }
+}
+
+#[test]
+fn a_part_of_the_version_that_the_caller_has() {
+    let site = Site::start();
+    let (_, head, _) = site.get("");
+    let etag = header(&head, "etag").unwrap().to_owned();
+    let modified = header(&head, "last-modified").unwrap();
+    // The head was put into lower case.
+    let modified = httpdate::fmt_http_date(httpdate::parse_http_date(&capitals(modified)).unwrap());
+    for version in [&etag, &modified] {
+        assert_eq!(site.get(&format!("Range: bytes=0-9\r\nIf-Range: {version}\r\n")).0, 206, "{version}");
+    }
+    let weak = format!("W/{etag}");
+    for version in ["\"other\"", weak.as_str(), "Mon, 01 Jan 1996 00:00:00 GMT"] {
+        let (status, _, body) = site.get(&format!("Range: bytes=0-9\r\nIf-Range: {version}\r\n"));
+        assert_eq!((status, body.len()), (200, site.file().len()), "{version}");
+    }
+    for known in [etag.as_str(), weak.as_str(), "*"] {
+        let (status, head, body) = site.get(&format!("If-None-Match: {known}\r\n"));
+        assert_eq!((status, body.len(), header(&head, "etag")), (304, 0, Some(etag.as_str())), "{known}");
+    }
+    assert_eq!(site.get("If-None-Match: \"other\"\r\n").0, 200);
+    assert_eq!(site.get(&format!("If-Modified-Since: {modified}\r\n")).0, 304);
+    // Written again, it is another version.
+    let path = site.disk.path(site.owner, session(COMPLETE));
+    let mut file = site.file();
+    file.truncate(8_080);
+    std::fs::write(path, &file).unwrap();
+    let (status, head, body) = site.get(&format!("If-None-Match: {etag}\r\n"));
+    assert_eq!((status, body.len()), (200, 8_080));
+    assert_ne!(header(&head, "etag"), Some(etag.as_str()));
+}
+
+/// `mon, 01 jan 2026 00:00:00 gmt` as it was sent.
+fn capitals(date: &str) -> String {
+    let mut parts: Vec<String> = date.split(' ').map(str::to_owned).collect();
+    for at in [0, 2] {
+        parts[at][..1].make_ascii_uppercase();
+    }
+    parts.last_mut().unwrap().make_ascii_uppercase();
+    parts.join(" ")
+}
+
+#[test]
+fn what_is_not_there_and_what_is_not_over() {
+    let site = Site::start();
+    let unknown = session(0xABC).0.as_u128() - 0x5E55_0000;
+    let cases = [
+        (NOT_RECORDED, 404, "the session was not recorded"),
+        (LIVE, 409, "the session is still being recorded"),
+        (WRITTEN_OUT, 409, "the session is still being recorded"),
+        (DELETED, 404, "the session was not recorded"),
+        (LOST, 404, "the recording is not on this node"),
+        (LIVE_AND_SILENT, 404, "the session was not recorded"),
+        (unknown, 404, "the room had no such session"),
+    ];
+    for (number, expected, said) in cases {
+        for headers in ["", "Range: bytes=0-1\r\n"] {
+            let (status, _, body) = site.ask("acmeboss0001", "GET", &site.path(number), headers);
+            let body: Value = serde_json::from_slice(&body).unwrap();
+            assert_eq!(status, expected, "{number}: {body}");
+            let message = body["error"]["message"].as_str().unwrap();
+            assert!(message.starts_with(said), "{number}: {message}");
+        }
+    }
+}
+
+/// No other tenant's file, and no file beside the recordings.
+#[test]
+fn nobody_hears_what_is_not_theirs() {
+    let site = Site::start();
+    let own = site.path(COMPLETE);
+    let foreign = own.replace(&site.room.to_string(), &site.foreign.to_string());
+    let status = |who: &str, path: &str| site.ask(who, "GET", path, "").0;
+    assert_eq!(status("acmeboss0001", &own), 200);
+    assert_eq!(status("boltboss0001", &own), 403, "a foreign room");
+    assert_eq!(status("boltboss0001", &foreign), 404, "a foreign session under a room of one's own");
+    assert_eq!(status("acmeboss0001", &foreign), 403);
+    let (status_of, _, body) = site.ask("acmerooms001", "GET", &own, "");
+    assert_eq!(status_of, 403);
+    assert!(String::from_utf8(body).unwrap().contains("recordings:listen"));
+    assert_eq!(site.face.exchange_bytes(&request("GET", &own, "", b"")).0, 401);
+    let session = session(COMPLETE).to_string();
+    for sid in ["..%2f..%2fsidetone.db", "%2e%2e", "..", &session.replace('-', ""), &format!("{session}.wav")]
+    {
+        let path = own.replace(&session, sid);
+        let answer = status("acmeboss0001", &path);
+        assert!([400, 404].contains(&answer), "{sid}: {answer}");
+    }
+}

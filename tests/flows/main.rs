@@ -39,6 +39,7 @@ mod register;
 mod room;
 mod room_history;
 mod room_soak;
+mod rooms;
 mod signalling;
 #[path = "../common/site.rs"]
 mod site;

@@ -1,5 +1,6 @@
 //! Two baresip phones: both register, one calls the other, which answers by itself.
 
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use crate::engine::Engine;
@@ -38,6 +39,37 @@ fn one_baresip_calls_another() {
 
 /// A phone without a sound card: it plays a file and hears into the void.
 pub fn phone(engine: &Engine, number: &str, password: &str, answermode: &str) -> Process {
+    set_up(engine, number, password, answermode, "tone.wav", "")
+}
+
+/// A phone that plays that file of the test's directory, and keeps what it hears, see [`heard`].
+pub fn keeping_phone(engine: &Engine, number: &str, password: &str, plays: &str) -> Process {
+    let keeps = format!("module sndfile.so\nsnd_path {}\n", engine.dir().join(number).display());
+    set_up(engine, number, password, "manual", plays, &keeps)
+}
+
+/// Where a phone that keeps what it hears does so, as it comes: 8,000 Hz.
+pub fn heard(engine: &Engine, number: &str) -> Option<PathBuf> {
+    let files = std::fs::read_dir(engine.dir().join(number)).unwrap().map(|file| file.unwrap().path());
+    files.into_iter().find(|path| path.to_string_lossy().ends_with("-dec.wav"))
+}
+
+/// Presses keys, at the pace of a hand.
+pub fn press(phone: &mut Process, keys: &str) {
+    for key in keys.chars() {
+        phone.pass(KEY);
+        phone.type_text(&key.to_string());
+    }
+}
+
+fn set_up(
+    engine: &Engine,
+    number: &str,
+    password: &str,
+    answermode: &str,
+    plays: &str,
+    more: &str,
+) -> Process {
     let dir = engine.dir().join(number);
     std::fs::create_dir(&dir).unwrap();
     let account = format!(
@@ -50,9 +82,9 @@ pub fn phone(engine: &Engine, number: &str, password: &str, answermode: &str) ->
         "sip_listen 127.0.0.1:0\nnet_interface 127.0.0.1\nrtp_ports {rtp_first}-{}\n\
          audio_source aufile,{}\naudio_player aubridge,{number}\naudio_alert aubridge,alert{number}\n\
          module_path /usr/lib/baresip/modules\nmodule stdio.so\nmodule g711.so\nmodule aufile.so\n\
-         module aubridge.so\nmodule_tmp account.so\nmodule_app menu.so\n",
+         module aubridge.so\n{more}module_tmp account.so\nmodule_app menu.so\n",
         rtp_first + 31,
-        engine.dir().join("tone.wav").display(),
+        engine.dir().join(plays).display(),
     );
     for (name, text) in [("accounts", account.as_str()), ("config", &config), ("contacts", "")] {
         std::fs::write(dir.join(name), text).unwrap();
@@ -61,4 +93,6 @@ pub fn phone(engine: &Engine, number: &str, password: &str, answermode: &str) ->
     Process::spawn("baresip", "baresip", "baresip-core", &dir, ["-4", "-f", ".", "-t", "180"])
 }
 
+/// Between two keys that a hand presses.
+const KEY: Duration = Duration::from_millis(300);
 const TALK: Duration = Duration::from_secs(3);

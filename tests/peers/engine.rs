@@ -83,11 +83,25 @@ impl Engine {
         get(&self.http, path)
     }
 
+    /// Waits until the answer to `GET path` is as wanted.
+    pub fn wait_for<T>(&mut self, path: &str, what: &str, condition: impl Fn(&Value) -> Option<T>) -> T {
+        let http = self.http.clone();
+        self.process.wait(what, |_| {
+            let (status, body) = exchange(&http, "GET", path, "\r\n");
+            (status == 200).then(|| condition(&body)).flatten()
+        })
+    }
+
     /// The status and body that `POST path` is answered with.
     pub fn post(&self, path: &str, body: &Value) -> (u16, Value) {
         let body = body.to_string();
         let head = format!("Content-Type: application/json\r\nContent-Length: {}\r\n", body.len());
         exchange(&self.http, "POST", path, &format!("{head}\r\n{body}"))
+    }
+
+    /// The status that `POST path` without a body is answered with.
+    pub fn order(&self, path: &str) -> u16 {
+        exchange(&self.http, "POST", path, "Content-Length: 0\r\n\r\n").0
     }
 
     /// The engine's last log lines, for a failure message.
@@ -112,6 +126,9 @@ fn exchange(address: &str, method: &str, path: &str, rest: &str) -> (u16, Value)
     stream.read_to_string(&mut text).unwrap();
     let (head, body) = text.split_once("\r\n\r\n").unwrap();
     let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+    if body.is_empty() {
+        return (status, Value::Null);
+    }
     (status, serde_json::from_str(body).unwrap_or_else(|_| panic!("{path}: {text}")))
 }
 
@@ -133,6 +150,6 @@ sip_domain = "acme.test"
   [[organisations.api_keys]]
   name = "crm"
   key = "tel_acmecrm00001_0123456789abcdefghijklmnopqrstuvwxyz"
-  permissions = ["calls:control", "calls:read"]
+  permissions = ["calls:control", "calls:read", "conferences:control", "conferences:read"]
   allow = ["127.0.0.1"]
 "#;

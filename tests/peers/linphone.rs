@@ -1,6 +1,8 @@
 //! linphonec, the console phone of Linphone: it answers by itself, without a sound card.
 
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use crate::engine::Engine;
 use crate::ports;
@@ -13,6 +15,35 @@ pub fn is_there() -> bool {
 
 /// A phone that registers and answers.
 pub fn phone(engine: &Engine, number: &str, password: &str) -> Process {
+    set_up(engine, number, password, &["-a"])
+}
+
+/// A phone that keeps what it hears, see [`heard`].
+pub fn keeping_phone(engine: &Engine, number: &str, password: &str) -> Process {
+    let mut phone = set_up(engine, number, password, &[]);
+    phone.type_line(&format!("record {}", heard(engine, number).display()));
+    phone
+}
+
+/// Where a phone that keeps what it hears does so, as it comes: 48,000 Hz in a call of Opus.
+pub fn heard(engine: &Engine, number: &str) -> PathBuf {
+    engine.dir().join(number).join("heard.wav")
+}
+
+/// Plays a file of the test's directory into the call that is up.
+pub fn play(engine: &Engine, phone: &mut Process, file: &str) {
+    phone.type_line(&format!("play {}", engine.dir().join(file).display()));
+}
+
+/// Presses keys.
+pub fn press(phone: &mut Process, keys: &str) {
+    for key in keys.chars() {
+        phone.pass(KEY);
+        phone.type_line(&key.to_string());
+    }
+}
+
+fn set_up(engine: &Engine, number: &str, password: &str, args: &[&str]) -> Process {
     let dir = engine.dir().join(number);
     // Without these it finds no place for its database and goes no further.
     for folder in [".local/share/linphone", ".config/linphone"] {
@@ -29,8 +60,8 @@ pub fn phone(engine: &Engine, number: &str, password: &str) -> Process {
         sip = engine.sip(),
     );
     std::fs::write(dir.join("linphonerc"), config).unwrap();
-    let mut phone =
-        Process::spawn("linphone", "linphonec", "linphone-cli", &dir, ["-c", "linphonerc", "-a", "-d", "0"]);
+    let args = ["-c", "linphonerc", "-d", "0"].iter().chain(args);
+    let mut phone = Process::spawn("linphone", "linphonec", "linphone-cli", &dir, args);
     phone.wait_for("linphonec>");
     phone.type_line(&format!("soundcard use files {}", engine.dir().join("tone.wav").display()));
     phone
@@ -48,3 +79,6 @@ pub fn wait_until_registered(phone: &mut Process) {
         std::thread::park_timeout(std::time::Duration::from_millis(200));
     }
 }
+
+/// Between two keys; it sends each for a tenth of a second.
+const KEY: Duration = Duration::from_millis(400);

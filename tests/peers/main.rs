@@ -20,6 +20,7 @@ mod ports;
 mod process;
 #[path = "../common/records.rs"]
 mod records;
+mod rooms;
 mod sipp;
 mod sound;
 

@@ -46,6 +46,18 @@ impl Process {
         assert!(typed.is_ok(), "{self} takes no input");
     }
 
+    /// Types without ending the line, as one presses keys.
+    pub fn type_text(&mut self, text: &str) {
+        let typed = self.child.stdin.as_mut().unwrap().write_all(text.as_bytes());
+        assert!(typed.is_ok(), "{self} takes no input");
+    }
+
+    /// Lets that time pass, as a person at a phone does.
+    pub fn pass(&mut self, time: Duration) {
+        let until = Instant::now() + time;
+        self.wait("the time", |_| (Instant::now() >= until).then_some(()));
+    }
+
     /// What the program has said.
     pub fn said(&self) -> String {
         self.said.lock().unwrap().clone()

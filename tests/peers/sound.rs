@@ -1,5 +1,6 @@
 //! What the phones play: a capture of G.711 A-law for sipp, a wave file for baresip.
 
+use std::f64::consts::TAU;
 use std::net::SocketAddr;
 use std::path::Path;
 
@@ -26,6 +27,37 @@ pub fn write_capture(path: &Path, packets: u16) {
 
 /// Writes a wave file of `seconds` at 8,000 Hz, one channel of 16 bits.
 pub fn write_wave(path: &Path, seconds: u32) {
+    write_samples(path, seconds, |n| if n / 8 % 2 == 0 { 4_000 } else { -4_000 });
+}
+
+/// The same with a sine of that frequency.
+pub fn write_tone(path: &Path, seconds: u32, hz: f64) {
+    let sample = |n: u32| (6_000.0 * (f64::from(n % 8_000) * hz / 8_000.0 * TAU).sin()) as i16;
+    write_samples(path, seconds, sample);
+}
+
+/// How loud each frequency is at the end of what a phone keeps as it hears it, whose header is not written yet: the
+/// amplitude of a sine, over the last 400 ms. `None` while there is less.
+pub fn at_the_end(path: &Path, rate_hz: u32, frequencies: &[f64]) -> Option<Vec<f64>> {
+    let file = std::fs::read(path).ok()?;
+    let samples = rate_hz as usize * 2 / 5;
+    let whole = file.len() / 2 * 2;
+    let begin = whole.checked_sub(samples * 2).filter(|begin| *begin >= 44)?;
+    let pcm =
+        file[begin..whole].chunks_exact(2).map(|pair| f64::from(i16::from_le_bytes([pair[0], pair[1]])));
+    let pcm: Vec<f64> = pcm.collect();
+    let amplitude = |hz: &f64| {
+        let turn = hz / f64::from(rate_hz) * TAU;
+        let angles = (0..samples).map(|n| n as f64 * turn);
+        let (sine, cosine) = pcm.iter().zip(angles).fold((0.0, 0.0), |(sine, cosine), (sample, angle)| {
+            (sine + sample * angle.sin(), cosine + sample * angle.cos())
+        });
+        2.0 * f64::hypot(sine, cosine) / samples as f64
+    };
+    Some(frequencies.iter().map(amplitude).collect())
+}
+
+fn write_samples(path: &Path, seconds: u32, sample: impl Fn(u32) -> i16) {
     let samples = seconds * 8_000;
     let mut file = Vec::new();
     file.extend(b"RIFF");
@@ -35,6 +67,6 @@ pub fn write_wave(path: &Path, seconds: u32) {
     file.extend(16_000_u32.to_le_bytes());
     file.extend(b"\x02\0\x10\0data");
     file.extend((samples * 2).to_le_bytes());
-    file.extend((0..samples).flat_map(|n| if n / 8 % 2 == 0 { 4_000_i16 } else { -4_000 }.to_le_bytes()));
+    file.extend((0..samples).flat_map(|n| sample(n).to_le_bytes()));
     std::fs::write(path, file).unwrap();
 }

@@ -1,0 +1,137 @@
+//! Phones that others wrote in a conference room: they key its PIN, hear each other, use its keys, are muted and put
+//! out. Each plays a tone of its own; what it heard is read from its own recording.
+
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+use crate::engine::Engine;
+use crate::process::Process;
+use crate::{baresip, linphone, sound, tell, turn};
+
+/// A phone of the test: what it plays, and where it keeps what it hears.
+struct Peer {
+    number: &'static str,
+    hz: f64,
+    phone: Process,
+    heard: PathBuf,
+    rate_hz: u32,
+}
+
+impl Peer {
+    /// Waits until the last that it has heard is these tones and no others.
+    fn hears(&mut self, wanted: &[f64]) {
+        let (heard, rate_hz) = (self.heard.clone(), self.rate_hz);
+        let what = format!("{} hears {wanted:?}", self.number);
+        self.phone.wait(&what, |_| {
+            let loud = sound::at_the_end(&heard, rate_hz, &TONES_HZ)?;
+            let mut tones = TONES_HZ.iter().zip(loud);
+            tones.all(|(hz, loud)| if wanted.contains(hz) { loud > LOUD } else { loud < QUIET }).then_some(())
+        });
+    }
+}
+
+#[test]
+fn baresip_and_linphone_meet_in_a_room() {
+    let Some(_turn) = turn() else { return };
+    if !linphone::is_there() {
+        return tell("NOTICE: Linphone in a room is SKIPPED; apt-get install linphone-cli");
+    }
+    let mut engine = Engine::with(8, DIRECTORY);
+    let mut moderator = baresip_in_room(&engine, "1001", "secret1", TONES_HZ[0], "9876#");
+    let mut member = baresip_in_room(&engine, "1002", "secret2", TONES_HZ[1], "1234#");
+    let mut guest = linphone_in_room(&engine);
+    let room = engine.wait_for("/api/v1/conferences", "three in the room", |page| {
+        let room = &page["items"][0];
+        (room["members"].as_array()?.len() == 3).then(|| room["room"].as_str().map(str::to_owned))?
+    });
+    let path = format!("/api/v1/conferences/{room}");
+
+    moderator.hears(&[member.hz, guest.hz]);
+    member.hears(&[moderator.hz, guest.hz]);
+    guest.hears(&[moderator.hz, member.hz]);
+
+    baresip::press(&mut member.phone, "*1");
+    engine.wait_for(&path, "muted by its own key", |room| {
+        member_of(room, "1002")["muted"].as_bool()?.then_some(())
+    });
+    moderator.hears(&[guest.hz]);
+    member.hears(&[moderator.hz, guest.hz]);
+    baresip::press(&mut member.phone, "*2");
+    moderator.hears(&[member.hz, guest.hz]);
+    linphone::press(&mut guest.phone, "*1");
+    moderator.hears(&[member.hz]);
+    linphone::press(&mut guest.phone, "*2");
+    moderator.hears(&[member.hz, guest.hz]);
+
+    let guest_id = engine.wait_for(&path, "the guest", |room| member_of(room, "1003")["id"].as_u64());
+    assert_eq!(engine.order(&format!("{path}/members/{guest_id}/mute")), 204);
+    moderator.hears(&[member.hz]);
+    guest.hears(&[moderator.hz, member.hz]);
+    assert_eq!(engine.order(&format!("{path}/members/{guest_id}/unmute")), 204);
+    moderator.hears(&[member.hz, guest.hz]);
+    assert_eq!(engine.order(&format!("{path}/members/{guest_id}/kick")), 204);
+    guest.phone.wait_for("ended");
+    moderator.hears(&[member.hz]);
+
+    baresip::press(&mut moderator.phone, "*0");
+    for peer in [&mut moderator, &mut member] {
+        peer.phone.wait_for("session closed");
+    }
+    let records = engine.records(3);
+    for record in &records {
+        assert_eq!(record["destination_number"], "200", "{record:#}");
+        assert_eq!(record["media_verdict"], "ok", "{record:#}");
+    }
+    let mut codecs: Vec<&str> = records.iter().filter_map(|record| record["codec_a"].as_str()).collect();
+    codecs.sort_unstable();
+    assert_eq!(codecs, ["PCMA", "PCMA", "opus"], "{records:#?}");
+}
+
+fn baresip_in_room(engine: &Engine, number: &'static str, password: &str, hz: f64, pin: &str) -> Peer {
+    let plays = format!("{number}.wav");
+    sound::write_tone(&engine.dir().join(&plays), 180, hz);
+    let mut phone = baresip::keeping_phone(engine, number, password, &plays);
+    phone.wait_for("registered successfully");
+    phone.type_line("/dial sip:200@acme.test");
+    phone.wait_for("Call established");
+    baresip::press(&mut phone, pin);
+    let heard = phone.wait("what it hears", |_| baresip::heard(engine, number));
+    Peer { number, hz, phone, heard, rate_hz: 8_000 }
+}
+
+/// Linphone prefers Opus.
+fn linphone_in_room(engine: &Engine) -> Peer {
+    let (number, hz) = ("1003", TONES_HZ[2]);
+    sound::write_tone(&engine.dir().join("1003.wav"), 180, hz);
+    let mut phone = linphone::keeping_phone(engine, number, "secret3");
+    linphone::wait_until_registered(&mut phone);
+    phone.type_line("call sip:200@acme.test");
+    phone.wait_for("Media streams established");
+    linphone::press(&mut phone, "1234#");
+    linphone::play(engine, &mut phone, "1003.wav");
+    Peer { number, hz, phone, heard: linphone::heard(engine, number), rate_hz: 48_000 }
+}
+
+/// The member with that number.
+fn member_of<'a>(room: &'a Value, number: &str) -> &'a Value {
+    let members = room["members"].as_array().map(Vec::as_slice).unwrap_or_default();
+    members.iter().find(|member| member["number"] == number).unwrap_or(&Value::Null)
+}
+
+/// None is near a multiple of another.
+const TONES_HZ: [f64; 3] = [440.0, 700.0, 1_150.0];
+/// Of 6,000, with a codec and a playout on the way.
+const LOUD: f64 = 1_500.0;
+const QUIET: f64 = 300.0;
+const DIRECTORY: &str = r#"
+  [[organisations.extensions]]
+  number = "1003"
+  name = "Guest"
+  password = "secret3"
+  [[organisations.rooms]]
+  name = "Stand-up"
+  number = "200"
+  participant_pin = "1234"
+  moderator_pin = "9876"
+"#;

@@ -1,10 +1,10 @@
 //! What a room with real phones in it leaves behind: its session, its events, its notes.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use sidetone::phone::Phone;
+use sidetone::phone::{CallPlan, Phone};
 use sidetone_model::event::EventKind;
 use sidetone_model::ids::RoomId;
 use tokio::task::JoinHandle;
@@ -130,3 +130,50 @@ async fn a_room_ends_with_its_engine() {
     assert_eq!(ends, 1);
     site.stop(Duration::ZERO).await;
 }
+
+/// Fifty come in the same instant: whoever was there hears of everybody who comes, one INFO at a time, and none is lost.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn fifty_who_join_at_once_hear_of_each_other() {
+    let dir = TempDir::new();
+    declare(dir.path(), &directory(1000 + CROWD)).await;
+    let room = make(dir.path(), "200", |_| {}).await;
+    let site = Site::reopen(dir).await;
+    let mut phones = Vec::new();
+    for number in 1..=CROWD {
+        phones.push(Arc::new(site.phone(&(1000 + number).to_string(), answering()).await));
+    }
+    let began = Instant::now();
+    for phone in &phones {
+        let phone = Arc::clone(phone);
+        let plan = CallPlan { talk_time: None, ..CallPlan::to("200") };
+        tokio::spawn(async move { phone.call(plan).await });
+    }
+    let everybody = session(site.http, room, |session| session["peak_members"] == CROWD).await;
+    assert_eq!(everybody["members"].as_array().unwrap().len(), CROWD as usize);
+    let joined = began.elapsed();
+    // Each pair once, and each roster.
+    let infos = u64::from(CROWD * (CROWD - 1) / 2 + CROWD);
+    within("every note on its phone", async {
+        while phones.iter().map(|phone| *phone.notes_count().borrow()).sum::<u64>() < infos {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    })
+    .await;
+    eprintln!("{CROWD} joined within {joined:?}, {infos} notes were shown within {:?}", began.elapsed());
+    let notes = found("the receipts", async || {
+        let (status, page) = site.get(&format!("/conference-rooms/{room}/messages?limit=500")).await;
+        assert_eq!(status, 200, "{page}");
+        let notes = page["items"].as_array().unwrap().clone();
+        notes.iter().all(|note| note["status"] == "sent").then_some(notes)
+    })
+    .await;
+    let receipts: Vec<&Value> =
+        notes.iter().flat_map(|note| note["recipients"].as_array().unwrap()).collect();
+    assert_eq!(receipts.len() as u64, infos);
+    assert!(receipts.iter().all(|receipt| receipt["status"] == "sent" && receipt["sip_status"] == 200));
+    let shown: u64 = phones.iter().map(|phone| *phone.notes_count().borrow()).sum();
+    assert_eq!(shown, infos, "nothing was shown twice");
+    site.stop(Duration::ZERO).await;
+}
+
+const CROWD: u32 = 50;

@@ -14,6 +14,7 @@ use sidetone_sip::ua::Reply;
 use uuid::Uuid;
 
 use crate::switch::machine::Input;
+use crate::switch::mixing::Recording;
 use crate::switch::tests::network::{Net, Plan, acme, address, extension, number, trunk};
 
 pub(super) const CARRIER: &str = "203.0.113.1:5060";
@@ -410,6 +411,80 @@ fn the_room_locks_while_a_caller_is_at_the_pin_prompt() {
         net.wait(Duration::from_secs(20));
         assert_eq!(net.heard.iter().any(|heard| heard == "BYE"), members == 1);
     }
+}
+
+/// The last member leaves between the last digit of a PIN and its end: the room ends, and opens anew.
+#[test]
+fn the_last_member_leaves_while_one_joins() {
+    let mut net = Net::new(with_rooms());
+    net.dial("300");
+    net.key(1, "1234#");
+    net.call_in("+442071230001", "+33140000001", "");
+    net.key(2, "1234");
+    net.heard_of_rooms();
+    net.hang_up();
+    net.key(2, "#");
+    let heard = net.heard_of_rooms();
+    let news: Vec<&str> = heard.lines().filter(|line| line.starts_with("news")).collect();
+    assert_eq!(
+        news,
+        [
+            "news Left { member: 1 }",
+            "news Ended",
+            "news Opened { room_name: \"Stand-up\" }",
+            "news +33140000001 joined as participant 1",
+        ]
+    );
+    assert_eq!((net.records.len(), net.switch.live_calls()), (1, 1));
+}
+
+/// One moderator leaves while another comes: whoever was first decides whether the room goes on.
+#[test]
+fn a_moderator_leaves_while_another_joins() {
+    for leaves_first in [true, false] {
+        let mut directory = with_rooms();
+        directory.rooms[1].end_when_moderator_leaves = true;
+        let mut net = Net::new(directory);
+        net.dial("300");
+        net.key(1, "9876#");
+        for (port, pin) in [(2, "1234#"), (3, "9876")] {
+            net.call_in("+442071230001", &format!("+3314000000{port}"), "");
+            net.key(port, pin);
+        }
+        if leaves_first {
+            net.hang_up();
+            net.key(3, "#");
+        } else {
+            net.key(3, "#");
+            net.hang_up();
+        }
+        let left: Vec<String> = net.members(name(52)).into_iter().map(|(_, number)| number).collect();
+        let expected: &[&str] =
+            if leaves_first { &["+33140000003"] } else { &["+33140000002", "+33140000003"] };
+        assert_eq!(left, expected, "leaves first {leaves_first}");
+        let ended = net.heard_of_rooms().matches("news Ended").count();
+        assert_eq!(ended, usize::from(leaves_first));
+    }
+}
+
+/// The recording is closed after the room is gone: what it came to is told all the same, once.
+#[test]
+fn the_room_ends_while_its_recording_stops() {
+    let mut net = Net::new(with_rooms());
+    net.dial("200");
+    net.control(51, Control::Record(true)).unwrap();
+    let session = net.ask(|now, switch| switch.live_room(now, name(51))).unwrap().session_id;
+    net.control(51, Control::Record(false)).unwrap();
+    net.control(51, Control::End).unwrap();
+    let heard = net.heard_of_rooms();
+    assert!(heard.contains("record no more") && heard.contains("news Ended"), "{heard}");
+    assert_eq!((net.switch.live_calls(), net.switch.open_recordings()), (0, 1));
+    for told in [1, 0] {
+        net.feed(Input::Recorded(session, Recording { bytes: 44, error: None }));
+        net.run();
+        assert_eq!(net.heard_of_rooms().matches("news Recorded { bytes: 44, error: None }").count(), told);
+    }
+    assert_eq!(net.switch.open_recordings(), 0);
 }
 
 #[test]

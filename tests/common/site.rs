@@ -253,6 +253,14 @@ pub async fn post(http: SocketAddr, path: &str, headers: &str, json: &str) -> (u
     exchange(http, "POST", path, &format!("Content-Type: application/json\r\n{headers}"), json).await
 }
 
+/// The status and body of `method path` under `/api/v1` with this JSON; null is no body, either way.
+pub async fn send(http: SocketAddr, method: &str, path: &str, json: &Value) -> (u16, Value) {
+    if json.is_null() {
+        return exchange(http, method, path, "", "").await;
+    }
+    exchange(http, method, path, "Content-Type: application/json\r\n", &json.to_string()).await
+}
+
 async fn exchange(http: SocketAddr, method: &str, path: &str, headers: &str, body: &str) -> (u16, Value) {
     let text = within(path, async {
         let mut stream = TcpStream::connect(http).await.unwrap();

@@ -37,6 +37,7 @@ mod refused;
 mod register;
 #[path = "../common/room.rs"]
 mod room;
+mod room_contract;
 mod room_history;
 mod room_soak;
 mod rooms;

@@ -35,6 +35,12 @@ fn every_verdict_is_the_expected_one_and_nothing_stays_behind() {
         (&1.into(), &2.into()),
         "{note:#}"
     );
+    let conference = &json["conference"];
+    assert_eq!(conference["as_expected"], true, "{conference:#}");
+    let members = conference["room"]["members"].as_array().expect("members");
+    let muted: Vec<_> = members.iter().map(|member| member["muted"] == true).collect();
+    assert_eq!(muted, [true, false, false], "{conference:#}");
+    assert_eq!(conference["roster"]["members"][0]["name"], "Ada", "{conference:#}");
     assert_eq!(output.status.code(), Some(0), "{said}");
     assert!(left.is_empty(), "{left:?}");
 
@@ -44,7 +50,16 @@ fn every_verdict_is_the_expected_one_and_nothing_stays_behind() {
     for key in ["url", "key", "user", "password"] {
         assert!(json["http"][key].is_string(), "http.{key}");
     }
-    for key in ["address", "transport", "domain", "extension", "password", "answering_extension"] {
+    for key in [
+        "address",
+        "transport",
+        "domain",
+        "extension",
+        "password",
+        "answering_extension",
+        "conference_room",
+        "conference_pin",
+    ] {
         assert!(json["sip"][key].is_string(), "sip.{key}");
     }
 }

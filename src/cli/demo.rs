@@ -18,7 +18,7 @@ use tokio::time::Instant;
 use crate::app::Engine;
 use crate::cli::EXIT_FAILED;
 use crate::config::{Config, Listener, Transport};
-use crate::demo::{Access, NoteShowing, SCENES, Scene, Showing, Stage, Table};
+use crate::demo::{Access, PIN, Played, ROOM, Record, SCENES, Scene, Stage, Table};
 use crate::provision::{self, Declaration};
 use crate::store::Store;
 
@@ -30,14 +30,16 @@ configuration is read. A call whose verdict is not the expected one, which a ver
 is placed once more. Colours are left out when NO_COLOR is set or the output is no terminal.
 
 With --json the standard output is one object:
-  expected  whether every verdict is the expected one and the note was acknowledged
+  expected  whether every verdict is the expected one, the note was acknowledged and the conference held
   calls     name, about, expected_verdict, as_expected, attempts, and record as GET /api/v1/cdrs/{uuid} has it
   note      as_expected, and record as GET /api/v1/calls/{uuid}/infos has it; missing says what went wrong
+  conference  as_expected, room as GET /api/v1/conferences/{room} has it, and the roster of the last phone
   http      url and key of the API
-  sip       address, transport, domain, extension and password for a softphone, answering_extension
+  sip       address, transport, domain, extension and password for a softphone, answering_extension,
+            conference_room, conference_pin
 
-Exit status: 0 when every verdict is the expected one and the note was acknowledged, 1 when not or when the
-demo failed or was interrupted, 2 for a wrong command line.")]
+Exit status: 0 when every verdict is the expected one, the note was acknowledged and the conference held, 1 when
+not or when the demo failed or was interrupted, 2 for a wrong command line.")]
 pub struct DemoArgs {
     /// End after the calls instead of waiting for Ctrl-C.
     #[arg(long)]
@@ -82,10 +84,9 @@ async fn demo(args: DemoArgs) -> Result<bool, String> {
         () = signals.any() => Err("interrupted".to_owned()),
     };
     let done = match done {
-        Ok((showings, note, stage)) => {
-            let expected = is_as_expected(&showings, &note);
-            let seen = if args.once { Ok(()) } else { stay(&stage, &showings, args, &mut signals).await };
-            seen.map(|()| expected)
+        Ok((played, stage)) => {
+            let seen = if args.once { Ok(()) } else { stay(&stage, &played, args, &mut signals).await };
+            seen.map(|()| played.is_as_expected())
         }
         Err(message) => Err(message),
     };
@@ -117,38 +118,30 @@ async fn declare(config: &Config, access: &Access, rng: &mut StdRng) -> Result<(
 }
 
 /// Places the calls and prints their records.
-async fn perform(
-    engine: &Engine,
-    access: &Access,
-    args: DemoArgs,
-) -> Result<(Vec<Showing>, NoteShowing, Stage), String> {
+async fn perform(engine: &Engine, access: &Access, args: DemoArgs) -> Result<(Played, Stage), String> {
     let failed = |error| format!("failed to {error}");
     let sip = *engine.sip.first().ok_or("the engine listens nowhere")?;
     let start = Instant::now();
     let stage = Stage::set(sip, engine.http, access.clone()).await.map_err(failed)?;
     let bar = progress_bar();
-    let (showings, note) = tokio::select! {
+    let played = tokio::select! {
         played = stage.play() => played.map_err(failed)?,
         () = tick(&bar) => return Err("the clock has stopped".to_owned()),
     };
     bar.finish_and_clear();
     let text = if args.json {
-        json(&showings, &note, engine, access)
+        json(&played, engine, access)
     } else {
         let table = Table::new(wants_colour());
-        summary(table, &showings, &note, start.elapsed()) + &further(table, engine.http, sip, access, args)
+        summary(table, &played, start.elapsed()) + &further(table, engine.http, sip, access, args)
     };
     print(&text)?;
-    Ok((showings, note, stage))
-}
-
-/// Whether everything went as it was made to.
-fn is_as_expected(showings: &[Showing], note: &NoteShowing) -> bool {
-    showings.iter().all(Showing::is_as_expected) && note.is_as_expected()
+    Ok((played, stage))
 }
 
 /// The table, and what it comes to.
-fn summary(table: Table, showings: &[Showing], note: &NoteShowing, took: Duration) -> String {
+fn summary(table: Table, played: &Played, took: Duration) -> String {
+    let Played { showings, note, conference } = played;
     let mut text = table.head();
     for showing in showings {
         text.push_str(&table.scene(showing));
@@ -163,6 +156,7 @@ fn summary(table: Table, showings: &[Showing], note: &NoteShowing, took: Duratio
         "\n{expected} of {all} verdicts as expected; {all} calls over real UDP in {seconds:.1} s.\n"
     ));
     text.push_str(&format!("{} {}\n", table.mark(note.is_as_expected()), note.sentence()));
+    text.push_str(&format!("{} {}\n", table.mark(conference.is_as_expected()), conference.sentence()));
     text
 }
 
@@ -187,13 +181,15 @@ fn further(table: Table, http: SocketAddr, sip: SocketAddr, access: &Access, arg
          \n{phone}  with a softphone on this machine\n\n  \
            server {sip} (UDP)   domain {domain}   user {extension}   password {password}\n  \
            dial {answering} for a tone, {first} to {last} for the table's phones; your calls appear here\n  \
+           dial {ROOM} for a conference, its PIN is {PIN}#\n  \
            or without one: SIDETONE_PHONE_PASSWORD={password} sidetone phone --user {extension} --domain {domain} --server {sip}\n\
          \n{}\n",
         table.dim("Ctrl-C ends the engine and removes its data.")
     )
 }
 
-fn json(showings: &[Showing], note: &NoteShowing, engine: &Engine, access: &Access) -> String {
+fn json(played: &Played, engine: &Engine, access: &Access) -> String {
+    let Played { showings, note, conference } = played;
     let calls: Vec<_> = showings
         .iter()
         .map(|showing| {
@@ -208,9 +204,11 @@ fn json(showings: &[Showing], note: &NoteShowing, engine: &Engine, access: &Acce
         })
         .collect();
     let text = json!({
-        "expected": is_as_expected(showings, note),
+        "expected": played.is_as_expected(),
         "calls": calls,
         "note": { "as_expected": note.is_as_expected(), "record": note.json, "missing": note.missing },
+        "conference": { "as_expected": conference.is_as_expected(), "room": conference.json,
+            "roster": conference.roster, "missing": conference.missing },
         "http": { "url": format!("http://{}", engine.http), "key": access.key, "user": access.email,
             "password": access.user_password },
         "sip": {
@@ -220,20 +218,18 @@ fn json(showings: &[Showing], note: &NoteShowing, engine: &Engine, access: &Acce
             "extension": access.extension,
             "password": access.password,
             "answering_extension": access.answering,
+            "conference_room": ROOM,
+            "conference_pin": PIN,
         },
     });
     format!("{text:#}\n")
 }
 
 /// Waits for Ctrl-C, keeps the phones reachable, and shows the calls that come.
-async fn stay(
-    stage: &Stage,
-    showings: &[Showing],
-    args: DemoArgs,
-    signals: &mut Signals,
-) -> Result<(), String> {
+async fn stay(stage: &Stage, played: &Played, args: DemoArgs, signals: &mut Signals) -> Result<(), String> {
     let table = Table::new(wants_colour());
-    let mut seen: Vec<String> = showings.iter().map(|showing| showing.record.call_uuid.clone()).collect();
+    let mut seen: Vec<String> =
+        played.showings.iter().map(|showing| showing.record.call_uuid.clone()).collect();
     let mut registered = Instant::now();
     loop {
         tokio::select! {
@@ -246,7 +242,9 @@ async fn stay(
         }
         // Whoever uses the key may have used up its rate; the next look comes soon.
         let Ok(latest) = stage.latest().await else { continue };
-        let new = latest.iter().rev().filter(|(record, _)| !seen.contains(&record.call_uuid));
+        let is_new =
+            |record: &Record| !seen.contains(&record.call_uuid) && !Stage::is_of_the_conference(record);
+        let new = latest.iter().rev().filter(|(record, _)| is_new(record));
         let rows: String = new.map(|(record, _)| table.call("your call", record)).collect();
         if !rows.is_empty() && !args.json {
             print(&rows)?;

@@ -57,6 +57,14 @@ pub(super) async fn post(
     ask(address, path, key, Some(body.to_string()), 202).await
 }
 
+/// Has `path` of the API at `address` done with `key`.
+///
+/// # Errors
+/// As [`get`]; the status has to be 204.
+pub(super) async fn command(address: SocketAddr, path: &str, key: &str) -> Result<(), ClientError> {
+    ask(address, path, key, Some("{}".to_owned()), 204).await.map(drop)
+}
+
 async fn ask(
     address: SocketAddr,
     path: &str,
@@ -72,6 +80,9 @@ async fn ask(
     let (status, body) = parse(&answer).ok_or_else(|| ClientError::Answer { path: path.to_owned() })?;
     if status != expected {
         return Err(ClientError::Refused { path: path.to_owned(), status });
+    }
+    if body.is_empty() {
+        return Ok(Value::Null);
     }
     serde_json::from_slice(body).map_err(|_| ClientError::Answer { path: path.to_owned() })
 }

@@ -87,16 +87,22 @@ async fn acknowledged(http: SocketAddr, key: &str, list: &str) -> Result<Option<
     Ok(items(&notes).find(|note| text(note, "status") == Some("acked")).cloned())
 }
 
-fn items(page: &Value) -> impl Iterator<Item = &Value> {
+/// The items of a page.
+pub(super) fn items(page: &Value) -> impl Iterator<Item = &Value> {
     page.get("items").and_then(Value::as_array).into_iter().flatten()
 }
 
-fn text<'a>(value: &'a Value, name: &str) -> Option<&'a str> {
+/// A text of an object.
+pub(super) fn text<'a>(value: &'a Value, name: &str) -> Option<&'a str> {
     value.get(name)?.as_str()
 }
 
 /// Looks again and again until there is something to see.
-async fn until<T, F>(deadline: Instant, what: &str, mut look: impl FnMut() -> F) -> Result<T, String>
+pub(super) async fn until<T, F>(
+    deadline: Instant,
+    what: &str,
+    mut look: impl FnMut() -> F,
+) -> Result<T, String>
 where
     F: Future<Output = Result<Option<T>, ClientError>>,
 {
@@ -111,7 +117,8 @@ where
     }
 }
 
-fn said(error: ClientError) -> String {
+/// What went wrong, for a sentence.
+pub(super) fn said(error: ClientError) -> String {
     format!("failed to {error}")
 }
 

@@ -12,6 +12,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use crate::demo::client::{ClientError, get};
+use crate::demo::conference::{Conference, ConferenceShowing};
 use crate::demo::note::{self, NoteShowing};
 use crate::demo::organisation::Access;
 use crate::demo::script::{self, Callee, SCENES, Scene};
@@ -24,6 +25,26 @@ pub struct Stage {
     access: Access,
     pairs: Vec<(Arc<Phone>, Phone)>,
     answering: Phone,
+    conference: Conference,
+}
+
+/// Everything that was played.
+pub struct Played {
+    /// The scenes.
+    pub showings: Vec<Showing>,
+    /// The note into one of their calls.
+    pub note: NoteShowing,
+    /// The conference beside them.
+    pub conference: ConferenceShowing,
+}
+
+impl Played {
+    /// Whether everything went as it was made to.
+    pub fn is_as_expected(&self) -> bool {
+        self.showings.iter().all(Showing::is_as_expected)
+            && self.note.is_as_expected()
+            && self.conference.is_as_expected()
+    }
 }
 
 /// One scene as it went.
@@ -98,22 +119,27 @@ impl Stage {
             }
         }
         let pairs = pairs.into_iter().filter_map(|(caller, callee)| Some((caller, callee?))).collect();
-        Ok(Stage { http, access, pairs, answering })
+        let conference = Conference::set(sip, &access).await?;
+        Ok(Stage { http, access, pairs, answering, conference })
     }
 
-    /// Plays every scene at once, with a note into the first call, and those with another verdict than expected
-    /// once more.
+    /// Plays every scene at once, with a note into the first call and a conference beside them, and those with another
+    /// verdict than expected once more.
     ///
     /// A machine that is busy elsewhere may hold a phone's audio up for so long that the verdict is right
     /// to be another one.
     ///
     /// # Errors
     /// When a phone is off, or a record does not come.
-    pub async fn play(&self) -> Result<(Vec<Showing>, NoteShowing), StageError> {
+    pub async fn play(&self) -> Result<Played, StageError> {
         let mut attempts = [1; SCENES.len()];
         let all: Vec<usize> = (0..SCENES.len()).collect();
         let (_, callee) = self.pairs.get(note::PLACE).ok_or(PhoneError::SwitchedOff)?;
-        let (called, note) = tokio::join!(self.call(&all), note::show(self.http, &self.access.key, callee));
+        let (called, note, conference) = tokio::join!(
+            self.call(&all),
+            note::show(self.http, &self.access.key, callee),
+            self.conference.show(self.http, &self.access.key)
+        );
         called?;
         let showings = self.records(&attempts).await?;
         let again: Vec<usize> = showings
@@ -122,7 +148,7 @@ impl Stage {
             .map(|showing| showing.place)
             .collect();
         if again.is_empty() {
-            return Ok((showings, note));
+            return Ok(Played { showings, note, conference });
         }
         for place in &again {
             if let Some(attempts) = attempts.get_mut(*place) {
@@ -130,7 +156,7 @@ impl Stage {
             }
         }
         self.call(&again).await?;
-        Ok((self.records(&attempts).await?, note))
+        Ok(Played { showings: self.records(&attempts).await?, note, conference })
     }
 
     /// How long the calls take when none is repeated.
@@ -145,6 +171,11 @@ impl Stage {
         for (place, (_, callee)) in self.pairs.iter().enumerate() {
             let _ = callee.register(&Scene::to(place)).await;
         }
+    }
+
+    /// Whether a record is of a call that the conference's phones made.
+    pub fn is_of_the_conference(record: &Record) -> bool {
+        record.caller_number.as_deref().is_some_and(Conference::is_by)
     }
 
     /// The latest records, newest first.

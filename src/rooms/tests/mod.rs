@@ -1,9 +1,11 @@
 //! The rooms, told what happens and read as they answer.
 
+mod claiming;
 mod entering;
 mod guard;
 mod invites;
 mod laws;
+mod moderating;
 mod races;
 pub(crate) mod reader;
 mod script;

@@ -8,6 +8,7 @@ use sidetone_media::mix::Formats;
 use sidetone_media::rtp::PayloadKind;
 use sidetone_media::session::{Description, Payload};
 use sidetone_media::time::ClockRate;
+use sidetone_media::transcode::{EventPlan, TranscodePlan};
 use sidetone_sip::sdp::{Codec, Negotiated};
 
 /// The description of a leg's RTP session; `signalling` is where the party's SIP comes from.
@@ -58,6 +59,34 @@ pub fn formats(negotiated: &Negotiated) -> Option<Formats> {
         hears: negotiated.direction.sends(),
         speaks: negotiated.direction.receives() && negotiated.remote.is_some(),
     })
+}
+
+/// What of the audio that `own` may send `theirs` does not know, and how it becomes something that it does; `None` when
+/// all of it is relayed.
+///
+/// Where some codec is common, keys and comfort noise are relayed with it; where none is, keys change their number and
+/// clock, and noise is heard.
+pub fn transcoding(own: &Negotiated, theirs: &Negotiated) -> Option<TranscodePlan> {
+    let is_known = |codec: &Codec| theirs.payloads.iter().any(|other| other.codec.matches(codec));
+    let audio: Vec<_> = own
+        .payloads
+        .iter()
+        .filter(|agreed| !is_known(&agreed.codec))
+        .filter_map(|agreed| Some((agreed.receive, decodable(&agreed.codec)?)))
+        .collect();
+    if audio.is_empty() {
+        return None;
+    }
+    let send = formats(theirs)?.send;
+    let relays = own.payloads.iter().any(|agreed| !agreed.codec.is_auxiliary() && is_known(&agreed.codec));
+    let noise =
+        own.payloads.iter().filter(|agreed| !relays && agreed.codec.is("CN")).map(|noise| noise.receive);
+    let events = own.telephone_event().zip(theirs.telephone_event()).filter(|_| !relays);
+    let events = events.map(|(own, theirs)| EventPlan {
+        from: (own.receive, own.codec.clock_rate),
+        to: (theirs.send, theirs.codec.clock_rate),
+    });
+    Some(TranscodePlan { audio, noise: noise.collect(), events, send, ptime_ms: sent_ptime_ms(theirs) })
 }
 
 /// Whether a mix can carry it: it decodes and encodes it, or it goes beside the audio.
@@ -191,6 +220,32 @@ mod tests {
             text.replace("AVP 96 0", "AVP 18").replace("AVP 0", "AVP 18").replace("a=ptime:30\n", "")
         });
         assert_eq!(formats(&negotiated(&offer, &answer)), None, "G.729 alone");
+    }
+
+    #[test]
+    fn only_what_the_other_side_does_not_know_is_transcoded() {
+        let leg = |media: &str| {
+            let text = format!("v=0\no=- 1 1 IN IP4 192.0.2.1\ns=-\nc=IN IP4 192.0.2.1\nt=0 0\n{media}\n");
+            negotiated(&text, &text)
+        };
+        let pcmu = leg("m=audio 4 RTP/AVP 0 13 101\na=rtpmap:101 telephone-event/8000");
+        let g722 = leg("m=audio 4 RTP/AVP 9 96\na=rtpmap:96 telephone-event/48000\na=ptime:40");
+        let both = leg("m=audio 4 RTP/AVP 9 0");
+        assert_eq!(transcoding(&pcmu, &pcmu), None);
+        assert_eq!(transcoding(&pcmu, &both), None);
+        let plan = transcoding(&pcmu, &g722).unwrap();
+        let events = EventPlan { from: (101, 8_000), to: (96, 48_000) };
+        let wanted = TranscodePlan {
+            audio: vec![(0, codec::Codec::Pcmu)],
+            noise: vec![13],
+            events: Some(events),
+            send: (9, codec::Codec::G722),
+            ptime_ms: 40,
+        };
+        assert_eq!(plan, wanted);
+        let some = transcoding(&both, &pcmu).unwrap();
+        assert_eq!((some.audio, some.events), (vec![(9, codec::Codec::G722)], None), "PCMU is relayed");
+        assert_eq!(transcoding(&leg("m=audio 4 RTP/AVP 18"), &pcmu), None, "G.729 is none of ours");
     }
 
     #[test]

@@ -17,4 +17,5 @@ pub mod session;
 pub mod simulate;
 pub mod stats;
 pub mod time;
+pub mod transcode;
 pub mod verdict;

@@ -1,6 +1,11 @@
-//! Decoding a party costs no allocation once each of its formats was heard, whatever the network does.
+//! Decoding a party, and transcoding it, costs no allocation once each of its formats was heard, whatever the network does.
 
-#![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
+#![allow(
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test may stop where it fails"
+)]
 
 use std::alloc::System;
 
@@ -8,6 +13,7 @@ use sidetone_media::codec::{Codec, Encoder};
 use sidetone_media::playout::{Playout, PlayoutFormats, Pulled};
 use sidetone_media::rtp::{Packet, RtpPacket};
 use sidetone_media::time::Micros;
+use sidetone_media::transcode::{TranscodePlan, Transcoder};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 
 #[global_allocator]
@@ -32,10 +38,50 @@ fn playing_costs_no_allocation() {
         assert!(change.allocations <= 9 * LOST_OPUS, "{rate_hz:?}: {change:?}");
         assert_eq!((change.deallocations, change.reallocations), (change.allocations, 0), "{rate_hz:?}");
     }
+    let plan =
+        |from, send| TranscodePlan { audio: vec![from], noise: vec![13], events: None, send, ptime_ms: 30 };
+    let (pcmu, g722) = ((0, Codec::Pcmu), (9, Codec::G722));
+    let mut transcoders = [(pcmu, g722), (g722, pcmu)]
+        .map(|(from, to)| (from.0, Transcoder::new(plan(from, to), 7).unwrap(), payload(from.1)));
+    for part in 0..4 {
+        transcode(&mut transcoders, part);
+    }
+    let region = Region::new(ALLOCATOR);
+    let sent = transcode(&mut transcoders, 4);
+    let change = region.change();
+    assert!(sent > 40, "{sent}");
+    assert_eq!((change.allocations, change.reallocations, change.deallocations), (0, 0, 0), "transcoding");
 }
 
 /// Every tenth of 800.
 const LOST_OPUS: usize = 80;
+
+/// PCMU to G.722 and back: a second of each, with a loss and a pause.
+fn transcode(transcoders: &mut [(u8, Transcoder, Vec<u8>)], part: i64) -> usize {
+    let mut sent = 0;
+    for (number, transcoder, payload) in transcoders {
+        for n in part * 50..part * 50 + 50 {
+            let now = Micros(n * 20_000);
+            let header = Packet {
+                ssrc: 5,
+                sequence: n as u16,
+                timestamp: n as u32 * 160,
+                payload_type: *number,
+                ..Packet::default()
+            };
+            if n % 50 != 20 && n % 50 < 40 {
+                transcoder.receive(now, &RtpPacket { header, payload });
+            }
+            while transcoder.next_tick().is_some_and(|due| due <= now) {
+                transcoder.tick(now);
+            }
+            while transcoder.poll_packet().is_some() {
+                sent += 1;
+            }
+        }
+    }
+    sent
+}
 
 fn payload(codec: Codec) -> Vec<u8> {
     let samples = codec.sample_rate_hz() / 50;

@@ -1,5 +1,10 @@
 //! What is left of a sound that went through codecs and over lossy networks: levels, noise, likeness.
-#![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
+#![allow(
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test may stop where it fails"
+)]
 
 use std::f64::consts::TAU;
 

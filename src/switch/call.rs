@@ -351,7 +351,7 @@ impl Call {
         }
     }
 
-    /// Describes both legs and relays between them.
+    /// Describes both legs and relays between them; what the other side does not know is transcoded.
     pub(super) fn connect(&mut self, place: usize) {
         let (Some(caller), Some(fork)) = (self.caller(), self.forks.get(place)) else { return };
         let commands = [
@@ -360,7 +360,15 @@ impl Call {
             (Party::Caller, caller.bridge_to(&fork.leg)),
             (Party::Callee(place), fork.leg.bridge_to(caller)),
         ];
+        let plans = [
+            (Party::Caller, caller.plan_towards(&fork.leg)),
+            (Party::Callee(place), fork.leg.plan_towards(caller)),
+        ];
         for (party, command) in commands {
+            self.tell(party, command);
+        }
+        for (party, plan) in plans {
+            let command = self.leg_mut(party).and_then(|leg| leg.transcode(plan));
             self.tell(party, command);
         }
     }

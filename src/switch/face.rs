@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use sidetone_media::mix::{Formats, MixId};
 use sidetone_media::session::{Description, Report};
+use sidetone_media::transcode::TranscodePlan;
 use sidetone_model::call::HangupCause;
 use sidetone_model::cdr::Cdr;
 use sidetone_model::ids::{OrganisationId, TrunkId};
@@ -111,8 +112,10 @@ pub enum MediaCommand {
     },
     /// Cease to play to the party alone; no end is told of what was under way.
     StopPlaying,
-    /// Let the party hear a tone in what is relayed to it.
+    /// Let the party hear a tone in what is sent to it.
     Tone,
+    /// Make of what the bridge does not map something that the peer's party knows; `None` relays alone.
+    Transcode(Option<Box<TranscodePlan>>),
 }
 
 /// A party of a call.

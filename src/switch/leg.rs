@@ -3,7 +3,10 @@
 use std::net::{IpAddr, SocketAddr};
 
 use sidetone_media::mix::Formats;
-use sidetone_sip::sdp::{self, CodecPolicy, Direction, Media, OfferAnswer, SessionDescription, payload_map};
+use sidetone_media::transcode::TranscodePlan;
+use sidetone_sip::sdp::{
+    self, Codec, CodecPolicy, Direction, Media, OfferAnswer, SessionDescription, payload_map,
+};
 
 use crate::media_plan;
 use crate::switch::face::{MediaCommand, Port, PortId};
@@ -25,6 +28,8 @@ pub(super) struct Leg {
     seated: bool,
     /// Whether the room was told that it holds.
     holds: bool,
+    /// Whether what arrives on it is transcoded.
+    transcodes: bool,
 }
 
 impl Leg {
@@ -38,6 +43,7 @@ impl Leg {
             open: true,
             seated: false,
             holds: false,
+            transcodes: false,
         }
     }
 
@@ -121,17 +127,49 @@ impl Leg {
         negotiated.is_some_and(|negotiated| negotiated.payloads.iter().any(|payload| payload.codec.is(name)))
     }
 
+    /// Whether an audio codec that is settled for this leg is in a description.
+    pub(super) fn shares_a_codec_with(&self, description: &SessionDescription) -> bool {
+        let settled = self.exchange.negotiated().map(|negotiated| negotiated.payloads.as_slice());
+        let has = |codec: &Codec| {
+            description
+                .carried_audio()
+                .is_some_and(|(_, audio)| audio.codecs.iter().any(|other| other.matches(codec)))
+        };
+        let settled = settled.unwrap_or_default();
+        settled.iter().any(|payload| !payload.codec.is_auxiliary() && has(&payload.codec))
+    }
+
     /// What the media session must know now.
     pub(super) fn describe(&self) -> Option<MediaCommand> {
         let negotiated = self.exchange.negotiated()?;
         Some(MediaCommand::Describe(Box::new(media_plan::description(negotiated, self.signalling))))
     }
 
-    /// Relays what arrives on this leg to `peer`.
+    /// Relays what arrives on this leg to `peer`, as far as its party knows it.
     pub(super) fn bridge_to(&self, peer: &Leg) -> Option<MediaCommand> {
         let (own, theirs) = (self.exchange.negotiated()?, peer.exchange.negotiated()?);
-        let payload_map = payload_map(own, theirs).map(Box::new);
+        let mut payload_map = payload_map(own, theirs).map(Box::new);
+        if let Some(plan) = media_plan::transcoding(own, theirs) {
+            // What is transcoded is not relayed as well.
+            let map = payload_map.get_or_insert_with(|| Box::new(std::array::from_fn(|number| number as u8)));
+            let events = plan.events.map(|events| events.from.0);
+            let audio = plan.audio.iter().map(|(number, _)| *number);
+            for number in audio.chain(plan.noise.iter().copied()).chain(events) {
+                map.get_mut(usize::from(number)).into_iter().for_each(|entry| *entry = UNMAPPED);
+            }
+        }
         Some(MediaCommand::Bridge { peer: peer.port(), payload_map })
+    }
+
+    /// How what arrives on this leg becomes something that the party of `peer` knows.
+    pub(super) fn plan_towards(&self, peer: &Leg) -> Option<TranscodePlan> {
+        media_plan::transcoding(self.exchange.negotiated()?, peer.exchange.negotiated()?)
+    }
+
+    /// Transcodes by this plan what arrives, or relays alone; a command when either is news.
+    pub(super) fn transcode(&mut self, plan: Option<TranscodePlan>) -> Option<MediaCommand> {
+        let before = std::mem::replace(&mut self.transcodes, plan.is_some());
+        (before || plan.is_some()).then(|| MediaCommand::Transcode(plan.map(Box::new)))
     }
 
     /// What holds on this leg as a description that an answer for the other leg can be made from.
@@ -147,3 +185,6 @@ impl Leg {
         Some(SessionDescription::new(self.port.advertised.ip(), vec![audio]))
     }
 }
+
+/// What a payload map says of a number that is not relayed.
+const UNMAPPED: u8 = 0xff;

@@ -35,6 +35,7 @@ mod registrant;
 mod ringing;
 mod room_questions;
 mod seating;
+mod transcoding;
 mod trunks;
 
 #[cfg(test)]

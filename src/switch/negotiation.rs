@@ -10,6 +10,7 @@ use sidetone_sip::sdp::{self, SessionDescription};
 
 use crate::switch::call::Call;
 use crate::switch::face::{Input, Output, Party};
+use crate::switch::transcoding::{answer_back, offer_onward};
 
 /// An offer of one party that waits for the other's answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,7 +85,7 @@ impl Call {
         }
         let reply = self.leg_mut(from).and_then(|leg| {
             let offered = leg.exchange.remote_offer()?.clone();
-            let answer = sdp::answer_to(&offered, &answer, leg.local()).ok()?;
+            let answer = answer_back(&offered, &answer, leg.local(), &leg.policy).ok()?;
             leg.exchange.send_answer(answer).ok()
         });
         match reply {
@@ -110,7 +111,7 @@ impl Call {
         // A caller that made no offer answers ours with its ACK: until then nothing is settled, and both wait.
         let Some(settled) = self.leg(to).and_then(|leg| leg.settled()) else { return self.refuse(from, 491) };
         let reply = self.leg_mut(from).and_then(|leg| {
-            let answer = sdp::answer_to(offer, &settled, leg.local()).ok()?;
+            let answer = answer_back(offer, &settled, leg.local(), &leg.policy).ok()?;
             leg.exchange.send_answer(answer).ok()
         });
         match reply {
@@ -131,8 +132,13 @@ impl Call {
     ) -> Result<SessionDescription, u16> {
         let from_policy = self.leg(from).map(|leg| leg.policy.clone()).unwrap_or_default();
         let leg = self.leg_mut(to).ok_or(481_u16)?;
-        let onward = sdp::offer_from(offer, leg.local(), &from_policy, &leg.policy)
-            .map_err(|refused| refused.status())?;
+        let relayed = sdp::offer_from(offer, leg.local(), &from_policy, &leg.policy);
+        // Who talks in one of these codecs already is not tempted to take another.
+        let onward = match relayed.ok().filter(|onward| leg.shares_a_codec_with(onward)) {
+            Some(onward) => onward,
+            None => offer_onward(offer, leg.local(), &from_policy, &leg.policy)
+                .map_err(|refused| refused.status())?,
+        };
         leg.exchange.send_offer(onward).map_err(|_| 491)
     }
 

@@ -5,12 +5,14 @@ use std::time::Instant;
 
 use sidetone_model::call::HangupCause;
 use sidetone_model::quality::Quality;
-use sidetone_sip::sdp::{self, Direction, SessionDescription};
+use sidetone_sip::sdp::{self, Codec, CodecPolicy, Direction, SessionDescription};
 
+use crate::media_plan;
 use crate::switch::call::{Call, Far, Fork, ForkState, Near, State};
 use crate::switch::face::{Attempt, Callees, MediaCommand, Output, Party, Port, Ports};
 use crate::switch::leg::Leg;
 use crate::switch::outcome::{another_may_mend, better, refusal};
+use crate::switch::transcoding::{answer_back, offer_onward, offer_unasked};
 
 impl Call {
     /// Rings the callee, or waits for the first way to it.
@@ -39,10 +41,10 @@ impl Call {
         let mut leg = Leg::new(port, fork_session, self.callee_policy.clone(), Some(at));
         let offer = match &self.near {
             Near::Party(caller) => match &caller.offer {
-                Some(offered) => sdp::offer_from(offered, leg.local(), &caller.leg.policy, &leg.policy)
+                Some(offered) => offer_onward(offered, leg.local(), &caller.leg.policy, &leg.policy)
                     .map_err(|refused| refused.status()),
                 None => {
-                    let codecs = leg.policy.apply(&caller.leg.policy.codecs());
+                    let codecs = offer_unasked(&caller.leg.policy, &leg.policy);
                     Ok(sdp::offer(leg.local(), codecs, Direction::SendRecv))
                 }
             },
@@ -242,13 +244,18 @@ impl Call {
             let (_, audio) = heard.carried_audio()?;
             // One audio codec: were there two, the caller might take another than the callee already sends.
             let mut codecs = caller.leg.policy.apply(&audio.codecs);
+            if codecs.iter().all(Codec::is_auxiliary) {
+                // The caller may use nothing that the callee took: it is offered what we can make of that.
+                codecs = offer_unasked(&CodecPolicy::ANY, &caller.leg.policy);
+                codecs.retain(media_plan::is_mixable);
+            }
             let first = codecs.iter().position(|codec| !codec.is_auxiliary());
             let mut place = 0..;
             codecs.retain(|codec| codec.is_auxiliary() | (place.next() == first));
             let offer = sdp::offer(local, codecs, heard.direction_of(audio));
             return caller.leg.exchange.send_offer(offer).ok();
         };
-        let answer = sdp::answer_to(&offered, heard, local).ok()?;
+        let answer = answer_back(&offered, heard, local, &caller.leg.policy).ok()?;
         caller.leg.exchange.send_answer(answer).ok()
     }
 }

@@ -45,6 +45,7 @@ mod signalling;
 #[path = "../common/site.rs"]
 mod site;
 mod stream;
+mod transcoded;
 mod trunk;
 #[path = "../common/wire.rs"]
 mod wire;

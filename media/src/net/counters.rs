@@ -23,7 +23,7 @@ pub struct Counters {
     pub mixes: usize,
     /// What the mixes have done, those that have ended too.
     pub mixing: MixingCounts,
-    /// Accepted datagrams of legs that sit in a mix: RTP went to the mix, RTCP ended here.
+    /// Accepted datagrams of legs that sit in a mix or are transcoded: RTP was played out, RTCP ended here.
     pub mixed: u64,
     /// Notices that were dropped because nobody took them; never a [`Notice::Closed`](super::Notice::Closed).
     pub notices_dropped: u64,

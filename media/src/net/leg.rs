@@ -9,6 +9,7 @@ use super::endpoint::{Endpoint, Pair};
 use super::guard::Guard;
 use super::message::PortId;
 use super::reports::{REPORT_BYTES, SenderReports};
+use super::transcodings::Transcoding;
 use super::wire::{BATCH, DATAGRAM_BYTES_MAX, Sent, Wire};
 use crate::mix::MixId;
 use crate::session::{Disposition, Input, Session};
@@ -49,12 +50,17 @@ pub(super) struct Forward {
     pub(super) peer: PortId,
     /// Payload type received to payload type sent; 128 and above is not sent.
     pub(super) payload_map: Option<Box<[u8; 128]>>,
+    /// What makes of the rest something that the peer's party knows.
+    pub(super) transcoding: Option<Box<Transcoding>>,
 }
 
 /// Positions in the wire's last batch that go on to the peer.
+#[derive(Default)]
 pub(super) struct Picked {
     pub(super) rtp: Indices,
     pub(super) rtcp: Indices,
+    /// Those that the peer's party gets in another codec.
+    pub(super) transcoded: Indices,
 }
 
 /// A list of positions in a batch, without allocation.
@@ -111,7 +117,7 @@ impl Leg {
         sample: Sample,
         batch: &mut Batch,
     ) -> Picked {
-        let mut picked = Picked { rtp: Indices::default(), rtcp: Indices::default() };
+        let mut picked = Picked::default();
         for index in 0..count {
             let Some((arrival, datagram)) = wire.datagram(index) else { break };
             let at = sample.mono(arrival.stamp_us);
@@ -148,10 +154,16 @@ impl Leg {
                 batch.add(Count::Held, 1);
                 continue;
             };
-            if is_rtcp {
+            let transcoding = forward.transcoding.as_ref();
+            if is_rtcp && transcoding.is_some_and(|transcoding| transcoding.is_active()) {
+                // The peer's party gets a stream of ours, with reports of ours.
+                batch.add(Count::Mixed, 1);
+            } else if is_rtcp {
                 picked.rtcp.push(index);
             } else if forward.rewrite(datagram) {
                 picked.rtp.push(index);
+            } else if transcoding.is_some() {
+                picked.transcoded.push(index);
             } else {
                 batch.add(Count::Unmapped, 1);
             }
@@ -212,6 +224,11 @@ impl Leg {
         let endpoint = if self.rtcp_mux { &self.rtp } else { &self.rtcp };
         let sent = wire.send_own(endpoint, to, report);
         batch.add(if sent { Count::Originated } else { Count::OriginateErrors }, 1);
+    }
+
+    /// From now on a beep is heard in what is sent.
+    pub(super) fn begin_beep(&mut self) {
+        self.beep = Some(Beep::new());
     }
 
     /// Writes a beep over what is about to be sent: it was measured before, as it came.
@@ -319,8 +336,8 @@ mod tests {
         let mut map = Box::new([0xff; 128]);
         map[101] = 96;
         map[0] = 0;
-        let mapped = Forward { peer: PortId::new(1, 0, 2), payload_map: Some(map) };
-        let plain = Forward { peer: PortId::new(1, 0, 2), payload_map: None };
+        let mapped = Forward { peer: PortId::new(1, 0, 2), payload_map: Some(map), transcoding: None };
+        let plain = Forward { peer: PortId::new(1, 0, 2), payload_map: None, transcoding: None };
         for (name, forward, octet, expected) in [
             ("mapped", &mapped, 101, Some(96)),
             ("mapped with marker", &mapped, 0x80 | 101, Some(0x80 | 96)),

@@ -7,6 +7,7 @@ use std::ops::RangeInclusive;
 
 use crate::mix::{MixCommand, MixId, Seat, SeatCommand, SeatKey};
 use crate::session::{Description, Report, SessionConfig};
+use crate::transcode::TranscodePlan;
 
 /// How a relay is set up.
 #[derive(Clone, Debug)]
@@ -119,9 +120,17 @@ pub enum Command {
     Describe(Box<Description>),
     /// Asks for a [`Notice::Snapshot`].
     Snapshot,
-    /// Lets the party hear a beep of 600 ms in the G.711 audio that is sent to it anyway; in another codec, and
-    /// where nothing is sent, it hears none. Figures and numbers of the packets stay as they are.
+    /// Lets the party hear a beep of 600 ms in the G.711 audio that is sent to it anyway, or in whatever is transcoded
+    /// for it; in another codec that is relayed, and where nothing is sent, it hears none. Figures and numbers of the packets stay as they are.
     Tone,
+    /// Makes of what the leg's [`Command::Bridge`] does not map something that the peer's party knows, or no longer;
+    /// what runs by the same plan goes on. The peer's party then gets a stream of ours, and reports of ours about it.
+    Transcode {
+        /// What SDP settled on both sides; `None` relays alone.
+        plan: Option<Box<TranscodePlan>>,
+        /// Where the SSRC and the first numbers of that stream come from.
+        seed: u64,
+    },
     /// From now on what this leg receives is measured and not relayed.
     Unbridge,
 }

@@ -9,6 +9,9 @@
 //! A [`Mix`](crate::mix::Mix) lives in one worker, which its number decides. A leg that joins it from another
 //! worker is handed over with its sockets and its session, so that audio never crosses threads.
 //!
+//! Legs of a call that share no codec are bridged by a [`Transcoder`](crate::transcode::Transcoder) in each direction,
+//! in the worker that has them both.
+//!
 //! What a packet *means* is decided by the session, what a room sounds like by the mix; here are only bytes,
 //! addresses and clocks. SRTP is not here.
 
@@ -26,6 +29,7 @@ mod outlet;
 mod ports;
 mod relay;
 mod reports;
+mod transcodings;
 mod wire;
 mod worker;
 

@@ -10,7 +10,6 @@ use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 
 use super::alarm::Alarm;
-use super::beep::Beep;
 use super::counters::{Batch, Count};
 use super::leg::{Forward, Leg};
 use super::message::{Command, Notice, PortId};
@@ -18,6 +17,7 @@ use super::mixes::Mixes;
 use super::moves::{Handover, Moves};
 use super::outlet::Outlet;
 use super::relay::{Order, Shared};
+use super::transcodings::Transcodings;
 use super::wire::{BATCH, Wire};
 use crate::mix::MixId;
 use crate::session::{Input, Output};
@@ -41,6 +41,7 @@ pub(super) struct Worker {
     pub(super) legs: Vec<Option<Box<Leg>>>,
     open: usize,
     pub(super) mixes: Mixes,
+    pub(super) transcodings: Transcodings,
     pub(super) moves: Moves,
     pub(super) outlet: Outlet,
     /// The clock as it was read last.
@@ -85,6 +86,7 @@ impl Worker {
             legs: std::iter::repeat_with(|| None).take(places).collect(),
             open: 0,
             mixes: Mixes::default(),
+            transcodings: Transcodings::default(),
             moves: Moves::new(shared.peers.len()),
             outlet: Outlet::default(),
             seen: shared.clock.now(),
@@ -148,6 +150,9 @@ impl Worker {
         if self.mixes.is_due(now) {
             self.tick_mixes();
         }
+        if self.transcodings.is_due(now) {
+            self.tick_transcodings();
+        }
         if now >= self.next_sweep {
             self.next_sweep = now + SWEEP_US;
             self.sweep(now);
@@ -186,6 +191,10 @@ impl Worker {
                     leg.send(&mut self.wire, &picked, sample.now, &mut self.batch);
                 }
                 _ => self.batch.add(Count::Held, picked.len()),
+            }
+            if !picked.transcoded.as_slice().is_empty() {
+                self.current = Some(At::Leg(id));
+                self.transcode(id, &picked, sample);
             }
         }
         self.current = None;
@@ -273,7 +282,11 @@ impl Worker {
         self.current = Some(At::Leg(id));
         match command {
             Command::Answered => leg.session.answer(now),
-            Command::Bridge { peer, payload_map } => leg.forward = Some(Forward { peer, payload_map }),
+            Command::Bridge { peer, payload_map } => {
+                let before = leg.forward.take().filter(|forward| forward.peer == peer);
+                let transcoding = before.and_then(|forward| forward.transcoding);
+                leg.forward = Some(Forward { peer, payload_map, transcoding });
+            }
             Command::Close => self.close(id),
             Command::Join { mix, seat } => self.seat(id, mix, *seat),
             Command::Leave => self.unseat(id),
@@ -291,7 +304,8 @@ impl Worker {
                 let report = Box::new(leg.session.report(now));
                 self.notify(Notice::Snapshot { id, report });
             }
-            Command::Tone => leg.beep = Some(Beep::new()),
+            Command::Tone => self.beep(id),
+            Command::Transcode { plan, seed } => self.transcode_by(id, plan.map(|plan| *plan), seed),
             Command::Unbridge => leg.forward = None,
         }
         self.take_outputs(id);
@@ -422,7 +436,11 @@ impl Worker {
         let sweep = (!idle).then_some(self.next_sweep);
         let now = self.shared.clock.now();
         let handing = self.moves.is_waiting().then(|| now + HAND_OVER_US);
-        let Some(next) = [sweep, self.mixes.next_tick(), handing].into_iter().flatten().min() else {
+        let Some(next) = [sweep, self.mixes.next_tick(), self.transcodings.next_tick(), handing]
+            .into_iter()
+            .flatten()
+            .min()
+        else {
             return EpollTimeout::NONE;
         };
         // Up, so that it does not wake a moment too early.

@@ -60,7 +60,8 @@ fn a_key_is_no_loss() {
 
 #[test]
 fn another_source_or_a_jump_of_time_begins_anew() {
-    let cases: &[(&str, fn(&mut Packet))] = &[
+    type Change = fn(&mut Packet);
+    let cases: &[(&str, Change)] = &[
         ("another SSRC", |header| header.ssrc = 8),
         ("another timestamp", |header| header.timestamp = header.timestamp.wrapping_add(1 << 30)),
         ("an earlier timestamp", |header| header.timestamp = header.timestamp.wrapping_sub(1 << 20)),

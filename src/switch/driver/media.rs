@@ -207,6 +207,7 @@ impl Media {
             }
             MediaCommand::StopPlaying => net::Command::Seat(SeatCommand::StopPlaying),
             MediaCommand::Tone => net::Command::Tone,
+            MediaCommand::Transcode(plan) => net::Command::Transcode { plan, seed: self.rng.random() },
         })
     }
 

@@ -107,8 +107,8 @@ fn only_the_callee_that_answered_is_told_to_wait() {
          1003 journalled
          1004 offer 0 5000 PCMU sendonly",
         expect![[r#"
-                      INVITE fork 0 [20002 PCMU sendrecv v1]
-                      INVITE fork 1 [20004 PCMU sendrecv v1]
+                      INVITE fork 0 [20002 PCMU,opus,G722,PCMA sendrecv v1]
+                      INVITE fork 1 [20004 PCMU,opus,G722,PCMA sendrecv v1]
             1000 answered 0 5000 PCMU sendrecv
                       CANCEL fork 1
                       media 2 close

@@ -19,7 +19,7 @@ fn a_call_is_answered_and_hung_up() {
          63900 bye caller
          63910 report 0",
         expect![[r#"
-                      INVITE fork 0 [20002 PCMU,PCMA sendrecv v1]
+                      INVITE fork 0 [20002 PCMU,PCMA,opus,G722 sendrecv v1]
             100 ringing 0 180
                       180 caller
             3000 answered 0 5000 PCMA sendrecv
@@ -52,7 +52,7 @@ fn the_record_names_the_codec_that_was_heard() {
          2000 bye caller
          2010 report 0 PCMA",
         expect![[r#"
-                      INVITE fork 0 [20002 PCMU,PCMA sendrecv v1]
+                      INVITE fork 0 [20002 PCMU,PCMA,opus,G722 sendrecv v1]
             100 answered 0 5000 PCMU,PCMA sendrecv
                       media 0 party 4000 receive true send true
                       media 1 party 5000 receive true send true
@@ -83,7 +83,7 @@ fn early_media_is_heard_and_the_answer_may_repeat_it() {
          9000 bye 0
          9010 report 0",
         expect![[r#"
-                      INVITE fork 0 [20002 PCMU sendrecv v1]
+                      INVITE fork 0 [20002 PCMU,opus,G722,PCMA sendrecv v1]
             100 ringing 0 183 5000 PCMU sendrecv
                       media 0 party 4000 receive true send true
                       media 1 party 5000 receive true send true
@@ -124,9 +124,9 @@ fn the_first_fork_to_answer_wins_and_a_late_answer_is_hung_up() {
          5000 bye caller
          5010 report 0",
         expect![[r#"
-                      INVITE fork 0 [20002 PCMU sendrecv v1]
-                      INVITE fork 1 [20004 PCMU sendrecv v1]
-                      INVITE fork 2 [20006 PCMU sendrecv v1]
+                      INVITE fork 0 [20002 PCMU,opus,G722,PCMA sendrecv v1]
+                      INVITE fork 1 [20004 PCMU,opus,G722,PCMA sendrecv v1]
+                      INVITE fork 2 [20006 PCMU,opus,G722,PCMA sendrecv v1]
             100 ringing 0 180
                       180 caller
             120 ringing 1 183 5002 PCMU sendrecv
@@ -173,8 +173,8 @@ fn cancel_ends_every_fork() {
          2020 report 0
          2030 failed 1 487",
         expect![[r#"
-                      INVITE fork 0 [20002 PCMU sendrecv v1]
-                      INVITE fork 1 [20004 PCMU sendrecv v1]
+                      INVITE fork 0 [20002 PCMU,opus,G722,PCMA sendrecv v1]
+                      INVITE fork 1 [20004 PCMU,opus,G722,PCMA sendrecv v1]
             100 ringing 0 180
                       180 caller
             2000 cancel
@@ -201,7 +201,7 @@ fn cancel_crosses_the_answer() {
          2001 answered 0 5000 PCMU sendrecv
          2010 report 0",
         expect![[r#"
-                      INVITE fork 0 [20002 PCMU sendrecv v1]
+                      INVITE fork 0 [20002 PCMU,opus,G722,PCMA sendrecv v1]
             2000 cancel
                       CANCEL fork 0
                       media 1 close
@@ -220,7 +220,7 @@ fn cancel_crosses_the_answer() {
          2002 journalled
          2010 report 0",
         expect![[r#"
-                      INVITE fork 0 [20002 PCMU sendrecv v1]
+                      INVITE fork 0 [20002 PCMU,opus,G722,PCMA sendrecv v1]
             2000 answered 0 5000 PCMU sendrecv
                       media 0 party 4000 receive true send true
                       media 1 party 5000 receive true send true
@@ -244,7 +244,7 @@ fn cancel_crosses_the_answer() {
          2001 journalled
          2002 cancel",
         expect![[r#"
-                      INVITE fork 0 [20002 PCMU sendrecv v1]
+                      INVITE fork 0 [20002 PCMU,opus,G722,PCMA sendrecv v1]
             2000 answered 0 5000 PCMU sendrecv
                       media 0 party 4000 receive true send true
                       media 1 party 5000 receive true send true
@@ -267,7 +267,7 @@ fn refusals_reach_the_caller_as_what_they_mean() {
          100 failed 0 486
          110 report 0",
         expect![[r#"
-                      INVITE fork 0 [20002 PCMU sendrecv v1]
+                      INVITE fork 0 [20002 PCMU,opus,G722,PCMA sendrecv v1]
             100 failed 0 486
                       media 1 close
                       486 caller
@@ -282,8 +282,8 @@ fn refusals_reach_the_caller_as_what_they_mean() {
          200 failed 1 486
          210 report 0",
         expect![[r#"
-                      INVITE fork 0 [20002 PCMU sendrecv v1]
-                      INVITE fork 1 [20004 PCMU sendrecv v1]
+                      INVITE fork 0 [20002 PCMU,opus,G722,PCMA sendrecv v1]
+                      INVITE fork 1 [20004 PCMU,opus,G722,PCMA sendrecv v1]
             100 failed 0 404
                       media 1 close
             200 failed 1 486
@@ -299,8 +299,8 @@ fn refusals_reach_the_caller_as_what_they_mean() {
          100 failed 0 603
          210 report 0",
         expect![[r#"
-                      INVITE fork 0 [20002 PCMU sendrecv v1]
-                      INVITE fork 1 [20004 PCMU sendrecv v1]
+                      INVITE fork 0 [20002 PCMU,opus,G722,PCMA sendrecv v1]
+                      INVITE fork 1 [20004 PCMU,opus,G722,PCMA sendrecv v1]
             100 failed 0 603
                       media 1 close
                       CANCEL fork 1
@@ -316,7 +316,7 @@ fn refusals_reach_the_caller_as_what_they_mean() {
          100 failed 0 302
          210 report 0",
         expect![[r#"
-                      INVITE fork 0 [20002 PCMU sendrecv v1]
+                      INVITE fork 0 [20002 PCMU,opus,G722,PCMA sendrecv v1]
             100 failed 0 302
                       media 1 close
                       480 caller
@@ -336,7 +336,7 @@ fn nobody_answers() {
          60010 failed 0 487
          60020 report 0",
         expect![[r#"
-                      INVITE fork 0 [20002 PCMU sendrecv v1]
+                      INVITE fork 0 [20002 PCMU,opus,G722,PCMA sendrecv v1]
             100 ringing 0 180
                       180 caller
             60000 timeout
@@ -361,7 +361,7 @@ fn a_missing_report_delays_the_record_and_no_more() {
          2100 timeout
          2200 report 0",
         expect![[r#"
-                      INVITE fork 0 [20002 PCMU sendrecv v1]
+                      INVITE fork 0 [20002 PCMU,opus,G722,PCMA sendrecv v1]
             100 failed 0 486
                       media 1 close
                       486 caller
@@ -384,11 +384,11 @@ fn without_a_codec_in_common_nothing_rings() {
     );
     check(
         "call 4000 PCMU sendrecv -> 1
-         100 answered 0 5000 PCMA sendrecv
+         100 answered 0 5000 G729 sendrecv
          110 report 0",
         expect![[r#"
-                      INVITE fork 0 [20002 PCMU sendrecv v1]
-            100 answered 0 5000 PCMA sendrecv
+                      INVITE fork 0 [20002 PCMU,opus,G722,PCMA sendrecv v1]
+            100 answered 0 5000 G729 sendrecv
                       BYE fork 0
                       media 1 close
                       488 caller
@@ -412,7 +412,7 @@ fn hold_reaches_the_other_party_and_an_address_does_not() {
          4050 offered 0 5000 PCMU sendrecv
          5000 offer 0 5008 PCMU sendrecv",
         expect![[r#"
-                      INVITE fork 0 [20002 PCMU sendrecv v1]
+                      INVITE fork 0 [20002 PCMU,opus,G722,PCMA sendrecv v1]
             1000 answered 0 5000 PCMU sendrecv
                       media 0 party 4000 receive true send true
                       media 1 party 5000 receive true send true
@@ -468,7 +468,7 @@ fn offers_that_cross_are_told_to_wait() {
          3010 offered 0 481
          3020 report 0",
         expect![[r#"
-                      INVITE fork 0 [20002 PCMU sendrecv v1]
+                      INVITE fork 0 [20002 PCMU,opus,G722,PCMA sendrecv v1]
             1000 answered 0 5000 PCMU sendrecv
                       media 0 party 4000 receive true send true
                       media 1 party 5000 receive true send true
@@ -520,7 +520,8 @@ fn a_caller_without_an_offer_gets_ours_and_answers_with_the_ack() {
                       media 0 party 4000 receive true send true
                       media 1 party 5000 receive true send true
                       media 0 to 1
-                      media 1 to 0
+                      media 1 to 0 renumbered
+                      media 1 from PCMU to PCMA
             2000 bye 0
                       BYE caller
                       media 1 close
@@ -565,7 +566,7 @@ fn both_hang_up_at_once() {
          2001 bye 0
          2010 report 0",
         expect![[r#"
-                      INVITE fork 0 [20002 PCMU sendrecv v1]
+                      INVITE fork 0 [20002 PCMU,opus,G722,PCMA sendrecv v1]
             1000 answered 0 5000 PCMU sendrecv
                       media 0 party 4000 receive true send true
                       media 1 party 5000 receive true send true
@@ -594,7 +595,7 @@ fn a_draining_engine_ends_what_it_finds() {
          1000 end
          1010 report 0",
         expect![[r#"
-                      INVITE fork 0 [20002 PCMU sendrecv v1]
+                      INVITE fork 0 [20002 PCMU,opus,G722,PCMA sendrecv v1]
             1000 end
                       CANCEL fork 0
                       media 1 close
@@ -611,7 +612,7 @@ fn a_draining_engine_ends_what_it_finds() {
          2500 end
          2510 report 0",
         expect![[r#"
-                      INVITE fork 0 [20002 PCMU sendrecv v1]
+                      INVITE fork 0 [20002 PCMU,opus,G722,PCMA sendrecv v1]
             1000 answered 0 5000 PCMU sendrecv
                       media 0 party 4000 receive true send true
                       media 1 party 5000 receive true send true

@@ -23,12 +23,12 @@ fn the_second_trunk_takes_what_the_first_cannot() {
          13020 report 0",
         expect![[r#"
             1 attempt 7
-                      INVITE fork 0 [20002 PCMU,PCMA sendrecv v1]
+                      INVITE fork 0 [20002 PCMU,PCMA,opus,G722 sendrecv v1]
             200 failed 0 503
                       media 1 close
                       next after 503
             201 attempt 8
-                      INVITE fork 1 [20004 PCMU,PCMA sendrecv v1]
+                      INVITE fork 1 [20004 PCMU,PCMA,opus,G722 sendrecv v1]
             900 ringing 1 180
                       180 caller
             3000 answered 1 5000 PCMA sendrecv
@@ -74,12 +74,12 @@ fn silence_and_a_refusal_of_the_network_are_no_response_of_the_far_end() {
          6010 report 0",
         expect![[r#"
             1 attempt 7
-                      INVITE fork 0 [20002 PCMU sendrecv v1]
+                      INVITE fork 0 [20002 PCMU,opus,G722,PCMA sendrecv v1]
             6001 unreached 0 408
                       media 1 close
                       next after 408
             6002 attempt 8
-                      INVITE fork 1 [20004 PCMU sendrecv v1]
+                      INVITE fork 1 [20004 PCMU,opus,G722,PCMA sendrecv v1]
             6003 unreached 1 503
                       media 2 close
                       next after 503
@@ -117,12 +117,12 @@ fn the_last_attempt_is_the_one_on_record() {
          6020 report 0",
         expect![[r#"
             1 attempt 7
-                      INVITE fork 0 [20002 PCMU sendrecv v1]
+                      INVITE fork 0 [20002 PCMU,opus,G722,PCMA sendrecv v1]
             10 failed 0 500
                       media 1 close
                       next after 500
             11 attempt 8
-                      INVITE fork 1 [20004 PCMU sendrecv v1]
+                      INVITE fork 1 [20004 PCMU,opus,G722,PCMA sendrecv v1]
             6011 unreached 1 408
                       media 2 close
                       next after 408
@@ -143,12 +143,12 @@ fn the_last_attempt_is_the_one_on_record() {
          30 report 0",
         expect![[r#"
             1 attempt 7
-                      INVITE fork 0 [20002 PCMU sendrecv v1]
+                      INVITE fork 0 [20002 PCMU,opus,G722,PCMA sendrecv v1]
             10 failed 0 500
                       media 1 close
                       next after 500
             11 attempt 8
-                      INVITE fork 1 [20004 PCMU sendrecv v1]
+                      INVITE fork 1 [20004 PCMU,opus,G722,PCMA sendrecv v1]
             20 failed 1 502
                       media 2 close
                       next after 502
@@ -172,7 +172,7 @@ fn after_early_media_no_other_trunk_is_tried() {
          4010 report 0",
         expect![[r#"
             1 attempt 7
-                      INVITE fork 0 [20002 PCMU sendrecv v1]
+                      INVITE fork 0 [20002 PCMU,opus,G722,PCMA sendrecv v1]
             100 ringing 0 183 5000 PCMU sendrecv
                       media 0 party 4000 receive true send true
                       media 1 party 5000 receive true send true
@@ -200,14 +200,14 @@ fn after_early_media_no_other_trunk_is_tried() {
          6010 report 0",
         expect![[r#"
             1 attempt 7
-                      INVITE fork 0 [20002 PCMU sendrecv v1]
+                      INVITE fork 0 [20002 PCMU,opus,G722,PCMA sendrecv v1]
             100 ringing 0 180
                       180 caller
             4000 failed 0 503
                       media 1 close
                       next after 503
             4001 attempt 8
-                      INVITE fork 1 [20004 PCMU sendrecv v1]
+                      INVITE fork 1 [20004 PCMU,opus,G722,PCMA sendrecv v1]
             4002 ringing 1 183 5002 PCMU sendrecv
                       media 0 party 4000 receive true send true
                       media 2 party 5002 receive true send true
@@ -246,7 +246,7 @@ fn a_caller_that_gives_up_ends_the_search() {
          20 report 0",
         expect![[r#"
             1 attempt 7
-                      INVITE fork 0 [20002 PCMU sendrecv v1]
+                      INVITE fork 0 [20002 PCMU,opus,G722,PCMA sendrecv v1]
             10 failed 0 503
                       media 1 close
                       next after 503
@@ -268,7 +268,7 @@ fn a_caller_that_gives_up_ends_the_search() {
          60010 report 0",
         expect![[r#"
             1 attempt 7
-                      INVITE fork 0 [20002 PCMU sendrecv v1]
+                      INVITE fork 0 [20002 PCMU,opus,G722,PCMA sendrecv v1]
             60000 timeout
                       CANCEL fork 0
                       media 1 close

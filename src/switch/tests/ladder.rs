@@ -161,6 +161,14 @@ fn write_output(log: &mut String, output: &Output) {
             }
             MediaCommand::Close => format!("media {} close", port.0),
             MediaCommand::Tone => format!("media {} tone", port.0),
+            MediaCommand::Transcode(None) => format!("media {} relayed alone", port.0),
+            MediaCommand::Transcode(Some(plan)) => {
+                let from: Vec<_> = plan.audio.iter().map(|(_, codec)| codec.name()).collect();
+                let keys = plan
+                    .events
+                    .map_or(String::new(), |events| format!(" keys {} as {}", events.from.0, events.to.0));
+                format!("media {} from {} to {}{keys}", port.0, from.join(" "), plan.send.1.name())
+            }
             MediaCommand::Describe(description) => format!(
                 "media {} party {} receive {} send {}",
                 port.0,

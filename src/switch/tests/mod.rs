@@ -16,4 +16,5 @@ mod room_chaos;
 mod rooms_soak;
 mod seating;
 mod tenants;
+mod transcoding;
 mod world;

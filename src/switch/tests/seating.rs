@@ -328,7 +328,7 @@ fn merged_parties_leave_one_by_one() {
          20000 bye 0
          20010 report 1",
         expect![[r#"
-                      INVITE fork 0 [20002 PCMU sendrecv v1]
+                      INVITE fork 0 [20002 PCMU,opus,G722,PCMA sendrecv v1]
             100 answered 0 5000 PCMU sendrecv
                       media 0 party 4000 receive true send true
                       media 1 party 5000 receive true send true
@@ -364,7 +364,7 @@ fn merged_parties_leave_one_by_one() {
          20000 bye caller
          20010 report 0 PCMU",
         expect![[r#"
-                      INVITE fork 0 [20002 PCMU sendrecv v1]
+                      INVITE fork 0 [20002 PCMU,opus,G722,PCMA sendrecv v1]
             100 answered 0 5000 PCMU sendrecv
                       media 0 party 4000 receive true send true
                       media 1 party 5000 receive true send true
@@ -409,7 +409,7 @@ fn who_is_on_hold_is_asked_back_into_the_room() {
          7050 offered caller 4000 PCMU sendrecv
          7060 due caller",
         expect![[r#"
-                      INVITE fork 0 [20002 PCMU sendrecv v1]
+                      INVITE fork 0 [20002 PCMU,opus,G722,PCMA sendrecv v1]
             100 answered 0 5000 PCMU sendrecv
                       media 0 party 4000 receive true send true
                       media 1 party 5000 receive true send true
@@ -465,7 +465,7 @@ fn one_leg_may_be_left_out_of_a_merge() {
          9000 end
          9010 report 1",
         expect![[r#"
-                      INVITE fork 0 [20002 PCMU sendrecv v1]
+                      INVITE fork 0 [20002 PCMU,opus,G722,PCMA sendrecv v1]
             100 answered 0 5000 PCMU sendrecv
                       media 0 party 4000 receive true send true
                       media 1 party 5000 receive true send true
@@ -505,7 +505,7 @@ fn what_is_not_up_or_is_being_changed_is_not_merged() {
          1020 merge
          1030 merge",
         expect![[r#"
-                      INVITE fork 0 [20002 PCMU sendrecv v1]
+                      INVITE fork 0 [20002 PCMU,opus,G722,PCMA sendrecv v1]
             50 merge
             100 answered 0 5000 PCMU sendrecv
                       media 0 party 4000 receive true send true
@@ -550,7 +550,7 @@ fn a_dialog_that_is_gone_leaves_the_room() {
          5010 offered 0 481
          5020 offered caller 403",
         expect![[r#"
-                      INVITE fork 0 [20002 PCMU sendrecv v1]
+                      INVITE fork 0 [20002 PCMU,opus,G722,PCMA sendrecv v1]
             100 answered 0 5000 PCMU sendrecv
                       media 0 party 4000 receive true send true
                       media 1 party 5000 receive true send true

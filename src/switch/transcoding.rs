@@ -1,0 +1,172 @@
+//! What two parties are offered and answered who may share no codec: theirs first, then what we can make of it.
+//!
+//! A codec that both have is relayed untouched. Only where there is none is audio decoded and encoded anew, and then
+//! each side is answered out of its own offer. Pure: descriptions in, descriptions out.
+
+use std::net::SocketAddr;
+
+use sidetone_sip::sdp::{self, Codec, CodecPolicy, NegotiationError, SessionDescription};
+
+use crate::media_plan;
+
+/// The offer for the next leg: what `offered` and both policies allow, and behind that what `to` allows and we can make
+/// of the offerer's audio, so that who knows a common codec takes it.
+///
+/// # Errors
+/// When nothing of the offered audio can be carried, or nothing of it may be sent on.
+pub(super) fn offer_onward(
+    offered: &SessionDescription,
+    local: SocketAddr,
+    from: &CodecPolicy,
+    to: &CodecPolicy,
+) -> Result<SessionDescription, NegotiationError> {
+    let (_, audio) = offered.carried_audio().ok_or(NegotiationError::NoAudio)?;
+    let allowed = from.apply(&audio.codecs);
+    let relayed = sdp::offer_from(offered, local, from, to);
+    if !allowed.iter().any(is_transcodable) {
+        return relayed;
+    }
+    let beside = || allowed.iter().filter(|codec| codec.is_auxiliary()).cloned().collect();
+    let mut codecs: Vec<Codec> = match &relayed {
+        Ok(offer) => offer.media.first().map(|media| media.codecs.clone()).unwrap_or_default(),
+        Err(_) => beside(),
+    };
+    append(&mut codecs, to);
+    if codecs.iter().all(Codec::is_auxiliary) {
+        return Err(NegotiationError::NoCommonCodec);
+    }
+    let mut offer = sdp::offer(local, codecs, offered.direction_of(audio));
+    for media in &mut offer.media {
+        (media.ptime_ms, media.maxptime_ms) = (audio.ptime_ms, audio.maxptime_ms);
+    }
+    Ok(offer)
+}
+
+/// Our own offer to a party whose peer made none: what both policies allow, or else what we can make of the peer's.
+pub(super) fn offer_unasked(from: &CodecPolicy, to: &CodecPolicy) -> Vec<Codec> {
+    let mut codecs = to.apply(&from.codecs());
+    if codecs.iter().all(Codec::is_auxiliary) {
+        append(&mut codecs, to);
+    }
+    codecs
+}
+
+/// The answer for the party that offered: the codecs that the other took, or else those of its own that we can make the
+/// other's audio into.
+///
+/// # Errors
+/// When there are neither.
+pub(super) fn answer_back(
+    offered: &SessionDescription,
+    answered: &SessionDescription,
+    local: SocketAddr,
+    policy: &CodecPolicy,
+) -> Result<SessionDescription, NegotiationError> {
+    let refused = match sdp::answer_to(offered, answered, local) {
+        Err(refused @ NegotiationError::NoCommonCodec) => refused,
+        settled => return settled,
+    };
+    let (_, taken) = answered.carried_audio().ok_or(NegotiationError::Refused)?;
+    if !taken.codecs.iter().any(is_transcodable) {
+        return Err(refused);
+    }
+    let mut possible = offered.clone();
+    for media in possible.media.iter_mut().filter(|media| media.is_carried()) {
+        media.codecs.retain(media_plan::is_mixable);
+    }
+    sdp::answer(&possible, local, policy, answered.direction_of(taken))
+}
+
+/// Adds what `to` allows and we can encode, behind the audio that is there, under numbers that are free.
+fn append(codecs: &mut Vec<Codec>, to: &CodecPolicy) {
+    let mut place = codecs.iter().position(Codec::is_auxiliary).unwrap_or(codecs.len());
+    for codec in to.codecs().into_iter().filter(is_transcodable) {
+        if codecs.iter().any(|other| other.matches(&codec)) {
+            continue;
+        }
+        let is_free = |number: &u8| codecs.iter().all(|other| other.payload_type != *number);
+        let numbers = std::iter::once(codec.payload_type).chain(DYNAMIC);
+        let Some(payload_type) = numbers.into_iter().find(is_free) else { continue };
+        codecs.insert(place, Codec { payload_type, ..codec });
+        place += 1;
+    }
+}
+
+/// Whether it is audio that we decode and encode.
+fn is_transcodable(codec: &Codec) -> bool {
+    !codec.is_auxiliary() && media_plan::is_mixable(codec)
+}
+
+/// The payload types that have no meaning of their own (RFC 3551 §3).
+const DYNAMIC: std::ops::RangeInclusive<u8> = 96..=127;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(media: &str) -> SessionDescription {
+        let text = format!("v=0\no=- 1 1 IN IP4 192.0.2.1\ns=-\nc=IN IP4 192.0.2.1\nt=0 0\n{media}\n");
+        SessionDescription::parse(text.replace('\n', "\r\n").as_bytes()).unwrap()
+    }
+
+    fn codecs(description: &SessionDescription) -> String {
+        let (_, audio) = description.carried_audio().unwrap();
+        let texts: Vec<_> =
+            audio.codecs.iter().map(|codec| format!("{} {codec}", codec.payload_type)).collect();
+        texts.join(", ")
+    }
+
+    fn local() -> SocketAddr {
+        "198.51.100.1:20000".parse().unwrap()
+    }
+
+    #[test]
+    fn the_offerers_codecs_come_first_and_then_what_we_can_make() {
+        let any = CodecPolicy::ANY;
+        let g722 = CodecPolicy::new(["G722"]);
+        let cases = [
+            ("m=audio 4 RTP/AVP 0", &any, &any, "0 PCMU/8000, 96 opus/48000/2, 9 G722/8000, 8 PCMA/8000"),
+            ("m=audio 4 RTP/AVP 0", &any, &g722, "9 G722/8000"),
+            ("m=audio 4 RTP/AVP 0 9", &any, &g722, "9 G722/8000"),
+            (
+                "m=audio 4 RTP/AVP 8 96\na=rtpmap:96 telephone-event/8000",
+                &any,
+                &any,
+                "8 PCMA/8000, 97 opus/48000/2, 9 G722/8000, 0 PCMU/8000, 96 telephone-event/8000",
+            ),
+        ];
+        for (offered, from, to, wanted) in cases {
+            let offer = offer_onward(&parse(offered), local(), from, to).unwrap();
+            assert_eq!(codecs(&offer), wanted, "{offered}");
+        }
+        let none = offer_onward(&parse("m=audio 4 RTP/AVP 18"), local(), &any, &any);
+        assert_eq!(none, Err(NegotiationError::NoCommonCodec), "G.729 is none of ours");
+        let barred = offer_onward(&parse("m=audio 4 RTP/AVP 0"), local(), &g722, &any);
+        assert_eq!(barred, Err(NegotiationError::NoCommonCodec), "the offerer may not use PCMU");
+    }
+
+    #[test]
+    fn what_both_have_is_relayed_and_the_rest_is_answered_out_of_its_own_offer() {
+        let offered = parse("m=audio 4 RTP/AVP 0 8 18 101\na=rtpmap:101 telephone-event/8000\na=sendonly");
+        let answer = |taken: &str| answer_back(&offered, &parse(taken), local(), &CodecPolicy::ANY);
+        assert_eq!(codecs(&answer("m=audio 4 RTP/AVP 8").unwrap()), "8 PCMA/8000");
+        assert_eq!(codecs(&answer("m=audio 4 RTP/AVP 9 8").unwrap()), "8 PCMA/8000");
+        let other = answer("m=audio 4 RTP/AVP 9\na=recvonly").unwrap();
+        assert_eq!(codecs(&other), "0 PCMU/8000, 8 PCMA/8000, 101 telephone-event/8000");
+        assert_eq!(other.media[0].direction, sdp::Direction::RecvOnly);
+        assert_eq!(answer("m=audio 0 RTP/AVP 9"), Err(NegotiationError::Refused));
+        let pcma = CodecPolicy::new(["PCMA"]);
+        let held = answer_back(&offered, &parse("m=audio 4 RTP/AVP 9"), local(), &pcma).unwrap();
+        assert_eq!(codecs(&held), "8 PCMA/8000, 101 telephone-event/8000");
+    }
+
+    #[test]
+    fn without_an_offer_the_callees_policy_decides_what_we_make() {
+        let numbers = |from: &CodecPolicy, to: &CodecPolicy| {
+            offer_unasked(from, to).iter().map(|codec| codec.payload_type).collect::<Vec<_>>()
+        };
+        let (pcmu, g722) = (CodecPolicy::new(["PCMU"]), CodecPolicy::new(["G722"]));
+        assert_eq!(numbers(&pcmu, &CodecPolicy::ANY), [0, 101, 13]);
+        assert_eq!(numbers(&pcmu, &g722), [9, 101, 13]);
+    }
+}

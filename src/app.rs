@@ -42,8 +42,8 @@ use crate::outbound_http::{Client, RootsError};
 use crate::process;
 use crate::provision::{Lines, RoomPins};
 use crate::rating::{Tariffs, settle};
-use crate::recorder::{DataDisk, Recorder, Shelf, recover, retain};
-use crate::room_news::SessionRoom;
+use crate::recorder::{DataDisk, Ended, Recorder, Shelf, recover, retain};
+use crate::room_news::{RecordingRow, Rows, SessionRoom};
 use crate::rooms::RoomsConfig;
 use crate::routing::Directory;
 use crate::sound::{self, Followed, Library};
@@ -88,6 +88,7 @@ pub struct Engine {
     draining: Arc<AtomicBool>,
     relay: Arc<Relay>,
     recorder: Recorder,
+    recorded: JoinHandle<Vec<Ended>>,
     http_settings: SharedSettings,
 }
 
@@ -193,8 +194,7 @@ impl Engine {
             let _ = recorded.blocking_send(told);
         })
         .map_err(StartError::Recorder)?;
-        // It ends with the recorder.
-        tokio::spawn(pass_on_recordings(ended, handle.clone()));
+        let recorded = tokio::spawn(pass_on_recordings(ended, handle.clone()));
         let library = Library::new();
         let studio = NodeStudio { library: library.clone(), recordings: recorder.begins() };
         let driver = driver.sounding(studio, rng.random());
@@ -307,6 +307,7 @@ impl Engine {
             draining,
             relay,
             recorder,
+            recorded,
             http_settings,
         })
     }
@@ -348,6 +349,7 @@ impl Engine {
         // What is still recorded is completed; the disk may take its time.
         let recorder = self.recorder;
         let _ = tokio::task::spawn_blocking(move || recorder.stop()).await;
+        let completed = self.recorded.await.unwrap_or_default();
         // The journal closes with its last clone; the writer ends once all of it is stored.
         let _ = self.stop.send(true);
         let _ = self.watcher.await;
@@ -361,6 +363,7 @@ impl Engine {
         self.callbacks.abort();
         self.notes.stop().await;
         self.sessions.stop().await;
+        store_completed(&self.store, self.node, completed).await;
         let last = async { tokio::join!(self.writer, self.news) };
         if tokio::time::timeout(WRITER_STOP_MAX, last).await.is_err() {
             tracing::warn!(
@@ -368,6 +371,29 @@ impl Engine {
             );
         }
         self.store.close().await;
+    }
+}
+
+/// Stores what recordings came to that the switch did not live to hear of.
+async fn store_completed(store: &Store, node: NodeId, completed: Vec<Ended>) {
+    let recordings: Vec<RecordingRow> = completed
+        .into_iter()
+        .map(|Ended { organisation: organisation_id, session, bytes, error }| RecordingRow {
+            session,
+            organisation_id,
+            bytes,
+            error,
+        })
+        .collect();
+    if recordings.is_empty() {
+        return;
+    }
+    let rows = Rows { recordings, ..Rows::default() };
+    let stored = store.store_sessions(node, &rows);
+    if !matches!(tokio::time::timeout(WRITER_STOP_MAX, stored).await, Ok(Ok(()))) {
+        tracing::warn!(
+            "the database did not take the last recordings; they are looked for at the next start"
+        );
     }
 }
 

@@ -32,13 +32,16 @@ impl Studio for NodeStudio {
     }
 }
 
-/// Tells the switch what became of recordings.
-pub async fn pass_on_recordings(mut ended: mpsc::Receiver<Ended>, switch: Handle) {
-    while let Some(Ended { session, bytes, error, .. }) = ended.recv().await {
-        if !switch.send(Request::Recorded(session, Recording { bytes, error })).await {
-            return;
+/// Tells the switch what became of recordings, until the recorder ends; what ended after the switch is answered.
+pub async fn pass_on_recordings(mut ended: mpsc::Receiver<Ended>, switch: Handle) -> Vec<Ended> {
+    let mut untold = Vec::new();
+    while let Some(told) = ended.recv().await {
+        let recording = Recording { bytes: told.bytes, error: told.error.clone() };
+        if !switch.send(Request::Recorded(told.session, recording)).await {
+            untold.push(told);
         }
     }
+    untold
 }
 
 /// Recordings that ended and wait to be told of.

@@ -31,6 +31,7 @@ mod notes;
 mod outbound;
 #[path = "../common/receiver.rs"]
 mod receiver;
+mod recorded;
 #[path = "../common/records.rs"]
 mod records;
 mod refused;

@@ -165,7 +165,7 @@ impl Actor {
     }
 
     pub(super) fn ear(&self) -> Ear {
-        Ear::new(Arc::clone(&self.lines.heard), self.config.tap.clone(), self.config.recorder.clone())
+        Ear::new(Arc::clone(&self.lines.heard), &self.config)
     }
 
     /// What is said where no scenario is.

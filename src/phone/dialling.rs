@@ -4,7 +4,9 @@ use std::net::SocketAddr;
 use std::time::Instant;
 
 use rand::RngExt;
-use sidetone_media::simulate::{Codec, Scenario};
+use sidetone_media::codec::Codec;
+use sidetone_media::simulate::Scenario;
+use sidetone_media::time::ClockRate;
 use sidetone_sip::message::{Request, Response, StatusCode};
 use sidetone_sip::sdp::{self, Direction, Negotiated, OfferAnswer, SessionDescription};
 use sidetone_sip::transaction::ServerKey;
@@ -328,15 +330,20 @@ impl Call {
     }
 }
 
-/// How a voice says what was agreed on; `None` when no G.711 is among it.
+/// How a voice says what was agreed on: in G.711 where it may, else in the first codec that it knows; `None` when it
+/// knows none of them.
 fn format(negotiated: &Negotiated) -> Option<Format> {
-    let known = [("PCMU", Codec::Pcmu), ("PCMA", Codec::Pcma)];
-    let (audio, codec) = negotiated.payloads.iter().find_map(|payload| {
-        let (_, codec) = known.iter().find(|(name, _)| payload.codec.is(name))?;
-        Some((payload, *codec))
-    })?;
+    let known = |payload: &sdp::Payload| {
+        let clock = ClockRate::new(payload.codec.clock_rate)?;
+        let codec = Codec::find(&payload.codec.name, clock, payload.codec.channels)?;
+        Some(Format { codec, audio: payload.send, heard: payload.receive, events: None })
+    };
+    let is_g711 = |format: &Format| matches!(format.codec, Codec::Pcmu | Codec::Pcma);
+    let mut formats = negotiated.payloads.iter().filter_map(known);
+    let first = formats.next()?;
+    let chosen = if is_g711(&first) { first } else { formats.find(is_g711).unwrap_or(first) };
     let events = negotiated.payloads.iter().find(|payload| payload.codec.is("telephone-event"));
-    Some(Format { codec, audio: audio.send, events: events.map(|payload| payload.send) })
+    Some(Format { events: events.map(|payload| payload.send), ..chosen })
 }
 
 /// The name of the audio codec.

@@ -12,6 +12,8 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior};
 
+use crate::phone::heard::Heard;
+use crate::phone::plan::PhoneConfig;
 use crate::phone::tap::{Tap, monotonic_wall};
 use crate::phone::voice::{Format, Speaker, Voice};
 use crate::phone::wav::Recorder;
@@ -43,6 +45,7 @@ pub(super) struct Ear {
     heard: Arc<AtomicU64>,
     tap: Option<Tap>,
     recorder: Option<Recorder>,
+    keeps: Option<Heard>,
 }
 
 /// What a call says.
@@ -54,8 +57,15 @@ pub(super) enum Speech {
 }
 
 impl Ear {
-    pub(super) fn new(heard: Arc<AtomicU64>, tap: Option<Tap>, recorder: Option<Recorder>) -> Self {
-        Ear { received: Arc::default(), heard, tap, recorder }
+    pub(super) fn new(heard: Arc<AtomicU64>, config: &PhoneConfig) -> Self {
+        let PhoneConfig { tap, recorder, heard: keeps, .. } = config;
+        Ear {
+            received: Arc::default(),
+            heard,
+            tap: tap.clone(),
+            recorder: recorder.clone(),
+            keeps: keeps.clone(),
+        }
     }
 }
 
@@ -67,7 +77,7 @@ impl Media {
         let (remote, remote_seen) = watch::channel(None);
         let (format, format_seen) = watch::channel(None);
         let (digits, dialled) = mpsc::channel(DIGITS_LEN_MAX);
-        let listener = tokio::spawn(listen(Arc::clone(&socket), local, ear.clone()));
+        let listener = tokio::spawn(listen(Arc::clone(&socket), local, ear.clone(), format_seen.clone()));
         let (socket, socket_seen) = watch::channel(socket);
         let mouth = Mouth { socket: socket_seen, remote: remote_seen, tap: ear.tap.clone() };
         let talker = match speech {
@@ -85,7 +95,8 @@ impl Media {
     pub(super) async fn move_away(&mut self) -> io::Result<()> {
         let socket = Arc::new(UdpSocket::bind(SocketAddr::new(self.local.ip(), 0)).await?);
         self.local = socket.local_addr()?;
-        self.tasks.push(tokio::spawn(listen(Arc::clone(&socket), self.local, self.ear.clone())));
+        let format = self.format.subscribe();
+        self.tasks.push(tokio::spawn(listen(Arc::clone(&socket), self.local, self.ear.clone(), format)));
         self.next = Some(socket);
         Ok(())
     }
@@ -129,7 +140,12 @@ impl Drop for Media {
     }
 }
 
-async fn listen(socket: Arc<UdpSocket>, local: SocketAddr, ear: Ear) {
+async fn listen(
+    socket: Arc<UdpSocket>,
+    local: SocketAddr,
+    ear: Ear,
+    format: watch::Receiver<Option<Format>>,
+) {
     let mut buffer = vec![0; DATAGRAM_BYTES_MAX];
     loop {
         // An error here is an ICMP message about what was sent; the socket lives on.
@@ -142,6 +158,9 @@ async fn listen(socket: Arc<UdpSocket>, local: SocketAddr, ear: Ear) {
         }
         if let Some(recorder) = &ear.recorder {
             recorder.hear(bytes);
+        }
+        if let (Some(heard), Some(format)) = (&ear.keeps, *format.borrow()) {
+            heard.hear(bytes, format);
         }
     }
 }

@@ -10,6 +10,7 @@
 mod actor;
 mod dialling;
 mod handset;
+mod heard;
 mod media;
 mod notes;
 mod plan;
@@ -22,6 +23,7 @@ mod wav;
 mod wire;
 
 pub use handset::{Phone, PhoneError};
+pub use heard::Heard;
 pub use notes::{Channel, Level, Noting, Parcel, ShownNote};
 pub use plan::{Answering, CallOutcome, CallPlan, Calls, News, PhoneConfig};
 pub use tap::Tap;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use sidetone_media::simulate::Scenario;
 use sidetone_sip::sdp::CodecPolicy;
 
+use crate::phone::heard::Heard;
 use crate::phone::notes::{Noting, ShownNote};
 use crate::phone::tap::Tap;
 use crate::phone::voice::Voice;
@@ -46,6 +47,8 @@ pub struct PhoneConfig {
     pub voice: Option<Voice>,
     /// Where what is heard is written.
     pub recorder: Option<Recorder>,
+    /// Where what is heard is kept for a minute, whatever its codec.
+    pub heard: Option<Heard>,
     /// Whether what does not come from the switch's address is passed over, as a phone in a strange network should.
     pub only_the_switch: bool,
     /// Calls at a time; one more hears 486.
@@ -72,6 +75,7 @@ impl PhoneConfig {
             notes: Noting::Show,
             voice: None,
             recorder: None,
+            heard: None,
             only_the_switch: false,
             calls_len_max: usize::MAX,
         }

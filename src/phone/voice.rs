@@ -2,7 +2,8 @@
 
 use std::collections::VecDeque;
 
-use sidetone_media::simulate::{Codec, Content, Packet};
+use sidetone_media::codec::{Codec, Encoder};
+use sidetone_media::simulate::{self, Content, Packet};
 use sidetone_media::time::Micros;
 
 /// What a phone says while nobody types a digit.
@@ -13,17 +14,39 @@ pub enum Voice {
     Silence,
     /// 440 Hz.
     Tone,
+    /// A tone of this many Hz.
+    Note(u32),
 }
 
 /// The payload types that the other side understands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Format {
-    /// PCMU or PCMA.
+    /// How it is coded.
     pub(super) codec: Codec,
     /// The payload type of the audio.
     pub(super) audio: u8,
+    /// The one of the audio that comes.
+    pub(super) heard: u8,
     /// The one of telephone-event; without it digits are not sent.
     pub(super) events: Option<u8>,
+}
+
+impl Voice {
+    /// Fills `frame`, the packet of number `position`.
+    fn say(self, position: u64, rate_hz: u32, frame: &mut [i16]) {
+        let hz = match self {
+            Voice::Silence => return frame.fill(0),
+            Voice::Tone => 440.0,
+            Voice::Note(hz) => f64::from(hz),
+        };
+        // A tone of whole Hz repeats every second.
+        let begin = (position % u64::from(PACKETS_PER_SECOND)) as f64 / f64::from(PACKETS_PER_SECOND);
+        let step = std::f64::consts::TAU * hz;
+        for (n, sample) in (0_u32..).zip(frame) {
+            let at = begin + f64::from(n) / f64::from(rate_hz);
+            *sample = (AMPLITUDE * (step * at).sin()).round() as i16;
+        }
+    }
 }
 
 /// Packets of 20 ms, one stream. The driver asks for the next one when it is due.
@@ -32,10 +55,12 @@ pub(super) struct Speaker {
     sequence: u16,
     timestamp: u32,
     ssrc: u32,
-    position: u32,
+    /// Packets so far.
+    position: u64,
     begins: bool,
     digits: VecDeque<u8>,
     state: State,
+    encoder: Option<Encoder>,
 }
 
 #[derive(Clone, Copy)]
@@ -64,6 +89,7 @@ impl Speaker {
             begins: true,
             digits: VecDeque::new(),
             state: State::Audio,
+            encoder: None,
         }
     }
 
@@ -95,8 +121,8 @@ impl Speaker {
             }
         }
         self.sequence = self.sequence.wrapping_add(1);
-        self.timestamp = self.timestamp.wrapping_add(SAMPLES);
-        self.position = self.position.wrapping_add(SAMPLES);
+        self.timestamp = self.timestamp.wrapping_add(format.codec.rtp_clock().hz() / PACKETS_PER_SECOND);
+        self.position = self.position.wrapping_add(1);
     }
 
     /// RFC 4733 §2.5.1: one timestamp, a duration that grows, and the last packet three times.
@@ -117,12 +143,19 @@ impl Speaker {
 
     fn audio(&mut self, format: Format, out: &mut Vec<u8>) {
         let marker = std::mem::take(&mut self.begins);
-        let content = Content::Audio { codec: format.codec, position: self.position };
+        // The header as it is written of any packet; what was said takes the place of its payload.
+        let content = Content::Audio { codec: simulate::Codec::Pcmu, position: 0 };
         self.write(format.audio, self.timestamp, marker, content, out);
-        if self.voice == Voice::Silence {
-            out.truncate(HEADER_BYTES);
-            out.resize(HEADER_BYTES + SAMPLES as usize, silence(format.codec));
+        out.truncate(HEADER_BYTES);
+        if self.encoder.as_ref().is_none_or(|encoder| encoder.codec() != format.codec) {
+            self.encoder = Encoder::new(format.codec).ok();
         }
+        let (mut pcm, mut payload) = ([0; FRAME_MAX], [0; PAYLOAD_MAX]);
+        let samples = (format.codec.sample_rate_hz() / PACKETS_PER_SECOND) as usize;
+        let frame = pcm.get_mut(..samples).unwrap_or_default();
+        self.voice.say(self.position, format.codec.sample_rate_hz(), frame);
+        let encoded = self.encoder.as_mut().and_then(|encoder| encoder.encode(frame, &mut payload).ok());
+        out.extend(payload.iter().take(encoded.unwrap_or(0)));
     }
 
     fn write(&self, payload_type: u8, timestamp: u32, marker: bool, content: Content, out: &mut Vec<u8>) {
@@ -149,12 +182,14 @@ fn event_of(key: char) -> Option<u8> {
     }
 }
 
-/// The code word of a sample of zero.
-fn silence(codec: Codec) -> u8 {
-    if codec == Codec::Pcma { 0xd5 } else { 0xff }
-}
-
-/// Samples of a packet of 20 ms at 8 kHz.
+/// How loud a tone is: -16 dBm0, what a talker is.
+const AMPLITUDE: f64 = 5_000.0;
+const PACKETS_PER_SECOND: u32 = 50;
+/// 20 ms at 48 kHz.
+const FRAME_MAX: usize = 960;
+/// What fits into one Ethernet frame, and more than 20 ms of what a phone offers.
+const PAYLOAD_MAX: usize = 1_460;
+/// Units of a digit's duration in 20 ms: its clock is 8,000.
 const SAMPLES: u32 = 160;
 const HEADER_BYTES: usize = 12;
 /// A digit lasts 120 ms, and 80 ms lie between two.
@@ -170,7 +205,7 @@ mod tests {
 
     use super::*;
 
-    const FORMAT: Format = Format { codec: Codec::Pcmu, audio: 0, events: Some(101) };
+    const FORMAT: Format = Format { codec: Codec::Pcmu, audio: 0, heard: 0, events: Some(101) };
 
     fn packets(speaker: &mut Speaker, count: usize, format: Format) -> Vec<(rtp::Packet, Vec<u8>)> {
         let mut out = Vec::new();

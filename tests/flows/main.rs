@@ -38,6 +38,7 @@ mod refused;
 mod register;
 #[path = "../common/room.rs"]
 mod room;
+mod room_audio;
 mod room_contract;
 mod room_history;
 mod room_soak;
@@ -46,6 +47,8 @@ mod signalling;
 #[path = "../common/site.rs"]
 mod site;
 mod stream;
+#[path = "../common/tones.rs"]
+mod tones;
 mod transcoded;
 mod trunk;
 #[path = "../common/wire.rs"]

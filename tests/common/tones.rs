@@ -1,0 +1,50 @@
+//! Which tones there are in what somebody heard (Goertzel).
+#![allow(dead_code, unreachable_pub, reason = "each test binary uses its own part")]
+
+use sidetone::phone::Heard;
+
+use crate::site::found;
+
+/// How loud `hz` is in `pcm`, in dB of a phone's tone.
+pub fn level(pcm: &[i16], rate_hz: u32, hz: u32) -> f64 {
+    let step = std::f64::consts::TAU * f64::from(hz) / f64::from(rate_hz);
+    let (sine, cosine) = pcm.iter().zip(0_u32..).fold((0.0, 0.0), |(sine, cosine), (sample, n)| {
+        let (sample, angle) = (f64::from(*sample), step * f64::from(n));
+        (sine + sample * angle.sin(), cosine + sample * angle.cos())
+    });
+    let amplitude = 2.0 * f64::hypot(sine, cosine) / pcm.len() as f64;
+    20.0 * (amplitude / TONE).max(1e-6).log10()
+}
+
+/// How loud each of `tones` is in `pcm`.
+pub fn levels(pcm: &[i16], rate_hz: u32, tones: &[u32]) -> Vec<f64> {
+    tones.iter().map(|hz| level(pcm, rate_hz, *hz)).collect()
+}
+
+/// Waits until the last [`WINDOW_MS`] that were heard hold these of `tones` as loud as they were said, and of the
+/// others nothing.
+pub async fn hears(heard: &Heard, tones: &[u32], these: &[u32]) {
+    let mut last = Vec::new();
+    let holds = async {
+        found("what is to be heard", async || {
+            let (pcm, rate_hz) = heard.lately(WINDOW_MS)?;
+            last = levels(&pcm, rate_hz, tones);
+            let fits = tones.iter().zip(&last).all(|(hz, level)| match these.contains(hz) {
+                true => level.abs() < 1.0,
+                false => *level < -40.0,
+            });
+            fits.then_some(())
+        })
+        .await;
+    };
+    if tokio::time::timeout(PATIENCE, holds).await.is_err() {
+        panic!("to be heard of {tones:?}: {these:?}; but their levels are {last:.1?} dB");
+    }
+}
+
+/// How loud a phone says a tone.
+const TONE: f64 = 5_000.0;
+/// What is looked at.
+pub const WINDOW_MS: u32 = 400;
+/// Less than what every wait of a site has, so that it is said what was heard instead.
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(20);

@@ -1,0 +1,182 @@
+//! What people in a room hear, through a whole engine: tones of real phones, told apart by their frequencies.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use sidetone::phone::{Answering, CallPlan, Heard, Phone, PhoneConfig, Voice};
+use sidetone_media::audio::wav::Wav;
+use sidetone_sip::sdp::{CodecPolicy, Direction};
+use tokio::task::JoinHandle;
+
+use crate::room::directory;
+use crate::site::{Site, calls, found, post, within};
+use crate::tones::{hears, level};
+
+/// A room for everybody, and one that waits for its moderator.
+const ROOMS: &str = r#"
+[[organisations.rooms]]
+name = "Open"
+number = "200"
+[[organisations.rooms]]
+name = "Led"
+number = "300"
+moderator_pin = "9876"
+participant_pin = "1234"
+wait_for_moderator = true
+exemptions = [{ extension = "1001", role = "participant" }, { extension = "1002", role = "participant" }, { extension = "1003", role = "moderator" }]
+"#;
+
+/// None is a sum of others or of their harmonics, and none is in the hold tune for long.
+const TONES: [u32; 5] = [430, 617, 941, 1_327, 1_873];
+
+/// Somebody in a room who says a tone.
+struct Member {
+    phone: Arc<Phone>,
+    heard: Heard,
+    call: JoinHandle<()>,
+}
+
+impl Member {
+    /// Extension `number` dials the room, speaks `codec` alone, and says a tone of `hz`.
+    async fn joins(site: &Site, number: &str, room: &str, codec: &str, hz: u32) -> Member {
+        let heard = Heard::new();
+        let config = PhoneConfig {
+            codecs: CodecPolicy::new([codec]),
+            voice: Some(Voice::Note(hz)),
+            heard: Some(heard.clone()),
+            ..site.phone_config(number, Answering::Ring)
+        };
+        let phone = Arc::new(site.phone_of(config).await);
+        let (caller, plan) = (Arc::clone(&phone), CallPlan { talk_time: None, ..CallPlan::to(room) });
+        let call = tokio::spawn(async move {
+            assert_eq!(caller.call(plan).await.unwrap().status, 200);
+        });
+        calls(&phone, 0, 1).await;
+        Member { phone, heard, call }
+    }
+
+    async fn leaves(self) {
+        self.phone.hang_up().await.unwrap();
+        within("the end of the call", self.call).await.unwrap();
+    }
+}
+
+async fn site() -> Site {
+    Site::with(&format!("{}{ROOMS}", directory(1006))).await
+}
+
+/// The path of a live room.
+async fn path(site: &Site, number: &str) -> String {
+    let rooms = site.engine().store.directory().await.unwrap().rooms;
+    let room = rooms.iter().find(|room| room.number == number).unwrap();
+    format!("/conferences/svc-room-{}", room.id)
+}
+
+/// The member id of an extension.
+async fn member(site: &Site, room: &str, number: &str) -> Value {
+    found("a member", async || {
+        let (_, room) = site.get(room).await;
+        let members = room["members"].as_array()?.clone();
+        members.into_iter().find(|member| member["number"] == number).map(|member| member["id"].clone())
+    })
+    .await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_of_five_hears_exactly_the_four_others() {
+    let site = site().await;
+    let mut members = Vec::new();
+    let codecs = ["PCMU", "PCMA", "G722", "opus", "PCMU"];
+    for ((number, codec), hz) in (1_001..).zip(codecs).zip(TONES) {
+        members.push(Member::joins(&site, &number.to_string(), "200", codec, hz).await);
+    }
+    for (member, own) in members.iter().zip(TONES) {
+        let others: Vec<u32> = TONES.into_iter().filter(|hz| *hz != own).collect();
+        hears(&member.heard, &TONES, &others).await;
+    }
+    let room = path(&site, "200").await;
+    // Muted over HTTP, one is not heard, hears the others, and comes back.
+    let first = member(&site, &room, "1001").await;
+    assert_eq!(post(site.http, &format!("{room}/members/{first}/mute"), "", "").await.0, 204);
+    for (member, own) in members.iter().zip(TONES).skip(1) {
+        let others: Vec<u32> = TONES.into_iter().filter(|hz| *hz != own && *hz != TONES[0]).collect();
+        hears(&member.heard, &TONES, &others).await;
+    }
+    hears(&members[0].heard, &TONES, &TONES[1..]).await;
+    assert_eq!(post(site.http, &format!("{room}/members/{first}/unmute"), "", "").await.0, 204);
+    hears(&members[1].heard, &TONES, &[TONES[0], TONES[2], TONES[3], TONES[4]]).await;
+    // Whoever holds plays nothing into the room, though its phone goes on sending.
+    members[1].phone.offer(Direction::SendOnly).await.unwrap();
+    hears(&members[0].heard, &TONES, &TONES[2..]).await;
+    members[1].phone.offer(Direction::SendRecv).await.unwrap();
+    hears(&members[0].heard, &TONES, &TONES[1..]).await;
+    // Whoever leaves is not heard any more; the last one hears nobody.
+    members.remove(4).leaves().await;
+    hears(&members[0].heard, &TONES, &TONES[1..4]).await;
+    while members.len() > 1 {
+        members.remove(1).leaves().await;
+    }
+    hears(&members[0].heard, &TONES, &[]).await;
+    members.remove(0).leaves().await;
+    site.idle().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn music_plays_until_the_moderator_comes() {
+    let site = site().await;
+    let ada = Member::joins(&site, "1001", "300", "PCMU", TONES[0]).await;
+    let bob = Member::joins(&site, "1002", "300", "opus", TONES[1]).await;
+    // Behind what is announced comes music: something is heard, of nobody.
+    for (member, others) in [(&ada, TONES[1]), (&bob, TONES[0])] {
+        found("music", async || {
+            let (pcm, rate_hz) = member.heard.lately(1_000)?;
+            let loud = pcm.iter().map(|sample| f64::from(*sample).powi(2)).sum::<f64>() / pcm.len() as f64;
+            (loud.sqrt() > 100.0 && level(&pcm, rate_hz, others) < -30.0).then_some(())
+        })
+        .await;
+    }
+    let eve = Member::joins(&site, "1003", "300", "G722", TONES[2]).await;
+    let tones = &TONES[..3];
+    hears(&ada.heard, tones, &[TONES[1], TONES[2]]).await;
+    hears(&bob.heard, tones, &[TONES[0], TONES[2]]).await;
+    hears(&eve.heard, tones, &[TONES[0], TONES[1]]).await;
+    for member in [ada, bob, eve] {
+        member.leaves().await;
+    }
+    site.idle().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_recording_of_a_session_holds_everyone() {
+    let site = site().await;
+    let mut members = Vec::new();
+    for ((number, codec), hz) in (1_001..).zip(["PCMU", "opus", "G722"]).zip(TONES) {
+        members.push(Member::joins(&site, &number.to_string(), "200", codec, hz).await);
+    }
+    let room = path(&site, "200").await;
+    assert_eq!(post(site.http, &format!("{room}/record"), "", r#"{"on":true}"#).await.0, 204);
+    // Two seconds of the room, counted by what is heard in it.
+    members[0].heard.clear();
+    found("two seconds", async || members[0].heard.lately(2_000)).await;
+    assert_eq!(post(site.http, &format!("{room}/record"), "", r#"{"on":false}"#).await.0, 204);
+    let organisation = site.engine().store.directory().await.unwrap().organisations[0].id;
+    let folder = site.dir.path().join("recordings").join(organisation.to_string());
+    for member in members {
+        member.leaves().await;
+    }
+    site.idle().await;
+    let file = found("the recording", async || {
+        let entry = std::fs::read_dir(&folder).ok()?.next()?.ok()?;
+        let file = std::fs::read(entry.path()).ok()?;
+        Wav::parse(&file).is_ok_and(|wav| wav.frames() > 16_000).then_some(file)
+    })
+    .await;
+    let wav = Wav::parse(&file).unwrap();
+    let (pcm, rate_hz) = (wav.mono(), wav.rate_hz());
+    let second = &pcm[pcm.len() - pcm.len() / 2..][..8_000];
+    for hz in &TONES[..3] {
+        let level = level(second, rate_hz, *hz);
+        assert!(level.abs() < 1.0, "{hz} Hz at {level:.1} dB");
+    }
+    assert!(level(second, rate_hz, TONES[4]) < -40.0);
+}

@@ -124,7 +124,7 @@ impl Mix {
         let Some(member) = self.index.get(&key).and_then(|place| self.members.get_mut(*place)) else {
             return;
         };
-        if let Some(digit) = member.inbound.receive(now, packet) {
+        if let Some(digit) = member.inbound.receive(now, packet, member.talk.is_voiced()) {
             self.events.tell(MixEvent::Digit { seat: key, digit });
         }
     }

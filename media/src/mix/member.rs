@@ -75,7 +75,8 @@ impl Member {
         if self.muted || !self.formats.speaks || waits {
             return (false, self.talk.silence());
         }
-        let change = self.talk.frame(self.inbound.level(at));
+        let Some(level) = self.inbound.level(at, self.talk.is_voiced()) else { return (false, None) };
+        let change = self.talk.frame(level);
         (self.talk.is_voiced() && !self.inbound.is_pressing(at), change)
     }
 

@@ -166,3 +166,19 @@ fn a_clean_network_is_delayed_by_sixty_milliseconds_at_most() {
     }
     assert!((0..=60_000).contains(&worst), "{worst} µs");
 }
+
+/// Silent parties of Opus are decoded only now and then; of one that begins, whose packets grow no larger, at most
+/// 80 ms are lost.
+#[test]
+fn who_is_silent_costs_little_and_is_soon_heard() {
+    let mut room = Room::new(vec![Party::new(1, Codec::Opus, 500.0).at(6.0), Party::silent(2, L16)]);
+    room.play(3_000);
+    assert_eq!(room.mix.figures().decoded_frames, 0, "a room's noise is mixed");
+    room.party(1).tone = Some((500.0, LOUD));
+    room.party(2).heard.clear();
+    room.play(400);
+    let party = room.party(2);
+    let first = party.heard.iter().position(|sample| sample.abs() > 1_000).unwrap() / 48;
+    // 60 ms that everything takes, and what was lost.
+    assert!(first <= 60 + 80, "{first} ms");
+}

@@ -157,7 +157,9 @@ fn another_codec_goes_on_where_the_first_one_was() {
 
 /// A sink that keeps what it is given, until it has no more room.
 #[derive(Clone, Default)]
-struct Kept(Arc<Mutex<Vec<(Micros, Vec<i16>)>>>, usize);
+struct Kept(Arc<Mutex<Frames>>, usize);
+
+type Frames = Vec<(Micros, Vec<i16>)>;
 
 impl FrameSink for Kept {
     fn frame(&mut self, at: Micros, pcm_16k: &[i16]) -> bool {

@@ -190,7 +190,7 @@ impl Call {
             Input::OfferDue(party) => self.offer_due(party),
             Input::Offered(party, result) => self.offered(now, party, result),
             Input::Provisional(fork, status, answer) => self.provisional(fork, status, answer),
-            Input::Report(port, report) => self.report(port, &report),
+            Input::Report(port, report) => self.report(now, port, &report),
             Input::Timeout => self.timeout(now),
             Input::Warn => self.warn(),
             Input::Unreached(fork, status) => self.failed(now, fork, status, None),

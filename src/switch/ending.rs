@@ -122,18 +122,22 @@ impl Call {
         }
     }
 
-    pub(super) fn report(&mut self, port: PortId, report: &Report) {
-        if self.measured().map(Leg::port) != Some(port) {
-            return;
-        }
-        self.heard_codec = report.codec.clone();
-        let quality = quality(report);
-        match self.state {
-            State::Ending { .. } => self.complete(quality),
-            // The leg that the record tells of has left, others go on.
-            State::Answering { .. } | State::Over | State::Ringing { .. } | State::Up => {
-                self.quality = Some(quality);
+    /// A port is closed. One that nobody told to close was given up by the relay, and its party hears nothing more.
+    pub(super) fn report(&mut self, now: Instant, port: PortId, report: &Report) {
+        let deaf = self.party_at(port).filter(|party| self.leg(*party).is_some_and(Leg::is_open));
+        if self.measured().map(Leg::port) == Some(port) {
+            self.heard_codec = report.codec.clone();
+            let quality = quality(report);
+            match self.state {
+                State::Ending { .. } => self.complete(quality),
+                // The leg that the record tells of has left, others go on.
+                State::Answering { .. } | State::Over | State::Ringing { .. } | State::Up => {
+                    self.quality = Some(quality);
+                }
             }
+        }
+        if let Some(party) = deaf {
+            self.dismiss(now, party, HangupCause::NormalTemporaryFailure);
         }
     }
 

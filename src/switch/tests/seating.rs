@@ -582,3 +582,57 @@ fn a_dialog_that_is_gone_leaves_the_room() {
         "#]],
     );
 }
+
+/// The relay closes a port of itself when something panicked there; nobody is left on a line without sound.
+#[test]
+fn a_party_without_a_port_is_hung_up() {
+    check(
+        "call 4000 PCMA sendrecv -> room
+         10 journalled
+         50 ack caller
+         5000 report 0 PCMA",
+        expect![[r#"
+                      media 0 party 4000 receive true send true
+                      journal
+            10 journalled
+                      media 0 answered
+                      200 caller [20000 PCMA sendrecv v1]
+                      seat caller
+            50 ack caller
+            5000 report 0 PCMA
+                      BYE caller
+                      caller left its seat
+                      media 0 close
+                      record NORMAL_TEMPORARY_FAILURE answered 1970-01-01T00:00:00.010Z billsec 4 bridge - status - codecs PCMA/- verdict -
+        "#]],
+    );
+    check(
+        "call 4000 PCMA sendrecv -> 1
+         1000 answered 0 6000 PCMA sendrecv
+         1010 journalled
+         1050 ack caller
+         5000 report 1
+         5010 report 0 PCMA",
+        expect![[r#"
+                      INVITE fork 0 [20002 PCMA,opus,G722,PCMU sendrecv v1]
+            1000 answered 0 6000 PCMA sendrecv
+                      media 0 party 4000 receive true send true
+                      media 1 party 6000 receive true send true
+                      media 0 to 1
+                      media 1 to 0
+                      media 1 answered
+                      journal
+            1010 journalled
+                      media 0 answered
+                      200 caller [20000 PCMA sendrecv v1]
+            1050 ack caller
+            5000 report 1
+                      BYE fork 0
+                      BYE caller
+                      media 1 close
+                      media 0 close
+            5010 report 0 PCMA
+                      record NORMAL_TEMPORARY_FAILURE answered 1970-01-01T00:00:01.010Z billsec 3 bridge - status 200 codecs PCMA/PCMA verdict -
+        "#]],
+    );
+}

@@ -255,7 +255,7 @@ fn digits(text: &str, len: RangeInclusive<usize>) -> Result<String, Rule> {
 }
 
 /// What the switch can carry from one phone to another.
-pub const CODECS: [&str; 4] = ["G722", "PCMA", "PCMU", "opus"];
+pub const CODECS: [&str; 5] = ["G722", "L16", "PCMA", "PCMU", "opus"];
 /// Calls out to the world that an organisation may be given at once.
 pub const OUTBOUND_CALLS_MAX: u32 = 1_000_000;
 /// Days that an organisation's recordings may be kept: a century.
@@ -323,7 +323,7 @@ mod tests {
     fn every_wrong_codec_is_named() {
         assert_eq!(codecs(["OPUS", "pcma"]).unwrap(), ["opus", "PCMA"]);
         let wrong = codecs(["opus", "Opus", "speex"]).unwrap_err();
-        assert_eq!(wrong, ["opus is named twice", "\"speex\" is none of G722, PCMA, PCMU, opus"]);
+        assert_eq!(wrong, ["opus is named twice", "\"speex\" is none of G722, L16, PCMA, PCMU, opus"]);
     }
 
     #[test]

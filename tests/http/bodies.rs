@@ -66,7 +66,7 @@ fn every_wrong_field_is_named_in_the_order_of_the_request() {
     let fields = "organisation_id, number, team_id, name, password, codec_string";
     let expected = [
         ("colour", format!("is not a field here, the fields are {fields}")),
-        ("codec_string", "\"speex\" is none of G722, PCMA, PCMU, opus".to_owned()),
+        ("codec_string", "\"speex\" is none of G722, L16, PCMA, PCMU, opus".to_owned()),
         ("team_id", "must be a UUID".to_owned()),
         ("name", "must not be null".to_owned()),
         ("password", "must be a string, not a number".to_owned()),

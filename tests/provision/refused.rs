@@ -140,7 +140,7 @@ fn every_mistake_in_a_file_is_named() {
             vec![
                 "organisations[0].extensions[0].number: must be 1 to 15 digits".to_owned(),
                 "organisations[0].extensions[0].password: must be 1 to 128 bytes on one line".to_owned(),
-                "organisations[0].extensions[0].codecs: \"G729\" is none of G722, PCMA, PCMU, opus".to_owned(),
+                "organisations[0].extensions[0].codecs: \"G729\" is none of G722, L16, PCMA, PCMU, opus".to_owned(),
                 "organisations[0].extensions[0].codecs: PCMU is named twice".to_owned(),
             ],
         ),

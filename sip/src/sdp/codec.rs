@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// The codecs that the switch carries from one party to the other without touching the audio, best first.
-pub const PASS_THROUGH: [&str; 6] = ["opus", "G722", "PCMA", "PCMU", "CN", "telephone-event"];
+pub const PASS_THROUGH: [&str; 7] = ["opus", "G722", "PCMA", "PCMU", "L16", "CN", "telephone-event"];
 
 /// The payload types with a fixed meaning (RFC 3551 §6, tables 4 and 5): number, name, clock rate, channels.
 const STATIC: [(u8, &str, u32, u8); 24] = [
@@ -98,9 +98,11 @@ impl Codec {
         self.is("telephone-event") || self.is("CN")
     }
 
-    /// Whether the switch can carry it without touching the audio: one of [`PASS_THROUGH`] at its usual rate.
+    /// Whether the switch can carry it without touching the audio: one of [`PASS_THROUGH`] at its usual rate. 20 ms of
+    /// L16 at a higher rate, or of two channels, do not fit into a packet of a usual network.
     pub fn is_pass_through(&self) -> bool {
         match self.clock_rate {
+            _ if self.is("L16") => self.channels <= 1 && matches!(self.clock_rate, 8_000 | 16_000),
             8_000 => PASS_THROUGH.iter().any(|name| self.is(name)) && !self.is("opus"),
             48_000 => self.is("opus") || self.is("telephone-event"),
             _ => false,
@@ -158,16 +160,21 @@ impl CodecPolicy {
         self.names.iter().position(|name| codec.is(name))
     }
 
-    /// An offer of our own: the allowed pass-through codecs under the numbers that everyone else uses.
+    /// An offer of our own: the allowed pass-through codecs under the numbers that everyone else uses. L16 is four
+    /// times the packets' size for no better sound: only who asks for it by name is offered it.
     pub fn codecs(&self) -> Vec<Codec> {
-        self.apply(&[
+        let mut codecs = vec![
             Codec::new(96, "opus", 48_000, 2).with_fmtp("useinbandfec=1"),
             Codec::new(9, "G722", 8_000, 1),
             Codec::new(8, "PCMA", 8_000, 1),
             Codec::new(0, "PCMU", 8_000, 1),
             Codec::new(101, "telephone-event", 8_000, 1).with_fmtp("0-16"),
             Codec::new(13, "CN", 8_000, 1),
-        ])
+        ];
+        if !self.names.is_empty() {
+            codecs.push(Codec::new(97, "L16", 16_000, 1));
+        }
+        self.apply(&codecs)
     }
 }
 
@@ -224,5 +231,19 @@ mod tests {
         assert_eq!(numbers(CodecPolicy::new(["g722", "PCMU"]).apply(&offered)), [9, 0, 13]);
         assert_eq!(numbers(CodecPolicy::new(["opus"]).apply(&offered)), [13]);
         assert_eq!(numbers(CodecPolicy::ANY.codecs()), [96, 9, 8, 0, 101, 13]);
+        assert_eq!(numbers(CodecPolicy::new(["L16", "PCMA"]).codecs()), [97, 8, 101, 13]);
+    }
+
+    #[test]
+    fn plain_audio_is_carried_where_a_packet_holds_it() {
+        let rates =
+            [(8_000, 1, true), (16_000, 1, true), (16_000, 2, false), (44_100, 1, false), (48_000, 1, false)];
+        for (rate, channels, is_carried) in rates {
+            assert_eq!(
+                Codec::new(97, "l16", rate, channels).is_pass_through(),
+                is_carried,
+                "{rate}/{channels}"
+            );
+        }
     }
 }

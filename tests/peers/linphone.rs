@@ -72,11 +72,12 @@ pub fn wait_until_registered(phone: &mut Process) {
     let mut asked = 0;
     while !phone.said().contains("registered, identity=") {
         asked += 1;
-        assert!(asked <= 60, "{phone} does not register");
-        phone.type_line("status register");
+        assert!(asked <= 300, "{phone} does not register");
+        // Counted before it is asked: it may answer at once.
         let said = phone.said().matches("linphonec>").count();
+        phone.type_line("status register");
         phone.wait("an answer", |phone| (phone.said().matches("linphonec>").count() > said).then_some(()));
-        std::thread::park_timeout(std::time::Duration::from_millis(200));
+        std::thread::park_timeout(Duration::from_millis(200));
     }
 }
 

@@ -6,6 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use sidetone_media::audio::wav::header;
+use sidetone_media::codec::g711::{pcma_to_pcm, pcmu_to_pcm};
 use sidetone_media::rtp::Packet;
 
 /// A WAV file that grows while the phone hears; clones write into the same one. It can be played at any time.
@@ -60,7 +62,7 @@ struct Stream {
 
 impl<W: Write + Seek> Wav<W> {
     fn begin(mut out: W) -> io::Result<Wav<W>> {
-        out.write_all(&header(0))?;
+        out.write_all(&header(SAMPLE_RATE, 0))?;
         Ok(Wav { out, samples: 0, stream: None, failed: None })
     }
 
@@ -68,8 +70,8 @@ impl<W: Write + Seek> Wav<W> {
     fn hear(&mut self, datagram: &[u8]) {
         let Ok(packet) = Packet::parse(datagram) else { return };
         let decode: fn(u8) -> i16 = match packet.payload_type {
-            0 => decode_pcmu,
-            8 => decode_pcma,
+            0 => pcmu_to_pcm,
+            8 => pcma_to_pcm,
             _ => return,
         };
         let begin = datagram.len().saturating_sub(packet.payload_len as usize);
@@ -104,53 +106,10 @@ impl<W: Write + Seek> Wav<W> {
             return Err(error);
         }
         self.out.seek(SeekFrom::Start(0))?;
-        self.out.write_all(&header(self.samples))?;
+        self.out.write_all(&header(SAMPLE_RATE, self.samples * 2))?;
         self.out.seek(SeekFrom::End(0))?;
         self.out.flush()
     }
-}
-
-/// RIFF, one channel of 16-bit PCM.
-fn header(samples: u64) -> [u8; 44] {
-    let data = u32::try_from(samples * 2).unwrap_or(u32::MAX - 36);
-    let mut header = [0; 44];
-    let parts: [&[u8]; 13] = [
-        b"RIFF",
-        &(data + 36).to_le_bytes(),
-        b"WAVE",
-        b"fmt ",
-        &16_u32.to_le_bytes(),
-        &1_u16.to_le_bytes(),
-        &1_u16.to_le_bytes(),
-        &SAMPLE_RATE.to_le_bytes(),
-        &(SAMPLE_RATE * 2).to_le_bytes(),
-        &2_u16.to_le_bytes(),
-        &16_u16.to_le_bytes(),
-        b"data",
-        &data.to_le_bytes(),
-    ];
-    for (place, byte) in header.iter_mut().zip(parts.concat()) {
-        *place = byte;
-    }
-    header
-}
-
-/// ITU-T G.711, table 2.
-fn decode_pcmu(code: u8) -> i16 {
-    let code = !code;
-    let magnitude = (((i16::from(code & 0x0f) << 3) + 0x84) << ((code >> 4) & 7)) - 0x84;
-    if code & 0x80 != 0 { -magnitude } else { magnitude }
-}
-
-/// ITU-T G.711, table 1.
-fn decode_pcma(code: u8) -> i16 {
-    let code = code ^ 0x55;
-    let step = i16::from(code & 0x0f) << 4;
-    let magnitude = match (code >> 4) & 7 {
-        0 => step + 8,
-        exponent => (step + 0x108) << (exponent - 1),
-    };
-    if code & 0x80 != 0 { magnitude } else { -magnitude }
 }
 
 const SAMPLE_RATE: u32 = 8_000;
@@ -165,6 +124,7 @@ const SAMPLES_MAX: u64 = 86_400 * SAMPLE_RATE as u64;
 mod tests {
     use std::io::Cursor;
 
+    use sidetone_media::audio::wav::HEADER_LEN;
     use sidetone_media::simulate::{Codec, Content};
     use sidetone_media::time::Micros;
 
@@ -183,25 +143,10 @@ mod tests {
     }
 
     fn samples(wav: Wav<Cursor<Vec<u8>>>) -> Vec<i16> {
-        wav.out.into_inner()[44..]
+        wav.out.into_inner()[HEADER_LEN..]
             .chunks_exact(2)
             .map(|pair| i16::from_le_bytes([pair[0], pair[1]]))
             .collect()
-    }
-
-    #[test]
-    fn g711_code_words() {
-        // ITU-T G.711: silence, the ends of the range, and both signs.
-        let cases: [(u8, i16, u8, i16); 5] = [
-            (0xff, 0, 0xd5, 8),
-            (0x7f, 0, 0x55, -8),
-            (0x80, 32_124, 0xaa, 32_256),
-            (0x00, -32_124, 0x2a, -32_256),
-            (0xce, 988, 0xfa, 1_008),
-        ];
-        for (pcmu, heard_u, pcma, heard_a) in cases {
-            assert_eq!((decode_pcmu(pcmu), decode_pcma(pcma)), (heard_u, heard_a), "{pcmu:#x} {pcma:#x}");
-        }
     }
 
     #[test]
@@ -213,7 +158,7 @@ mod tests {
         wav.hear(&packet(4, 101, &[5, 0x8a, 0, 160]));
         wav.hear(b"no packet");
         wav.finish().unwrap();
-        assert_eq!(wav.out.get_ref()[40..44], 12_u32.to_le_bytes());
+        assert_eq!(wav.out.get_ref()[HEADER_LEN - 4..HEADER_LEN], 12_u32.to_le_bytes());
         assert_eq!(samples(wav), [32_124, 32_124, 0, 0, 0, -32_124]);
     }
 

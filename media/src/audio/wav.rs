@@ -1,6 +1,8 @@
 //! WAV files (RIFF, Multimedia Programming Interface 1.0; RF64, EBU Tech 3306): what others made is read from
 //! memory, what we record is given its header.
 
+use crate::codec::g711::{pcma_to_pcm, pcmu_to_pcm};
+
 /// A WAV file in memory: what its samples are, and their bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wav<'a> {
@@ -168,8 +170,8 @@ impl Encoding {
     /// The sample in its `width` bytes; of more than 16 bits the upper ones.
     fn sample(self, bytes: &[u8]) -> i16 {
         match (self, bytes) {
-            (Encoding::Alaw, [code]) => decode_alaw(*code),
-            (Encoding::Mulaw, [code]) => decode_mulaw(*code),
+            (Encoding::Alaw, [code]) => pcma_to_pcm(*code),
+            (Encoding::Mulaw, [code]) => pcmu_to_pcm(*code),
             (Encoding::Pcm8, [byte]) => (i16::from(*byte) - 128) << 8,
             (Encoding::Pcm16, [low, high])
             | (Encoding::Pcm24, [_, low, high])
@@ -180,24 +182,6 @@ impl Encoding {
             _ => 0,
         }
     }
-}
-
-/// ITU-T G.711, table 2.
-fn decode_mulaw(code: u8) -> i16 {
-    let code = !code;
-    let magnitude = (((i16::from(code & 0x0f) << 3) + 0x84) << ((code >> 4) & 7)) - 0x84;
-    if code & 0x80 != 0 { -magnitude } else { magnitude }
-}
-
-/// ITU-T G.711, table 1.
-fn decode_alaw(code: u8) -> i16 {
-    let code = code ^ 0x55;
-    let step = i16::from(code & 0x0f) << 4;
-    let magnitude = match (code >> 4) & 7 {
-        0 => step + 8,
-        exponent => (step + 0x108) << (exponent - 1),
-    };
-    if code & 0x80 != 0 { magnitude } else { -magnitude }
 }
 
 /// What a file of mono 16-bit PCM begins with when `data_bytes` of samples follow. Always as long: it is written anew

@@ -1,8 +1,7 @@
 //! From the payloads of one stream to PCM, and what stands in for payloads that are lost.
 
 use crate::audio::conceal::Concealer;
-use crate::codec::g711::{PCMA_TO_PCM, PCMU_TO_PCM};
-use crate::codec::kind::at;
+use crate::codec::g711::{PCMA_TO_PCM, PCMU_TO_PCM, look_up};
 use crate::codec::{Codec, CodecError, g722, l16, opus};
 
 /// Decodes the packets of one stream, in their order.
@@ -46,7 +45,7 @@ impl Decoder {
         let concealer = match &mut self.state {
             State::G711(table, concealer) => {
                 for (sample, byte) in room.iter_mut().zip(payload) {
-                    *sample = at(table, *byte);
+                    *sample = look_up(table, *byte);
                 }
                 concealer
             }

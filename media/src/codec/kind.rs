@@ -1,6 +1,6 @@
 //! Which codec a payload type names, and the rates it has.
 
-use crate::codec::g711::{PCMA_TO_PCM, PCMU_TO_PCM};
+use crate::codec::g711::{PCMA_TO_PCM, PCMU_TO_PCM, look_up};
 use crate::codec::{CodecError, l16, opus};
 use crate::time::ClockRate;
 
@@ -94,8 +94,8 @@ impl Codec {
     /// The mean square of a payload's samples, undecoded and on a part of them; `None` where only decoding tells.
     pub fn power(self, payload: &[u8]) -> Option<u64> {
         match self {
-            Codec::Pcmu => Some(mean_square(sampled(payload).map(|byte| at(&PCMU_TO_PCM, *byte)))),
-            Codec::Pcma => Some(mean_square(sampled(payload).map(|byte| at(&PCMA_TO_PCM, *byte)))),
+            Codec::Pcmu => Some(mean_square(sampled(payload).map(|byte| look_up(&PCMU_TO_PCM, *byte)))),
+            Codec::Pcma => Some(mean_square(sampled(payload).map(|byte| look_up(&PCMA_TO_PCM, *byte)))),
             Codec::L16 { rate_hz, channels } => {
                 let width = 2 * usize::from(channels.max(1));
                 let every = (rate_hz / 8_000).max(1) as usize;
@@ -105,12 +105,6 @@ impl Codec {
             Codec::G722 | Codec::Opus => None,
         }
     }
-}
-
-#[inline]
-#[expect(clippy::indexing_slicing, reason = "a byte is below 256")]
-pub(super) fn at(table: &[i16; 256], byte: u8) -> i16 {
-    table[usize::from(byte)]
 }
 
 /// Every third: of every fourth a tone of 1 kHz would be silence, which is in step with them.

@@ -53,10 +53,7 @@ pub(crate) async fn end(
     Path(room): Path<String>,
     body: NoBody,
 ) -> Result<StatusCode, ApiError> {
-    caller.require(Permission::ConferencesControl)?;
-    body.require()?;
-    run(&caller, &state, &room, Control::End).await?;
-    Ok(StatusCode::NO_CONTENT)
+    obey(&caller, &state, &room, body, || Ok(Control::End)).await
 }
 
 /// Hang a member up
@@ -83,10 +80,7 @@ pub(crate) async fn kick(
     Path((room, id)): Path<(String, String)>,
     body: NoBody,
 ) -> Result<StatusCode, ApiError> {
-    caller.require(Permission::ConferencesControl)?;
-    body.require()?;
-    run(&caller, &state, &room, Control::Kick(member(&id)?)).await?;
-    Ok(StatusCode::NO_CONTENT)
+    obey(&caller, &state, &room, body, || Ok(Control::Kick(member(&id)?))).await
 }
 
 /// Lock a room
@@ -110,10 +104,7 @@ pub(crate) async fn lock(
     Path(room): Path<String>,
     body: NoBody,
 ) -> Result<StatusCode, ApiError> {
-    caller.require(Permission::ConferencesControl)?;
-    body.require()?;
-    run(&caller, &state, &room, Control::Lock).await?;
-    Ok(StatusCode::NO_CONTENT)
+    obey(&caller, &state, &room, body, || Ok(Control::Lock)).await
 }
 
 /// Mute a member
@@ -140,10 +131,7 @@ pub(crate) async fn mute(
     Path((room, id)): Path<(String, String)>,
     body: NoBody,
 ) -> Result<StatusCode, ApiError> {
-    caller.require(Permission::ConferencesControl)?;
-    body.require()?;
-    run(&caller, &state, &room, Control::Mute(member(&id)?)).await?;
-    Ok(StatusCode::NO_CONTENT)
+    obey(&caller, &state, &room, body, || Ok(Control::Mute(member(&id)?))).await
 }
 
 /// Mute everybody, or take that back
@@ -225,10 +213,7 @@ pub(crate) async fn unlock(
     Path(room): Path<String>,
     body: NoBody,
 ) -> Result<StatusCode, ApiError> {
-    caller.require(Permission::ConferencesControl)?;
-    body.require()?;
-    run(&caller, &state, &room, Control::Unlock).await?;
-    Ok(StatusCode::NO_CONTENT)
+    obey(&caller, &state, &room, body, || Ok(Control::Unlock)).await
 }
 
 /// Unmute a member
@@ -255,9 +240,20 @@ pub(crate) async fn unmute(
     Path((room, id)): Path<(String, String)>,
     body: NoBody,
 ) -> Result<StatusCode, ApiError> {
+    obey(&caller, &state, &room, body, || Ok(Control::Unmute(member(&id)?))).await
+}
+
+/// Has a live room do what `control` says, which is asked once the caller may have it done.
+async fn obey(
+    caller: &Caller,
+    state: &ApiState,
+    room: &str,
+    body: NoBody,
+    control: impl FnOnce() -> Result<Control, ApiError>,
+) -> Result<StatusCode, ApiError> {
     caller.require(Permission::ConferencesControl)?;
     body.require()?;
-    run(&caller, &state, &room, Control::Unmute(member(&id)?)).await?;
+    run(caller, state, room, control()?).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 
 use crate::records::TempDir;
 use crate::room::{directory, events, make, session};
-use crate::site::{Site, answering, calls, declare, found, open_end, within};
+use crate::site::{Site, answering, calls, declare, found, open_end, until, within};
 
 /// An engine with one room at 200.
 async fn site() -> (Site, RoomId) {
@@ -153,12 +153,8 @@ async fn fifty_who_join_at_once_hear_of_each_other() {
     let joined = began.elapsed();
     // Each pair once, and each roster.
     let infos = u64::from(CROWD * (CROWD - 1) / 2 + CROWD);
-    within("every note on its phone", async {
-        while phones.iter().map(|phone| *phone.notes_count().borrow()).sum::<u64>() < infos {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    })
-    .await;
+    let shown = || phones.iter().map(|phone| *phone.notes_count().borrow()).sum::<u64>();
+    until("every note on its phone", || shown() >= infos).await;
     eprintln!("{CROWD} joined within {joined:?}, {infos} notes were shown within {:?}", began.elapsed());
     let receipts = found("the receipts", async || {
         let (status, page) = site.get(&format!("/conference-rooms/{room}/messages?limit=500")).await;
@@ -172,8 +168,7 @@ async fn fifty_who_join_at_once_hear_of_each_other() {
     .await;
     assert_eq!(receipts.len() as u64, infos);
     assert!(receipts.iter().all(|receipt| receipt["sip_status"] == 200));
-    let shown: u64 = phones.iter().map(|phone| *phone.notes_count().borrow()).sum();
-    assert_eq!(shown, infos, "nothing was shown twice");
+    assert_eq!(shown(), infos, "nothing was shown twice");
     site.stop(Duration::ZERO).await;
 }
 

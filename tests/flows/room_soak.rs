@@ -151,7 +151,8 @@ impl Crowd {
 struct Story {
     members: BTreeSet<u64>,
     muted: BTreeSet<u64>,
-    talking: BTreeSet<u64>,
+    /// Whose own start was told, and who talks by the list of the last event.
+    talking: (BTreeSet<u64>, Vec<Value>),
     locked: bool,
     recording: bool,
     is_over: bool,
@@ -184,15 +185,22 @@ impl Story {
             }
             "left" => {
                 self.muted.remove(&member);
-                self.talking.remove(&member);
+                self.talking.0.remove(&member);
+                self.talking.1.retain(|talks| *talks != member);
                 let was_there = self.members.remove(&member);
                 self.leaves.insert(member, self.members.clone());
                 was_there
             }
             "mute-member" => self.muted.insert(member),
             "unmute-member" => self.muted.remove(&member),
-            "start-talking" => self.talking.insert(member),
-            "stop-talking" => self.talking.remove(&member),
+            "start-talking" | "stop-talking" => {
+                let (told, shown) = &mut self.talking;
+                let is_told =
+                    if action == "start-talking" { told.insert(member) } else { told.remove(&member) };
+                let all = event["talking"].as_array().unwrap().clone();
+                // Who began while others were told of is in the list before their own turn comes.
+                is_told | (std::mem::replace(shown, all.clone()) != all)
+            }
             "locked" | "unlocked" => std::mem::replace(&mut self.locked, action == "locked") != self.locked,
             "recording" => {
                 let on = event["recording"] == true;

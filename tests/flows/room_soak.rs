@@ -15,7 +15,7 @@ use sidetone_model::ids::RoomId;
 
 use crate::records::TempDir;
 use crate::room::{directory, events, make, session};
-use crate::site::{Site, answering, declare, found, open_end, post};
+use crate::site::{Site, answering, declare, found, open_end, post, until};
 
 /// Phones, and which of them is in the room or on the way there.
 struct Crowd {
@@ -85,6 +85,14 @@ impl Crowd {
                 self.control("record", &on).await;
             }
         }
+    }
+
+    /// Lets those who are in the room hear something more: their audio is the pace of the test.
+    async fn hear_on(&self) {
+        let heard = || self.phones.iter().map(|phone| phone.heard()).sum::<u64>();
+        let is_quiet = || self.phones.iter().all(|phone| phone.calls().borrow().up == 0);
+        let before = heard();
+        until("something is heard", || heard() > before || is_quiet()).await;
     }
 
     async fn control_member(&mut self) {
@@ -244,7 +252,7 @@ async fn a_crowd_that_comes_and_goes_leaves_one_story() {
         if step % COMPARED_EVERY == 0 {
             crowd.compare().await;
         }
-        tokio::time::sleep(Duration::from_millis(20)).await;
+        crowd.hear_on().await;
     }
     for phone in &crowd.phones {
         phone.hang_up().await.unwrap();

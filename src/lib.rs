@@ -20,6 +20,7 @@ pub mod outbound_http;
 pub mod phone;
 pub mod process;
 pub mod provision;
+pub mod quality;
 pub mod rating;
 pub mod recorder;
 pub mod room_news;

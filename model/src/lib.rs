@@ -17,6 +17,7 @@ pub mod json;
 pub mod key;
 pub mod listing;
 pub mod live_call;
+pub mod media_quality;
 pub mod metrics;
 pub mod money;
 pub mod note;

@@ -25,6 +25,7 @@ impl Session {
         let counters =
             SessionCounters { received_after_answer: facts.received_after_answer, ..self.counters() };
         Report {
+            at: now,
             verdict: evidence.rule,
             evidence,
             codec: audio.map(|audio| audio.name.clone()),

@@ -3,12 +3,14 @@
 use std::net::{IpAddr, SocketAddr};
 
 use crate::stats::{Figures, Hundredths};
-use crate::time::ClockRate;
+use crate::time::{ClockRate, Micros};
 use crate::verdict::{Evidence, Verdict};
 
 /// The figures, the verdict and the circumstances of one leg.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
+    /// The moment it speaks of: when it was asked for, or the end of the leg.
+    pub at: Micros,
     /// What was measured on the party's packets.
     pub figures: Figures,
     /// The judgement; `None` while no SDP was settled.

@@ -1,0 +1,240 @@
+//! The quality of a call and of its legs, and the ports that tell of it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::call::words;
+use crate::cdr::Cdr;
+use crate::ids::{CallId, OrganisationId, TeamId};
+use crate::media_quality::{Affected, Blame, InboundMedia, OutboundMedia, RuleCheck};
+use crate::ports::PortFuture;
+use crate::quality::MediaVerdict;
+use crate::time::Timestamp;
+
+words! {
+    /// Whether the figures may still change.
+    QualityState {
+        /// The call is over.
+        Final = "final",
+        /// The call is up.
+        Live = "live",
+    }
+}
+
+words! {
+    /// Which side of a call a leg is.
+    LegSide {
+        /// The leg that the record's own figures are of: the caller's; of a call that a room made, that of who answered.
+        A = "a",
+        /// The far leg.
+        B = "b",
+    }
+}
+
+/// The media of a call: the judgement and why, for both legs and both directions.
+///
+/// A field that may be null is always there, any other is left out when it has no value.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct CallQuality {
+    /// The call.
+    pub call_uuid: CallId,
+    /// Whether the figures may still change.
+    pub state: QualityState,
+    /// When the figures were taken: now, or at the end of the call.
+    pub at: Timestamp,
+    /// The version of the rules that it was judged by; left out where nothing was judged.
+    #[cfg_attr(feature = "openapi", schema(example = "1"))]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rules_version: Option<String>,
+    /// The judgement on leg `a`, as in the record; null without any media.
+    #[cfg_attr(feature = "openapi", schema(required))]
+    #[serde(default)]
+    pub media_verdict: Option<MediaVerdict>,
+    /// Which of the rule's conditions held, such as `loss`; left out when none has a name.
+    #[cfg_attr(feature = "openapi", schema(example = "loss"))]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Whose doing it is; left out where nothing is wrong or nobody can be named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blame: Option<Blame>,
+    /// The whole of it in words that can be read out.
+    pub sentence: String,
+    /// What else is remarkable on any leg.
+    #[serde(default)]
+    pub flags: Vec<String>,
+    /// The legs that had media: `a`, then `b`.
+    #[serde(default)]
+    pub legs: Vec<LegQuality>,
+}
+
+/// The media of one party's side of a call.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct LegQuality {
+    /// Which side it is.
+    pub leg: LegSide,
+    /// The party's number; left out when it is not known.
+    #[cfg_attr(feature = "openapi", schema(example = "1001"))]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub party: Option<String>,
+    /// The judgement; null while SDP has settled nothing.
+    #[cfg_attr(feature = "openapi", schema(required))]
+    #[serde(default)]
+    pub media_verdict: Option<MediaVerdict>,
+    /// Which of the rule's conditions held, such as `clumps`; left out when none has a name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Whose doing it is; left out where nothing is wrong or nobody can be named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blame: Option<Blame>,
+    /// The judgement in words that can be read out.
+    pub sentence: String,
+    /// What else is remarkable, such as `latched` or `local_drop`.
+    #[serde(default)]
+    pub flags: Vec<String>,
+    /// The audio codec last received.
+    #[cfg_attr(feature = "openapi", schema(example = "PCMU"))]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub codec: Option<String>,
+    /// The first and the last second that were affected; left out where nothing was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub affected: Option<Affected>,
+    /// What the rules measured: each, or the one that fired alone.
+    #[serde(default)]
+    pub rules: Vec<RuleCheck>,
+    /// Who sends from where.
+    #[serde(default)]
+    pub addresses: LegAddresses,
+    /// What the party sent.
+    #[serde(default)]
+    pub inbound: InboundMedia,
+    /// What the party was sent.
+    #[serde(default)]
+    pub outbound: OutboundMedia,
+    /// The packet trace that was kept of it; left out without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<LegTrace>,
+}
+
+/// Where a leg's packets come from and go to.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct LegAddresses {
+    /// Where the party's accepted packets come from, as `address:port`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+    /// Where the party's SDP wants RTP.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub advertised: Option<String>,
+    /// The address in our SDP to the party.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub own_advertised: Option<String>,
+    /// Where we last sent RTP.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sent_to: Option<String>,
+    /// Where the party's SIP comes from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signalling: Option<String>,
+    /// The last source whose packets were refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rejected_source: Option<String>,
+    /// Whether the party was found elsewhere than SDP said.
+    pub latched: bool,
+}
+
+/// A packet trace of a leg: headers alone, to be analysed again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct LegTrace {
+    /// Its name in the directory of traces.
+    pub file: String,
+    /// Its size in bytes.
+    pub bytes: u64,
+}
+
+impl CallQuality {
+    /// The same without the rows of its timelines.
+    #[must_use]
+    pub fn without_timeline(mut self) -> Self {
+        self.legs.iter_mut().for_each(|leg| leg.inbound.timeline = None);
+        self
+    }
+
+    /// What can be said of a call of whose media nothing is kept.
+    pub fn nothing_of(cdr: &Cdr) -> Self {
+        let verdict = cdr.quality.verdict;
+        let sentence = match verdict {
+            Some(_) => "Nothing but the record's own figures was kept of this call's media.",
+            None => NO_MEDIA,
+        };
+        CallQuality {
+            call_uuid: cdr.call_uuid,
+            state: QualityState::Final,
+            at: cdr.ended_at.unwrap_or(cdr.started_at),
+            rules_version: None,
+            media_verdict: verdict,
+            reason: None,
+            blame: None,
+            sentence: sentence.to_owned(),
+            flags: Vec::new(),
+            legs: Vec::new(),
+        }
+    }
+
+    /// What can be said of these legs together; the judgement is that of leg `a`.
+    pub fn of_legs(call_uuid: CallId, state: QualityState, at: Timestamp, legs: Vec<LegQuality>) -> Self {
+        let mut flags: Vec<String> = Vec::new();
+        for flag in legs.iter().flat_map(|leg| &leg.flags) {
+            if !flags.contains(flag) {
+                flags.push(flag.clone());
+            }
+        }
+        let judged = legs.iter().find(|leg| leg.leg == LegSide::A);
+        let is_fine = |leg: &LegQuality| matches!(leg.media_verdict, None | Some(MediaVerdict::Ok));
+        // A caller who is well may have heard a far end that is not: the sentence tells of both.
+        let far = legs.iter().find(|leg| leg.leg == LegSide::B && !is_fine(leg));
+        let sentence = match (judged, far) {
+            (None, None) => NO_MEDIA.to_owned(),
+            (Some(leg), None) | (None, Some(leg)) => leg.sentence.clone(),
+            (Some(leg), Some(far)) => format!("{} Far end: {}", leg.sentence, far.sentence),
+        };
+        CallQuality {
+            call_uuid,
+            state,
+            at,
+            rules_version: None,
+            media_verdict: judged.and_then(|leg| leg.media_verdict),
+            reason: judged.and_then(|leg| leg.reason.clone()),
+            blame: judged.and_then(|leg| leg.blame),
+            sentence,
+            flags,
+            legs,
+        }
+    }
+}
+
+/// The quality of a call that is up, and who may see it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LiveCallQuality {
+    /// Whose call it is.
+    pub organisation_id: OrganisationId,
+    /// The call's team.
+    pub team_id: Option<TeamId>,
+    /// What is known now.
+    pub quality: CallQuality,
+}
+
+/// The media of calls that are up.
+pub trait LiveQuality: Send + Sync {
+    /// The figures of a call as they are now, whoever's it is; `None` once it is over.
+    fn quality(&self, call: CallId) -> PortFuture<'_, Option<LiveCallQuality>>;
+}
+
+/// The media of calls that are over.
+pub trait StoredQuality: Send + Sync {
+    /// What was kept of a record that the caller was found to be allowed to see; `None` when nothing was.
+    fn of_record<'a>(&'a self, cdr: &'a Cdr) -> PortFuture<'a, Option<CallQuality>>;
+}
+
+const NO_MEDIA: &str = "The call had no media.";

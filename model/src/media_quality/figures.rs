@@ -1,0 +1,192 @@
+//! The figures of a leg, by their names; what cannot be judged is left out.
+
+use serde::{Deserialize, Serialize};
+
+use crate::media_quality::QualityTimeline;
+use crate::quality::Hundredths;
+use crate::time::Timestamp;
+
+/// Declares a set of figures: each may be left out.
+macro_rules! figures {
+    ($(#[$doc:meta])* $name:ident { $($(#[$fdoc:meta])* $field:ident: $type:ty,)* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+        #[serde(default)]
+        #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+        pub struct $name {
+            $($(#[$fdoc])* #[serde(skip_serializing_if = "Option::is_none")] pub $field: Option<$type>,)*
+        }
+    };
+}
+
+figures! {
+    /// What a party sent, as it arrived here.
+    InboundMedia {
+        /// Unique packets of every kind.
+        packets: u64,
+        /// Packets that the sequence numbers say were sent.
+        expected: u64,
+        /// Packets that never arrived, without those that our own host dropped.
+        lost: u64,
+        /// The same in percent of the expected.
+        loss_pct: Hundredths,
+        /// Missing packets that our own receive queue dropped.
+        local_drop: u64,
+        /// Packets whose sequence number had already arrived.
+        duplicates: u64,
+        /// Packets that arrived after a later one; not lost.
+        reordered: u64,
+        /// Stragglers from before the first packet of their segment; not counted otherwise.
+        before_segment: u64,
+        /// Audio packets.
+        audio_packets: u64,
+        /// Comfort-noise packets.
+        cn_packets: u64,
+        /// Packets of pressed keys and of other kinds.
+        event_packets: u64,
+        /// Packets after the answer.
+        after_answer: u64,
+        /// Runs of continuous numbering.
+        segments: u64,
+        /// Jumps of the sequence number within one SSRC.
+        sequence_jumps: u64,
+        /// Changes of SSRC.
+        ssrc_changes: u64,
+        /// Packets of an SSRC that was never confirmed.
+        stray_ssrc: u64,
+        /// Discontinuities of the timestamp that nothing explains.
+        ts_resets: u64,
+        /// Changes of the accepted source after the first.
+        source_changes: u64,
+        /// Silences that the sender announced.
+        pauses: u64,
+        /// Announced silence, ms.
+        silence_ms: i64,
+        /// Gaps over a second within contiguous packets.
+        interruptions: u64,
+        /// Time within interruptions, ms.
+        interruption_ms: i64,
+        /// Flawed packets: lost, penalties of clustered loss, concealed by underrun, unexplained timestamps.
+        flaws: u64,
+        /// Packets without flaw in percent of the received.
+        quality_pct: Hundredths,
+        /// Mean opinion score, a function of `quality_pct` alone.
+        mos: Hundredths,
+        /// Peak of the smoothed interarrival jitter (RFC 3550 §6.4.1), ms.
+        jitter_ms: Hundredths,
+        /// Mean of the same, ms.
+        jitter_mean_ms: Hundredths,
+        /// Mean gap between arriving audio packets, ms.
+        mean_interval_ms: Hundredths,
+        /// Longest gap between two arrivals, ms.
+        max_gap_ms: Hundredths,
+        /// Packet duration by the timestamps, ms.
+        ptime_ms: Hundredths,
+        /// Packet duration by the payload of a codec of constant bit rate, ms.
+        payload_ptime_ms: Hundredths,
+        /// Runs of lost packets by their length: 1, 2, … 9, and 10 or more.
+        loss_runs: Vec<u32>,
+        /// Packets by lateness: under 10, 20, 40, 60, 100, 200, 500 ms, and beyond.
+        lateness_packets: Vec<u32>,
+        /// Time after the answer in which the party should have sent, ms.
+        receive_expected_ms: i64,
+        /// From the answer to the first packet after it, ms.
+        first_rtp_after_answer_ms: Hundredths,
+        /// From the last packet to the end while audio was expected, ms.
+        tail_silence_ms: i64,
+        /// From the first packet of the source that was latched to the latching, ms.
+        latch_delay_ms: Hundredths,
+        /// When the first packet arrived.
+        first_at: Timestamp,
+        /// When the last packet arrived.
+        last_at: Timestamp,
+        /// The SSRC last confirmed, in hexadecimal.
+        ssrc: String,
+        /// The RTP clock of the audio, Hz.
+        clock_rate: u32,
+        /// The payload types received, ascending.
+        payload_types: Vec<u8>,
+        /// Datagrams on the RTP port, of every sort.
+        datagrams: u64,
+        /// RTP packets from sources that are not the party's.
+        rejected_source: u64,
+        /// RTP packets of payload types that were not negotiated.
+        rejected_payload_type: u64,
+        /// Datagrams that are neither RTP nor RTCP as their standard has it.
+        malformed: u64,
+        /// STUN, DTLS and other protocols.
+        foreign: u64,
+        /// RTP packets without payload.
+        empty: u64,
+        /// RTCP datagrams accepted.
+        rtcp_packets: u64,
+        /// RTCP datagrams refused.
+        rtcp_rejected: u64,
+        /// The worst ten seconds.
+        worst_10s: WorstStretch,
+        /// Second by second.
+        timeline: QualityTimeline,
+    }
+}
+
+figures! {
+    /// What a party was sent, and what is known of how it arrived there.
+    OutboundMedia {
+        /// RTP packets sent to the party.
+        packets: u64,
+        /// Those sent after the answer.
+        after_answer: u64,
+        /// Time after the answer in which we should have sent, ms.
+        send_expected_ms: i64,
+        /// ICMP errors: nobody listened where we sent.
+        unreachable: u64,
+        /// The round trip by RTCP, ms.
+        round_trip_ms: RoundTrip,
+        /// How the party says that our packets arrived, by RTCP.
+        far_end: FarEnd,
+    }
+}
+
+figures! {
+    /// A round trip by RTCP (RFC 3550 §6.4.1), ms.
+    RoundTrip {
+        /// The last one.
+        last: Hundredths,
+        /// The shortest.
+        min: Hundredths,
+        /// The longest.
+        max: Hundredths,
+        /// The mean.
+        mean: Hundredths,
+    }
+}
+
+figures! {
+    /// How a party says by RTCP that our packets arrived.
+    FarEnd {
+        /// Reports of it.
+        reports: u64,
+        /// Packets that it misses.
+        lost: i64,
+        /// The same in percent of those we sent.
+        loss_pct: Hundredths,
+        /// The worst loss between two reports, in percent.
+        fraction_lost_worst_pct: Hundredths,
+        /// Its jitter, by its own clock, ms.
+        jitter_ms: Hundredths,
+    }
+}
+
+figures! {
+    /// The worst stretch of a leg.
+    WorstStretch {
+        /// Where it begins, in seconds of the timeline.
+        at_s: u32,
+        /// Lost packets, percent.
+        loss_pct: Hundredths,
+        /// Peak jitter, ms.
+        jitter_ms: Hundredths,
+        /// Packets without flaw, percent.
+        quality_pct: Hundredths,
+    }
+}

@@ -1,0 +1,18 @@
+//! What is known of the media of a call: the judgement on each leg and why, the figures in both directions, and how
+//! they went second by second.
+//!
+//! One shape for a call that is up, for a call that is over, and for what `analyze` says of a capture. A figure that
+//! cannot be judged is left out, never zero.
+
+mod call;
+mod figures;
+mod rules;
+mod timeline;
+
+pub use call::{
+    CallQuality, LegAddresses, LegQuality, LegSide, LegTrace, LiveCallQuality, LiveQuality, QualityState,
+    StoredQuality,
+};
+pub use figures::{FarEnd, InboundMedia, OutboundMedia, RoundTrip, WorstStretch};
+pub use rules::{Affected, Blame, QualityValue, RuleCheck, RuleMeasure, RuleOutcome};
+pub use timeline::{QualitySecond, QualityTimeline};

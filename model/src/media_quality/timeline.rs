@@ -1,0 +1,163 @@
+//! What arrived on a leg, second by second.
+
+use serde::de::Error;
+use serde::ser::SerializeSeq;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::quality::Hundredths;
+use crate::time::Timestamp;
+
+/// What arrived on a leg, a row for each step of time from where it begins.
+///
+/// *Bounds*: the relay keeps so many rows and no more; a leg that outlives them has rows of two seconds, four, …
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct QualityTimeline {
+    /// Where the first row begins.
+    pub begins_at: Timestamp,
+    /// Seconds in a row: 1, or a power of two where the leg lasted too long for rows of a second.
+    pub step_s: u32,
+    /// The names of the columns.
+    pub columns: Vec<String>,
+    /// The rows, each with a number for each column; null where nothing was measured.
+    #[cfg_attr(feature = "openapi", schema(value_type = Vec<Vec<Option<f64>>>))]
+    pub seconds: Vec<QualitySecond>,
+}
+
+/// One row of a timeline.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QualitySecond {
+    /// Packets that arrived.
+    pub received: u32,
+    /// Packets that never arrived, where their successors did.
+    pub lost: u32,
+    /// Packets too late for a buffer of 100 ms.
+    pub late: u32,
+    /// Packets that arrived again.
+    pub duplicates: u32,
+    /// Peak of the smoothed jitter, ms.
+    pub jitter_max_ms: Option<Hundredths>,
+    /// Mean gap between arriving audio packets, ms.
+    pub interval_mean_ms: Option<Hundredths>,
+    /// Longest gap between arriving packets, ms.
+    pub interval_max_ms: Option<Hundredths>,
+    /// How late the latest packet was, ms.
+    pub lateness_max_ms: Option<Hundredths>,
+    /// Whether the party should have been heard.
+    pub audio_expected: bool,
+    /// Whether the sender announced silence.
+    pub silence_announced: bool,
+    /// Whether keys were pressed.
+    pub event: bool,
+}
+
+impl QualityTimeline {
+    /// The names of the columns, in the order of a row.
+    pub const COLUMNS: [&'static str; COLUMNS] = [
+        "received",
+        "lost",
+        "late",
+        "duplicates",
+        "jitter_max_ms",
+        "interval_mean_ms",
+        "interval_max_ms",
+        "lateness_max_ms",
+        "audio_expected",
+        "silence_announced",
+        "event",
+    ];
+
+    /// These rows under their names.
+    pub fn new(begins_at: Timestamp, step_s: u32, seconds: Vec<QualitySecond>) -> Self {
+        let columns = Self::COLUMNS.map(str::to_owned).to_vec();
+        QualityTimeline { begins_at, step_s, columns, seconds }
+    }
+}
+
+impl QualitySecond {
+    fn cells(&self) -> [Option<Hundredths>; COLUMNS] {
+        let count = |number: u32| Some(Hundredths(i64::from(number) * 100));
+        let mark = |set: bool| Some(Hundredths(i64::from(set) * 100));
+        [
+            count(self.received),
+            count(self.lost),
+            count(self.late),
+            count(self.duplicates),
+            self.jitter_max_ms,
+            self.interval_mean_ms,
+            self.interval_max_ms,
+            self.lateness_max_ms,
+            mark(self.audio_expected),
+            mark(self.silence_announced),
+            mark(self.event),
+        ]
+    }
+
+    fn of_cells(cells: [Option<Hundredths>; COLUMNS]) -> Self {
+        let count =
+            |cell: Option<Hundredths>| u32::try_from(cell.map_or(0, |cell| cell.0 / 100)).unwrap_or_default();
+        let mark = |cell: Option<Hundredths>| cell.is_some_and(|cell| cell.0 != 0);
+        let [received, lost, late, duplicates, jitter, mean, interval, lateness, expected, silence, event] =
+            cells;
+        QualitySecond {
+            received: count(received),
+            lost: count(lost),
+            late: count(late),
+            duplicates: count(duplicates),
+            jitter_max_ms: jitter,
+            interval_mean_ms: mean,
+            interval_max_ms: interval,
+            lateness_max_ms: lateness,
+            audio_expected: mark(expected),
+            silence_announced: mark(silence),
+            event: mark(event),
+        }
+    }
+}
+
+impl Serialize for QualitySecond {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut row = serializer.serialize_seq(Some(COLUMNS))?;
+        for cell in self.cells() {
+            match cell {
+                // There are many of them: whole numbers are written as such.
+                Some(Hundredths(number)) if number % 100 == 0 => row.serialize_element(&(number / 100))?,
+                other => row.serialize_element(&other)?,
+            }
+        }
+        row.end()
+    }
+}
+
+impl<'de> Deserialize<'de> for QualitySecond {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let cells = Vec::<Option<Hundredths>>::deserialize(deserializer)?;
+        let cells =
+            cells.try_into().map_err(|_| D::Error::custom("a row of a timeline has other columns"))?;
+        Ok(QualitySecond::of_cells(cells))
+    }
+}
+
+const COLUMNS: usize = 11;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_is_a_list_of_short_numbers_and_comes_back() {
+        let row = QualitySecond {
+            received: 49,
+            lost: 1,
+            jitter_max_ms: Some(Hundredths(1234)),
+            interval_mean_ms: Some(Hundredths(2000)),
+            audio_expected: true,
+            ..QualitySecond::default()
+        };
+        let json = serde_json::to_string(&row).unwrap();
+        assert_eq!(json, "[49,1,0,0,12.34,20,null,null,1,0,0]");
+        assert_eq!(serde_json::from_str::<QualitySecond>(&json).unwrap(), row);
+        assert!(serde_json::from_str::<QualitySecond>("[1,2]").is_err());
+        assert_eq!(QualityTimeline::COLUMNS.len(), COLUMNS);
+    }
+}

@@ -1,0 +1,200 @@
+//! From what a media session says of its leg to the shape that is stored, shown and printed; pure.
+//!
+//! The one conversion of a [`Report`]: a live call, its record and the analysis of its capture pass through here.
+
+use std::net::SocketAddr;
+
+use sidetone_media::session::{Figures, Measure, Report, SessionCounters, Value, Verdict};
+use sidetone_media::time::Micros;
+use sidetone_model::media_quality::{
+    InboundMedia, LegAddresses, LegQuality, LegSide, OutboundMedia, QualityValue, RuleCheck, RuleMeasure,
+    RuleOutcome,
+};
+use sidetone_model::quality::{Hundredths, MediaVerdict};
+use sidetone_model::time::Timestamp;
+
+use crate::capture::sentence;
+
+/// Which wall-clock time an instant of a media session was.
+#[derive(Clone, Copy, Debug)]
+pub struct WallClock {
+    at: Micros,
+    wall: Timestamp,
+}
+
+impl WallClock {
+    /// The clock of a session that said `report` at `wall`.
+    pub fn of(report: &Report, wall: Timestamp) -> Self {
+        WallClock { at: report.at, wall }
+    }
+
+    /// The clock of a capture, whose instants are counted from the Unix epoch.
+    pub fn unix() -> Self {
+        WallClock { at: Micros(0), wall: Timestamp::from_micros(0) }
+    }
+
+    /// The wall-clock time of an instant.
+    pub fn of_micros(self, at: Micros) -> Timestamp {
+        self.wall.plus_micros(at.since(self.at))
+    }
+}
+
+/// What a session says of its leg; `party` is the number at its far end.
+pub fn leg(report: &Report, side: LegSide, party: Option<String>, clock: WallClock) -> LegQuality {
+    let evidence = &report.evidence;
+    LegQuality {
+        leg: side,
+        party,
+        media_verdict: report.verdict.map(verdict),
+        reason: Some(evidence.reason).filter(|reason| !reason.is_empty()).map(str::to_owned),
+        blame: None,
+        sentence: sentence(evidence).unwrap_or_else(|| NOTHING_WRONG.to_owned()),
+        flags: flags(report),
+        codec: report.codec.clone(),
+        affected: None,
+        rules: report.verdict.map(|fired| rule(verdict(fired), report)).into_iter().collect(),
+        addresses: addresses(report),
+        inbound: inbound(report, clock),
+        outbound: outbound(report),
+        trace: None,
+    }
+}
+
+/// The verdict by the name that both sides know.
+fn verdict(verdict: Verdict) -> MediaVerdict {
+    MediaVerdict::from_name(verdict.as_str()).unwrap_or(MediaVerdict::Ok)
+}
+
+fn rule(fired: MediaVerdict, report: &Report) -> RuleCheck {
+    let evidence = &report.evidence;
+    RuleCheck {
+        rule: fired,
+        reason: Some(evidence.reason).filter(|reason| !reason.is_empty()).map(str::to_owned),
+        outcome: RuleOutcome::Fired,
+        reached_pct: None,
+        measures: evidence.measures.iter().map(measure).collect(),
+    }
+}
+
+fn measure(measure: &Measure) -> RuleMeasure {
+    RuleMeasure {
+        name: measure.name.to_owned(),
+        value: value(&measure.value),
+        threshold: measure.threshold.as_ref().and_then(value),
+    }
+}
+
+/// A number as it is published; none where the session had none to judge.
+fn value(value: &Value) -> Option<QualityValue> {
+    Some(match value {
+        Value::Flag(flag) => QualityValue::Flag(*flag),
+        Value::Hundredths(number) => QualityValue::Decimal(decimal(*number)),
+        Value::Integer(number) => QualityValue::Integer(*number),
+        Value::Text(text) if text == "absent" => return None,
+        Value::Text(text) => QualityValue::Text(text.clone()),
+    })
+}
+
+fn flags(report: &Report) -> Vec<String> {
+    let flags = [
+        ("latched", report.latched),
+        ("local_drop", report.counters.local_drop > 0),
+        ("rejected_source", report.counters.rejected_source > 0),
+    ];
+    flags.into_iter().filter(|(_, set)| *set).map(|(name, _)| name.to_owned()).collect()
+}
+
+fn addresses(report: &Report) -> LegAddresses {
+    let text = |address: Option<SocketAddr>| address.map(|address| address.to_string());
+    LegAddresses {
+        source: text(report.source),
+        advertised: text(report.advertised),
+        own_advertised: report.own_advertised.map(|address| address.to_string()),
+        sent_to: text(report.sent_to),
+        signalling: report.signalling.map(|address| address.to_string()),
+        rejected_source: text(report.rejected_source),
+        latched: report.latched,
+    }
+}
+
+fn inbound(report: &Report, clock: WallClock) -> InboundMedia {
+    let counters = &report.counters;
+    InboundMedia {
+        after_answer: Some(counters.received_after_answer),
+        source_changes: Some(counters.source_changes),
+        receive_expected_ms: Some(report.receive_expected_ms),
+        first_rtp_after_answer_ms: report.first_after_answer_ms.map(decimal),
+        tail_silence_ms: Some(report.tail_ms),
+        latch_delay_ms: report.latch_delay_ms.map(decimal),
+        first_at: report.figures.first.map(|at| clock.of_micros(at)),
+        last_at: report.figures.last.map(|at| clock.of_micros(at)),
+        ssrc: report.ssrc.map(|ssrc| format!("0x{ssrc:08x}")),
+        clock_rate: report.clock_rate.map(|rate| rate.hz()),
+        payload_types: Some(report.payload_types.clone()),
+        datagrams: Some(counters.datagrams),
+        rejected_source: Some(counters.rejected_source),
+        rejected_payload_type: Some(counters.payload_type),
+        malformed: Some(counters.malformed),
+        foreign: Some(counters.foreign),
+        empty: Some(counters.empty),
+        rtcp_packets: Some(counters.rtcp),
+        rtcp_rejected: Some(counters.rtcp_rejected),
+        ..measured(&report.figures)
+    }
+}
+
+/// What was measured on the packets themselves.
+fn measured(figures: &Figures) -> InboundMedia {
+    InboundMedia {
+        packets: Some(figures.received),
+        expected: Some(figures.expected),
+        lost: Some(figures.lost),
+        loss_pct: figures.loss_pct.map(decimal),
+        local_drop: Some(figures.local_drop),
+        duplicates: Some(figures.duplicates),
+        reordered: Some(figures.reordered),
+        before_segment: Some(figures.before_segment),
+        audio_packets: Some(figures.audio),
+        cn_packets: Some(figures.comfort_noise),
+        event_packets: Some(figures.events),
+        segments: Some(figures.segments),
+        sequence_jumps: Some(figures.sequence_jumps),
+        ssrc_changes: Some(figures.ssrc_changes),
+        stray_ssrc: Some(figures.stray_ssrc),
+        ts_resets: Some(figures.timestamp_resets),
+        pauses: Some(figures.pauses),
+        silence_ms: Some(figures.silence_ms),
+        interruptions: Some(figures.interruptions),
+        interruption_ms: Some(figures.interruption_ms),
+        flaws: Some(figures.flaws),
+        quality_pct: figures.quality_pct.map(decimal),
+        mos: figures.mos.map(decimal),
+        jitter_ms: figures.jitter_ms.map(decimal),
+        jitter_mean_ms: figures.jitter_mean_ms.map(decimal),
+        mean_interval_ms: figures.mean_interval_ms.map(decimal),
+        max_gap_ms: figures.max_gap_ms.map(decimal),
+        ptime_ms: figures.ptime_ms.map(decimal),
+        payload_ptime_ms: figures.payload_ptime_ms.map(decimal),
+        loss_runs: Some(figures.loss_runs.to_vec()),
+        lateness_packets: Some(figures.lateness.to_vec()),
+        ..InboundMedia::default()
+    }
+}
+
+fn outbound(report: &Report) -> OutboundMedia {
+    let SessionCounters { sent, sent_after_answer, unreachable, .. } = report.counters;
+    OutboundMedia {
+        packets: Some(sent),
+        after_answer: Some(sent_after_answer),
+        send_expected_ms: Some(report.send_expected_ms),
+        unreachable: Some(unreachable),
+        ..OutboundMedia::default()
+    }
+}
+
+/// The media core's decimal in the record's type.
+fn decimal(number: sidetone_media::session::Hundredths) -> Hundredths {
+    Hundredths(number.0)
+}
+
+const NOTHING_WRONG: &str = "Nothing wrong was seen.";

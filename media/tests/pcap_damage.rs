@@ -2,7 +2,7 @@
 #![allow(clippy::indexing_slicing, clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
 use proptest::prelude::*;
-use sidetone_media::pcap::{Content, Decoder, LinkType, Progress, Records, Writer, dissect};
+use sidetone_media::pcap::{Content, Decoder, Dissector, LinkType, Progress, Records, Writer, dissect};
 use sidetone_media::time::Micros;
 
 fn classic(packets: u16) -> Vec<u8> {
@@ -97,6 +97,28 @@ proptest! {
             prop_assert!(datagram.payload.len() <= datagram.payload_len);
             prop_assert!(datagram.payload.len() <= frame.len());
         }
+    }
+
+    /// Frames that are nearly fragments of each other, with a clock that goes anywhere.
+    #[test]
+    fn any_fragments_are_put_together_or_counted(
+        frames in prop::collection::vec(
+            (0_i64..60_000_000, 0_u16..3, 0_u16..40, any::<bool>(), prop::collection::vec(any::<u8>(), 0..48)), 0..80,
+        ),
+    ) {
+        let mut dissector = Dissector::new();
+        let (mut waited, mut whole) = (0_u64, 0_u64);
+        for (at, id, offset, more, payload) in frames {
+            let mut packet = vec![0x45, 0, 0, 0, 0, id as u8, 0, 0, 64, 17, 0, 0, 192, 0, 2, 1, 192, 0, 2, 2];
+            packet[2..4].copy_from_slice(&(20 + payload.len() as u16).to_be_bytes());
+            packet[6..8].copy_from_slice(&(offset | (u16::from(more) << 13)).to_be_bytes());
+            packet.extend(payload);
+            match dissector.dissect(Micros(at), LinkType::RAW, &packet) {
+                Content::Fragment | Content::Head(_) => waited += 1,
+                _ => whole += 1,
+            }
+        }
+        prop_assert!(dissector.fragments_left() <= waited + whole);
     }
 
     #[test]

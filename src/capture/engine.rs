@@ -61,8 +61,8 @@ impl Engine {
         self.packets += 1;
         self.bytes += u64::from(record.wire_len);
         match dissect(record.link, record.frame) {
-            Content::Udp(datagram) => self.datagram(record.at, &datagram),
-            Content::Other => {}
+            Content::Udp(datagram) | Content::Head(datagram) => self.datagram(record.at, &datagram),
+            Content::Other | Content::Tcp(_) => {}
             Content::NotIp => self.skipped.not_ip += 1,
             Content::Fragment => self.skipped.fragments += 1,
             Content::Truncated => self.skipped.truncated += 1,

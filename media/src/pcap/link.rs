@@ -1,11 +1,9 @@
-//! From a frame to its UDP datagram: link layers, VLAN tags, IPv4, IPv6 and its extension headers.
+//! Link layers and tunnels that carry frames: from a frame to the IP packet in it.
 //!
-//! Checksums are not verified: captures taken on the sending host hold frames before the network card has
-//! filled them in. Fragments are not reassembled; only the first one is read, as a cut-off datagram.
+//! Each function takes one layer off and says what it found behind it; [`super::ip::follow`] goes on from there.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-
-use super::bytes::{array, be16, be32};
+use super::bytes::{array, be16};
+use super::ip::{Content, Found, Layer};
 
 /// What the first byte of a frame is, as the registry of link types numbers it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -16,8 +14,16 @@ impl LinkType {
     pub const NULL: LinkType = LinkType(0);
     /// Ethernet II, with or without VLAN tags.
     pub const ETHERNET: LinkType = LinkType(1);
+    /// PPP, with or without its HDLC address and control bytes.
+    pub const PPP: LinkType = LinkType(9);
+    /// PPP in HDLC-like framing (RFC 1662).
+    pub const PPP_HDLC: LinkType = LinkType(50);
+    /// PPPoE session packets without an Ethernet header.
+    pub const PPP_ETHER: LinkType = LinkType(51);
     /// Raw IP, as `LINKTYPE_RAW`.
     pub const RAW: LinkType = LinkType(101);
+    /// Cisco's HDLC.
+    pub const C_HDLC: LinkType = LinkType(104);
     /// OpenBSD loopback: a protocol family in network byte order.
     pub const LOOP: LinkType = LinkType(108);
     /// Linux cooked capture, version 1.
@@ -30,310 +36,214 @@ impl LinkType {
     pub const LINUX_SLL2: LinkType = LinkType(276);
 }
 
-/// One UDP datagram of a capture.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Datagram<'a> {
-    /// Who sent it.
-    pub source: SocketAddr,
-    /// Where it was sent.
-    pub destination: SocketAddr,
-    /// The bytes of the payload that the capture kept.
-    pub payload: &'a [u8],
-    /// Length of the payload on the wire in bytes; at least `payload.len()`.
-    pub payload_len: usize,
-}
-
-/// What a frame holds, as far as this product is interested.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Content<'a> {
-    /// A fragment other than the first; what it belongs to cannot be told without reassembly.
-    Fragment,
-    /// A frame that carries no IP packet, or a link layer that is not read here.
-    NotIp,
-    /// IP that carries something else than UDP.
-    Other,
-    /// Too short for the headers that it announces.
-    Truncated,
-    /// A UDP datagram.
-    Udp(Datagram<'a>),
-}
-
-/// Finds the UDP datagram in `frame`.
+/// Takes the link layer off `frame`.
 #[inline]
-pub fn dissect(link: LinkType, frame: &[u8]) -> Content<'_> {
-    match strip_link(link, frame) {
-        Ok(packet) => read_ip(packet),
-        Err(content) => content,
-    }
-}
-
-/// The IP packet in a frame.
-#[inline]
-fn strip_link(link: LinkType, frame: &[u8]) -> Result<&[u8], Content<'static>> {
+pub(super) fn strip(link: LinkType, frame: &[u8]) -> Layer<'_> {
     match link {
-        LinkType::ETHERNET => strip_ether_type(frame, 12),
-        LinkType::LINUX_SLL => strip_ether_type(frame, 14),
-        LinkType::LINUX_SLL2 => match be16(frame, 0) {
+        LinkType::ETHERNET => ethernet(frame, 12),
+        LinkType::LINUX_SLL => ethernet(frame, 14),
+        LinkType::LINUX_SLL2 => match (be16(frame, 0), frame.get(20..)) {
             // The protocol stands first and the payload behind the 20-byte header.
-            Some(ETHER_IPV4 | ETHER_IPV6) => frame.get(20..).ok_or(Content::Truncated),
-            Some(kind) if is_vlan(kind) => strip_ether_type(frame, 22),
-            Some(_) => Err(Content::NotIp),
-            None => Err(Content::Truncated),
+            (Some(kind), Some(payload)) => ether_type(kind, payload),
+            _ => Layer::truncated(),
         },
-        LinkType::RAW | LinkType::IPV4 | LinkType::IPV6 | LinkType(12 | 14) => Ok(frame),
+        LinkType::RAW | LinkType::IPV4 | LinkType::IPV6 | LinkType(12 | 14) => Layer::Packet(frame),
         LinkType::NULL | LinkType::LOOP => match array::<4>(frame, 0) {
             // AF_INET is 2 everywhere; AF_INET6 is 10, 24, 28 or 30. One byte order has zeros in front.
             Some([0, 0, 0, 2 | 10 | 24 | 28 | 30] | [2 | 10 | 24 | 28 | 30, 0, 0, 0]) => {
-                frame.get(4..).ok_or(Content::Truncated)
+                frame.get(4..).map_or(Layer::truncated(), Layer::Packet)
             }
-            Some(_) => Err(Content::NotIp),
-            None => Err(Content::Truncated),
+            Some(_) => Layer::not_ip(),
+            None => Layer::truncated(),
         },
-        LinkType(_) => Err(Content::NotIp),
+        LinkType::PPP | LinkType::PPP_HDLC => ppp(frame),
+        LinkType::PPP_ETHER => frame.get(6..).map_or(Layer::truncated(), ppp),
+        // Address, control and an EtherType.
+        LinkType::C_HDLC => ethernet(frame, 2),
+        LinkType(_) => Layer::not_ip(),
     }
 }
 
-/// Follows an EtherType at `offset` through VLAN tags and PPPoE to the IP packet behind it.
+/// Follows an EtherType at `offset`, which is a length where an 802.2 header stands behind it.
 #[inline]
-fn strip_ether_type(frame: &[u8], mut offset: usize) -> Result<&[u8], Content<'static>> {
-    for _ in 0..=VLAN_TAGS_MAX {
-        match be16(frame, offset) {
-            Some(ETHER_IPV4 | ETHER_IPV6) => return frame.get(offset + 2..).ok_or(Content::Truncated),
-            Some(kind) if is_vlan(kind) => offset += 4,
-            // Version, code, session and length, then the PPP protocol (RFC 2516).
-            Some(ETHER_PPPOE) => {
-                return match be16(frame, offset + 8) {
-                    Some(0x0021 | 0x0057) => frame.get(offset + 10..).ok_or(Content::Truncated),
-                    Some(_) => Err(Content::NotIp),
-                    None => Err(Content::Truncated),
-                };
-            }
-            Some(_) => return Err(Content::NotIp),
-            None => return Err(Content::Truncated),
-        }
-    }
-    Err(Content::NotIp)
-}
-
-const fn is_vlan(ether_type: u16) -> bool {
-    matches!(ether_type, 0x8100 | 0x88a8 | 0x9100)
-}
-
-/// Reads an IP packet, and the one inside it when it is an IP-in-IP tunnel.
-#[inline]
-fn read_ip(mut packet: &[u8]) -> Content<'_> {
-    for _ in 0..=TUNNELS_MAX {
-        let header = match packet.first().map(|first| first >> 4) {
-            Some(4) => read_ipv4(packet),
-            Some(6) => read_ipv6(packet),
-            Some(_) => return Content::NotIp,
-            None => return Content::Truncated,
-        };
-        match header {
-            Ok(Header { protocol: PROTOCOL_UDP, source, destination, payload }) => {
-                return read_udp(source, destination, payload);
-            }
-            Ok(Header { protocol: PROTOCOL_IPIP | PROTOCOL_IPV6, payload, .. }) => packet = payload,
-            Ok(_) => return Content::Other,
-            Err(content) => return content,
-        }
-    }
-    Content::Other
-}
-
-/// What both versions of IP tell about their payload.
-struct Header<'a> {
-    protocol: u8,
-    source: IpAddr,
-    destination: IpAddr,
-    payload: &'a [u8],
-}
-
-#[inline]
-fn read_ipv4(packet: &[u8]) -> Result<Header<'_>, Content<'static>> {
-    let Some(fixed) = packet.first_chunk::<20>() else { return Err(Content::Truncated) };
-    let header_len = usize::from(fixed[0] & 0x0f) * 4;
-    let total_len = usize::from(u16::from_be_bytes([fixed[2], fixed[3]]));
-    let fragment = u16::from_be_bytes([fixed[6], fixed[7]]);
-    if header_len < 20 {
-        return Err(Content::NotIp);
-    }
-    if fragment & 0x1fff != 0 {
-        return Err(Content::Fragment);
-    }
-    // Zero is what a sending host's segmentation offload leaves; then the frame is the only authority.
-    // Else bytes behind the packet are Ethernet padding.
-    let end = if total_len == 0 { packet.len() } else { total_len.min(packet.len()) };
-    Ok(Header {
-        protocol: fixed[9],
-        source: IpAddr::V4(Ipv4Addr::new(fixed[12], fixed[13], fixed[14], fixed[15])),
-        destination: IpAddr::V4(Ipv4Addr::new(fixed[16], fixed[17], fixed[18], fixed[19])),
-        payload: packet.get(header_len..end).ok_or(Content::Truncated)?,
-    })
-}
-
-#[inline]
-fn read_ipv6(packet: &[u8]) -> Result<Header<'_>, Content<'static>> {
-    let Some(fixed) = packet.first_chunk::<40>() else { return Err(Content::Truncated) };
-    let payload_len = usize::from(u16::from_be_bytes([fixed[4], fixed[5]]));
-    let end = if payload_len == 0 { packet.len() } else { packet.len().min(40 + payload_len) };
-    let source = array::<16>(fixed, 8).ok_or(Content::Truncated)?;
-    let destination = array::<16>(fixed, 24).ok_or(Content::Truncated)?;
-    let mut protocol = fixed[6];
-    let mut payload = packet.get(40..end).ok_or(Content::Truncated)?;
-    for _ in 0..EXTENSION_HEADERS_MAX {
-        let len = match protocol {
-            // Hop-by-hop, routing, destination options and mobility count in units of 8 (RFC 8200 §4).
-            0 | 43 | 60 | 135 => (usize::from(*payload.get(1).ok_or(Content::Truncated)?) + 1) * 8,
-            // The authentication header counts in units of 4 (RFC 4302 §2.2).
-            51 => (usize::from(*payload.get(1).ok_or(Content::Truncated)?) + 2) * 4,
-            44 => {
-                let offset = be16(payload, 2).ok_or(Content::Truncated)?;
-                if offset & 0xfff8 != 0 {
-                    return Err(Content::Fragment);
-                }
-                8
-            }
-            _ => break,
-        };
-        protocol = *payload.first().ok_or(Content::Truncated)?;
-        payload = payload.get(len..).ok_or(Content::Truncated)?;
-    }
-    Ok(Header {
-        protocol,
-        source: IpAddr::V6(Ipv6Addr::from(source)),
-        destination: IpAddr::V6(Ipv6Addr::from(destination)),
-        payload,
-    })
-}
-
-#[inline]
-fn read_udp(source: IpAddr, destination: IpAddr, segment: &[u8]) -> Content<'_> {
-    let (Some(ports), Some(len)) = (be32(segment, 0), be16(segment, 4)) else { return Content::Truncated };
-    let Some(rest) = segment.get(8..) else { return Content::Truncated };
-    // A length of zero stands for the rest of the packet (RFC 2675 §4).
-    let payload_len = match usize::from(len) {
-        0 => rest.len(),
-        1..8 => return Content::Truncated,
-        len => len - 8,
+fn ethernet(frame: &[u8], offset: usize) -> Layer<'_> {
+    let (Some(kind), Some(payload)) = (be16(frame, offset), frame.get(offset + 2..)) else {
+        return Layer::truncated();
     };
-    Content::Udp(Datagram {
-        source: SocketAddr::new(source, (ports >> 16) as u16),
-        destination: SocketAddr::new(destination, (ports & 0xffff) as u16),
-        payload: rest.get(..payload_len).unwrap_or(rest),
-        payload_len,
-    })
+    if kind >= ETHER_TYPE_MIN {
+        return ether_type(kind, payload);
+    }
+    match array::<8>(payload, 0) {
+        // LLC with SNAP and the EtherTypes of RFC 1042.
+        Some([0xaa, 0xaa, 0x03, 0, 0, 0, high, low]) => {
+            ether_type(u16::from_be_bytes([high, low]), payload.get(8..).unwrap_or_default())
+        }
+        _ => Layer::not_ip(),
+    }
+}
+
+/// What an EtherType says about the bytes behind it; GRE and Geneve speak in EtherTypes too.
+#[inline]
+pub(super) fn ether_type(mut kind: u16, mut payload: &[u8]) -> Layer<'_> {
+    for _ in 0..=VLAN_TAGS_MAX {
+        match kind {
+            ETHER_IPV4 | ETHER_IPV6 => return Layer::Packet(payload),
+            // 802.1Q, 802.1ad and the numbers that were used before it.
+            0x8100 | 0x88a8 | 0x9100 | 0x9200 | 0x9300 => {
+                let (Some(inner), Some(rest)) = (be16(payload, 2), payload.get(4..)) else {
+                    return Layer::truncated();
+                };
+                (kind, payload) = (inner, rest);
+            }
+            // Transparent Ethernet bridging.
+            0x6558 => return Layer::Frame(LinkType::ETHERNET, payload),
+            0x880b => return ppp(payload),
+            // PPPoE: version, code, session and length, then PPP (RFC 2516).
+            0x8864 => return payload.get(6..).map_or(Layer::truncated(), ppp),
+            0x8847 | 0x8848 => return mpls(payload),
+            // ERSPAN types II and III; the sub-header of the latter is announced by its last bit.
+            0x88be => return payload.get(8..).map_or(Layer::truncated(), ethernet_frame),
+            0x22eb => {
+                let Some(flags) = payload.get(11) else { return Layer::truncated() };
+                let len = if flags & 1 == 0 { 12 } else { 20 };
+                return payload.get(len..).map_or(Layer::truncated(), ethernet_frame);
+            }
+            _ => return Layer::not_ip(),
+        }
+    }
+    Layer::not_ip()
+}
+
+fn ethernet_frame(frame: &[u8]) -> Layer<'_> {
+    Layer::Frame(LinkType::ETHERNET, frame)
+}
+
+/// PPP: address and control may be left out, and the protocol may be one byte (RFC 1661 §6.5, §6.6).
+fn ppp(frame: &[u8]) -> Layer<'_> {
+    let frame = frame.strip_prefix(&[0xff, 0x03]).unwrap_or(frame);
+    match frame {
+        [0x00, 0x21 | 0x57, packet @ ..] | [0x21 | 0x57, packet @ ..] => Layer::Packet(packet),
+        // MPLS (RFC 3032 §4.3).
+        [0x02, 0x81 | 0x83, labels @ ..] => mpls(labels),
+        [] | [_] => Layer::truncated(),
+        _ => Layer::not_ip(),
+    }
+}
+
+/// Pops the label stack (RFC 3032 §2.1). What is behind it has no name: IP tells its version, and a pseudowire
+/// with a control word begins with a zero (RFC 4385 §3).
+pub(super) fn mpls(mut payload: &[u8]) -> Layer<'_> {
+    for _ in 0..MPLS_LABELS_MAX {
+        let Some([_, _, flags, _]) = array::<4>(payload, 0) else { return Layer::truncated() };
+        payload = payload.get(4..).unwrap_or_default();
+        if flags & 1 == 0 {
+            continue;
+        }
+        return match payload.first().map(|first| first >> 4) {
+            Some(4 | 6) => Layer::Packet(payload),
+            Some(0) => payload.get(4..).map_or(Layer::truncated(), ethernet_frame),
+            Some(_) => Layer::not_ip(),
+            None => Layer::truncated(),
+        };
+    }
+    Layer::not_ip()
+}
+
+/// GRE (RFC 2784, RFC 2890), its ERSPAN forms and its enhanced form of PPTP (RFC 2637).
+pub(super) fn gre(payload: &[u8]) -> Layer<'_> {
+    let (Some(flags), Some(kind)) = (be16(payload, 0), be16(payload, 2)) else { return Layer::truncated() };
+    // Source routes are history, and version 1 is PPTP's.
+    if flags & GRE_ROUTING != 0 || flags & 7 > 1 {
+        return Layer::Found(Found::Content(Content::Other));
+    }
+    let field = |bit: u16| if flags & bit == 0 { 0 } else { 4 };
+    let acknowledged = if flags & 7 == 1 { field(0x0080) } else { 0 };
+    let len = 4 + field(0x8000) + field(0x2000) + field(0x1000) + acknowledged;
+    let Some(payload) = payload.get(len..) else { return Layer::truncated() };
+    // ERSPAN type I has neither a sequence number nor a header of its own.
+    if kind == 0x88be && flags & 0x1000 == 0 {
+        return ethernet_frame(payload);
+    }
+    ether_type(kind, payload)
+}
+
+/// Tunnels in UDP: GTP-U, VXLAN, Geneve and TZSP, each by its port and by a header that holds together.
+#[cold]
+pub(super) fn udp_tunnel(port: u16, payload: &[u8], payload_len: usize) -> Option<Layer<'_>> {
+    match port {
+        2152 => gtp(payload, payload_len),
+        // A VXLAN network identifier is announced by one flag and the rest is zero (RFC 7348 §5).
+        4789 | 8472 => match array::<8>(payload, 0)? {
+            [0x08, 0, 0, 0, _, _, _, 0] => Some(ethernet_frame(payload.get(8..)?)),
+            _ => None,
+        },
+        // Version 0 and the length of the options in words (RFC 8926 §3.4).
+        6081 => {
+            let [first, _, high, low] = array::<4>(payload, 0)?;
+            let options = usize::from(first & 0x3f) * 4;
+            (first >> 6 == 0)
+                .then(|| payload.get(8 + options..))?
+                .map(|inner| ether_type(u16::from_be_bytes([high, low]), inner))
+        }
+        37_008 => tzsp(payload),
+        _ => None,
+    }
+}
+
+/// Whether a UDP port belongs to a tunnel that is looked into.
+#[inline]
+pub(super) const fn is_tunnel_port(port: u16) -> bool {
+    matches!(port, 2_152 | 4_789 | 6_081 | 8_472 | 37_008)
+}
+
+/// GTP-U version 1 (3GPP TS 29.281 §5): a T-PDU behind optional fields and extension headers.
+fn gtp(payload: &[u8], payload_len: usize) -> Option<Layer<'_>> {
+    let [flags, kind, high, low] = array::<4>(payload, 0)?;
+    let len = usize::from(u16::from_be_bytes([high, low]));
+    if flags >> 4 != 3 || kind != 255 || len + 8 > payload_len {
+        return None;
+    }
+    let mut inner = payload.get(8..)?;
+    if flags & 7 != 0 {
+        let mut next = *inner.get(3)?;
+        inner = inner.get(4..)?;
+        // Each extension header counts itself in words, and names the next one in its last byte.
+        for _ in 0..GTP_EXTENSIONS_MAX {
+            if flags & 4 == 0 || next == 0 {
+                break;
+            }
+            let len = usize::from(*inner.first()?) * 4;
+            next = *inner.get(len.checked_sub(1)?)?;
+            inner = inner.get(len..)?;
+        }
+    }
+    matches!(inner.first()? >> 4, 4 | 6).then_some(Layer::Packet(inner))
+}
+
+/// TaZmen Sniffer Protocol, which wireless controllers and routers mirror traffic with.
+fn tzsp(payload: &[u8]) -> Option<Layer<'_>> {
+    let [1, 0, 0, 1] = array::<4>(payload, 0)? else { return None };
+    let mut rest = payload.get(4..)?;
+    // Each turn consumes a byte at least.
+    loop {
+        match rest {
+            [0, tail @ ..] => rest = tail,
+            [1, frame @ ..] => return Some(ethernet_frame(frame)),
+            [_, len, tail @ ..] => rest = tail.get(usize::from(*len)..)?,
+            _ => return None,
+        }
+    }
 }
 
 const ETHER_IPV4: u16 = 0x0800;
 const ETHER_IPV6: u16 = 0x86dd;
-const ETHER_PPPOE: u16 = 0x8864;
-const PROTOCOL_IPIP: u8 = 4;
-const PROTOCOL_UDP: u8 = 17;
-const PROTOCOL_IPV6: u8 = 41;
+/// Smaller numbers are lengths (IEEE 802.3 §3.2.6).
+const ETHER_TYPE_MIN: u16 = 0x0600;
+const GRE_ROUTING: u16 = 0x4000;
 
 /// Provider bridges stack two tags; more than four are damage.
 const VLAN_TAGS_MAX: usize = 4;
-/// Tunnels in tunnels beyond this depth are not followed.
-const TUNNELS_MAX: usize = 2;
-/// RFC 8200 allows each header once, destination options twice.
-const EXTENSION_HEADERS_MAX: usize = 8;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Hex with spaces to bytes.
-    fn hex(text: &str) -> Vec<u8> {
-        let digits: Vec<u8> = text
-            .bytes()
-            .filter(u8::is_ascii_hexdigit)
-            .map(|c| (c as char).to_digit(16).unwrap() as u8)
-            .collect();
-        digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect()
-    }
-
-    const MACS: &str = "020000000001 020000000002";
-    /// 192.0.2.1:4000 to 192.0.2.2:5000, "hey".
-    const V4: &str = "4500001f 00000000 40110000 c0000201 c0000202 0fa01388 000b0000 686579";
-    const V6_ADDRESSES: &str = "20010db8000000000000000000000001 20010db8000000000000000000000002";
-    const UDP: &str = "0fa01388 000b0000 686579";
-
-    #[test]
-    fn link_layers_lead_to_the_datagram() {
-        let cases = [
-            ("ethernet", 1, format!("{MACS} 0800 {V4}")),
-            ("ethernet with padding", 1, format!("{MACS} 0800 {V4} 000000000000")),
-            ("802.1Q", 1, format!("{MACS} 8100 0064 0800 {V4}")),
-            ("QinQ", 1, format!("{MACS} 88a8 0064 8100 0065 0800 {V4}")),
-            ("PPPoE", 1, format!("{MACS} 8864 11000001 0021 0021 {V4}")),
-            ("cooked", 113, format!("0000 0001 0006 0200000000010000 0800 {V4}")),
-            ("cooked with VLAN", 113, format!("0000 0001 0006 0200000000010000 8100 0064 0800 {V4}")),
-            ("cooked 2", 276, format!("0800 0000 00000001 0001 00 06 0200000000010000 {V4}")),
-            ("raw", 101, V4.to_owned()),
-            ("raw, BSD", 12, V4.to_owned()),
-            ("raw IPv4", 228, V4.to_owned()),
-            ("null, little", 0, format!("02000000 {V4}")),
-            ("null, big", 0, format!("00000002 {V4}")),
-            ("loop", 108, format!("00000002 {V4}")),
-            ("IP in IP", 101, format!("45000033 00000000 40040000 c6336401 c6336402 {V4}")),
-        ];
-        for (name, link, frame) in cases {
-            let frame = hex(&frame);
-            let expected = Content::Udp(Datagram {
-                source: "192.0.2.1:4000".parse().unwrap(),
-                destination: "192.0.2.2:5000".parse().unwrap(),
-                payload: b"hey",
-                payload_len: 3,
-            });
-            assert_eq!(dissect(LinkType(link), &frame), expected, "{name}");
-        }
-    }
-
-    #[test]
-    fn ipv6_and_its_extension_headers() {
-        let cases = [
-            ("plain", format!("60000000 000b 11 40 {V6_ADDRESSES} {UDP}")),
-            ("hop-by-hop", format!("60000000 0013 00 40 {V6_ADDRESSES} 1100000000000000 {UDP}")),
-            ("atomic fragment", format!("60000000 0013 2c 40 {V6_ADDRESSES} 1100000000000001 {UDP}")),
-            ("authentication", format!("60000000 0017 33 40 {V6_ADDRESSES} 110100000000000000000000 {UDP}")),
-            ("no length", format!("60000000 0000 11 40 {V6_ADDRESSES} {UDP}")),
-        ];
-        for (name, frame) in cases {
-            let frame = hex(&frame);
-            let Content::Udp(datagram) = dissect(LinkType::IPV6, &frame) else { panic!("{name}") };
-            assert_eq!(datagram.source, "[2001:db8::1]:4000".parse().unwrap(), "{name}");
-            assert_eq!(datagram.payload, b"hey", "{name}");
-        }
-    }
-
-    #[test]
-    fn what_is_no_datagram() {
-        let cases = [
-            ("ARP", 1, format!("{MACS} 0806 0001"), Content::NotIp),
-            ("unknown link", 147, V4.to_owned(), Content::NotIp),
-            ("TCP", 101, V4.replacen("4011", "4006", 1), Content::Other),
-            ("later fragment", 101, V4.replacen("00000000 4011", "00002001 4011", 1), Content::Fragment),
-            (
-                "later fragment of IPv6",
-                229,
-                format!("60000000 0013 2c 40 {V6_ADDRESSES} 1100000900000001 {UDP}"),
-                Content::Fragment,
-            ),
-            ("cut in the IP header", 101, "45000020 0000".to_owned(), Content::Truncated),
-            ("cut in the UDP header", 101, V4[..60].to_owned(), Content::Truncated),
-            ("no frame", 1, String::new(), Content::Truncated),
-            ("tags without end", 1, format!("{MACS} {}", "8100 0064 ".repeat(9)), Content::NotIp),
-        ];
-        for (name, link, frame, expected) in cases {
-            assert_eq!(dissect(LinkType(link), &hex(&frame)), expected, "{name}");
-        }
-    }
-
-    #[test]
-    fn a_short_snap_length_keeps_the_length_on_the_wire() {
-        let frame = hex(&V4.replacen("0000001f", "000000b4", 1).replacen("000b0000", "00ac0000", 1));
-        let Content::Udp(datagram) = dissect(LinkType::RAW, &frame) else { panic!() };
-        assert_eq!((datagram.payload, datagram.payload_len), (&b"hey"[..], 164));
-    }
-}
+/// Labels of one packet.
+const MPLS_LABELS_MAX: usize = 8;
+/// Extension headers of one GTP-U packet.
+const GTP_EXTENSIONS_MAX: usize = 8;

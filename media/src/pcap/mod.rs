@@ -1,4 +1,4 @@
-//! Capture files: pcap and pcapng read without copying, the link and network layers down to UDP, and a writer.
+//! Capture files: pcap and pcapng read without copying, the layers down to UDP and TCP, and a writer.
 //!
 //! The decoder is sans-I/O: a driver hands it whatever bytes it has and is told how many were used, so a
 //! capture of any size is read with a small buffer. Nothing here knows RTP or SIP.
@@ -22,10 +22,15 @@
 
 mod blocks;
 mod bytes;
+mod dissector;
+mod fragments;
+mod ip;
 mod link;
 mod reader;
 mod writer;
 
-pub use link::{Content, Datagram, LinkType, dissect};
+pub use dissector::Dissector;
+pub use ip::{Content, Datagram, Segment, dissect};
+pub use link::LinkType;
 pub use reader::{Damage, Decoder, ELEMENT_LEN_MAX, Progress, Record, Records};
 pub use writer::Writer;

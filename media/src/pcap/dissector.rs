@@ -1,0 +1,94 @@
+//! Frames to datagrams and segments, with fragments put together.
+
+use super::fragments::{Added, Fragments, Whole};
+use super::ip::{Content, Found, Layer, Piece, dissect, follow};
+use super::link::LinkType;
+use crate::time::Micros;
+
+/// Finds what the frames of one capture carry, as [`dissect`] does, and puts fragmented packets together.
+///
+/// *Bounds*: 1,024 packets and 8 MiB wait for fragments, each for 30 seconds of the capture's time.
+///
+/// ```
+/// use sidetone_media::pcap::{Content, Dissector, LinkType};
+/// use sidetone_media::time::Micros;
+///
+/// let mut dissector = Dissector::new();
+/// assert_eq!(dissector.dissect(Micros(0), LinkType::ETHERNET, b"too short"), Content::Truncated);
+/// assert_eq!(dissector.fragments_left(), 0);
+/// ```
+#[derive(Debug, Default)]
+pub struct Dissector {
+    fragments: Fragments,
+    /// The packet that was put together last.
+    whole: Option<Whole>,
+}
+
+impl Dissector {
+    /// A dissector that has seen no fragment.
+    #[must_use]
+    pub fn new() -> Self {
+        Dissector::default()
+    }
+
+    /// Finds what `frame` carries or completes.
+    ///
+    /// A datagram of several fragments is as old as the frame that completed it: `at` of this call.
+    #[inline]
+    pub fn dissect<'a>(&'a mut self, at: Micros, link: LinkType, frame: &'a [u8]) -> Content<'a> {
+        match dissect(link, frame) {
+            Content::Fragment | Content::Head(_) => self.fragment(at, link, frame),
+            content => content,
+        }
+    }
+
+    /// Fragments that could not be put together so far.
+    #[must_use]
+    pub fn fragments_left(&self) -> u64 {
+        self.fragments.left()
+    }
+
+    /// Takes a frame in which [`dissect`] found a [`Content::Fragment`] or a [`Content::Head`].
+    #[cold]
+    pub fn fragment<'a>(&'a mut self, at: Micros, link: LinkType, frame: &'a [u8]) -> Content<'a> {
+        let piece = match follow(Layer::Frame(link, frame)) {
+            Found::Content(content) => return content,
+            Found::Piece(piece) => piece,
+        };
+        match self.fragments.add(at, &piece) {
+            Added::Alone => return piece.head().map_or(Content::Fragment, Content::Udp),
+            Added::Waits => return piece.head().map_or(Content::Fragment, Content::Head),
+            Added::Whole(whole) => self.unpack(at, whole),
+        }
+        match self.whole.as_ref().map(|whole| follow(whole.layer())) {
+            Some(Found::Content(content)) => content,
+            _ => Content::Fragment,
+        }
+    }
+
+    /// Keeps a packet that was put together, or the one that it completes as a fragment itself.
+    fn unpack(&mut self, at: Micros, whole: Whole) {
+        let mut whole = whole;
+        for _ in 0..NESTED_MAX {
+            let added = match follow(whole.layer()) {
+                Found::Content(_) => break,
+                Found::Piece(piece) => self.add_nested(at, &piece),
+            };
+            match added {
+                Some(outer) => whole = outer,
+                None => break,
+            }
+        }
+        self.whole = Some(whole);
+    }
+
+    fn add_nested(&mut self, at: Micros, piece: &Piece<'_>) -> Option<Whole> {
+        match self.fragments.add(at, piece) {
+            Added::Whole(whole) => Some(whole),
+            Added::Alone | Added::Waits => None,
+        }
+    }
+}
+
+/// Fragmented packets within fragmented packets that are followed.
+const NESTED_MAX: usize = 4;

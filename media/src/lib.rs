@@ -12,6 +12,7 @@ pub mod mix;
 pub mod net;
 pub mod pcap;
 pub mod playout;
+pub mod rtcp;
 pub mod rtp;
 pub mod session;
 pub mod simulate;

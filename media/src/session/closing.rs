@@ -45,6 +45,7 @@ impl Session {
             first_after_answer_ms: after_answer
                 .map(|(first, answered)| Hundredths::millis_from_us(first.since(answered))),
             latch_delay_ms: self.source.latch_delay_us().map(Hundredths::millis_from_us),
+            rtcp: self.rtcp_view(),
             counters,
             figures,
         }

@@ -28,12 +28,22 @@ pub enum Input<'a> {
         /// Its bytes.
         datagram: &'a [u8],
     },
+    /// The RTP that is sent to the party is of another source from now on.
+    Sends {
+        /// Its synchronisation source.
+        ssrc: u32,
+    },
     /// RTP was sent to the party.
     Sent {
         /// Packets sent since the last input of this kind.
         packets: u32,
         /// Where they went.
         to: SocketAddr,
+    },
+    /// RTCP was sent to the party: a report of ours, or one that was relayed.
+    SentRtcp {
+        /// Its bytes.
+        datagram: &'a [u8],
     },
     /// SDP settled something, for the first time or anew.
     Signalled(Box<Description>),

@@ -2,10 +2,10 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use crate::rtcp::{self, RtcpFold};
 use crate::rtp::{Datagram, Packet, PayloadKind};
 use crate::session::clock::Stopwatch;
 use crate::session::payloads::{PTIME_DEFAULT_MS, PayloadMap};
-use crate::session::rtcp;
 use crate::session::source::{Admission, SourceFilter};
 use crate::session::ssrc::SsrcGate;
 use crate::session::{Description, Disposition, Input, Output, Reason, SessionConfig, SessionCounters};
@@ -45,6 +45,9 @@ pub(super) struct LegState {
     pub(super) sent_to: Option<SocketAddr>,
     pub(super) rejected_source: Option<SocketAddr>,
     pub(super) rtcp_source: Option<SocketAddr>,
+    pub(super) rtcp: RtcpFold,
+    /// When signalling first described the party; before that it cannot have sent.
+    pub(super) described_at: Option<Micros>,
     pub(super) counters: SessionCounters,
     pub(super) closed: Option<Micros>,
     latched: Option<SocketAddr>,
@@ -77,7 +80,9 @@ impl Session {
             Input::Rtp { source, datagram } => {
                 self.receive(now, source, datagram);
             }
+            Input::Sends { ssrc } => self.sends(ssrc),
             Input::Sent { packets, to } => self.sent(now, packets, to),
+            Input::SentRtcp { datagram } => self.sent_rtcp(now, datagram),
             Input::Signalled(description) => self.describe(now, *description),
             // Nothing in a session expires; see `next_timeout`.
             Input::Timeout => {}
@@ -128,11 +133,11 @@ impl Session {
     }
 
     /// Takes in a datagram that arrived on the RTCP port; only the party's own is relayed.
-    pub fn receive_rtcp(&mut self, _now: Micros, source: SocketAddr, datagram: &[u8]) -> Disposition {
+    pub fn receive_rtcp(&mut self, now: Micros, source: SocketAddr, datagram: &[u8]) -> Disposition {
         if self.is_closed {
             return Disposition::Discard(Reason::Closed);
         }
-        if !rtcp::is_valid(datagram) {
+        if !rtcp::is_plausible(datagram) {
             self.state.counters.malformed += 1;
             return Disposition::Discard(Reason::Malformed);
         }
@@ -144,11 +149,13 @@ impl Session {
         }
         self.state.counters.rtcp += 1;
         self.state.rtcp_source = Some(source);
+        self.hear_rtcp(now, datagram);
         Disposition::Relay
     }
 
     /// Signalling settled `description`, for the first time or anew.
     pub fn describe(&mut self, now: Micros, mut description: Description) {
+        self.state.described_at.get_or_insert(now);
         // Port 0 is no address (RFC 3264 §5.1).
         description.remote = description.remote.filter(|remote| remote.port() != 0);
         let ptime_ms = description.ptime_ms.or(description.own_ptime_ms);
@@ -246,6 +253,11 @@ impl Session {
     pub(super) fn end(&mut self, now: Micros) {
         self.is_closed = true;
         self.state.closed.get_or_insert(now);
+    }
+
+    /// Whether the leg has ended.
+    pub(super) fn is_closed(&self) -> bool {
+        self.is_closed
     }
 
     pub(super) fn signalling(&self) -> Option<IpAddr> {

@@ -32,6 +32,7 @@ pub use input::{Disposition, Input, Output, Reason};
 pub use machine::Session;
 pub use report::{Report, SessionCounters};
 
+pub use crate::rtcp::{FarEnd, RoundTrip, RtcpView, SenderCount};
 pub use crate::rtp::PayloadKind;
 pub use crate::stats::{Figures, Hundredths};
 pub use crate::verdict::{Evidence, Measure, Thresholds, Value, Verdict};

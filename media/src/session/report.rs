@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use crate::rtcp::RtcpView;
 use crate::stats::{Figures, Hundredths};
 use crate::time::{ClockRate, Micros};
 use crate::verdict::{Evidence, Verdict};
@@ -49,6 +50,8 @@ pub struct Report {
     pub first_after_answer_ms: Option<Hundredths>,
     /// Time from the first packet of the source that was latched to the latching, in milliseconds.
     pub latch_delay_ms: Option<Hundredths>,
+    /// What RTCP said: the round trip, the far end's view, what the party says it has sent.
+    pub rtcp: RtcpView,
     /// What was counted beside the statistics.
     pub counters: SessionCounters,
 }

@@ -1,32 +1,75 @@
-//! The little that must hold before an RTCP datagram is relayed (RFC 3550 appendix A.2).
+//! RTCP on a leg: what the party reports, what goes to it, and what our own reports say of its stream.
 
-/// Whether `datagram` begins with an RTCP packet of version 2 whose length stays inside.
-pub(crate) fn is_valid(datagram: &[u8]) -> bool {
-    match *datagram {
-        [128..=191, 192..=223, high, low, _, _, _, _, ..] => {
-            let words = usize::from(u16::from_be_bytes([high, low]));
-            (words + 1) * 4 <= datagram.len()
+use crate::rtcp::{Block, Heard, Reception, RtcpView};
+use crate::session::Session;
+use crate::time::{ClockRate, Micros};
+
+impl Session {
+    /// RTCP went to the party: a report of ours, or one that was relayed.
+    ///
+    /// With it the party's answer gives the round trip.
+    pub fn sent_rtcp(&mut self, now: Micros, datagram: &[u8]) {
+        if !self.is_closed() {
+            self.state.rtcp.sent(now, datagram);
         }
-        _ => false,
     }
-}
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+    /// The RTP that goes to the party is of this source now; reports about others are not believed.
+    #[inline]
+    pub fn sends(&mut self, ssrc: u32) {
+        self.state.rtcp.sends(ssrc);
+    }
 
-    #[test]
-    fn datagrams_are_checked() {
-        let cases: &[(&str, &[u8], bool)] = &[
-            ("nothing", &[], false),
-            ("an empty receiver report", &[0x80, 201, 0, 1, 0, 0, 0, 1], true),
-            ("too short", &[0x80, 201, 0, 1, 0, 0, 0], false),
-            ("a length beyond the end", &[0x80, 201, 0, 2, 0, 0, 0, 1], false),
-            ("version 1", &[0x40, 201, 0, 1, 0, 0, 0, 1], false),
-            ("an RTP packet", &[0x80, 0, 0, 1, 0, 0, 0, 1], false),
-        ];
-        for (name, datagram, expected) in cases {
-            assert_eq!(is_valid(datagram), *expected, "{name}");
+    /// The report block about the party's stream for a report that goes out at `now`; the next one counts from
+    /// here. `None` while nothing has come.
+    pub fn report_block(&mut self, now: Micros) -> Option<Block> {
+        let source = self.gate.source()?;
+        let (newest, in_segment, segment) = self.stream.numbering()?;
+        let reception = Reception {
+            ssrc: source.ssrc,
+            newest,
+            in_segment,
+            segment,
+            expected: self.stream.expected().saturating_sub(source.expected_before),
+            received: self.stream.received().saturating_sub(source.received_before),
+            jitter_us: self.stream.jitter_us(),
+            clock: self.audio_clock(),
+        };
+        Some(self.state.rtcp.reception.block(now, &reception))
+    }
+
+    /// Folds a datagram of the party's that was accepted.
+    #[cold]
+    pub(super) fn hear_rtcp(&mut self, now: Micros, datagram: &[u8]) {
+        let heard = self.heard();
+        self.state.rtcp.received(now, datagram, &heard);
+    }
+
+    pub(super) fn rtcp_view(&self) -> RtcpView {
+        self.state.rtcp.view(self.gate.current())
+    }
+
+    fn heard(&self) -> Heard {
+        let state = &self.state;
+        let counters = &state.counters;
+        let mut heard = Heard {
+            refused: counters.payload_type.saturating_add(counters.empty),
+            sent: counters.sent,
+            clock: Some(self.audio_clock()),
+            ..Heard::default()
+        };
+        if let Some(source) = self.gate.source() {
+            let since = source.last_before.or(state.described_at).unwrap_or(source.begun_at);
+            heard.ssrc = Some(source.ssrc);
+            heard.received = self.stream.received().saturating_sub(source.received_before);
+            heard.expected = self.stream.expected().saturating_sub(source.expected_before);
+            heard.last = self.stream.last();
+            heard.unseen_us = source.begun_at.since(since);
         }
+        heard
+    }
+
+    fn audio_clock(&self) -> ClockRate {
+        self.payloads.audio().map_or(ClockRate::HZ_8000, |audio| audio.clock)
     }
 }

@@ -16,9 +16,22 @@ pub(crate) struct SsrcGate {
 
 #[derive(Clone, Debug, Default)]
 struct Others {
+    /// What is known of the confirmed one.
+    source: Option<Source>,
     candidate: Option<Candidate>,
     changes: u64,
     strays: u64,
+}
+
+/// The confirmed source, and what had come before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Source {
+    pub(crate) ssrc: u32,
+    pub(crate) begun_at: Micros,
+    /// When the last packet of the source before it came.
+    pub(crate) last_before: Option<Micros>,
+    pub(crate) received_before: u64,
+    pub(crate) expected_before: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -42,6 +55,11 @@ impl SsrcGate {
     /// The confirmed SSRC.
     pub(crate) fn current(&self) -> Option<u32> {
         self.current
+    }
+
+    /// What is known of the confirmed SSRC.
+    pub(crate) fn source(&self) -> Option<Source> {
+        self.others.source
     }
 
     /// Confirmed changes.
@@ -69,6 +87,13 @@ impl SsrcGate {
             }
             self.current = Some(packet.ssrc);
             others.candidate = None;
+            others.source = Some(Source {
+                ssrc: packet.ssrc,
+                begun_at: confirmed.map_or(now, |first| first.at),
+                last_before: stream.last(),
+                received_before: stream.received(),
+                expected_before: stream.expected(),
+            });
             if let Some(first) = confirmed {
                 others.strays = others.strays.saturating_sub(1);
                 stream.push(first.at, &first.packet, first.kind);

@@ -126,6 +126,12 @@ impl LossWindow {
         self.totals.closed.saturating_add(self.in_segment.into())
     }
 
+    /// The newest number, how many its open segment has so far, and which segment that is; `None` while none is
+    /// open.
+    pub(crate) fn numbering(&self) -> Option<(u16, u32, u64)> {
+        (self.in_segment > 0).then_some((self.newest, self.in_segment, self.totals.segments))
+    }
+
     /// What was counted.
     pub(crate) fn totals(&self) -> &LossTotals {
         &self.totals

@@ -163,6 +163,21 @@ impl Stream {
         u64::from(self.audio) + u64::from(self.comfort_noise) + u64::from(self.events)
     }
 
+    /// Packets that should have arrived so far by their numbers, over all segments.
+    pub fn expected(&self) -> u64 {
+        self.window.expected()
+    }
+
+    /// The newest sequence number, how many numbers its segment has so far, and which segment that is.
+    pub(crate) fn numbering(&self) -> Option<(u16, u32, u64)> {
+        self.window.numbering()
+    }
+
+    /// The smoothed interarrival jitter now, in microseconds (RFC 3550 A.8).
+    pub(crate) fn jitter_us(&self) -> u32 {
+        self.timing.jitter_us()
+    }
+
     /// Arrival of the last counted packet.
     pub fn last(&self) -> Option<Micros> {
         self.timing.span().map(|(_, last)| last)

@@ -191,6 +191,11 @@ impl Timing {
         &self.rare
     }
 
+    /// The smoothed interarrival jitter now.
+    pub(crate) fn jitter_us(&self) -> u32 {
+        self.jitter_x16 >> 4
+    }
+
     /// The longest gap between two arrivals.
     pub(crate) fn max_gap_us(&self) -> i64 {
         self.max_gap_us

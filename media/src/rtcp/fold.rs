@@ -1,0 +1,301 @@
+//! What one leg hears and sends by RTCP, folded into a view.
+
+use super::compound::{Block, Compound, Element, Unreadable};
+use super::extended::{Extended, XrBlock};
+use super::far_end::FarEndFold;
+use super::reception::ReceptionFold;
+use super::round_trip::{Answer, RoundTripFold};
+use super::sender::SenderFold;
+use super::view::RtcpView;
+use super::write::SenderInfo;
+use crate::time::{ClockRate, Micros};
+
+/// The RTCP of one leg.
+///
+/// *Bounds*: a few hundred bytes, whatever is heard; nothing is allocated.
+#[derive(Clone, Debug, Default)]
+pub struct RtcpFold {
+    datagrams: u64,
+    unreadable: u64,
+    encrypted: u64,
+    implausible: u64,
+    round_trip: RoundTripFold,
+    far_end: FarEndFold,
+    sender: SenderFold,
+    /// What our own reports say of the party's stream.
+    pub reception: ReceptionFold,
+    /// The source that said goodbye last.
+    goodbye: Option<u32>,
+    /// The sources that went to the party, the latest first; `sources` of them.
+    sources: [u32; SOURCES_MAX],
+    source_count: usize,
+}
+
+/// What a leg knows of the party's RTP when RTCP comes.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Heard {
+    /// The confirmed source.
+    pub ssrc: Option<u32>,
+    /// Unique packets of it.
+    pub received: u64,
+    /// Packets of it that should have arrived by their numbers.
+    pub expected: u64,
+    /// Packets of the leg that were refused for their payload.
+    pub refused: u64,
+    /// When the last packet came.
+    pub last: Option<Micros>,
+    /// How long the source can have sent before its first packet came, without having been seen.
+    pub unseen_us: i64,
+    /// RTP packets sent to the party.
+    pub sent: u64,
+    /// The clock of the audio.
+    pub clock: Option<ClockRate>,
+}
+
+impl RtcpFold {
+    /// RTP of `ssrc` goes to the party from now on; reports about other sources are not believed.
+    #[inline]
+    pub fn sends(&mut self, ssrc: u32) {
+        if self.source_count == 0 || self.sources.first() != Some(&ssrc) {
+            self.sends_other(ssrc);
+        }
+    }
+
+    /// Takes in a datagram of the party.
+    pub fn received(&mut self, now: Micros, datagram: &[u8], heard: &Heard) {
+        let compound = match Compound::read(datagram) {
+            Ok(compound) => compound,
+            Err(Unreadable::Encrypted) => {
+                self.encrypted = self.encrypted.saturating_add(1);
+                return;
+            }
+            Err(Unreadable::Malformed) => {
+                self.unreadable = self.unreadable.saturating_add(1);
+                return;
+            }
+        };
+        self.datagrams = self.datagrams.saturating_add(1);
+        for element in compound.elements() {
+            match element {
+                Element::Sender(report) => {
+                    let info = SenderInfo::of(&report);
+                    self.reception.sender_report(now, &info);
+                    let believed = self.sender.report(now, &info, heard);
+                    // A source that is not heard, or not any more, is no lie.
+                    self.doubt(!believed && heard.ssrc == Some(info.ssrc));
+                    report.report_blocks().for_each(|block| self.block(now, &Block::of(&block), heard));
+                }
+                Element::Receiver(report) => {
+                    report.report_blocks().for_each(|block| self.block(now, &Block::of(&block), heard));
+                }
+                Element::Goodbye(bye) => {
+                    let leaves = |ssrc: &u32| heard.ssrc.is_none_or(|heard| heard == *ssrc);
+                    self.goodbye = bye.ssrcs().find(leaves).or(self.goodbye);
+                }
+                Element::Extended(extended) => self.extended(now, extended),
+                Element::Other => {}
+            }
+        }
+    }
+
+    /// Takes in a datagram that went to the party, whoever made it.
+    pub fn sent(&mut self, now: Micros, datagram: &[u8]) {
+        let Ok(compound) = Compound::read(datagram) else { return };
+        for element in compound.elements() {
+            match element {
+                Element::Sender(report) => {
+                    self.sends(report.ssrc());
+                    self.round_trip.sent(now, middle(report.ntp_timestamp()));
+                }
+                Element::Extended(extended) => {
+                    for block in extended.blocks() {
+                        if let XrBlock::ReferenceTime(middle) = block {
+                            self.round_trip.sent(now, middle);
+                        }
+                    }
+                }
+                Element::Receiver(_) | Element::Goodbye(_) | Element::Other => {}
+            }
+        }
+    }
+
+    /// What was said so far; `ssrc` is the party's source.
+    pub fn view(&self, ssrc: Option<u32>) -> RtcpView {
+        RtcpView {
+            datagrams: self.datagrams,
+            unreadable: self.unreadable,
+            encrypted: self.encrypted,
+            implausible: self.implausible,
+            round_trip: self.round_trip.view(),
+            far_end: self.far_end.view(),
+            sent_by_party: self.sender.view(),
+            goodbye: self.goodbye.is_some_and(|left| ssrc.is_none_or(|ssrc| ssrc == left)),
+        }
+    }
+
+    fn block(&mut self, now: Micros, block: &Block, heard: &Heard) {
+        if !self.is_ours(block.ssrc) {
+            return;
+        }
+        let clock = heard.clock.unwrap_or(ClockRate::HZ_8000);
+        let believed = self.far_end.report(now, block, heard.sent, clock);
+        self.doubt(!believed);
+        self.answered(now, block.last_report, block.delay);
+    }
+
+    fn extended(&mut self, now: Micros, extended: Extended<'_>) {
+        for block in extended.blocks() {
+            match block {
+                XrBlock::Delays(delays) => {
+                    for delay in delays.iter() {
+                        self.answered(now, delay.last_report, delay.delay);
+                    }
+                }
+                XrBlock::Summary(ssrc, summary) if self.is_ours(ssrc) => self.far_end.summary(summary),
+                XrBlock::Voip(ssrc, metrics) if self.is_ours(ssrc) => self.far_end.voip(metrics),
+                XrBlock::Summary(..) | XrBlock::Voip(..) | XrBlock::ReferenceTime(_) | XrBlock::Other => {}
+            }
+        }
+    }
+
+    fn answered(&mut self, now: Micros, middle: u32, delay: u32) {
+        let answer = self.round_trip.answered(now, middle, delay);
+        self.doubt(answer == Answer::Implausible);
+    }
+
+    fn doubt(&mut self, implausible: bool) {
+        self.implausible = self.implausible.saturating_add(implausible.into());
+    }
+
+    fn is_ours(&self, ssrc: u32) -> bool {
+        self.sources.iter().take(self.source_count).any(|source| *source == ssrc)
+    }
+
+    #[cold]
+    fn sends_other(&mut self, ssrc: u32) {
+        let kept = self.sources.iter().take(self.source_count).position(|source| *source == ssrc);
+        let places = match kept {
+            Some(place) => place + 1,
+            None => {
+                self.source_count = (self.source_count + 1).min(SOURCES_MAX);
+                self.source_count
+            }
+        };
+        if let Some(places) = self.sources.get_mut(..places) {
+            places.rotate_right(1);
+            if let Some(first) = places.first_mut() {
+                *first = ssrc;
+            }
+        }
+    }
+}
+
+/// The middle 32 bits of an NTP time, as reports repeat them.
+pub(super) fn middle(ntp: u64) -> u32 {
+    (ntp >> 16) as u32
+}
+
+/// Sources that went to one party and may still be reported about.
+const SOURCES_MAX: usize = 4;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rtcp::{REPORT_BYTES_MAX, Reception, ReportWriter};
+
+    const CNAME: [u8; 16] = *b"0123456789abcdef";
+
+    fn report(sender: Option<SenderInfo>, ssrc: u32, block: Option<Block>) -> Vec<u8> {
+        let mut buffer = [0; REPORT_BYTES_MAX];
+        ReportWriter { ssrc, sender, block: block.as_ref(), cname: &CNAME }.write(&mut buffer).to_vec()
+    }
+
+    fn heard(sent: u64) -> Heard {
+        Heard {
+            ssrc: Some(1),
+            received: 250,
+            expected: 250,
+            last: Some(Micros(5_000_000)),
+            unseen_us: 100_000,
+            sent,
+            ..Heard::default()
+        }
+    }
+
+    #[test]
+    fn a_leg_hears_what_it_is_told() {
+        let mut fold = RtcpFold::default();
+        let ours = SenderInfo { ssrc: 2, ntp: 0x0001_1234_5678_0000, packets: 100, ..SenderInfo::default() };
+        fold.sent(Micros(2_000_000), &report(Some(ours), 2, None));
+        let theirs = SenderInfo { ssrc: 1, packets: 250, octets: 40_000, ..SenderInfo::default() };
+        let about = Block {
+            ssrc: 2,
+            fraction_lost: 25,
+            cumulative_lost: 25,
+            highest: 1_000,
+            jitter_ticks: 80,
+            last_report: 0x1234_5678,
+            delay: 3 * 65_536 - 6_554,
+        };
+        fold.received(Micros(5_000_000), &report(Some(theirs), 1, Some(about)), &heard(250));
+        let view = fold.view(Some(1));
+        assert_eq!(view.round_trip.map(|trip| trip.last_ms.to_string()), Some("100.01".into()));
+        let far_end = view.far_end.unwrap();
+        assert_eq!((far_end.lost, far_end.loss_pct.map(|pct| pct.0)), (Some(25), Some(1000)));
+        assert_eq!(far_end.jitter_ms.map(|ms| ms.0), Some(1000));
+        let sent = view.sent_by_party.unwrap();
+        assert_eq!((sent.packets, sent.missing, sent.head_missing), (250, 0, Some(0)));
+        assert_eq!((view.datagrams, view.unreadable, view.implausible, view.goodbye), (1, 0, 0, false));
+    }
+
+    #[test]
+    fn what_is_not_about_the_leg_is_not_believed() {
+        let mut fold = RtcpFold::default();
+        fold.sends(2);
+        let stranger = Block { ssrc: 99, cumulative_lost: 50, highest: 100, ..Block::default() };
+        fold.received(Micros(5_000_000), &report(None, 1, Some(stranger)), &heard(250));
+        let stranger = SenderInfo { ssrc: 99, packets: 9, ..SenderInfo::default() };
+        fold.received(Micros(5_000_000), &report(Some(stranger), 99, None), &heard(250));
+        let bye = [0x81, 203, 0, 1, 0, 0, 0, 99];
+        fold.received(Micros(5_000_000), &bye, &heard(250));
+        fold.received(Micros(5_000_000), &[0x80, 201, 0, 9, 0, 0, 0, 1, 0], &heard(250));
+        let expected = RtcpView { datagrams: 3, unreadable: 1, ..RtcpView::default() };
+        assert_eq!(fold.view(Some(1)), expected);
+        fold.received(Micros(6_000_000), &[0x81, 203, 0, 1, 0, 0, 0, 1], &heard(250));
+        assert!(fold.view(Some(1)).goodbye);
+        assert!(!fold.view(Some(3)).goodbye, "another source goes on");
+    }
+
+    #[test]
+    fn a_few_sources_are_remembered() {
+        let mut fold = RtcpFold::default();
+        for ssrc in [1, 2, 1, 3, 4, 5] {
+            fold.sends(ssrc);
+        }
+        assert!([1, 3, 4, 5].into_iter().all(|ssrc| fold.is_ours(ssrc)));
+        assert!(!fold.is_ours(2));
+    }
+
+    #[test]
+    fn a_report_of_ours_says_what_came() {
+        let mut reception = ReceptionFold::default();
+        let block = reception.block(
+            Micros(0),
+            &Reception {
+                ssrc: 1,
+                newest: 9,
+                in_segment: 10,
+                segment: 1,
+                expected: 10,
+                received: 9,
+                jitter_us: 1_000,
+                clock: ClockRate::HZ_8000,
+            },
+        );
+        let datagram = report(None, 2, Some(block));
+        let Some(Element::Receiver(report)) = Compound::read(&datagram).unwrap().elements().next() else {
+            panic!("no receiver report")
+        };
+        assert_eq!(report.report_blocks().map(|block| Block::of(&block)).collect::<Vec<_>>(), [block]);
+    }
+}

@@ -1,0 +1,153 @@
+//! What our own reports say of the stream that the party sends (RFC 3550 §6.4.1, appendix A.3 and A.8).
+
+use super::compound::Block;
+use super::fold::middle;
+use super::write::SenderInfo;
+use crate::time::{ClockRate, Micros};
+
+/// What has come of the party's source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reception {
+    /// The confirmed source.
+    pub ssrc: u32,
+    /// The newest sequence number.
+    pub newest: u16,
+    /// Numbers of the open segment so far.
+    pub in_segment: u32,
+    /// Which segment of the leg it is.
+    pub segment: u64,
+    /// Packets of the source that should have arrived.
+    pub expected: u64,
+    /// Unique packets of it that arrived.
+    pub received: u64,
+    /// The smoothed interarrival jitter in microseconds.
+    pub jitter_us: u32,
+    /// The clock of its audio.
+    pub clock: ClockRate,
+}
+
+/// What the report before said, and what the party's own reports said last.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ReceptionFold {
+    ssrc: Option<u32>,
+    segment: u64,
+    /// Added to the segment's own extended number, so that it goes on from the segment before.
+    offset: u32,
+    highest: u32,
+    expected: u64,
+    received: u64,
+    /// Whose report came last, the middle of its NTP time, and when.
+    heard: Option<(u32, u32, Micros)>,
+}
+
+impl ReceptionFold {
+    /// A sender report of the party.
+    pub(super) fn sender_report(&mut self, now: Micros, info: &SenderInfo) {
+        self.heard = Some((info.ssrc, middle(info.ntp), now));
+    }
+
+    /// The block for a report that goes out at `now`; the next one counts from here.
+    pub fn block(&mut self, now: Micros, reception: &Reception) -> Block {
+        if self.ssrc != Some(reception.ssrc) {
+            let heard = self.heard;
+            *self = ReceptionFold { ssrc: Some(reception.ssrc), heard, ..ReceptionFold::default() };
+        }
+        let expected = reception.expected.saturating_sub(self.expected);
+        let received = reception.received.saturating_sub(self.received);
+        let lost = expected.saturating_sub(received);
+        // Duplicates or stragglers may make it negative: that is 0 (A.3).
+        let fraction = (lost.saturating_mul(256)).checked_div(expected).unwrap_or(0).min(255);
+        let cumulative = reception.expected.saturating_sub(reception.received).min(LOST_MAX);
+        self.expected = reception.expected;
+        self.received = reception.received;
+        self.highest = self.extended(reception);
+        let (last_report, delay) = self
+            .heard
+            .filter(|(ssrc, ..)| *ssrc == reception.ssrc)
+            .map_or((0, 0), |(_, middle, at)| (middle, delay_since(now, at)));
+        Block {
+            ssrc: reception.ssrc,
+            fraction_lost: fraction as u8,
+            cumulative_lost: cumulative as i32,
+            highest: self.highest,
+            jitter_ticks: ticks(reception.jitter_us, reception.clock),
+            last_report,
+            delay,
+        }
+    }
+
+    /// The newest number with its cycles: counted within a segment, and going on where the one before ended.
+    fn extended(&mut self, reception: &Reception) -> u32 {
+        let behind = reception.in_segment.saturating_sub(1);
+        let first = reception.newest.wrapping_sub(behind as u16);
+        let own = u32::from(first).wrapping_add(behind);
+        if self.segment != reception.segment {
+            let ahead = reception.newest.wrapping_sub(self.highest as u16);
+            let begins = self.segment == 0;
+            // A number behind the one before is one of the next cycle, or of a sender that began anew.
+            let next = if begins { own } else { self.highest.wrapping_add(u32::from(ahead)) };
+            self.offset = next.wrapping_sub(own);
+            self.segment = reception.segment;
+        }
+        own.wrapping_add(self.offset)
+    }
+}
+
+/// Jitter in units of the payload's clock.
+fn ticks(us: u32, clock: ClockRate) -> u32 {
+    u32::try_from(u64::from(us) * u64::from(clock.hz()) / 1_000_000).unwrap_or(u32::MAX)
+}
+
+/// Time in 65,536ths of a second.
+fn delay_since(now: Micros, at: Micros) -> u32 {
+    let us = u64::try_from(now.since(at)).unwrap_or(0);
+    u32::try_from((us << 16) / 1_000_000).unwrap_or(u32::MAX)
+}
+
+/// The greatest loss that 24 signed bits hold.
+const LOST_MAX: u64 = 0x007f_ffff;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(newest: u16, in_segment: u32, segment: u64, expected: u64, received: u64) -> Reception {
+        Reception {
+            ssrc: 5,
+            newest,
+            in_segment,
+            segment,
+            expected,
+            received,
+            jitter_us: 2_500,
+            clock: ClockRate::HZ_8000,
+        }
+    }
+
+    #[test]
+    fn blocks_count_from_one_report_to_the_next() {
+        let mut fold = ReceptionFold::default();
+        let report = SenderInfo { ssrc: 5, ntp: 0x0000_aaaa_bbbb_0000, ..SenderInfo::default() };
+        let steps = [
+            ("the first", 1_000_000, at(65_500, 250, 1, 250, 225), (25, 25, 65_500)),
+            ("over the wrap", 6_000_000, at(214, 500, 1, 500, 475), (0, 25, 65_750)),
+            ("nothing came", 11_000_000, at(214, 500, 1, 500, 475), (0, 25, 65_750)),
+            ("another segment goes on", 16_000_000, at(300, 50, 2, 550, 500), (128, 50, 65_836)),
+        ];
+        for (name, us, reception, (fraction, cumulative, highest)) in steps {
+            let block = fold.block(Micros(us), &reception);
+            assert_eq!(
+                (block.fraction_lost, block.cumulative_lost, block.highest, block.jitter_ticks),
+                (fraction, cumulative, highest, 20),
+                "{name}"
+            );
+            assert_eq!((block.last_report, block.delay), (0, 0), "{name}");
+        }
+        fold.sender_report(Micros(16_500_000), &report);
+        let block = fold.block(Micros(18_000_000), &at(300, 50, 2, 550, 500));
+        assert_eq!((block.last_report, block.delay), (0xaaaa_bbbb, 98_304));
+        let other = Reception { ssrc: 6, ..at(10, 11, 3, 11, 11) };
+        let block = fold.block(Micros(20_000_000), &other);
+        assert_eq!((block.ssrc, block.cumulative_lost, block.highest, block.last_report), (6, 0, 10, 0));
+    }
+}

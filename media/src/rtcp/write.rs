@@ -1,0 +1,89 @@
+//! A report as it goes out: sender or receiver report, at most one block, and the canonical name
+//! (RFC 3550 §6.1: every compound has one).
+
+use super::compound::Block;
+
+/// What a sender report says of its sender.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SenderInfo {
+    /// The sender's source.
+    pub ssrc: u32,
+    /// Its wall clock as an NTP time.
+    pub ntp: u64,
+    /// The same moment by the RTP clock.
+    pub timestamp: u32,
+    /// RTP packets sent so far, modulo 2³².
+    pub packets: u32,
+    /// Their payload octets, modulo 2³².
+    pub octets: u32,
+}
+
+/// One compound datagram to be written.
+#[derive(Clone, Copy, Debug)]
+pub struct ReportWriter<'a> {
+    /// Who reports.
+    pub ssrc: u32,
+    /// What it has sent; without, the report is a receiver report.
+    pub sender: Option<SenderInfo>,
+    /// What it has received.
+    pub block: Option<&'a Block>,
+    /// Its canonical name (RFC 7022).
+    pub cname: &'a [u8; CNAME_BYTES],
+}
+
+impl ReportWriter<'_> {
+    /// Writes the datagram into `buffer`, and gives what of it was filled.
+    pub fn write<'b>(&self, buffer: &'b mut [u8; REPORT_BYTES_MAX]) -> &'b [u8] {
+        let mut cursor = Cursor { buffer, len: 0 };
+        let blocks = u32::from(self.block.is_some());
+        let (kind, words) = if self.sender.is_some() { (200, 6) } else { (201, 1) };
+        cursor.word(0x8000_0000 | blocks << 24 | kind << 16 | (words + blocks * 6));
+        cursor.word(self.ssrc);
+        if let Some(sender) = &self.sender {
+            cursor.word((sender.ntp >> 32) as u32);
+            for word in [sender.ntp as u32, sender.timestamp, sender.packets, sender.octets] {
+                cursor.word(word);
+            }
+        }
+        if let Some(block) = self.block {
+            let lost = block.cumulative_lost as u32 & 0x00ff_ffff;
+            cursor.word(block.ssrc);
+            cursor.word(u32::from(block.fraction_lost) << 24 | lost);
+            for word in [block.highest, block.jitter_ticks, block.last_report, block.delay] {
+                cursor.word(word);
+            }
+        }
+        // SDES with one chunk of six words: the source, then the CNAME item and its end.
+        cursor.word(0x81ca_0006);
+        cursor.word(self.ssrc);
+        cursor.bytes(&[1, CNAME_BYTES as u8]);
+        cursor.bytes(self.cname);
+        cursor.bytes(&[0, 0]);
+        let Cursor { buffer, len } = cursor;
+        buffer.get(..len).unwrap_or_default()
+    }
+}
+
+/// Fills a buffer that is long enough for the longest report.
+struct Cursor<'b> {
+    buffer: &'b mut [u8; REPORT_BYTES_MAX],
+    len: usize,
+}
+
+impl Cursor<'_> {
+    fn word(&mut self, word: u32) {
+        self.bytes(&word.to_be_bytes());
+    }
+
+    fn bytes(&mut self, bytes: &[u8]) {
+        if let Some(place) = self.buffer.get_mut(self.len..self.len + bytes.len()) {
+            place.copy_from_slice(bytes);
+            self.len += bytes.len();
+        }
+    }
+}
+
+/// Letters of a canonical name of ours.
+pub const CNAME_BYTES: usize = 16;
+/// A sender report with one block, a chunk with a CNAME, and its end.
+pub const REPORT_BYTES_MAX: usize = 28 + 24 + 28;

@@ -6,14 +6,13 @@ use std::net::SocketAddr;
 
 use sidetone_media::session::{Figures, Measure, Report, SessionCounters, Value, Verdict};
 use sidetone_media::time::Micros;
+use sidetone_media::verdict::{self, Party};
 use sidetone_model::media_quality::{
-    InboundMedia, LegAddresses, LegQuality, LegSide, OutboundMedia, QualityValue, RuleCheck, RuleMeasure,
-    RuleOutcome,
+    Affected, Blame, InboundMedia, LegAddresses, LegQuality, LegSide, OutboundMedia, QualityValue, RuleCheck,
+    RuleMeasure, RuleOutcome,
 };
 use sidetone_model::quality::{Hundredths, MediaVerdict};
 use sidetone_model::time::Timestamp;
-
-use crate::capture::sentence;
 
 /// Which wall-clock time an instant of a media session was.
 #[derive(Clone, Copy, Debug)]
@@ -41,18 +40,23 @@ impl WallClock {
 
 /// What a session says of its leg; `party` is the number at its far end.
 pub fn leg(report: &Report, side: LegSide, party: Option<String>, clock: WallClock) -> LegQuality {
-    let evidence = &report.evidence;
+    let explanation = verdict::explain(report, party_of(side));
     LegQuality {
         leg: side,
         party,
-        media_verdict: report.verdict.map(verdict),
-        reason: Some(evidence.reason).filter(|reason| !reason.is_empty()).map(str::to_owned),
-        blame: None,
-        sentence: sentence(evidence).unwrap_or_else(|| NOTHING_WRONG.to_owned()),
-        flags: flags(report),
+        media_verdict: explanation.verdict.map(named),
+        reason: reason(explanation.reason),
+        blame: explanation.blame.and_then(|blame| Blame::from_name(blame.as_str())),
+        sentence: explanation.sentence,
+        flags: explanation.flags.into_iter().map(str::to_owned).collect(),
         codec: report.codec.clone(),
-        affected: None,
-        rules: report.verdict.map(|fired| rule(verdict(fired), report)).into_iter().collect(),
+        affected: explanation.affected.map(|affected| Affected {
+            first_s: affected.first_s,
+            last_s: affected.last_s,
+            from: clock.of_micros(affected.from),
+            to: clock.of_micros(affected.to),
+        }),
+        rules: explanation.checks.iter().map(rule).collect(),
         addresses: addresses(report),
         inbound: inbound(report, clock),
         outbound: outbound(report),
@@ -60,19 +64,30 @@ pub fn leg(report: &Report, side: LegSide, party: Option<String>, clock: WallClo
     }
 }
 
+/// How a sentence calls the party of a leg.
+fn party_of(side: LegSide) -> Party {
+    match side {
+        LegSide::A => Party::Caller,
+        LegSide::B => Party::Called,
+    }
+}
+
 /// The verdict by the name that both sides know.
-fn verdict(verdict: Verdict) -> MediaVerdict {
+fn named(verdict: Verdict) -> MediaVerdict {
     MediaVerdict::from_name(verdict.as_str()).unwrap_or(MediaVerdict::Ok)
 }
 
-fn rule(fired: MediaVerdict, report: &Report) -> RuleCheck {
-    let evidence = &report.evidence;
+fn reason(reason: &str) -> Option<String> {
+    Some(reason).filter(|reason| !reason.is_empty()).map(str::to_owned)
+}
+
+fn rule(check: &verdict::RuleCheck) -> RuleCheck {
     RuleCheck {
-        rule: fired,
-        reason: Some(evidence.reason).filter(|reason| !reason.is_empty()).map(str::to_owned),
-        outcome: RuleOutcome::Fired,
-        reached_pct: None,
-        measures: evidence.measures.iter().map(measure).collect(),
+        rule: named(check.verdict),
+        reason: reason(check.reason),
+        outcome: RuleOutcome::from_name(check.outcome.as_str()).unwrap_or(RuleOutcome::NotJudged),
+        reached_pct: check.reached_pct.map(decimal),
+        measures: check.measures.iter().map(measure).collect(),
     }
 }
 
@@ -93,15 +108,6 @@ fn value(value: &Value) -> Option<QualityValue> {
         Value::Text(text) if text == "absent" => return None,
         Value::Text(text) => QualityValue::Text(text.clone()),
     })
-}
-
-fn flags(report: &Report) -> Vec<String> {
-    let flags = [
-        ("latched", report.latched),
-        ("local_drop", report.counters.local_drop > 0),
-        ("rejected_source", report.counters.rejected_source > 0),
-    ];
-    flags.into_iter().filter(|(_, set)| *set).map(|(name, _)| name.to_owned()).collect()
 }
 
 fn addresses(report: &Report) -> LegAddresses {
@@ -196,5 +202,3 @@ fn outbound(report: &Report) -> OutboundMedia {
 fn decimal(number: sidetone_media::session::Hundredths) -> Hundredths {
     Hundredths(number.0)
 }
-
-const NOTHING_WRONG: &str = "Nothing wrong was seen.";

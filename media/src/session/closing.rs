@@ -48,6 +48,9 @@ impl Session {
             rtcp: self.rtcp_view(),
             counters,
             figures,
+            answered: state.answered,
+            facts,
+            thresholds: state.config.thresholds.clone(),
         }
     }
 

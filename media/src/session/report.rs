@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use crate::rtcp::RtcpView;
 use crate::stats::{Figures, Hundredths};
 use crate::time::{ClockRate, Micros};
-use crate::verdict::{Evidence, Verdict};
+use crate::verdict::{Evidence, Facts, Thresholds, Verdict};
 
 /// The figures, the verdict and the circumstances of one leg.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -54,6 +54,12 @@ pub struct Report {
     pub rtcp: RtcpView,
     /// What was counted beside the statistics.
     pub counters: SessionCounters,
+    /// When the leg was answered, in the driver's time.
+    pub answered: Option<Micros>,
+    /// What the rules asked beside the figures.
+    pub facts: Facts,
+    /// The numbers they compared with.
+    pub thresholds: Thresholds,
 }
 
 /// What a session counts beside the statistics of accepted packets.

@@ -1,10 +1,19 @@
-//! The media verdict: one named judgement on a leg, with the numbers that led to it.
+//! The media verdict: one named judgement on a leg, with the numbers that led to it, and its explanation.
 
 pub(crate) mod address;
+mod affected;
+mod blame;
 pub(crate) mod evidence;
+mod explanation;
+mod flags;
+mod leg;
+mod measures;
+mod reading;
 mod rules;
 mod thresholds;
+mod words;
 
 pub use evidence::{Evidence, Measure, Value, Verdict};
-pub use rules::{Facts, judge};
+pub use explanation::{Affected, Blame, Explanation, Outcome, Party, RuleCheck, explain};
+pub use rules::{Facts, RULES_VERSION, judge};
 pub use thresholds::{ThresholdError, Thresholds};

@@ -1,0 +1,471 @@
+//! Verdicts in sentences that a support person can read to a customer: what happened, when, and who acts.
+//!
+//! No word of the trade stands without its meaning, and every number beside what is normal.
+
+use crate::session::Report;
+use crate::stats::Hundredths;
+use crate::verdict::flags::{COMFORT_NOISE_ONLY, LOCAL_DROP};
+use crate::verdict::rules::TOO_LITTLE_AUDIO;
+use crate::verdict::{Affected, Blame, Explanation, Party, Verdict};
+
+/// The sentences on `report`, as far as `explanation` has been made.
+pub(super) fn sentence(report: &Report, explanation: &Explanation, party: Party) -> String {
+    let teller = Teller { report, explanation, who: Name::of(party) };
+    let mut text = teller.verdict();
+    for remark in teller.remarks() {
+        text.push(' ');
+        text.push_str(&remark);
+    }
+    text
+}
+
+/// How a party is called within a sentence, and at its beginning.
+#[derive(Clone, Copy)]
+struct Name {
+    within: &'static str,
+    first: &'static str,
+}
+
+impl Name {
+    fn of(party: Party) -> Name {
+        let (within, first) = match party {
+            Party::Called => ("the called party", "The called party"),
+            Party::Caller => ("the caller", "The caller"),
+            Party::Sender => ("the sender", "The sender"),
+            Party::Unnamed => ("this party", "This party"),
+        };
+        Name { within, first }
+    }
+}
+
+/// One leg, put into words.
+struct Teller<'a> {
+    report: &'a Report,
+    explanation: &'a Explanation,
+    who: Name,
+}
+
+impl Teller<'_> {
+    fn verdict(&self) -> String {
+        let Name { within: who, .. } = self.who;
+        match (self.report.verdict, self.report.evidence.reason) {
+            (None, _) => {
+                format!("No audio was ever agreed upon with {who}, so there is nothing to judge.")
+            }
+            (Some(Verdict::Ok), TOO_LITTLE_AUDIO) => self.too_little(),
+            (Some(Verdict::Ok), _) => self.fine(),
+            (Some(Verdict::Unanswered), _) => {
+                "The call was never answered, so there was no conversation to judge.".to_owned()
+            }
+            (Some(Verdict::NoInboundMedia), _) => self.silent(),
+            (Some(Verdict::NoOutboundMedia), _) => self.unsent(),
+            (Some(Verdict::WrongAdvertisedAddress), reason) => self.address(reason),
+            (Some(Verdict::LossyInbound), _) => self.lossy(),
+            (Some(Verdict::JitteryInbound), reason) => self.jittery(reason),
+            (Some(Verdict::UnpacedSender), reason) => self.unpaced(reason),
+            (Some(Verdict::PtimeMismatch), reason) => self.ptime(reason),
+            (Some(Verdict::DegradedAudio), "dead_tail") => self.dead_tail(),
+            (Some(Verdict::DegradedAudio), _) => self.degraded(),
+        }
+    }
+
+    fn fine(&self) -> String {
+        let (who, figures) = (self.who.within, &self.report.figures);
+        let missing = match (figures.lost, figures.loss_pct) {
+            (0, _) => "none was lost".to_owned(),
+            (lost, Some(loss)) => format!(
+                "{} lost ({} %, which is hardly heard below {} %)",
+                counted(lost, "was", "were"),
+                short(loss),
+                short(self.report.thresholds.loss_pct)
+            ),
+            (lost, None) => format!("{} lost", counted(lost, "was", "were")),
+        };
+        let evenly = figures.jitter_ms.map_or_else(String::new, |jitter| self.evenness(jitter));
+        format!(
+            "Nothing was wrong with {who}'s audio where it was measured: of {} packets {missing}{evenly}. \
+             What happens to it behind that point is not seen here.",
+            grouped(figures.expected)
+        )
+    }
+
+    /// How evenly a good stream arrived.
+    fn evenness(&self, jitter: Hundredths) -> String {
+        let limit = self.report.thresholds.jitter_ms;
+        let rest = if jitter < limit {
+            format!("less than {} ms is harmless", short(limit))
+        } else {
+            format!("more than {} ms, but too rarely to be heard", short(limit))
+        };
+        format!(", and their delay varied by {} ms at most ({rest})", short(jitter))
+    }
+
+    fn too_little(&self) -> String {
+        let (who, received) = (self.who.within, self.report.figures.received);
+        match received {
+            0 => format!(
+                "No audio was expected from {who} for long enough to miss it (a short call, or one on hold), \
+                 so there is nothing to judge."
+            ),
+            _ => format!(
+                "Only {} of {who}'s audio arrived, too few to judge; nothing wrong was seen in them.",
+                packets(received)
+            ),
+        }
+    }
+
+    /// "We heard nothing from the caller", with what was expected.
+    fn unheard(&self) -> String {
+        let report = self.report;
+        let after = report.counters.received_after_answer;
+        let arrived = if after == 0 { "no audio".to_owned() } else { format!("only {}", packets(after)) };
+        let before = report.figures.received.saturating_sub(after);
+        let earlier = match (before, &self.explanation.verdict) {
+            (1.., Some(Verdict::NoInboundMedia)) => {
+                format!(" ({} had come while it was still ringing)", packets(before))
+            }
+            _ => String::new(),
+        };
+        format!(
+            "{} could not be heard: {arrived} arrived during the {} for which it was expected{earlier}.",
+            self.who.first,
+            seconds_of_ms(report.receive_expected_ms),
+        )
+    }
+
+    fn silent(&self) -> String {
+        let who = self.who.within;
+        let unheard = self.unheard();
+        let refused = self.report.counters.unreachable;
+        match self.explanation.blame {
+            Some(Blame::Network) if refused > 0 => format!(
+                "{unheard} The network returned {} of what was sent to {who} as undeliverable: the connection \
+                 between {who} and here must be checked, firewalls first.",
+                packets(refused)
+            ),
+            Some(Blame::Network) => format!(
+                "{unheard} {who_first}'s device reports that it did send, so the audio was lost on the way: the \
+                 firewalls and routers between {who} and here must be checked.",
+                who_first = self.who.first,
+            ),
+            _ => format!(
+                "{unheard} Either {who}'s device sent nothing, or a firewall in {who}'s own network held it \
+                 back: that is where to look first."
+            ),
+        }
+    }
+
+    fn unsent(&self) -> String {
+        let (who, report) = (self.who.first, self.report);
+        let sent = match report.counters.sent_after_answer {
+            0 => "nothing was".to_owned(),
+            1 => "only 1 packet was".to_owned(),
+            sent => format!("only {} packets were", grouped(sent)),
+        };
+        format!(
+            "{who} heard nothing: {sent} sent during the {} for which audio was expected. The fault is on our side, \
+             or the other party's audio never reached us: look at the other leg of this call first.",
+            seconds_of_ms(report.send_expected_ms),
+        )
+    }
+
+    fn address(&self, reason: &str) -> String {
+        let (who, report) = (self.who.within, self.report);
+        let advertised = text(report.advertised);
+        match reason {
+            "rejected_source" => format!(
+                "{} {} came from {} instead of {advertised}, the address that {who}'s device had announced, and \
+                 were refused. {who_first}'s device or router must announce its real address.",
+                self.unheard(),
+                packets(report.counters.rejected_source),
+                text(report.rejected_source),
+                who_first = self.who.first,
+            ),
+            "own_unreachable" => format!(
+                "{} We had announced {} as our address for audio, which cannot be reached from {}, where {who} \
+                 is. Our switch must be given its public address.",
+                self.unheard(),
+                text(report.own_advertised),
+                text(report.signalling),
+            ),
+            "icmp_unreachable" => format!(
+                "{} {who_first}'s device had announced {advertised} for its audio, but nothing listens there: {} \
+                 came back. {who_first}'s device or router must be set right.",
+                self.unheard(),
+                packets(report.counters.unreachable),
+                who_first = self.who.first,
+            ),
+            "blackhole" => self.blackhole(),
+            "relocated" => format!(
+                "{who_first}'s audio came from {}, although its device had announced {advertised}. It was found \
+                 all the same and nothing was missing; {who}'s device should announce its real address.",
+                text(report.source),
+                who_first = self.who.first,
+            ),
+            _ => format!(
+                "{} {who_first}'s device had announced {advertised} for its audio, an address that cannot be \
+                 reached from outside of its own network. {who_first}'s device or router must announce its \
+                 public address.",
+                self.unheard(),
+                who_first = self.who.first,
+            ),
+        }
+    }
+
+    fn blackhole(&self) -> String {
+        let (report, facts) = (self.report, &self.report.facts);
+        let share =
+            Hundredths::ratio(i128::from(facts.blackhole_us) * 100, i128::from(facts.send_expected_us));
+        format!(
+            "{} could be heard but heard nothing: for {} ({} % of the time) our audio went to {}, an address \
+             that {}'s device had announced and that leads nowhere. That device or its router must announce its \
+             public address.",
+            self.who.first,
+            seconds_of_ms(facts.blackhole_us / 1000),
+            share.map_or_else(|| "?".to_owned(), short),
+            text(report.sent_to),
+            self.who.within,
+        )
+    }
+
+    fn lossy(&self) -> String {
+        let (figures, limit) = (&self.report.figures, self.report.thresholds.loss_pct);
+        format!(
+            "{} of the {} packets of {}'s audio ({} %) were lost on the way here{}; from {} % on, words are cut. {}",
+            grouped(figures.lost),
+            grouped(figures.expected),
+            self.who.within,
+            figures.loss_pct.map_or_else(|| "?".to_owned(), short),
+            self.when(),
+            short(limit),
+            self.repair_path(),
+        )
+    }
+
+    fn jittery(&self, reason: &str) -> String {
+        let (figures, limits) = (&self.report.figures, &self.report.thresholds);
+        let (sums, who) = (&figures.sums, self.who.within);
+        if reason == "late" {
+            return format!(
+                "{} of {who}'s {} packets arrived more than {} ms late, too late to be played{}, so the audio was \
+                 broken up. {}",
+                grouped(sums.late_count),
+                grouped(figures.received),
+                short(limits.late_ms),
+                self.when(),
+                self.repair_path(),
+            );
+        }
+        format!(
+            "{}'s audio arrived unevenly{}: the delay varied (jitter) by up to {} ms, and by more than {} ms in \
+             {} % of the packets, so the audio was broken up. {}",
+            self.who.first,
+            self.when(),
+            figures.jitter_ms.map_or_else(|| "?".to_owned(), short),
+            short(limits.jitter_ms),
+            percent(sums.jitter_high_count, sums.jitter_count),
+            self.repair_path(),
+        )
+    }
+
+    /// Who mends a path that loses or delays.
+    fn repair_path(&self) -> String {
+        match self.explanation.blame {
+            Some(Blame::Us) => {
+                "Our own machine dropped at least as many because it was overloaded: that must be \
+                mended first."
+                    .to_owned()
+            }
+            _ => format!(
+                "The network between {} and here must be repaired: a full internet line or poor Wi-Fi is the \
+                 usual cause.",
+                self.who.within
+            ),
+        }
+    }
+
+    fn unpaced(&self, reason: &str) -> String {
+        let figures = &self.report.figures;
+        let sums = &figures.sums;
+        let normal = Hundredths::millis_from_us(sums.step_us);
+        if reason == "clumps" {
+            let spacing = Hundredths::ratio(sums.clump_sum_us.into(), i128::from(sums.clump_count) * 1000);
+            return format!(
+                "{}'s device sent its audio in bursts, one every {} ms, instead of a packet every {} ms: {} % of \
+                 the packets came right behind another. The device or its software must be repaired, not the \
+                 network.",
+                self.who.first,
+                spacing.map_or_else(|| "?".to_owned(), short),
+                short(normal),
+                percent(sums.short_gap_count, sums.gap_count),
+            );
+        }
+        let (pace, effect) = if sums.media_sum_us < sums.gap_sum_us {
+            ("too slowly", "the audio had gaps")
+        } else {
+            ("too fast", "parts of the audio were dropped")
+        };
+        format!(
+            "{}'s device sent its audio {pace}, at {} the speed of speech (a packet every {} ms instead of \
+             every {} ms), so {effect}. The device or its software must be repaired, not the network.",
+            self.who.first,
+            speed(sums.media_sum_us, sums.gap_sum_us),
+            figures.mean_interval_ms.map_or_else(|| "?".to_owned(), short),
+            short(normal),
+        )
+    }
+
+    fn ptime(&self, reason: &str) -> String {
+        let (figures, facts) = (&self.report.figures, &self.report.facts);
+        let measured = |ms: Option<Hundredths>| ms.map_or_else(|| "?".to_owned(), short);
+        let what = match (reason, facts.own_maxptime_ms) {
+            ("timestamps", _) => format!(
+                "put {} ms of audio into each packet while its time stamps say {} ms",
+                measured(figures.payload_ptime_ms),
+                measured(figures.ptime_ms)
+            ),
+            ("maxptime", Some(most)) => format!(
+                "put {} ms of audio into each packet, although {most} ms is the most that was allowed",
+                measured(figures.ptime_ms)
+            ),
+            _ => format!(
+                "put {} ms of audio into each packet, although {} ms had been announced",
+                measured(figures.ptime_ms),
+                facts.ptime_ms
+            ),
+        };
+        format!(
+            "{}'s device {what}; much equipment plays such audio chopped or at a wrong speed. The device must be \
+             set right, not the network.",
+            self.who.first
+        )
+    }
+
+    fn degraded(&self) -> String {
+        let report = self.report;
+        let figures = &report.figures;
+        let limit = short(report.thresholds.quality_pct);
+        let repair = match self.explanation.blame {
+            Some(Blame::Remote) => format!(
+                "The clock of {}'s device jumped {} times: the device must be repaired.",
+                self.who.within,
+                grouped(figures.timestamp_resets)
+            ),
+            _ => self.repair_path(),
+        };
+        format!(
+            "Only {} % of {}'s audio could be played without a flaw{} (below {limit} % it is heard): packets were \
+             lost close together, or arrived after long pauses. {repair}",
+            figures.quality_pct.map_or_else(|| "?".to_owned(), short),
+            self.who.within,
+            self.when(),
+        )
+    }
+
+    fn dead_tail(&self) -> String {
+        let (who, report) = (self.who.within, self.report);
+        let stopped = format!(
+            "{}'s audio stopped {} before the call ended and never came back.",
+            self.who.first,
+            seconds_of_ms(report.tail_ms)
+        );
+        match self.explanation.blame {
+            Some(Blame::Network) => format!(
+                "{stopped} {}'s device reports that it went on sending: the network between {who} and here cut it \
+                 off.",
+                self.who.first
+            ),
+            _ => format!(
+                "{stopped} Either {who}'s device stopped sending or its connection was cut: look at the device \
+                 and its network first."
+            ),
+        }
+    }
+
+    /// Where the seconds are known: " between second 12 and second 31".
+    fn when(&self) -> String {
+        match self.explanation.affected {
+            Some(Affected { first_s, last_s, .. }) if first_s == last_s => format!(" in second {first_s}"),
+            Some(Affected { first_s, last_s, .. }) => {
+                format!(" between second {first_s} and second {last_s}")
+            }
+            None => String::new(),
+        }
+    }
+
+    /// What the flags say, as far as a customer should hear it.
+    fn remarks(&self) -> Vec<String> {
+        let flags = &self.explanation.flags;
+        let dropped = self.report.figures.local_drop;
+        let mut remarks = Vec::new();
+        if flags.contains(&COMFORT_NOISE_ONLY) {
+            remarks.push(format!(
+                "But {} sent only signs of silence and no speech: the microphone was muted.",
+                self.who.within
+            ));
+        }
+        if flags.contains(&LOCAL_DROP) && self.explanation.blame != Some(Blame::Us) {
+            remarks.push(format!(
+                "Our own machine dropped {} more because it was overloaded.",
+                packets(dropped)
+            ));
+        }
+        remarks
+    }
+}
+
+fn packets(count: u64) -> String {
+    counted(count, "packet", "packets")
+}
+
+fn counted(count: u64, one: &str, many: &str) -> String {
+    format!("{} {}", grouped(count), if count == 1 { one } else { many })
+}
+
+/// Digits in groups of three.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// A decimal without the zeros at its end.
+fn short(number: Hundredths) -> String {
+    let text = number.to_string();
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+fn seconds_of_ms(ms: i64) -> String {
+    let tenths = (ms.max(0) + 50) / 100;
+    match (tenths / 10, tenths % 10) {
+        (1, 0) => "1 second".to_owned(),
+        (whole, 0) => format!("{} seconds", grouped(whole.unsigned_abs())),
+        (whole, tenth) => format!("{}.{tenth} seconds", grouped(whole.unsigned_abs())),
+    }
+}
+
+/// `media` over `real` as a speed: "80 % of", or "600 times".
+fn speed(media: i64, real: i64) -> String {
+    let times = Hundredths::ratio(media.into(), real.into());
+    match times {
+        Some(times) if times.0 >= 200 => format!("{} times", short(times)),
+        _ => {
+            let share = Hundredths::ratio(i128::from(media) * 100, real.into());
+            format!("{} % of", share.map_or_else(|| "?".to_owned(), short))
+        }
+    }
+}
+
+fn percent(part: u64, whole: u64) -> String {
+    Hundredths::ratio(i128::from(part) * 100, whole.into()).map_or_else(|| "?".to_owned(), short)
+}
+
+fn text(value: Option<impl ToString>) -> String {
+    value.map_or_else(|| "an unknown address".to_owned(), |value| value.to_string())
+}

@@ -1,0 +1,236 @@
+//! Explanations: every rule asked, and sentences that were read aloud.
+
+#![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
+
+mod support;
+
+use expect_test::expect;
+use sidetone_media::session::{Report, Session, SessionConfig, Verdict};
+use sidetone_media::simulate::{CATALOGUE, Scenario, play};
+use sidetone_media::verdict::{Explanation, Outcome, Party, RULES_VERSION, explain};
+use support::leg::{Case, default_leg};
+use support::{addr, ip};
+
+fn played(text: &str) -> Report {
+    let scenario: Scenario = text.parse().unwrap();
+    let symmetric = scenario.call.advertised_source;
+    play(&scenario, &mut Session::new(SessionConfig { symmetric, ..SessionConfig::default() }))
+}
+
+fn told(report: &Report, party: Party) -> String {
+    let Explanation { verdict, reason, blame, sentence, flags, affected, .. } = explain(report, party);
+    let verdict = verdict.map_or("no verdict", Verdict::as_str);
+    let blame = blame.map_or("nobody", |blame| blame.as_str());
+    let times = affected.map_or_else(String::new, |it| format!(", {}..{} s", it.first_s, it.last_s));
+    format!("{verdict} {reason} ({blame}{times}) {flags:?}\n  {sentence}\n")
+}
+
+#[test]
+fn the_rule_that_fired_is_the_verdict_and_those_before_it_are_clear() {
+    for entry in &CATALOGUE {
+        let report = played(entry.name);
+        let explanation = explain(&report, Party::Caller);
+        assert_eq!(explanation.rules_version, RULES_VERSION);
+        assert_eq!(explanation.checks.len(), 19, "{}", entry.name);
+        let fired = explanation.checks.iter().position(|check| check.outcome == Outcome::Fired);
+        match fired {
+            Some(place) => {
+                let check = &explanation.checks[place];
+                assert_eq!((Some(check.verdict), check.reason), (report.verdict, report.evidence.reason));
+                assert!(check.reached_pct.unwrap().0 >= 10_000, "{}", entry.name);
+                let before = &explanation.checks[..place];
+                assert!(before.iter().all(|check| check.reached_pct.is_none_or(|pct| pct.0 < 10_000)));
+                // The evidence begins with what the rule measured.
+                assert!(report.evidence.measures.starts_with(&check.measures), "{}", entry.name);
+            }
+            None => assert_eq!(report.verdict, Some(Verdict::Ok), "{}", entry.name),
+        }
+        for check in &explanation.checks {
+            let judged = check.outcome != Outcome::NotJudged;
+            assert_eq!(check.reached_pct.is_some(), judged);
+            assert_eq!(check.why_not_judged().is_some(), !judged);
+        }
+        let blamed = !matches!(report.verdict, Some(Verdict::Ok | Verdict::Unanswered));
+        assert_eq!(explanation.blame.is_some(), blamed, "{}", entry.name);
+        assert!(!explanation.sentence.contains('?'), "{}: {}", entry.name, explanation.sentence);
+    }
+}
+
+#[test]
+fn a_leg_without_sdp_is_explained_too() {
+    let report = Session::new(SessionConfig::default()).close(sidetone_media::time::Micros(1_000_000));
+    assert!(explain(&report, Party::Unnamed).checks.is_empty());
+    expect![[r#"
+        no verdict  (nobody) []
+          No audio was ever agreed upon with this party, so there is nothing to judge.
+    "#]]
+    .assert_eq(&told(&report, Party::Unnamed));
+}
+
+#[test]
+fn every_verdict_is_said_in_plain_words() {
+    let names = [
+        "clean noise=0",
+        "loss-1",
+        "clean duration=400ms",
+        "unanswered",
+        "no-inbound",
+        "no-outbound",
+        "wrong-address",
+        "loss-periodic",
+        "hole-2s",
+        "unpaced noise=0",
+        "slow noise=0",
+        "blast",
+        "jitter-120",
+        "stalls-300",
+        "overtaken",
+        "wrong-ptime",
+        "ptime-payload",
+        "alternating",
+        "degraded",
+    ];
+    let text: String =
+        names.iter().map(|name| format!("{name}: {}", told(&played(name), Party::Caller))).collect();
+    expect![[r#"
+        clean noise=0: ok  (nobody) []
+          Nothing was wrong with the caller's audio where it was measured: of 3,000 packets none was lost, and their delay varied by 0 ms at most (less than 30 ms is harmless). What happens to it behind that point is not seen here.
+        loss-1: ok  (nobody) []
+          Nothing was wrong with the caller's audio where it was measured: of 6,000 packets 68 were lost (1.13 %, which is hardly heard below 2 %), and their delay varied by 0.1 ms at most (less than 30 ms is harmless). What happens to it behind that point is not seen here.
+        clean duration=400ms: ok too_little_audio (nobody) []
+          Only 20 packets of the caller's audio arrived, too few to judge; nothing wrong was seen in them.
+        unanswered: unanswered  (nobody) []
+          The call was never answered, so there was no conversation to judge.
+        no-inbound: no_inbound_media silent (remote, 0..9 s) []
+          The caller could not be heard: no audio arrived during the 10 seconds for which it was expected. Either the caller's device sent nothing, or a firewall in the caller's own network held it back: that is where to look first.
+        no-outbound: no_outbound_media silent (us, 0..9 s) []
+          The caller heard nothing: nothing was sent during the 10 seconds for which audio was expected. The fault is on our side, or the other party's audio never reached us: look at the other leg of this call first.
+        wrong-address: wrong_advertised_address rejected_source (remote, 0..9 s) ["rejected_source"]
+          The caller could not be heard: no audio arrived during the 10 seconds for which it was expected. 500 packets came from 192.0.2.77:4000 instead of 192.0.2.1:4000, the address that the caller's device had announced, and were refused. The caller's device or router must announce its real address.
+        loss-periodic: lossy_inbound loss (network) []
+          999 of the 2,999 packets of the caller's audio (33.31 %) were lost on the way here; from 2 % on, words are cut. The network between the caller and here must be repaired: a full internet line or poor Wi-Fi is the usual cause.
+        hole-2s: lossy_inbound loss (network) []
+          100 of the 3,000 packets of the caller's audio (3.33 %) were lost on the way here; from 2 % on, words are cut. The network between the caller and here must be repaired: a full internet line or poor Wi-Fi is the usual cause.
+        unpaced noise=0: unpaced_sender clumps (remote, 0..59 s) []
+          The caller's device sent its audio in bursts, one every 100 ms, instead of a packet every 20 ms: 80.03 % of the packets came right behind another. The device or its software must be repaired, not the network.
+        slow noise=0: unpaced_sender pace (remote, 0..59 s) []
+          The caller's device sent its audio too slowly, at 80 % of the speed of speech (a packet every 25 ms instead of every 20 ms), so the audio had gaps. The device or its software must be repaired, not the network.
+        blast: unpaced_sender pace (remote, 0..0 s) []
+          The caller's device sent its audio too fast, at 605.61 times the speed of speech (a packet every 0.03 ms instead of every 20 ms), so parts of the audio were dropped. The device or its software must be repaired, not the network.
+        jitter-120: jittery_inbound late (network) []
+          309 of the caller's 2,996 packets arrived more than 100 ms late, too late to be played, so the audio was broken up. The network between the caller and here must be repaired: a full internet line or poor Wi-Fi is the usual cause.
+        stalls-300: jittery_inbound late (network) []
+          240 of the caller's 6,000 packets arrived more than 100 ms late, too late to be played, so the audio was broken up. The network between the caller and here must be repaired: a full internet line or poor Wi-Fi is the usual cause.
+        overtaken: jittery_inbound jitter (network) []
+          The caller's audio arrived unevenly: the delay varied (jitter) by up to 121.16 ms, and by more than 30 ms in 10.74 % of the packets, so the audio was broken up. The network between the caller and here must be repaired: a full internet line or poor Wi-Fi is the usual cause.
+        wrong-ptime: ptime_mismatch ptime (remote, 0..59 s) []
+          The caller's device put 30 ms of audio into each packet, although 20 ms had been announced; much equipment plays such audio chopped or at a wrong speed. The device must be set right, not the network.
+        ptime-payload: ptime_mismatch timestamps (remote, 0..59 s) []
+          The caller's device put 30 ms of audio into each packet while its time stamps say 20 ms; much equipment plays such audio chopped or at a wrong speed. The device must be set right, not the network.
+        alternating: degraded_audio quality (network) []
+          Only 87.94 % of the caller's audio could be played without a flaw (below 90 % it is heard): packets were lost close together, or arrived after long pauses. The network between the caller and here must be repaired: a full internet line or poor Wi-Fi is the usual cause.
+        degraded: degraded_audio dead_tail (remote, 19..59 s) []
+          The caller's audio stopped 40 seconds before the call ended and never came back. Either the caller's device stopped sending or its connection was cut: look at the device and its network first.
+    "#]].assert_eq(&text);
+}
+
+#[test]
+fn every_address_verdict_is_said_in_plain_words() {
+    let cases: [Case; 9] = [
+        ("private address", |leg| {
+            leg.describe(|sdp| {
+                sdp.remote = Some(addr("10.1.1.9:4000"));
+                sdp.signalling = Some(ip("203.0.113.7"));
+            });
+            leg.answer();
+            leg.wait(10_000);
+        }),
+        ("our own address", |leg| {
+            leg.describe(|sdp| {
+                sdp.remote = Some(addr("198.51.100.7:4000"));
+                sdp.signalling = Some(ip("198.51.100.7"));
+                sdp.own_advertised = Some(ip("10.0.0.5"));
+            });
+            leg.answer();
+            leg.wait(10_000);
+        }),
+        ("closed port", |leg| {
+            leg.connect();
+            leg.reply(500);
+            for _ in 0..4 {
+                leg.session.unreachable();
+            }
+            leg.wait(10_000);
+        }),
+        ("silence and one returned packet", |leg| {
+            leg.connect();
+            leg.reply(500);
+            leg.session.unreachable();
+            leg.wait(10_000);
+        }),
+        ("audio before the answer only", |leg| {
+            leg.describe(|_| {});
+            leg.talk(200);
+            leg.answer();
+            leg.reply(500);
+            leg.wait(10_000);
+        }),
+        ("a few packets", |leg| {
+            leg.connect();
+            leg.talk(3);
+            leg.reply(500);
+            leg.wait(10_000);
+        }),
+        ("on hold from the start", |leg| {
+            leg.describe(|sdp| (sdp.receive, sdp.send) = (false, false));
+            leg.answer();
+            leg.wait(10_000);
+        }),
+        ("longer than allowed", |leg| {
+            leg.describe(|sdp| {
+                sdp.ptime_ms = Some(40);
+                sdp.own_ptime_ms = Some(20);
+                sdp.own_maxptime_ms = Some(20);
+            });
+            leg.answer();
+            (leg.step, leg.interval_ms, leg.packet.payload_len) = (320, 40, 320);
+            leg.reply(500);
+            leg.talk(200);
+        }),
+        ("our own queue", |leg| {
+            leg.connect();
+            leg.reply(500);
+            for _ in 0..100 {
+                leg.talk(9);
+                leg.lose(2);
+            }
+            leg.session.local_drop(150);
+        }),
+    ];
+    let mut text = String::new();
+    for (name, play) in cases {
+        let mut leg = default_leg();
+        play(&mut leg);
+        text.push_str(&format!("{name}: {}", told(&leg.close(), Party::Called)));
+    }
+    expect![[r#"
+        private address: wrong_advertised_address advertised_unreachable (remote, 0..9 s) []
+          The called party could not be heard: no audio arrived during the 10 seconds for which it was expected. The called party's device had announced 10.1.1.9:4000 for its audio, an address that cannot be reached from outside of its own network. The called party's device or router must announce its public address.
+        our own address: wrong_advertised_address own_unreachable (us, 0..9 s) []
+          The called party could not be heard: no audio arrived during the 10 seconds for which it was expected. We had announced 10.0.0.5 as our address for audio, which cannot be reached from 198.51.100.7, where the called party is. Our switch must be given its public address.
+        closed port: wrong_advertised_address icmp_unreachable (remote, 0..9 s) []
+          The called party could not be heard: no audio arrived during the 10 seconds for which it was expected. The called party's device had announced 10.0.0.1:4000 for its audio, but nothing listens there: 4 packets came back. The called party's device or router must be set right.
+        silence and one returned packet: no_inbound_media silent (network, 0..9 s) []
+          The called party could not be heard: no audio arrived during the 10 seconds for which it was expected. The network returned 1 packet of what was sent to the called party as undeliverable: the connection between the called party and here must be checked, firewalls first.
+        audio before the answer only: no_inbound_media silent (remote, 4..13 s) []
+          The called party could not be heard: no audio arrived during the 10 seconds for which it was expected (200 packets had come while it was still ringing). Either the called party's device sent nothing, or a firewall in the called party's own network held it back: that is where to look first.
+        a few packets: no_inbound_media silent (remote, 0..10 s) []
+          The called party could not be heard: only 3 packets arrived during the 10.1 seconds for which it was expected. Either the called party's device sent nothing, or a firewall in the called party's own network held it back: that is where to look first.
+        on hold from the start: ok too_little_audio (nobody) []
+          No audio was expected from the called party for long enough to miss it (a short call, or one on hold), so there is nothing to judge.
+        longer than allowed: ptime_mismatch maxptime (remote, 0..7 s) []
+          The called party's device put 40 ms of audio into each packet, although 20 ms is the most that was allowed; much equipment plays such audio chopped or at a wrong speed. The device must be set right, not the network.
+        our own queue: lossy_inbound loss (us) ["local_drop"]
+          48 of the 1,098 packets of the called party's audio (4.37 %) were lost on the way here; from 2 % on, words are cut. Our own machine dropped at least as many because it was overloaded: that must be mended first.
+    "#]].assert_eq(&text);
+}

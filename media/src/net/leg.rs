@@ -8,10 +8,11 @@ use super::counters::{Batch, Count};
 use super::endpoint::{Endpoint, Pair};
 use super::guard::Guard;
 use super::message::PortId;
-use super::reports::{REPORT_BYTES, SenderReports};
+use super::reports::Reports;
 use super::transcodings::Transcoding;
 use super::wire::{BATCH, DATAGRAM_BYTES_MAX, Sent, Wire};
 use crate::mix::MixId;
+use crate::rtcp::REPORT_BYTES_MAX;
 use crate::session::{Disposition, Input, Session};
 use crate::time::Micros;
 
@@ -25,7 +26,7 @@ pub(super) struct Leg {
     /// The mix that it has a seat in: then nothing is relayed from it or to it.
     pub(super) seat: Option<MixId>,
     /// What is told of the stream that a mix makes for the party.
-    pub(super) reports: Option<SenderReports>,
+    pub(super) reports: Option<Reports>,
     /// The mix has said that the party talks.
     pub(super) talking: bool,
     /// What the switch has not been told of that, while the leg is on its way to another worker.
@@ -179,11 +180,20 @@ impl Leg {
             if outcome.sent > 0 {
                 self.session.sent(now, outcome.sent, to);
             }
+            let last = picked.rtp.as_slice().last();
+            if let Some((_, datagram)) = last.and_then(|index| wire.datagram(usize::from(*index))) {
+                self.sends(datagram);
+            }
             count_sent(outcome, batch);
         }
         if let Some(to) = hold_or_target(self.rtcp_target, &picked.rtcp, batch) {
             let endpoint = if self.rtcp_mux { &self.rtp } else { &self.rtcp };
             count_sent(wire.send(endpoint, to, picked.rtcp.as_slice()), batch);
+            for index in picked.rtcp.as_slice() {
+                if let Some((_, datagram)) = wire.datagram(usize::from(*index)) {
+                    self.session.sent_rtcp(now, datagram);
+                }
+            }
         }
     }
 
@@ -205,6 +215,7 @@ impl Leg {
         }
         if wire.send_own(&self.rtp, to, datagram) {
             self.session.sent(now, 1, to);
+            self.sends(datagram);
             if let Some(reports) = &mut self.reports {
                 reports.note(datagram, now);
             }
@@ -218,12 +229,26 @@ impl Leg {
     /// Sends the report about our own stream to the party, when it is due.
     pub(super) fn send_report(&mut self, wire: &mut Wire, clock: &Clock, batch: &mut Batch) {
         let Some(to) = self.rtcp_target else { return };
-        let mut buffer = [0; REPORT_BYTES];
-        let report = self.reports.as_mut().and_then(|reports| reports.write(clock.sample(), &mut buffer));
-        let Some(report) = report else { return };
+        let Some(reports) = self.reports.as_mut().filter(|reports| reports.is_due(clock.now())) else {
+            return;
+        };
+        let sample = clock.sample();
+        let block = self.session.report_block(sample.now);
+        let mut buffer = [0; REPORT_BYTES_MAX];
+        let Some(report) = reports.write(sample, block.as_ref(), &mut buffer) else { return };
         let endpoint = if self.rtcp_mux { &self.rtp } else { &self.rtcp };
         let sent = wire.send_own(endpoint, to, report);
+        if sent {
+            self.session.sent_rtcp(sample.now, report);
+        }
         batch.add(if sent { Count::Originated } else { Count::OriginateErrors }, 1);
+    }
+
+    /// Tells the session which source goes to the party.
+    fn sends(&mut self, datagram: &[u8]) {
+        if let Some([.., s0, s1, s2, s3]) = datagram.first_chunk::<12>() {
+            self.session.sends(u32::from_be_bytes([*s0, *s1, *s2, *s3]));
+        }
     }
 
     /// From now on a beep is heard in what is sent.

@@ -7,7 +7,7 @@ use super::clock::{Clock, Sample};
 use super::counters::{Count, MixingCounts};
 use super::leg::Picked;
 use super::message::{Notice, PortId};
-use super::reports::SenderReports;
+use super::reports::Reports;
 use super::worker::{At, Worker, find, place};
 use crate::mix::{Mix, MixCommand, MixEvent, MixFigures, MixId, Seat, SeatCommand};
 use crate::rtp::RtpPacket;
@@ -125,7 +125,7 @@ impl Worker {
             tracing::error!(port = id.port(), "too many mixes in one worker, a leg has no seat");
             return;
         };
-        let reports = SenderReports::new(seat.seed, seat.formats.send.1.rtp_clock(), now);
+        let reports = Reports::new(seat.seed, seat.formats.send.1.rtp_clock(), now);
         self.current = Some(At::Mix(mix));
         match entry.mix.seat(id.seat(), seat) {
             Ok(()) => {

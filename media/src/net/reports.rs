@@ -1,17 +1,20 @@
-//! The sender reports of a leg that we send a stream of our own to (RFC 3550 §6.4.1), with its canonical name.
+//! The reports of a leg that we send a stream of our own to (RFC 3550 §6.4), with its canonical name.
 //!
-//! A relayed leg needs none: its peer's reports are relayed. What the party sends us is reported by the record,
-//! so these have no report blocks.
+//! A relayed leg needs none: its peer's reports are relayed. What is sent makes a sender report, silence a receiver
+//! report; either has a block about what the party sends, so that its far end knows how it is heard.
 
 use super::clock::Sample;
+use crate::rtcp::{Block, CNAME_BYTES, REPORT_BYTES_MAX, ReportWriter, SenderInfo};
 use crate::time::{ClockRate, Micros};
 
 /// What is known of the stream that is sent to one party.
 #[derive(Clone, Debug)]
-pub(super) struct SenderReports {
+pub(super) struct Reports {
     ssrc: u32,
     packets: u32,
     octets: u32,
+    /// The count of packets in the report before, and in the one before that.
+    told: [u32; 2],
     /// The timestamp of the last packet, and when it left.
     last: (u32, Micros),
     clock: ClockRate,
@@ -19,15 +22,17 @@ pub(super) struct SenderReports {
     next: Micros,
 }
 
-impl SenderReports {
-    /// Nothing sent yet; the canonical name follows from `seed` (RFC 7022 §4.2).
-    pub(super) fn new(seed: u64, clock: ClockRate, now: Micros) -> SenderReports {
+impl Reports {
+    /// Nothing sent yet; the canonical name (RFC 7022 §4.2) and a source for silence follow from `seed`.
+    pub(super) fn new(seed: u64, clock: ClockRate, now: Micros) -> Reports {
         let mut cname = [0; CNAME_BYTES];
         for (place, letter) in cname.iter_mut().enumerate() {
             let nibble = (scramble(seed) >> (place * 4)) & 0xf;
             *letter = b"0123456789abcdef".get(nibble as usize).copied().unwrap_or(b'0');
         }
-        SenderReports { ssrc: 0, packets: 0, octets: 0, last: (0, now), clock, cname, next: now + FIRST_US }
+        let ssrc = scramble(seed.wrapping_add(1)) as u32;
+        let (told, last) = ([0; 2], (0, now));
+        Reports { ssrc, packets: 0, octets: 0, told, last, clock, cname, next: now + FIRST_US }
     }
 
     /// Another codec is sent from now on.
@@ -44,7 +49,7 @@ impl SenderReports {
         };
         let ssrc = u32::from_be_bytes([s0, s1, s2, s3]);
         if ssrc != self.ssrc {
-            (self.ssrc, self.packets, self.octets) = (ssrc, 0, 0);
+            (self.ssrc, self.packets, self.octets, self.told) = (ssrc, 0, 0, [0; 2]);
         }
         // Both counts wrap (RFC 3550 §6.4.1).
         self.packets = self.packets.wrapping_add(1);
@@ -52,48 +57,48 @@ impl SenderReports {
         self.last = (u32::from_be_bytes([t0, t1, t2, t3]), now);
     }
 
-    /// Writes the report that is due, if one is.
+    /// Whether the time for a report has come.
+    pub(super) fn is_due(&self, now: Micros) -> bool {
+        now >= self.next
+    }
+
+    /// Writes a report with `block` about the party's stream; `None` while nothing was sent or received.
     pub(super) fn write<'a>(
         &mut self,
         sample: Sample,
-        buffer: &'a mut [u8; REPORT_BYTES],
+        block: Option<&Block>,
+        buffer: &'a mut [u8; REPORT_BYTES_MAX],
     ) -> Option<&'a [u8]> {
-        if sample.now < self.next || self.packets == 0 {
+        if self.packets == 0 && block.is_none() {
             return None;
         }
         // Half to one and a half of the interval, so that parties who came together do not report together
         // (RFC 3550 §6.3.1).
-        let spread = scramble(u64::from(self.ssrc) << 32 | u64::from(self.packets)) % INTERVAL_US as u64;
-        self.next = sample.now + INTERVAL_US / 2 + spread as i64;
+        let mixed = u64::from(self.ssrc) << 32 ^ sample.now.0.unsigned_abs();
+        self.next = sample.now + INTERVAL_US / 2 + (scramble(mixed) % INTERVAL_US as u64) as i64;
+        // "Issues an SR if a site has sent any data packets during the interval since issuing the last report or
+        // the previous one" (RFC 3550 §6.4).
+        let [_, before] = self.told;
+        let sender = (self.packets != before).then(|| self.sender_info(sample));
+        let [latest, _] = self.told;
+        self.told = [self.packets, latest];
+        let writer = ReportWriter { ssrc: self.ssrc, sender, block, cname: &self.cname };
+        Some(writer.write(buffer))
+    }
+
+    fn sender_info(&self, sample: Sample) -> SenderInfo {
         let wall_us = sample.wall_us.max(0) as u64;
-        let seconds = (wall_us / 1_000_000 + NTP_OF_UNIX) as u32;
+        let seconds = wall_us / 1_000_000 + NTP_OF_UNIX;
         let fraction = ((wall_us % 1_000_000) << 32) / 1_000_000;
         let (timestamp, at) = self.last;
         let elapsed = sample.now.since(at).max(0) * i64::from(self.clock.hz()) / 1_000_000;
-        let words: [u32; 9] = [
-            0x80c8_0006,
-            self.ssrc,
-            seconds,
-            fraction as u32,
-            timestamp.wrapping_add(elapsed as u32),
-            self.packets,
-            self.octets,
-            // SDES with one chunk of six words: our SSRC, then the CNAME item and its end.
-            0x81ca_0006,
-            self.ssrc,
-        ];
-        let (head, item) = buffer.split_at_mut(words.len() * 4);
-        for (place, word) in head.chunks_exact_mut(4).zip(words) {
-            place.copy_from_slice(&word.to_be_bytes());
+        SenderInfo {
+            ssrc: self.ssrc,
+            ntp: seconds << 32 | fraction,
+            timestamp: timestamp.wrapping_add(elapsed as u32),
+            packets: self.packets,
+            octets: self.octets,
         }
-        item.fill(0);
-        if let Some((head, rest)) = item.split_at_mut_checked(2)
-            && let Some(name) = rest.get_mut(..CNAME_BYTES)
-        {
-            head.copy_from_slice(&[1, CNAME_BYTES as u8]);
-            name.copy_from_slice(&self.cname);
-        }
-        Some(buffer)
     }
 }
 
@@ -105,9 +110,6 @@ fn scramble(seed: u64) -> u64 {
     mixed ^ (mixed >> 31)
 }
 
-/// A sender report without blocks, a chunk with a CNAME of 16 letters, and its end.
-pub(super) const REPORT_BYTES: usize = 56;
-const CNAME_BYTES: usize = 16;
 /// The first report follows soon, so that a party can set its clock (RFC 3550 §6.2).
 const FIRST_US: i64 = 1_000_000;
 /// RFC 3550 §6.2: five seconds.
@@ -128,15 +130,20 @@ mod tests {
         datagram
     }
 
+    fn at(us: i64) -> Sample {
+        Sample { now: Micros(us), wall_us: 1_500_000 + us }
+    }
+
     #[test]
     fn a_report_tells_what_was_sent_by_whom() {
-        let mut reports = SenderReports::new(7, ClockRate::HZ_8000, Micros(0));
-        let mut buffer = [0xff; REPORT_BYTES];
-        let at = |us| Sample { now: Micros(us), wall_us: 1_500_000 + us };
-        assert!(reports.write(at(2_000_000), &mut buffer).is_none(), "nothing was sent");
+        let mut reports = Reports::new(7, ClockRate::HZ_8000, Micros(0));
+        let mut buffer = [0xff; REPORT_BYTES_MAX];
+        assert!(!reports.is_due(Micros(999_999)));
+        assert!(reports.is_due(Micros(1_000_000)));
+        assert!(reports.write(at(2_000_000), None, &mut buffer).is_none(), "nothing was sent");
         reports.note(&sent(1, 160), Micros(1_960_000));
         reports.note(&sent(2, 320), Micros(1_980_000));
-        let report = reports.write(at(2_000_000), &mut buffer).unwrap().to_vec();
+        let report = reports.write(at(2_000_000), None, &mut buffer).unwrap().to_vec();
         assert_eq!(report[..8], [0x80, 200, 0, 6, 0x12, 0x34, 0x56, 0x78]);
         // 3.5 s after the beginning of 1970; the timestamp is 20 ms further than the last packet's.
         assert_eq!(report[8..16], [0x83, 0xaa, 0x7e, 0x83, 0x80, 0, 0, 0]);
@@ -144,10 +151,25 @@ mod tests {
         assert_eq!(report[28..38], [0x81, 202, 0, 6, 0x12, 0x34, 0x56, 0x78, 1, 16]);
         assert!(report[38..54].iter().all(u8::is_ascii_hexdigit));
         assert_eq!(report[54..], [0, 0]);
-        assert!(reports.write(at(2_020_000), &mut buffer).is_none(), "only just told");
-        assert!(
-            reports.write(at(9_600_000), &mut buffer).is_some(),
-            "after one and a half intervals at the latest"
-        );
+        assert!(!reports.is_due(Micros(4_400_000)), "only just told");
+        assert!(reports.is_due(Micros(9_600_000)), "after one and a half intervals at the latest");
+    }
+
+    #[test]
+    fn silence_reports_as_a_receiver() {
+        let mut reports = Reports::new(7, ClockRate::HZ_8000, Micros(0));
+        let mut buffer = [0xff; REPORT_BYTES_MAX];
+        let block = Block { ssrc: 0x0a0b_0c0d, fraction_lost: 3, cumulative_lost: -2, ..Block::default() };
+        let kinds = |reports: &mut Reports, buffer: &mut _| {
+            let report = reports.write(at(0), Some(&block), buffer).unwrap();
+            (report[0], report[1], report.len())
+        };
+        assert_eq!(kinds(&mut reports, &mut buffer), (0x81, 201, 60), "nothing was sent");
+        reports.note(&sent(1, 160), Micros(0));
+        assert_eq!(kinds(&mut reports, &mut buffer), (0x81, 200, 80));
+        assert_eq!(kinds(&mut reports, &mut buffer), (0x81, 200, 80), "sent in the interval before");
+        assert_eq!(kinds(&mut reports, &mut buffer), (0x81, 201, 60), "silent for two intervals");
+        let report = reports.write(at(0), Some(&block), &mut buffer).unwrap();
+        assert_eq!(report[8..16], [0x0a, 0x0b, 0x0c, 0x0d, 3, 0xff, 0xff, 0xfe]);
     }
 }

@@ -7,7 +7,7 @@ use super::clock::Sample;
 use super::counters::Count;
 use super::leg::{Leg, Picked};
 use super::message::PortId;
-use super::reports::SenderReports;
+use super::reports::Reports;
 use super::worker::{At, Worker, find, place};
 use crate::rtp::RtpPacket;
 use crate::time::Micros;
@@ -78,7 +78,7 @@ impl Worker {
         // The stream that the peer's party gets is ours, or is relayed again with its own reports.
         let now = self.shared.clock.now();
         if let Some(leg) = self.leg(peer).filter(|leg| leg.seat.is_none()) {
-            leg.reports = reports.map(|clock| SenderReports::new(seed, clock, now));
+            leg.reports = reports.map(|clock| Reports::new(seed, clock, now));
         }
     }
 

@@ -16,6 +16,7 @@ mod limits;
 mod mixed;
 mod moves;
 mod relayed;
+mod reported;
 mod transcoded;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};

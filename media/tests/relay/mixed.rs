@@ -220,7 +220,7 @@ fn a_key_is_told_once() {
 }
 
 #[test]
-fn a_party_in_a_mix_is_sent_reports_of_our_stream() {
+fn a_party_in_a_mix_is_sent_reports_of_our_stream_and_its_own() {
     let relay = start();
     let mut member = Member::join(&relay, 1, 2);
     let rtcp = member.phone.rtcp.try_clone().unwrap();
@@ -231,9 +231,11 @@ fn a_party_in_a_mix_is_sent_reports_of_our_stream() {
     }
     let (report, source) = waiting.join().unwrap();
     assert_eq!(source, member.port.rtcp);
-    assert_eq!((report[1], report[29]), (200, 202), "a sender report and a canonical name");
+    assert_eq!((report[0], report[1], report[53]), (0x81, 200, 202), "a sender report and a canonical name");
     let (packet, _) = member.phone.receive();
     assert_eq!(report[4..8], packet[8..12], "of the stream that it receives");
+    assert_eq!(report[28..32], member.phone.ssrc.to_be_bytes(), "and how its own is heard");
+    assert_eq!(report[32..36], [0; 4], "of which nothing was lost");
 }
 
 /// Counts what is recorded; the mix panics when it says so.

@@ -27,7 +27,9 @@ fn packets_cost_no_allocation() {
     let relayed = play(&mut session, &datagrams, 1);
     let change = region.change();
     assert!(relayed > 30_000, "the packets were accepted: {relayed}");
-    assert_eq!((change.allocations, change.reallocations, change.deallocations), (0, 0, 0));
+    assert_eq!((change.allocations, change.deallocations), (0, 0));
+    // The timeline's rows double their room, at 64, 128, 256, … seconds and no later than at an hour.
+    assert!(change.reallocations <= 1, "{} times in the thirteen minutes", change.reallocations);
 }
 
 /// A stream with everything in it that costs something: loss, reordering, duplicates, jumps of number and

@@ -1,7 +1,7 @@
 //! A session's report: the figures, the facts the rules ask for, and the verdict.
 
 use crate::session::{Report, Session, SessionCounters};
-use crate::stats::{Figures, Hundredths};
+use crate::stats::{Figures, Hundredths, Timeline, e_model};
 use crate::time::Micros;
 use crate::verdict::address::is_unreachable;
 use crate::verdict::evidence::{count, flag, text};
@@ -11,7 +11,9 @@ impl Session {
     /// What can be said at `now`; the session goes on undisturbed.
     pub fn report(&self, now: Micros) -> Report {
         let now = self.state.closed.unwrap_or(now);
-        let figures = self.figures();
+        let rtcp = self.rtcp_view();
+        let round_trip_ms = rtcp.round_trip.as_ref().map(|trip| trip.mean_ms);
+        let (figures, timeline) = self.figures(now, round_trip_ms);
         let facts = self.facts(now);
         let mut evidence = Evidence::default();
         if self.state.description.is_some() {
@@ -45,12 +47,13 @@ impl Session {
             first_after_answer_ms: after_answer
                 .map(|(first, answered)| Hundredths::millis_from_us(first.since(answered))),
             latch_delay_ms: self.source.latch_delay_us().map(Hundredths::millis_from_us),
-            rtcp: self.rtcp_view(),
+            rtcp,
             counters,
             figures,
             answered: state.answered,
             facts,
             thresholds: state.config.thresholds.clone(),
+            timeline,
         }
     }
 
@@ -61,11 +64,14 @@ impl Session {
         report
     }
 
-    fn figures(&self) -> Figures {
-        let mut figures = self.stream.figures_without(self.state.counters.local_drop);
+    fn figures(&self, now: Micros, round_trip_ms: Option<Hundredths>) -> (Figures, Timeline) {
+        let (mut figures, timeline) = self.stream.report(self.state.counters.local_drop, Some(now));
         figures.ssrc_changes = self.gate.changes();
         figures.stray_ssrc = self.gate.strays();
-        figures
+        let codec = self.payloads.received_audio().map_or("", |audio| audio.name.as_str());
+        figures.e_model = e_model(&figures, codec, round_trip_ms);
+        figures.mos_e_model = figures.e_model.as_ref().map(|score| score.mos);
+        (figures, timeline)
     }
 
     fn facts(&self, now: Micros) -> Facts {

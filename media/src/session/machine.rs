@@ -365,6 +365,7 @@ impl Session {
             self.source.accepted() != Some(to) && is_unreachable(to.ip(), from, &state.config.own_addresses)
         });
         state.receive_clock.set(now, receive);
+        self.stream.expect_audio(now, receive);
         state.send_clock.set(now, send);
         state.blackhole_clock.set(now, send && dead_end);
     }

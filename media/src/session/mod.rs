@@ -34,5 +34,5 @@ pub use report::{Report, SessionCounters};
 
 pub use crate::rtcp::{FarEnd, RoundTrip, RtcpView, SenderCount};
 pub use crate::rtp::PayloadKind;
-pub use crate::stats::{Figures, Hundredths};
+pub use crate::stats::{Figures, Hundredths, Second, Timeline};
 pub use crate::verdict::{Evidence, Measure, Thresholds, Value, Verdict};

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use crate::rtcp::RtcpView;
-use crate::stats::{Figures, Hundredths};
+use crate::stats::{Figures, Hundredths, Timeline};
 use crate::time::{ClockRate, Micros};
 use crate::verdict::{Evidence, Facts, Thresholds, Verdict};
 
@@ -14,6 +14,8 @@ pub struct Report {
     pub at: Micros,
     /// What was measured on the party's packets.
     pub figures: Figures,
+    /// The same second by second, until audio was expected no more.
+    pub timeline: Timeline,
     /// The judgement; `None` while no SDP was settled.
     pub verdict: Option<Verdict>,
     /// What the judgement rests on.

@@ -1,6 +1,6 @@
 //! The figures of a leg or of one stream: what the record, `analyze` and the verdict read.
 
-use crate::stats::Hundredths;
+use crate::stats::{Bursts, EModel, Hundredths, Lateness, Percentiles, Worst};
 use crate::time::Micros;
 
 /// What was counted and measured on the packets of one leg, or of one stream.
@@ -76,6 +76,34 @@ pub struct Figures {
     pub loss_runs: [u32; 10],
     /// Packets by lateness: under 10, 20, 40, 60, 100, 200, 500 milliseconds, and beyond.
     pub lateness: [u32; 8],
+    /// Missing packets in the longest run of them.
+    pub longest_loss_packets: u32,
+    /// How much audio that was, by the packet duration, in milliseconds.
+    pub longest_loss_ms: i64,
+    /// Audio that a notional 100 ms playout buffer had to conceal because packets were late, in milliseconds.
+    pub late_ms_total: i64,
+    /// Media time in percent of the time in which it came: below 100 the sender is slow.
+    pub pace_ratio: Option<Hundredths>,
+    /// Missing packets that lay in bursts (RFC 3611 §4.7.2), in percent of all missing.
+    pub burst_share: Option<Hundredths>,
+    /// Density and duration of bursts and of what lies between them; `None` when nothing is missing.
+    pub bursts: Option<Bursts>,
+    /// Parts per million by which the sender's clock is fast against ours; `None` under 30 seconds, and where
+    /// the route changed too often.
+    pub clock_skew_ppm: Option<i64>,
+    /// The ten seconds with the largest share of lost and late packets.
+    pub worst_10s: Option<Worst>,
+    /// Mean opinion score by the E-model, with what it assumes in `e_model`; of sessions whose codec has
+    /// published values only.
+    pub mos_e_model: Option<Hundredths>,
+    /// What `mos_e_model` rests on.
+    pub e_model: Option<EModel>,
+    /// The lateness that most packets stayed under.
+    pub lateness_percentiles: Option<Percentiles>,
+    /// Packets by lateness in fine steps, for the percentiles of many streams.
+    pub lateness_counts: Lateness,
+    /// Telephone events, each counted once however many packets carried it.
+    pub dtmf_events: u64,
     /// The exact sums below the figures, which the verdict's rules compare.
     pub sums: Sums,
 }

@@ -4,6 +4,9 @@
 //! packets unseen, or once its segment closes, so reordering can never be loss, nor duplicates a negative
 //! one. Wraparound needs no code: all arithmetic on sequence numbers is modulo 2^16.
 
+use crate::stats::bursts::BurstCount;
+use crate::stats::timeline::Rows;
+
 /// The window over the newest sequence numbers of a segment.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LossWindow {
@@ -40,6 +43,10 @@ pub(crate) struct LossTotals {
     cluster: u32,
     /// Loss runs by length.
     pub(crate) runs: [u32; 10],
+    pub(crate) longest_run: u32,
+    pub(crate) bursts: BurstCount,
+    /// The packet duration, for losses that left whole rows of the timeline empty.
+    pub(crate) ptime_us: i64,
 }
 
 /// Where a sequence number stands to those before it.
@@ -61,8 +68,9 @@ pub(crate) enum Place {
 
 impl LossWindow {
     /// Opens a segment that begins with `sequence`, after closing the one before it.
-    pub(crate) fn open(&mut self, sequence: u16) {
-        self.close();
+    pub(crate) fn open(&mut self, sequence: u16, rows: &mut Rows) {
+        self.close(rows);
+        rows.begin_segment();
         self.seen = 1;
         self.newest = sequence;
         self.in_segment = 1;
@@ -71,12 +79,13 @@ impl LossWindow {
     }
 
     /// Closes the open segment: what is missing in it now is lost.
-    pub(crate) fn close(&mut self) {
+    pub(crate) fn close(&mut self, rows: &mut Rows) {
         let kept = self.in_segment.min(WINDOW);
         for index in (0..kept).rev() {
-            self.leave(self.seen >> index & 1 == 1);
+            self.leave(self.seen >> index & 1 == 1, index, rows);
         }
         self.end_run();
+        self.totals.bursts.close();
         self.totals.closed = self.totals.closed.saturating_add(self.in_segment.into());
         self.in_segment = 0;
         self.seen = 0;
@@ -86,9 +95,9 @@ impl LossWindow {
 
     /// Takes in the sequence number of one arrival.
     #[inline]
-    pub(crate) fn place(&mut self, sequence: u16) -> Place {
+    pub(crate) fn place(&mut self, sequence: u16, rows: &mut Rows) -> Place {
         if self.in_segment == 0 {
-            self.open(sequence);
+            self.open(sequence, rows);
             return Place::First;
         }
         match sequence.wrapping_sub(self.newest) {
@@ -97,7 +106,7 @@ impl LossWindow {
                 Place::Duplicate
             }
             ahead @ 1..DROPOUT_MAX => {
-                self.advance(u32::from(ahead));
+                self.advance(u32::from(ahead), rows);
                 self.newest = sequence;
                 self.awaited = None;
                 Place::Ahead
@@ -105,7 +114,7 @@ impl LossWindow {
             far if far >= MISORDER_START => self.fill(u32::from(far.wrapping_neg())),
             _ if self.awaited == Some(sequence) => {
                 self.totals.jumps += 1;
-                self.open(sequence);
+                self.open(sequence, rows);
                 Place::First
             }
             _ => {
@@ -132,6 +141,16 @@ impl LossWindow {
         (self.in_segment > 0).then_some((self.newest, self.in_segment, self.totals.segments))
     }
 
+    /// The newest number of the open segment.
+    pub(crate) fn newest(&self) -> u16 {
+        self.newest
+    }
+
+    /// The packet duration by which losses are spread over seconds in which nothing came.
+    pub(crate) fn set_ptime_us(&mut self, ptime_us: i64) {
+        self.totals.ptime_us = ptime_us;
+    }
+
     /// What was counted.
     pub(crate) fn totals(&self) -> &LossTotals {
         &self.totals
@@ -155,61 +174,67 @@ impl LossWindow {
 
     /// Moves the window `ahead` packets on; only the last of them has arrived.
     #[inline]
-    fn advance(&mut self, ahead: u32) {
+    fn advance(&mut self, ahead: u32, rows: &mut Rows) {
         if ahead == 1 {
             if self.in_segment >= WINDOW {
-                self.leave(self.seen >> (WINDOW - 1) == 1);
+                self.leave(self.seen >> (WINDOW - 1) == 1, WINDOW - 1, rows);
             }
             self.seen = self.seen << 1 | 1;
         } else {
-            self.jump_ahead(ahead);
+            self.jump_ahead(ahead, rows);
         }
         self.in_segment = self.in_segment.saturating_add(ahead);
     }
 
     #[cold]
-    fn jump_ahead(&mut self, ahead: u32) {
+    fn jump_ahead(&mut self, ahead: u32, rows: &mut Rows) {
         // The oldest numbers leave first; those not yet of this segment leave without a trace.
         for step in 0..ahead.min(WINDOW) {
             if self.in_segment.saturating_add(step) >= WINDOW {
-                self.leave(self.seen >> (WINDOW - 1 - step) & 1 == 1);
+                let behind = WINDOW - 1 - step;
+                self.leave(self.seen >> behind & 1 == 1, behind, rows);
             }
         }
         // What is beyond the window's width came and went unseen, in one run.
         if let Some(beyond) = ahead.checked_sub(WINDOW).filter(|beyond| *beyond > 0) {
-            self.leave(false);
-            let rest = u64::from(beyond - 1);
-            self.totals.lost = self.totals.lost.saturating_add(rest);
-            self.totals.flaws = self.totals.flaws.saturating_add(rest);
-            self.run = self.run.saturating_add(beyond - 1);
+            self.miss(beyond);
+            rows.lose(self.newest.wrapping_add(1), beyond, self.totals.ptime_us);
         }
         self.seen = self.seen.checked_shl(ahead).unwrap_or(0) | 1;
     }
 
-    /// Decides one number that leaves the window, in order.
+    /// Decides the number `behind` the newest, which leaves the window, in order.
     #[inline]
-    fn leave(&mut self, arrived: bool) {
+    fn leave(&mut self, arrived: bool, behind: u32, rows: &mut Rows) {
         if arrived {
             self.end_run();
             self.since = self.since.saturating_add(1);
         } else {
-            self.miss();
+            self.lose(behind, rows);
         }
     }
 
     #[cold]
-    fn miss(&mut self) {
-        self.totals.lost = self.totals.lost.saturating_add(1);
-        self.totals.flaws = self.totals.flaws.saturating_add(1);
+    fn lose(&mut self, behind: u32, rows: &mut Rows) {
+        self.miss(1);
+        let [_, _, high, low] = behind.to_be_bytes();
+        let sequence = self.newest.wrapping_sub(u16::from_be_bytes([high, low]));
+        rows.lose(sequence, 1, self.totals.ptime_us);
+    }
+
+    /// The next `count` numbers that leave never came.
+    fn miss(&mut self, count: u32) {
+        let totals = &mut *self.totals;
+        totals.lost = totals.lost.saturating_add(count.into());
+        totals.flaws = totals.flaws.saturating_add(count.into());
         if self.run == 0 {
-            self.totals.cluster = if self.since == 1 && self.totals.cluster > 0 {
-                self.totals.cluster.saturating_add(1)
-            } else {
-                1
-            };
-            self.totals.flaws = self.totals.flaws.saturating_add(cluster_penalty(self.totals.cluster));
+            let clusters = self.since == 1 && totals.cluster > 0;
+            totals.cluster = if clusters { totals.cluster.saturating_add(1) } else { 1 };
+            totals.flaws = totals.flaws.saturating_add(cluster_penalty(totals.cluster));
         }
-        self.run = self.run.saturating_add(1);
+        // Within a run nothing has arrived since its first.
+        totals.bursts.miss(if self.run == 0 { self.since } else { 0 }, count);
+        self.run = self.run.saturating_add(count);
     }
 
     #[inline]
@@ -225,6 +250,7 @@ impl LossWindow {
         if let Some(count) = self.totals.runs.get_mut(index) {
             *count = count.saturating_add(1);
         }
+        self.totals.longest_run = self.totals.longest_run.max(self.run);
         self.run = 0;
         self.since = 0;
     }
@@ -260,11 +286,11 @@ mod tests {
 
     /// Feeds `sequences`, closes, and returns (expected, lost, flaws, duplicates, reordered).
     fn fold(sequences: impl IntoIterator<Item = u16>) -> Outcome {
-        let mut window = LossWindow::default();
+        let (mut window, mut rows) = (LossWindow::default(), Rows::new(0));
         for sequence in sequences {
-            window.place(sequence);
+            window.place(sequence, &mut rows);
         }
-        window.close();
+        window.close(&mut rows);
         let totals = window.totals();
         (window.expected(), totals.lost, totals.flaws, totals.duplicates, totals.reordered)
     }
@@ -311,11 +337,12 @@ mod tests {
 
     #[test]
     fn runs_are_sorted_by_length() {
-        let mut window = LossWindow::default();
+        let (mut window, mut rows) = (LossWindow::default(), Rows::new(0));
         for sequence in (0..1000).filter(|n| !matches!(n, 10 | 20..=21 | 30..=45 | 990..=998)) {
-            window.place(sequence);
+            window.place(sequence, &mut rows);
         }
-        window.close();
+        window.close(&mut rows);
         assert_eq!(window.totals().runs, [1, 1, 0, 0, 0, 0, 0, 0, 1, 1]);
+        assert_eq!(window.totals().longest_run, 16);
     }
 }

@@ -3,14 +3,25 @@
 //! [`Stream`] folds the packets of one SSRC, or of one leg whose SSRCs the session tells apart. Integer
 //! arithmetic per packet, divisions only when figures are asked for, and no allocation at all.
 
+mod bursts;
 mod decimal;
+mod emodel;
 mod figures;
+mod lateness;
 mod loss;
 mod modal;
 mod playout;
+mod skew;
 pub mod stream;
+mod timeline;
 mod timing;
+mod worst;
 
+pub use bursts::Bursts;
 pub use decimal::Hundredths;
+pub use emodel::{EModel, e_model};
 pub use figures::{Figures, Sums};
+pub use lateness::{Lateness, Percentiles};
 pub use stream::{Arrival, Stream, StreamConfig};
+pub use timeline::{Second, Timeline};
+pub use worst::Worst;

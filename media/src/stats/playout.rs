@@ -1,5 +1,6 @@
 //! How late packets come against the quickest, and what a playout buffer would have had to conceal.
 
+use crate::stats::Lateness;
 use crate::time::Micros;
 
 /// Lateness against a sliding minimum of the transit time, and a notional 100 ms adaptive buffer.
@@ -19,8 +20,9 @@ pub(crate) struct Playout {
     late_in_a_row: u32,
     rebased: bool,
     pub(crate) late_count: u32,
+    /// The latest packet since the timeline's row began.
+    pub(crate) row_max_us: u32,
     pub(crate) underrun_us: i64,
-    pub(crate) lateness: [u32; 8],
 }
 
 impl Playout {
@@ -36,8 +38,8 @@ impl Playout {
             late_in_a_row: 0,
             rebased: true,
             late_count: 0,
+            row_max_us: 0,
             underrun_us: 0,
-            lateness: [0; 8],
         }
     }
 
@@ -63,22 +65,35 @@ impl Playout {
     }
 
     /// Takes in one packet that came `late_us` later than the one before it.
+    ///
+    /// Every five seconds it says how far below the packet's transit the least one of them was, never positive.
     #[inline]
-    pub(crate) fn fold(&mut self, now: Micros, late_us: i64, overtaken: bool, ptime_us: i64) {
+    pub(crate) fn fold(
+        &mut self,
+        now: Micros,
+        late_us: i64,
+        overtaken: bool,
+        ptime_us: i64,
+        counts: &mut Lateness,
+    ) -> Option<i64> {
         if self.rebased {
             self.begin(now);
-            return;
+            return Some(0);
         }
+        let mut least_us = None;
         self.transit_us = self.transit_us.wrapping_add(late_us);
         if now.0.wrapping_sub(self.bucket_start.0) > BUCKET_US {
             self.least_before_us = self.least_us;
             self.least_us = self.transit_us;
             self.bucket_start = now;
+            least_us = Some(self.least_before_us.wrapping_sub(self.transit_us).min(0));
             self.buffer_us = self.least_before_us;
         }
         self.least_us = self.least_us.min(self.transit_us);
         let lateness_us = self.transit_us.wrapping_sub(self.least_us.min(self.least_before_us));
-        self.count_lateness(lateness_us);
+        let narrow_us = u32::try_from(lateness_us.max(0)).unwrap_or(u32::MAX);
+        counts.count(narrow_us);
+        self.row_max_us = self.row_max_us.max(narrow_us);
         if lateness_us > i64::from(self.late_limit_us) {
             self.late(now, lateness_us, ptime_us);
         } else {
@@ -89,14 +104,7 @@ impl Playout {
         if over_us > 0 {
             self.run_dry(over_us, overtaken, ptime_us);
         }
-    }
-
-    #[inline]
-    fn count_lateness(&mut self, lateness_us: i64) {
-        let bucket = LATENESS_US.iter().take_while(|limit| lateness_us >= **limit).count();
-        if let Some(count) = self.lateness.get_mut(bucket) {
-            *count = count.wrapping_add(1);
-        }
+        least_us
     }
 
     #[cold]
@@ -132,5 +140,3 @@ const BUFFER_US: i64 = 100_000;
 const BUCKET_US: i64 = 5_000_000;
 /// So many equally late packets in a row are a step of the delay.
 const STEP_PACKETS: u32 = 10;
-/// The upper bounds of the lateness histogram; what is beyond has the last count.
-const LATENESS_US: [i64; 7] = [10_000, 20_000, 40_000, 60_000, 100_000, 200_000, 500_000];

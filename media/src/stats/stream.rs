@@ -3,6 +3,7 @@
 use crate::rtp::{Packet, PayloadKind};
 use crate::stats::decimal::divide_half_even;
 use crate::stats::loss::{LossWindow, Place};
+use crate::stats::timeline::{Rows, Tally, Timeline};
 use crate::stats::timing::Timing;
 use crate::stats::{Figures, Hundredths, Sums};
 use crate::time::{ClockRate, Micros};
@@ -25,6 +26,8 @@ pub struct StreamConfig {
     pub short_gap_pct: u32,
     /// Deviation of the media rate that is off pace, in percent.
     pub pace_pct: u32,
+    /// Rows of the timeline for which memory is taken at once, with the first.
+    pub timeline_reserve: u16,
 }
 
 impl StreamConfig {
@@ -38,6 +41,7 @@ impl StreamConfig {
             late_us: us_from_millis(thresholds.late_ms),
             short_gap_pct: whole_percent(thresholds.clump_gap_pct),
             pace_pct: whole_percent(thresholds.pace_pct),
+            timeline_reserve: 0,
         }
     }
 
@@ -71,6 +75,7 @@ pub enum Arrival {
 pub struct Stream {
     window: LossWindow,
     timing: Timing,
+    rows: Rows,
     /// The next packet opens a segment, whatever its number.
     restart: Restart,
     audio: u32,
@@ -95,6 +100,7 @@ impl Stream {
         Stream {
             window: LossWindow::default(),
             timing: Timing::new(config),
+            rows: Rows::new(config.timeline_reserve),
             restart: Restart::No,
             audio: 0,
             comfort_noise: 0,
@@ -110,7 +116,10 @@ impl Stream {
         if self.restart != Restart::No {
             self.apply_restart(now, packet.sequence);
         }
-        let fresh = match self.window.place(packet.sequence) {
+        if self.rows.is_over(now) {
+            self.turn(now);
+        }
+        let fresh = match self.window.place(packet.sequence, &mut self.rows) {
             Place::Ahead | Place::Behind => false,
             Place::First => true,
             Place::Duplicate => return Arrival::Duplicate,
@@ -190,10 +199,30 @@ impl Stream {
 
     /// The figures so far, with `local_drop` of the missing packets dropped by our own host.
     pub fn figures_without(&self, local_drop: u64) -> Figures {
+        self.report(local_drop, None).0
+    }
+
+    /// The figures and the timeline so far; the rows go on to `until` where audio was expected.
+    pub fn report(&self, local_drop: u64, until: Option<Micros>) -> (Figures, Timeline) {
         let mut stream = self.clone();
-        stream.window.close();
+        if let Some(until) = until.filter(|until| stream.rows.awaits(*until)) {
+            stream.turn(until);
+        }
+        stream.window.close(&mut stream.rows);
         stream.timing.close();
-        stream.closed_figures(local_drop)
+        let mut figures = stream.closed_figures(local_drop);
+        let tally = stream.tally();
+        let timeline = stream.rows.close(tally);
+        figures.worst_10s = timeline.worst_10s(&figures);
+        (figures, timeline)
+    }
+
+    /// Whether the party should send audio from `now` on, for the timeline.
+    pub fn expect_audio(&mut self, now: Micros, is_expected: bool) {
+        if self.rows.has_begun() && self.rows.is_over(now) {
+            self.turn(now);
+        }
+        self.rows.expect(is_expected);
     }
 
     fn closed_figures(&self, local_drop: u64) -> Figures {
@@ -205,7 +234,7 @@ impl Stream {
         let local_drop = local_drop.min(missing);
         let lost = missing - local_drop;
         let span_us = timing.span().map_or(0, |(first, last)| last.since(first));
-        let sums = timing.sums();
+        let (sums, lateness) = (timing.sums(), timing.lateness());
         let mut figures = Figures {
             received,
             expected,
@@ -232,11 +261,21 @@ impl Stream {
             first: timing.span().map(|(first, _)| first),
             last: self.last(),
             loss_runs: losses.runs,
-            lateness: timing.lateness(),
+            lateness: lateness.coarse(),
+            longest_loss_packets: losses.longest_run,
+            longest_loss_ms: i64::from(losses.longest_run).saturating_mul(sums.step_us) / 1000,
+            late_ms_total: sums.underrun_us / 1000,
+            bursts: losses.bursts.figures(expected, missing, sums.step_us),
+            clock_skew_ppm: timing.skew_ppm(),
+            lateness_percentiles: lateness.percentiles(),
+            lateness_counts: lateness,
+            dtmf_events: timing.rare().digits,
             ..Figures::default()
         };
+        figures.burst_share = figures.bursts.map(|bursts| bursts.lost_share_pct);
         if sums.gap_count >= 20 {
             figures.mean_interval_ms = mean_millis(sums.gap_sum_us, sums.gap_count);
+            figures.pace_ratio = pace_ratio(&sums);
         }
         if sums.pair_count > 0 {
             figures.ptime_ms =
@@ -272,8 +311,28 @@ impl Stream {
             && self.last().is_some_and(|last| now.since(last) < STRAGGLER_US);
         if !straggler {
             self.restart = Restart::No;
-            self.window.close();
+            self.window.close(&mut self.rows);
         }
+    }
+
+    /// Goes on to the timeline's row that holds `now`.
+    #[cold]
+    fn turn(&mut self, now: Micros) {
+        self.window.set_ptime_us(self.timing.ptime_us());
+        let tally = self.tally();
+        self.rows.turn(now, tally);
+    }
+
+    fn tally(&mut self) -> Tally {
+        let mut tally = self.timing.tally();
+        let losses = self.window.totals();
+        tally.received = self.received();
+        tally.duplicates = losses.duplicates;
+        tally.restarts += losses.segments;
+        tally.silences += u64::from(self.comfort_noise);
+        tally.events = self.events;
+        tally.newest = self.window.newest();
+        tally
     }
 }
 
@@ -290,6 +349,12 @@ pub(crate) fn mos(quality: Hundredths) -> Hundredths {
     let scaled = 1_000_000_000_000 + 350_000_000 * q + 7 * q * (q - 6_000) * (10_000 - q);
     let hundredths = divide_half_even(scaled, 10_000_000_000).and_then(|value| i64::try_from(value).ok());
     Hundredths(hundredths.unwrap_or(100).clamp(100, 450))
+}
+
+/// Media time in percent of arrival time; `None` where the clock stood still or ran backwards.
+fn pace_ratio(sums: &Sums) -> Option<Hundredths> {
+    let (media, gap) = (i128::from(sums.media_sum_us), i128::from(sums.gap_sum_us));
+    if media < 0 || gap <= 0 { None } else { Hundredths::ratio(media * 100, gap) }
 }
 
 fn mean_millis(sum_us: i64, count: u64) -> Option<Hundredths> {

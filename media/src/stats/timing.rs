@@ -4,10 +4,12 @@
 //! therefore never create jitter or intervals.
 
 use crate::rtp::{Packet, PayloadKind};
-use crate::stats::Sums;
 use crate::stats::modal::{Followers, Modal};
 use crate::stats::playout::Playout;
+use crate::stats::skew::Skew;
 use crate::stats::stream::StreamConfig;
+use crate::stats::timeline::Tally;
+use crate::stats::{Lateness, Sums};
 use crate::time::Micros;
 
 /// The running sums of arrival times, packed: a leg's packets come one by one between those of thousands of
@@ -22,7 +24,6 @@ pub(crate) struct Timing {
     ptime_us: i64,
     /// A shorter gap is back to back.
     short_us: i64,
-    max_gap_us: i64,
     jitter_sum_us: u64,
     // Since the pace was judged last; `rare` has what was before.
     window_gap_us: i64,
@@ -36,7 +37,10 @@ pub(crate) struct Timing {
     high_us: u32,
     /// Interarrival jitter, ×16.
     jitter_x16: u32,
-    jitter_peak_us: u32,
+    /// The peak of the timeline's open row; `rare` has that of the rows before.
+    row_jitter_us: u32,
+    /// The longest sampled gap of the open row.
+    row_gap_us: u32,
     jitter_high_count: u32,
     /// Pairs of audio arrivals that were samples.
     sample_count: u32,
@@ -56,6 +60,17 @@ pub(crate) struct Timing {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rare {
     first: Option<Micros>,
+    hz: i64,
+    max_gap_us: i64,
+    /// The longest interruption of the open row, in microseconds.
+    row_stall_us: u32,
+    jitter_peak_us: u32,
+    lateness: Lateness,
+    skew: Skew,
+    /// A packet of known transit: when it came, its timestamp, and its transit.
+    transit: Option<(Micros, u32, i64)>,
+    event_timestamp: Option<u32>,
+    pub(crate) digits: u64,
     /// Microseconds per clock unit, in 2^-16.
     us_per_tick: i64,
     gap_sum_us: i64,
@@ -83,7 +98,6 @@ impl Timing {
             at: Micros::default(),
             ptime_us: 0,
             short_us: 0,
-            max_gap_us: 0,
             jitter_sum_us: 0,
             window_gap_us: 0,
             window_media_us: 0,
@@ -95,7 +109,8 @@ impl Timing {
             timestamp: 0,
             high_us: config.high_jitter_us,
             jitter_x16: 0,
-            jitter_peak_us: 0,
+            row_jitter_us: 0,
+            row_gap_us: 0,
             jitter_high_count: 0,
             sample_count: 0,
             short_gap_count: 0,
@@ -115,6 +130,8 @@ impl Timing {
     /// Goes on with another clock; the next packet is no sample.
     pub(crate) fn set_clock(&mut self, hz: i64, ptime_ticks: i64) {
         self.rare.us_per_tick = (1_000_000 << 16) / hz.max(1);
+        self.rare.hz = hz.max(1);
+        self.break_transit();
         self.assume_step(ptime_ticks);
         self.kind = None;
     }
@@ -144,10 +161,15 @@ impl Timing {
         self.sequence = packet.sequence;
         self.kind = Some(kind);
         if fresh || kind != PayloadKind::Audio || before != Some(PayloadKind::Audio) {
+            if fresh {
+                self.break_transit();
+            }
             self.begin(now, gap_us, kind, before);
+            if kind == PayloadKind::Event {
+                self.digit(packet);
+            }
             return;
         }
-        self.max_gap_us = self.max_gap_us.max(gap_us);
         let mut pair = Pair {
             now,
             gap_us,
@@ -198,12 +220,48 @@ impl Timing {
 
     /// The longest gap between two arrivals.
     pub(crate) fn max_gap_us(&self) -> i64 {
-        self.max_gap_us
+        self.rare.max_gap_us.max(self.row_gap_us.into())
     }
 
     /// Packets by lateness.
-    pub(crate) fn lateness(&self) -> [u32; 8] {
-        self.playout.lateness
+    pub(crate) fn lateness(&self) -> Lateness {
+        let mut lateness = self.rare.lateness;
+        lateness.note_max(self.playout.row_max_us);
+        lateness
+    }
+
+    /// The sender's clock against ours.
+    pub(crate) fn skew_ppm(&self) -> Option<i64> {
+        self.rare.skew.ppm()
+    }
+
+    /// The packet duration by the most frequent step.
+    pub(crate) fn ptime_us(&self) -> i64 {
+        self.ptime_us
+    }
+
+    /// What the timeline's row is made of; the peaks begin anew.
+    pub(crate) fn tally(&mut self) -> Tally {
+        let tally = Tally {
+            late: self.playout.late_count,
+            intervals: self.sample_count,
+            interval_sum_us: self.rare.gap_sum_us.wrapping_add(self.window_gap_us),
+            silences: self.rare.pauses,
+            restarts: self.rare.timestamp_resets,
+            jitter_max_us: self.row_jitter_us,
+            interval_max_us: self.row_gap_us.max(self.rare.row_stall_us),
+            lateness_max_us: self.playout.row_max_us,
+            ..Tally::default()
+        };
+        let rare = &mut *self.rare;
+        rare.jitter_peak_us = rare.jitter_peak_us.max(self.row_jitter_us);
+        rare.max_gap_us = rare.max_gap_us.max(self.row_gap_us.into());
+        rare.lateness.note_max(self.playout.row_max_us);
+        rare.row_stall_us = 0;
+        self.row_jitter_us = 0;
+        self.row_gap_us = 0;
+        self.playout.row_max_us = 0;
+        tally
     }
 
     /// Pairs whose timestamp step was counted.
@@ -217,7 +275,7 @@ impl Timing {
             jitter_count: self.sample_count.into(),
             jitter_high_count: self.jitter_high_count.into(),
             jitter_sum_us: i64::try_from(self.jitter_sum_us).unwrap_or(i64::MAX),
-            jitter_peak_us: self.jitter_peak_us.into(),
+            jitter_peak_us: self.rare.jitter_peak_us.max(self.row_jitter_us).into(),
             gap_count: self.sample_count.into(),
             gap_sum_us: self.rare.gap_sum_us.wrapping_add(self.window_gap_us),
             media_sum_us: self.rare.media_sum_us.wrapping_add(self.window_media_us),
@@ -250,7 +308,7 @@ impl Timing {
     #[cold]
     fn begin(&mut self, now: Micros, gap_us: i64, kind: PayloadKind, before: Option<PayloadKind>) {
         match self.rare.first {
-            Some(_) => self.max_gap_us = self.max_gap_us.max(gap_us),
+            Some(_) => self.note_gap(gap_us),
             None => self.rare.first = Some(now),
         }
         if kind == PayloadKind::ComfortNoise || before == Some(PayloadKind::ComfortNoise) {
@@ -279,6 +337,7 @@ impl Timing {
     /// A timestamp that jumped: silence with a clock that ran on, or a discontinuity.
     #[cold]
     fn irregular(&mut self, pair: &Pair, marker: bool) {
+        self.note_gap(pair.gap_us);
         let tolerance_us = SILENCE_TOLERANCE_US.max(pair.media_us / 5);
         if pair.media_us > 0 && (pair.gap_us - pair.media_us).abs() <= tolerance_us {
             self.rare.pauses += 1;
@@ -286,6 +345,7 @@ impl Timing {
         } else {
             self.rare.timestamp_resets += 1;
             self.rare.flaws += u64::from(!marker);
+            self.break_transit();
         }
         self.rebase();
     }
@@ -293,6 +353,9 @@ impl Timing {
     /// A gap over a second that the timestamps do not know of: the sender's silence, or a stall.
     #[cold]
     fn interrupted(&mut self, pair: &Pair) {
+        self.note_gap(pair.gap_us);
+        let gap_us = u32::try_from(pair.gap_us).unwrap_or(u32::MAX);
+        self.rare.row_stall_us = self.rare.row_stall_us.max(gap_us);
         if pair.packets == 1 {
             self.rare.interruptions += 1;
             self.rare.interruption_us = self.rare.interruption_us.saturating_add(pair.gap_us);
@@ -301,6 +364,8 @@ impl Timing {
         self.is_pending = self.rare.pending_us != 0;
         self.rebase();
         self.playout.begin(pair.now);
+        self.break_transit();
+        self.mark_transit(0);
     }
 
     #[inline]
@@ -325,7 +390,13 @@ impl Timing {
         } else {
             self.begin_clump(pair.now);
         }
-        self.playout.fold(pair.now, pair.lateness_us(), pair.packets < 0, pair.ptime_us);
+        // A sample's gap is at most a second; time that ran backwards is no gap.
+        self.row_gap_us = self.row_gap_us.max(u32::try_from(pair.gap_us).unwrap_or(0));
+        let counts = &mut self.rare.lateness;
+        let turned = self.playout.fold(pair.now, pair.lateness_us(), pair.packets < 0, pair.ptime_us, counts);
+        if let Some(below_us) = turned {
+            self.mark_transit(below_us);
+        }
     }
 
     /// RFC 3550 A.8, in microseconds, with a single deviation bounded to one second.
@@ -337,7 +408,7 @@ impl Timing {
         self.jitter_sum_us = self.jitter_sum_us.wrapping_add(jitter_us.into());
         // Called before the sample is counted.
         if self.sample_count >= JITTER_LEAD {
-            self.jitter_peak_us = self.jitter_peak_us.max(jitter_us);
+            self.row_jitter_us = self.row_jitter_us.max(jitter_us);
         }
         self.jitter_high_count = self.jitter_high_count.saturating_add(u32::from(jitter_us >= self.high_us));
     }
@@ -368,6 +439,48 @@ impl Timing {
         self.rare.media_sum_us = self.rare.media_sum_us.wrapping_add(self.window_media_us);
         self.window_gap_us = 0;
         self.window_media_us = 0;
+    }
+
+    #[cold]
+    fn note_gap(&mut self, gap_us: i64) {
+        self.rare.max_gap_us = self.rare.max_gap_us.max(gap_us);
+    }
+
+    /// The transit of the latest packet, less `below_us`, goes into the skew.
+    ///
+    /// It is counted from one known packet to the next in whole clock units, since the packets' own steps are
+    /// rounded to microseconds.
+    #[cold]
+    fn mark_transit(&mut self, below_us: i64) {
+        let rare = &mut *self.rare;
+        let transit_us = rare.transit.map_or(0, |(at, timestamp, transit_us)| {
+            let ticks = i64::from(self.timestamp.wrapping_sub(timestamp).cast_signed());
+            let media_us = ticks.saturating_mul(1_000_000) / rare.hz;
+            transit_us.saturating_add(self.at.since(at)).saturating_sub(media_us)
+        });
+        rare.transit = Some((self.at, self.timestamp, transit_us));
+        rare.skew.fold(self.at, transit_us.saturating_add(below_us));
+    }
+
+    /// Timestamps begin anew, or stood still: the transit before is no measure of that after.
+    #[cold]
+    fn break_transit(&mut self) {
+        self.rare.transit = None;
+        self.rare.skew.restart();
+    }
+
+    /// A packet of a telephone event: of another one when its timestamp says so (RFC 4733 §2.2.1).
+    ///
+    /// Some senders let the timestamp run on within an event, without a marker.
+    #[cold]
+    fn digit(&mut self, packet: &Packet) {
+        let rare = &mut *self.rare;
+        let apart = rare.event_timestamp.map(|before| packet.timestamp.wrapping_sub(before).cast_signed());
+        rare.event_timestamp = Some(packet.timestamp);
+        let another = apart.is_none_or(|ticks| {
+            (packet.marker && ticks != 0) || i64::from(ticks) * 1000 >= DIGIT_MS * rare.hz
+        });
+        rare.digits += u64::from(another);
     }
 
     /// Forgets the arrival before for everything but the next pair.
@@ -420,5 +533,7 @@ const SILENCE_TOLERANCE_US: i64 = 100_000;
 const DEVIATION_MAX_US: u64 = 1_000_000;
 /// The estimator's first samples do not count as a peak.
 const JITTER_LEAD: u32 = 10;
+/// Two digits begin at least this far apart, in milliseconds (ETSI ES 201 235-2 §4.2.4: 40 on, 40 off).
+const DIGIT_MS: i64 = 50;
 /// The pace is judged over windows of this length.
 const PACE_WINDOW_US: i64 = 5_000_000;

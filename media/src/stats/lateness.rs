@@ -1,0 +1,203 @@
+//! How late packets were, counted in steps that grow with the lateness: a few hundred bytes for any leg.
+
+use hdrhistogram::Histogram;
+
+use crate::stats::Hundredths;
+
+/// Audio packets by how late each was against the quickest of the last seconds.
+///
+/// Steps of 0.625 ms up to 5 ms, and eight steps to every doubling up to 1.28 s; what is later is counted
+/// there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lateness {
+    counts: [u32; STEPS],
+    /// Packets 500 ms late or more, which is no border between steps.
+    over_half_second: u32,
+    max_us: u32,
+}
+
+/// What half, nineteen of twenty, and ninety-nine of a hundred packets stayed under, to an eighth; and the
+/// latest, exactly.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Percentiles {
+    /// The median in milliseconds.
+    pub p50_ms: Hundredths,
+    /// The 95th percentile in milliseconds.
+    pub p95_ms: Hundredths,
+    /// The 99th percentile in milliseconds.
+    pub p99_ms: Hundredths,
+    /// The latest packet, in milliseconds.
+    pub max_ms: Hundredths,
+}
+
+impl Default for Lateness {
+    fn default() -> Self {
+        Lateness { counts: [0; STEPS], over_half_second: 0, max_us: 0 }
+    }
+}
+
+impl Lateness {
+    /// Counts one packet.
+    #[inline]
+    pub(crate) fn count(&mut self, late_us: u32) {
+        let step = step(late_us);
+        if let Some(count) = self.counts.get_mut(step) {
+            *count = count.wrapping_add(1);
+        }
+        if late_us >= HALF_SECOND_US {
+            self.over_half_second = self.over_half_second.wrapping_add(1);
+        }
+    }
+
+    /// Notes the latest packet of a while.
+    pub(crate) fn note_max(&mut self, late_us: u32) {
+        self.max_us = self.max_us.max(late_us);
+    }
+
+    /// Adds what another stream counted, for the figures of many.
+    pub fn add(&mut self, other: &Lateness) {
+        for (count, more) in self.counts.iter_mut().zip(other.counts) {
+            *count = count.saturating_add(more);
+        }
+        self.over_half_second = self.over_half_second.saturating_add(other.over_half_second);
+        self.max_us = self.max_us.max(other.max_us);
+    }
+
+    /// Packets counted.
+    pub fn packets(&self) -> u64 {
+        self.counts.iter().map(|count| u64::from(*count)).sum()
+    }
+
+    /// The counts as a histogram of microseconds; each step stands at its upper end, the last at the latest.
+    ///
+    /// `None` without packets.
+    pub fn histogram(&self) -> Option<Histogram<u64>> {
+        // Two digits are finer than the steps are.
+        let mut histogram = Histogram::new_with_bounds(1, u64::from(self.max_us).max(2), 2).ok()?;
+        for (step, count) in self.counts.iter().enumerate() {
+            let us = if step == STEPS - 1 { self.max_us } else { end_us(step).min(self.max_us) };
+            histogram.saturating_record_n(us.max(1).into(), (*count).into());
+        }
+        (!histogram.is_empty()).then_some(histogram)
+    }
+
+    /// The lateness that most packets stayed under; `None` without packets.
+    pub fn percentiles(&self) -> Option<Percentiles> {
+        let histogram = self.histogram()?;
+        let at = |quantile: f64| {
+            let us = histogram.value_at_quantile(quantile).min(self.max_us.into());
+            Hundredths::millis_from_us(i64::try_from(us).unwrap_or(i64::MAX))
+        };
+        Some(Percentiles {
+            p50_ms: at(0.5),
+            p95_ms: at(0.95),
+            p99_ms: at(0.99),
+            max_ms: Hundredths::millis_from_us(self.max_us.into()),
+        })
+    }
+
+    /// Packets under 10, 20, 40, 60, 100, 200 and 500 milliseconds late, and beyond.
+    pub(crate) fn coarse(&self) -> [u32; 8] {
+        let under = |ms: u32| -> u32 {
+            let steps = self.counts.get(..step(ms * 1000)).unwrap_or_default();
+            steps.iter().fold(0, |sum, count| sum.wrapping_add(*count))
+        };
+        let all = self.counts.iter().fold(0_u32, |sum, count| sum.wrapping_add(*count));
+        let ends = [
+            0,
+            under(10),
+            under(20),
+            under(40),
+            under(60),
+            under(100),
+            under(200),
+            all.wrapping_sub(self.over_half_second),
+            all,
+        ];
+        let mut coarse = [0; 8];
+        for (slot, pair) in coarse.iter_mut().zip(ends.windows(2)) {
+            if let [from, to] = pair {
+                *slot = to.wrapping_sub(*from);
+            }
+        }
+        coarse
+    }
+}
+
+/// The step that counts `late_us`.
+#[inline]
+fn step(late_us: u32) -> usize {
+    let units = (late_us / UNIT_US).min(UNITS_MAX);
+    // How often the unit doubles before eight steps cover the rest.
+    let doublings = (28 - (units | 8).leading_zeros()) as usize;
+    (units >> doublings) as usize + 8 * doublings
+}
+
+/// Where a step ends, in microseconds.
+fn end_us(step: usize) -> u32 {
+    let step = u32::try_from(step).unwrap_or(0);
+    let doublings = (step / 8).saturating_sub(1);
+    ((step - 8 * doublings + 1) << doublings) * UNIT_US
+}
+
+/// The finest step; 10, 20, 40, 60, 100 and 200 ms are borders of steps.
+const UNIT_US: u32 = 625;
+/// Beyond it, 1.28 s, everything is one step.
+const UNITS_MAX: u32 = 2_048;
+/// Eight steps, eight for each of the eight doublings, and what is beyond.
+const STEPS: usize = 8 + 8 * 8 + 1;
+const HALF_SECOND_US: u32 = 500_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_are_without_gap_and_borders_lie_between_them() {
+        let mut before = 0;
+        for us in (0..1_400_000).step_by(25) {
+            let step = step(us);
+            assert!(step == before || step == before + 1, "{us} µs");
+            assert!(us < end_us(step) || step == STEPS - 1, "{us} µs is beyond the end of {step}");
+            before = step;
+        }
+        assert_eq!(before, STEPS - 1);
+        for ms in [10, 20, 40, 60, 100, 200] {
+            assert_ne!(step(ms * 1000), step(ms * 1000 - 1), "{ms} ms");
+        }
+        assert_eq!(step(u32::MAX), STEPS - 1);
+    }
+
+    #[test]
+    fn percentiles_are_near_and_the_latest_exact() {
+        let mut lateness = Lateness::default();
+        assert_eq!(lateness.percentiles(), None);
+        for late_us in (0..100_000).step_by(10) {
+            lateness.count(late_us);
+            lateness.note_max(late_us);
+        }
+        let found = lateness.percentiles().unwrap();
+        for (found, exact) in [(found.p50_ms, 5_000), (found.p95_ms, 9_500), (found.p99_ms, 9_900)] {
+            assert!((exact..=exact + exact / 8).contains(&found.0), "{found} for {exact}");
+        }
+        assert_eq!(found.max_ms, Hundredths(9_999));
+        assert_eq!(lateness.coarse(), [1_000, 1_000, 2_000, 2_000, 4_000, 0, 0, 0]);
+        let twice = {
+            let mut twice = lateness;
+            twice.add(&lateness);
+            twice
+        };
+        assert_eq!((twice.packets(), twice.percentiles()), (20_000, lateness.percentiles()));
+    }
+
+    #[test]
+    fn what_is_half_a_second_late_is_told_apart() {
+        let mut lateness = Lateness::default();
+        for late_us in [0, 199_999, 200_000, 499_999, 500_000, 3_000_000] {
+            lateness.count(late_us);
+            lateness.note_max(late_us);
+        }
+        assert_eq!(lateness.coarse(), [1, 0, 0, 0, 0, 1, 2, 2]);
+        assert_eq!(lateness.percentiles().unwrap().max_ms, Hundredths(300_000));
+    }
+}

@@ -1,18 +1,19 @@
 //! All calls of a capture, and whose media goes where.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use sidetone_media::rtp::Packet;
 use sidetone_media::time::Micros;
 use sidetone_model::time::Timestamp;
-use sidetone_sip::message::{Datagram, parse_datagram};
+use sidetone_sip::message::{Datagram, Message, parse_datagram};
 use sidetone_sip::sdp::Media;
 
 use super::dialog::{Announcement, Dialog};
 use super::flows::Binding;
+use super::leg::LegReport;
+use super::order::LegSignal;
 use super::payloads::{self, Meanings};
 use super::report::{CallReport, EvidenceReport, Shared, verdict};
 
@@ -26,12 +27,19 @@ pub(super) enum Refused {
 }
 
 /// The calls of a capture by Call-ID, and the media addresses of those that last used them.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Calls {
     by_id: HashMap<String, u32>,
-    calls: Vec<Dialog>,
+    calls: Vec<Option<Dialog>>,
+    /// Numbers that are free again.
+    free: Vec<u32>,
+    /// Calls begun so far.
+    begun: u64,
     endpoints: HashMap<SocketAddr, Endpoint>,
     generation: u32,
+    keeps_ladders: bool,
+    /// The ends of calls in the order in which they came, where calls are forgotten.
+    ends: Option<VecDeque<(Micros, u32)>>,
 }
 
 #[derive(Debug)]
@@ -43,9 +51,32 @@ struct Endpoint {
     payloads: Meanings,
 }
 
+/// What a message changed.
+#[derive(Debug)]
+pub(super) struct News {
+    /// The number of its call.
+    pub(super) call: u32,
+    /// What the call's leg must know.
+    pub(super) leg: Vec<LegSignal>,
+    /// Addresses whose flows may belong to another call now, or mean something else.
+    pub(super) announced: Vec<SocketAddr>,
+    /// Any flow may.
+    pub(super) anything: bool,
+}
+
 impl Calls {
-    pub(super) fn new() -> Self {
-        Calls::default()
+    /// `evicts` says whether calls will be taken while others go on.
+    pub(super) fn new(keeps_ladders: bool, evicts: bool) -> Self {
+        Calls {
+            by_id: HashMap::new(),
+            calls: Vec::new(),
+            free: Vec::new(),
+            begun: 0,
+            endpoints: HashMap::new(),
+            generation: 0,
+            keeps_ladders,
+            ends: evicts.then(VecDeque::new),
+        }
     }
 
     /// Changes whenever a flow could be bound to another call.
@@ -54,37 +85,120 @@ impl Calls {
         self.generation
     }
 
-    /// Takes a SIP message.
+    /// Takes a SIP message; `None` when it belongs to no call.
     pub(super) fn message(
         &mut self,
         at: Micros,
-        source: SocketAddr,
-        destination: SocketAddr,
+        hop: (SocketAddr, SocketAddr),
         payload: &[u8],
-    ) -> Result<(), Refused> {
+    ) -> Result<Option<News>, Refused> {
         let Ok(datagram) = parse_datagram(Bytes::copy_from_slice(payload)) else {
             return Err(Refused::Malformed);
         };
-        let Datagram::Message(message) = datagram else { return Ok(()) };
+        let Datagram::Message(message) = datagram else { return Ok(None) };
+        let Some(number) = self.number(at, hop, &message)? else { return Ok(None) };
+        let Some(dialog) = self.get_mut(number) else { return Ok(None) };
+        let mut leg = Vec::new();
+        let before = dialog.ended;
+        let announcements = dialog.message(at, hop, &message, &mut leg);
+        let ended = dialog.ended.filter(|_| dialog.ended != before);
+        if self.keeps_ladders
+            && let Some(dialog) = self.get_mut(number)
+        {
+            dialog.ladder.push(at, hop, &message);
+        }
+        if let (Some(ends), Some(ended)) = (&mut self.ends, ended) {
+            ends.push_back((ended, number));
+        }
+        let mut news = News { call: number, leg, announced: Vec::new(), anything: false };
+        for announcement in announcements {
+            self.announce(number, announcement, &mut news);
+        }
+        Ok(Some(news))
+    }
+
+    /// The number of the call that a message belongs to, or begins.
+    fn number(
+        &mut self,
+        at: Micros,
+        hop: (SocketAddr, SocketAddr),
+        message: &Message,
+    ) -> Result<Option<u32>, Refused> {
         let call_id = message.headers().call_id();
-        let number = match self.by_id.get(call_id) {
-            Some(number) => *number,
+        if let Some(number) = self.by_id.get(call_id) {
+            return Ok(Some(*number));
+        }
+        let Some(mut dialog) = Dialog::begin(at, hop, message) else { return Ok(None) };
+        if self.by_id.len() >= CALLS_MAX {
+            return Err(Refused::OverLimit);
+        }
+        dialog.serial = self.begun;
+        self.begun += 1;
+        let number = match self.free.pop() {
+            Some(number) => number,
             None => {
-                let Some(dialog) = Dialog::begin(at, (source, destination), &message) else { return Ok(()) };
-                if self.calls.len() >= CALLS_MAX {
-                    return Err(Refused::OverLimit);
-                }
-                let number = self.calls.len() as u32;
-                self.by_id.insert(call_id.to_owned(), number);
-                self.calls.push(dialog);
-                number
+                self.calls.push(None);
+                self.calls.len() as u32 - 1
             }
         };
-        let Some(dialog) = self.calls.get_mut(number as usize) else { return Ok(()) };
-        for announcement in dialog.message(at, (source, destination), &message) {
-            self.announce(number, announcement);
+        if let Some(slot) = self.calls.get_mut(number as usize) {
+            *slot = Some(dialog);
         }
-        Ok(())
+        self.by_id.insert(call_id.to_owned(), number);
+        Ok(Some(number))
+    }
+
+    /// One call.
+    pub(super) fn get(&self, number: u32) -> Option<&Dialog> {
+        self.calls.get(number as usize)?.as_ref()
+    }
+
+    /// One call.
+    pub(super) fn get_mut(&mut self, number: u32) -> Option<&mut Dialog> {
+        self.calls.get_mut(number as usize)?.as_mut()
+    }
+
+    /// A flow belongs to a call from now on; noted where calls are forgotten.
+    pub(super) fn bound(&mut self, call: u32, flow: u32) {
+        if self.ends.is_some()
+            && let Some(dialog) = self.get_mut(call)
+        {
+            dialog.flows.push(flow);
+        }
+    }
+
+    /// The numbers of all calls.
+    pub(super) fn numbers(&self) -> Vec<u32> {
+        (0_u32..).zip(&self.calls).filter(|(_, call)| call.is_some()).map(|(number, _)| number).collect()
+    }
+
+    /// The calls that ended before `limit` and have not gone on since.
+    pub(super) fn ended_before(&mut self, limit: Micros) -> Vec<u32> {
+        let mut numbers = Vec::new();
+        let mut ends = self.ends.take();
+        while let Some((ended, number)) =
+            ends.as_mut().and_then(|ends| ends.pop_front_if(|(ended, _)| *ended < limit))
+        {
+            let is_over = self.get(number).is_some_and(|call| call.ended == Some(ended));
+            if is_over && !numbers.contains(&number) {
+                numbers.push(number);
+            }
+        }
+        self.ends = ends;
+        numbers
+    }
+
+    /// Takes a call out of the tables; its number may come again.
+    pub(super) fn remove(&mut self, number: u32) -> Option<Dialog> {
+        let dialog = self.calls.get_mut(number as usize)?.take()?;
+        self.by_id.remove(&dialog.call_id);
+        for address in &dialog.addresses {
+            if self.endpoints.get(address).is_some_and(|endpoint| endpoint.call == number) {
+                self.endpoints.remove(address);
+            }
+        }
+        self.free.push(number);
+        Some(dialog)
     }
 
     /// The call whose SDP named the ends of a flow.
@@ -109,7 +223,7 @@ impl Calls {
 
     /// The packet durations that the sender and the receiver of a bound stream advertised.
     pub(super) fn ptime_ms(&self, binding: Binding) -> (Option<u32>, Option<u32>) {
-        match self.calls.get(binding.call as usize).map(|call| call.ptime_ms) {
+        match self.get(binding.call).map(|call| call.ptime_ms) {
             Some((caller, called)) if binding.audio => {
                 if binding.from_caller {
                     (caller, called)
@@ -121,52 +235,14 @@ impl Calls {
         }
     }
 
-    /// Takes a packet of a bound flow.
-    #[inline]
-    pub(super) fn packet(
-        &mut self,
-        at: Micros,
-        binding: Binding,
-        source: SocketAddr,
-        destination: SocketAddr,
-        packet: &Packet,
-    ) {
-        if !binding.audio {
-            return;
-        }
-        if let Some(call) = self.calls.get_mut(binding.call as usize) {
-            if binding.from_caller {
-                call.received(at, source, packet);
-            } else {
-                call.sent(at, destination);
-            }
-        }
-    }
-
-    /// Judges every call that has not ended yet.
-    pub(super) fn close_all(&mut self) {
-        for call in &mut self.calls {
-            call.close(call.ended.unwrap_or(call.last));
-        }
-    }
-
-    /// The calls as reports; `places` holds the call of each stream and its place in the report.
-    pub(super) fn reports(self, places: &[(u32, usize)]) -> Vec<CallReport> {
-        let mut streams: Vec<Vec<usize>> = self.calls.iter().map(|_| Vec::new()).collect();
-        for (call, place) in places {
-            if let Some(list) = streams.get_mut(*call as usize) {
-                list.push(*place);
-            }
-        }
-        self.calls.into_iter().zip(streams).map(|(call, streams)| report(call, streams)).collect()
-    }
-
-    fn announce(&mut self, call: u32, announcement: Announcement) {
+    fn announce(&mut self, call: u32, announcement: Announcement, news: &mut News) {
         if self.endpoints.len() >= ENDPOINTS_MAX {
             let calls = &self.calls;
             self.endpoints.retain(|_, endpoint| {
-                calls.get(endpoint.call as usize).is_some_and(|call| call.ended.is_none())
+                let call = calls.get(endpoint.call as usize).and_then(Option::as_ref);
+                call.is_some_and(|call| call.ended.is_none())
             });
+            news.anything = true;
         }
         if self.endpoints.len() >= ENDPOINTS_MAX {
             return;
@@ -179,15 +255,23 @@ impl Calls {
             self.generation = self.generation.wrapping_add(1);
             let payloads = payloads::meanings(Some(&media));
             self.endpoints.insert(address, Endpoint { call, of_caller, audio, media, payloads });
+            news.announced.push(address);
+            let keeps = self.ends.is_some();
+            if let Some(dialog) =
+                self.get_mut(call).filter(|dialog| keeps && !dialog.addresses.contains(&address))
+            {
+                dialog.addresses.push(address);
+            }
         }
     }
 }
 
-fn report(mut call: Dialog, streams: Vec<usize>) -> CallReport {
-    let leg = call.close(call.ended.unwrap_or(call.last)).clone();
+/// A call that is over or was cut off, with what its leg has come to.
+pub(super) fn report(call: Dialog, leg: LegReport, streams: Vec<usize>) -> CallReport {
+    let LegReport { report: leg, last } = leg;
     let shared = Shared::new(&leg.figures);
     let timestamp = |at: Micros| Timestamp::from_micros(at.0);
-    let billed_us = call.answered.map_or(0, |answered| call.ended.unwrap_or(call.last).since(answered));
+    let billed_us = call.answered.map_or(0, |answered| call.ended.unwrap_or(last).since(answered));
     CallReport {
         call_id: call.call_id,
         from: call.from,
@@ -205,8 +289,10 @@ fn report(mut call: Dialog, streams: Vec<usize>) -> CallReport {
         quality_pct: shared.quality_pct,
         mos: shared.mos,
         media_verdict: verdict(&leg),
-        evidence: leg.verdict.map(|_| EvidenceReport(leg.evidence)),
+        evidence: leg.verdict.map(|_| EvidenceReport(leg.evidence.clone())),
         streams,
+        ladder: call.ladder,
+        leg,
     }
 }
 

@@ -5,12 +5,14 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use sidetone_media::session::{Description, Report, Session, SessionConfig};
+use sidetone_media::session::Description;
 use sidetone_media::time::Micros;
 use sidetone_model::call::HangupCause;
 use sidetone_sip::message::{Message, Method};
 use sidetone_sip::sdp::{Media, Negotiated, Role, SessionDescription};
 
+use super::ladder::Ladder;
+use super::order::LegSignal;
 use crate::media_plan;
 
 /// One call between the party that sent the first INVITE and whoever answered it.
@@ -28,9 +30,15 @@ pub(super) struct Dialog {
     pub(super) codec: Option<String>,
     /// What the caller and the called party advertised, in milliseconds.
     pub(super) ptime_ms: (Option<u32>, Option<u32>),
-    /// The last message or packet of the call.
+    /// The last message of the call.
     pub(super) last: Micros,
-    pub(super) state: State,
+    /// Its place among all calls by their first INVITE.
+    pub(super) serial: u64,
+    /// Its messages, where they are asked for.
+    pub(super) ladder: Ladder,
+    /// Flows that were bound to it, and addresses that it announced; kept where calls are forgotten.
+    pub(super) flows: Vec<u32>,
+    pub(super) addresses: Vec<SocketAddr>,
     caller_tag: String,
     invite_number: u32,
     /// The first INVITE went from the first to the second of these.
@@ -39,13 +47,6 @@ pub(super) struct Dialog {
     description: Option<Description>,
     /// Media messages seen; a bound on what an endless dialog may add.
     exchanges: u32,
-}
-
-/// The caller's leg: under measurement, or judged.
-#[derive(Debug)]
-pub(super) enum State {
-    Closed(Box<Report>),
-    Open(Box<Session>),
 }
 
 #[derive(Debug)]
@@ -107,7 +108,10 @@ impl Dialog {
             codec: None,
             ptime_ms: (None, None),
             last: at,
-            state: State::Open(Box::new(Session::new(SessionConfig::default()))),
+            serial: 0,
+            ladder: Ladder::default(),
+            flows: Vec::new(),
+            addresses: Vec::new(),
             caller_tag: from.tag().unwrap_or_default().to_owned(),
             invite_number: headers.cseq().map_or(0, |cseq| cseq.number),
             hop,
@@ -117,12 +121,13 @@ impl Dialog {
         })
     }
 
-    /// Takes a message of this Call-ID; returns the media addresses that it announces.
+    /// Takes a message of this Call-ID; returns the media addresses that it announces, and tells the leg what changes.
     pub(super) fn message(
         &mut self,
         at: Micros,
         (source, destination): (SocketAddr, SocketAddr),
         message: &Message,
+        leg: &mut Vec<LegSignal>,
     ) -> Vec<Announcement> {
         if !self.is_callers_hop(source, destination) {
             return Vec::new();
@@ -140,58 +145,24 @@ impl Dialog {
             .filter(|_| self.exchanges < EXCHANGES_MAX);
         match message {
             Message::Request(request) => {
-                self.request(at, request.method(), cseq.number, of_caller);
+                self.request(at, request.method(), cseq.number, of_caller, leg);
                 let part = match request.method() {
                     Method::Ack | Method::Prack => Part::Closing,
                     _ => Part::Request,
                 };
-                self.media(at, sdp, of_caller, (of_caller, cseq.number), part)
+                self.media(sdp, of_caller, (of_caller, cseq.number), part, leg)
             }
             Message::Response(response) => {
                 let status = response.status().as_u16();
                 if cseq.method == Method::Invite {
-                    self.invite_response(at, status, cseq.number, of_caller);
+                    self.invite_response(at, status, cseq.number, of_caller, leg);
                 }
                 let usable =
                     status < 300 && matches!(cseq.method, Method::Invite | Method::Prack | Method::Update);
                 // A response carries the From of its request, and is sent by the other party.
-                self.media(at, sdp.filter(|_| usable), !of_caller, (of_caller, cseq.number), Part::Response)
+                let sdp = sdp.filter(|_| usable);
+                self.media(sdp, !of_caller, (of_caller, cseq.number), Part::Response, leg)
             }
-        }
-    }
-
-    /// One packet that the caller sent.
-    #[inline]
-    pub(super) fn received(&mut self, at: Micros, source: SocketAddr, packet: &sidetone_media::rtp::Packet) {
-        self.last = self.last.max(at);
-        if self.ended.is_some() {
-            return;
-        }
-        if let State::Open(session) = &mut self.state {
-            session.receive_packet(at, source, packet);
-        }
-    }
-
-    /// One packet that was sent to the caller.
-    #[inline]
-    pub(super) fn sent(&mut self, at: Micros, destination: SocketAddr) {
-        self.last = self.last.max(at);
-        if self.ended.is_some() {
-            return;
-        }
-        if let State::Open(session) = &mut self.state {
-            session.sent(at, 1, destination);
-        }
-    }
-
-    /// Judges the leg as of `at`, once.
-    pub(super) fn close(&mut self, at: Micros) -> &Report {
-        if let State::Open(session) = &mut self.state {
-            self.state = State::Closed(Box::new(session.close(at)));
-        }
-        match &self.state {
-            State::Closed(report) => report,
-            State::Open(_) => &EMPTY,
         }
     }
 
@@ -207,27 +178,40 @@ impl Dialog {
             || (between_hosts && (source.ip() == caller.ip() || destination.ip() == caller.ip()))
     }
 
-    fn request(&mut self, at: Micros, method: &Method, number: u32, of_caller: bool) {
+    fn request(
+        &mut self,
+        at: Micros,
+        method: &Method,
+        number: u32,
+        of_caller: bool,
+        leg: &mut Vec<LegSignal>,
+    ) {
         match method {
-            Method::Bye if self.ended.is_none() => self.end(at, HangupCause::NormalClearing),
+            Method::Bye if self.ended.is_none() => self.end(at, HangupCause::NormalClearing, leg),
             Method::Cancel if self.answered.is_none() && self.ended.is_none() => {
-                self.end(at, HangupCause::OriginatorCancel);
+                self.end(at, HangupCause::OriginatorCancel, leg);
             }
             // Another attempt after a challenge or a redirection (RFC 3261 §22.2): the call goes on.
             Method::Invite if of_caller && self.answered.is_none() && number > self.invite_number => {
                 self.invite_number = number;
                 self.status = None;
                 self.cause = None;
-                if self.ended.take().is_some() && matches!(self.state, State::Closed(_)) {
-                    self.state = State::Open(Box::new(Session::new(SessionConfig::default())));
-                    self.description = None;
+                if self.ended.take().is_some() {
+                    leg.push(LegSignal::Resumed);
                 }
             }
             _ => {}
         }
     }
 
-    fn invite_response(&mut self, at: Micros, status: u16, number: u32, of_caller: bool) {
+    fn invite_response(
+        &mut self,
+        at: Micros,
+        status: u16,
+        number: u32,
+        of_caller: bool,
+        leg: &mut Vec<LegSignal>,
+    ) {
         if !of_caller || number != self.invite_number || self.answered.is_some() || status < 200 {
             return;
         }
@@ -235,33 +219,34 @@ impl Dialog {
         if status < 300 {
             // A 200 that crossed a CANCEL: the call was answered, and a BYE will follow.
             self.answered = Some(at);
-            self.ended = None;
-            self.cause = None;
-            if let State::Open(session) = &mut self.state {
-                session.answer(at);
+            if self.ended.take().is_some() {
+                leg.push(LegSignal::Resumed);
             }
+            self.cause = None;
+            leg.push(LegSignal::Answered);
         } else if self.cause != Some(HangupCause::OriginatorCancel) {
-            self.end(at, HangupCause::from_sip_status(status));
+            self.end(at, HangupCause::from_sip_status(status), leg);
         }
     }
 
     /// Ends the call. The leg of an answered call is judged now; another one may still be revived.
-    fn end(&mut self, at: Micros, cause: HangupCause) {
+    fn end(&mut self, at: Micros, cause: HangupCause, leg: &mut Vec<LegSignal>) {
         self.ended = Some(at);
         self.cause = Some(cause);
+        leg.push(LegSignal::Ended);
         if self.answered.is_some() {
-            self.close(at);
+            leg.push(LegSignal::Closed);
         }
     }
 
     /// Takes the SDP of a message: an offer, or the answer to one (RFC 3264 §5, RFC 3261 §13.2.1).
     fn media(
         &mut self,
-        at: Micros,
         sdp: Option<SessionDescription>,
         by_caller: bool,
         transaction: (bool, u32),
         part: Part,
+        leg: &mut Vec<LegSignal>,
     ) -> Vec<Announcement> {
         let Some(sdp) = sdp else { return Vec::new() };
         self.exchanges += 1;
@@ -280,7 +265,7 @@ impl Dialog {
                 offer.answered = true;
                 let role = if offer.by_caller { Role::Answerer } else { Role::Offerer };
                 if let Ok(negotiated) = Negotiated::new(&offer.sdp, &sdp, role) {
-                    self.settle(at, &negotiated);
+                    self.settle(&negotiated, leg);
                 }
             }
             // Without an offer to answer, the SDP of an ACK means nothing.
@@ -290,16 +275,14 @@ impl Dialog {
         announced
     }
 
-    fn settle(&mut self, at: Micros, negotiated: &Negotiated) {
+    fn settle(&mut self, negotiated: &Negotiated, leg: &mut Vec<LegSignal>) {
         self.codec = negotiated.codec().map(|codec| media_plan::canonical_name(&codec.name));
         self.ptime_ms = (negotiated.ptime_ms, negotiated.own_ptime_ms);
         let description = media_plan::description(negotiated, Some(self.hop.0.ip()));
         if self.description.as_ref() == Some(&description) {
             return;
         }
-        if let State::Open(session) = &mut self.state {
-            session.describe(at, description.clone());
-        }
+        leg.push(LegSignal::Described(Box::new(description.clone())));
         self.description = Some(description);
     }
 }
@@ -326,6 +309,3 @@ fn is_usable(address: IpAddr) -> bool {
 
 /// Bodies of one call that are read; every one of them costs memory and time.
 const EXCHANGES_MAX: u32 = 1_000;
-
-/// Stands for the report that a closed leg always has.
-static EMPTY: std::sync::LazyLock<Report> = std::sync::LazyLock::new(Report::default);

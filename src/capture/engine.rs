@@ -1,251 +1,275 @@
 //! The analysis machine: frames in, calls and streams out.
 //!
-//! A UDP payload is SIP when it begins with a SIP start line, and RTP when signalling announced its
-//! destination or when it proves itself (see [`super::probation`]). Ports mean nothing here.
+//! The [`Router`] finds out what each frame is and whom it concerns; the folders behind the [`Desk`] keep the
+//! statistics, on threads of their own where that is asked for. The result does not depend on their number.
 
+use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
-use std::sync::Arc;
 
-use sidetone_media::pcap::{Content, Datagram, Record, dissect};
-use sidetone_media::rtp::Packet;
+use sidetone_media::pcap::Record;
 use sidetone_media::time::Micros;
 
-use super::calls::Calls;
-use super::flows::{Binding, Flows};
-use super::payloads::{self, Meanings};
-use super::probation::{CONTINUED_ANNOUNCED, CONTINUED_UNANNOUNCED, Waiting, is_known_type};
-use super::report::{Analysis, Ptime, Shared, Skipped, StreamReport, decimal, verdict};
-use super::stream::{Finished, Stream};
+use super::calls;
+use super::desk::Desk;
+use super::dialog::Dialog;
+use super::flows::Binding;
+use super::leg::LegReport;
+use super::order::{LegEnd, LegSignal, StreamSignal};
+use super::report::{Analysis, CallReport, Ptime, Shared, StreamReport, decimal, verdict};
+use super::router::{Known, Router};
+use super::stream::Finished;
+
+/// How an engine works.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EngineOptions {
+    /// Threads that share the work, the caller's own among them; 0 and 1 start none. The result is the same.
+    pub threads: usize,
+    /// Whether every call keeps its messages, [`CallReport::ladder`].
+    pub ladder: bool,
+    /// Whether calls are handed out and forgotten soon after their end, [`Engine::poll_finished`]: for captures that
+    /// never end.
+    pub evict: bool,
+}
 
 /// Takes the frames of one capture in order.
 ///
-/// *Bounds*: a million flows, a hundred thousand streams and as many calls are kept; what is beyond is counted.
+/// *Bounds*: a million flows, a hundred thousand streams and half a million calls are kept; what is beyond is counted.
 #[derive(Debug)]
 pub struct Engine {
-    packets: u64,
-    bytes: u64,
-    skipped: Skipped,
-    flows: Flows,
-    streams: Vec<Stream>,
-    calls: Calls,
-    /// What payload types mean where nobody announced them.
-    unannounced: Meanings,
-    /// A datagram under reconstruction.
-    scratch: Vec<u8>,
+    options: EngineOptions,
+    router: Router,
+    desk: Desk,
+    finished: VecDeque<FinishedCall>,
+    /// When [`Engine::poll_finished`] looked for what is over last, and when for what is idle.
+    swept: Option<Micros>,
+    swept_idle: Option<Micros>,
+}
+
+/// What an engine has forgotten: a call with its streams, or streams that belong to no call.
+#[derive(Debug)]
+pub struct FinishedCall {
+    /// The call; [`CallReport::streams`] are places in `streams`. `None` for streams that nobody announced.
+    pub call: Option<CallReport>,
+    /// Its streams by their first packet. One that several calls used one after the other goes with the last.
+    pub streams: Vec<StreamReport>,
 }
 
 impl Default for Engine {
     fn default() -> Self {
-        Engine::new()
+        Engine::new(EngineOptions::default())
     }
 }
 
 impl Engine {
     /// An engine that has seen nothing.
-    pub fn new() -> Self {
+    pub fn new(options: EngineOptions) -> Self {
         Engine {
-            packets: 0,
-            bytes: 0,
-            skipped: Skipped::default(),
-            flows: Flows::new(),
-            streams: Vec::new(),
-            calls: Calls::new(),
-            unannounced: payloads::meanings(None),
-            scratch: Vec::new(),
+            options,
+            router: Router::new(options.ladder, options.evict),
+            desk: Desk::new(options.threads),
+            finished: VecDeque::new(),
+            swept: None,
+            swept_idle: None,
         }
     }
 
     /// Takes one frame.
     #[inline]
     pub fn record(&mut self, record: &Record<'_>) {
-        self.packets += 1;
-        self.bytes += u64::from(record.wire_len);
-        match dissect(record.link, record.frame) {
-            Content::Udp(datagram) | Content::Head(datagram) => self.datagram(record.at, &datagram),
-            Content::Other | Content::Tcp(_) => {}
-            Content::NotIp => self.skipped.not_ip += 1,
-            Content::Fragment => self.skipped.fragments += 1,
-            Content::Truncated => self.skipped.truncated += 1,
-        }
+        self.router.record(record, &mut self.desk);
     }
 
     /// Frames taken so far.
     pub fn packets(&self) -> u64 {
-        self.packets
+        self.router.packets
+    }
+
+    /// The next call or stream that is over at `now`, until there is none; always `None` without
+    /// [`EngineOptions::evict`].
+    ///
+    /// A call is over 5 seconds after its end, for stragglers, or after an hour without a message and a packet;
+    /// a stream that nobody announced after a minute without a packet. They come in the order of their ends, and are
+    /// in no later [`Analysis`].
+    pub fn poll_finished(&mut self, now: Micros) -> Option<FinishedCall> {
+        if self.options.evict && self.finished.is_empty() {
+            self.sweep(now);
+        }
+        self.finished.pop_front()
     }
 
     /// Closes every call and stream and judges them.
     pub fn finish(mut self, file: &str) -> Analysis {
-        self.calls.close_all();
-        let mut streams = Vec::new();
-        let mut places: Vec<(u32, usize)> = Vec::new();
-        for stream in self.streams {
-            let bindings = stream.bindings.clone();
-            let ends = (stream.source, stream.destination, stream.ssrc);
-            let ptime_ms = bindings.last().map_or((None, None), |binding| self.calls.ptime_ms(*binding));
-            if let Some(finished) = stream.finish(ptime_ms) {
-                places.extend(bindings.iter().map(|binding| (binding.call, streams.len())));
-                streams.push(stream_report(ends, bindings.last().copied(), finished));
+        let (calls, streams) = (self.router.calls.numbers(), self.router.streams.numbers());
+        let taken = self.take(&calls, &streams);
+        let mut places: HashMap<u32, Vec<usize>> = HashMap::new();
+        let mut streams = Vec::with_capacity(taken.streams.len());
+        for (known, report) in taken.streams {
+            for binding in &known.bindings {
+                places.entry(binding.call).or_default().push(streams.len());
             }
+            streams.push(report);
         }
+        let calls = taken.calls.into_iter().map(|(number, dialog, leg)| {
+            calls::report(dialog, leg, places.remove(&number).unwrap_or_default())
+        });
         Analysis {
             file: file.to_owned(),
-            packets: self.packets,
-            bytes: self.bytes,
-            skipped: self.skipped,
-            calls: self.calls.reports(&places),
+            packets: self.router.packets,
+            bytes: self.router.bytes,
+            skipped: self.router.skipped,
+            calls: calls.collect(),
             streams,
         }
     }
 
-    #[inline]
-    fn datagram(&mut self, at: Micros, datagram: &Datagram<'_>) {
-        match datagram.payload {
-            // Version 2, and no payload type that collides with RTCP (RFC 5761 §4).
-            [0x80..=0xbf, second, ..] if !(192..=223).contains(second) => self.rtp(at, datagram),
-            [first, ..] if first.is_ascii_uppercase() && is_sip(datagram.payload) => {
-                let whole = if datagram.payload.len() == datagram.payload_len {
-                    datagram.payload
-                } else {
-                    pad_lines(datagram, &mut self.scratch)
-                };
-                match self.calls.message(at, datagram.source, datagram.destination, whole) {
-                    Ok(()) => {}
-                    Err(super::calls::Refused::Malformed) => self.skipped.malformed_sip += 1,
-                    Err(super::calls::Refused::OverLimit) => self.skipped.over_limit += 1,
-                }
+    /// Judges calls and streams and takes them out of the tables.
+    fn take(&mut self, calls: &[u32], streams: &[u32]) -> TakenCalls {
+        let router = &mut self.router;
+        for number in streams {
+            let Some(known) = router.streams.get(*number) else { continue };
+            let binding = known.bindings.last();
+            let ptime_ms = binding.map_or((None, None), |binding| router.calls.ptime_ms(*binding));
+            let taken = StreamSignal::Taken { announced: binding.is_some(), ptime_ms };
+            self.desk.stream(known.seen, *number, taken);
+        }
+        for number in calls {
+            let Some(call) = router.calls.get(*number) else { continue };
+            let taken = LegSignal::Taken { ended: call.ended, last: call.last };
+            self.desk.leg(call.last, LegEnd::new(*number, true), taken);
+        }
+        let taken = self.desk.collect();
+        let streams = taken.streams.into_iter().filter_map(|(number, finished)| {
+            let known = router.streams.remove(number)?;
+            let ends = router.flows.forget_stream(known.flow, number)?;
+            let report = stream_report(ends, &known, finished?);
+            Some((known, report))
+        });
+        let mut streams: Vec<(Known, StreamReport)> = streams.collect();
+        let legs = taken.legs.into_iter();
+        let mut calls: Vec<(u32, Dialog, LegReport)> = legs
+            .filter_map(|(number, leg)| router.calls.remove(number).map(|dialog| (number, dialog, leg)))
+            .collect();
+        streams.sort_by_key(|(known, _)| known.serial);
+        calls.sort_by_key(|(_, dialog, _)| dialog.serial);
+        TakenCalls { calls, streams }
+    }
+
+    /// Hands out what is over at `now`.
+    fn sweep(&mut self, now: Micros) {
+        if !is_due(&mut self.swept, now, SWEEP_US) {
+            return;
+        }
+        let mut calls = self.router.calls.ended_before(now + -GRACE_US);
+        let mut lone = Vec::new();
+        if is_due(&mut self.swept_idle, now, SWEEP_IDLE_US) {
+            calls.extend(self.abandoned(now + -ABANDONED_US));
+            lone = self.idle_streams(now + -IDLE_US);
+        }
+        let mut streams: Vec<u32> = calls.iter().flat_map(|call| self.streams_of(*call)).collect();
+        streams.extend(lone);
+        streams.sort_unstable();
+        streams.dedup();
+        if !calls.is_empty() || !streams.is_empty() {
+            for call in &calls {
+                self.unbind(*call);
             }
-            _ => {}
+            let taken = self.take(&calls, &streams);
+            self.hand_out(&calls, taken);
+        }
+        if self.swept_idle == Some(now) {
+            self.router.flows.remove_idle(now + -IDLE_US);
         }
     }
 
-    #[inline]
-    fn rtp(&mut self, at: Micros, datagram: &Datagram<'_>) {
-        let parsed = if datagram.payload.len() == datagram.payload_len {
-            Packet::parse(datagram.payload)
-        } else {
-            Packet::parse(pad(datagram, &mut self.scratch))
-        };
-        let Ok(packet) = parsed else { return };
-        let Some(flow) = self.flows.find(datagram.source, datagram.destination) else {
-            self.skipped.over_limit += 1;
-            return;
-        };
-        if flow.generation != self.calls.generation() {
-            flow.generation = self.calls.generation();
-            let binding = self.calls.binding(datagram.source, datagram.destination);
-            flow.binding = binding.or(flow.binding);
-        }
-        let (binding, generation) = (flow.binding, flow.generation);
-        let found = match flow.streams.first() {
-            Some((first, number)) if *first == packet.ssrc => Some(*number),
-            _ => flow.streams.iter().position(|(known, _)| *known == packet.ssrc).and_then(|place| {
-                flow.streams.swap(0, place);
-                flow.streams.first().map(|(_, number)| *number)
-            }),
-        };
-        match found.and_then(|number| self.streams.get_mut(number as usize)) {
-            Some(stream) => {
-                if stream.generation != generation {
-                    stream.generation = generation;
-                    if let Some(binding) = binding {
-                        let payloads = self.calls.payloads(datagram.source, datagram.destination);
-                        stream.bind(at, binding, payloads);
-                    }
-                }
-                stream.receive(at, &packet);
+    /// Queues what was taken: the calls in the order of their ends, then what belongs to none.
+    fn hand_out(&mut self, order: &[u32], taken: TakenCalls) {
+        let mut of_calls: HashMap<u32, Vec<StreamReport>> = HashMap::new();
+        let mut lone = Vec::new();
+        for (known, report) in taken.streams {
+            match known.bindings.last() {
+                Some(binding) => of_calls.entry(binding.call).or_default().push(report),
+                None => lone.push(report),
             }
-            None => self.unknown_ssrc(at, datagram, packet),
         }
-        if let Some(binding) = binding {
-            self.calls.packet(at, binding, datagram.source, datagram.destination, &packet);
+        let mut calls: HashMap<u32, (Dialog, LegReport)> =
+            taken.calls.into_iter().map(|(number, dialog, leg)| (number, (dialog, leg))).collect();
+        for number in order {
+            let Some((dialog, leg)) = calls.remove(number) else { continue };
+            let streams = of_calls.remove(number).unwrap_or_default();
+            let call = calls::report(dialog, leg, (0..streams.len()).collect());
+            self.finished.push_back(FinishedCall { call: Some(call), streams });
+        }
+        let lone = lone.into_iter().map(|stream| FinishedCall { call: None, streams: vec![stream] });
+        self.finished.extend(lone);
+    }
+
+    /// The streams that a call used last.
+    fn streams_of(&self, call: u32) -> Vec<u32> {
+        let flows = self.router.calls.get(call).into_iter().flat_map(|call| &call.flows);
+        let streams = flows.filter_map(|flow| self.router.flows.get(*flow)).flat_map(|flow| &flow.streams);
+        let is_last = |stream: &u32| {
+            let binding = self.router.streams.get(*stream).and_then(|known| known.bindings.last());
+            binding.is_some_and(|binding| binding.call == call)
+        };
+        streams.map(|(_, stream)| *stream).filter(is_last).collect()
+    }
+
+    /// Lets the flows of a call belong to nobody.
+    fn unbind(&mut self, call: u32) {
+        let flows = self.router.calls.get_mut(call).map(|call| std::mem::take(&mut call.flows));
+        for flow in flows.unwrap_or_default() {
+            self.router.flows.unbind(flow, call);
         }
     }
 
-    /// A packet of an SSRC that is no stream of its flow yet.
-    #[cold]
-    fn unknown_ssrc(&mut self, at: Micros, datagram: &Datagram<'_>, packet: Packet) {
-        let (source, destination) = (datagram.source, datagram.destination);
-        let Some(flow) = self.flows.find(source, destination) else { return };
-        let binding = flow.binding;
-        if binding.is_none() && !is_known_type(packet.payload_type) {
-            return;
-        }
-        if flow.streams.len() >= STREAMS_PER_FLOW_MAX || self.streams.len() >= STREAMS_MAX {
-            self.skipped.over_limit += 1;
-            return;
-        }
-        // What signalling announced is RTP from its first packet on; only other SSRCs must prove themselves.
-        let waiting = if binding.is_some() && flow.streams.is_empty() {
-            let mut waiting = flow.probation.release(packet.ssrc);
-            waiting.push(Waiting { at, packet });
-            waiting
-        } else {
-            let needed = if binding.is_some() { CONTINUED_ANNOUNCED } else { CONTINUED_UNANNOUNCED };
-            match flow.probation.examine(at, packet, needed) {
-                Some(waiting) => waiting,
-                None => return,
-            }
+    /// The calls that had neither a message nor a packet since `limit`, though they never ended.
+    fn abandoned(&self, limit: Micros) -> Vec<u32> {
+        let router = &self.router;
+        let is_silent = |call: &u32| {
+            router.calls.get(*call).is_some_and(|dialog| {
+                let last = dialog.flows.iter().filter_map(|flow| router.flows.last(*flow, *call)).max();
+                dialog.ended.is_none() && dialog.last < limit && last.is_none_or(|last| last < limit)
+            })
         };
-        flow.streams.insert(0, (packet.ssrc, self.streams.len() as u32));
-        let begin = waiting.first().map_or(at, |first| first.at);
-        let payloads = binding
-            .and_then(|_| self.calls.payloads(source, destination))
-            .unwrap_or_else(|| Arc::clone(&self.unannounced));
-        let mut stream = Stream::new(begin, (source, destination), packet.ssrc, payloads, binding);
-        stream.generation = flow.generation;
-        for Waiting { at, packet } in &waiting {
-            stream.receive(*at, packet);
-        }
-        self.streams.push(stream);
+        router.calls.numbers().into_iter().filter(is_silent).collect()
+    }
+
+    /// The streams that nobody announced and that had no packet since `limit`.
+    fn idle_streams(&self, limit: Micros) -> Vec<u32> {
+        let router = &self.router;
+        let is_idle = |stream: &u32| {
+            router.streams.get(*stream).is_some_and(|known| {
+                known.bindings.is_empty()
+                    && known.seen < limit
+                    && router.flows.last_of_stream(known.flow, *stream).is_none_or(|last| last < limit)
+            })
+        };
+        router.streams.numbers().into_iter().filter(is_idle).collect()
     }
 }
 
-/// Brings a datagram that the snap length has cut back to its length on the wire.
-#[cold]
-fn pad<'a>(datagram: &Datagram<'_>, scratch: &'a mut Vec<u8>) -> &'a [u8] {
-    scratch.clear();
-    scratch.extend_from_slice(datagram.payload);
-    // The length came from a 16-bit field or from the frame itself.
-    scratch.resize(datagram.payload_len.min(PAYLOAD_LEN_MAX).max(datagram.payload.len()), 0);
-    // The padding's own length was cut off with it.
-    if let Some(first) = scratch.first_mut() {
-        *first &= !0x20;
+/// Whether it is time again, `every_us` after the last time; notes it.
+fn is_due(last: &mut Option<Micros>, now: Micros, every_us: i64) -> bool {
+    // A clock that was set back makes it time, too.
+    let due = last.is_none_or(|last| now.since(last).abs() >= every_us);
+    if due {
+        *last = Some(now);
     }
-    scratch
-}
-
-/// Brings a text message that was cut off, by the snap length or by fragmentation, back to its length with
-/// empty lines; its last line is dropped, because half an address is a wrong one.
-#[cold]
-fn pad_lines<'a>(datagram: &Datagram<'_>, scratch: &'a mut Vec<u8>) -> &'a [u8] {
-    let kept = datagram.payload.iter().rposition(|byte| *byte == b'\n').map_or(0, |place| place + 1);
-    scratch.clear();
-    scratch.extend_from_slice(datagram.payload.get(..kept).unwrap_or_default());
-    scratch.resize(datagram.payload_len.min(PAYLOAD_LEN_MAX).max(kept), b'\n');
-    scratch
-}
-
-/// Whether a payload begins with a SIP request line or status line (RFC 3261 §7.1, §7.2).
-fn is_sip(payload: &[u8]) -> bool {
-    if payload.starts_with(b"SIP/2.0 ") {
-        return true;
-    }
-    let line = payload.iter().take(START_LINE_LEN_MAX).position(|byte| matches!(byte, b'\r' | b'\n'));
-    line.and_then(|len| payload.get(..len)).is_some_and(|line| line.ends_with(b" SIP/2.0"))
+    due
 }
 
 fn stream_report(
-    (source, destination, ssrc): (SocketAddr, SocketAddr, u32),
-    binding: Option<Binding>,
+    (source, destination): (SocketAddr, SocketAddr),
+    known: &Known,
     finished: Finished,
 ) -> StreamReport {
     let figures = &finished.report.figures;
     let shared = Shared::new(figures);
+    let direction = |binding: &Binding| if binding.from_caller { "from_caller" } else { "to_caller" };
     StreamReport {
         src: source.to_string(),
         dst: destination.to_string(),
-        ssrc: format!("0x{ssrc:08x}"),
+        ssrc: format!("0x{:08x}", known.ssrc),
         payload_types: finished.report.payload_types.clone(),
         codec: finished.codec,
         clock_rate: finished.clock_hz,
@@ -263,16 +287,24 @@ fn stream_report(
         quality_pct: shared.quality_pct,
         mos: shared.mos,
         verdict: verdict(&finished.report),
-        direction: binding.map(|binding| if binding.from_caller { "from_caller" } else { "to_caller" }),
-        evidence: finished.report.evidence,
+        direction: known.bindings.last().map(direction),
+        report: finished.report,
     }
 }
 
-/// Streams of one flow; beyond them new SSRCs are noise.
-const STREAMS_PER_FLOW_MAX: usize = 256;
-/// Streams of one capture.
-const STREAMS_MAX: usize = 100_000;
-/// The largest UDP payload.
-const PAYLOAD_LEN_MAX: usize = 65_535;
-/// The longest SIP start line that is recognised.
-const START_LINE_LEN_MAX: usize = 1_024;
+/// What is over is looked for this often.
+const SWEEP_US: i64 = 1_000_000;
+/// What is idle is looked for this often.
+const SWEEP_IDLE_US: i64 = 10_000_000;
+/// Stragglers of a call come within this time after its end.
+const GRACE_US: i64 = 5_000_000;
+/// A stream that nobody announced is over when it was silent for so long.
+const IDLE_US: i64 = 60_000_000;
+/// A call whose end was not captured is over when it was silent for so long.
+const ABANDONED_US: i64 = 3_600_000_000;
+
+/// Calls and streams that were taken out of an engine, each in the order of their beginnings.
+pub(super) struct TakenCalls {
+    pub(super) calls: Vec<(u32, Dialog, LegReport)>,
+    pub(super) streams: Vec<(Known, StreamReport)>,
+}

@@ -1,18 +1,40 @@
-//! The table of RTP-like flows: one entry per source and destination, found by a fast seeded hash.
+//! The table of RTP-like flows: one entry per source and destination, found by a seeded hash.
+//!
+//! Almost every packet continues the stream that its flow carried last. What that takes is one cache line of its
+//! own, [`Hot`]; everything else about a flow is in [`Flow`].
 
 use std::collections::HashMap;
-use std::hash::{BuildHasher, Hasher, RandomState};
-use std::net::{IpAddr, SocketAddr};
+use std::hash::{BuildHasher, RandomState};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+use sidetone_media::time::Micros;
+
+use super::order::{LegEnd, NONE};
 use super::probation::Probation;
 
+/// What the next packet of a stream is looked up by.
+#[derive(Clone, Debug)]
+#[repr(align(64))]
+pub(super) struct Hot {
+    key: Key,
+    /// The stream that the flow carried last, and its SSRC; [`NONE`] when the packet needs a closer look.
+    pub(super) ssrc: u32,
+    pub(super) stream: u32,
+    /// The leg that its packets are counted for.
+    pub(super) leg: LegEnd,
+    /// The last RTP packet.
+    pub(super) last: Micros,
+}
+
 /// Packets of one source to one destination.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Flow {
     /// The call whose SDP names this flow, as of `generation`.
     pub(super) binding: Option<Binding>,
     /// State of the endpoint table when the binding was looked up.
     pub(super) generation: u32,
+    /// An announcement for one of its ends finds it.
+    pub(super) is_listed: bool,
     /// SSRC and number of each of its streams, the latest in front.
     pub(super) streams: Vec<(u32, u32)>,
     /// Packets of SSRCs that are not streams yet.
@@ -30,69 +52,341 @@ pub(super) struct Binding {
     pub(super) audio: bool,
 }
 
+impl Binding {
+    /// The leg that the packets are counted for.
+    pub(super) fn leg(self) -> LegEnd {
+        if self.audio { LegEnd::new(self.call, self.from_caller) } else { LegEnd::NOBODY }
+    }
+}
+
 /// All flows of a capture.
 #[derive(Debug)]
 pub(super) struct Flows {
-    index: HashMap<Key, u32, Seeded>,
+    seed: [u64; 2],
+    /// Places in `hot` by hash, with open addressing; a power of two, at most half full.
+    index: Vec<u32>,
+    hot: Vec<Hot>,
     flows: Vec<Flow>,
-    last: Option<(Key, u32)>,
+    /// Numbers that are free again.
+    free: Vec<u32>,
+    /// The flows that carry streams, by both of their ends.
+    listed: HashMap<SocketAddr, Vec<u32>>,
 }
 
 impl Flows {
     pub(super) fn new() -> Self {
         // Addresses of a capture are anybody's choice, so the hash is keyed; results do not depend on it.
-        let seed = RandomState::new().hash_one(0_u8) | 1;
-        Flows { index: HashMap::with_hasher(Seeded(seed)), flows: Vec::new(), last: None }
+        let random = RandomState::new();
+        Flows {
+            seed: [random.hash_one(0_u8), random.hash_one(1_u8)],
+            index: vec![NONE; INDEX_LEN],
+            hot: Vec::new(),
+            flows: Vec::new(),
+            free: Vec::new(),
+            listed: HashMap::new(),
+        }
     }
 
-    /// The flow from `source` to `destination`, made when it is new; `None` when there are too many.
+    /// The number and the hot part of the flow with `key`.
     #[inline]
-    pub(super) fn find(&mut self, source: SocketAddr, destination: SocketAddr) -> Option<&mut Flow> {
-        let key = Key::new(source, destination);
-        let number = match self.last {
-            Some((last, number)) if last == key => number,
-            _ => self.look_up(key)?,
+    pub(super) fn find(&mut self, key: &Key) -> Option<(u32, &mut Hot)> {
+        let mask = self.index.len() - 1;
+        let mut place = key.hash(self.seed) as usize & mask;
+        // At least half of the places are free, so the walk ends.
+        loop {
+            let number = *self.index.get(place)?;
+            if number == NONE {
+                return None;
+            }
+            if self.hot.get(number as usize).is_some_and(|hot| hot.key == *key) {
+                return self.hot.get_mut(number as usize).map(|hot| (number, hot));
+            }
+            place = (place + 1) & mask;
+        }
+    }
+
+    /// The number of the flow with `key`, made when it is new; `None` when there are too many.
+    pub(super) fn find_or_make(&mut self, at: Micros, key: &Key) -> Option<u32> {
+        if let Some((number, hot)) = self.find(key) {
+            hot.last = at;
+            return Some(number);
+        }
+        if self.len() >= FLOWS_MAX {
+            return None;
+        }
+        let hot = Hot { key: *key, ssrc: 0, stream: NONE, leg: LegEnd::NOBODY, last: at };
+        let number = match self.free.pop() {
+            Some(number) => {
+                if let Some(slot) = self.hot.get_mut(number as usize) {
+                    *slot = hot;
+                }
+                number
+            }
+            None => {
+                self.hot.push(hot);
+                self.flows.push(Flow::default());
+                self.hot.len() as u32 - 1
+            }
         };
-        self.last = Some((key, number));
+        if self.len() * 2 > self.index.len() {
+            self.grow();
+        } else {
+            self.enter(number);
+        }
+        Some(number)
+    }
+
+    /// Flows in the table.
+    pub(super) fn len(&self) -> usize {
+        self.hot.len() - self.free.len()
+    }
+
+    /// One flow.
+    pub(super) fn get(&self, number: u32) -> Option<&Flow> {
+        self.flows.get(number as usize)
+    }
+
+    /// One flow.
+    pub(super) fn get_mut(&mut self, number: u32) -> Option<&mut Flow> {
         self.flows.get_mut(number as usize)
     }
 
-    fn look_up(&mut self, key: Key) -> Option<u32> {
-        if let Some(number) = self.index.get(&key) {
-            return Some(*number);
+    /// The hot part of one flow.
+    pub(super) fn hot_mut(&mut self, number: u32) -> Option<&mut Hot> {
+        self.hot.get_mut(number as usize)
+    }
+
+    /// The flow's packets may be taken without a closer look from now on, until an announcement for one of its ends.
+    ///
+    /// Says whether that is so: an address with too many flows is always looked at closely.
+    pub(super) fn list(&mut self, number: u32) -> bool {
+        let (Some(hot), Some(flow)) = (self.hot.get(number as usize), self.flows.get_mut(number as usize))
+        else {
+            return false;
+        };
+        if flow.is_listed {
+            return true;
         }
-        if self.flows.len() >= FLOWS_MAX {
-            return None;
+        let (source, destination) = hot.key.ends();
+        let is_full = |address| self.listed.get(address).is_some_and(|list| list.len() >= LISTED_MAX);
+        if is_full(&source) || is_full(&destination) {
+            return false;
         }
-        let number = self.flows.len() as u32;
-        self.flows.push(Flow {
-            binding: None,
-            generation: 0,
-            streams: Vec::new(),
-            probation: Probation::default(),
+        flow.is_listed = true;
+        self.listed.entry(source).or_default().push(number);
+        if destination != source {
+            self.listed.entry(destination).or_default().push(number);
+        }
+        true
+    }
+
+    /// Signalling says something new of `address`: the next packet from there and to there is looked at closely.
+    pub(super) fn announced(&mut self, address: SocketAddr) {
+        for number in self.listed.get(&address).into_iter().flatten() {
+            if let Some(hot) = self.hot.get_mut(*number as usize) {
+                hot.stream = NONE;
+            }
+        }
+    }
+
+    /// The same for every flow.
+    pub(super) fn announced_anything(&mut self) {
+        for hot in &mut self.hot {
+            hot.stream = NONE;
+        }
+    }
+
+    /// Lets a flow that belongs to `call` belong to nobody.
+    pub(super) fn unbind(&mut self, number: u32, call: u32) {
+        let flow = self.flows.get_mut(number as usize);
+        if let Some(flow) = flow.filter(|flow| flow.binding.is_some_and(|binding| binding.call == call)) {
+            flow.binding = None;
+            if let Some(hot) = self.hot.get_mut(number as usize) {
+                hot.stream = NONE;
+            }
+        }
+    }
+
+    /// Takes a stream out of its flow; between whom it went.
+    pub(super) fn forget_stream(&mut self, number: u32, stream: u32) -> Option<(SocketAddr, SocketAddr)> {
+        self.flows.get_mut(number as usize)?.streams.retain(|(_, known)| *known != stream);
+        let hot = self.hot.get_mut(number as usize)?;
+        if hot.stream == stream {
+            hot.stream = NONE;
+        }
+        Some(hot.key.ends())
+    }
+
+    /// The last RTP packet of a flow, if it belongs to `call`.
+    pub(super) fn last(&self, number: u32, call: u32) -> Option<Micros> {
+        let binding = self.flows.get(number as usize)?.binding;
+        let hot = self.hot.get(number as usize)?;
+        binding.filter(|binding| binding.call == call).map(|_| hot.last)
+    }
+
+    /// The last packet of a stream, if its flow carried no other since.
+    pub(super) fn last_of_stream(&self, number: u32, stream: u32) -> Option<Micros> {
+        let (_, latest) = self.flows.get(number as usize)?.streams.first()?;
+        let hot = self.hot.get(number as usize)?;
+        (*latest == stream).then_some(hot.last)
+    }
+
+    /// Forgets the flows without a stream whose last packet came before `limit`.
+    pub(super) fn remove_idle(&mut self, limit: Micros) {
+        let mut idle: Vec<u32> = self.index.iter().copied().filter(|number| *number != NONE).collect();
+        let (hot, flows) = (&self.hot, &self.flows);
+        idle.retain(|number| {
+            let is_idle = hot.get(*number as usize).is_some_and(|hot| hot.last < limit);
+            is_idle && flows.get(*number as usize).is_some_and(|flow| flow.streams.is_empty())
         });
-        self.index.insert(key, number);
-        Some(number)
+        // In the order of numbers, not of hashes, so that they come again in the same order every time.
+        idle.sort_unstable();
+        for number in idle {
+            self.remove(number);
+        }
+    }
+
+    /// Forgets a flow; its number may come again.
+    fn remove(&mut self, number: u32) {
+        let Some(key) = self.hot.get(number as usize).map(|hot| hot.key) else { return };
+        if !self.leave(number, &key) {
+            return;
+        }
+        if self.flows.get(number as usize).is_some_and(|flow| flow.is_listed) {
+            let (source, destination) = key.ends();
+            for address in [source, destination] {
+                let Some(list) = self.listed.get_mut(&address) else { continue };
+                list.retain(|listed| *listed != number);
+                if list.is_empty() {
+                    self.listed.remove(&address);
+                }
+            }
+        }
+        if let Some(flow) = self.flows.get_mut(number as usize) {
+            *flow = Flow::default();
+        }
+        self.free.push(number);
+    }
+
+    /// Enters a number into the index, which has room.
+    fn enter(&mut self, number: u32) {
+        let mask = self.index.len() - 1;
+        let Some(hot) = self.hot.get(number as usize) else { return };
+        let mut place = hot.key.hash(self.seed) as usize & mask;
+        while let Some(slot) = self.index.get_mut(place) {
+            if *slot == NONE {
+                *slot = number;
+                return;
+            }
+            place = (place + 1) & mask;
+        }
+    }
+
+    /// Takes a number out of the index; false when it is not there.
+    fn leave(&mut self, number: u32, key: &Key) -> bool {
+        let mask = self.index.len() - 1;
+        let at = |index: &[u32], place: usize| index.get(place).copied().unwrap_or(NONE);
+        let mut hole = key.hash(self.seed) as usize & mask;
+        while at(&self.index, hole) != number {
+            if at(&self.index, hole) == NONE {
+                return false;
+            }
+            hole = (hole + 1) & mask;
+        }
+        // Whoever stands behind the hole and would have been entered at it or before it moves up.
+        let mut place = hole;
+        loop {
+            place = (place + 1) & mask;
+            let next = at(&self.index, place);
+            let Some(home) = self.hot.get(next as usize).map(|hot| hot.key.hash(self.seed) as usize & mask)
+            else {
+                break;
+            };
+            if place.wrapping_sub(home) & mask >= place.wrapping_sub(hole) & mask {
+                if let Some(slot) = self.index.get_mut(hole) {
+                    *slot = next;
+                }
+                hole = place;
+            }
+        }
+        if let Some(slot) = self.index.get_mut(hole) {
+            *slot = NONE;
+        }
+        true
+    }
+
+    fn grow(&mut self) {
+        let len = self.index.len() * 2;
+        let mut free = vec![false; self.hot.len()];
+        for number in &self.free {
+            if let Some(slot) = free.get_mut(*number as usize) {
+                *slot = true;
+            }
+        }
+        self.index = vec![NONE; len];
+        for (number, is_free) in free.into_iter().enumerate() {
+            if !is_free {
+                self.enter(number as u32);
+            }
+        }
     }
 }
 
 /// Source and destination, packed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Key {
-    V4(u64, u32),
-    V6(u128, u128, u32),
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Key {
+    words: [u64; 4],
+    /// The ports, and which version of IP it is.
+    ports: u64,
 }
 
 impl Key {
+    /// A key from IPv4 addresses and ports, the source in the upper half of each.
     #[inline]
-    fn new(source: SocketAddr, destination: SocketAddr) -> Self {
+    pub(super) fn v4(addresses: u64, ports: u32) -> Self {
+        Key { words: [addresses, 0, 0, 0], ports: u64::from(ports) }
+    }
+
+    /// A key from any addresses.
+    pub(super) fn new(source: SocketAddr, destination: SocketAddr) -> Self {
         let ports = u32::from(source.port()) << 16 | u32::from(destination.port());
         match (source.ip(), destination.ip()) {
             (IpAddr::V4(from), IpAddr::V4(to)) => {
-                Key::V4(u64::from(from.to_bits()) << 32 | u64::from(to.to_bits()), ports)
+                Key::v4(u64::from(from.to_bits()) << 32 | u64::from(to.to_bits()), ports)
             }
-            (from, to) => Key::V6(wide(from), wide(to), ports),
+            (from, to) => {
+                let (from, to) = (wide(from), wide(to));
+                let words = [(from >> 64) as u64, from as u64, (to >> 64) as u64, to as u64];
+                Key { words, ports: V6 | u64::from(ports) }
+            }
         }
+    }
+
+    /// Source and destination.
+    pub(super) fn ends(&self) -> (SocketAddr, SocketAddr) {
+        let [first, second, third, fourth] = self.words;
+        let (from, to): (IpAddr, IpAddr) = if self.ports & V6 == 0 {
+            (Ipv4Addr::from_bits((first >> 32) as u32).into(), Ipv4Addr::from_bits(first as u32).into())
+        } else {
+            let join = |high, low| Ipv6Addr::from_bits(u128::from(high) << 64 | u128::from(low));
+            (join(first, second).into(), join(third, fourth).into())
+        };
+        (SocketAddr::new(from, (self.ports >> 16) as u16), SocketAddr::new(to, self.ports as u16))
+    }
+
+    /// Multiplies to 128 bits and folds the halves together.
+    #[inline]
+    fn hash(&self, seed: [u64; 2]) -> u64 {
+        let fold = |one: u64, other: u64| {
+            let wide = u128::from(one) * u128::from(other);
+            (wide >> 64) as u64 ^ wide as u64
+        };
+        let [first, second, third, fourth] = self.words;
+        let hash = fold(first ^ seed[0], self.ports ^ seed[1]);
+        if self.ports & V6 == 0 {
+            return hash;
+        }
+        fold(fold(hash ^ second, third ^ seed[1]), fourth ^ seed[0])
     }
 }
 
@@ -103,81 +397,85 @@ fn wide(address: IpAddr) -> u128 {
     }
 }
 
-/// Makes folded-multiply hashers that start from a seed.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Seeded(u64);
-
-impl BuildHasher for Seeded {
-    type Hasher = Folded;
-
-    #[inline]
-    fn build_hasher(&self) -> Folded {
-        Folded(self.0)
-    }
-}
-
-/// Multiplies to 128 bits and folds the halves together, number by number.
-#[derive(Debug)]
-pub(super) struct Folded(u64);
-
-impl Hasher for Folded {
-    #[inline]
-    fn write_u64(&mut self, number: u64) {
-        let wide = u128::from(self.0 ^ number) * 0x9e37_79b9_7f4a_7c15_u128;
-        self.0 = (wide >> 64) as u64 ^ wide as u64;
-    }
-
-    #[inline]
-    fn write_u32(&mut self, number: u32) {
-        self.write_u64(u64::from(number));
-    }
-
-    #[inline]
-    fn write_isize(&mut self, number: isize) {
-        self.write_u64(number as u64);
-    }
-
-    #[inline]
-    fn write_u128(&mut self, number: u128) {
-        self.write_u64(number as u64);
-        self.write_u64((number >> 64) as u64);
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.write_u64(u64::from(*byte));
-        }
-    }
-
-    #[inline]
-    fn finish(&self) -> u64 {
-        self.0
-    }
-}
-
+/// Set in the ports of a key of IPv6.
+const V6: u64 = 1 << 32;
 /// Flows beyond this number are counted and left alone; a flow that never becomes a stream takes 200 bytes.
 const FLOWS_MAX: usize = 1_000_000;
+/// Places of the index in the beginning.
+const INDEX_LEN: usize = 1 << 10;
+/// Flows of one address that an announcement reaches directly.
+const LISTED_MAX: usize = 4_096;
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    fn key(n: u32) -> Key {
+        Key::new(([10, 0, (n >> 8) as u8, n as u8], 4_000).into(), ([192, 0, 2, 1], (n >> 16) as u16).into())
+    }
 
     #[test]
     fn a_flow_is_found_again_and_is_directed() {
         let mut flows = Flows::new();
-        let pairs = [
+        let pairs: [(SocketAddr, SocketAddr); 5] = [
             ("192.0.2.1:4000", "192.0.2.2:5000"),
             ("192.0.2.2:5000", "192.0.2.1:4000"),
             ("192.0.2.1:4000", "192.0.2.2:5002"),
             ("[2001:db8::1]:4000", "[2001:db8::2]:5000"),
-        ];
-        for round in 0..2 {
+            ("[2001:db8::1]:4000", "[2001:db8::2]:5001"),
+        ]
+        .map(|(from, to)| (from.parse().unwrap(), to.parse().unwrap()));
+        for _ in 0..2 {
             for (n, (from, to)) in pairs.iter().enumerate() {
-                let flow = flows.find(from.parse().unwrap(), to.parse().unwrap()).unwrap();
-                assert_eq!(flow.generation, round * (n as u32 + 1), "{from} {to}");
-                flow.generation = n as u32 + 1;
+                let key = Key::new(*from, *to);
+                assert_eq!(flows.find_or_make(Micros(0), &key), Some(n as u32), "{from} {to}");
+                assert_eq!(key.ends(), (*from, *to));
             }
         }
-        assert_eq!(flows.flows.len(), pairs.len());
+        assert_eq!(flows.len(), pairs.len());
+    }
+
+    #[test]
+    fn an_announcement_reaches_the_flows_of_its_address() {
+        let mut flows = Flows::new();
+        let numbers: Vec<u32> = (0..3).map(|n| flows.find_or_make(Micros(0), &key(n)).unwrap()).collect();
+        for number in &numbers {
+            assert!(flows.list(*number));
+            flows.hot_mut(*number).unwrap().stream = 7;
+        }
+        flows.announced("10.0.0.1:4000".parse().unwrap());
+        let streams: Vec<u32> = numbers.iter().map(|n| flows.hot_mut(*n).unwrap().stream).collect();
+        assert_eq!(streams, [7, NONE, 7]);
+        flows.announced("192.0.2.1:0".parse().unwrap());
+        assert!(numbers.iter().all(|n| flows.hot_mut(*n).unwrap().stream == NONE));
+    }
+
+    proptest! {
+        #[test]
+        fn flows_come_and_go(steps in prop::collection::vec((any::<bool>(), 0_u32..3_000), 0..4_000)) {
+            let mut flows = Flows::new();
+            let mut known: HashMap<u32, u32> = HashMap::new();
+            for (comes, n) in steps {
+                let found = flows.find(&key(n)).map(|(number, _)| number);
+                prop_assert_eq!(found, known.get(&n).copied());
+                if comes {
+                    let number = flows.find_or_make(Micros(i64::from(n)), &key(n)).unwrap();
+                    prop_assert_eq!(*known.entry(n).or_insert(number), number);
+                    flows.list(number);
+                } else if let Some(number) = known.remove(&n) {
+                    flows.remove(number);
+                }
+                prop_assert_eq!(flows.len(), known.len());
+            }
+            prop_assert!(flows.listed.len() <= known.len() * 2);
+            flows.remove_idle(Micros(1_500));
+            known.retain(|n, _| *n >= 1_500);
+            prop_assert_eq!(flows.len(), known.len());
+            for (n, number) in known {
+                prop_assert_eq!(flows.find(&key(n)).map(|(number, _)| number), Some(number));
+            }
+        }
     }
 }

@@ -6,22 +6,29 @@
 
 mod calls;
 mod compose;
+mod desk;
 mod dialog;
 mod engine;
 mod flows;
+mod folder;
+mod ladder;
+mod leg;
+mod order;
 mod payloads;
 mod probation;
 mod report;
+mod router;
 mod sentence;
 mod source;
 mod stream;
 mod table;
 
 pub use compose::compose;
-pub use engine::Engine;
+pub use engine::{Engine, EngineOptions, FinishedCall};
+pub use ladder::{Ladder, LadderMessage};
 pub use report::{Analysis, CallReport, EvidenceReport, Skipped, StreamReport};
 pub use sentence::sentence;
-pub use source::{Broken, Outcome, read};
+pub use source::{Broken, Outcome, read, read_with};
 pub use table::table;
 
 #[cfg(test)]

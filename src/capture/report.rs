@@ -7,6 +7,8 @@ use sidetone_model::call::HangupCause;
 use sidetone_model::quality::Hundredths;
 use sidetone_model::time::Timestamp;
 
+use super::ladder::Ladder;
+
 /// What a capture holds.
 #[derive(Debug, Serialize)]
 pub struct Analysis {
@@ -93,6 +95,12 @@ pub struct CallReport {
     pub evidence: Option<EvidenceReport>,
     /// Its streams, as places in [`Analysis::streams`].
     pub streams: Vec<usize>,
+    /// Its messages, where the engine was asked to keep them.
+    #[serde(skip)]
+    pub ladder: Ladder,
+    /// Everything that is known of the caller's leg.
+    #[serde(skip)]
+    pub leg: Box<Report>,
 }
 
 /// One source, destination and SSRC.
@@ -152,9 +160,9 @@ pub struct StreamReport {
     /// `from_caller` or `to_caller`; absent without signalling.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub direction: Option<&'static str>,
-    /// The numbers behind the verdict.
+    /// Everything that is known of it.
     #[serde(skip)]
-    pub evidence: Evidence,
+    pub report: Box<Report>,
 }
 
 /// A packet duration: a whole number of milliseconds where it is one.

@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use sidetone_media::pcap::{Damage, Decoder, Progress};
 use thiserror::Error;
 
-use super::engine::Engine;
+use super::engine::{Engine, EngineOptions};
 use super::report::Analysis;
 
 /// What came of reading a capture.
@@ -33,7 +33,18 @@ pub enum Broken {
 /// `progress` is told the number of bytes read, about once per megabyte. *Bounds*: the buffer holds one
 /// element of the file, at most [`sidetone_media::pcap::ELEMENT_LEN_MAX`] bytes.
 pub fn read(name: &str, input: &mut dyn Read, progress: &mut dyn FnMut(u64)) -> Outcome {
-    let mut engine = Engine::new();
+    read_with(EngineOptions::default(), name, input, progress)
+}
+
+/// As [`read`], with an engine of the caller's choice.
+pub fn read_with(
+    options: EngineOptions,
+    name: &str,
+    input: &mut dyn Read,
+    progress: &mut dyn FnMut(u64),
+) -> Outcome {
+    // Nobody would ask for what is handed out before the end.
+    let mut engine = Engine::new(EngineOptions { evict: false, ..options });
     let broken = drive(&mut engine, input, progress).err();
     Outcome { analysis: engine.finish(name), broken }
 }

@@ -56,7 +56,7 @@ pub fn table(analysis: &Analysis) -> String {
             }
         }
         for (place, (stream, call)) in analysis.streams.iter().zip(calls).enumerate() {
-            grid.push(stream_cells(place, stream, call), sentence(&stream.evidence));
+            grid.push(stream_cells(place, stream, call), sentence(&stream.report.evidence));
         }
         grid.write(&mut out);
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::capture::{self, Analysis};
+use crate::capture::{self, Analysis, EngineOptions};
 
 /// The arguments of `analyze`.
 #[derive(Args, Clone, Debug)]
@@ -30,6 +30,9 @@ pub struct AnalyzeArgs {
     /// How the result is written; of several captures json writes an array.
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
+    /// Threads that share the reading of one capture [default: 2, or 1 where there is one core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=16))]
+    threads: Option<u8>,
     /// Write the result here instead of the standard output.
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
@@ -47,8 +50,9 @@ enum Format {
 pub fn run(args: &AnalyzeArgs) -> ExitCode {
     let mut whole = true;
     let mut analyses = Vec::new();
+    let options = EngineOptions { threads: threads(args.threads), ..EngineOptions::default() };
     for path in &args.files {
-        match analyze(path) {
+        match analyze(path, options) {
             Ok(analysis) => {
                 whole &= analysis.packets > 0;
                 analyses.push(analysis);
@@ -75,8 +79,14 @@ pub fn run(args: &AnalyzeArgs) -> ExitCode {
     if whole { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
+/// How many threads share the work: reading and looking up on one, the statistics on the others.
+fn threads(asked: Option<u8>) -> usize {
+    let has_more = || std::thread::available_parallelism().is_ok_and(|cores| cores.get() > 1);
+    asked.map_or_else(|| if has_more() { 2 } else { 1 }, usize::from)
+}
+
 /// Reads one capture as far as it goes; what is wrong with it is told on stderr.
-fn analyze(path: &Path) -> io::Result<Analysis> {
+fn analyze(path: &Path, options: EngineOptions) -> io::Result<Analysis> {
     let name = if path == Path::new("-") { "standard input".into() } else { path.to_string_lossy() };
     let (mut input, len): (Box<dyn Read>, Option<u64>) = if path == Path::new("-") {
         (Box::new(io::stdin().lock()), None)
@@ -90,7 +100,7 @@ fn analyze(path: &Path) -> io::Result<Analysis> {
         (Box::new(file), len)
     };
     let bar = progress_bar(len, &name);
-    let outcome = capture::read(&name, &mut input, &mut |offset| bar.set_position(offset));
+    let outcome = capture::read_with(options, &name, &mut input, &mut |offset| bar.set_position(offset));
     bar.finish_and_clear();
     if let Some(broken) = &outcome.broken {
         match outcome.analysis.packets {

@@ -26,11 +26,13 @@ mod dissector;
 mod fragments;
 mod ip;
 mod link;
+mod plain;
 mod reader;
 mod writer;
 
 pub use dissector::Dissector;
 pub use ip::{Content, Datagram, Segment, dissect};
 pub use link::LinkType;
+pub use plain::{PlainDatagram, dissect_plain};
 pub use reader::{Damage, Decoder, ELEMENT_LEN_MAX, Progress, Record, Records};
 pub use writer::Writer;

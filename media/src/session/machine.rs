@@ -1,6 +1,7 @@
 //! The machine itself: one leg's packets, signalling and sending brought together.
 
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
 use crate::rtcp::{self, RtcpFold};
 use crate::rtp::{Datagram, Packet, PayloadKind};
@@ -8,7 +9,9 @@ use crate::session::clock::Stopwatch;
 use crate::session::payloads::{PTIME_DEFAULT_MS, PayloadMap};
 use crate::session::source::{Admission, SourceFilter};
 use crate::session::ssrc::SsrcGate;
-use crate::session::{Description, Disposition, Input, Output, Reason, SessionConfig, SessionCounters};
+use crate::session::{
+    Description, Disposition, Input, Output, Payload, Reason, SessionConfig, SessionCounters,
+};
 use crate::stats::{Stream, StreamConfig};
 use crate::time::{ClockRate, Micros};
 use crate::verdict::address::{is_permitted, is_unreachable};
@@ -155,11 +158,17 @@ impl Session {
 
     /// Signalling settled `description`, for the first time or anew.
     pub fn describe(&mut self, now: Micros, mut description: Description) {
+        let payloads = std::mem::take(&mut description.payloads);
+        self.describe_shared(now, description, payloads.into());
+    }
+
+    /// As [`Session::describe`], with the payload types apart: many streams share what they mean.
+    pub fn describe_shared(&mut self, now: Micros, mut description: Description, payloads: Arc<[Payload]>) {
+        description.payloads = Vec::new();
         self.state.described_at.get_or_insert(now);
         // Port 0 is no address (RFC 3264 §5.1).
         description.remote = description.remote.filter(|remote| remote.port() != 0);
         let ptime_ms = description.ptime_ms.or(description.own_ptime_ms);
-        let payloads = std::mem::take(&mut description.payloads);
         let same_payloads = self.payloads.is(&payloads);
         if !same_payloads || self.state.description.as_ref() != Some(&description) {
             self.stream.begin_segment();

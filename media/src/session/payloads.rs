@@ -1,5 +1,7 @@
 //! The negotiated payload types, looked up once per packet.
 
+use std::sync::Arc;
+
 use crate::rtp::PayloadKind;
 use crate::session::Payload;
 use crate::stats::StreamConfig;
@@ -20,19 +22,19 @@ struct Table {
     audio: Option<u8>,
     /// Bit n says whether payload type n was received.
     seen: u128,
-    payloads: Vec<Payload>,
+    payloads: Arc<[Payload]>,
     ptime_ms: Option<u32>,
 }
 
 impl Default for Table {
     fn default() -> Self {
-        Table { kinds: [None; 128], audio: None, seen: 0, payloads: Vec::new(), ptime_ms: None }
+        Table { kinds: [None; 128], audio: None, seen: 0, payloads: Arc::default(), ptime_ms: None }
     }
 }
 
 impl PayloadMap {
     /// Replaces what was negotiated; `ptime_ms` is the advertised packet duration, if there is one.
-    pub(crate) fn replace(&mut self, payloads: Vec<Payload>, ptime_ms: Option<u32>) {
+    pub(crate) fn replace(&mut self, payloads: Arc<[Payload]>, ptime_ms: Option<u32>) {
         // The same number may mean another codec now.
         self.table.audio = self.table.audio.filter(|_| self.is(&payloads));
         self.last = None;
@@ -40,7 +42,7 @@ impl PayloadMap {
         self.table.ptime_ms = ptime_ms;
         self.table.payloads = payloads;
         let table = &mut *self.table;
-        for payload in &table.payloads {
+        for payload in table.payloads.iter() {
             if let Some(kind) = table.kinds.get_mut(usize::from(payload.number)) {
                 *kind = Some(payload.kind);
             }
@@ -49,7 +51,7 @@ impl PayloadMap {
 
     /// Whether `payloads` is what is negotiated already.
     pub(crate) fn is(&self, payloads: &[Payload]) -> bool {
-        self.table.payloads == payloads
+        *self.table.payloads == *payloads
     }
 
     /// What packets of the payload type `number` carry; `None` when it is not negotiated.

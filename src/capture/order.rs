@@ -1,0 +1,141 @@
+//! What the router tells the folders: packets in order of time, and between them what signalling changed.
+
+use std::net::SocketAddr;
+
+use sidetone_media::rtp::Packet;
+use sidetone_media::session::Description;
+use sidetone_media::time::Micros;
+
+use super::payloads::Meanings;
+
+/// A leg and a direction, in 32 bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct LegEnd(u32);
+
+impl LegEnd {
+    /// The packet counts for no leg.
+    pub(super) const NOBODY: LegEnd = LegEnd(NONE);
+
+    /// The leg of the call with `number`: sent by the caller, or to the caller.
+    pub(super) fn new(number: u32, from_caller: bool) -> Self {
+        LegEnd(number << 1 | u32::from(from_caller))
+    }
+
+    /// The number of the call.
+    #[inline]
+    pub(super) fn number(self) -> Option<u32> {
+        (self != LegEnd::NOBODY).then_some(self.0 >> 1)
+    }
+
+    /// Whether the caller sent it.
+    #[inline]
+    pub(super) fn is_from_caller(self) -> bool {
+        self.0 & 1 == 1
+    }
+}
+
+/// One thing that happened, and whom it concerns.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Order {
+    pub(super) at: Micros,
+    pub(super) what: What,
+    /// The stream that takes it in; [`NONE`] for no stream.
+    pub(super) stream: u32,
+    /// The leg that takes it in.
+    pub(super) leg: LegEnd,
+}
+
+/// What happened.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum What {
+    /// An RTP packet of a stream. With [`ENDS_ONLY`] set in its number the stream says only between whom it went.
+    Packet(Packet),
+    /// Something that is too large or too rare for an order; its place in [`Batch::signals`].
+    Signal(u32),
+}
+
+/// Orders that are handed over at once.
+#[derive(Debug, Default)]
+pub(super) struct Batch {
+    pub(super) orders: Vec<Order>,
+    pub(super) signals: Vec<Signal>,
+}
+
+impl Batch {
+    pub(super) fn new() -> Self {
+        Batch { orders: Vec::with_capacity(BATCH_LEN), signals: Vec::new() }
+    }
+
+    /// Makes it as good as new, without giving its memory back.
+    pub(super) fn clear(&mut self) {
+        self.orders.clear();
+        self.signals.clear();
+    }
+}
+
+/// What is no plain packet of a known stream.
+#[derive(Debug)]
+pub(super) enum Signal {
+    /// Done with already.
+    Done,
+    Leg(LegSignal),
+    Stream(StreamSignal),
+}
+
+/// What concerns a call's leg.
+#[derive(Debug)]
+pub(super) enum LegSignal {
+    /// The call was answered.
+    Answered,
+    /// Offer and answer settled something.
+    Described(Box<Description>),
+    /// The call seems to be over: packets do not count any more.
+    Ended,
+    /// It is not over after all.
+    Resumed,
+    /// The leg is judged.
+    Closed,
+    /// A packet from the caller that belongs to no stream, or not yet.
+    Received { source: SocketAddr, packet: Packet },
+    /// A packet to the caller that belongs to no stream, or not yet.
+    Sent { destination: SocketAddr },
+    /// The leg is reported and forgotten. `ended` is the call's end, `last` its last message.
+    Taken { ended: Option<Micros>, last: Micros },
+}
+
+/// What concerns a stream.
+#[derive(Debug)]
+pub(super) enum StreamSignal {
+    /// It begins. Every folder is told.
+    Opened { source: SocketAddr, destination: SocketAddr, payloads: Meanings },
+    /// Its payload types mean something else.
+    Described(Meanings),
+    /// The stream is reported and forgotten. `ptime_ms` is what its sender and its receiver advertised.
+    Taken { announced: bool, ptime_ms: (Option<u32>, Option<u32>) },
+}
+
+/// No stream.
+pub(super) const NONE: u32 = u32::MAX;
+/// In an order's stream: another folder folds the stream.
+pub(super) const ENDS_ONLY: u32 = 1 << 31;
+/// Orders of a batch: enough of each of a thousand streams to find its figures in the nearest cache.
+pub(super) const BATCH_LEN: usize = 16_384;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_order_is_half_a_cache_line() {
+        assert_eq!(size_of::<Order>(), 32);
+    }
+
+    #[test]
+    fn a_leg_and_its_direction_are_told_apart() {
+        for (number, from_caller) in [(0, false), (0, true), (499_999, true)] {
+            let end = LegEnd::new(number, from_caller);
+            assert_eq!((end.number(), end.is_from_caller()), (Some(number), from_caller));
+        }
+        assert_eq!(LegEnd::NOBODY.number(), None);
+    }
+}

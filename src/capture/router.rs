@@ -1,0 +1,375 @@
+//! The router: finds out what a frame is and whom it concerns, and leaves an order at the desk.
+//!
+//! A UDP payload is SIP when it begins with a SIP start line, and RTP when signalling announced its
+//! destination or when it proves itself (see [`super::probation`]). Ports mean nothing here.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use sidetone_media::pcap::{Content, Datagram, Record, dissect, dissect_plain};
+use sidetone_media::rtp::Packet;
+use sidetone_media::time::Micros;
+
+use super::calls::{Calls, Refused};
+use super::desk::Desk;
+use super::flows::{Binding, Flows, Key};
+use super::order::{LegEnd, LegSignal, NONE, StreamSignal};
+use super::payloads::{self, Meanings};
+use super::probation::{CONTINUED_ANNOUNCED, CONTINUED_UNANNOUNCED, Waiting, is_known_type};
+use super::report::Skipped;
+
+/// Everything that is known between frames, except statistics.
+#[derive(Debug)]
+pub(super) struct Router {
+    pub(super) packets: u64,
+    pub(super) bytes: u64,
+    pub(super) skipped: Skipped,
+    pub(super) flows: Flows,
+    pub(super) streams: Streams,
+    pub(super) calls: Calls,
+    /// What payload types mean where nobody announced them.
+    unannounced: Meanings,
+    /// A datagram under reconstruction.
+    scratch: Vec<u8>,
+}
+
+/// The streams as the router knows them, by number.
+#[derive(Debug, Default)]
+pub(super) struct Streams {
+    slots: Vec<Option<Known>>,
+    /// Numbers that are free again.
+    free: Vec<u32>,
+    /// Streams begun so far.
+    begun: u64,
+}
+
+/// A stream as the router knows it.
+#[derive(Debug)]
+pub(super) struct Known {
+    pub(super) flow: u32,
+    pub(super) ssrc: u32,
+    /// Its place among all streams by their first packets.
+    pub(super) serial: u64,
+    /// The calls that announced it, the current one last; empty when nobody ever did.
+    pub(super) bindings: Vec<Binding>,
+    /// When it was looked at closely last.
+    pub(super) seen: Micros,
+    /// State of the endpoint table when the last binding was looked up.
+    generation: u32,
+    payloads: Meanings,
+}
+
+impl Router {
+    /// A router that has seen nothing.
+    pub(super) fn new(keeps_ladders: bool, evicts: bool) -> Self {
+        Router {
+            packets: 0,
+            bytes: 0,
+            skipped: Skipped::default(),
+            flows: Flows::new(),
+            streams: Streams::default(),
+            calls: Calls::new(keeps_ladders, evicts),
+            unannounced: payloads::meanings(None),
+            scratch: Vec::new(),
+        }
+    }
+
+    /// Takes one frame.
+    #[inline]
+    pub(super) fn record(&mut self, record: &Record<'_>, desk: &mut Desk) {
+        self.packets += 1;
+        self.bytes += u64::from(record.wire_len);
+        if let Some(plain) = dissect_plain(record.link, record.frame)
+            && is_rtp(plain.payload)
+        {
+            if let Ok(packet) = Packet::parse(plain.payload) {
+                self.rtp(record.at, &Key::v4(plain.addresses, plain.ports), packet, desk);
+            }
+        } else {
+            self.unusual(record, desk);
+        }
+    }
+
+    /// A frame that is not RTP in its most frequent form.
+    #[cold]
+    fn unusual(&mut self, record: &Record<'_>, desk: &mut Desk) {
+        match dissect(record.link, record.frame) {
+            Content::Udp(datagram) | Content::Head(datagram) => self.datagram(record.at, &datagram, desk),
+            Content::Other | Content::Tcp(_) => {}
+            Content::NotIp => self.skipped.not_ip += 1,
+            Content::Fragment => self.skipped.fragments += 1,
+            Content::Truncated => self.skipped.truncated += 1,
+        }
+    }
+
+    fn datagram(&mut self, at: Micros, datagram: &Datagram<'_>, desk: &mut Desk) {
+        let (source, destination) = (datagram.source, datagram.destination);
+        let is_whole = datagram.payload.len() == datagram.payload_len;
+        if is_rtp(datagram.payload) {
+            let payload = if is_whole { datagram.payload } else { pad(datagram, &mut self.scratch) };
+            if let Ok(packet) = Packet::parse(payload) {
+                self.rtp(at, &Key::new(source, destination), packet, desk);
+            }
+        } else if is_sip(datagram.payload) {
+            let payload = if is_whole { datagram.payload } else { pad_lines(datagram, &mut self.scratch) };
+            match self.calls.message(at, (source, destination), payload) {
+                Ok(Some(news)) => {
+                    for signal in news.leg {
+                        desk.leg(at, LegEnd::new(news.call, true), signal);
+                    }
+                    for address in news.announced {
+                        self.flows.announced(address);
+                    }
+                    if news.anything {
+                        self.flows.announced_anything();
+                    }
+                }
+                Ok(None) => {}
+                Err(Refused::Malformed) => self.skipped.malformed_sip += 1,
+                Err(Refused::OverLimit) => self.skipped.over_limit += 1,
+            }
+        }
+    }
+
+    /// An RTP packet, or what looks like one.
+    #[inline]
+    fn rtp(&mut self, at: Micros, key: &Key, packet: Packet, desk: &mut Desk) {
+        if let Some((_, hot)) = self.flows.find(key)
+            && hot.ssrc == packet.ssrc
+            && hot.stream != NONE
+        {
+            hot.last = at;
+            desk.packet(at, packet, hot.stream, hot.leg);
+        } else {
+            self.look_closely(at, key, packet, desk);
+        }
+    }
+
+    /// A packet of a flow that is new, of another SSRC than the one before, or after an announcement.
+    #[cold]
+    fn look_closely(&mut self, at: Micros, key: &Key, packet: Packet, desk: &mut Desk) {
+        let Some(number) = self.flows.find_or_make(at, key) else {
+            self.skipped.over_limit += 1;
+            return;
+        };
+        let ends = key.ends();
+        let binding = self.bind(number, ends);
+        let Some(flow) = self.flows.get_mut(number) else { return };
+        let generation = flow.generation;
+        let found = flow.streams.iter().position(|(known, _)| *known == packet.ssrc).and_then(|place| {
+            let before = flow.streams.first().map(|(_, number)| *number);
+            flow.streams.swap(0, place);
+            flow.streams.first().map(|(_, stream)| (*stream, before))
+        });
+        let leg = binding.map_or(LegEnd::NOBODY, Binding::leg);
+        let Some((stream, before)) = found else {
+            self.unknown_ssrc(at, number, ends, packet, desk);
+            // Whether it is a stream's or not, the leg counts it.
+            let (source, destination) = ends;
+            let signal = if leg.is_from_caller() {
+                LegSignal::Received { source, packet }
+            } else {
+                LegSignal::Sent { destination }
+            };
+            desk.leg(at, leg, signal);
+            return;
+        };
+        if let Some(before) = before.and_then(|before| self.streams.get_mut(before)) {
+            before.seen = at;
+        }
+        if let Some(known) = self.streams.get_mut(stream) {
+            known.seen = at;
+            if known.generation != generation {
+                known.generation = generation;
+                let payloads = self.calls.payloads(ends.0, ends.1);
+                if let Some(payloads) = binding.and_then(|binding| known.bind(binding, payloads)) {
+                    desk.stream(at, stream, StreamSignal::Described(payloads));
+                }
+            }
+        }
+        desk.packet(at, packet, stream, leg);
+        let is_listed = self.flows.list(number);
+        if let Some(hot) = self.flows.hot_mut(number).filter(|_| is_listed) {
+            hot.ssrc = packet.ssrc;
+            hot.stream = stream;
+            hot.leg = leg;
+        }
+    }
+
+    /// The call that a flow belongs to, looked up again when announcements were made since.
+    fn bind(&mut self, number: u32, (source, destination): (SocketAddr, SocketAddr)) -> Option<Binding> {
+        let flow = self.flows.get_mut(number)?;
+        if flow.generation != self.calls.generation() {
+            flow.generation = self.calls.generation();
+            let binding = self.calls.binding(source, destination);
+            if let Some(binding) = binding.filter(|binding| flow.binding != Some(*binding)) {
+                flow.binding = Some(binding);
+                self.calls.bound(binding.call, number);
+            }
+        }
+        flow.binding
+    }
+
+    /// A packet of an SSRC that is no stream of its flow yet.
+    fn unknown_ssrc(
+        &mut self,
+        at: Micros,
+        number: u32,
+        (source, destination): (SocketAddr, SocketAddr),
+        packet: Packet,
+        desk: &mut Desk,
+    ) {
+        let Some(flow) = self.flows.get_mut(number) else { return };
+        let binding = flow.binding;
+        if binding.is_none() && !is_known_type(packet.payload_type) {
+            return;
+        }
+        if flow.streams.len() >= STREAMS_PER_FLOW_MAX || self.streams.len() >= STREAMS_MAX {
+            self.skipped.over_limit += 1;
+            return;
+        }
+        // What signalling announced is RTP from its first packet on; only other SSRCs must prove themselves.
+        let waiting = if binding.is_some() && flow.streams.is_empty() {
+            let mut waiting = flow.probation.release(packet.ssrc);
+            waiting.push(Waiting { at, packet });
+            waiting
+        } else {
+            let needed = if binding.is_some() { CONTINUED_ANNOUNCED } else { CONTINUED_UNANNOUNCED };
+            match flow.probation.examine(at, packet, needed) {
+                Some(waiting) => waiting,
+                None => return,
+            }
+        };
+        let payloads = binding
+            .and_then(|_| self.calls.payloads(source, destination))
+            .unwrap_or_else(|| Arc::clone(&self.unannounced));
+        let stream = self.streams.add(Known {
+            flow: number,
+            ssrc: packet.ssrc,
+            serial: 0,
+            bindings: Vec::from_iter(binding),
+            seen: at,
+            generation: flow.generation,
+            payloads: Arc::clone(&payloads),
+        });
+        flow.streams.insert(0, (packet.ssrc, stream));
+        let begin = waiting.first().map_or(at, |first| first.at);
+        desk.stream(begin, stream, StreamSignal::Opened { source, destination, payloads });
+        for Waiting { at, packet } in waiting {
+            desk.packet(at, packet, stream, LegEnd::NOBODY);
+        }
+    }
+}
+
+impl Streams {
+    /// One stream.
+    pub(super) fn get(&self, number: u32) -> Option<&Known> {
+        self.slots.get(number as usize)?.as_ref()
+    }
+
+    fn get_mut(&mut self, number: u32) -> Option<&mut Known> {
+        self.slots.get_mut(number as usize)?.as_mut()
+    }
+
+    /// Streams that are kept.
+    pub(super) fn len(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    /// The numbers of all streams.
+    pub(super) fn numbers(&self) -> Vec<u32> {
+        (0_u32..).zip(&self.slots).filter(|(_, slot)| slot.is_some()).map(|(number, _)| number).collect()
+    }
+
+    /// Takes a stream out of the table; its number may come again.
+    pub(super) fn remove(&mut self, number: u32) -> Option<Known> {
+        let known = self.slots.get_mut(number as usize)?.take()?;
+        self.free.push(number);
+        Some(known)
+    }
+
+    /// Enters a stream and gives it a number and a serial.
+    fn add(&mut self, known: Known) -> u32 {
+        let known = Some(Known { serial: self.begun, ..known });
+        self.begun += 1;
+        match self.free.pop() {
+            Some(number) => {
+                if let Some(slot) = self.slots.get_mut(number as usize) {
+                    *slot = known;
+                }
+                number
+            }
+            None => {
+                self.slots.push(known);
+                self.slots.len() as u32 - 1
+            }
+        }
+    }
+}
+
+impl Known {
+    /// Signalling announces the stream anew; what its payload types mean, where that has changed.
+    fn bind(&mut self, binding: Binding, payloads: Option<Meanings>) -> Option<Meanings> {
+        if self.bindings.len() < BINDINGS_MAX && !self.bindings.contains(&binding) {
+            self.bindings.push(binding);
+        }
+        let payloads = payloads.filter(|payloads| !Arc::ptr_eq(payloads, &self.payloads))?;
+        let changes = payloads != self.payloads;
+        self.payloads = Arc::clone(&payloads);
+        changes.then_some(payloads)
+    }
+}
+
+/// Whether a payload looks like RTP: version 2, and no payload type that collides with RTCP (RFC 5761 §4).
+#[inline]
+fn is_rtp(payload: &[u8]) -> bool {
+    matches!(payload, [0x80..=0xbf, second, ..] if !(192..=223).contains(second))
+}
+
+/// Brings a datagram that the snap length has cut back to its length on the wire.
+#[cold]
+fn pad<'a>(datagram: &Datagram<'_>, scratch: &'a mut Vec<u8>) -> &'a [u8] {
+    scratch.clear();
+    scratch.extend_from_slice(datagram.payload);
+    // The length came from a 16-bit field or from the frame itself.
+    scratch.resize(datagram.payload_len.min(PAYLOAD_LEN_MAX).max(datagram.payload.len()), 0);
+    // The padding's own length was cut off with it.
+    if let Some(first) = scratch.first_mut() {
+        *first &= !0x20;
+    }
+    scratch
+}
+
+/// Brings a text message that was cut off, by the snap length or by fragmentation, back to its length with
+/// empty lines; its last line is dropped, because half an address is a wrong one.
+#[cold]
+fn pad_lines<'a>(datagram: &Datagram<'_>, scratch: &'a mut Vec<u8>) -> &'a [u8] {
+    let kept = datagram.payload.iter().rposition(|byte| *byte == b'\n').map_or(0, |place| place + 1);
+    scratch.clear();
+    scratch.extend_from_slice(datagram.payload.get(..kept).unwrap_or_default());
+    scratch.resize(datagram.payload_len.min(PAYLOAD_LEN_MAX).max(kept), b'\n');
+    scratch
+}
+
+/// Whether a payload begins with a SIP request line or status line (RFC 3261 §7.1, §7.2).
+fn is_sip(payload: &[u8]) -> bool {
+    if !payload.first().is_some_and(u8::is_ascii_uppercase) {
+        return false;
+    }
+    if payload.starts_with(b"SIP/2.0 ") {
+        return true;
+    }
+    let line = payload.iter().take(START_LINE_LEN_MAX).position(|byte| matches!(byte, b'\r' | b'\n'));
+    line.and_then(|len| payload.get(..len)).is_some_and(|line| line.ends_with(b" SIP/2.0"))
+}
+
+/// Streams of one flow; beyond them new SSRCs are noise.
+const STREAMS_PER_FLOW_MAX: usize = 256;
+/// Streams of one capture.
+const STREAMS_MAX: usize = 100_000;
+/// Calls that one stream is listed under; ports and SSRCs that are used again make more than one.
+const BINDINGS_MAX: usize = 64;
+/// The largest UDP payload.
+const PAYLOAD_LEN_MAX: usize = 65_535;
+/// The longest SIP start line that is recognised.
+const START_LINE_LEN_MAX: usize = 1_024;

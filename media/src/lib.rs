@@ -18,5 +18,6 @@ pub mod session;
 pub mod simulate;
 pub mod stats;
 pub mod time;
+pub mod trace;
 pub mod transcode;
 pub mod verdict;

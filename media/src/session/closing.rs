@@ -1,6 +1,6 @@
 //! A session's report: the figures, the facts the rules ask for, and the verdict.
 
-use crate::session::{Report, Session, SessionCounters};
+use crate::session::{Report, Session, SessionConfig, SessionCounters};
 use crate::stats::{Figures, Hundredths, Timeline, e_model};
 use crate::time::Micros;
 use crate::verdict::address::is_unreachable;
@@ -8,6 +8,11 @@ use crate::verdict::evidence::{count, flag, text};
 use crate::verdict::{Evidence, Facts, judge};
 
 impl Session {
+    /// What the session was set up with.
+    pub fn config(&self) -> &SessionConfig {
+        &self.state.config
+    }
+
     /// What can be said at `now`; the session goes on undisturbed.
     pub fn report(&self, now: Micros) -> Report {
         let now = self.state.closed.unwrap_or(now);

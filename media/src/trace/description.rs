@@ -1,0 +1,169 @@
+//! What SDP settled, as a record has it.
+
+use std::net::{IpAddr, SocketAddr};
+
+use super::bytes::{Cursor, put_address, put_bytes, put_ip, put_varint};
+use crate::session::{Description, Payload, PayloadKind};
+use crate::time::ClockRate;
+
+/// Appends `description`; what is absent costs a bit.
+pub(super) fn put(out: &mut Vec<u8>, description: &Description) {
+    // Named one by one, so that a new field does not compile until a trace has it.
+    let Description {
+        remote,
+        remote_rtcp,
+        rtcp_mux,
+        receive,
+        send,
+        payloads,
+        ptime_ms,
+        own_ptime_ms,
+        own_maxptime_ms,
+        signalling,
+        own_advertised,
+    } = description;
+    let flags = [
+        *rtcp_mux,
+        *receive,
+        *send,
+        remote.is_some(),
+        remote_rtcp.is_some(),
+        ptime_ms.is_some(),
+        own_ptime_ms.is_some(),
+        own_maxptime_ms.is_some(),
+        signalling.is_some(),
+        own_advertised.is_some(),
+    ];
+    put_varint(out, flags.iter().rev().fold(0, |bits, flag| bits << 1 | u64::from(*flag)));
+    for address in [remote, remote_rtcp].into_iter().flatten() {
+        put_address(out, *address);
+    }
+    for ms in [ptime_ms, own_ptime_ms, own_maxptime_ms].into_iter().flatten() {
+        put_varint(out, (*ms).into());
+    }
+    for ip in [signalling, own_advertised].into_iter().flatten() {
+        put_ip(out, *ip);
+    }
+    put_varint(out, payloads.len() as u64);
+    for payload in payloads {
+        put_payload(out, payload);
+    }
+}
+
+/// Reads a description.
+pub(super) fn read(cursor: &mut Cursor<'_>) -> Option<Description> {
+    let flags = cursor.varint()?;
+    if flags >> FLAGS != 0 {
+        return None;
+    }
+    let flag = |bit: u32| flags >> bit & 1 == 1;
+    let mut address = |present: bool| -> Option<Option<SocketAddr>> {
+        if present { cursor.address().map(Some) } else { Some(None) }
+    };
+    let (remote, remote_rtcp) = (address(flag(3))?, address(flag(4))?);
+    let mut ms = |present: bool| -> Option<Option<u32>> {
+        if present { cursor.small().map(Some) } else { Some(None) }
+    };
+    let (ptime_ms, own_ptime_ms, own_maxptime_ms) = (ms(flag(5))?, ms(flag(6))?, ms(flag(7))?);
+    let mut ip = |present: bool| -> Option<Option<IpAddr>> {
+        if present { cursor.ip().map(Some) } else { Some(None) }
+    };
+    let (signalling, own_advertised) = (ip(flag(8))?, ip(flag(9))?);
+    let count = cursor.varint()?;
+    let mut payloads = Vec::new();
+    for _ in 0..count {
+        payloads.push(payload(cursor)?);
+    }
+    Some(Description {
+        remote,
+        remote_rtcp,
+        rtcp_mux: flag(0),
+        receive: flag(1),
+        send: flag(2),
+        payloads,
+        ptime_ms,
+        own_ptime_ms,
+        own_maxptime_ms,
+        signalling,
+        own_advertised,
+    })
+}
+
+fn put_payload(out: &mut Vec<u8>, payload: &Payload) {
+    let Payload { number, kind, clock, bytes_per_ms, name } = payload;
+    let kind = match kind {
+        PayloadKind::Audio => 0,
+        PayloadKind::ComfortNoise => 1,
+        PayloadKind::Event => 2,
+        PayloadKind::Other => 3,
+    };
+    out.push(*number);
+    out.push(kind | if bytes_per_ms.is_some() { CONSTANT_RATE } else { 0 });
+    put_varint(out, clock.hz().into());
+    if let Some(bytes_per_ms) = bytes_per_ms {
+        put_varint(out, (*bytes_per_ms).into());
+    }
+    put_bytes(out, name.as_bytes());
+}
+
+fn payload(cursor: &mut Cursor<'_>) -> Option<Payload> {
+    let number = cursor.byte()?;
+    let kind = cursor.byte()?;
+    let clock = ClockRate::new(cursor.small()?)?;
+    let bytes_per_ms = if kind & CONSTANT_RATE != 0 { Some(cursor.small()?) } else { None };
+    let kind = match kind & !CONSTANT_RATE {
+        0 => PayloadKind::Audio,
+        1 => PayloadKind::ComfortNoise,
+        2 => PayloadKind::Event,
+        3 => PayloadKind::Other,
+        _ => return None,
+    };
+    Some(Payload { number, kind, clock, bytes_per_ms, name: cursor.text()?.to_owned() })
+}
+
+/// Bits of a description's flags.
+const FLAGS: u32 = 10;
+/// Beside the kind: the codec has a constant bit rate.
+const CONSTANT_RATE: u8 = 0x80;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_description_survives() {
+        let payload = |number, kind, bytes_per_ms, name: &str| Payload {
+            number,
+            kind,
+            clock: ClockRate::HZ_48000,
+            bytes_per_ms,
+            name: name.to_owned(),
+        };
+        let full = Description {
+            remote: "192.0.2.1:4000".parse().ok(),
+            remote_rtcp: "[2001:db8::1]:4001".parse().ok(),
+            rtcp_mux: true,
+            receive: true,
+            send: false,
+            payloads: vec![
+                payload(0, PayloadKind::Audio, Some(8), "PCMU"),
+                payload(255, PayloadKind::Other, None, "größer"),
+                payload(13, PayloadKind::ComfortNoise, None, ""),
+                payload(101, PayloadKind::Event, None, "telephone-event"),
+            ],
+            ptime_ms: Some(20),
+            own_ptime_ms: Some(u32::MAX),
+            own_maxptime_ms: None,
+            signalling: "192.0.2.1".parse().ok(),
+            own_advertised: "2001:db8::2".parse().ok(),
+        };
+        for description in [full, Description::default()] {
+            let mut out = Vec::new();
+            put(&mut out, &description);
+            assert_eq!(read(&mut Cursor::new(&out)), Some(description));
+            for end in 0..out.len() {
+                assert_eq!(read(&mut Cursor::new(&out[..end])), None, "cut at {end}");
+            }
+        }
+    }
+}

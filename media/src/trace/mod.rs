@@ -1,0 +1,55 @@
+//! Header-only traces: every input of a leg's session that its report depends on, and no audio.
+//!
+//! A [`TracedSession`] is a [`Session`](crate::session::Session) that may write down what it is told; a [`Replay`]
+//! tells it another session, whose report is the same to the last bit. RTP is kept as its header and its length, so
+//! that a trace says nothing of what was spoken and works on SRTP as well. Packets are written as what differs from
+//! what was to be expected: three bytes each for a talking party, about 300 bytes a second with what we send. The
+//! format is described in `docs/trace.md`.
+//!
+//! Nothing here does I/O: blocks go to a [`TraceSink`], bytes come from the driver of a replay.
+//!
+//! ```
+//! use std::sync::{Arc, Mutex};
+//!
+//! use sidetone_media::session::{Session, SessionConfig};
+//! use sidetone_media::time::Micros;
+//! use sidetone_media::trace::{Replay, TraceHead, TraceSink, TracedSession};
+//!
+//! #[derive(Debug, Default)]
+//! struct Memory(Mutex<Vec<u8>>);
+//!
+//! impl TraceSink for Memory {
+//!     fn append(&self, bytes: Vec<u8>) -> Option<Vec<u8>> {
+//!         self.0.lock().ok()?.extend(bytes);
+//!         Some(Vec::new())
+//!     }
+//! }
+//!
+//! let memory = Arc::new(Memory::default());
+//! let mut leg = TracedSession::new(Session::new(SessionConfig::default()));
+//! leg.trace(TraceHead::default(), memory.clone());
+//! leg.answer(Micros(1_000));
+//! leg.receive(Micros(2_000), ([192, 0, 2, 1], 4000).into(), &[0x80; 60]);
+//! let live = leg.close(Micros(3_000));
+//!
+//! let mut replay = Replay::new();
+//! let file = memory.0.lock().unwrap();
+//! let read = replay.feed(&file)?;
+//! let replayed = replay.finish(file.len() - read)?;
+//! assert_eq!(replayed.report, live);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod bytes;
+mod description;
+mod forecast;
+mod head;
+mod record;
+mod replay;
+mod traced;
+mod writer;
+
+pub use head::{MAGIC, TraceHead};
+pub use replay::{Replay, Replayed, TraceDamage};
+pub use traced::TracedSession;
+pub use writer::{BLOCK_BYTES, TRACE_BYTES_MAX, TraceSink, TraceWriter};

@@ -1,0 +1,160 @@
+//! The records of a trace: one for each input of a session.
+
+use std::net::SocketAddr;
+
+use super::bytes::{Cursor, put_address, put_bytes, put_varint};
+use super::description;
+use super::forecast::{Forecast, RTP, RTP_UNUSED};
+use crate::rtp::Packet;
+use crate::session::Description;
+use crate::time::Micros;
+
+/// What a session was told, or an end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Record<'a> {
+    /// The leg was answered.
+    Answered,
+    /// The leg was closed.
+    Closed,
+    /// SDP settled something.
+    Described(Box<Description>),
+    /// The trace is over; so many inputs were not written down.
+    End { missing: u64 },
+    /// A datagram of another protocol on the RTP port.
+    Foreign,
+    /// Our own receive queue dropped packets.
+    LocalDrop { packets: u32 },
+    /// A datagram on the RTP port that is no RTP.
+    Malformed,
+    /// A datagram on the RTP port that is RTCP.
+    Muxed { source: SocketAddr, datagram: &'a [u8] },
+    /// A datagram on the RTCP port.
+    Rtcp { source: SocketAddr, datagram: &'a [u8] },
+    /// An RTP packet.
+    Rtp { source: SocketAddr, packet: Packet },
+    /// The RTP that goes out is of another source.
+    Sends { ssrc: u32 },
+    /// RTP went out.
+    Sent { packets: u32, to: SocketAddr },
+    /// RTCP went out.
+    SentRtcp { datagram: &'a [u8] },
+    /// ICMP said that nobody listens.
+    Unreachable,
+}
+
+impl<'a> Record<'a> {
+    /// Appends the record as of `at`; an end has no time.
+    pub(super) fn put(&self, out: &mut Vec<u8>, forecast: &mut Forecast, at: Micros) {
+        match self {
+            Record::Rtp { source, packet } => return forecast.put_rtp(out, at, *source, packet),
+            Record::Sent { packets, to } => {
+                return forecast.put_sent(out, (SENT_ONE, SENT), at, *packets, *to);
+            }
+            Record::End { missing } => {
+                out.push(END);
+                return put_varint(out, *missing);
+            }
+            _ => {}
+        }
+        out.push(self.tag());
+        forecast.put_time(out, at);
+        match self {
+            Record::Described(description) => description::put(out, description),
+            Record::LocalDrop { packets } => put_varint(out, (*packets).into()),
+            Record::Muxed { source, datagram } | Record::Rtcp { source, datagram } => {
+                put_address(out, *source);
+                put_bytes(out, datagram);
+            }
+            Record::Sends { ssrc } => out.extend_from_slice(&ssrc.to_be_bytes()),
+            Record::SentRtcp { datagram } => put_bytes(out, datagram),
+            _ => {}
+        }
+    }
+
+    /// Reads the next record and its time; `None` where the bytes are none.
+    pub(super) fn read(cursor: &mut Cursor<'a>, forecast: &mut Forecast) -> Option<(Micros, Record<'a>)> {
+        let tag = cursor.byte()?;
+        if tag & RTP != 0 {
+            if tag & RTP_UNUSED != 0 {
+                return None;
+            }
+            let (at, source, packet) = forecast.rtp(tag, cursor)?;
+            return Some((at, Record::Rtp { source, packet }));
+        }
+        if let SENT_ONE | SENT = tag {
+            let (at, packets, to) = forecast.sent(tag == SENT_ONE, cursor)?;
+            return Some((at, Record::Sent { packets, to }));
+        }
+        if tag == END {
+            return Some((Micros::default(), Record::End { missing: cursor.varint()? }));
+        }
+        let at = forecast.time(cursor)?;
+        let record = match tag {
+            ANSWERED => Record::Answered,
+            CLOSED => Record::Closed,
+            DESCRIBED => Record::Described(Box::new(description::read(cursor)?)),
+            FOREIGN => Record::Foreign,
+            LOCAL_DROP => Record::LocalDrop { packets: cursor.small()? },
+            MALFORMED => Record::Malformed,
+            MUXED => Record::Muxed { source: cursor.address()?, datagram: cursor.bytes()? },
+            RTCP => Record::Rtcp { source: cursor.address()?, datagram: cursor.bytes()? },
+            SENDS => Record::Sends { ssrc: u32::from_be_bytes(cursor.array()?) },
+            SENT_RTCP => Record::SentRtcp { datagram: cursor.bytes()? },
+            UNREACHABLE => Record::Unreachable,
+            _ => return None,
+        };
+        Some((at, record))
+    }
+
+    /// Bytes that the record takes at most; a plain packet takes three.
+    pub(super) fn room(&self) -> usize {
+        let body = match self {
+            Record::Described(description) => {
+                let named: usize = description.payloads.iter().map(|payload| payload.name.len() + 32).sum();
+                named + 160
+            }
+            Record::Muxed { datagram, .. }
+            | Record::Rtcp { datagram, .. }
+            | Record::SentRtcp { datagram } => datagram.len(),
+            _ => 0,
+        };
+        body + RECORD_BYTES
+    }
+
+    fn tag(&self) -> u8 {
+        match self {
+            Record::Answered => ANSWERED,
+            Record::Closed => CLOSED,
+            Record::Described(_) => DESCRIBED,
+            Record::End { .. } => END,
+            Record::Foreign => FOREIGN,
+            Record::LocalDrop { .. } => LOCAL_DROP,
+            Record::Malformed => MALFORMED,
+            Record::Muxed { .. } => MUXED,
+            Record::Rtcp { .. } => RTCP,
+            Record::Rtp { .. } => RTP,
+            Record::Sends { .. } => SENDS,
+            Record::Sent { .. } => SENT,
+            Record::SentRtcp { .. } => SENT_RTCP,
+            Record::Unreachable => UNREACHABLE,
+        }
+    }
+}
+
+/// A tag, a time, and the fields of a packet with an IPv6 source, or of anything else without a body.
+const RECORD_BYTES: usize = 64;
+
+const SENT_ONE: u8 = 0x01;
+const SENT: u8 = 0x02;
+const FOREIGN: u8 = 0x03;
+const MALFORMED: u8 = 0x04;
+const RTCP: u8 = 0x05;
+const MUXED: u8 = 0x06;
+const SENDS: u8 = 0x07;
+const DESCRIBED: u8 = 0x08;
+const ANSWERED: u8 = 0x09;
+const LOCAL_DROP: u8 = 0x0a;
+const UNREACHABLE: u8 = 0x0b;
+const CLOSED: u8 = 0x0c;
+const END: u8 = 0x0d;
+const SENT_RTCP: u8 = 0x0e;

@@ -1,0 +1,268 @@
+//! A trace told to a session again.
+
+use thiserror::Error;
+
+use super::bytes::Cursor;
+use super::forecast::Forecast;
+use super::head::{MAGIC, TraceHead};
+use super::record::Record;
+use super::writer::{BLOCK_LEN_MAX, FRAME_BYTES};
+use crate::session::{Report, Session};
+use crate::time::Micros;
+
+/// Why a trace cannot be read any further.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum TraceDamage {
+    /// The bytes do not begin like a trace, or end within its head.
+    #[error("not a trace: {what}")]
+    NotATrace {
+        /// What is wrong with them.
+        what: &'static str,
+    },
+    /// A block is not what was written; what stands before it has been read.
+    #[error("damaged at byte {offset}: {what}")]
+    Damaged {
+        /// Where the block begins.
+        offset: u64,
+        /// What is wrong with it.
+        what: &'static str,
+    },
+}
+
+/// Reads a trace from bytes that come in pieces of any size, and tells a session what stands in it.
+///
+/// *Bounds*: what a session takes; the driver keeps one block, at most [`Replay::NEEDED_MAX`] bytes.
+#[derive(Debug)]
+pub struct Replay {
+    offset: u64,
+    told: Option<Box<Told>>,
+    damage: Option<TraceDamage>,
+}
+
+/// What a trace came to.
+#[derive(Clone, Debug)]
+pub struct Replayed {
+    /// Whose trace it is.
+    pub head: TraceHead,
+    /// The report of its session: when the leg closed, or at the last thing that is known of it.
+    pub report: Report,
+    /// When the leg was answered, on the session's time.
+    pub answered: Option<Micros>,
+    /// The first input.
+    pub begun: Option<Micros>,
+    /// The last input, or when the leg was closed.
+    pub ended: Option<Micros>,
+    /// The leg was seen to its end.
+    pub closed: bool,
+    /// Inputs that the trace says are missing; `None` when it has no end, as after a crash.
+    pub missing: Option<u64>,
+    /// Datagrams that came, and packets that were sent.
+    pub packets: u64,
+    /// Where it could be read no further.
+    pub damage: Option<TraceDamage>,
+}
+
+#[derive(Debug)]
+struct Told {
+    head: TraceHead,
+    session: Session,
+    forecast: Forecast,
+    report: Option<Report>,
+    answered: Option<Micros>,
+    begun: Option<Micros>,
+    last: Option<Micros>,
+    missing: Option<u64>,
+    packets: u64,
+}
+
+impl Default for Replay {
+    fn default() -> Self {
+        Replay::new()
+    }
+}
+
+impl Replay {
+    /// As many bytes as [`Replay::feed`] may need at once.
+    pub const NEEDED_MAX: usize = BLOCK_LEN_MAX + FRAME_BYTES;
+
+    /// Expects the first byte of a trace.
+    pub const fn new() -> Self {
+        Replay { offset: 0, told: None, damage: None }
+    }
+
+    /// Whether `bytes` begin a trace, as far as they go.
+    pub fn recognises(bytes: &[u8]) -> bool {
+        let known = bytes.len().min(MAGIC.len());
+        known > 0 && bytes.get(..known) == MAGIC.get(..known)
+    }
+
+    /// Reads what is whole in `bytes` and says how many were used; the rest is to come again with more behind it.
+    ///
+    /// # Errors
+    /// From the first damage on always; what came before it counts.
+    pub fn feed(&mut self, bytes: &[u8]) -> Result<usize, TraceDamage> {
+        if let Some(damage) = &self.damage {
+            return Err(damage.clone());
+        }
+        let mut used = 0;
+        loop {
+            let rest = bytes.get(used..).unwrap_or_default();
+            match self.step(rest) {
+                Ok(0) => return Ok(used),
+                Ok(len) => {
+                    used += len;
+                    self.offset += len as u64;
+                }
+                Err(what) => {
+                    let damage = match self.told {
+                        Some(_) => TraceDamage::Damaged { offset: self.offset, what },
+                        None => TraceDamage::NotATrace { what },
+                    };
+                    self.damage = Some(damage.clone());
+                    return Err(damage);
+                }
+            }
+        }
+    }
+
+    /// What came of it, with `left` bytes of the file unread.
+    ///
+    /// # Errors
+    /// When there was not even a whole head.
+    pub fn finish(self, left: usize) -> Result<Replayed, TraceDamage> {
+        let offset = self.offset;
+        let Some(told) = self.told else {
+            let what = "it ends within its head";
+            return Err(self.damage.unwrap_or(TraceDamage::NotATrace { what }));
+        };
+        let cut = (left > 0).then_some(TraceDamage::Damaged { offset, what: "it ends within a block" });
+        Ok(told.finish(self.damage.or(cut)))
+    }
+
+    /// Reads the head or a block; 0 when it is not whole.
+    fn step(&mut self, bytes: &[u8]) -> Result<usize, &'static str> {
+        let Some(told) = &mut self.told else {
+            let Some((head, len)) = TraceHead::read(bytes)? else { return Ok(0) };
+            self.told = Some(Box::new(Told::new(head)));
+            return Ok(len);
+        };
+        let Some((frame, rest)) = bytes.split_first_chunk::<FRAME_BYTES>() else { return Ok(0) };
+        let [l0, l1, l2, l3, c0, c1, c2, c3] = *frame;
+        let len = u32::from_le_bytes([l0, l1, l2, l3]) as usize;
+        if len == 0 || len > BLOCK_LEN_MAX {
+            return Err("its length is impossible");
+        }
+        let Some(block) = rest.get(..len) else { return Ok(0) };
+        if crc32fast::hash(block) != u32::from_le_bytes([c0, c1, c2, c3]) {
+            return Err("its checksum is wrong");
+        }
+        told.block(block).ok_or("a record in it cannot be read")?;
+        Ok(FRAME_BYTES + len)
+    }
+}
+
+impl Told {
+    fn new(head: TraceHead) -> Self {
+        let session = Session::new(head.config.clone());
+        Told {
+            head,
+            session,
+            forecast: Forecast::default(),
+            report: None,
+            answered: None,
+            begun: None,
+            last: None,
+            missing: None,
+            packets: 0,
+        }
+    }
+
+    fn block(&mut self, block: &[u8]) -> Option<()> {
+        let mut cursor = Cursor::new(block);
+        while !cursor.is_empty() {
+            let (at, record) = Record::read(&mut cursor, &mut self.forecast)?;
+            if let Record::End { missing } = record {
+                self.missing = Some(missing);
+            } else {
+                self.begun.get_or_insert(at);
+                self.last = Some(at);
+                self.tell(at, record);
+            }
+        }
+        Some(())
+    }
+
+    fn tell(&mut self, at: Micros, record: Record<'_>) {
+        let session = &mut self.session;
+        self.packets += u64::from(matches!(
+            record,
+            Record::Foreign
+                | Record::Malformed
+                | Record::Muxed { .. }
+                | Record::Rtcp { .. }
+                | Record::Rtp { .. }
+        ));
+        match record {
+            Record::Answered => {
+                self.answered.get_or_insert(at);
+                session.answer(at);
+            }
+            Record::Closed => {
+                let report = session.close(at);
+                self.report.get_or_insert(report);
+            }
+            Record::Described(description) => session.describe(at, *description),
+            // Said by `block`.
+            Record::End { .. } => {}
+            // Where it came from changes nothing.
+            Record::Foreign => {
+                session.receive(at, NOWHERE, &[]);
+            }
+            Record::LocalDrop { packets } => session.local_drop(packets),
+            Record::Malformed => {
+                session.receive(at, NOWHERE, &[0x80]);
+            }
+            Record::Muxed { source, datagram } => {
+                session.receive(at, source, datagram);
+            }
+            Record::Rtcp { source, datagram } => {
+                session.receive_rtcp(at, source, datagram);
+            }
+            Record::Rtp { source, packet } => {
+                session.receive_packet(at, source, &packet);
+            }
+            Record::Sends { ssrc } => session.sends(ssrc),
+            Record::SentRtcp { datagram } => session.sent_rtcp(at, datagram),
+            Record::Sent { packets, to } => {
+                self.packets += u64::from(packets);
+                session.sent(at, packets, to);
+            }
+            Record::Unreachable => session.unreachable(),
+        }
+        // Nobody here sends anything.
+        while session.poll_output().is_some() {}
+    }
+
+    fn finish(mut self, damage: Option<TraceDamage>) -> Replayed {
+        let closed = self.report.is_some();
+        let report = match self.report.take() {
+            Some(report) => report,
+            None => self.session.close(self.last.unwrap_or_default()),
+        };
+        Replayed {
+            head: self.head,
+            report,
+            answered: self.answered,
+            begun: self.begun,
+            ended: self.last,
+            closed,
+            missing: self.missing,
+            packets: self.packets,
+            damage,
+        }
+    }
+}
+
+/// An address that no datagram comes from.
+const NOWHERE: std::net::SocketAddr =
+    std::net::SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED), 0);

@@ -1,0 +1,198 @@
+//! A session that writes down what it is told.
+
+use std::net::SocketAddr;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use super::head::TraceHead;
+use super::record::Record;
+use super::writer::{TraceSink, TraceWriter};
+use crate::rtcp::Block;
+use crate::rtp::{Datagram, Packet};
+use crate::session::{Description, Disposition, Input, Output, Reason, Report, Session};
+use crate::time::Micros;
+
+/// A [`Session`] that may have its trace written.
+///
+/// Reading goes through to the session; every input passes here, so none can be missing in the trace.
+#[derive(Debug)]
+pub struct TracedSession {
+    session: Session,
+    writer: Option<Box<TraceWriter>>,
+    /// The source of what we send, when the trace has it already.
+    sends: Option<u32>,
+}
+
+impl Deref for TracedSession {
+    type Target = Session;
+
+    fn deref(&self) -> &Session {
+        &self.session
+    }
+}
+
+impl TracedSession {
+    /// The session, without a trace.
+    pub fn new(session: Session) -> Self {
+        TracedSession { session, writer: None, sends: None }
+    }
+
+    /// Begins the trace, which holds what the session is told from now on: before anything else, to be of use.
+    ///
+    /// What the session was set up with is put into `head` here.
+    pub fn trace(&mut self, mut head: TraceHead, sink: Arc<dyn TraceSink>) {
+        head.config = self.session.config().clone();
+        self.writer = Some(Box::new(TraceWriter::new(&head, sink)));
+    }
+
+    /// Hands over what was written down before `age_us` ago.
+    pub fn flush_trace(&mut self, now: Micros, age_us: i64) {
+        if let Some(writer) = &mut self.writer {
+            writer.flush(now, age_us);
+        }
+    }
+
+    /// See [`Session::handle_input`].
+    pub fn handle_input(&mut self, now: Micros, input: Input<'_>) {
+        match input {
+            Input::Answered => self.answer(now),
+            Input::LocalDrop { packets } => {
+                self.write(now, &Record::LocalDrop { packets });
+                self.session.local_drop(packets);
+            }
+            Input::Rtcp { source, datagram } => {
+                self.receive_rtcp(now, source, datagram);
+            }
+            Input::Rtp { source, datagram } => {
+                self.receive(now, source, datagram);
+            }
+            Input::Sends { ssrc } => self.sends(now, ssrc),
+            Input::SentRtcp { datagram } => self.sent_rtcp(now, datagram),
+            Input::Sent { packets, to } => self.sent(now, packets, to),
+            Input::Signalled(description) => self.describe(now, *description),
+            // It changes no report.
+            Input::Timeout => self.session.handle_input(now, Input::Timeout),
+            Input::Unreachable => {
+                self.write(now, &Record::Unreachable);
+                self.session.unreachable();
+            }
+        }
+    }
+
+    /// See [`Session::poll_output`].
+    pub fn poll_output(&mut self) -> Option<Output> {
+        self.session.poll_output()
+    }
+
+    /// See [`Session::receive`].
+    #[inline]
+    pub fn receive(&mut self, now: Micros, source: SocketAddr, datagram: &[u8]) -> Disposition {
+        let disposition = self.session.receive(now, source, datagram);
+        if self.writer.is_some() {
+            self.write_datagram(now, source, datagram, disposition);
+        }
+        disposition
+    }
+
+    /// See [`Session::receive_rtcp`].
+    pub fn receive_rtcp(&mut self, now: Micros, source: SocketAddr, datagram: &[u8]) -> Disposition {
+        let disposition = self.session.receive_rtcp(now, source, datagram);
+        if let Some(datagram) = kept_of_rtcp(datagram, disposition) {
+            self.write(now, &Record::Rtcp { source, datagram });
+        }
+        disposition
+    }
+
+    /// See [`Session::describe`].
+    pub fn describe(&mut self, now: Micros, description: Description) {
+        if self.writer.is_some() {
+            self.write(now, &Record::Described(Box::new(description.clone())));
+        }
+        self.session.describe(now, description);
+    }
+
+    /// See [`Session::answer`].
+    pub fn answer(&mut self, now: Micros) {
+        self.write(now, &Record::Answered);
+        self.session.answer(now);
+    }
+
+    /// See [`Session::sent`].
+    pub fn sent(&mut self, now: Micros, packets: u32, to: SocketAddr) {
+        self.write(now, &Record::Sent { packets, to });
+        self.session.sent(now, packets, to);
+    }
+
+    /// See [`Session::sends`].
+    #[inline]
+    pub fn sends(&mut self, now: Micros, ssrc: u32) {
+        if self.writer.is_some() && self.sends != Some(ssrc) {
+            self.sends = Some(ssrc);
+            self.write(now, &Record::Sends { ssrc });
+        }
+        self.session.sends(ssrc);
+    }
+
+    /// See [`Session::sent_rtcp`].
+    pub fn sent_rtcp(&mut self, now: Micros, datagram: &[u8]) {
+        self.write(now, &Record::SentRtcp { datagram });
+        // A sender report names a source as well.
+        self.sends = None;
+        self.session.sent_rtcp(now, datagram);
+    }
+
+    /// See [`Session::report_block`]: what it says goes out as RTCP, and no report depends on it.
+    pub fn report_block(&mut self, now: Micros) -> Option<Block> {
+        self.session.report_block(now)
+    }
+
+    /// See [`Session::close`]; the trace is over as well.
+    pub fn close(&mut self, now: Micros) -> Report {
+        self.write(now, &Record::Closed);
+        if let Some(writer) = self.writer.take() {
+            writer.end();
+        }
+        self.session.close(now)
+    }
+
+    #[inline]
+    fn write(&mut self, at: Micros, record: &Record<'_>) {
+        if let Some(writer) = &mut self.writer {
+            writer.put(at, record);
+        }
+    }
+
+    fn write_datagram(&mut self, at: Micros, source: SocketAddr, datagram: &[u8], disposition: Disposition) {
+        if disposition == Disposition::Discard(Reason::Closed) {
+            return;
+        }
+        let record = match Datagram::classify(datagram) {
+            Datagram::Foreign => Record::Foreign,
+            Datagram::Rtcp => match kept_of_rtcp(datagram, disposition) {
+                Some(datagram) => Record::Muxed { source, datagram },
+                None => return,
+            },
+            Datagram::Rtp => match Packet::parse(datagram) {
+                Ok(packet) => Record::Rtp { source, packet },
+                Err(_) => Record::Malformed,
+            },
+        };
+        self.write(at, &record);
+    }
+}
+
+/// What a trace keeps of RTCP: all that a session looked into. Of what it refused a stand-in that is refused for the
+/// same reason, so that nobody can fill a disk.
+fn kept_of_rtcp(datagram: &[u8], disposition: Disposition) -> Option<&[u8]> {
+    match disposition {
+        Disposition::Discard(Reason::Closed) => None,
+        Disposition::Discard(Reason::Malformed) => Some(MALFORMED_RTCP),
+        Disposition::Discard(_) => Some(REFUSED_RTCP),
+        Disposition::Relay | Disposition::RelayRtcp => Some(datagram),
+    }
+}
+
+/// RTCP by its first bytes, whose length leads beyond its end.
+const MALFORMED_RTCP: &[u8] = &[0x80, 201, 0xff, 0xff];
+/// An empty receiver report.
+const REFUSED_RTCP: &[u8] = &[0x80, 201, 0, 1, 0, 0, 0, 0];

@@ -1,0 +1,54 @@
+//! Capture files: any bytes, in pieces of any size.
+
+use sidetone_media::pcap::{Decoder, ELEMENT_LEN_MAX, Progress, Records, dissect};
+
+use super::choices::Choices;
+
+/// How a record looked, for comparison.
+type Seen = (i64, u16, usize, u32);
+
+/// A file reads alike whole and in pieces, ends, and asks for no more than it may.
+pub fn pcap_reader(data: &[u8]) {
+    let mut choices = Choices::new(data);
+    let piece = usize::from(choices.byte()) + 1;
+    let file = choices.rest();
+    let whole: Vec<Seen> = Records::new(file)
+        .map_while(Result::ok)
+        .map(|record| (record.at.0, record.link.0, record.frame.len(), record.wire_len))
+        .collect();
+    assert!(whole.len() <= file.len() / 8 + 1, "more records than fit");
+    assert_eq!(in_pieces(file, piece), whole);
+}
+
+fn in_pieces(file: &[u8], piece: usize) -> Vec<Seen> {
+    let (mut decoder, mut begin, mut end, mut seen) = (Decoder::new(), 0, 0, Vec::new());
+    // Which format it is can be told without using a byte, once.
+    let mut may_stand = true;
+    loop {
+        match decoder.next(&file[begin..end]) {
+            Ok(Progress::More { needed }) => {
+                assert!(needed > end - begin, "asks for what it has");
+                assert!(needed <= ELEMENT_LEN_MAX, "asks for too much");
+                if end == file.len() {
+                    let _ = decoder.finish(end - begin);
+                    return seen;
+                }
+                end = (end + piece).min(file.len());
+            }
+            Ok(Progress::Record { consumed, record }) => {
+                assert!(consumed > 0 && record.frame.len() < consumed);
+                let _ = dissect(record.link, record.frame);
+                seen.push((record.at.0, record.link.0, record.frame.len(), record.wire_len));
+                begin += consumed;
+            }
+            Ok(Progress::Skipped { consumed }) => {
+                assert!(consumed > 0 || std::mem::take(&mut may_stand), "goes nowhere");
+                begin += consumed;
+            }
+            Err(damage) => {
+                assert_eq!(decoder.next(&file[begin..end]).err(), Some(damage), "damage stays");
+                return seen;
+            }
+        }
+    }
+}

@@ -421,7 +421,7 @@ fn call_info(client: &Client, store: &Store, notes: &NoteRoom) -> (CallInfo, Joi
 }
 
 /// What is managed over HTTP: the store, and what makes the credentials of phones.
-fn directory_ports(store: &Store, rng: StdRng) -> DirectoryPorts {
+pub(crate) fn directory_ports(store: &Store, rng: StdRng) -> DirectoryPorts {
     let shared = Arc::new(store.clone());
     DirectoryPorts {
         extensions: Arc::new(Lines::new(store.clone(), rng)),
@@ -436,7 +436,7 @@ fn rooms(store: &Store, config: &Config, rng: StdRng) -> Arc<dyn Rooms> {
     Arc::new(RoomPins::new(store.clone(), config.rooms.default_pin, rng))
 }
 
-fn rate_ports(store: &Store) -> RatePorts {
+pub(crate) fn rate_ports(store: &Store) -> RatePorts {
     let shared = Arc::new(store.clone());
     RatePorts { cost: shared.clone(), fx: shared.clone(), sell: shared }
 }
@@ -567,7 +567,7 @@ fn instant() -> Instant {
 }
 
 #[expect(clippy::disallowed_methods, reason = "the composition root hands the clock to the HTTP face")]
-fn wall_clock() -> Timestamp {
+pub(crate) fn wall_clock() -> Timestamp {
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Timestamp::from_micros(i64::try_from(since_epoch.as_micros()).unwrap_or(i64::MAX))
 }
@@ -575,6 +575,6 @@ fn wall_clock() -> Timestamp {
 /// Calls that may be up at once; every one costs two port pairs and some kilobytes.
 const CALLS_MAX: usize = 20_000;
 /// How long requests in hand may take at the end.
-const HTTP_STOP_MAX: Duration = Duration::from_secs(5);
+pub(crate) const HTTP_STOP_MAX: Duration = Duration::from_secs(5);
 /// How long the last records may take into the database.
-const WRITER_STOP_MAX: Duration = Duration::from_secs(10);
+pub(crate) const WRITER_STOP_MAX: Duration = Duration::from_secs(10);

@@ -32,5 +32,7 @@ pub mod store;
 pub mod studio;
 pub mod sweep;
 pub mod switch;
+pub mod tap;
+pub mod tap_app;
 pub mod watch;
 pub mod webhooks;

@@ -33,6 +33,8 @@ enum Command {
     Phone(cli::phone::PhoneArgs),
     /// Run the engine: SIP, RTP and the HTTP API.
     Serve(cli::serve::ServeArgs),
+    /// Listen on an interface and write a record for every call that passes, whoever carries it.
+    Tap(cli::tap::TapArgs),
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -50,7 +52,13 @@ fn main() -> ExitCode {
         LogFormat::Text => Format::Text,
     };
     let is_for_people = matches!(command, Command::Demo(_) | Command::Phone(_));
-    let log = Log::start(format, if is_for_people { "error" } else { "info" });
+    let level = match command {
+        _ if is_for_people => "error",
+        // What a tap prints is read by people as well, and its own calls are told.
+        Command::Tap(_) => "info,netring=error,sidetone_api=warn",
+        _ => "info",
+    };
+    let log = Log::start(format, level);
     match command {
         Command::Analyze(args) => cli::analyze::run(&args),
         Command::Simulate(args) => cli::simulate::run(&args),
@@ -59,5 +67,6 @@ fn main() -> ExitCode {
         Command::Demo(args) => cli::demo::run(&args),
         Command::Phone(args) => cli::phone::run(&args),
         Command::Serve(args) => cli::serve::run(&args, &log),
+        Command::Tap(args) => cli::tap::run(&args, &log),
     }
 }

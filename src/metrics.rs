@@ -60,13 +60,8 @@ pub struct EngineMetrics {
 impl Metrics for EngineMetrics {
     fn families(&self) -> PortFuture<'_, Vec<Family>> {
         Box::pin(async move {
-            let ping = tokio::time::timeout(PING_MAX, self.store.ping()).await;
-            let database_up = matches!(ping, Ok(Ok(())));
-            let mut families = vec![
-                Family::gauge("sidetone_build_info", "The version that runs; the value says nothing.")
-                    .with([("version", env!("CARGO_PKG_VERSION"))], 1),
-                Family::gauge("sidetone_database_up", "Whether the database answers.").is(database_up.into()),
-            ];
+            let database_up = is_up(&self.store).await;
+            let mut families = vec![build_info(), database(database_up)];
             families.extend(self.calls());
             families.extend(self.signalling());
             families.extend(connections(&self.tcp.counters()));
@@ -182,16 +177,14 @@ impl EngineMetrics {
 
     fn records(&self) -> Vec<Family> {
         vec![
-            Family::counter("sidetone_call_records_stored_total", "Call records added to the database.")
-                .is(self.stored.load(Ordering::Relaxed)),
+            stored(&self.stored),
             self.callbacks(),
             Family::counter(
                 "sidetone_call_news_dropped_total",
                 "Events call.ringing and call.answered that were lost because too many waited for the database.",
             )
             .is(self.news.dropped()),
-            Family::gauge("sidetone_journal_healthy", "Whether the disk takes journal records.")
-                .is(self.journal.is_healthy().into()),
+            journal_healthy(&self.journal),
             Family::gauge(
                 "sidetone_journal_bytes",
                 "Octets of the journal on disk; grows while the database takes no records.",
@@ -199,6 +192,38 @@ impl EngineMetrics {
             .is(process::dir_bytes(&self.journal_dir)),
         ]
     }
+}
+
+/// What a node that is no switch says of itself: its version, its database, its process.
+pub async fn of_process(store: &Store) -> Vec<Family> {
+    let mut families = vec![build_info(), database(is_up(store).await)];
+    families.extend(process());
+    families
+}
+
+/// Records that this run added to the database.
+pub fn stored(records: &AtomicU64) -> Family {
+    Family::counter("sidetone_call_records_stored_total", "Call records added to the database.")
+        .is(records.load(Ordering::Relaxed))
+}
+
+/// Whether the disk takes records.
+pub fn journal_healthy(journal: &Journal) -> Family {
+    Family::gauge("sidetone_journal_healthy", "Whether the disk takes journal records.")
+        .is(journal.is_healthy().into())
+}
+
+async fn is_up(store: &Store) -> bool {
+    matches!(tokio::time::timeout(PING_MAX, store.ping()).await, Ok(Ok(())))
+}
+
+fn build_info() -> Family {
+    Family::gauge("sidetone_build_info", "The version that runs; the value says nothing.")
+        .with([("version", env!("CARGO_PKG_VERSION"))], 1)
+}
+
+fn database(is_up: bool) -> Family {
+    Family::gauge("sidetone_database_up", "Whether the database answers.").is(is_up.into())
 }
 
 fn rooms(counts: &RoomNewsCounts) -> Vec<Family> {

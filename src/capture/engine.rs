@@ -84,6 +84,11 @@ impl Engine {
         self.router.packets
     }
 
+    /// Calls that are known now; with [`EngineOptions::evict`] those that are up, and those that were until just now.
+    pub fn live_calls(&self) -> usize {
+        self.router.calls.numbers().len()
+    }
+
     /// The next call or stream that is over at `now`, until there is none; always `None` without
     /// [`EngineOptions::evict`].
     ///

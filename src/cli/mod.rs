@@ -7,6 +7,7 @@ pub mod demo;
 pub mod phone;
 pub mod serve;
 pub mod simulate;
+pub mod tap;
 
 /// The command line or the configuration is wrong.
 pub(crate) const EXIT_WRONG: u8 = 2;

@@ -44,6 +44,7 @@ impl Config {
         cold("[ai]", new.ai == self.ai);
         cold("[recordings]", new.recordings == self.recordings);
         cold("[rooms]", new.rooms == self.rooms);
+        cold("[tap]", new.tap == self.tap);
 
         let Log { level } = &new.log;
         config.log.level.clone_from(level);

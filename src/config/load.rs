@@ -151,7 +151,7 @@ enum Kind {
 }
 
 /// Every key that an environment variable may override.
-const KEYS: [(&str, &str, Kind); 25] = [
+const KEYS: [(&str, &str, Kind); 26] = [
     ("node", "name", Kind::Text),
     ("node", "data_dir", Kind::Text),
     ("node", "drain_seconds", Kind::Integer),
@@ -175,6 +175,7 @@ const KEYS: [(&str, &str, Kind); 25] = [
     ("http", "body_seconds", Kind::Integer),
     ("http", "idle_seconds", Kind::Integer),
     ("http", "stall_seconds", Kind::Integer),
+    ("tap", "organisation", Kind::Text),
     ("log", "level", Kind::Text),
     ("cluster", "nats", Kind::Text),
 ];

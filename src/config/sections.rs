@@ -12,7 +12,8 @@ use toml::{Table, Value};
 use tracing_subscriber::EnvFilter;
 
 use crate::config::settings::{
-    Ai, Config, DATABASE_FILE, Http, Listener, Log, Media, Node, Rating, Recordings, Rooms, Sip, Transport,
+    Ai, Config, DATABASE_FILE, Http, Listener, Log, Media, Node, Rating, Recordings, Rooms, Sip, Tap,
+    Transport,
 };
 use crate::fields::{Fields, Problem};
 use crate::outbound_http::OutboundHttp;
@@ -25,23 +26,38 @@ pub(super) fn read(table: Table, problems: &mut Vec<Problem>) -> Config {
     let mut root = Fields::new("", table, problems);
     let mut section =
         |name: &'static str| root.table(name).unwrap_or_else(|| (name.to_owned(), Table::new()));
-    let [node, database, sip, media, http, outbound_http, api, rating, ai, recordings, rooms, log, cluster] =
-        [
-            "node",
-            "database",
-            "sip",
-            "media",
-            "http",
-            "outbound_http",
-            "api",
-            "rating",
-            "ai",
-            "recordings",
-            "rooms",
-            "log",
-            "cluster",
-        ]
-        .map(&mut section);
+    let [
+        node,
+        database,
+        sip,
+        media,
+        http,
+        outbound_http,
+        api,
+        rating,
+        ai,
+        recordings,
+        rooms,
+        tap,
+        log,
+        cluster,
+    ] = [
+        "node",
+        "database",
+        "sip",
+        "media",
+        "http",
+        "outbound_http",
+        "api",
+        "rating",
+        "ai",
+        "recordings",
+        "rooms",
+        "tap",
+        "log",
+        "cluster",
+    ]
+    .map(&mut section);
     root.finish();
     read_node(Fields::new(node.0, node.1, problems), &mut config.node);
     config.database.location = Location::Sqlite(config.node.data_dir.join(DATABASE_FILE));
@@ -54,6 +70,7 @@ pub(super) fn read(table: Table, problems: &mut Vec<Problem>) -> Config {
     read_recordings(Fields::new(recordings.0, recordings.1, problems), &mut config.recordings);
     read_ai(Fields::new(ai.0, ai.1, problems), &mut config.ai);
     read_rooms(Fields::new(rooms.0, rooms.1, problems), &mut config.rooms);
+    read_tap(Fields::new(tap.0, tap.1, problems), &mut config.tap);
     read_api(Fields::new(api.0, api.1, problems), &mut config.http);
     read_log(Fields::new(log.0, log.1, problems), &mut config.log);
     read_cluster(Fields::new(cluster.0, cluster.1, problems));
@@ -112,6 +129,11 @@ fn read_rooms(mut fields: Fields<'_>, rooms: &mut Rooms) {
             }
         }
     }
+    fields.finish();
+}
+
+fn read_tap(mut fields: Fields<'_>, tap: &mut Tap) {
+    tap.organisation = fields.text("organisation").filter(|name| !name.is_empty());
     fields.finish();
 }
 

@@ -37,8 +37,17 @@ pub struct Config {
     pub recordings: Recordings,
     /// What holds for conference rooms.
     pub rooms: Rooms,
+    /// What `sidetone tap` does with the calls it sees.
+    pub tap: Tap,
     /// What is logged.
     pub log: Log,
+}
+
+/// `[tap]`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Tap {
+    /// The name of the organisation whose the records are; `None` is the only one there is.
+    pub organisation: Option<String>,
 }
 
 /// `[ai]`.
@@ -192,6 +201,7 @@ impl Default for Config {
             rating: Rating { warning: Duration::from_secs(10) },
             recordings: Recordings { reserve_bytes: 256 << 20 },
             rooms: Rooms::default(),
+            tap: Tap::default(),
             log: Log::default(),
         }
     }

@@ -119,7 +119,7 @@ fn every_mistake_is_one_line_that_names_the_key() {
             "unknown section",
             "[sipp]\n",
             "sipp: unknown key, known here are: node, database, sip, media, http, outbound_http, \
-             api, rating, ai, recordings, rooms, log, cluster",
+             api, rating, ai, recordings, rooms, tap, log, cluster",
         ),
         (
             "unknown key",

@@ -1,0 +1,213 @@
+//! `sidetone tap`: records of the calls that pass an interface, whoever carries them.
+
+use std::io::{self, IsTerminal, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use sidetone_media::time::Micros;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::app::wall_clock;
+use crate::cli::{EXIT_FAILED, EXIT_WRONG};
+use crate::config::Config;
+use crate::log::Log;
+use crate::tap::counters::TapCounters;
+use crate::tap::ring::{RING_MIB_MAX, RING_MIB_MIN, RingOptions};
+use crate::tap::scribe::Told;
+use crate::tap::thread::TapOptions;
+use crate::tap_app::{TapNode, TapStart};
+
+/// The arguments of `tap`.
+#[derive(clap::Args, Clone, Debug)]
+#[command(after_help = "\
+Every call becomes a record of one organisation: [tap] organisation, or the only one there is. The HTTP face is served
+as by `sidetone serve`, on the same [http] listen. Each call is printed when it is over; SIGTERM and Ctrl-C end those
+that are up, store every record and exit with 0.
+
+Examples:
+  sudo setcap cap_net_raw+ep $(command -v sidetone)
+  sidetone tap -i eth0
+  sidetone tap -i eth0 -i eth1 --organisation Acme --quiet")]
+pub struct TapArgs {
+    /// An interface to listen on; may be given several times.
+    #[arg(short, long = "interface", required = true, value_name = "IFACE")]
+    interfaces: Vec<String>,
+    /// The configuration; without it sidetone.toml where that exists, else the defaults.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Whose the records are.
+    #[arg(long, value_name = "NAME")]
+    organisation: Option<String>,
+    /// Bytes that are kept of a frame: its headers, and SIP as a whole.
+    #[arg(long, value_name = "BYTES", default_value_t = 2_048, value_parser = clap::value_parser!(u32).range(128..=65_535))]
+    snaplen: u32,
+    /// Listen to what is for this host alone.
+    #[arg(long)]
+    no_promiscuous: bool,
+    /// The size of each interface's ring in MiB.
+    #[arg(long, value_name = "MIB", default_value_t = 64, value_parser = clap::value_parser!(u32).range(RING_MIB_MIN as i64..=RING_MIB_MAX as i64))]
+    ring: u32,
+    /// Do not serve HTTP, such as beside a `sidetone serve` on the same database.
+    #[arg(long)]
+    no_http: bool,
+    /// Print neither calls nor the state.
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+/// Listens until it is told to stop, and says how it went.
+pub fn run(args: &TapArgs, log: &Log) -> ExitCode {
+    let config = match Config::load(args.config.as_deref(), std::env::vars()) {
+        Ok(config) => config,
+        Err(error) => {
+            eprintln!("sidetone: {error}");
+            return ExitCode::from(EXIT_WRONG);
+        }
+    };
+    log.set_level(config.log.level.as_deref());
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            eprintln!("sidetone: cannot start the runtime ({error})");
+            return ExitCode::from(EXIT_FAILED);
+        }
+    };
+    runtime.block_on(tap(args, &config))
+}
+
+async fn tap(args: &TapArgs, config: &Config) -> ExitCode {
+    // Listening for the signals first: one that comes during the start is not lost.
+    let Ok(mut stop) = Stop::listen() else {
+        eprintln!("sidetone: cannot listen for SIGTERM");
+        return ExitCode::from(EXIT_FAILED);
+    };
+    let ring = RingOptions { promiscuous: !args.no_promiscuous, snap_len: args.snaplen, ring_mib: args.ring };
+    let mut interfaces = args.interfaces.clone();
+    interfaces.sort_unstable();
+    interfaces.dedup();
+    let start = TapStart {
+        tap: TapOptions { interfaces, ring, now },
+        organisation: args.organisation.clone(),
+        http: !args.no_http,
+        tell: if args.quiet { Box::new(|_| {}) } else { Box::new(print_call) },
+    };
+    let node = match TapNode::start(config, start).await {
+        Ok(node) => node,
+        Err(error) => {
+            eprintln!("sidetone: cannot start: {error}");
+            return ExitCode::from(EXIT_FAILED);
+        }
+    };
+    announce(args, &node);
+    let mut state = State::new(&node.counters);
+    loop {
+        tokio::select! {
+            () = stop.told() => break,
+            () = tokio::time::sleep(STATE_EVERY) => {
+                if !args.quiet {
+                    state.print(&node.counters);
+                }
+            }
+        }
+    }
+    let counters = std::sync::Arc::clone(&node.counters);
+    tokio::select! {
+        () = node.stop() => {
+            if !args.quiet {
+                print_summary(&counters);
+            }
+            ExitCode::SUCCESS
+        }
+        // Asked twice: records that are not in the database yet stay in the journal.
+        () = stop.told() => {
+            tracing::warn!("told to stop again: the last records stay in the journal for the next start");
+            ExitCode::from(EXIT_FAILED)
+        }
+    }
+}
+
+/// The signals that end a tap.
+struct Stop {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Stop {
+    fn listen() -> io::Result<Self> {
+        Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
+    }
+
+    async fn told(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}
+
+/// What it listens to, one line each, then `ready`: what scripts wait for.
+fn announce(args: &TapArgs, node: &TapNode) {
+    let mut lines: Vec<String> = args.interfaces.iter().map(|name| format!("tap {name}")).collect();
+    lines.push(format!("organisation {}", node.organisation));
+    lines.extend(node.http.map(|address| format!("http http://{address}")));
+    lines.push("ready".to_owned());
+    print(&lines.join("\n"));
+}
+
+/// One call that is over.
+fn print_call(told: &Told) {
+    print(&told.line(io::stdout().is_terminal()));
+}
+
+fn print(text: &str) {
+    let mut out = io::stdout().lock();
+    // A closed stdout is no reason to stop listening.
+    let _ = writeln!(out, "{text}");
+    let _ = out.flush();
+}
+
+/// What was counted when the state was last printed.
+struct State {
+    packets: u64,
+    dropped: u64,
+}
+
+impl State {
+    fn new(counters: &TapCounters) -> Self {
+        State { packets: TapCounters::read(&counters.packets), dropped: TapCounters::read(&counters.dropped) }
+    }
+
+    fn print(&mut self, counters: &TapCounters) {
+        let now = State::new(counters);
+        let packets = now.packets.saturating_sub(self.packets) / STATE_EVERY.as_secs();
+        let dropped = now.dropped.saturating_sub(self.dropped);
+        eprintln!(
+            "{packets} packets/s, {} calls up, {} calls over, {} packets dropped{}",
+            TapCounters::read(&counters.live_calls),
+            TapCounters::read(&counters.calls),
+            now.dropped,
+            if dropped > 0 { format!(" ({dropped} of them now)") } else { String::new() },
+        );
+        *self = now;
+    }
+}
+
+fn print_summary(counters: &TapCounters) {
+    let read = |count| TapCounters::read(count);
+    eprintln!(
+        "{} calls, {} of them with something wrong; {} packets read, {} dropped",
+        read(&counters.calls),
+        read(&counters.faulty_calls),
+        read(&counters.packets),
+        read(&counters.dropped),
+    );
+}
+
+/// The clock that the kernel stamps packets by.
+fn now() -> Micros {
+    Micros(wall_clock().as_micros())
+}
+
+/// How often the state is printed.
+const STATE_EVERY: Duration = Duration::from_secs(10);

@@ -1,0 +1,151 @@
+//! The network interfaces of this host, as the kernel names them: what is read from them, and whether they are up.
+
+use nix::ifaddrs::{InterfaceAddress, getifaddrs};
+use nix::net::if_::{InterfaceFlags, if_nameindex};
+use sidetone_media::pcap::LinkType;
+
+/// One interface as it was looked up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Interface {
+    /// Its name.
+    pub name: String,
+    /// Its number; another interface that takes its name later has another one.
+    pub index: usize,
+    /// What its frames begin with.
+    pub link: LinkType,
+    /// Whether it is the loopback, where every packet is seen twice: as it leaves and as it arrives.
+    pub is_loopback: bool,
+}
+
+/// Why an interface cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum InterfaceError {
+    /// There is none of that name.
+    #[error("there is no interface \"{name}\"; there are: {}", .known.join(", "))]
+    Unknown {
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        known: Vec<String>,
+    },
+    /// Its frames have a form that is not read here.
+    #[error(
+        "the frames of interface \"{name}\" are of a kind that is not read here ({hardware}); choose the interface below it"
+    )]
+    Link {
+        /// The interface.
+        name: String,
+        /// The kernel's number of the kind.
+        hardware: u16,
+    },
+}
+
+impl Interface {
+    /// Looks up an interface by its name.
+    ///
+    /// # Errors
+    /// When there is none, or its frames cannot be read.
+    pub fn find(name: &str) -> Result<Self, InterfaceError> {
+        let unknown = || InterfaceError::Unknown { name: name.to_owned(), known: names() };
+        let seen = look(name).ok_or_else(unknown)?;
+        let link = link_of(seen.hardware)
+            .ok_or_else(|| InterfaceError::Link { name: name.to_owned(), hardware: seen.hardware })?;
+        let is_loopback = seen.hardware == ARPHRD_LOOPBACK;
+        Ok(Interface { name: name.to_owned(), index: seen.index, link, is_loopback })
+    }
+
+    /// How it is now.
+    pub fn state(&self) -> State {
+        match look(&self.name) {
+            None => State::Gone,
+            Some(seen) if seen.index != self.index => State::Replaced,
+            Some(seen) if seen.is_up => State::Up,
+            Some(_) => State::Down,
+        }
+    }
+}
+
+/// How an interface is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// It was switched off.
+    Down,
+    /// It is not there any more.
+    Gone,
+    /// Another one has its name.
+    Replaced,
+    /// It takes and gives frames.
+    Up,
+}
+
+/// The names of all interfaces, in the kernel's order.
+pub fn names() -> Vec<String> {
+    let Ok(interfaces) = if_nameindex() else { return Vec::new() };
+    interfaces.iter().map(|interface| interface.name().to_string_lossy().into_owned()).collect()
+}
+
+/// What the frames of a kind of hardware begin with on a raw packet socket.
+fn link_of(hardware: u16) -> Option<LinkType> {
+    match hardware {
+        ARPHRD_ETHER | ARPHRD_LOOPBACK => Some(LinkType::ETHERNET),
+        ARPHRD_NONE | ARPHRD_RAWIP => Some(LinkType::RAW),
+        _ => None,
+    }
+}
+
+/// An interface as the kernel lists it.
+struct Seen {
+    index: usize,
+    hardware: u16,
+    is_up: bool,
+}
+
+/// The interface of that name in the network that this thread is in.
+fn look(name: &str) -> Option<Seen> {
+    let seen = |interface: InterfaceAddress| {
+        let link = interface.address.as_ref()?.as_link_addr()?;
+        let is_up = interface.flags.contains(InterfaceFlags::IFF_UP);
+        Some(Seen { index: link.ifindex(), hardware: link.hatype(), is_up })
+    };
+    getifaddrs().ok()?.filter(|interface| interface.interface_name == name).find_map(seen)
+}
+
+// Kinds of hardware, `linux/if_arp.h`.
+const ARPHRD_ETHER: u16 = 1;
+const ARPHRD_RAWIP: u16 = 519;
+const ARPHRD_LOOPBACK: u16 = 772;
+/// Tunnels without a link layer: tun, WireGuard.
+const ARPHRD_NONE: u16 = 0xfffe;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loopback_is_known_and_its_frames_are_ethernet() {
+        let lo = Interface::find("lo").unwrap();
+        assert_eq!((lo.link, lo.is_loopback), (LinkType::ETHERNET, true));
+        assert_eq!(Interface { index: lo.index + 1, ..lo.clone() }.state(), State::Replaced);
+        assert_eq!(Interface { name: "nosuch0".to_owned(), ..lo }.state(), State::Gone);
+    }
+
+    /// The error names what was asked for and what there is, whatever was asked for.
+    #[test]
+    fn an_unknown_interface_is_named_with_those_that_exist() {
+        for name in
+            ["nosuch0", "", ".", "..", "../lo", "lo/", "a name that is far too long for one", "\u{e9}"]
+        {
+            let error = Interface::find(name).unwrap_err();
+            assert!(
+                matches!(&error, InterfaceError::Unknown { known, .. } if known.iter().any(|it| it == "lo"))
+            );
+            assert!(error.to_string().contains(&format!("\"{name}\"")), "{error}");
+        }
+    }
+
+    #[test]
+    fn frames_that_are_not_read_here_are_refused() {
+        assert_eq!(link_of(ARPHRD_NONE), Some(LinkType::RAW));
+        assert_eq!(link_of(512), None, "point-to-point links have no header that says what follows");
+    }
+}

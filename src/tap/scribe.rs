@@ -1,0 +1,125 @@
+//! Writes down the calls that are over: into the journal, from where they go into the database, and to whoever looks
+//! on.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sidetone_model::call::HangupCause;
+use sidetone_model::cdr::Cdr;
+use sidetone_model::media_quality::CallQuality;
+use sidetone_model::quality::MediaVerdict;
+use tokio::sync::mpsc;
+
+use super::book::{Book, Entry};
+use super::counters::TapCounters;
+use super::session::TappedCall;
+use crate::cdr::journal::{Journal, JournalFull};
+use crate::routing::Directory;
+use crate::store::{Store, StoreError};
+
+/// Who writes the calls down.
+pub struct Scribe {
+    /// What the records say.
+    pub book: Book,
+    /// Where they go.
+    pub journal: Journal,
+    /// Where the directory is read.
+    pub store: Store,
+    /// What is counted.
+    pub counters: Arc<TapCounters>,
+    /// Is told of every call.
+    pub tell: Box<dyn Fn(&Told) + Send + Sync>,
+}
+
+/// A call as it is told to who looks on.
+#[derive(Debug)]
+pub struct Told {
+    /// The record.
+    pub cdr: Cdr,
+    /// Its media.
+    pub quality: CallQuality,
+}
+
+impl Scribe {
+    /// Writes down every call until there are no more.
+    pub async fn run(mut self, mut calls: mpsc::Receiver<TappedCall>) {
+        let mut look = tokio::time::interval(LOOK_EVERY);
+        loop {
+            tokio::select! {
+                biased;
+                call = calls.recv() => match call {
+                    Some(call) => self.write(&call).await,
+                    None => return,
+                },
+                _ = look.tick() => {
+                    if let Err(error) = self.look().await {
+                        // Numbers are looked up in what is known; the next reading comes soon.
+                        tracing::debug!(%error, "the directory cannot be read again");
+                    }
+                }
+            }
+        }
+    }
+
+    async fn write(&mut self, call: &TappedCall) {
+        let Entry { cdr, quality } = self.book.write(call);
+        let is_fine = matches!(cdr.quality.verdict, None | Some(MediaVerdict::Ok | MediaVerdict::Unanswered));
+        TapCounters::add(&self.counters.calls, 1);
+        TapCounters::add(&self.counters.faulty_calls, u64::from(!is_fine));
+        let told = Told { cdr, quality };
+        (self.tell)(&told);
+        let mut record = told.cdr;
+        // A disk that stalls holds up this task and at last the reading of calls, and loses none.
+        while let Err(JournalFull { record: Some(back) }) = self.journal.ended(record) {
+            record = *back;
+            tokio::time::sleep(JOURNAL_PAUSE).await;
+        }
+    }
+
+    async fn look(&mut self) -> Result<(), StoreError> {
+        if self.store.directory_revision().await? != self.book.revision() {
+            self.book.replace(Directory::new(self.store.directory().await?));
+        }
+        Ok(())
+    }
+}
+
+impl Told {
+    /// The call in one line, with colours where they are `wanted`.
+    pub fn line(&self, wanted: bool) -> String {
+        let Told { cdr, quality } = self;
+        let number = |number: &Option<String>| number.clone().unwrap_or_else(|| "unknown".to_owned());
+        // A call that had no media to judge is told by its end.
+        let cause = cdr.hangup_cause.map_or("-", HangupCause::as_str);
+        let verdict = cdr.quality.verdict.map_or(cause, MediaVerdict::as_str);
+        let colour = match cdr.quality.verdict {
+            Some(MediaVerdict::Ok) => GREEN,
+            None | Some(MediaVerdict::Unanswered) => GREY,
+            Some(_) => RED,
+        };
+        let verdict = if wanted { format!("{colour}{verdict}{PLAIN}") } else { verdict.to_owned() };
+        format!(
+            "{} {} -> {} {}:{:02} {verdict}: {}",
+            cdr.started_at.whole_millis(),
+            printable(&number(&cdr.caller_number)),
+            printable(&number(&cdr.destination_number)),
+            cdr.billsec / 60,
+            cdr.billsec % 60,
+            printable(&quality.sentence),
+        )
+    }
+}
+
+/// What came from the network tells a terminal nothing to do.
+fn printable(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
+}
+
+const GREEN: &str = "\u{1b}[32m";
+const GREY: &str = "\u{1b}[90m";
+const RED: &str = "\u{1b}[31m";
+const PLAIN: &str = "\u{1b}[0m";
+/// How often the directory is looked at.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
+/// The pause before a journal whose queue is full is tried again.
+const JOURNAL_PAUSE: Duration = Duration::from_millis(100);

@@ -1,0 +1,100 @@
+//! One listening, without a socket: frames in, calls that are over out.
+
+use std::collections::VecDeque;
+
+use sidetone_media::pcap::Record;
+use sidetone_media::session::Report;
+use sidetone_media::time::Micros;
+
+use super::drops::Drops;
+use crate::capture::{CallReport, Engine, EngineOptions, StreamReport};
+
+/// A call that is over.
+#[derive(Debug)]
+pub struct TappedCall {
+    /// What its messages and the caller's audio say.
+    pub call: CallReport,
+    /// What the caller was sent, judged as what it is: the called party's audio.
+    pub far: Option<Box<Report>>,
+    /// Packets of any call that were missed while it was up.
+    pub missed: u64,
+}
+
+/// The capture engine over traffic that never ends.
+///
+/// *Bounds*: those of an engine that forgets calls soon after their end, and of [`Drops`].
+#[derive(Debug)]
+pub struct TapSession {
+    engine: Engine,
+    drops: Drops,
+    /// Calls that the end of the listening cut off.
+    cut: VecDeque<TappedCall>,
+}
+
+impl Default for TapSession {
+    fn default() -> Self {
+        TapSession::new()
+    }
+}
+
+impl TapSession {
+    /// A listening that has heard nothing.
+    pub fn new() -> Self {
+        TapSession { engine: Engine::new(OPTIONS), drops: Drops::new(), cut: VecDeque::new() }
+    }
+
+    /// Takes one frame.
+    #[inline]
+    pub fn record(&mut self, record: &Record<'_>) {
+        self.engine.record(record);
+    }
+
+    /// So many packets could not be taken at some time between two instants.
+    pub fn dropped(&mut self, from: Micros, to: Micros, packets: u64) {
+        self.drops.note(from, to, packets);
+    }
+
+    /// How many calls are followed now.
+    pub fn live_calls(&self) -> u64 {
+        self.engine.live_calls() as u64
+    }
+
+    /// The next call that is over at `now`, until there is none. Streams that no call announced are forgotten.
+    pub fn poll(&mut self, now: Micros) -> Option<TappedCall> {
+        if let Some(call) = self.cut.pop_front() {
+            return Some(call);
+        }
+        loop {
+            let finished = self.engine.poll_finished(now)?;
+            if let Some(call) = finished.call {
+                return Some(self.tapped(call, finished.streams));
+            }
+        }
+    }
+
+    /// Ends every call that is up as it stands; [`TapSession::poll`] gives them out.
+    pub fn end(&mut self, now: Micros) {
+        let over: Vec<TappedCall> = std::iter::from_fn(|| self.poll(now)).collect();
+        self.cut.extend(over);
+        let analysis = std::mem::replace(&mut self.engine, Engine::new(OPTIONS)).finish("tap");
+        let mut streams: Vec<Option<StreamReport>> = analysis.streams.into_iter().map(Some).collect();
+        for call in analysis.calls {
+            // A stream that several calls used one after the other goes with the last: the first gave it up.
+            let of_call = call.streams.iter().filter_map(|place| streams.get_mut(*place)?.take()).collect();
+            let call = self.tapped(call, of_call);
+            self.cut.push_back(call);
+        }
+    }
+
+    fn tapped(&self, call: CallReport, streams: Vec<StreamReport>) -> TappedCall {
+        let began = Micros(call.started_at.as_micros());
+        let missed = self.drops.between(began, call.leg.at);
+        // Of several sources that spoke to the caller, the one that spoke most is the called party.
+        let to_caller = streams.into_iter().filter(|stream| stream.direction == Some("to_caller"));
+        let far = to_caller.max_by_key(|stream| stream.packets).map(|stream| stream.report);
+        TappedCall { call, far, missed }
+    }
+}
+
+/// Nobody looks at ladders here, and a second thread would want what the rings want.
+const OPTIONS: EngineOptions = EngineOptions { threads: 1, ladder: false, evict: true };

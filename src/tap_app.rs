@@ -1,0 +1,235 @@
+//! The composition root of `sidetone tap`: an interface that is listened to in the place of the switch, and behind it
+//! the same journal, database, events, webhooks and HTTP face.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use rand::SeedableRng;
+use rand::rngs::{StdRng, SysRng};
+use sidetone_api::ApiState;
+use sidetone_model::ids::NodeId;
+use sidetone_model::metrics::{Family, Metrics};
+use sidetone_model::ports::{PortFuture, Readiness};
+use tokio::net::TcpListener;
+use tokio::sync::{Notify, mpsc, watch};
+use tokio::task::JoinHandle;
+
+use crate::app::{
+    HTTP_STOP_MAX, StartError, WRITER_STOP_MAX, directory_ports, panel, rate_ports, wall_clock,
+};
+use crate::cdr::journal::Journal;
+use crate::cdr::writer::CdrWriter;
+use crate::config::Config;
+use crate::events::Bus;
+use crate::metrics;
+use crate::outbound_http::Client;
+use crate::store::{IdempotencyKeys, Store};
+use crate::sweep::Sweeper;
+use crate::tap::book::{Book, OwnerError};
+use crate::tap::counters::TapCounters;
+use crate::tap::scribe::{Scribe, Told};
+use crate::tap::session::TapSession;
+use crate::tap::thread::{TapOptions, TapThread, TapThreadError};
+use crate::webhooks::desk::Desk;
+use crate::webhooks::worker::Worker;
+
+/// A running tap.
+pub struct TapNode {
+    /// Where HTTP is served; `None` where it is not.
+    pub http: Option<SocketAddr>,
+    /// This node.
+    pub node: NodeId,
+    /// The name of the organisation whose the records are.
+    pub organisation: String,
+    /// The database.
+    pub store: Store,
+    /// What it counts.
+    pub counters: Arc<TapCounters>,
+    thread: TapThread,
+    scribe: JoinHandle<()>,
+    writer: JoinHandle<()>,
+    web: Option<JoinHandle<std::io::Result<()>>>,
+    sweeper: JoinHandle<()>,
+    events: JoinHandle<()>,
+    webhooks: JoinHandle<()>,
+    stop: watch::Sender<bool>,
+}
+
+/// What a tap is started with, beside the configuration.
+pub struct TapStart {
+    /// What is read, and how.
+    pub tap: TapOptions,
+    /// Whose the records are; `None` is the only organisation there is.
+    pub organisation: Option<String>,
+    /// Whether the HTTP face is served.
+    pub http: bool,
+    /// Is told of every call that is over.
+    pub tell: Box<dyn Fn(&Told) + Send + Sync>,
+}
+
+/// Why a tap cannot start; one line that names the thing and what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum TapStartError {
+    /// Nobody owns the records.
+    #[error(transparent)]
+    Owner(#[from] OwnerError),
+    /// A part that a switch has too.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// Nothing can be read.
+    #[error(transparent)]
+    Tap(#[from] TapThreadError),
+}
+
+impl TapNode {
+    /// Starts everything. Runs within a tokio runtime.
+    ///
+    /// # Errors
+    /// The first part that cannot start; nothing stays behind.
+    pub async fn start(config: &Config, start: TapStart) -> Result<TapNode, TapStartError> {
+        let random = |error: rand::rngs::SysError| StartError::Random(error.to_string());
+        let mut rng = StdRng::try_from_rng(&mut SysRng).map_err(random)?;
+        let store = Store::open(&config.database).await.map_err(StartError::from)?;
+        // A switch of the same configuration is another node.
+        let name = format!("{}-tap", config.node.name);
+        let node = store.node(&name, wall_clock()).await.map_err(StartError::from)?;
+        let snapshot = store.directory().await.map_err(StartError::from)?;
+        let named = start.organisation.as_deref().or(config.tap.organisation.as_deref());
+        let book = Book::new(snapshot, named, node)?;
+        let organisation = book.organisation_name().to_owned();
+
+        let web = if start.http { Some(listen(config).await?) } else { None };
+        let http = web.as_ref().and_then(|web| web.local_addr().ok());
+        let journal_dir = config.node.data_dir.join("tap-journal");
+        let (journal, reader, _) = Journal::open(&journal_dir).map_err(StartError::from)?;
+        let counters = Arc::new(TapCounters::default());
+        let (calls, ended) = mpsc::channel(CALLS_LEN_MAX);
+        let session = TapSession::new();
+        let thread = TapThread::start(start.tap, session, Arc::clone(&counters), calls)?;
+
+        let (stop, stopped) = watch::channel(false);
+        let scribe = Scribe {
+            book,
+            journal: journal.clone(),
+            store: store.clone(),
+            counters: Arc::clone(&counters),
+            tell: start.tell,
+        };
+        let writer = CdrWriter::new(reader);
+        let stored = writer.stored();
+        let outbound = Client::new(&config.outbound_http, Vec::new()).map_err(StartError::from)?;
+        let wake = Arc::new(Notify::new());
+        let desk = Desk::new(store.clone(), StdRng::from_rng(&mut rng), Arc::clone(&wake));
+        let carrier = Arc::new(outbound.clone());
+        let sender =
+            Worker::new(store.clone(), node, carrier, Arc::new(wall_clock), StdRng::from_rng(&mut rng), wake);
+        let (bus, heard_events) = (Bus::new(&store), store.event_bell().listen());
+        let idempotency = IdempotencyKeys::open(store.clone(), node).await.map_err(StartError::from)?;
+        let sweeper = Sweeper { store: store.clone(), keys: idempotency.clone(), clock: wall_clock };
+        let seen = Arc::new(TapMetrics {
+            counters: Arc::clone(&counters),
+            journal: journal.clone(),
+            stored,
+            store: store.clone(),
+        });
+        let served = match web {
+            None => None,
+            Some(web) => {
+                let shared = Arc::new(store.clone());
+                let state = ApiState::new(shared.clone(), shared.clone(), seen.clone(), Arc::new(wall_clock))
+                    .with_panel(panel(&store, &mut rng).await?)
+                    .with_settings(config.http.settings.clone())
+                    .with_conversations(shared.clone(), shared)
+                    .with_idempotency(Arc::new(idempotency))
+                    .with_events(Arc::new(bus.clone()))
+                    .with_directory(directory_ports(&store, StdRng::from_rng(&mut rng)))
+                    .with_rates(rate_ports(&store))
+                    .with_outgoing_urls(Arc::new(outbound.policy().clone()))
+                    .with_webhooks(Arc::new(desk))
+                    .with_metrics(seen);
+                let mut http_stop = stopped.clone();
+                let shutdown = async move {
+                    let _ = http_stop.wait_for(|stop| *stop).await;
+                };
+                Some(tokio::spawn(sidetone_api::serve(web, state, shutdown)))
+            }
+        };
+        let (written, counted) = (store.clone(), Arc::clone(&counters));
+        Ok(TapNode {
+            http,
+            node,
+            organisation,
+            store,
+            counters: counted,
+            thread,
+            scribe: tokio::spawn(scribe.run(ended)),
+            writer: tokio::spawn(async move { writer.run(&written).await }),
+            web: served,
+            sweeper: tokio::spawn(sweeper.run(stopped.clone())),
+            webhooks: tokio::spawn(sender.run(stopped.clone())),
+            events: tokio::spawn(bus.run(heard_events, stopped)),
+            stop,
+        })
+    }
+
+    /// Ends the calls that are up, stores every record, and stops.
+    pub async fn stop(self) {
+        let thread = self.thread;
+        let _ = tokio::task::spawn_blocking(move || thread.stop()).await;
+        // The scribe ends with the thread's end of the channel, and the writer with the scribe's journal.
+        let _ = self.scribe.await;
+        let _ = self.stop.send(true);
+        let _ = self.sweeper.await;
+        let _ = self.events.await;
+        let _ = self.webhooks.await;
+        if let Some(web) = self.web {
+            let _ = tokio::time::timeout(HTTP_STOP_MAX, web).await;
+        }
+        if tokio::time::timeout(WRITER_STOP_MAX, self.writer).await.is_err() {
+            tracing::warn!(
+                "the database did not take the last records; the journal keeps them for the next start"
+            );
+        }
+        self.store.close().await;
+    }
+}
+
+async fn listen(config: &Config) -> Result<TcpListener, StartError> {
+    let address = config.http.listen;
+    TcpListener::bind(address).await.map_err(|source| StartError::Http { address, source })
+}
+
+/// What `/metrics` and `/readyz` say.
+struct TapMetrics {
+    counters: Arc<TapCounters>,
+    journal: Journal,
+    stored: Arc<AtomicU64>,
+    store: Store,
+}
+
+impl Metrics for TapMetrics {
+    fn families(&self) -> PortFuture<'_, Vec<Family>> {
+        Box::pin(async move {
+            let mut families = metrics::of_process(&self.store).await;
+            families.extend(self.counters.families());
+            families.push(metrics::stored(&self.stored));
+            families.push(metrics::journal_healthy(&self.journal));
+            Ok(families)
+        })
+    }
+}
+
+impl Readiness for TapMetrics {
+    fn unready(&self) -> Vec<String> {
+        let mut unready: Vec<String> =
+            self.counters.faults.lock().iter().map(|fault| format!("tap: {fault}")).collect();
+        if !self.journal.is_healthy() {
+            unready.push("journal: the disk takes no records".to_owned());
+        }
+        unready
+    }
+}
+
+/// Calls that wait to be written down.
+const CALLS_LEN_MAX: usize = 4_096;

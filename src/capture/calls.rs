@@ -38,6 +38,7 @@ pub(super) struct Calls {
     endpoints: HashMap<SocketAddr, Endpoint>,
     generation: u32,
     keeps_ladders: bool,
+    describes_far_legs: bool,
     /// The ends of calls in the order in which they came, where calls are forgotten.
     ends: Option<VecDeque<(Micros, u32)>>,
 }
@@ -75,8 +76,14 @@ impl Calls {
             endpoints: HashMap::new(),
             generation: 0,
             keeps_ladders,
+            describes_far_legs: false,
             ends: evicts.then(VecDeque::new),
         }
+    }
+
+    /// Says whether calls that begin from now on tell of the called party's leg as well.
+    pub(super) fn describe_far_legs(&mut self, wanted: bool) {
+        self.describes_far_legs = wanted;
     }
 
     /// Changes whenever a flow could be bound to another call.
@@ -133,6 +140,7 @@ impl Calls {
             return Err(Refused::OverLimit);
         }
         dialog.serial = self.begun;
+        dialog.describes_far_leg = self.describes_far_legs;
         self.begun += 1;
         let number = match self.free.pop() {
             Some(number) => number,
@@ -268,7 +276,7 @@ impl Calls {
 
 /// A call that is over or was cut off, with what its leg has come to.
 pub(super) fn report(call: Dialog, leg: LegReport, streams: Vec<usize>) -> CallReport {
-    let LegReport { report: leg, last } = leg;
+    let LegReport { report: leg, far: far_leg, last } = leg;
     let shared = Shared::new(&leg.figures);
     let timestamp = |at: Micros| Timestamp::from_micros(at.0);
     let billed_us = call.answered.map_or(0, |answered| call.ended.unwrap_or(last).since(answered));
@@ -293,6 +301,7 @@ pub(super) fn report(call: Dialog, leg: LegReport, streams: Vec<usize>) -> CallR
         streams,
         ladder: call.ladder,
         leg,
+        far_leg,
     }
 }
 

@@ -36,6 +36,8 @@ pub(super) struct Dialog {
     pub(super) serial: u64,
     /// Its messages, where they are asked for.
     pub(super) ladder: Ladder,
+    /// Whether the called party's leg is described as well.
+    pub(super) describes_far_leg: bool,
     /// Flows that were bound to it, and addresses that it announced; kept where calls are forgotten.
     pub(super) flows: Vec<u32>,
     pub(super) addresses: Vec<SocketAddr>,
@@ -118,6 +120,7 @@ impl Dialog {
             pending: None,
             description: None,
             exchanges: 0,
+            describes_far_leg: false,
         })
     }
 
@@ -263,9 +266,18 @@ impl Dialog {
         match &mut self.pending {
             Some(offer) if answers => {
                 offer.answered = true;
-                let role = if offer.by_caller { Role::Answerer } else { Role::Offerer };
+                let (role, far_role) = if offer.by_caller {
+                    (Role::Answerer, Role::Offerer)
+                } else {
+                    (Role::Offerer, Role::Answerer)
+                };
+                let far = self.describes_far_leg.then(|| Negotiated::new(&offer.sdp, &sdp, far_role).ok());
                 if let Ok(negotiated) = Negotiated::new(&offer.sdp, &sdp, role) {
                     self.settle(&negotiated, leg);
+                }
+                if let Some(negotiated) = far.flatten() {
+                    let described = media_plan::description(&negotiated, Some(self.hop.1.ip()));
+                    leg.push(LegSignal::FarDescribed(Box::new(described)));
                 }
             }
             // Without an offer to answer, the SDP of an ACK means nothing.

@@ -26,6 +26,8 @@ pub struct EngineOptions {
     pub threads: usize,
     /// Whether every call keeps its messages, [`CallReport::ladder`].
     pub ladder: bool,
+    /// Whether the called party's leg is judged as well, [`CallReport::far_leg`].
+    pub far_legs: bool,
     /// Whether calls are handed out and forgotten soon after their end, [`Engine::poll_finished`]: for captures that
     /// never end.
     pub evict: bool,
@@ -63,9 +65,11 @@ impl Default for Engine {
 impl Engine {
     /// An engine that has seen nothing.
     pub fn new(options: EngineOptions) -> Self {
+        let mut router = Router::new(options.ladder, options.evict);
+        router.calls.describe_far_legs(options.far_legs);
         Engine {
             options,
-            router: Router::new(options.ladder, options.evict),
+            router,
             desk: Desk::new(options.threads),
             finished: VecDeque::new(),
             swept: None,

@@ -4,10 +4,8 @@
 //! other, so that its figures are fetched from memory once per batch and not once per packet; what one lane does
 //! never depends on another, so the result is that of the order of time.
 
-use std::net::SocketAddr;
-
 use super::leg::{Leg, LegReport};
-use super::order::{Batch, ENDS_ONLY, NONE, Order, Signal, StreamSignal, What};
+use super::order::{Batch, ENDS_ONLY, Ends, NONE, Order, Signal, StreamSignal, What};
 use super::stream::{Finished, Stream};
 
 /// The streams and legs whose number, divided by the number of folders, leaves its place among them.
@@ -23,9 +21,6 @@ pub(super) struct Folder {
     by_leg: Lanes,
     taken: Taken,
 }
-
-/// Source and destination.
-type Ends = (SocketAddr, SocketAddr);
 
 /// What was reported and forgotten, in the order of the requests.
 #[derive(Debug, Default)]
@@ -100,11 +95,11 @@ impl Folder {
                 match what {
                     What::Packet(packet) => {
                         let ends = self.ends.get((stream & !ENDS_ONLY) as usize).copied().flatten();
-                        let Some((source, destination)) = ends else { continue };
+                        let Some(ends) = ends else { continue };
                         if end.is_from_caller() {
-                            leg.received(at, source, &packet);
+                            leg.received(at, ends, &packet);
                         } else {
-                            leg.sent(at, destination);
+                            leg.sent(at, ends, &packet);
                         }
                     }
                     What::Signal(signal) => {

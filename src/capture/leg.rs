@@ -1,21 +1,22 @@
-//! The caller's leg of a call: under measurement, or judged.
-
-use std::net::SocketAddr;
+//! The caller's leg of a call, and where it is asked for the called party's: under measurement, or judged.
 
 use sidetone_media::rtp::Packet;
-use sidetone_media::session::{Report, Session, SessionConfig};
+use sidetone_media::session::{Description, Report, Session, SessionConfig};
 use sidetone_media::time::Micros;
 
-use super::order::LegSignal;
+use super::order::{Ends, LegSignal};
 
 /// A call's leg as the packets tell it.
 #[derive(Debug, Default)]
 pub(super) struct Leg {
     state: State,
+    /// The called party's leg, once somebody asks for it.
+    far: State,
     /// The call seems to be over: packets do not count.
     is_ended: bool,
     /// The last packet of the call.
     last: Option<Micros>,
+    answered: Option<Micros>,
 }
 
 #[derive(Debug, Default)]
@@ -31,6 +32,8 @@ enum State {
 #[derive(Debug)]
 pub(super) struct LegReport {
     pub(super) report: Box<Report>,
+    /// That of the called party's leg.
+    pub(super) far: Option<Box<Report>>,
     /// The last message or packet of the call.
     pub(super) last: Micros,
 }
@@ -38,17 +41,23 @@ pub(super) struct LegReport {
 impl Leg {
     /// A packet that the caller sent.
     #[inline]
-    pub(super) fn received(&mut self, at: Micros, source: SocketAddr, packet: &Packet) {
+    pub(super) fn received(&mut self, at: Micros, (source, destination): Ends, packet: &Packet) {
         if let Some(session) = self.counted(at) {
             session.receive_packet(at, source, packet);
+        }
+        if let Some(far) = self.far_counted() {
+            far.sent(at, 1, destination);
         }
     }
 
     /// A packet that was sent to the caller.
     #[inline]
-    pub(super) fn sent(&mut self, at: Micros, destination: SocketAddr) {
+    pub(super) fn sent(&mut self, at: Micros, (source, destination): Ends, packet: &Packet) {
         if let Some(session) = self.counted(at) {
             session.sent(at, 1, destination);
+        }
+        if let Some(far) = self.far_counted() {
+            far.receive_packet(at, source, packet);
         }
     }
 
@@ -59,23 +68,33 @@ impl Leg {
                 if let Some(session) = self.session() {
                     session.answer(at);
                 }
+                if let State::Open(far) = &mut self.far {
+                    far.answer(at);
+                } else {
+                    self.answered = Some(at);
+                }
             }
             LegSignal::Described(description) => {
                 if let Some(session) = self.session() {
                     session.describe(at, *description);
                 }
             }
+            LegSignal::FarDescribed(description) => self.describe_far(at, *description),
             LegSignal::Ended => self.is_ended = true,
             LegSignal::Resumed => self.is_ended = false,
             LegSignal::Closed => {
                 self.close(at);
             }
-            LegSignal::Received { source, packet } => self.received(at, source, &packet),
-            LegSignal::Sent { destination } => self.sent(at, destination),
+            LegSignal::Received { ends, packet } => self.received(at, ends, &packet),
+            LegSignal::Sent { ends, packet } => self.sent(at, ends, &packet),
             LegSignal::Taken { ended, last } => {
                 let last = self.last.map_or(last, |packet| packet.max(last));
                 let report = self.close(ended.unwrap_or(last));
-                return Some(LegReport { report, last });
+                let far = match std::mem::take(&mut self.far) {
+                    State::Closed(report) => Some(report),
+                    State::Untold | State::Open(_) => None,
+                };
+                return Some(LegReport { report, far, last });
             }
         }
         None
@@ -99,10 +118,36 @@ impl Leg {
         }
     }
 
+    /// The session that a packet of the other direction counts in.
+    #[inline]
+    fn far_counted(&mut self) -> Option<&mut Session> {
+        match &mut self.far {
+            State::Open(session) if !self.is_ended => Some(session),
+            _ => None,
+        }
+    }
+
+    /// Tells the called party's leg what was settled; the first time it begins.
+    fn describe_far(&mut self, at: Micros, description: Description) {
+        if let State::Untold = self.far {
+            let mut session = Session::new(SessionConfig::default());
+            if let Some(answered) = self.answered {
+                session.answer(answered);
+            }
+            self.far = State::Open(Box::new(session));
+        }
+        if let State::Open(session) = &mut self.far {
+            session.describe(at, description);
+        }
+    }
+
     /// Judges the leg as of `at`, once.
     fn close(&mut self, at: Micros) -> Box<Report> {
         if let Some(session) = self.session() {
             self.state = State::Closed(Box::new(session.close(at)));
+        }
+        if let State::Open(session) = &mut self.far {
+            self.far = State::Closed(Box::new(session.close(at)));
         }
         match &self.state {
             State::Closed(report) => report.clone(),

@@ -82,6 +82,9 @@ pub(super) enum Signal {
     Stream(StreamSignal),
 }
 
+/// Where packets come from, and where they go.
+pub(super) type Ends = (SocketAddr, SocketAddr);
+
 /// What concerns a call's leg.
 #[derive(Debug)]
 pub(super) enum LegSignal {
@@ -89,6 +92,8 @@ pub(super) enum LegSignal {
     Answered,
     /// Offer and answer settled something.
     Described(Box<Description>),
+    /// The same, as the called party's leg has it.
+    FarDescribed(Box<Description>),
     /// The call seems to be over: packets do not count any more.
     Ended,
     /// It is not over after all.
@@ -96,9 +101,9 @@ pub(super) enum LegSignal {
     /// The leg is judged.
     Closed,
     /// A packet from the caller that belongs to no stream, or not yet.
-    Received { source: SocketAddr, packet: Packet },
+    Received { ends: Ends, packet: Packet },
     /// A packet to the caller that belongs to no stream, or not yet.
-    Sent { destination: SocketAddr },
+    Sent { ends: Ends, packet: Packet },
     /// The leg is reported and forgotten. `ended` is the call's end, `last` its last message.
     Taken { ended: Option<Micros>, last: Micros },
 }

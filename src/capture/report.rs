@@ -101,6 +101,9 @@ pub struct CallReport {
     /// Everything that is known of the caller's leg.
     #[serde(skip)]
     pub leg: Box<Report>,
+    /// The same of the called party's leg, where the engine was asked for it and SDP settled it.
+    #[serde(skip)]
+    pub far_leg: Option<Box<Report>>,
 }
 
 /// One source, destination and SSRC.

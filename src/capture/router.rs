@@ -165,11 +165,10 @@ impl Router {
         let Some((stream, before)) = found else {
             self.unknown_ssrc(at, number, ends, packet, desk);
             // Whether it is a stream's or not, the leg counts it.
-            let (source, destination) = ends;
             let signal = if leg.is_from_caller() {
-                LegSignal::Received { source, packet }
+                LegSignal::Received { ends, packet }
             } else {
-                LegSignal::Sent { destination }
+                LegSignal::Sent { ends, packet }
             };
             desk.leg(at, leg, signal);
             return;

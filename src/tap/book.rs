@@ -127,7 +127,7 @@ impl Book {
             answered_after_us: call.answered_at.map(since_start),
             ended_after_us: Some(since_start(ended_at)),
             codec_a: call.codec_a.clone(),
-            codec_b: tapped.far.as_ref().and_then(|report| report.codec.clone()),
+            codec_b: call.far_leg.as_ref().and_then(|report| report.codec.clone()),
             hangup_cause: call.hangup_cause,
             bridge_cause: refused
                 .filter(|_| call.hangup_cause != Some(HangupCause::OriginatorCancel))
@@ -152,7 +152,8 @@ impl Book {
         };
         // A leg that settled no SDP had no media.
         let near = call.leg.verdict.is_some().then(|| side(&call.leg, LegSide::A, &call.from));
-        let far = tapped.far.as_deref().map(|report| side(report, LegSide::B, &call.to));
+        let far = call.far_leg.as_deref().filter(|report| report.verdict.is_some());
+        let far = far.map(|report| side(report, LegSide::B, &call.to));
         let mut legs: Vec<LegQuality> = near.into_iter().chain(far).collect();
         if tapped.missed > 0 {
             legs.iter_mut().for_each(|leg| own_up(leg, tapped.missed));

@@ -3,19 +3,16 @@
 use std::collections::VecDeque;
 
 use sidetone_media::pcap::Record;
-use sidetone_media::session::Report;
 use sidetone_media::time::Micros;
 
 use super::drops::Drops;
-use crate::capture::{CallReport, Engine, EngineOptions, StreamReport};
+use crate::capture::{CallReport, Engine, EngineOptions};
 
 /// A call that is over.
 #[derive(Debug)]
 pub struct TappedCall {
-    /// What its messages and the caller's audio say.
+    /// What its messages and the audio of both parties say.
     pub call: CallReport,
-    /// What the caller was sent, judged as what it is: the called party's audio.
-    pub far: Option<Box<Report>>,
     /// Packets of any call that were missed while it was up.
     pub missed: u64,
 }
@@ -67,7 +64,7 @@ impl TapSession {
         loop {
             let finished = self.engine.poll_finished(now)?;
             if let Some(call) = finished.call {
-                return Some(self.tapped(call, finished.streams));
+                return Some(self.tapped(call));
             }
         }
     }
@@ -77,24 +74,16 @@ impl TapSession {
         let over: Vec<TappedCall> = std::iter::from_fn(|| self.poll(now)).collect();
         self.cut.extend(over);
         let analysis = std::mem::replace(&mut self.engine, Engine::new(OPTIONS)).finish("tap");
-        let mut streams: Vec<Option<StreamReport>> = analysis.streams.into_iter().map(Some).collect();
-        for call in analysis.calls {
-            // A stream that several calls used one after the other goes with the last: the first gave it up.
-            let of_call = call.streams.iter().filter_map(|place| streams.get_mut(*place)?.take()).collect();
-            let call = self.tapped(call, of_call);
-            self.cut.push_back(call);
-        }
+        let cut: Vec<TappedCall> = analysis.calls.into_iter().map(|call| self.tapped(call)).collect();
+        self.cut.extend(cut);
     }
 
-    fn tapped(&self, call: CallReport, streams: Vec<StreamReport>) -> TappedCall {
+    fn tapped(&self, call: CallReport) -> TappedCall {
         let began = Micros(call.started_at.as_micros());
         let missed = self.drops.between(began, call.leg.at);
-        // Of several sources that spoke to the caller, the one that spoke most is the called party.
-        let to_caller = streams.into_iter().filter(|stream| stream.direction == Some("to_caller"));
-        let far = to_caller.max_by_key(|stream| stream.packets).map(|stream| stream.report);
-        TappedCall { call, far, missed }
+        TappedCall { call, missed }
     }
 }
 
 /// Nobody looks at ladders here, and a second thread would want what the rings want.
-const OPTIONS: EngineOptions = EngineOptions { threads: 1, ladder: false, evict: true };
+const OPTIONS: EngineOptions = EngineOptions { threads: 1, ladder: false, far_legs: true, evict: true };

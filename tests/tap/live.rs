@@ -1,11 +1,15 @@
 //! The calls of a whole switch, listened to on its loopback: what the tap records is what the switch records.
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::Value;
 use sidetone::config::Config;
 use sidetone::phone::CallPlan;
+use sidetone::tap::scribe::Told;
 use sidetone::tap_app::{TapNode, TapStart};
+use sidetone_model::media_quality::{CallQuality, LegSide};
+use sidetone_model::quality::Hundredths;
 
 use crate::apart::apart;
 use crate::chosen::database_in;
@@ -14,18 +18,26 @@ use crate::interfaces::options;
 use crate::records::TempDir;
 use crate::site::{Site, answering, config, declare, directory, get, records, talk, within};
 
-/// What the caller says, and the verdict where the machine's own timing cannot change it.
-const CASES: [(&str, Option<&str>); 3] = [
-    ("clean duration=6s", None),
-    ("clean duration=6s loss=8 seed=3", Some("lossy_inbound")),
-    ("clean duration=6s ptime=30 advertised=20", Some("ptime_mismatch")),
+/// What the caller says, whether it holds the call for a while, and the verdict where the machine's own timing cannot
+/// change it.
+const CASES: [(&str, bool, Option<&str>); 4] = [
+    ("clean duration=6s", false, None),
+    ("clean duration=6s loss=8 seed=3", false, Some("lossy_inbound")),
+    ("clean duration=6s ptime=30 advertised=20", false, Some("ptime_mismatch")),
+    ("clean duration=6s", true, None),
 ];
 
-async fn tap_in(dir: &TempDir) -> TapNode {
+/// The media of every call, as it is told.
+type Heard = Arc<Mutex<Vec<CallQuality>>>;
+
+async fn tap_in(dir: &TempDir) -> (TapNode, Heard) {
     declare(dir.path(), &directory()).await;
     let config = Config { database: database_in(dir.path()), ..config(dir.path()) };
-    let start = TapStart { tap: options(&["lo"]), organisation: None, http: true, tell: Box::new(|_| {}) };
-    TapNode::start(&config, start).await.unwrap()
+    let heard = Heard::default();
+    let hearing = Arc::clone(&heard);
+    let tell = move |told: &Told| hearing.lock().unwrap().push(told.quality.clone());
+    let start = TapStart { tap: options(&["lo"]), organisation: None, http: true, tell: Box::new(tell) };
+    (TapNode::start(&config, start).await.unwrap(), heard)
 }
 
 #[test]
@@ -38,14 +50,15 @@ fn the_records_of_a_tap_are_those_of_the_switch() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let (site, dir) = (Site::start().await, TempDir::new());
-            let tap = tap_in(&dir).await;
+            let (tap, heard) = tap_in(&dir).await;
             let http = tap.http.unwrap();
             let (caller, _callee) =
                 (site.phone("1001", answering()).await, site.phone("1002", answering()).await);
-            for (says, _) in CASES {
+            for (says, holds, _) in CASES {
                 let plan = CallPlan {
                     talk: talk(says),
                     talk_time: Some(Duration::from_millis(6_500)),
+                    hold: holds.then_some((Duration::from_secs(2), Duration::from_secs(2))),
                     ..CallPlan::to("1002")
                 };
                 assert_eq!(within("the call", caller.call(plan)).await.unwrap().status, 200);
@@ -54,7 +67,7 @@ fn the_records_of_a_tap_are_those_of_the_switch() {
             // The switch places a call of its own to the callee: that one passes, too.
             let all = by_start(records(http, 2 * CASES.len()).await);
             let tapped: Vec<&Value> = all.iter().step_by(2).collect();
-            for ((own, tapped), (says, verdict)) in own.iter().zip(tapped).zip(CASES) {
+            for ((own, tapped), (says, _, verdict)) in own.iter().zip(tapped).zip(CASES) {
                 for name in [
                     "caller_number",
                     "destination_number",
@@ -76,6 +89,12 @@ fn the_records_of_a_tap_are_those_of_the_switch() {
                 let (own_s, tapped_s) =
                     (own["billsec"].as_i64().unwrap(), tapped["billsec"].as_i64().unwrap());
                 assert!((own_s - tapped_s).abs() <= 1, "{says}: {own_s} s and {tapped_s} s");
+            }
+            // Nobody but the caller lost anything, and nobody sends while held: that is no loss.
+            for quality in heard.lock().unwrap().iter() {
+                let sides: Vec<LegSide> = quality.legs.iter().map(|leg| leg.leg).collect();
+                assert_eq!(sides, [LegSide::A, LegSide::B]);
+                assert_eq!(quality.legs[1].inbound.loss_pct, Some(Hundredths(0)), "{quality:#?}");
             }
             let (status, _) = get(http, "/calls").await;
             assert_eq!(status, 404, "no calls are carried here");

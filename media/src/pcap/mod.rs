@@ -28,6 +28,7 @@ mod ip;
 mod link;
 mod plain;
 mod reader;
+pub mod tcp;
 mod writer;
 
 pub use dissector::Dissector;

@@ -8,9 +8,9 @@ use bytes::Bytes;
 use sidetone_media::time::Micros;
 use sidetone_model::time::Timestamp;
 use sidetone_sip::message::{Datagram, Message, parse_datagram};
-use sidetone_sip::sdp::Media;
+use sidetone_sip::sdp::{Media, SessionDescription};
 
-use super::dialog::{Announcement, Dialog};
+use super::dialog::{Announcement, Dialog, announcements};
 use super::flows::Binding;
 use super::leg::LegReport;
 use super::order::LegSignal;
@@ -103,16 +103,26 @@ impl Calls {
             return Err(Refused::Malformed);
         };
         let Datagram::Message(message) = datagram else { return Ok(None) };
-        let Some(number) = self.number(at, hop, &message)? else { return Ok(None) };
+        self.take(at, hop, &message)
+    }
+
+    /// Takes a SIP message that has passed the guard already; `None` when it belongs to no call.
+    pub(super) fn take(
+        &mut self,
+        at: Micros,
+        hop: (SocketAddr, SocketAddr),
+        message: &Message,
+    ) -> Result<Option<News>, Refused> {
+        let Some(number) = self.number(at, hop, message)? else { return Ok(None) };
         let Some(dialog) = self.get_mut(number) else { return Ok(None) };
         let mut leg = Vec::new();
         let before = dialog.ended;
-        let announcements = dialog.message(at, hop, &message, &mut leg);
+        let announcements = dialog.message(at, hop, message, &mut leg);
         let ended = dialog.ended.filter(|_| dialog.ended != before);
         if self.keeps_ladders
             && let Some(dialog) = self.get_mut(number)
         {
-            dialog.ladder.push(at, hop, &message);
+            dialog.ladder.push(at, hop, message);
         }
         if let (Some(ends), Some(ended)) = (&mut self.ends, ended) {
             ends.push_back((ended, number));
@@ -122,6 +132,21 @@ impl Calls {
             self.announce(number, announcement, &mut news);
         }
         Ok(Some(news))
+    }
+
+    /// Takes a session description of another protocol than SIP: its media is announced, and belongs to no call.
+    pub(super) fn describe(&mut self, description: &SessionDescription) -> News {
+        let mut news =
+            News { call: Binding::NO_CALL, leg: Vec::new(), announced: Vec::new(), anything: false };
+        for announcement in announcements(description, true) {
+            let is_a_calls =
+                self.endpoints.get(&announcement.address).is_some_and(|known| known.call != Binding::NO_CALL);
+            // What SIP says of an address counts for more.
+            if !is_a_calls {
+                self.announce(Binding::NO_CALL, Announcement { audio: false, ..announcement }, &mut news);
+            }
+        }
+        news
     }
 
     /// The number of the call that a message belongs to, or begins.

@@ -299,7 +299,8 @@ impl Dialog {
     }
 }
 
-fn announcements(sdp: &SessionDescription, of_caller: bool) -> Vec<Announcement> {
+/// Where a session description wants its media.
+pub(super) fn announcements(sdp: &SessionDescription, of_caller: bool) -> Vec<Announcement> {
     let judged = sdp.media.iter().position(|media| {
         media.port != 0
             && media.kind == sidetone_sip::sdp::MediaKind::Audio

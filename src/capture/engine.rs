@@ -14,6 +14,7 @@ use super::desk::Desk;
 use super::dialog::Dialog;
 use super::flows::Binding;
 use super::leg::LegReport;
+use super::mirror::{Side, mirrors};
 use super::order::{LegEnd, LegSignal, StreamSignal};
 use super::report::{Analysis, CallReport, Ptime, Shared, StreamReport, decimal, verdict};
 use super::router::{Known, Router};
@@ -108,15 +109,17 @@ impl Engine {
 
     /// Closes every call and stream and judges them.
     pub fn finish(mut self, file: &str) -> Analysis {
+        self.router.finish(&mut self.desk);
         let (calls, streams) = (self.router.calls.numbers(), self.router.streams.numbers());
         let taken = self.take(&calls, &streams);
+        let mirrors = mirrors(&taken.streams.iter().map(|taken| taken.side.clone()).collect::<Vec<_>>());
         let mut places: HashMap<u32, Vec<usize>> = HashMap::new();
         let mut streams = Vec::with_capacity(taken.streams.len());
-        for (known, report) in taken.streams {
+        for (TakenStream { known, report, .. }, mirror) in taken.streams.into_iter().zip(mirrors) {
             for binding in &known.bindings {
                 places.entry(binding.call).or_default().push(streams.len());
             }
-            streams.push(report);
+            streams.push(StreamReport { mirror, ..report });
         }
         let calls = taken.calls.into_iter().map(|(number, dialog, leg)| {
             calls::report(dialog, leg, places.remove(&number).unwrap_or_default())
@@ -150,15 +153,23 @@ impl Engine {
         let streams = taken.streams.into_iter().filter_map(|(number, finished)| {
             let known = router.streams.remove(number)?;
             let ends = router.flows.forget_stream(known.flow, number)?;
-            let report = stream_report(ends, &known, finished?);
-            Some((known, report))
+            let finished = finished?;
+            let side = Side {
+                source: ends.0,
+                destination: ends.1,
+                span: finished.span,
+                payload_types: finished.report.payload_types.clone(),
+                announced: known.bindings.iter().any(Binding::has_call),
+            };
+            let report = stream_report(ends, &known, finished);
+            Some(TakenStream { known, report, side })
         });
-        let mut streams: Vec<(Known, StreamReport)> = streams.collect();
+        let mut streams: Vec<TakenStream> = streams.collect();
         let legs = taken.legs.into_iter();
         let mut calls: Vec<(u32, Dialog, LegReport)> = legs
             .filter_map(|(number, leg)| router.calls.remove(number).map(|dialog| (number, dialog, leg)))
             .collect();
-        streams.sort_by_key(|(known, _)| known.serial);
+        streams.sort_by_key(|taken| taken.known.serial);
         calls.sort_by_key(|(_, dialog, _)| dialog.serial);
         TakenCalls { calls, streams }
     }
@@ -194,8 +205,8 @@ impl Engine {
     fn hand_out(&mut self, order: &[u32], taken: TakenCalls) {
         let mut of_calls: HashMap<u32, Vec<StreamReport>> = HashMap::new();
         let mut lone = Vec::new();
-        for (known, report) in taken.streams {
-            match known.bindings.last() {
+        for TakenStream { known, report, .. } in taken.streams {
+            match known.bindings.last().filter(|binding| binding.has_call()) {
                 Some(binding) => of_calls.entry(binding.call).or_default().push(report),
                 None => lone.push(report),
             }
@@ -248,7 +259,7 @@ impl Engine {
         let router = &self.router;
         let is_idle = |stream: &u32| {
             router.streams.get(*stream).is_some_and(|known| {
-                known.bindings.is_empty()
+                !known.bindings.iter().any(Binding::has_call)
                     && known.seen < limit
                     && router.flows.last_of_stream(known.flow, *stream).is_none_or(|last| last < limit)
             })
@@ -296,7 +307,8 @@ fn stream_report(
         quality_pct: shared.quality_pct,
         mos: shared.mos,
         verdict: verdict(&finished.report),
-        direction: known.bindings.last().map(direction),
+        direction: known.bindings.last().filter(|binding| binding.has_call()).map(direction),
+        mirror: None,
         report: finished.report,
     }
 }
@@ -315,5 +327,12 @@ const ABANDONED_US: i64 = 3_600_000_000;
 /// Calls and streams that were taken out of an engine, each in the order of their beginnings.
 pub(super) struct TakenCalls {
     pub(super) calls: Vec<(u32, Dialog, LegReport)>,
-    pub(super) streams: Vec<(Known, StreamReport)>,
+    pub(super) streams: Vec<TakenStream>,
+}
+
+/// A stream that was taken out of an engine.
+pub(super) struct TakenStream {
+    pub(super) known: Known,
+    pub(super) report: StreamReport,
+    side: Side,
 }

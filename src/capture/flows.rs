@@ -53,6 +53,14 @@ pub(super) struct Binding {
 }
 
 impl Binding {
+    /// Stands for the number of a call where a session description came without SIP.
+    pub(super) const NO_CALL: u32 = u32::MAX;
+
+    /// Whether it belongs to a call that is known.
+    pub(super) fn has_call(&self) -> bool {
+        self.call != Binding::NO_CALL
+    }
+
     /// The leg that the packets are counted for.
     pub(super) fn leg(self) -> LegEnd {
         if self.audio { LegEnd::new(self.call, self.from_caller) } else { LegEnd::NOBODY }

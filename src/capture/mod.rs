@@ -5,14 +5,17 @@
 //! judged by the same `media::session::Session` that carries a live call.
 
 mod calls;
+mod carrier;
 mod compose;
 mod desk;
 mod dialog;
 mod engine;
 mod flows;
 mod folder;
+mod gzip;
 mod ladder;
 mod leg;
+mod mirror;
 mod order;
 mod payloads;
 mod probation;
@@ -22,9 +25,13 @@ mod sentence;
 mod source;
 mod stream;
 mod table;
+mod text;
+mod turn;
+mod wire;
 
 pub use compose::compose;
 pub use engine::{Engine, EngineOptions, FinishedCall};
+pub use gzip::{GzipDamage, Plain};
 pub use ladder::{Ladder, LadderMessage};
 pub use report::{Analysis, CallReport, EvidenceReport, Skipped, StreamReport};
 pub use sentence::sentence;

@@ -33,7 +33,7 @@ pub struct Skipped {
     pub not_ip: u64,
     /// Cut off inside the headers.
     pub truncated: u64,
-    /// Fragments other than the first.
+    /// Fragments that could not be put together.
     #[serde(skip_serializing_if = "is_zero")]
     pub fragments: u64,
     /// SIP that the message guard refuses.
@@ -163,6 +163,9 @@ pub struct StreamReport {
     /// `from_caller` or `to_caller`; absent without signalling.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub direction: Option<&'static str>,
+    /// Without signalling: the stream of the other direction, as a place in [`Analysis::streams`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mirror: Option<usize>,
     /// Everything that is known of it.
     #[serde(skip)]
     pub report: Box<Report>,

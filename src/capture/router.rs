@@ -10,13 +10,16 @@ use sidetone_media::pcap::{Content, Datagram, Record, dissect, dissect_plain};
 use sidetone_media::rtp::Packet;
 use sidetone_media::time::Micros;
 
-use super::calls::{Calls, Refused};
+use super::calls::{Calls, News, Refused};
 use super::desk::Desk;
 use super::flows::{Binding, Flows, Key};
 use super::order::{LegEnd, LegSignal, NONE, StreamSignal};
 use super::payloads::{self, Meanings};
 use super::probation::{CONTINUED_ANNOUNCED, CONTINUED_UNANNOUNCED, Waiting, is_known_type};
 use super::report::Skipped;
+use super::text::session_description;
+use super::turn;
+use super::wire::{Arrival, Wire};
 
 /// Everything that is known between frames, except statistics.
 #[derive(Debug)]
@@ -31,6 +34,8 @@ pub(super) struct Router {
     unannounced: Meanings,
     /// A datagram under reconstruction.
     scratch: Vec<u8>,
+    /// Fragments and segments that wait for the others.
+    wire: Wire,
 }
 
 /// The streams as the router knows them, by number.
@@ -71,6 +76,7 @@ impl Router {
             calls: Calls::new(keeps_ladders, evicts),
             unannounced: payloads::meanings(None),
             scratch: Vec::new(),
+            wire: Wire::default(),
         }
     }
 
@@ -94,12 +100,41 @@ impl Router {
     #[cold]
     fn unusual(&mut self, record: &Record<'_>, desk: &mut Desk) {
         match dissect(record.link, record.frame) {
-            Content::Udp(datagram) | Content::Head(datagram) => self.datagram(record.at, &datagram, desk),
-            Content::Other | Content::Tcp(_) => {}
+            Content::Udp(datagram) => self.datagram(record.at, &datagram, desk),
+            Content::Other => {}
             Content::NotIp => self.skipped.not_ip += 1,
-            Content::Fragment => self.skipped.fragments += 1,
+            Content::Fragment | Content::Head(_) => {
+                self.on_wire(desk, |wire, sink| wire.fragment(record, sink));
+            }
+            Content::Tcp(segment) => self.on_wire(desk, |wire, sink| wire.segment(record.at, &segment, sink)),
             Content::Truncated => self.skipped.truncated += 1,
         }
+    }
+
+    /// Takes what waited for others that did not come.
+    pub(super) fn finish(&mut self, desk: &mut Desk) {
+        self.on_wire(desk, Wire::finish);
+        self.skipped.fragments = self.wire.fragments_left();
+    }
+
+    /// Hands something to the wire, and takes in what that completes.
+    fn on_wire(
+        &mut self,
+        desk: &mut Desk,
+        take: impl FnOnce(&mut Wire, &mut dyn FnMut(Micros, Arrival<'_>)),
+    ) {
+        let mut wire = std::mem::take(&mut self.wire);
+        take(&mut wire, &mut |at, arrival| match arrival {
+            Arrival::Datagram(datagram) => self.datagram(at, &datagram, desk),
+            Arrival::Malformed => self.skipped.malformed_sip += 1,
+            Arrival::Message(source, destination, message) => {
+                let news = self.calls.take(at, (source, destination), message);
+                self.news(at, news, desk);
+            }
+            Arrival::OverLimit => self.skipped.over_limit += 1,
+            Arrival::Truncated => self.skipped.truncated += 1,
+        });
+        self.wire = wire;
     }
 
     fn datagram(&mut self, at: Micros, datagram: &Datagram<'_>, desk: &mut Desk) {
@@ -111,23 +146,40 @@ impl Router {
                 self.rtp(at, &Key::new(source, destination), packet, desk);
             }
         } else if is_sip(datagram.payload) {
-            let payload = if is_whole { datagram.payload } else { pad_lines(datagram, &mut self.scratch) };
-            match self.calls.message(at, (source, destination), payload) {
-                Ok(Some(news)) => {
-                    for signal in news.leg {
-                        desk.leg(at, LegEnd::new(news.call, true), signal);
-                    }
-                    for address in news.announced {
-                        self.flows.announced(address);
-                    }
-                    if news.anything {
-                        self.flows.announced_anything();
-                    }
-                }
-                Ok(None) => {}
-                Err(Refused::Malformed) => self.skipped.malformed_sip += 1,
-                Err(Refused::OverLimit) => self.skipped.over_limit += 1,
+            if self.wire.has_heads() {
+                self.on_wire(desk, |wire, sink| wire.release_heads(source.ip(), destination.ip(), sink));
             }
+            let payload = if is_whole { datagram.payload } else { pad_lines(datagram, &mut self.scratch) };
+            let news = self.calls.message(at, (source, destination), payload);
+            self.news(at, news, desk);
+        } else if let Some((payload, payload_len)) = turn::relayed(datagram.payload) {
+            // What is relayed is not relayed again, whatever it looks like.
+            if turn::relayed(payload).is_none() {
+                self.datagram(at, &Datagram { payload, payload_len, ..*datagram }, desk);
+            }
+        } else if let Some(description) = session_description(datagram.payload) {
+            let news = self.calls.describe(&description);
+            self.news(at, Ok(Some(news)), desk);
+        }
+    }
+
+    /// Tells flows and legs what a message changed.
+    fn news(&mut self, at: Micros, news: Result<Option<News>, Refused>, desk: &mut Desk) {
+        match news {
+            Ok(Some(news)) => {
+                for signal in news.leg {
+                    desk.leg(at, LegEnd::new(news.call, true), signal);
+                }
+                for address in news.announced {
+                    self.flows.announced(address);
+                }
+                if news.anything {
+                    self.flows.announced_anything();
+                }
+            }
+            Ok(None) => {}
+            Err(Refused::Malformed) => self.skipped.malformed_sip += 1,
+            Err(Refused::OverLimit) => self.skipped.over_limit += 1,
         }
     }
 
@@ -351,7 +403,7 @@ fn pad_lines<'a>(datagram: &Datagram<'_>, scratch: &'a mut Vec<u8>) -> &'a [u8] 
 }
 
 /// Whether a payload begins with a SIP request line or status line (RFC 3261 §7.1, §7.2).
-fn is_sip(payload: &[u8]) -> bool {
+pub(super) fn is_sip(payload: &[u8]) -> bool {
     if !payload.first().is_some_and(u8::is_ascii_uppercase) {
         return false;
     }

@@ -6,6 +6,7 @@ use sidetone_media::pcap::{Damage, Decoder, Progress};
 use thiserror::Error;
 
 use super::engine::{Engine, EngineOptions};
+use super::gzip::{GzipDamage, Plain};
 use super::report::Analysis;
 
 /// What came of reading a capture.
@@ -23,14 +24,17 @@ pub enum Broken {
     /// The bytes are no capture from here on.
     #[error(transparent)]
     Damage(#[from] Damage),
+    /// The bytes are no gzip from here on.
+    #[error(transparent)]
+    Gzip(#[from] GzipDamage),
     /// The bytes could not be had.
     #[error("cannot be read: {0}")]
     Io(#[from] io::Error),
 }
 
-/// Reads a capture from `input` to its end, or as far as it goes.
+/// Reads a capture from `input`, which may be compressed with gzip, to its end, or as far as it goes.
 ///
-/// `progress` is told the number of bytes read, about once per megabyte. *Bounds*: the buffer holds one
+/// `progress` is told the number of bytes read of `input`, about once per megabyte. *Bounds*: the buffer holds one
 /// element of the file, at most [`sidetone_media::pcap::ELEMENT_LEN_MAX`] bytes.
 pub fn read(name: &str, input: &mut dyn Read, progress: &mut dyn FnMut(u64)) -> Outcome {
     read_with(EngineOptions::default(), name, input, progress)
@@ -45,11 +49,15 @@ pub fn read_with(
 ) -> Outcome {
     // Nobody would ask for what is handed out before the end.
     let mut engine = Engine::new(EngineOptions { evict: false, ..options });
-    let broken = drive(&mut engine, input, progress).err();
+    let broken = drive(&mut engine, &mut Plain::new(input), progress).err();
     Outcome { analysis: engine.finish(name), broken }
 }
 
-fn drive(engine: &mut Engine, input: &mut dyn Read, progress: &mut dyn FnMut(u64)) -> Result<(), Broken> {
+fn drive(
+    engine: &mut Engine,
+    input: &mut Plain<&mut dyn Read>,
+    progress: &mut dyn FnMut(u64),
+) -> Result<(), Broken> {
     let mut decoder = Decoder::new();
     let mut buffer = vec![0_u8; BUFFER_LEN];
     let (mut begin, mut end) = (0, 0);
@@ -68,13 +76,15 @@ fn drive(engine: &mut Engine, input: &mut dyn Read, progress: &mut dyn FnMut(u64
                 if needed > buffer.len() && end == buffer.len() {
                     buffer.resize((buffer.len() * 2).min(needed), 0);
                 }
-                progress(decoder.offset());
+                progress(input.taken());
                 let free = buffer.get_mut(end..).unwrap_or_default();
                 match input.read(free) {
                     Ok(0) => return Ok(decoder.finish(end)?),
                     Ok(len) => end += len,
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                    Err(error) => return Err(error.into()),
+                    Err(error) => {
+                        return Err(error.downcast::<GzipDamage>().map_or_else(Broken::Io, Broken::Gzip));
+                    }
                 }
             }
         }

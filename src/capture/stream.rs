@@ -14,6 +14,7 @@ use super::payloads::Meanings;
 pub(super) struct Stream {
     source: SocketAddr,
     packets: u64,
+    begun: Micros,
     last: Micros,
     session: Session,
     payloads: Meanings,
@@ -26,13 +27,16 @@ pub(super) struct Finished {
     pub(super) report: Box<Report>,
     pub(super) codec: Option<String>,
     pub(super) clock_hz: Option<u32>,
+    /// The first and the last packet.
+    pub(super) span: (Micros, Micros),
 }
 
 impl Stream {
     /// A stream that begins now.
     pub(super) fn new(at: Micros, source: SocketAddr, payloads: Meanings) -> Self {
         let config = SessionConfig { symmetric: false, ..SessionConfig::default() };
-        let mut stream = Stream { source, packets: 0, last: at, session: Session::new(config), payloads };
+        let session = Session::new(config);
+        let mut stream = Stream { source, packets: 0, begun: at, last: at, session, payloads };
         stream.advertise(at, (None, None));
         stream.session.answer(at);
         stream
@@ -85,6 +89,7 @@ impl Stream {
         let named = seen().find(audio).or_else(|| seen().next()).filter(|payload| !payload.name.is_empty());
         Some(Finished {
             packets: self.packets,
+            span: (self.begun, self.last),
             codec: report.codec.clone().or_else(|| named.map(|payload| payload.name.clone())),
             clock_hz: report
                 .clock_rate

@@ -242,3 +242,125 @@ fn offers_and_answers_in_every_order() {
         assert_eq!(directions, [Some("from_caller"), Some("to_caller")], "{name}");
     }
 }
+
+#[test]
+fn two_directions_without_sip_are_one_call() {
+    let mut frames = frames("clean duration=10s");
+    frames.retain(|frame| !is_sip(frame));
+    let analysis = analyze(&write(&frames));
+    let mirrors: Vec<_> = analysis.streams.iter().map(|stream| (stream.direction, stream.mirror)).collect();
+    assert_eq!(mirrors, [(None, Some(1)), (None, Some(0))]);
+    let json = serde_json::to_value(&analysis).unwrap();
+    assert_eq!((&json["streams"][0]["mirror"], &json["calls"]), (&1.into(), &serde_json::json!([])));
+    frames.retain(|frame| frame.2.port() == 20_000);
+    assert_eq!(analyze(&write(&frames)).streams[0].mirror, None);
+}
+
+#[test]
+fn what_another_protocol_announces_is_a_stream_from_its_first_packet() {
+    let all = frames("clean duration=10s");
+    let (gateway, agent) = ("192.0.2.20:2427".parse().unwrap(), "192.0.2.30:2427".parse().unwrap());
+    // A beep of five packets, too short for a stream that nobody announced.
+    let beep: Vec<Frame> =
+        all.iter().filter(|frame| !is_sip(frame) && frame.2.port() == 20_000).take(5).cloned().collect();
+    assert!(analyze(&write(&beep)).streams.is_empty());
+    let to = beep[0].2;
+    let answer = format!(
+        "200 1203 OK\r\nI: FDE234C8\r\n\r\nv=0\r\no=- 1 1 IN IP4 {ip}\r\ns=-\r\nc=IN IP4 {ip}\r\nt=0 0\r\n\
+         m=audio {port} RTP/AVP 0\r\n",
+        ip = to.ip(),
+        port = to.port()
+    );
+    let mut announced = beep.clone();
+    announced.insert(0, (beep[0].0 + -10_000, gateway, agent, answer.clone().into_bytes()));
+    let analysis = analyze(&write(&announced));
+    assert!(analysis.calls.is_empty());
+    let seen: Vec<_> = analysis
+        .streams
+        .iter()
+        .map(|stream| (stream.packets, stream.codec.as_deref(), stream.direction))
+        .collect();
+    assert_eq!(seen, [(5, Some("PCMU"), None)]);
+    // Where SIP has spoken, it is the call's.
+    let mut both = all.clone();
+    let place = both.iter().position(|frame| !is_sip(frame)).unwrap();
+    both.insert(place, (both[place].0, gateway, agent, answer.into_bytes()));
+    let figures = |analysis: &Analysis| serde_json::to_value((&analysis.calls, &analysis.streams)).unwrap();
+    assert_eq!(figures(&analyze(&write(&both))), figures(&analyze(&write(&all))));
+}
+
+/// A filter for ports lets the first fragment of a long message pass, and none of the others.
+#[test]
+fn messages_are_read_from_their_first_fragments_where_the_others_are_missing() {
+    let frames = frames("clean duration=5s");
+    let whole = write(&frames);
+    let mut cut = whole[..24].to_vec();
+    for record in Records::new(&whole) {
+        let record = record.unwrap();
+        // IP, UDP and 488 bytes of payload, of the two messages that are longer.
+        let is_long = record.frame.len() > 516;
+        let mut frame = record.frame.to_vec();
+        if is_long {
+            frame.truncate(516);
+            frame[2..4].copy_from_slice(&516_u16.to_be_bytes());
+            frame[6] = 0x20;
+        }
+        let (seconds, micros) = ((record.at.0 / 1_000_000) as u32, (record.at.0 % 1_000_000) as u32);
+        for number in [seconds, micros, frame.len() as u32, record.wire_len] {
+            cut.extend(number.to_le_bytes());
+        }
+        cut.extend(frame);
+    }
+    let (whole, cut) = (analyze(&whole), analyze(&cut));
+    assert!(cut.skipped.fragments > 0);
+    let call = |analysis: &Analysis| {
+        let call = &analysis.calls[0];
+        (call.from.clone(), call.to.clone(), call.started_at, call.answered_at, call.billsec, call.sip_status)
+    };
+    assert_eq!((cut.calls.len(), call(&cut)), (1, call(&whole)));
+}
+
+/// Signalling on other ports, over IPv6, in compact form (RFC 3261 §7.3.3), with names in any script.
+#[test]
+fn signalling_in_other_clothes_is_the_same_call() {
+    let all = frames("lossy duration=5s");
+    let expected = analyze(&write(&all));
+    let compact = [("Via", "v"), ("From", "f"), ("To", "t"), ("Call-ID", "i"), ("Contact", "m")];
+    let types = [("Content-Type", "c"), ("Content-Length", "l")];
+    let rewritten = |change: &dyn Fn(&mut Frame)| {
+        let mut frames = all.clone();
+        frames.iter_mut().filter(|frame| is_sip(frame)).for_each(change);
+        analyze(&write(&frames))
+    };
+    let in_compact_form = rewritten(&|frame| {
+        let mut text = String::from_utf8(frame.3.clone()).unwrap();
+        for (long, short) in compact.into_iter().chain(types) {
+            text = text.replace(&format!("\r\n{long}:"), &format!("\r\n{short} :"));
+        }
+        assert!(text.contains("\r\nf :") && text.contains("\r\nl :"), "{text}");
+        frame.3 = text.into_bytes();
+    });
+    let with_names = rewritten(&|frame| {
+        let text = String::from_utf8(frame.3.clone()).unwrap();
+        let text = text.replace("\"Caller\"", "\"Žofie Дмитрий 山田\"");
+        assert!(text.contains("Žofie"), "{text}");
+        frame.3 = text.into_bytes();
+    });
+    let elsewhere = rewritten(&|frame| {
+        for end in [&mut frame.1, &mut frame.2] {
+            let ip = end.ip().to_string();
+            let last = ip.rsplit('.').next().unwrap().to_owned();
+            *end = format!("[2001:db8::{last}]:47{last}").parse().unwrap();
+        }
+    });
+    let figures = |analysis: &Analysis| {
+        let mut figures = serde_json::to_value((&analysis.calls, &analysis.streams)).unwrap();
+        // Where the signalling came from is evidence, and it came from elsewhere.
+        figures[0][0]["evidence"]["signalling"] = "somewhere".into();
+        figures
+    };
+    for (name, analysis) in [("compact", &in_compact_form), ("names", &with_names), ("elsewhere", &elsewhere)]
+    {
+        assert_eq!(figures(analysis), figures(&expected), "{name}");
+    }
+}

@@ -64,14 +64,10 @@ pub enum Content<'a> {
     Udp(Datagram<'a>),
 }
 
-/// Finds the UDP datagram or TCP segment in `frame`; a [`super::Dissector`] puts fragments together besides.
+/// Finds the UDP datagram or TCP segment in `frame`; a [`super::Dissector`] puts fragments together besides, and
+/// [`super::dissect_plain`] is faster where nearly every frame is plain.
 #[inline]
 pub fn dissect(link: LinkType, frame: &[u8]) -> Content<'_> {
-    if link == LinkType::ETHERNET
-        && let Some(datagram) = plain(frame)
-    {
-        return Content::Udp(datagram);
-    }
     match follow(Layer::Frame(link, frame)) {
         Found::Content(content) => content,
         Found::Piece(piece) => piece.head().map_or(Content::Fragment, Content::Head),
@@ -148,37 +144,6 @@ pub(super) fn follow(mut layer: Layer<'_>) -> Found<'_> {
         };
     }
     Found::Content(Content::Other)
-}
-
-/// What nearly every packet of nearly every capture is: IPv4 without options in untagged Ethernet, and UDP that
-/// begins like RTP or text. Anything else takes the way through the layers, with the same result.
-#[inline]
-fn plain(frame: &[u8]) -> Option<Datagram<'_>> {
-    let head = frame.first_chunk::<43>()?;
-    let kind = u32::from_be_bytes([head[12], head[13], head[14], head[23]]);
-    let fragment = u16::from_be_bytes([head[20], head[21]]) & 0x3fff;
-    if kind != 0x0800_4500 | PROTOCOL_UDP as u32 || fragment != 0 || head[42] < TUNNEL_BYTE_LIMIT {
-        return None;
-    }
-    let total_len = usize::from(u16::from_be_bytes([head[16], head[17]]));
-    let udp_len = usize::from(u16::from_be_bytes([head[38], head[39]]));
-    if total_len < 28 || udp_len < 8 {
-        return None;
-    }
-    let payload_len = udp_len - 8;
-    let kept = (total_len - 28).min(payload_len).min(frame.len() - 42);
-    Some(Datagram {
-        source: SocketAddr::new(
-            IpAddr::V4(Ipv4Addr::new(head[26], head[27], head[28], head[29])),
-            u16::from_be_bytes([head[34], head[35]]),
-        ),
-        destination: SocketAddr::new(
-            IpAddr::V4(Ipv4Addr::new(head[30], head[31], head[32], head[33])),
-            u16::from_be_bytes([head[36], head[37]]),
-        ),
-        payload: frame.get(42..42 + kept)?,
-        payload_len,
-    })
 }
 
 #[inline]

@@ -56,6 +56,12 @@ impl StreamParser {
         self.buffer.iter().all(|byte| matches!(byte, b'\r' | b'\n'))
     }
 
+    /// Bytes that are held of a message that is not whole.
+    #[must_use]
+    pub fn held_len(&self) -> usize {
+        self.buffer.len()
+    }
+
     /// The next event, or `None` until more bytes come.
     pub fn poll(&mut self) -> Option<StreamEvent> {
         if self.is_dead {

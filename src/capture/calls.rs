@@ -191,6 +191,13 @@ impl Calls {
         self.calls.get_mut(number as usize)?.as_mut()
     }
 
+    /// The size of the tables.
+    #[cfg(test)]
+    pub(super) fn held(&self) -> usize {
+        let ends = self.ends.as_ref().map_or(0, VecDeque::len);
+        self.calls.len().max(self.by_id.len()).max(self.endpoints.len()).max(ends)
+    }
+
     /// A flow belongs to a call from now on; noted where calls are forgotten.
     pub(super) fn bound(&mut self, call: u32, flow: u32) {
         if self.ends.is_some()

@@ -336,3 +336,7 @@ pub(super) struct TakenStream {
     pub(super) report: StreamReport,
     side: Side,
 }
+
+#[cfg(test)]
+#[path = "engine_tests.rs"]
+mod tests;

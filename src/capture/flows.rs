@@ -5,10 +5,11 @@
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 
 use sidetone_media::time::Micros;
 
+use super::key::Key;
 use super::order::{LegEnd, NONE};
 use super::probation::Probation;
 
@@ -142,6 +143,12 @@ impl Flows {
             self.enter(number);
         }
         Some(number)
+    }
+
+    /// The size of the tables.
+    #[cfg(test)]
+    pub(super) fn held(&self) -> usize {
+        self.hot.len().max(self.listed.len())
     }
 
     /// Flows in the table.
@@ -340,73 +347,6 @@ impl Flows {
     }
 }
 
-/// Source and destination, packed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Key {
-    words: [u64; 4],
-    /// The ports, and which version of IP it is.
-    ports: u64,
-}
-
-impl Key {
-    /// A key from IPv4 addresses and ports, the source in the upper half of each.
-    #[inline]
-    pub(super) fn v4(addresses: u64, ports: u32) -> Self {
-        Key { words: [addresses, 0, 0, 0], ports: u64::from(ports) }
-    }
-
-    /// A key from any addresses.
-    pub(super) fn new(source: SocketAddr, destination: SocketAddr) -> Self {
-        let ports = u32::from(source.port()) << 16 | u32::from(destination.port());
-        match (source.ip(), destination.ip()) {
-            (IpAddr::V4(from), IpAddr::V4(to)) => {
-                Key::v4(u64::from(from.to_bits()) << 32 | u64::from(to.to_bits()), ports)
-            }
-            (from, to) => {
-                let (from, to) = (wide(from), wide(to));
-                let words = [(from >> 64) as u64, from as u64, (to >> 64) as u64, to as u64];
-                Key { words, ports: V6 | u64::from(ports) }
-            }
-        }
-    }
-
-    /// Source and destination.
-    pub(super) fn ends(&self) -> (SocketAddr, SocketAddr) {
-        let [first, second, third, fourth] = self.words;
-        let (from, to): (IpAddr, IpAddr) = if self.ports & V6 == 0 {
-            (Ipv4Addr::from_bits((first >> 32) as u32).into(), Ipv4Addr::from_bits(first as u32).into())
-        } else {
-            let join = |high, low| Ipv6Addr::from_bits(u128::from(high) << 64 | u128::from(low));
-            (join(first, second).into(), join(third, fourth).into())
-        };
-        (SocketAddr::new(from, (self.ports >> 16) as u16), SocketAddr::new(to, self.ports as u16))
-    }
-
-    /// Multiplies to 128 bits and folds the halves together.
-    #[inline]
-    fn hash(&self, seed: [u64; 2]) -> u64 {
-        let fold = |one: u64, other: u64| {
-            let wide = u128::from(one) * u128::from(other);
-            (wide >> 64) as u64 ^ wide as u64
-        };
-        let [first, second, third, fourth] = self.words;
-        let hash = fold(first ^ seed[0], self.ports ^ seed[1]);
-        if self.ports & V6 == 0 {
-            return hash;
-        }
-        fold(fold(hash ^ second, third ^ seed[1]), fourth ^ seed[0])
-    }
-}
-
-fn wide(address: IpAddr) -> u128 {
-    match address {
-        IpAddr::V4(v4) => v4.to_ipv6_mapped().to_bits(),
-        IpAddr::V6(v6) => v6.to_bits(),
-    }
-}
-
-/// Set in the ports of a key of IPv6.
-const V6: u64 = 1 << 32;
 /// Flows beyond this number are counted and left alone; a flow that never becomes a stream takes 200 bytes.
 const FLOWS_MAX: usize = 1_000_000;
 /// Places of the index in the beginning.

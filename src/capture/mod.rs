@@ -13,6 +13,7 @@ mod engine;
 mod flows;
 mod folder;
 mod gzip;
+mod key;
 mod ladder;
 mod leg;
 mod mirror;

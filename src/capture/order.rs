@@ -124,7 +124,9 @@ pub(super) const NONE: u32 = u32::MAX;
 /// In an order's stream: another folder folds the stream.
 pub(super) const ENDS_ONLY: u32 = 1 << 31;
 /// Orders of a batch: enough of each of a thousand streams to find its figures in the nearest cache.
-pub(super) const BATCH_LEN: usize = 16_384;
+///
+/// Tests have small ones, so that batches begin and end everywhere.
+pub(super) const BATCH_LEN: usize = if cfg!(test) { 61 } else { 16_384 };
 
 #[cfg(test)]
 mod tests {

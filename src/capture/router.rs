@@ -12,7 +12,8 @@ use sidetone_media::time::Micros;
 
 use super::calls::{Calls, News, Refused};
 use super::desk::Desk;
-use super::flows::{Binding, Flows, Key};
+use super::flows::{Binding, Flows};
+use super::key::Key;
 use super::order::{LegEnd, LegSignal, NONE, StreamSignal};
 use super::payloads::{self, Meanings};
 use super::probation::{CONTINUED_ANNOUNCED, CONTINUED_UNANNOUNCED, Waiting, is_known_type};
@@ -325,6 +326,12 @@ impl Streams {
     /// Streams that are kept.
     pub(super) fn len(&self) -> usize {
         self.slots.len() - self.free.len()
+    }
+
+    /// The size of the table.
+    #[cfg(test)]
+    pub(super) fn held(&self) -> usize {
+        self.slots.len()
     }
 
     /// The numbers of all streams.

@@ -1,0 +1,83 @@
+//! The stages of an analysis, each with those before it.
+
+use std::fs::File;
+use std::hint::black_box;
+use std::io::Read;
+use std::path::Path;
+
+use sidetone::capture::{self, EngineOptions};
+use sidetone_media::pcap::{Decoder, Progress, Record, dissect_plain};
+use sidetone_media::rtp::Packet;
+
+/// What a capture holds.
+pub struct Found {
+    pub packets: u64,
+    pub calls: usize,
+    pub streams: usize,
+}
+
+/// The size of a capture in bytes, and what it holds; afterwards it is in the page cache.
+pub fn look(path: &Path) -> (u64, Found) {
+    let size = std::fs::metadata(path).expect("the capture is there").len();
+    let analysis = capture::read("bench", &mut open(path), &mut |_| {}).analysis;
+    (size, Found { packets: analysis.packets, calls: analysis.calls.len(), streams: analysis.streams.len() })
+}
+
+/// The file's bytes into memory, nothing else.
+pub fn read(path: &Path) {
+    let (mut file, mut buffer) = (open(path), vec![0_u8; BUFFER_LEN]);
+    while file.read(&mut buffer).expect("the capture can be read") > 0 {
+        black_box(&buffer);
+    }
+}
+
+/// The records of the file.
+pub fn walk(path: &Path) {
+    records(path, |record| {
+        black_box(record);
+    });
+}
+
+/// The headers of all layers, up to RTP.
+pub fn dissect(path: &Path) {
+    records(path, |record| {
+        let plain = dissect_plain(record.link, record.frame);
+        black_box(plain.and_then(|plain| Packet::parse(plain.payload).ok()));
+    });
+}
+
+/// The whole of it, with as many threads.
+pub fn analyze(path: &Path, threads: usize) {
+    let options = EngineOptions { threads, ..EngineOptions::default() };
+    black_box(capture::read_with(options, "bench", &mut open(path), &mut |_| {}));
+}
+
+fn records(path: &Path, mut each: impl FnMut(&Record<'_>)) {
+    let (mut file, mut decoder) = (open(path), Decoder::new());
+    let mut buffer = vec![0_u8; BUFFER_LEN];
+    let (mut begin, mut end) = (0, 0);
+    loop {
+        match decoder.next(&buffer[begin..end]).expect("a sound capture") {
+            Progress::Record { consumed, record } => {
+                each(&record);
+                begin += consumed;
+            }
+            Progress::Skipped { consumed } => begin += consumed,
+            Progress::More { .. } => {
+                buffer.copy_within(begin..end, 0);
+                (begin, end) = (0, end - begin);
+                match file.read(&mut buffer[end..]).expect("the capture can be read") {
+                    0 => return,
+                    len => end += len,
+                }
+            }
+        }
+    }
+}
+
+fn open(path: &Path) -> File {
+    File::open(path).expect("the capture can be opened")
+}
+
+/// As large as the analysis has it.
+const BUFFER_LEN: usize = 256 << 10;

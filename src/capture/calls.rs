@@ -14,7 +14,7 @@ use super::dialog::{Announcement, Dialog, announcements};
 use super::flows::Binding;
 use super::leg::LegReport;
 use super::order::LegSignal;
-use super::payloads::{self, Meanings};
+use super::payloads::{Announced, Meanings};
 use super::report::{CallReport, EvidenceReport, Shared, verdict};
 
 /// Why a message was not taken.
@@ -37,6 +37,7 @@ pub(super) struct Calls {
     begun: u64,
     endpoints: HashMap<SocketAddr, Endpoint>,
     generation: u32,
+    meanings: Announced,
     keeps_ladders: bool,
     describes_far_legs: bool,
     /// The ends of calls in the order in which they came, where calls are forgotten.
@@ -75,6 +76,7 @@ impl Calls {
             begun: 0,
             endpoints: HashMap::new(),
             generation: 0,
+            meanings: Announced::default(),
             keeps_ladders,
             describes_far_legs: false,
             ends: evicts.then(VecDeque::new),
@@ -293,7 +295,7 @@ impl Calls {
         });
         if !unchanged {
             self.generation = self.generation.wrapping_add(1);
-            let payloads = payloads::meanings(Some(&media));
+            let payloads = self.meanings.meanings(&media);
             self.endpoints.insert(address, Endpoint { call, of_caller, audio, media, payloads });
             news.announced.push(address);
             let keeps = self.ends.is_some();

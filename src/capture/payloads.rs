@@ -1,16 +1,36 @@
 //! What payload types mean: the static ones of RFC 3551, and those that an SDP announces.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use sidetone_media::rtp::PayloadKind;
 use sidetone_media::session::Payload;
 use sidetone_media::time::ClockRate;
-use sidetone_sip::sdp::{Media, MediaKind};
+use sidetone_sip::sdp::{Codec, Media, MediaKind};
 
 use crate::media_plan;
 
 /// What the payload types of a stream mean, in ascending order of their numbers; shared by its streams.
 pub(super) type Meanings = Arc<[Payload]>;
+
+/// The meanings that announcements gave lately: parties of one kind announce the same, and share them.
+#[derive(Debug, Default)]
+pub(super) struct Announced(VecDeque<(MediaKind, Vec<Codec>, Meanings)>);
+
+impl Announced {
+    /// What `media` says its payload types mean.
+    pub(super) fn meanings(&mut self, media: &Media) -> Meanings {
+        let known =
+            self.0.iter().position(|(kind, codecs, _)| *kind == media.kind && *codecs == media.codecs);
+        if let Some((_, _, meanings)) = known.and_then(|place| self.0.get(place)) {
+            return Arc::clone(meanings);
+        }
+        let meanings = meanings(Some(media));
+        self.0.truncate(ANNOUNCED_MAX - 1);
+        self.0.push_front((media.kind.clone(), media.codecs.clone(), Arc::clone(&meanings)));
+        meanings
+    }
+}
 
 /// The static types, the dynamic types, and what `announced` says of any type.
 ///
@@ -80,6 +100,9 @@ const STATIC: [(&str, u8, u32, PayloadKind, Option<u32>); 25] = [
     ("MP2T", 33, 90_000, Other, None),
     ("H263", 34, 90_000, Other, None),
 ];
+
+/// Different announcements that are kept; comparing them costs less than making one anew.
+const ANNOUNCED_MAX: usize = 32;
 
 #[cfg(test)]
 mod tests {

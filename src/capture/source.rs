@@ -34,7 +34,7 @@ pub enum Broken {
 
 /// Reads a capture from `input`, which may be compressed with gzip, to its end, or as far as it goes.
 ///
-/// `progress` is told the number of bytes read of `input`, about once per megabyte. *Bounds*: the buffer holds one
+/// `progress` is told the number of bytes read of `input`, each time more is read. *Bounds*: the buffer holds one
 /// element of the file, at most [`sidetone_media::pcap::ELEMENT_LEN_MAX`] bytes.
 pub fn read(name: &str, input: &mut dyn Read, progress: &mut dyn FnMut(u64)) -> Outcome {
     read_with(EngineOptions::default(), name, input, progress)
@@ -91,4 +91,5 @@ fn drive(
     }
 }
 
-const BUFFER_LEN: usize = 1 << 20;
+/// Small enough to stay in the cache between the kernel that fills it and the engine that reads it.
+const BUFFER_LEN: usize = 256 << 10;

@@ -64,19 +64,7 @@ impl Stream {
         announced: bool,
         ptime_ms: (Option<u32>, Option<u32>),
     ) -> Option<Finished> {
-        let figures = self.session.report(self.last).figures;
-        if !announced {
-            // The rule for enough audio, and most of the numbers must be there: noise has neither.
-            let real = figures.enough
-                && figures.received * 20 >= figures.expected
-                && figures.sequence_jumps * 20 <= figures.received;
-            if !real {
-                return None;
-            }
-        }
-        // Without SDP no packet duration was advertised, so none can be wrong: the real one stands for it.
-        let measured = figures.ptime_ms.and_then(|ms| u32::try_from((ms.0 + 50) / 100).ok());
-        let ptime_ms = if announced { ptime_ms } else { (measured, None) };
+        let ptime_ms = if announced { ptime_ms } else { self.unannounced_ptime_ms()? };
         self.advertise(self.last, ptime_ms);
         let report = self.session.close(self.last);
         let audio = |payload: &&Payload| payload.kind == PayloadKind::Audio;
@@ -97,6 +85,19 @@ impl Stream {
                 .map(|clock| clock.hz()),
             report: Box::new(report),
         })
+    }
+
+    /// The packet duration of packets that nobody announced, if they are a stream.
+    ///
+    /// Without SDP no duration was advertised, so none can be wrong: the real one stands for it.
+    fn unannounced_ptime_ms(&self) -> Option<(Option<u32>, Option<u32>)> {
+        let figures = self.session.report(self.last).figures;
+        // The rule for enough audio, and most of the numbers must be there: noise has neither.
+        let is_real = figures.enough
+            && figures.received * 20 >= figures.expected
+            && figures.sequence_jumps * 20 <= figures.received;
+        let measured = figures.ptime_ms.and_then(|ms| u32::try_from((ms.0 + 50) / 100).ok());
+        is_real.then_some((measured, None))
     }
 
     /// A stream is judged as an answered caller's leg: its own source alone is accepted, and nothing is

@@ -18,6 +18,7 @@ impl Order {
     }
 
     /// The 32-bit number at `offset`; `None` beyond the end.
+    #[inline]
     pub(super) fn u32(self, bytes: &[u8], offset: usize) -> Option<u32> {
         let raw = array::<4>(bytes, offset)?;
         Some(match self {
@@ -37,6 +38,7 @@ impl Order {
 }
 
 /// `N` bytes at `offset`; `None` beyond the end.
+#[inline]
 pub(super) fn array<const N: usize>(bytes: &[u8], offset: usize) -> Option<[u8; N]> {
     bytes.get(offset..)?.first_chunk::<N>().copied()
 }

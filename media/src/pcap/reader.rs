@@ -221,9 +221,12 @@ struct Classic {
 impl Classic {
     #[inline]
     fn next<'a>(&self, bytes: &'a [u8]) -> Result<Progress<'a>, Fault> {
-        let header = (self.order.u32(bytes, 0), self.order.u32(bytes, 4), self.order.u32(bytes, 8));
-        let ((Some(seconds), Some(fraction), Some(kept)), Some(wire_len)) =
-            (header, self.order.u32(bytes, 12))
+        let Some(header) = bytes.first_chunk::<16>() else {
+            return Ok(Progress::More { needed: self.record_header_len });
+        };
+        let field = |place: usize| self.order.u32(header, place);
+        let (Some(seconds), Some(fraction), Some(kept), Some(wire_len)) =
+            (field(0), field(4), field(8), field(12))
         else {
             return Ok(Progress::More { needed: self.record_header_len });
         };

@@ -51,7 +51,7 @@ impl PayloadMap {
 
     /// Whether `payloads` is what is negotiated already.
     pub(crate) fn is(&self, payloads: &[Payload]) -> bool {
-        *self.table.payloads == *payloads
+        std::ptr::eq(&*self.table.payloads, payloads) || *self.table.payloads == *payloads
     }
 
     /// What packets of the payload type `number` carry; `None` when it is not negotiated.

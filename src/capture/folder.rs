@@ -63,10 +63,10 @@ impl Folder {
         self.by_stream.begin(batch.orders.len());
         for (place, order) in batch.orders.iter().enumerate() {
             if let Some(number) = order.leg.number() {
-                self.by_leg.append(number / self.folders, place as u32);
+                self.by_leg.append(lane(number, self.folders), place as u32);
             }
             if order.stream & ENDS_ONLY == 0 {
-                self.by_stream.append(order.stream / self.folders, place as u32);
+                self.by_stream.append(lane(order.stream, self.folders), place as u32);
             }
             if let What::Signal(signal) = order.what
                 && let Some(Signal::Stream(StreamSignal::Opened { source, destination, .. })) =
@@ -153,6 +153,13 @@ impl Folder {
         }
         self.by_stream.touched = touched;
     }
+}
+
+/// The lane of a stream or a leg among those of one folder.
+#[inline]
+fn lane(number: u32, folders: u32) -> u32 {
+    // One folder is the rule, and a division costs as much as all the rest of finding the lane.
+    if folders == 1 { number } else { number / folders }
 }
 
 /// The slot of a lane, made where there is none yet.

@@ -5,7 +5,8 @@
 mod support;
 
 use expect_test::expect;
-use sidetone_media::session::{Report, Session, SessionConfig, Verdict};
+use sidetone_media::rtcp::{FarEnd, SenderCount};
+use sidetone_media::session::{Hundredths, Report, Session, SessionConfig, Verdict};
 use sidetone_media::simulate::{CATALOGUE, Scenario, play};
 use sidetone_media::verdict::{Explanation, Outcome, Party, RULES_VERSION, explain};
 use support::leg::{Case, default_leg};
@@ -232,5 +233,31 @@ fn every_address_verdict_is_said_in_plain_words() {
           The called party's device put 40 ms of audio into each packet, although 20 ms is the most that was allowed; much equipment plays such audio chopped or at a wrong speed. The device must be set right, not the network.
         our own queue: lossy_inbound loss (us) ["local_drop"]
           48 of the 1,098 packets of the called party's audio (4.37 %) were lost on the way here; from 2 % on, words are cut. Our own machine dropped at least as many because it was overloaded: that must be mended first.
+    "#]].assert_eq(&text);
+}
+
+#[test]
+fn what_a_party_reports_itself_is_told() {
+    let mut silent = played("no-inbound");
+    silent.rtcp.sent_by_party = Some(SenderCount { reports: 2, packets: 500, ..SenderCount::default() });
+    let mut cut_off = played("degraded");
+    cut_off.rtcp.sent_by_party =
+        Some(SenderCount { reports: 9, packets: 3_000, tail_missing: 2_000, ..SenderCount::default() });
+    let mut loses = played("clean");
+    let far_end = FarEnd { reports: 9, highest_sequence_moves: true, ..FarEnd::default() };
+    loses.rtcp.far_end = Some(FarEnd { loss_pct: Some(Hundredths(730)), ..far_end.clone() });
+    let mut deaf = played("clean");
+    deaf.rtcp.far_end = Some(FarEnd { highest_sequence_moves: false, unheard: 2_900, ..far_end });
+    let text: String =
+        [silent, cut_off, loses, deaf].iter().map(|report| told(report, Party::Caller)).collect();
+    expect![[r#"
+        no_inbound_media silent (network, 0..9 s) []
+          The caller could not be heard: no audio arrived during the 10 seconds for which it was expected. The caller's device reports that it did send, so the audio was lost on the way: the firewalls and routers between the caller and here must be checked.
+        degraded_audio dead_tail (network, 19..59 s) []
+          The caller's audio stopped 40 seconds before the call ended and never came back. The caller's device reports that it went on sending: the network between the caller and here cut it off.
+        ok  (nobody) ["far_end_loss"]
+          Nothing was wrong with the caller's audio where it was measured: of 3,000 packets none was lost, and their delay varied by 0.1 ms at most (less than 30 ms is harmless). What happens to it behind that point is not seen here. The other way round, the caller's device reports that it lost 7.3 % of what was sent to it.
+        ok  (nobody) ["far_end_deaf"]
+          Nothing was wrong with the caller's audio where it was measured: of 3,000 packets none was lost, and their delay varied by 0.1 ms at most (less than 30 ms is harmless). What happens to it behind that point is not seen here. The caller's device reports that it hears nothing of what is sent to it.
     "#]].assert_eq(&text);
 }

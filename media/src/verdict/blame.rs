@@ -27,10 +27,12 @@ pub(super) fn blame(report: &Report) -> Option<Blame> {
 
 /// Nothing arrived: somebody who says that they send, or whom our packets do not reach, is cut off.
 fn silence(report: &Report) -> Blame {
-    if report.counters.unreachable > 0 { Blame::Network } else { Blame::Remote }
+    let says_it_sends = report.rtcp.sent_by_party.is_some_and(|sent| sent.packets > 0);
+    if says_it_sends || report.counters.unreachable > 0 { Blame::Network } else { Blame::Remote }
 }
 
-/// The audio stopped: with what tells of its being sent, it was cut off.
-fn ending(_report: &Report) -> Blame {
-    Blame::Remote
+/// The audio stopped: what the party says it went on to send was cut off.
+fn ending(report: &Report) -> Blame {
+    let went_on = report.rtcp.sent_by_party.is_some_and(|sent| sent.tail_missing > 0);
+    if went_on { Blame::Network } else { Blame::Remote }
 }

@@ -6,8 +6,15 @@ use crate::session::Report;
 pub(super) fn flags(report: &Report) -> Vec<&'static str> {
     let figures = &report.figures;
     let quiet = figures.audio == 0 && figures.comfort_noise > 0;
+    let far_end = report.rtcp.far_end.as_ref();
+    let deaf = far_end.is_some_and(|far_end| !far_end.highest_sequence_moves && far_end.unheard >= DEAF_MIN);
+    let loses = far_end
+        .and_then(|far_end| far_end.loss_pct)
+        .is_some_and(|loss| loss >= report.thresholds.loss_pct && !deaf);
     let all = [
         (COMFORT_NOISE_ONLY, quiet),
+        (FAR_END_DEAF, deaf),
+        (FAR_END_LOSS, loses),
         (LATCHED, report.latched),
         (LOCAL_DROP, figures.local_drop > 0),
         (REJECTED_SOURCE, report.counters.rejected_source > 0),
@@ -17,9 +24,16 @@ pub(super) fn flags(report: &Report) -> Vec<&'static str> {
 
 /// Only comfort noise arrived: the microphone was muted, or silence suppression never ended.
 pub(super) const COMFORT_NOISE_ONLY: &str = "comfort_noise_only";
+/// By its own reports the party gets nothing of what is sent to it.
+pub(super) const FAR_END_DEAF: &str = "far_end_deaf";
+/// By its own reports the party loses as much of what is sent to it as would be a verdict here.
+pub(super) const FAR_END_LOSS: &str = "far_end_loss";
 /// The party was found elsewhere than SDP said.
 const LATCHED: &str = "latched";
 /// Our own receive queue dropped packets.
 pub(super) const LOCAL_DROP: &str = "local_drop";
 /// Packets from somebody else were refused.
 const REJECTED_SOURCE: &str = "rejected_source";
+
+/// Packets that must have gone to a party before its silence about them says something: a second of audio.
+const DEAF_MIN: u64 = 50;

@@ -4,7 +4,7 @@
 
 use crate::session::Report;
 use crate::stats::Hundredths;
-use crate::verdict::flags::{COMFORT_NOISE_ONLY, LOCAL_DROP};
+use crate::verdict::flags::{COMFORT_NOISE_ONLY, FAR_END_DEAF, FAR_END_LOSS, LOCAL_DROP};
 use crate::verdict::rules::TOO_LITTLE_AUDIO;
 use crate::verdict::{Affected, Blame, Explanation, Party, Verdict};
 
@@ -402,6 +402,20 @@ impl Teller<'_> {
             remarks.push(format!(
                 "But {} sent only signs of silence and no speech: the microphone was muted.",
                 self.who.within
+            ));
+        }
+        if flags.contains(&FAR_END_DEAF) {
+            remarks.push(format!(
+                "{}'s device reports that it hears nothing of what is sent to it.",
+                self.who.first
+            ));
+        }
+        let far_end_loss = self.report.rtcp.far_end.as_ref().and_then(|far_end| far_end.loss_pct);
+        if let (true, Some(loss)) = (flags.contains(&FAR_END_LOSS), far_end_loss) {
+            remarks.push(format!(
+                "The other way round, {}'s device reports that it lost {} % of what was sent to it.",
+                self.who.within,
+                short(loss)
             ));
         }
         if flags.contains(&LOCAL_DROP) && self.explanation.blame != Some(Blame::Us) {

@@ -108,28 +108,28 @@ fn every_verdict_is_said_in_plain_words() {
           The caller heard nothing: nothing was sent during the 10 seconds for which audio was expected. The fault is on our side, or the other party's audio never reached us: look at the other leg of this call first.
         wrong-address: wrong_advertised_address rejected_source (remote, 0..9 s) ["rejected_source"]
           The caller could not be heard: no audio arrived during the 10 seconds for which it was expected. 500 packets came from 192.0.2.77:4000 instead of 192.0.2.1:4000, the address that the caller's device had announced, and were refused. The caller's device or router must announce its real address.
-        loss-periodic: lossy_inbound loss (network) []
-          999 of the 2,999 packets of the caller's audio (33.31 %) were lost on the way here; from 2 % on, words are cut. The network between the caller and here must be repaired: a full internet line or poor Wi-Fi is the usual cause.
-        hole-2s: lossy_inbound loss (network) []
-          100 of the 3,000 packets of the caller's audio (3.33 %) were lost on the way here; from 2 % on, words are cut. The network between the caller and here must be repaired: a full internet line or poor Wi-Fi is the usual cause.
+        loss-periodic: lossy_inbound loss (network, 0..59 s) []
+          999 of the 2,999 packets of the caller's audio (33.31 %) were lost on the way here from beginning to end; from 2 % on, words are cut. The network between the caller and here must be repaired: a full internet line or poor Wi-Fi is the usual cause.
+        hole-2s: lossy_inbound loss (network, 30..31 s) []
+          100 of the 3,000 packets of the caller's audio (3.33 %) were lost on the way here between second 30 and second 31; from 2 % on, words are cut. The longest hole lasted 2 seconds. The network between the caller and here must be repaired: a full internet line or poor Wi-Fi is the usual cause.
         unpaced noise=0: unpaced_sender clumps (remote, 0..59 s) []
           The caller's device sent its audio in bursts, one every 100 ms, instead of a packet every 20 ms: 80.03 % of the packets came right behind another. The device or its software must be repaired, not the network.
         slow noise=0: unpaced_sender pace (remote, 0..59 s) []
           The caller's device sent its audio too slowly, at 80 % of the speed of speech (a packet every 25 ms instead of every 20 ms), so the audio had gaps. The device or its software must be repaired, not the network.
         blast: unpaced_sender pace (remote, 0..0 s) []
           The caller's device sent its audio too fast, at 605.61 times the speed of speech (a packet every 0.03 ms instead of every 20 ms), so parts of the audio were dropped. The device or its software must be repaired, not the network.
-        jitter-120: jittery_inbound late (network) []
-          309 of the caller's 2,996 packets arrived more than 100 ms late, too late to be played, so the audio was broken up. The network between the caller and here must be repaired: a full internet line or poor Wi-Fi is the usual cause.
-        stalls-300: jittery_inbound late (network) []
-          240 of the caller's 6,000 packets arrived more than 100 ms late, too late to be played, so the audio was broken up. The network between the caller and here must be repaired: a full internet line or poor Wi-Fi is the usual cause.
-        overtaken: jittery_inbound jitter (network) []
-          The caller's audio arrived unevenly: the delay varied (jitter) by up to 121.16 ms, and by more than 30 ms in 10.74 % of the packets, so the audio was broken up. The network between the caller and here must be repaired: a full internet line or poor Wi-Fi is the usual cause.
+        jitter-120: jittery_inbound late (network, 2..59 s) []
+          309 of the caller's 2,996 packets arrived more than 100 ms late between second 2 and second 59, too late to be played, so the audio was broken up. The network between the caller and here must be repaired: a full internet line or poor Wi-Fi is the usual cause.
+        stalls-300: jittery_inbound late (network, 5..116 s) []
+          240 of the caller's 6,000 packets arrived more than 100 ms late between second 5 and second 116, too late to be played, so the audio was broken up. The network between the caller and here must be repaired: a full internet line or poor Wi-Fi is the usual cause.
+        overtaken: jittery_inbound jitter (network, 4..57 s) []
+          The caller's audio arrived unevenly between second 4 and second 57: the delay varied (jitter) by up to 121.16 ms, and by more than 30 ms in 10.74 % of the packets, so the audio was broken up. The network between the caller and here must be repaired: a full internet line or poor Wi-Fi is the usual cause.
         wrong-ptime: ptime_mismatch ptime (remote, 0..59 s) []
           The caller's device put 30 ms of audio into each packet, although 20 ms had been announced; much equipment plays such audio chopped or at a wrong speed. The device must be set right, not the network.
         ptime-payload: ptime_mismatch timestamps (remote, 0..59 s) []
           The caller's device put 30 ms of audio into each packet while its time stamps say 20 ms; much equipment plays such audio chopped or at a wrong speed. The device must be set right, not the network.
-        alternating: degraded_audio quality (network) []
-          Only 87.94 % of the caller's audio could be played without a flaw (below 90 % it is heard): packets were lost close together, or arrived after long pauses. The network between the caller and here must be repaired: a full internet line or poor Wi-Fi is the usual cause.
+        alternating: degraded_audio quality (network, 5..50 s) []
+          Only 87.94 % of the caller's audio could be played without a flaw between second 5 and second 50 (below 90 % it is heard): packets were lost close together, or arrived after long pauses. The network between the caller and here must be repaired: a full internet line or poor Wi-Fi is the usual cause.
         degraded: degraded_audio dead_tail (remote, 19..59 s) []
           The caller's audio stopped 40 seconds before the call ended and never came back. Either the caller's device stopped sending or its connection was cut: look at the device and its network first.
     "#]].assert_eq(&text);
@@ -231,8 +231,8 @@ fn every_address_verdict_is_said_in_plain_words() {
           No audio was expected from the called party for long enough to miss it (a short call, or one on hold), so there is nothing to judge.
         longer than allowed: ptime_mismatch maxptime (remote, 0..7 s) []
           The called party's device put 40 ms of audio into each packet, although 20 ms is the most that was allowed; much equipment plays such audio chopped or at a wrong speed. The device must be set right, not the network.
-        our own queue: lossy_inbound loss (us) ["local_drop"]
-          48 of the 1,098 packets of the called party's audio (4.37 %) were lost on the way here; from 2 % on, words are cut. Our own machine dropped at least as many because it was overloaded: that must be mended first.
+        our own queue: lossy_inbound loss (us, 0..21 s) ["local_drop"]
+          48 of the 1,098 packets of the called party's audio (4.37 %) were lost on the way here between second 0 and second 21; from 2 % on, words are cut. Our own machine dropped at least as many because it was overloaded: that must be mended first.
     "#]].assert_eq(&text);
 }
 

@@ -1,38 +1,60 @@
 //! When the cause of a verdict showed.
 
 use crate::session::Report;
+use crate::stats::Second;
 use crate::time::Micros;
 use crate::verdict::{Affected, Verdict};
 
 /// The affected seconds of `report`, where its verdict has a time.
 pub(super) fn affected(report: &Report) -> Option<Affected> {
-    let origin = report.figures.first.or(report.answered)?;
-    let span = |from: Micros, to: Micros| between(origin, from, to);
+    let figures = &report.figures;
+    let limits = &report.thresholds;
     match (report.verdict?, report.evidence.reason) {
-        (Verdict::NoInboundMedia | Verdict::NoOutboundMedia, _) => span(report.answered?, report.at),
-        (Verdict::WrongAdvertisedAddress, reason) if reason != "relocated" => {
-            span(report.answered?, report.at)
+        (Verdict::Ok | Verdict::Unanswered, _) | (Verdict::WrongAdvertisedAddress, "relocated") => None,
+        (Verdict::NoInboundMedia | Verdict::NoOutboundMedia | Verdict::WrongAdvertisedAddress, _) => {
+            span(report, report.answered?, report.at)
         }
-        (Verdict::DegradedAudio, "dead_tail") => span(report.figures.last?, report.at),
-        (Verdict::UnpacedSender | Verdict::PtimeMismatch, _) => {
-            span(report.figures.first?, report.figures.last?)
+        (Verdict::LossyInbound, _) => rows(report, |row| row.lost > 0),
+        (Verdict::JitteryInbound, "late") => rows(report, |row| row.late > 0),
+        (Verdict::JitteryInbound, _) => {
+            rows(report, |row| i64::from(row.jitter_max_us()) >= limits.jitter_ms.0 * 10)
         }
-        _ => None,
+        // These are so from the first packet to the last.
+        (Verdict::UnpacedSender | Verdict::PtimeMismatch, _) => span(report, figures.first?, figures.last?),
+        (Verdict::DegradedAudio, "dead_tail") => span(report, figures.last?, report.at),
+        (Verdict::DegradedAudio, _) => rows(report, |row| {
+            let late = i64::from(row.lateness_max_us) >= limits.late_ms.0 * 10;
+            let jumps = figures.timestamp_resets > 0 && row.has_restart();
+            row.lost > 0 || row.late > 0 || late || jumps
+        }),
     }
 }
 
-/// The whole seconds from `origin` that `from` and `to` lie in.
-fn between(origin: Micros, from: Micros, to: Micros) -> Option<Affected> {
-    let second = |at: Micros| u32::try_from(at.since(origin).max(0) / SECOND_US).ok();
-    let first_s = second(from)?;
+/// From the first row in which the cause shows to the last.
+fn rows(report: &Report, shows: impl Fn(&Second) -> bool) -> Option<Affected> {
+    let timeline = &report.timeline;
+    let first = timeline.seconds.iter().position(&shows)?;
+    let last = timeline.seconds.iter().rposition(&shows)?;
+    let second = |row: usize| u32::try_from(row).ok()?.checked_mul(timeline.step_s);
+    Some(seconds(timeline.begins?, second(first)?, second(last + 1)?.checked_sub(1)?))
+}
+
+/// From one instant to another, in the seconds of the timeline, or from the answer where there is none.
+fn span(report: &Report, from: Micros, to: Micros) -> Option<Affected> {
+    let begins = report.timeline.begins.or(report.answered)?;
+    let second = |at: Micros| u32::try_from(at.since(begins).max(0) / SECOND_US).ok();
+    let first = second(from)?;
     // What ends on a second's boundary did not reach into the next.
-    let last_s = second(to - 1)?.max(first_s);
-    Some(Affected {
+    Some(seconds(begins, first, second(to - 1)?.max(first)))
+}
+
+fn seconds(begins: Micros, first_s: u32, last_s: u32) -> Affected {
+    Affected {
         first_s,
         last_s,
-        from: origin + i64::from(first_s) * SECOND_US,
-        to: origin + (i64::from(last_s) + 1) * SECOND_US,
-    })
+        from: begins + i64::from(first_s) * SECOND_US,
+        to: begins + (i64::from(last_s) + 1) * SECOND_US,
+    }
 }
 
 const SECOND_US: i64 = 1_000_000;

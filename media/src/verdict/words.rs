@@ -230,8 +230,15 @@ impl Teller<'_> {
 
     fn lossy(&self) -> String {
         let (figures, limit) = (&self.report.figures, self.report.thresholds.loss_pct);
+        let hole = match figures.longest_loss_ms {
+            HOLE_MIN_MS.. => {
+                format!(" The longest hole lasted {}.", seconds_of_ms(figures.longest_loss_ms))
+            }
+            _ => String::new(),
+        };
         format!(
-            "{} of the {} packets of {}'s audio ({} %) were lost on the way here{}; from {} % on, words are cut. {}",
+            "{} of the {} packets of {}'s audio ({} %) were lost on the way here{}; from {} % on, words are \
+             cut.{hole} {}",
             grouped(figures.lost),
             grouped(figures.expected),
             self.who.within,
@@ -247,7 +254,7 @@ impl Teller<'_> {
         let (sums, who) = (&figures.sums, self.who.within);
         if reason == "late" {
             return format!(
-                "{} of {who}'s {} packets arrived more than {} ms late, too late to be played{}, so the audio was \
+                "{} of {who}'s {} packets arrived more than {} ms late{}, too late to be played, so the audio was \
                  broken up. {}",
                 grouped(sums.late_count),
                 grouped(figures.received),
@@ -384,12 +391,14 @@ impl Teller<'_> {
 
     /// Where the seconds are known: " between second 12 and second 31".
     fn when(&self) -> String {
-        match self.explanation.affected {
-            Some(Affected { first_s, last_s, .. }) if first_s == last_s => format!(" in second {first_s}"),
-            Some(Affected { first_s, last_s, .. }) => {
-                format!(" between second {first_s} and second {last_s}")
-            }
-            None => String::new(),
+        let Some(Affected { first_s, last_s, .. }) = self.explanation.affected else { return String::new() };
+        let timeline = &self.report.timeline;
+        let rows = u32::try_from(timeline.seconds.len()).unwrap_or(u32::MAX);
+        let end_s = rows.saturating_mul(timeline.step_s).saturating_sub(1);
+        match (first_s, last_s) {
+            (0, last_s) if last_s >= end_s && end_s > 0 => " from beginning to end".to_owned(),
+            (first_s, last_s) if first_s == last_s => format!(" in second {first_s}"),
+            _ => format!(" between second {first_s} and second {last_s}"),
         }
     }
 
@@ -483,3 +492,6 @@ fn percent(part: u64, whole: u64) -> String {
 fn text(value: Option<impl ToString>) -> String {
     value.map_or_else(|| "an unknown address".to_owned(), |value| value.to_string())
 }
+
+/// A hole from this length on is told: it swallows a word.
+const HOLE_MIN_MS: i64 = 300;

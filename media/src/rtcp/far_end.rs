@@ -11,7 +11,7 @@ use crate::time::{ClockRate, Micros};
 ///
 /// *Bounds*: the latest source's state and sums over those before it.
 #[derive(Clone, Debug, Default)]
-pub struct FarEndFold {
+pub(super) struct FarEndFold {
     reports: u64,
     /// The source that the latest block was about, and that block.
     latest: Option<Latest>,
@@ -42,7 +42,7 @@ struct Latest {
 impl FarEndFold {
     /// Takes in one block that came at `now`; `sent` RTP packets went to the receiver so far, of a payload with
     /// this clock. False when it cannot be true.
-    pub fn report(&mut self, now: Micros, block: &Block, sent: u64, clock: ClockRate) -> bool {
+    pub(super) fn report(&mut self, now: Micros, block: &Block, sent: u64, clock: ClockRate) -> bool {
         let plausible = match self.latest.filter(|latest| latest.block.ssrc == block.ssrc) {
             Some(latest) => self.next(&latest, now, block),
             None => self.first(block, sent.saturating_sub(self.latest.map_or(0, |latest| latest.sent))),
@@ -64,17 +64,17 @@ impl FarEndFold {
     }
 
     /// Takes in VoIP metrics about the stream.
-    pub fn voip(&mut self, metrics: VoipMetrics) {
+    pub(super) fn voip(&mut self, metrics: VoipMetrics) {
         self.voip = Some(metrics);
     }
 
     /// Takes in a statistics summary about the stream.
-    pub fn summary(&mut self, summary: StatisticsSummary) {
+    pub(super) fn summary(&mut self, summary: StatisticsSummary) {
         self.summary = Some(summary);
     }
 
     /// What was said so far; `None` when nothing was.
-    pub fn view(&self) -> Option<FarEnd> {
+    pub(super) fn view(&self) -> Option<FarEnd> {
         if self.reports == 0 && self.voip.is_none() && self.summary.is_none() {
             return None;
         }

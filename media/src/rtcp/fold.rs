@@ -3,7 +3,7 @@
 use super::compound::{Block, Compound, Element, Unreadable};
 use super::extended::{Extended, XrBlock};
 use super::far_end::FarEndFold;
-use super::reception::ReceptionFold;
+use super::reception::{Reception, ReceptionFold};
 use super::round_trip::{Answer, RoundTripFold};
 use super::sender::SenderFold;
 use super::view::RtcpView;
@@ -12,9 +12,18 @@ use crate::time::{ClockRate, Micros};
 
 /// The RTCP of one leg.
 ///
-/// *Bounds*: a few hundred bytes, whatever is heard; nothing is allocated.
+/// *Bounds*: a few hundred bytes, whatever is heard. They are allocated with the first RTCP: a leg without any has
+/// four sources and a pointer.
 #[derive(Clone, Debug, Default)]
 pub struct RtcpFold {
+    /// The sources that went to the party, the latest first; `source_count` of them.
+    sources: [u32; SOURCES_MAX],
+    source_count: usize,
+    state: Option<Box<State>>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct State {
     datagrams: u64,
     unreadable: u64,
     encrypted: u64,
@@ -23,12 +32,9 @@ pub struct RtcpFold {
     far_end: FarEndFold,
     sender: SenderFold,
     /// What our own reports say of the party's stream.
-    pub reception: ReceptionFold,
+    reception: ReceptionFold,
     /// The source that said goodbye last.
     goodbye: Option<u32>,
-    /// The sources that went to the party, the latest first; `sources` of them.
-    sources: [u32; SOURCES_MAX],
-    source_count: usize,
 }
 
 /// What a leg knows of the party's RTP when RTCP comes.
@@ -63,39 +69,9 @@ impl RtcpFold {
 
     /// Takes in a datagram of the party.
     pub fn received(&mut self, now: Micros, datagram: &[u8], heard: &Heard) {
-        let compound = match Compound::read(datagram) {
-            Ok(compound) => compound,
-            Err(Unreadable::Encrypted) => {
-                self.encrypted = self.encrypted.saturating_add(1);
-                return;
-            }
-            Err(Unreadable::Malformed) => {
-                self.unreadable = self.unreadable.saturating_add(1);
-                return;
-            }
-        };
-        self.datagrams = self.datagrams.saturating_add(1);
-        for element in compound.elements() {
-            match element {
-                Element::Sender(report) => {
-                    let info = SenderInfo::of(&report);
-                    self.reception.sender_report(now, &info);
-                    let believed = self.sender.report(now, &info, heard);
-                    // A source that is not heard, or not any more, is no lie.
-                    self.doubt(!believed && heard.ssrc == Some(info.ssrc));
-                    report.report_blocks().for_each(|block| self.block(now, &Block::of(&block), heard));
-                }
-                Element::Receiver(report) => {
-                    report.report_blocks().for_each(|block| self.block(now, &Block::of(&block), heard));
-                }
-                Element::Goodbye(bye) => {
-                    let leaves = |ssrc: &u32| heard.ssrc.is_none_or(|heard| heard == *ssrc);
-                    self.goodbye = bye.ssrcs().find(leaves).or(self.goodbye);
-                }
-                Element::Extended(extended) => self.extended(now, extended),
-                Element::Other => {}
-            }
-        }
+        let sources = self.sources;
+        let ours = sources.get(..self.source_count).unwrap_or_default();
+        self.state().received(now, datagram, &Context { heard, ours });
     }
 
     /// Takes in a datagram that went to the party, whoever made it.
@@ -105,12 +81,12 @@ impl RtcpFold {
             match element {
                 Element::Sender(report) => {
                     self.sends(report.ssrc());
-                    self.round_trip.sent(now, middle(report.ntp_timestamp()));
+                    self.state().round_trip.sent(now, middle(report.ntp_timestamp()));
                 }
                 Element::Extended(extended) => {
                     for block in extended.blocks() {
                         if let XrBlock::ReferenceTime(middle) = block {
-                            self.round_trip.sent(now, middle);
+                            self.state().round_trip.sent(now, middle);
                         }
                     }
                 }
@@ -119,56 +95,18 @@ impl RtcpFold {
         }
     }
 
+    /// The block about the party's stream for a report of ours that goes out at `now`; the next one counts from here.
+    pub fn report_block(&mut self, now: Micros, reception: &Reception) -> Block {
+        self.state().reception.block(now, reception)
+    }
+
     /// What was said so far; `ssrc` is the party's source.
     pub fn view(&self, ssrc: Option<u32>) -> RtcpView {
-        RtcpView {
-            datagrams: self.datagrams,
-            unreadable: self.unreadable,
-            encrypted: self.encrypted,
-            implausible: self.implausible,
-            round_trip: self.round_trip.view(),
-            far_end: self.far_end.view(),
-            sent_by_party: self.sender.view(),
-            goodbye: self.goodbye.is_some_and(|left| ssrc.is_none_or(|ssrc| ssrc == left)),
-        }
+        self.state.as_ref().map_or_else(RtcpView::default, |state| state.view(ssrc))
     }
 
-    fn block(&mut self, now: Micros, block: &Block, heard: &Heard) {
-        if !self.is_ours(block.ssrc) {
-            return;
-        }
-        let clock = heard.clock.unwrap_or(ClockRate::HZ_8000);
-        let believed = self.far_end.report(now, block, heard.sent, clock);
-        self.doubt(!believed);
-        self.answered(now, block.last_report, block.delay);
-    }
-
-    fn extended(&mut self, now: Micros, extended: Extended<'_>) {
-        for block in extended.blocks() {
-            match block {
-                XrBlock::Delays(delays) => {
-                    for delay in delays.iter() {
-                        self.answered(now, delay.last_report, delay.delay);
-                    }
-                }
-                XrBlock::Summary(ssrc, summary) if self.is_ours(ssrc) => self.far_end.summary(summary),
-                XrBlock::Voip(ssrc, metrics) if self.is_ours(ssrc) => self.far_end.voip(metrics),
-                XrBlock::Summary(..) | XrBlock::Voip(..) | XrBlock::ReferenceTime(_) | XrBlock::Other => {}
-            }
-        }
-    }
-
-    fn answered(&mut self, now: Micros, middle: u32, delay: u32) {
-        let answer = self.round_trip.answered(now, middle, delay);
-        self.doubt(answer == Answer::Implausible);
-    }
-
-    fn doubt(&mut self, implausible: bool) {
-        self.implausible = self.implausible.saturating_add(implausible.into());
-    }
-
-    fn is_ours(&self, ssrc: u32) -> bool {
-        self.sources.iter().take(self.source_count).any(|source| *source == ssrc)
+    fn state(&mut self) -> &mut State {
+        self.state.get_or_insert_default()
     }
 
     #[cold]
@@ -190,6 +128,99 @@ impl RtcpFold {
     }
 }
 
+/// What is known when a datagram comes: the party's RTP, and the sources that went to it.
+struct Context<'a> {
+    heard: &'a Heard,
+    ours: &'a [u32],
+}
+
+impl State {
+    fn received(&mut self, now: Micros, datagram: &[u8], context: &Context<'_>) {
+        let compound = match Compound::read(datagram) {
+            Ok(compound) => compound,
+            Err(Unreadable::Encrypted) => {
+                self.encrypted = self.encrypted.saturating_add(1);
+                return;
+            }
+            Err(Unreadable::Malformed) => {
+                self.unreadable = self.unreadable.saturating_add(1);
+                return;
+            }
+        };
+        self.datagrams = self.datagrams.saturating_add(1);
+        let heard = context.heard;
+        for element in compound.elements() {
+            match element {
+                Element::Sender(report) => {
+                    let info = SenderInfo::of(&report);
+                    self.reception.sender_report(now, &info);
+                    let believed = self.sender.report(now, &info, heard);
+                    // A source that is not heard, or not any more, is no lie.
+                    self.doubt(!believed && heard.ssrc == Some(info.ssrc));
+                    report.report_blocks().for_each(|block| self.block(now, &Block::of(&block), context));
+                }
+                Element::Receiver(report) => {
+                    report.report_blocks().for_each(|block| self.block(now, &Block::of(&block), context));
+                }
+                Element::Goodbye(bye) => {
+                    let leaves = |ssrc: &u32| heard.ssrc.is_none_or(|heard| heard == *ssrc);
+                    self.goodbye = bye.ssrcs().find(leaves).or(self.goodbye);
+                }
+                Element::Extended(extended) => self.extended(now, extended, context.ours),
+                Element::Other => {}
+            }
+        }
+    }
+
+    fn view(&self, ssrc: Option<u32>) -> RtcpView {
+        RtcpView {
+            datagrams: self.datagrams,
+            unreadable: self.unreadable,
+            encrypted: self.encrypted,
+            implausible: self.implausible,
+            round_trip: self.round_trip.view(),
+            far_end: self.far_end.view(),
+            sent_by_party: self.sender.view(),
+            goodbye: self.goodbye.is_some_and(|left| ssrc.is_none_or(|ssrc| ssrc == left)),
+        }
+    }
+
+    fn block(&mut self, now: Micros, block: &Block, context: &Context<'_>) {
+        if !context.ours.contains(&block.ssrc) {
+            return;
+        }
+        let heard = context.heard;
+        let clock = heard.clock.unwrap_or(ClockRate::HZ_8000);
+        let believed = self.far_end.report(now, block, heard.sent, clock);
+        self.doubt(!believed);
+        self.answered(now, block.last_report, block.delay);
+    }
+
+    fn extended(&mut self, now: Micros, extended: Extended<'_>, ours: &[u32]) {
+        for block in extended.blocks() {
+            match block {
+                XrBlock::Delays(delays) => {
+                    for delay in delays.iter() {
+                        self.answered(now, delay.last_report, delay.delay);
+                    }
+                }
+                XrBlock::Summary(ssrc, summary) if ours.contains(&ssrc) => self.far_end.summary(summary),
+                XrBlock::Voip(ssrc, metrics) if ours.contains(&ssrc) => self.far_end.voip(metrics),
+                XrBlock::Summary(..) | XrBlock::Voip(..) | XrBlock::ReferenceTime(_) | XrBlock::Other => {}
+            }
+        }
+    }
+
+    fn answered(&mut self, now: Micros, middle: u32, delay: u32) {
+        let answer = self.round_trip.answered(now, middle, delay);
+        self.doubt(answer == Answer::Implausible);
+    }
+
+    fn doubt(&mut self, implausible: bool) {
+        self.implausible = self.implausible.saturating_add(implausible.into());
+    }
+}
+
 /// The middle 32 bits of an NTP time, as reports repeat them.
 pub(super) fn middle(ntp: u64) -> u32 {
     (ntp >> 16) as u32
@@ -201,7 +232,7 @@ const SOURCES_MAX: usize = 4;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rtcp::{REPORT_BYTES_MAX, Reception, ReportWriter};
+    use crate::rtcp::{REPORT_BYTES_MAX, ReportWriter};
 
     const CNAME: [u8; 16] = *b"0123456789abcdef";
 
@@ -272,8 +303,8 @@ mod tests {
         for ssrc in [1, 2, 1, 3, 4, 5] {
             fold.sends(ssrc);
         }
-        assert!([1, 3, 4, 5].into_iter().all(|ssrc| fold.is_ours(ssrc)));
-        assert!(!fold.is_ours(2));
+        assert!([1, 3, 4, 5].into_iter().all(|ssrc| fold.sources.contains(&ssrc)));
+        assert!(!fold.sources.contains(&2));
     }
 
     #[test]

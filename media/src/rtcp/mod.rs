@@ -19,8 +19,7 @@ mod write;
 
 pub use compound::{Block, Compound, Element, Unreadable, is_plausible};
 pub use extended::{Delay, Delays, Extended, XrBlock};
-pub use far_end::FarEndFold;
 pub use fold::{Heard, RtcpFold};
-pub use reception::{Reception, ReceptionFold};
+pub use reception::Reception;
 pub use view::{FarEnd, RoundTrip, RtcpView, SenderCount, StatisticsSummary, VoipMetrics};
 pub use write::{CNAME_BYTES, REPORT_BYTES_MAX, ReportWriter, SenderInfo};

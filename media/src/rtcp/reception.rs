@@ -28,7 +28,7 @@ pub struct Reception {
 
 /// What the report before said, and what the party's own reports said last.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct ReceptionFold {
+pub(super) struct ReceptionFold {
     ssrc: Option<u32>,
     segment: u64,
     /// Added to the segment's own extended number, so that it goes on from the segment before.
@@ -47,7 +47,7 @@ impl ReceptionFold {
     }
 
     /// The block for a report that goes out at `now`; the next one counts from here.
-    pub fn block(&mut self, now: Micros, reception: &Reception) -> Block {
+    pub(super) fn block(&mut self, now: Micros, reception: &Reception) -> Block {
         if self.ssrc != Some(reception.ssrc) {
             let heard = self.heard;
             *self = ReceptionFold { ssrc: Some(reception.ssrc), heard, ..ReceptionFold::default() };

@@ -35,7 +35,7 @@ impl Session {
             jitter_us: self.stream.jitter_us(),
             clock: self.audio_clock(),
         };
-        Some(self.state.rtcp.reception.block(now, &reception))
+        Some(self.state.rtcp.report_block(now, &reception))
     }
 
     /// Folds a datagram of the party's that was accepted.

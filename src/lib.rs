@@ -21,6 +21,7 @@ pub mod phone;
 pub mod process;
 pub mod provision;
 pub mod quality;
+mod quality_rtcp;
 pub mod rating;
 pub mod recorder;
 pub mod room_news;

@@ -14,6 +14,8 @@ use sidetone_model::media_quality::{
 use sidetone_model::quality::{Hundredths, MediaVerdict};
 use sidetone_model::time::Timestamp;
 
+use crate::quality_rtcp;
+
 /// Which wall-clock time an instant of a media session was.
 #[derive(Clone, Copy, Debug)]
 pub struct WallClock {
@@ -145,7 +147,7 @@ fn inbound(report: &Report, clock: WallClock) -> InboundMedia {
         empty: Some(counters.empty),
         rtcp_packets: Some(counters.rtcp),
         rtcp_rejected: Some(counters.rtcp_rejected),
-        ..measured(&report.figures)
+        ..quality_rtcp::inbound(&report.rtcp, measured(&report.figures))
     }
 }
 
@@ -194,7 +196,8 @@ fn outbound(report: &Report) -> OutboundMedia {
         after_answer: Some(sent_after_answer),
         send_expected_ms: Some(report.send_expected_ms),
         unreachable: Some(unreachable),
-        ..OutboundMedia::default()
+        round_trip_ms: quality_rtcp::round_trip(&report.rtcp),
+        far_end: quality_rtcp::far_end(&report.rtcp),
     }
 }
 

@@ -12,6 +12,7 @@ mod dialog;
 mod engine;
 mod flows;
 mod folder;
+pub mod golden;
 mod gzip;
 mod key;
 mod ladder;

@@ -28,13 +28,14 @@ Examples:
   sidetone simulate lossy -o lossy.pcap
   sidetone simulate clean jitter=normal:60:30 loss=1 duration=2m --seed 7 -o bad.pcap
   sidetone simulate unpaced --duration 10s --to 192.0.2.7:4000
+  sidetone simulate --golden golden/
   sidetone simulate --list")]
 pub struct SimulateArgs {
     /// A scenario's name and settings, or a file that holds them.
-    #[arg(required_unless_present = "list", value_name = "SCENARIO")]
+    #[arg(required_unless_present_any = ["list", "golden"], value_name = "SCENARIO")]
     scenario: Vec<String>,
     /// Write a capture of the whole call here, SIP and both directions of RTP; - is the standard output.
-    #[arg(short, long, value_name = "FILE.pcap", required_unless_present_any = ["to", "list"], conflicts_with = "to")]
+    #[arg(short, long, value_name = "FILE.pcap", required_unless_present_any = ["to", "list", "golden"], conflicts_with = "to")]
     output: Option<PathBuf>,
     /// Send the caller's RTP to this address in real time.
     #[arg(long, value_name = "HOST:PORT")]
@@ -45,6 +46,10 @@ pub struct SimulateArgs {
     /// Length of the call, such as 500ms, 30s or 2m.
     #[arg(long, value_name = "TIME")]
     duration: Option<String>,
+    /// Write the golden captures into this folder: one per verdict, one for each way in which calls are misread,
+    /// and golden.json, which has the right answers.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["scenario", "output", "to", "seed", "duration", "list"])]
+    golden: Option<PathBuf>,
     /// Print every named scenario and every setting.
     #[arg(long)]
     list: bool,
@@ -54,6 +59,9 @@ pub struct SimulateArgs {
 pub fn run(args: &SimulateArgs) -> ExitCode {
     if args.list {
         return finish(io::stdout().write_all(list().as_bytes()), "the standard output");
+    }
+    if let Some(folder) = &args.golden {
+        return finish(write_golden(folder), &folder.to_string_lossy());
     }
     let scenario = match scenario(args) {
         Ok(scenario) => scenario,
@@ -119,6 +127,28 @@ fn write_capture(scenario: &Scenario, path: &Path) -> io::Result<()> {
         scenario.seed
     );
     Ok(())
+}
+
+/// Writes the golden captures, and says which.
+fn write_golden(folder: &Path) -> io::Result<()> {
+    let mut out = io::stderr().lock();
+    let (mut files, mut bytes) = (0_u32, 0);
+    let mut said = Ok(());
+    capture::golden::write(folder, &mut |name, len| {
+        (files, bytes) = (files + 1, bytes + len);
+        if said.is_ok() {
+            said = writeln!(out, "{:>8} bytes  {name}", len);
+        }
+    })?;
+    // A reader that has gone is no failure of what was written.
+    let _ = said;
+    writeln!(
+        out,
+        "{files} captures, {} kB, and {} with the right answers in {}",
+        bytes / 1_000,
+        capture::golden::INDEX,
+        folder.display()
+    )
 }
 
 /// Sends the caller's packets when they are due.

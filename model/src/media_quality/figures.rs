@@ -122,6 +122,16 @@ figures! {
         rtcp_packets: u64,
         /// RTCP datagrams refused.
         rtcp_rejected: u64,
+        /// Packets that the party says by RTCP it has sent, over all its sources.
+        sr_packets: u64,
+        /// Those of them that never came, with those before the first and after the last that came.
+        sr_missing: u64,
+        /// Those before the first that came; left out when the party may have sent them before they could be seen.
+        sr_missing_head: u64,
+        /// Those after the last that came.
+        sr_missing_tail: u64,
+        /// The party's source has said goodbye by RTCP.
+        goodbye: bool,
         /// The worst ten seconds.
         worst_10s: WorstStretch,
         /// Second by second.
@@ -174,6 +184,55 @@ figures! {
         fraction_lost_worst_pct: Hundredths,
         /// Its jitter, by its own clock, ms.
         jitter_ms: Hundredths,
+        /// The highest of it that was stated, ms.
+        jitter_max_ms: Hundredths,
+        /// Whether its highest sequence number rose while packets went to it; if not, nothing arrives there, whatever
+        /// loss it states.
+        highest_sequence_moves: bool,
+        /// Packets that went to it since that number last rose.
+        unheard: u64,
+        /// Its VoIP metrics (RFC 3611 §4.7).
+        voip: VoipMetrics,
+        /// Packets lost by its statistics summary (RFC 3611 §4.6).
+        summary_lost: u32,
+        /// Duplicates by the same.
+        summary_duplicates: u32,
+    }
+}
+
+figures! {
+    /// What a party's jitter buffer made of our packets, by its own account (RFC 3611 §4.7).
+    VoipMetrics {
+        /// Packets lost, percent.
+        loss_pct: Hundredths,
+        /// Packets discarded as too late or too early, percent.
+        discard_pct: Hundredths,
+        /// Packets lost or discarded within bursts, percent.
+        burst_density_pct: Hundredths,
+        /// The same outside bursts, percent.
+        gap_density_pct: Hundredths,
+        /// Mean length of a burst, ms.
+        burst_duration_ms: u32,
+        /// Mean length of a gap between bursts, ms.
+        gap_duration_ms: u32,
+        /// Round trip between the RTP interfaces, ms.
+        round_trip_ms: u32,
+        /// Delay of the party's own buffers and codecs, ms.
+        end_system_delay_ms: u32,
+        /// Level of speech, dBm0.
+        signal_level_dbm: i8,
+        /// Level of silence, dBm0.
+        noise_level_dbm: i8,
+        /// Residual echo return loss, dB.
+        echo_return_loss_db: u8,
+        /// Transmission rating R (ITU-T G.107).
+        r_factor: u8,
+        /// Listening quality, 1.00 to 5.00.
+        mos_lq: Hundredths,
+        /// Conversational quality, 1.00 to 5.00.
+        mos_cq: Hundredths,
+        /// Nominal delay of its jitter buffer, ms.
+        jitter_buffer_ms: u32,
     }
 }
 

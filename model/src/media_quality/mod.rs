@@ -13,6 +13,6 @@ pub use call::{
     CallQuality, LegAddresses, LegQuality, LegSide, LegTrace, LiveCallQuality, LiveQuality, QualityState,
     StoredQuality,
 };
-pub use figures::{FarEnd, InboundMedia, OutboundMedia, RoundTrip, WorstStretch};
+pub use figures::{FarEnd, InboundMedia, OutboundMedia, RoundTrip, VoipMetrics, WorstStretch};
 pub use rules::{Affected, Blame, QualityValue, RuleCheck, RuleMeasure, RuleOutcome};
 pub use timeline::{QualitySecond, QualityTimeline};

@@ -1,0 +1,71 @@
+//! One capture of the corpus: what it shows, and the right answer.
+
+use std::fmt;
+
+use super::tape::Tape;
+
+/// A capture of the golden corpus.
+#[derive(Clone, Copy)]
+pub struct Golden {
+    /// Its file, without the extension.
+    pub name: &'static str,
+    /// What happens in it.
+    pub shows: &'static str,
+    /// How it is misread, and where that was reported; empty for the plain captures of each verdict.
+    pub misread: &'static str,
+    /// The verdict on the caller's leg.
+    pub verdict: &'static str,
+    /// Figures that an analysis must give.
+    pub figures: &'static [Expected],
+    /// Records the call.
+    pub(super) record: fn(&mut Tape),
+}
+
+/// One figure of the analysis.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Expected {
+    /// Where it stands in the JSON of `sidetone analyze`, as a JSON pointer (RFC 6901).
+    pub at: &'static str,
+    /// What stands there.
+    pub is: Is,
+}
+
+/// What a figure is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Is {
+    /// Not there: it cannot be judged.
+    Absent,
+    /// A number from the first to the second.
+    Between(f64, f64),
+    /// True or false.
+    Flag(bool),
+    /// Exactly this number.
+    Number(f64),
+    /// Exactly this text.
+    Text(&'static str),
+}
+
+impl fmt::Debug for Golden {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Golden")
+            .field("name", &self.name)
+            .field("verdict", &self.verdict)
+            .finish_non_exhaustive()
+    }
+}
+
+pub(super) const fn number(at: &'static str, number: f64) -> Expected {
+    Expected { at, is: Is::Number(number) }
+}
+
+pub(super) const fn between(at: &'static str, from: f64, to: f64) -> Expected {
+    Expected { at, is: Is::Between(from, to) }
+}
+
+pub(super) const fn flag(at: &'static str, flag: bool) -> Expected {
+    Expected { at, is: Is::Flag(flag) }
+}
+
+pub(super) const fn absent(at: &'static str) -> Expected {
+    Expected { at, is: Is::Absent }
+}

@@ -1,0 +1,105 @@
+//! The files of the corpus and their index.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write as _};
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::cases::MISREAD;
+use super::entry::{Expected, Golden, Is};
+use super::tape::Tape;
+use super::verdicts::VERDICTS;
+
+/// The index's file, beside the captures.
+pub const INDEX: &str = "golden.json";
+
+/// Every capture of the corpus: the verdicts, then what is misread.
+pub fn all() -> impl Iterator<Item = &'static Golden> {
+    VERDICTS.iter().chain(&MISREAD)
+}
+
+/// Writes every capture and the index into `folder`, which is made when it is not there; `told` is called with
+/// each file's name and length when it is written.
+///
+/// *Errors*: what the file system reports; a file of another origin in the way, of which none is written over.
+pub fn write(folder: &Path, told: &mut dyn FnMut(&str, u64)) -> io::Result<()> {
+    fs::create_dir_all(folder)?;
+    refuse_foreign(folder)?;
+    let index = File::create(folder.join(INDEX))?;
+    serde_json::to_writer_pretty(&index, &contents())?;
+    writeln!(&index)?;
+    for golden in all() {
+        let name = golden.file();
+        let path = folder.join(&name);
+        golden.write(BufWriter::new(File::create(&path)?))?;
+        told(&name, fs::metadata(&path)?.len());
+    }
+    Ok(())
+}
+
+impl Golden {
+    /// Its file.
+    pub fn file(&self) -> String {
+        format!("{}.pcap", self.name)
+    }
+
+    /// Writes the capture; the same bytes every time. Gives the number of packets.
+    ///
+    /// *Errors*: what `out` reports.
+    pub fn write<W: io::Write>(&self, out: W) -> io::Result<u64> {
+        let mut tape = Tape::new();
+        (self.record)(&mut tape);
+        tape.write(out)
+    }
+}
+
+/// Files of the corpus may be written anew where an index of it stands; others stay.
+fn refuse_foreign(folder: &Path) -> io::Result<()> {
+    let index = folder.join(INDEX);
+    let ours = fs::read(&index)
+        .ok()
+        .and_then(|bytes| serde_json::from_slice::<Value>(&bytes).ok())
+        .is_some_and(|index| index.get("corpus").and_then(Value::as_str) == Some(CORPUS));
+    let in_the_way =
+        all().map(Golden::file).chain([INDEX.to_owned()]).find(|name| folder.join(name).exists());
+    match in_the_way {
+        Some(name) if !ours => Err(io::Error::new(
+            io::ErrorKind::AlreadyExists,
+            format!("{name} is there already and not of a golden corpus; name an empty folder"),
+        )),
+        _ => Ok(()),
+    }
+}
+
+fn contents() -> Value {
+    let captures: Vec<Value> = all().map(described).collect();
+    json!({ "corpus": CORPUS, "captures": captures })
+}
+
+fn described(golden: &Golden) -> Value {
+    let mut entry = json!({ "file": golden.file(), "shows": golden.shows });
+    if let Some(fields) = entry.as_object_mut() {
+        if !golden.misread.is_empty() {
+            fields.insert("misread".into(), golden.misread.into());
+        }
+        fields.insert("media_verdict".into(), golden.verdict.into());
+        let figures: Vec<Value> = golden.figures.iter().map(figure).collect();
+        fields.insert("figures".into(), figures.into());
+    }
+    entry
+}
+
+fn figure(expected: &Expected) -> Value {
+    let at = expected.at;
+    match expected.is {
+        Is::Absent => json!({ "at": at, "absent": true }),
+        Is::Between(from, to) => json!({ "at": at, "from": from, "to": to }),
+        Is::Flag(flag) => json!({ "at": at, "is": flag }),
+        Is::Number(number) => json!({ "at": at, "is": number }),
+        Is::Text(text) => json!({ "at": at, "is": text }),
+    }
+}
+
+/// Names the corpus in its index.
+const CORPUS: &str = "sidetone golden captures 1";

@@ -1,0 +1,16 @@
+//! The golden corpus: one small capture per verdict, and one for each way in which tools are known to misread a
+//! call. Each says what the right answer is, so that any analyser can be asked.
+//!
+//! The same build gives the same bytes. `docs/golden.md` tells what each file shows.
+
+mod cases;
+mod entry;
+mod index;
+mod sip;
+mod talk;
+mod tape;
+mod told;
+mod verdicts;
+
+pub use entry::{Expected, Golden, Is};
+pub use index::{INDEX, all, write};

@@ -1,0 +1,141 @@
+//! The RTCP of a golden call: what each side says it has sent and heard.
+
+use sidetone_media::rtcp::{Block, REPORT_BYTES_MAX, ReportWriter, SenderInfo};
+
+use super::talk::Voice;
+use super::tape::{Plane, Tape, wall};
+
+/// One side's reports.
+#[derive(Clone, Copy)]
+pub(super) struct Reports<'a> {
+    /// What it sends.
+    pub(super) sends: &'a Voice,
+    /// What it hears; without, its reports have no block.
+    pub(super) hears: Option<Hears<'a>>,
+    /// Packets that it says it has sent beside those on the tape.
+    pub(super) unseen: u32,
+    /// Ends each report: an extended report, or nothing.
+    pub(super) extended: &'a [u8],
+}
+
+/// What one side says of the stream it gets.
+#[derive(Clone, Copy)]
+pub(super) struct Hears<'a> {
+    pub(super) voice: &'a Voice,
+    /// Of a hundred packets so many are lost behind the point of capture.
+    pub(super) lost_pct: u32,
+    /// The highest sequence number stays 0: nothing arrives.
+    pub(super) deaf: bool,
+    /// Interarrival jitter by the number of the report.
+    pub(super) jitter_ticks: fn(usize) -> u32,
+}
+
+impl<'a> Hears<'a> {
+    /// All of it, in order.
+    pub(super) fn well(voice: &'a Voice) -> Hears<'a> {
+        Hears { voice, lost_pct: 0, deaf: false, jitter_ticks: |_| 24 }
+    }
+}
+
+impl<'a> Reports<'a> {
+    pub(super) fn of(sends: &'a Voice, hears: Option<Hears<'a>>) -> Reports<'a> {
+        Reports { sends, hears, unseen: 0, extended: &[] }
+    }
+
+    /// The report number `n`, at `at_us`; it answers the peer's report that passed at `peer_us`.
+    fn write(&self, n: usize, at_us: i64, before_us: i64, peer_us: Option<i64>) -> Vec<u8> {
+        let packets = self.sends.sent_by(at_us) + self.unseen;
+        let sender = SenderInfo {
+            ssrc: self.sends.ssrc,
+            ntp: ntp(at_us),
+            timestamp: self.sends.timestamp + packets * self.sends.ticks,
+            packets,
+            octets: packets * u32::from(self.sends.octets),
+        };
+        let block = self.hears.map(|hears| hears.block(n, at_us, before_us, peer_us));
+        let mut buffer = [0; REPORT_BYTES_MAX];
+        let writer = ReportWriter {
+            ssrc: sender.ssrc,
+            sender: Some(sender),
+            block: block.as_ref(),
+            cname: b"golden-captures.",
+        };
+        [writer.write(&mut buffer), self.extended].concat()
+    }
+}
+
+impl Hears<'_> {
+    fn block(&self, n: usize, at_us: i64, before_us: i64, peer_us: Option<i64>) -> Block {
+        let expected = self.voice.sent_by(at_us);
+        let lost = |expected: u32| expected * self.lost_pct / 100;
+        let since =
+            (lost(expected) - lost(self.voice.sent_by(before_us)), expected - self.voice.sent_by(before_us));
+        let answered = peer_us.map_or((0, 0), |peer_us| {
+            let held_us = (at_us - peer_us - ROUND_TRIP_US).max(0);
+            (middle(peer_us), ((held_us << 16) / 1_000_000) as u32)
+        });
+        let heard = !self.deaf;
+        Block {
+            ssrc: self.voice.ssrc,
+            fraction_lost: if heard { (since.0 * 256 / since.1.max(1)) as u8 } else { 0 },
+            cumulative_lost: if heard { lost(expected) as i32 } else { 0 },
+            highest: if heard { u32::from(self.voice.sequence) + expected - 1 } else { 0 },
+            jitter_ticks: if heard { (self.jitter_ticks)(n) } else { 0 },
+            last_report: answered.0,
+            delay: answered.1,
+        }
+    }
+}
+
+/// Puts both sides' reports on the tape: after two seconds, and then every three until `ends_us`.
+pub(super) fn reports(
+    tape: &mut Tape,
+    ends_us: i64,
+    of_caller: &Reports<'_>,
+    of_called: Option<&Reports<'_>>,
+) {
+    // Before the first there was nothing.
+    let (mut before_us, mut n) = (-ANSWER_US, 0);
+    let mut at_us = 2_000_000;
+    while at_us < ends_us {
+        if let Some(called) = of_called {
+            let peer_us = (n > 0).then_some(before_us + ANSWER_US);
+            tape.push(at_us, Plane::Rtcp, false, called.write(n, at_us, before_us, peer_us));
+        }
+        let peer_us = of_called.map(|_| at_us);
+        let answers_at = at_us + ANSWER_US;
+        tape.push(
+            answers_at,
+            Plane::Rtcp,
+            true,
+            of_caller.write(n, answers_at, before_us + ANSWER_US, peer_us),
+        );
+        (before_us, n) = (at_us, n + 1);
+        at_us += 3_000_000;
+    }
+}
+
+/// A BYE of the caller's source (RFC 3550 §6.6).
+pub(super) fn goodbye(tape: &mut Tape, at_us: i64, ssrc: u32) {
+    let mut packet = vec![0x80, 201, 0, 1];
+    packet.extend(ssrc.to_be_bytes());
+    packet.extend([0x81, 203, 0, 1]);
+    packet.extend(ssrc.to_be_bytes());
+    tape.push(at_us, Plane::Rtcp, true, packet);
+}
+
+fn ntp(at_us: i64) -> u64 {
+    let us = wall(at_us).0.unsigned_abs();
+    (us / 1_000_000 + NTP_OF_UNIX) << 32 | ((us % 1_000_000) << 32) / 1_000_000
+}
+
+fn middle(at_us: i64) -> u32 {
+    (ntp(at_us) >> 16) as u32
+}
+
+/// The way from the point of capture to the caller and back.
+const ROUND_TRIP_US: i64 = 60_000;
+/// The caller's report follows the switch's after this time.
+const ANSWER_US: i64 = 500_000;
+/// Seconds from 1900 to 1970.
+const NTP_OF_UNIX: u64 = 2_208_988_800;

@@ -36,6 +36,8 @@ pub(super) struct Calls {
     /// Calls begun so far.
     begun: u64,
     endpoints: HashMap<SocketAddr, Endpoint>,
+    /// RTCP that is elsewhere than at the next port, and its RTP; no more than there are endpoints.
+    rtcp: HashMap<SocketAddr, SocketAddr>,
     generation: u32,
     meanings: Announced,
     keeps_ladders: bool,
@@ -51,6 +53,8 @@ struct Endpoint {
     audio: bool,
     media: Media,
     payloads: Meanings,
+    /// Where its RTCP is, if SDP names a place of its own.
+    rtcp: Option<SocketAddr>,
 }
 
 /// What a message changed.
@@ -75,6 +79,7 @@ impl Calls {
             free: Vec::new(),
             begun: 0,
             endpoints: HashMap::new(),
+            rtcp: HashMap::new(),
             generation: 0,
             meanings: Announced::default(),
             keeps_ladders,
@@ -235,8 +240,10 @@ impl Calls {
         let dialog = self.calls.get_mut(number as usize)?.take()?;
         self.by_id.remove(&dialog.call_id);
         for address in &dialog.addresses {
-            if self.endpoints.get(address).is_some_and(|endpoint| endpoint.call == number) {
-                self.endpoints.remove(address);
+            if self.endpoints.get(address).is_some_and(|endpoint| endpoint.call == number)
+                && let Some(endpoint) = self.endpoints.remove(address)
+            {
+                endpoint.rtcp.map(|rtcp| self.rtcp.remove(&rtcp));
             }
         }
         self.free.push(number);
@@ -255,6 +262,16 @@ impl Calls {
         }
         // A party behind NAT receives where nobody said it would, from where the other said it would send.
         self.endpoints.get(&source).map(|endpoint| bind(endpoint, endpoint.of_caller))
+    }
+
+    /// Where the RTP is whose RTCP is at `address`.
+    pub(super) fn rtp_address(&self, address: SocketAddr) -> SocketAddr {
+        if let Some(rtp) = self.rtcp.get(&address) {
+            return *rtp;
+        }
+        let shared = self.endpoints.contains_key(&address);
+        let below = address.port().checked_sub(1).filter(|port| *port > 0 && !shared);
+        below.map_or(address, |port| SocketAddr::new(address.ip(), port))
     }
 
     /// What the payload types mean that go to `destination`, where signalling says so.
@@ -284,19 +301,28 @@ impl Calls {
                 let call = calls.get(endpoint.call as usize).and_then(Option::as_ref);
                 call.is_some_and(|call| call.ended.is_none())
             });
+            let endpoints = &self.endpoints;
+            self.rtcp.retain(|_, rtp| endpoints.contains_key(rtp));
             news.anything = true;
         }
         if self.endpoints.len() >= ENDPOINTS_MAX {
             return;
         }
-        let Announcement { address, of_caller, audio, media } = announcement;
+        let Announcement { address, rtcp, of_caller, audio, media } = announcement;
         let unchanged = self.endpoints.get(&address).is_some_and(|known| {
             known.call == call && known.of_caller == of_caller && known.audio == audio && known.media == media
         });
         if !unchanged {
             self.generation = self.generation.wrapping_add(1);
             let payloads = self.meanings.meanings(&media);
-            self.endpoints.insert(address, Endpoint { call, of_caller, audio, media, payloads });
+            let endpoint = Endpoint { call, of_caller, audio, media, payloads, rtcp };
+            let before = self.endpoints.insert(address, endpoint).and_then(|before| before.rtcp);
+            if let Some(before) = before {
+                self.rtcp.remove(&before);
+            }
+            if let Some(rtcp) = rtcp {
+                self.rtcp.insert(rtcp, address);
+            }
             news.announced.push(address);
             let keeps = self.ends.is_some();
             if let Some(dialog) =

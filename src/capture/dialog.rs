@@ -75,6 +75,8 @@ enum Part {
 #[derive(Debug)]
 pub(super) struct Announcement {
     pub(super) address: SocketAddr,
+    /// Where its RTCP is, if that is neither its own port nor the next one.
+    pub(super) rtcp: Option<SocketAddr>,
     /// The address is the caller's.
     pub(super) of_caller: bool,
     /// It is the audio that the call is judged by.
@@ -310,7 +312,12 @@ pub(super) fn announcements(sdp: &SessionDescription, of_caller: bool) -> Vec<An
     for (place, media) in sdp.media.iter().enumerate() {
         let address = sdp.rtp_address(media).filter(|address| address.port() != 0 && is_usable(address.ip()));
         if let Some(address) = address.filter(|_| media.protocol.contains("RTP/")) {
-            out.push(Announcement { address, of_caller, audio: judged == Some(place), media: media.clone() });
+            let below = |rtcp: &SocketAddr| {
+                rtcp.ip() == address.ip() && rtcp.port().wrapping_sub(1) == address.port()
+            };
+            let rtcp = sdp.rtcp_address(media, false).filter(|rtcp| *rtcp != address && !below(rtcp));
+            let audio = judged == Some(place);
+            out.push(Announcement { address, rtcp, of_caller, audio, media: media.clone() });
         }
     }
     out

@@ -16,7 +16,7 @@ use super::flows::Binding;
 use super::leg::LegReport;
 use super::mirror::{Side, mirrors};
 use super::order::{LegEnd, LegSignal, StreamSignal};
-use super::report::{Analysis, CallReport, Ptime, Shared, StreamReport, decimal, verdict};
+use super::report::{Analysis, CallReport, Ptime, Shared, StreamReport, StreamRtcp, decimal, verdict};
 use super::router::{Known, Router};
 use super::stream::Finished;
 
@@ -307,6 +307,7 @@ fn stream_report(
         quality_pct: shared.quality_pct,
         mos: shared.mos,
         verdict: verdict(&finished.report),
+        rtcp: StreamRtcp::of(&finished.report.rtcp),
         direction: known.bindings.last().filter(|binding| binding.has_call()).map(direction),
         mirror: None,
         report: finished.report,

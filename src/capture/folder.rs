@@ -140,6 +140,11 @@ impl Folder {
                                     stream.describe(at, payloads);
                                 }
                             }
+                            StreamSignal::Rtcp { about, datagram } => {
+                                if let Some(stream) = slot {
+                                    stream.rtcp(at, about, &datagram);
+                                }
+                            }
                             StreamSignal::Taken { announced, ptime_ms } => {
                                 let finished =
                                     slot.take().and_then(|stream| stream.finish(announced, ptime_ms));

@@ -46,6 +46,7 @@ impl Leg {
             session.receive_packet(at, source, packet);
         }
         if let Some(far) = self.far_counted() {
+            far.sends(packet.ssrc);
             far.sent(at, 1, destination);
         }
     }
@@ -54,6 +55,7 @@ impl Leg {
     #[inline]
     pub(super) fn sent(&mut self, at: Micros, (source, destination): Ends, packet: &Packet) {
         if let Some(session) = self.counted(at) {
+            session.sends(packet.ssrc);
             session.sent(at, 1, destination);
         }
         if let Some(far) = self.far_counted() {
@@ -63,6 +65,7 @@ impl Leg {
 
     /// Takes in what signalling changed; the report when it is asked for, which is the last that the leg does.
     pub(super) fn signal(&mut self, at: Micros, signal: LegSignal) -> Option<LegReport> {
+        let is_ended = self.is_ended;
         match signal {
             LegSignal::Answered => {
                 if let Some(session) = self.session() {
@@ -86,7 +89,23 @@ impl Leg {
                 self.close(at);
             }
             LegSignal::Received { ends, packet } => self.received(at, ends, &packet),
+            LegSignal::ReceivedRtcp { source, datagram } => {
+                if let Some(session) = self.session().filter(|_| !is_ended) {
+                    session.receive_rtcp(at, source, &datagram);
+                }
+                if let Some(far) = self.far_counted() {
+                    far.sent_rtcp(at, &datagram);
+                }
+            }
             LegSignal::Sent { ends, packet } => self.sent(at, ends, &packet),
+            LegSignal::SentRtcp { source, datagram } => {
+                if let Some(session) = self.session().filter(|_| !is_ended) {
+                    session.sent_rtcp(at, &datagram);
+                }
+                if let Some(far) = self.far_counted() {
+                    far.receive_rtcp(at, source, &datagram);
+                }
+            }
             LegSignal::Taken { ended, last } => {
                 let last = self.last.map_or(last, |packet| packet.max(last));
                 let report = self.close(ended.unwrap_or(last));

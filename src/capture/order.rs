@@ -7,6 +7,7 @@ use sidetone_media::session::Description;
 use sidetone_media::time::Micros;
 
 use super::payloads::Meanings;
+use super::rtcp::About;
 
 /// A leg and a direction, in 32 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,8 +103,12 @@ pub(super) enum LegSignal {
     Closed,
     /// A packet from the caller that belongs to no stream, or not yet.
     Received { ends: Ends, packet: Packet },
+    /// RTCP from the caller.
+    ReceivedRtcp { source: SocketAddr, datagram: Box<[u8]> },
     /// A packet to the caller that belongs to no stream, or not yet.
     Sent { ends: Ends, packet: Packet },
+    /// RTCP to the caller.
+    SentRtcp { source: SocketAddr, datagram: Box<[u8]> },
     /// The leg is reported and forgotten. `ended` is the call's end, `last` its last message.
     Taken { ended: Option<Micros>, last: Micros },
 }
@@ -115,6 +120,8 @@ pub(super) enum StreamSignal {
     Opened { source: SocketAddr, destination: SocketAddr, payloads: Meanings },
     /// Its payload types mean something else.
     Described(Meanings),
+    /// RTCP that tells of it, its sender's or its receiver's.
+    Rtcp { about: About, datagram: Box<[u8]> },
     /// The stream is reported and forgotten. `ptime_ms` is what its sender and its receiver advertised.
     Taken { announced: bool, ptime_ms: (Option<u32>, Option<u32>) },
 }

@@ -2,12 +2,15 @@
 
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
+use sidetone_media::rtcp::RtcpView;
 use sidetone_media::session::{Evidence, Figures, Report, Value};
 use sidetone_model::call::HangupCause;
+use sidetone_model::media_quality::{FarEnd, RoundTrip};
 use sidetone_model::quality::Hundredths;
 use sidetone_model::time::Timestamp;
 
 use super::ladder::Ladder;
+use crate::quality_rtcp;
 
 /// What a capture holds.
 #[derive(Debug, Serialize)]
@@ -160,6 +163,9 @@ pub struct StreamReport {
     /// The judgement on this stream alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verdict: Option<&'static str>,
+    /// What RTCP says of it; absent where nothing did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rtcp: Option<StreamRtcp>,
     /// `from_caller` or `to_caller`; absent without signalling.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub direction: Option<&'static str>,
@@ -169,6 +175,44 @@ pub struct StreamReport {
     /// Everything that is known of it.
     #[serde(skip)]
     pub report: Box<Report>,
+}
+
+/// What RTCP says of one stream: its sender of what it has sent, its receiver of what came.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct StreamRtcp {
+    /// Packets that the sender says it has sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sr_packets: Option<u64>,
+    /// Those of them that were not seen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sr_missing: Option<u64>,
+    /// Those after the last that was seen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sr_missing_tail: Option<u64>,
+    /// The sender has said goodbye.
+    pub goodbye: bool,
+    /// What the receiver says came.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub far_end: Option<FarEnd>,
+    /// From here to the receiver and back, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub round_trip_ms: Option<RoundTrip>,
+}
+
+impl StreamRtcp {
+    /// What a stream's RTCP has come to; `None` without any.
+    pub(super) fn of(view: &RtcpView) -> Option<StreamRtcp> {
+        let sent = view.sent_by_party;
+        let far_end = quality_rtcp::far_end(view);
+        (sent.is_some() || far_end.is_some() || view.goodbye).then(|| StreamRtcp {
+            sr_packets: sent.map(|sent| sent.packets),
+            sr_missing: sent.map(|sent| sent.missing),
+            sr_missing_tail: sent.map(|sent| sent.tail_missing),
+            goodbye: view.goodbye,
+            far_end,
+            round_trip_ms: quality_rtcp::round_trip(view),
+        })
+    }
 }
 
 /// A packet duration: a whole number of milliseconds where it is one.

@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use sidetone_media::pcap::{Content, Datagram, Record, dissect, dissect_plain};
+use sidetone_media::rtcp::is_plausible;
 use sidetone_media::rtp::Packet;
 use sidetone_media::time::Micros;
 
@@ -18,6 +19,7 @@ use super::order::{LegEnd, LegSignal, NONE, StreamSignal};
 use super::payloads::{self, Meanings};
 use super::probation::{CONTINUED_ANNOUNCED, CONTINUED_UNANNOUNCED, Waiting, is_known_type};
 use super::report::Skipped;
+use super::rtcp::{RTCP_BYTES_MAX, about};
 use super::text::session_description;
 use super::turn;
 use super::wire::{Arrival, Wire};
@@ -153,6 +155,8 @@ impl Router {
             let payload = if is_whole { datagram.payload } else { pad_lines(datagram, &mut self.scratch) };
             let news = self.calls.message(at, (source, destination), payload);
             self.news(at, news, desk);
+        } else if is_whole && datagram.payload.len() <= RTCP_BYTES_MAX && is_plausible(datagram.payload) {
+            self.rtcp(at, datagram, desk);
         } else if let Some((payload, payload_len)) = turn::relayed(datagram.payload) {
             // What is relayed is not relayed again, whatever it looks like.
             if turn::relayed(payload).is_none() {
@@ -182,6 +186,40 @@ impl Router {
             Err(Refused::Malformed) => self.skipped.malformed_sip += 1,
             Err(Refused::OverLimit) => self.skipped.over_limit += 1,
         }
+    }
+
+    /// RTCP: what it says goes to the leg of its call, and to the streams that it tells of.
+    fn rtcp(&mut self, at: Micros, datagram: &Datagram<'_>, desk: &mut Desk) {
+        let (source, destination) = self.rtp_ends(datagram.source, datagram.destination);
+        if let Some(binding) = self.calls.binding(source, destination) {
+            let leg = binding.leg();
+            let (source, datagram) = (datagram.source, Box::from(datagram.payload));
+            let signal = if leg.is_from_caller() {
+                LegSignal::ReceivedRtcp { source, datagram }
+            } else {
+                LegSignal::SentRtcp { source, datagram }
+            };
+            desk.leg(at, leg, signal);
+        }
+        for about in about(datagram.payload) {
+            let ends = if about.by_sender { (source, destination) } else { (destination, source) };
+            let flow = self.flows.find(&Key::new(ends.0, ends.1)).map(|(number, _)| number);
+            let streams = flow.and_then(|number| self.flows.get(number)).map(|flow| &flow.streams);
+            let stream = streams.into_iter().flatten().find(|(ssrc, _)| *ssrc == about.ssrc);
+            if let Some((_, stream)) = stream {
+                desk.stream(at, *stream, StreamSignal::Rtcp { about, datagram: datagram.payload.into() });
+            }
+        }
+    }
+
+    /// The ends of the RTP that RTCP between two addresses belongs to: the same where both share a port (RFC 5761),
+    /// those that SDP names (RFC 3605), or the ports below (RFC 3550 §11).
+    fn rtp_ends(&mut self, source: SocketAddr, destination: SocketAddr) -> (SocketAddr, SocketAddr) {
+        let shared = [Key::new(source, destination), Key::new(destination, source)];
+        if shared.iter().any(|key| self.flows.find(key).is_some()) {
+            return (source, destination);
+        }
+        (self.calls.rtp_address(source), self.calls.rtp_address(destination))
     }
 
     /// An RTP packet, or what looks like one.

@@ -8,6 +8,7 @@ use sidetone_media::session::{Description, Payload, Report, Session, SessionConf
 use sidetone_media::time::Micros;
 
 use super::payloads::Meanings;
+use super::rtcp::{About, ReceiverView};
 
 /// A stream under measurement.
 #[derive(Debug)]
@@ -18,6 +19,7 @@ pub(super) struct Stream {
     last: Micros,
     session: Session,
     payloads: Meanings,
+    receiver: ReceiverView,
 }
 
 /// What a stream has come to.
@@ -36,7 +38,8 @@ impl Stream {
     pub(super) fn new(at: Micros, source: SocketAddr, payloads: Meanings) -> Self {
         let config = SessionConfig { symmetric: false, ..SessionConfig::default() };
         let session = Session::new(config);
-        let mut stream = Stream { source, packets: 0, begun: at, last: at, session, payloads };
+        let receiver = ReceiverView::default();
+        let mut stream = Stream { source, packets: 0, begun: at, last: at, session, payloads, receiver };
         stream.advertise(at, (None, None));
         stream.session.answer(at);
         stream
@@ -48,6 +51,17 @@ impl Stream {
         self.packets += 1;
         self.last = self.last.max(at);
         self.session.receive_packet(at, self.source, packet);
+    }
+
+    /// Takes RTCP that tells of the stream.
+    pub(super) fn rtcp(&mut self, at: Micros, About { ssrc, by_sender }: About, datagram: &[u8]) {
+        if by_sender {
+            self.session.receive_rtcp(at, self.source, datagram);
+            self.receiver.sender_told(at, ssrc, datagram);
+        } else {
+            let clock = self.session.clock_rate();
+            self.receiver.receiver_told(at, (ssrc, self.packets), clock, datagram);
+        }
     }
 
     /// Signalling says anew what the payload types mean.
@@ -66,7 +80,8 @@ impl Stream {
     ) -> Option<Finished> {
         let ptime_ms = if announced { ptime_ms } else { self.unannounced_ptime_ms()? };
         self.advertise(self.last, ptime_ms);
-        let report = self.session.close(self.last);
+        let mut report = self.session.close(self.last);
+        self.receiver.complete(&mut report.rtcp);
         let audio = |payload: &&Payload| payload.kind == PayloadKind::Audio;
         let seen = || {
             report

@@ -38,6 +38,11 @@ impl Session {
         Some(self.state.rtcp.report_block(now, &reception))
     }
 
+    /// The clock of the audio last received, or of the first that was negotiated.
+    pub fn clock_rate(&self) -> Option<ClockRate> {
+        self.payloads.audio().map(|audio| audio.clock)
+    }
+
     /// Folds a datagram of the party's that was accepted.
     #[cold]
     pub(super) fn hear_rtcp(&mut self, now: Micros, datagram: &[u8]) {
@@ -70,6 +75,6 @@ impl Session {
     }
 
     fn audio_clock(&self) -> ClockRate {
-        self.payloads.audio().map_or(ClockRate::HZ_8000, |audio| audio.clock)
+        self.clock_rate().unwrap_or(ClockRate::HZ_8000)
     }
 }

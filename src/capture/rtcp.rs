@@ -1,0 +1,88 @@
+//! RTCP of a capture: which streams a datagram is about, and what a stream's receiver says of it.
+
+use sidetone_media::rtcp::{Block, Compound, Element, Heard, RtcpFold, RtcpView, XrBlock};
+use sidetone_media::time::{ClockRate, Micros};
+
+/// A stream that a datagram is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct About {
+    pub(super) ssrc: u32,
+    /// Its sender tells of it; else its receiver does.
+    pub(super) by_sender: bool,
+}
+
+/// The streams that a datagram is about, each once and no more than [`ABOUT_MAX`]; none where it cannot be read.
+pub(super) fn about(datagram: &[u8]) -> Vec<About> {
+    let mut found = Vec::new();
+    let mut add = |ssrc, by_sender| {
+        let about = About { ssrc, by_sender };
+        if found.len() < ABOUT_MAX && !found.contains(&about) {
+            found.push(about);
+        }
+    };
+    let Ok(compound) = Compound::read(datagram) else { return found };
+    for element in compound.elements() {
+        match element {
+            Element::Sender(report) => {
+                add(report.ssrc(), true);
+                report.report_blocks().for_each(|block| add(Block::of(&block).ssrc, false));
+            }
+            Element::Receiver(report) => {
+                report.report_blocks().for_each(|block| add(Block::of(&block).ssrc, false));
+            }
+            Element::Goodbye(bye) => bye.ssrcs().for_each(|ssrc| add(ssrc, true)),
+            Element::Extended(extended) => {
+                for block in extended.blocks() {
+                    if let XrBlock::Summary(ssrc, _) | XrBlock::Voip(ssrc, _) = block {
+                        add(ssrc, false);
+                    }
+                }
+            }
+            Element::Other => {}
+        }
+    }
+    found
+}
+
+/// What the receiver of one stream says of it.
+#[derive(Debug, Default)]
+pub(super) struct ReceiverView {
+    /// Made with the first RTCP about the stream: few streams have any.
+    fold: Option<Box<RtcpFold>>,
+}
+
+impl ReceiverView {
+    /// The stream's sender told of it.
+    pub(super) fn sender_told(&mut self, at: Micros, ssrc: u32, datagram: &[u8]) {
+        let fold = self.fold.get_or_insert_default();
+        fold.sends(ssrc);
+        fold.sent(at, datagram);
+    }
+
+    /// The stream's receiver told of it, after so many packets.
+    pub(super) fn receiver_told(
+        &mut self,
+        at: Micros,
+        (ssrc, sent): (u32, u64),
+        clock: Option<ClockRate>,
+        datagram: &[u8],
+    ) {
+        let fold = self.fold.get_or_insert_default();
+        fold.sends(ssrc);
+        fold.received(at, datagram, &Heard { sent, clock, ..Heard::default() });
+    }
+
+    /// Adds what the receiver said to what the sender said.
+    pub(super) fn complete(&self, view: &mut RtcpView) {
+        let Some(fold) = &self.fold else { return };
+        let told = fold.view(None);
+        view.round_trip = told.round_trip;
+        view.far_end = told.far_end;
+        view.implausible = view.implausible.saturating_add(told.implausible);
+    }
+}
+
+/// A datagram that tells of more streams than any call has is noise.
+const ABOUT_MAX: usize = 16;
+/// A longer datagram is not looked into: what waits for a folder stays bounded.
+pub(super) const RTCP_BYTES_MAX: usize = 1_472;

@@ -78,11 +78,8 @@ fn reports_read_as_tshark_reads_them() {
             .filter(|row| row["file"] == file)
             .map(|row| (row["frame"].parse().unwrap(), row))
             .collect();
-        let mut input = File::open(folder.join(format!("{file}.pcap"))).unwrap();
-        let mut records = Records::new(&mut input).unwrap();
-        let mut frame = 0;
-        while let Ok(Some(record)) = records.next() {
-            frame += 1;
+        let bytes = fs::read(folder.join(format!("{file}.pcap"))).unwrap();
+        for (frame, record) in (1..).zip(Records::new(&bytes).map_while(Result::ok)) {
             let Some(row) = wanted.get(&frame) else { continue };
             let Content::Udp(datagram) = dissect(record.link, record.frame) else { continue };
             for (name, value) in columns(datagram.payload) {

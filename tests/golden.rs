@@ -7,12 +7,21 @@
     reason = "a test may stop at the first surprise"
 )]
 
+use std::collections::BTreeMap;
 use std::fs;
-use std::path::PathBuf;
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use serde_json::Value;
 use sidetone::capture::golden::{self, Golden, Is};
 use sidetone::capture::{self, Analysis};
+use sidetone::media_plan;
+use sidetone_media::pcap::{Content, Datagram, Records, dissect};
+use sidetone_media::rtp::RtpPacket;
+use sidetone_media::session::{Description, Report, Session, SessionConfig};
+use sidetone_media::time::Micros;
+use sidetone_sip::sdp::{Negotiated, Role, SessionDescription};
 
 fn bytes(golden: &Golden) -> Vec<u8> {
     let mut file = Vec::new();
@@ -78,6 +87,120 @@ fn golden_captures_are_small_and_the_same_every_time() {
     assert_eq!(names.len(), count, "each has a name of its own");
     for (verdict, name) in sidetone_model::quality::MediaVerdict::ALL {
         assert!(golden::all().any(|golden| golden.verdict == name), "{verdict:?}");
+    }
+}
+
+#[test]
+fn the_page_about_them_names_every_golden_capture() {
+    let page = include_str!("../docs/golden.md");
+    for golden in golden::all() {
+        assert!(page.contains(&format!("`{}`", golden.file())), "{}", golden.name);
+        assert!(page.contains(golden.misread), "{}", golden.name);
+    }
+}
+
+/// The caller's leg of a capture as a live leg is told it: datagram by datagram, and what SDP settled.
+struct Live {
+    session: Session,
+    offer: Option<SessionDescription>,
+    settled: Option<Description>,
+    report: Option<Report>,
+}
+
+impl Live {
+    fn sip(&mut self, at: Micros, source: SocketAddr, text: &str) {
+        let (head, body) = text.split_once("\r\n\r\n").unwrap();
+        if head.starts_with("SIP/2.0 200") && head.contains("CSeq: 1 INVITE") {
+            self.session.answer(at);
+        }
+        if head.starts_with("BYE") || (head.starts_with("CANCEL") && self.report.is_none()) {
+            self.report.get_or_insert_with(|| self.session.close(at));
+        }
+        let Ok(sdp) = SessionDescription::parse(body.as_bytes()) else { return };
+        if head.starts_with("INVITE") {
+            self.offer = Some(sdp);
+            return;
+        }
+        let Some(offer) = &self.offer else { panic!("an answer without an offer from {source}") };
+        let negotiated = Negotiated::new(offer, &sdp, Role::Answerer).unwrap();
+        let description = media_plan::description(&negotiated, Some([192, 0, 2, 10].into()));
+        if self.settled.as_ref() != Some(&description) {
+            self.session.describe(at, description.clone());
+            self.settled = Some(description);
+        }
+    }
+
+    fn datagram(&mut self, at: Micros, datagram: &Datagram<'_>) {
+        let payload = datagram.payload;
+        let from_switch = datagram.source.ip() == IpAddr::from([192, 0, 2, 20]);
+        match (datagram.source.port() % 2, from_switch) {
+            _ if datagram.source.port() == 5060 => {
+                self.sip(at, datagram.source, std::str::from_utf8(payload).unwrap());
+            }
+            (0, true) => {
+                self.session.sends(RtpPacket::parse(payload).unwrap().header.ssrc);
+                self.session.sent(at, 1, datagram.destination);
+            }
+            (0, false) => {
+                self.session.receive(at, datagram.source, payload);
+            }
+            (_, true) => self.session.sent_rtcp(at, payload),
+            (_, false) => {
+                self.session.receive_rtcp(at, datagram.source, payload);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_live_leg_gives_the_same_answer() {
+    for golden in golden::all() {
+        let file = bytes(golden);
+        let session = Session::new(SessionConfig::default());
+        let mut live = Live { session, offer: None, settled: None, report: None };
+        for record in Records::new(&file) {
+            let record = record.unwrap();
+            let Content::Udp(datagram) = dissect(record.link, record.frame) else { panic!("no datagram") };
+            live.datagram(record.at, &datagram);
+        }
+        let report = live.report.unwrap();
+        let analysis = analysis(golden);
+        let offline = &analysis.calls[0].leg;
+        assert_eq!(report.verdict, offline.verdict, "{}", golden.name);
+        assert_eq!(report.figures, offline.figures, "{}", golden.name);
+        assert_eq!(report.rtcp, offline.rtcp, "{}", golden.name);
+    }
+}
+
+/// Packets of each stream by SSRC, as TShark counts them; `None` where there is no TShark.
+fn counted_by_tshark(path: &Path) -> Option<BTreeMap<String, u64>> {
+    let output = Command::new("tshark")
+        .args(["-o", "rtp.heuristic_rtp:TRUE", "-Y", "rtp", "-T", "fields", "-e", "rtp.ssrc", "-r"])
+        .arg(path)
+        .output()
+        .ok()?;
+    let mut counts = BTreeMap::new();
+    for ssrc in String::from_utf8_lossy(&output.stdout).lines() {
+        *counts.entry(ssrc.trim().to_lowercase()).or_default() += 1;
+    }
+    Some(counts)
+}
+
+#[test]
+fn tshark_sees_the_same_packets() {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("golden_tshark");
+    fs::create_dir_all(&folder).unwrap();
+    for golden in golden::all() {
+        let path = folder.join(golden.file());
+        fs::write(&path, bytes(golden)).unwrap();
+        let Some(theirs) = counted_by_tshark(&path) else {
+            eprintln!("SKIPPED: there is no tshark here");
+            return;
+        };
+        for stream in analysis(golden).streams {
+            let counted = theirs.get(&stream.ssrc.to_lowercase()).copied();
+            assert_eq!(counted, Some(stream.packets), "{} {}", golden.name, stream.ssrc);
+        }
     }
 }
 

@@ -200,7 +200,8 @@ mod tests {
 
     #[test]
     fn loss_is_of_what_the_reports_cover() {
-        let cases: Vec<(&str, Vec<(Block, u64)>, (Option<i64>, Option<i64>))> = vec![
+        type Case<'a> = (&'a str, Vec<(Block, u64)>, (Option<i64>, Option<i64>));
+        let cases: Vec<Case<'_>> = vec![
             ("none", vec![(block(0, 0, 1_249, 8), 250), (block(0, 0, 1_499, 8), 500)], (Some(0), Some(0))),
             (
                 "a tenth",

@@ -159,10 +159,10 @@ pub(super) const MISREAD: [Golden; 20] = [
         misread: "No loss: only gaps between numbers are counted.",
         verdict: "ok",
         figures: &[
-            number("/streams/0/lost", 0.0),
-            number("/streams/0/packets", 305.0),
-            between("/streams/0/rtcp/sr_missing_tail", 100.0, 150.0),
-            flag("/streams/0/rtcp/goodbye", true),
+            number("/streams/1/lost", 0.0),
+            number("/streams/1/packets", 305.0),
+            number("/streams/1/rtcp/sr_missing_tail", 150.0),
+            flag("/streams/1/rtcp/goodbye", true),
         ],
         record: head_and_tail_missing,
     },
@@ -225,7 +225,7 @@ pub(super) const MISREAD: [Golden; 20] = [
         verdict: "ok",
         figures: &[
             number("/calls/0/loss_pct", 0.0),
-            between("/streams/0/duplicates", 490.0, 500.0),
+            number("/streams/0/duplicates", 300.0),
             between("/calls/0/mean_interval_ms", 19.9, 20.1),
         ],
         record: |tape| caller_of(tape, "mirrored_twice", "clean duplicate=100 duration=6s"),
@@ -323,10 +323,10 @@ fn deaf_receiver(tape: &mut Tape) {
 fn head_and_tail_missing(tape: &mut Tape) {
     Dialog::plain("head_and_tail_missing", PCMU, 10_000_000).play(tape);
     let (caller, called) = (Voice::of_caller(495), Voice::of_called(495));
-    caller.speak(tape, |n| n < 40 || n >= 345);
+    caller.speak(tape, |n| !(40..345).contains(&n));
     called.speak(tape, |_| false);
     reports(tape, 9_700_000, &Reports::of(&caller, Some(Hears::well(&called))), None);
-    goodbye(tape, 9_920_000, caller.ssrc);
+    goodbye(tape, 9_920_000, &caller);
 }
 
 fn private_address_that_works(tape: &mut Tape) {

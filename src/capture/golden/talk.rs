@@ -119,7 +119,7 @@ impl Voice {
                 *octet = (n.wrapping_mul(31).wrapping_add(place as u32 * 7) >> 1) as u8;
             }),
             Sound::Silence => datagram.iter_mut().skip(12).enumerate().for_each(|(place, octet)| {
-                *octet = if (place as u32 + n) % 11 == 0 { 0x7f } else { 0xff };
+                *octet = if (place as u32 + n).is_multiple_of(11) { 0x7f } else { 0xff };
             }),
         }
         datagram

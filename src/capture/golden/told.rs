@@ -115,18 +115,17 @@ pub(super) fn reports(
     }
 }
 
-/// A BYE of the caller's source (RFC 3550 §6.6).
-pub(super) fn goodbye(tape: &mut Tape, at_us: i64, ssrc: u32) {
-    let mut packet = vec![0x80, 201, 0, 1];
-    packet.extend(ssrc.to_be_bytes());
+/// The caller's last report, and the BYE of its source (RFC 3550 §6.6).
+pub(super) fn goodbye(tape: &mut Tape, at_us: i64, caller: &Voice) {
+    let mut packet = Reports::of(caller, None).write(0, at_us, 0, None);
     packet.extend([0x81, 203, 0, 1]);
-    packet.extend(ssrc.to_be_bytes());
+    packet.extend(caller.ssrc.to_be_bytes());
     tape.push(at_us, Plane::Rtcp, true, packet);
 }
 
 fn ntp(at_us: i64) -> u64 {
     let us = wall(at_us).0.unsigned_abs();
-    (us / 1_000_000 + NTP_OF_UNIX) << 32 | ((us % 1_000_000) << 32) / 1_000_000
+    ((us / 1_000_000 + NTP_OF_UNIX) << 32) | (((us % 1_000_000) << 32) / 1_000_000)
 }
 
 fn middle(at_us: i64) -> u32 {

@@ -6,18 +6,22 @@ mod support;
 
 use proptest::prelude::*;
 use sidetone_media::rtp::{Packet, PayloadKind};
-use sidetone_media::session::{Figures, Hundredths, Session, SessionConfig};
+use sidetone_media::session::{Figures, Hundredths, Second, Session, SessionConfig, Timeline};
 use sidetone_media::stats::{Stream, StreamConfig};
 use sidetone_media::time::{ClockRate, Micros};
 use support::random::{Arrived, Random, stream};
 
 fn fold(arrivals: &[Arrived]) -> Figures {
+    fold_both(arrivals).0
+}
+
+fn fold_both(arrivals: &[Arrived]) -> (Figures, Timeline) {
     let config = StreamConfig::new(ClockRate::HZ_8000, 20, &Default::default());
     let mut stream = Stream::new(&config);
     for arrived in arrivals {
         stream.push(arrived.at, &arrived.packet, arrived.kind);
     }
-    stream.figures()
+    stream.report(0, None)
 }
 
 /// A stream of one SSRC without jumps of the sequence number, with `lost` packets per mille lost.
@@ -48,14 +52,47 @@ fn check_figures(figures: &Figures) -> Result<(), TestCaseError> {
         figure.is_none_or(|figure| (least..=most).contains(&figure.0))
     };
     prop_assert!(within(figures.loss_pct, 0, 10_000) && within(figures.quality_pct, 0, 10_000));
-    prop_assert!(within(figures.mos, 100, 450));
+    prop_assert!(within(figures.mos, 100, 450) && within(figures.mos_e_model, 100, 450));
+    prop_assert!(within(figures.burst_share, 0, 10_000) && within(figures.pace_ratio, 0, i64::MAX));
+    prop_assert_eq!(
+        figures.lateness_counts.packets(),
+        figures.lateness.iter().map(|n| u64::from(*n)).sum::<u64>()
+    );
+    if let Some(bursts) = figures.bursts {
+        let densities = [bursts.burst_loss_pct, bursts.gap_loss_pct];
+        prop_assert!(densities.into_iter().all(|density| within(density, 0, 10_000)));
+    }
+    if let Some(worst) = figures.worst_10s {
+        prop_assert!(within(Some(worst.loss_pct), 0, 10_000) && within(Some(worst.quality_pct), 0, 10_000));
+    }
+    if let Some(late) = figures.lateness_percentiles {
+        prop_assert!(late.p50_ms <= late.p95_ms && late.p95_ms <= late.p99_ms && late.p99_ms <= late.max_ms);
+    }
+    Ok(())
+}
+
+/// What the rows add up to is what the figures say.
+fn check_timeline(figures: &Figures, timeline: &Timeline) -> Result<(), TestCaseError> {
+    let sum =
+        |of: fn(&Second) -> u16| timeline.seconds.iter().map(|second| u64::from(of(second))).sum::<u64>();
+    prop_assert_eq!(sum(|second| second.received), figures.received);
+    prop_assert_eq!(sum(|second| second.lost), figures.lost + figures.local_drop);
+    prop_assert_eq!(sum(|second| second.duplicates), figures.duplicates);
+    prop_assert_eq!(sum(|second| second.late), figures.sums.late_count);
+    prop_assert_eq!(timeline.begins, figures.first);
+    prop_assert!(timeline.seconds.len() <= Timeline::ROWS_MAX);
+    let most = |of: fn(&Second) -> u32| timeline.seconds.iter().map(of).max().unwrap_or(0);
+    let jitter_us = figures.sums.jitter_peak_us - i64::from(most(Second::jitter_max_us));
+    prop_assert!((0..i64::from(Second::RESOLUTION_US)).contains(&jitter_us), "{jitter_us} µs");
     Ok(())
 }
 
 proptest! {
     #[test]
     fn sums_add_up(seed: u64, packets in 0_u32..1500) {
-        check_figures(&fold(&stream(seed, packets)))?;
+        let (figures, timeline) = fold_both(&stream(seed, packets));
+        check_figures(&figures)?;
+        check_timeline(&figures, &timeline)?;
     }
 
     #[test]
@@ -145,10 +182,11 @@ proptest! {
                 ..*arrived
             })
             .collect();
-        let mut expected = fold(&arrivals);
+        let (mut expected, mut timeline) = fold_both(&arrivals);
         expected.first = expected.first.map(|at| at + us);
         expected.last = expected.last.map(|at| at + us);
-        prop_assert_eq!(fold(&shifted), expected);
+        timeline.begins = timeline.begins.map(|at| at + us);
+        prop_assert_eq!(fold_both(&shifted), (expected, timeline));
     }
 
     #[test]

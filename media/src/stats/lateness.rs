@@ -37,16 +37,31 @@ impl Default for Lateness {
 }
 
 impl Lateness {
-    /// Counts one packet.
+    /// Counts one packet in its step.
     #[inline]
-    pub(crate) fn count(&mut self, late_us: u32) {
-        let step = step(late_us);
+    pub(crate) fn count(&mut self, step: usize, late_us: u32) {
         if let Some(count) = self.counts.get_mut(step) {
             *count = count.wrapping_add(1);
         }
         if late_us >= HALF_SECOND_US {
             self.over_half_second = self.over_half_second.wrapping_add(1);
         }
+    }
+
+    /// Adds packets of the first eight steps, each under 5 ms.
+    pub(crate) fn add_least(&mut self, counts: [u8; 8]) {
+        for (count, more) in self.counts.iter_mut().zip(counts) {
+            *count = count.wrapping_add(more.into());
+        }
+    }
+
+    /// The step that counts `late_us`.
+    #[inline]
+    pub(crate) fn step(late_us: u32) -> usize {
+        let units = (late_us / UNIT_US).min(UNITS_MAX);
+        // How often the unit doubles before eight steps cover the rest.
+        let doublings = (28 - (units | 8).leading_zeros()) as usize;
+        (units >> doublings) as usize + 8 * doublings
     }
 
     /// Notes the latest packet of a while.
@@ -99,7 +114,7 @@ impl Lateness {
     /// Packets under 10, 20, 40, 60, 100, 200 and 500 milliseconds late, and beyond.
     pub(crate) fn coarse(&self) -> [u32; 8] {
         let under = |ms: u32| -> u32 {
-            let steps = self.counts.get(..step(ms * 1000)).unwrap_or_default();
+            let steps = self.counts.get(..Lateness::step(ms * 1000)).unwrap_or_default();
             steps.iter().fold(0, |sum, count| sum.wrapping_add(*count))
         };
         let all = self.counts.iter().fold(0_u32, |sum, count| sum.wrapping_add(*count));
@@ -122,15 +137,6 @@ impl Lateness {
         }
         coarse
     }
-}
-
-/// The step that counts `late_us`.
-#[inline]
-fn step(late_us: u32) -> usize {
-    let units = (late_us / UNIT_US).min(UNITS_MAX);
-    // How often the unit doubles before eight steps cover the rest.
-    let doublings = (28 - (units | 8).leading_zeros()) as usize;
-    (units >> doublings) as usize + 8 * doublings
 }
 
 /// Where a step ends, in microseconds.
@@ -156,16 +162,16 @@ mod tests {
     fn steps_are_without_gap_and_borders_lie_between_them() {
         let mut before = 0;
         for us in (0..1_400_000).step_by(25) {
-            let step = step(us);
+            let step = Lateness::step(us);
             assert!(step == before || step == before + 1, "{us} µs");
             assert!(us < end_us(step) || step == STEPS - 1, "{us} µs is beyond the end of {step}");
             before = step;
         }
         assert_eq!(before, STEPS - 1);
         for ms in [10, 20, 40, 60, 100, 200] {
-            assert_ne!(step(ms * 1000), step(ms * 1000 - 1), "{ms} ms");
+            assert_ne!(Lateness::step(ms * 1000), Lateness::step(ms * 1000 - 1), "{ms} ms");
         }
-        assert_eq!(step(u32::MAX), STEPS - 1);
+        assert_eq!(Lateness::step(u32::MAX), STEPS - 1);
     }
 
     #[test]
@@ -173,7 +179,7 @@ mod tests {
         let mut lateness = Lateness::default();
         assert_eq!(lateness.percentiles(), None);
         for late_us in (0..100_000).step_by(10) {
-            lateness.count(late_us);
+            lateness.count(Lateness::step(late_us), late_us);
             lateness.note_max(late_us);
         }
         let found = lateness.percentiles().unwrap();
@@ -194,7 +200,7 @@ mod tests {
     fn what_is_half_a_second_late_is_told_apart() {
         let mut lateness = Lateness::default();
         for late_us in [0, 199_999, 200_000, 499_999, 500_000, 3_000_000] {
-            lateness.count(late_us);
+            lateness.count(Lateness::step(late_us), late_us);
             lateness.note_max(late_us);
         }
         assert_eq!(lateness.coarse(), [1, 0, 0, 0, 0, 1, 2, 2]);

@@ -10,17 +10,18 @@ use crate::stats::timeline::Rows;
 /// The window over the newest sequence numbers of a segment.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LossWindow {
-    /// Bit i says whether the packet i before `newest` arrived.
-    seen: u128,
+    /// Bit i says whether the packet i before `newest` arrived; the low half first, so that nothing is lost to
+    /// alignment.
+    seen: [u64; 2],
     /// Packets of the open segment that should have arrived; 0 while none is open.
     in_segment: u32,
-    /// Arrivals since the latest loss run.
-    since: u32,
-    /// Packets in the loss run that is leaving the window.
-    run: u32,
     newest: u16,
     /// The number that would confirm a jump (RFC 3550 A.1 `bad_seq`).
     awaited: Option<u16>,
+    /// Arrivals since the latest loss run; 99 is long ago.
+    since: u8,
+    /// Whether a loss run is leaving the window.
+    in_run: bool,
     /// What a packet in order never touches.
     totals: Box<LossTotals>,
 }
@@ -39,14 +40,14 @@ pub(crate) struct LossTotals {
     pub(crate) before_segment: u64,
     pub(crate) jumps: u64,
     pub(crate) segments: u64,
+    /// Packets in the loss run that is leaving the window.
+    run: u32,
     /// How many loss runs, each one arrival apart, the latest one makes.
     cluster: u32,
     /// Loss runs by length.
     pub(crate) runs: [u32; 10],
     pub(crate) longest_run: u32,
     pub(crate) bursts: BurstCount,
-    /// The packet duration, for losses that left whole rows of the timeline empty.
-    pub(crate) ptime_us: i64,
 }
 
 /// Where a sequence number stands to those before it.
@@ -71,7 +72,7 @@ impl LossWindow {
     pub(crate) fn open(&mut self, sequence: u16, rows: &mut Rows) {
         self.close(rows);
         rows.begin_segment();
-        self.seen = 1;
+        self.set_seen(1);
         self.newest = sequence;
         self.in_segment = 1;
         self.awaited = None;
@@ -81,14 +82,15 @@ impl LossWindow {
     /// Closes the open segment: what is missing in it now is lost.
     pub(crate) fn close(&mut self, rows: &mut Rows) {
         let kept = self.in_segment.min(WINDOW);
+        let seen = self.seen();
         for index in (0..kept).rev() {
-            self.leave(self.seen >> index & 1 == 1, index, rows);
+            self.leave(seen >> index & 1 == 1, index, rows);
         }
         self.end_run();
         self.totals.bursts.close();
         self.totals.closed = self.totals.closed.saturating_add(self.in_segment.into());
         self.in_segment = 0;
-        self.seen = 0;
+        self.set_seen(0);
         self.totals.cluster = 0;
         self.since = FAR;
     }
@@ -103,6 +105,7 @@ impl LossWindow {
         match sequence.wrapping_sub(self.newest) {
             0 => {
                 self.totals.duplicates += 1;
+                rows.duplicate();
                 Place::Duplicate
             }
             ahead @ 1..DROPOUT_MAX => {
@@ -111,7 +114,7 @@ impl LossWindow {
                 self.awaited = None;
                 Place::Ahead
             }
-            far if far >= MISORDER_START => self.fill(u32::from(far.wrapping_neg())),
+            far if far >= MISORDER_START => self.fill(u32::from(far.wrapping_neg()), rows),
             _ if self.awaited == Some(sequence) => {
                 self.totals.jumps += 1;
                 self.open(sequence, rows);
@@ -146,27 +149,23 @@ impl LossWindow {
         self.newest
     }
 
-    /// The packet duration by which losses are spread over seconds in which nothing came.
-    pub(crate) fn set_ptime_us(&mut self, ptime_us: i64) {
-        self.totals.ptime_us = ptime_us;
-    }
-
     /// What was counted.
     pub(crate) fn totals(&self) -> &LossTotals {
         &self.totals
     }
 
     /// A packet that comes `behind` the newest: late, doubled, or older than its segment.
-    fn fill(&mut self, behind: u32) -> Place {
+    fn fill(&mut self, behind: u32, rows: &mut Rows) -> Place {
         let bit = 1_u128 << (behind & (WINDOW - 1));
         if behind >= self.in_segment {
             self.totals.before_segment += 1;
             Place::BeforeSegment
-        } else if self.seen & bit != 0 {
+        } else if self.seen() & bit != 0 {
             self.totals.duplicates += 1;
+            rows.duplicate();
             Place::Duplicate
         } else {
-            self.seen |= bit;
+            self.set_seen(self.seen() | bit);
             self.totals.reordered += 1;
             Place::Behind
         }
@@ -177,9 +176,10 @@ impl LossWindow {
     fn advance(&mut self, ahead: u32, rows: &mut Rows) {
         if ahead == 1 {
             if self.in_segment >= WINDOW {
-                self.leave(self.seen >> (WINDOW - 1) == 1, WINDOW - 1, rows);
+                let [_, high] = self.seen;
+                self.leave(high >> 63 == 1, WINDOW - 1, rows);
             }
-            self.seen = self.seen << 1 | 1;
+            self.set_seen(self.seen() << 1 | 1);
         } else {
             self.jump_ahead(ahead, rows);
         }
@@ -188,19 +188,20 @@ impl LossWindow {
 
     #[cold]
     fn jump_ahead(&mut self, ahead: u32, rows: &mut Rows) {
+        let seen = self.seen();
         // The oldest numbers leave first; those not yet of this segment leave without a trace.
         for step in 0..ahead.min(WINDOW) {
             if self.in_segment.saturating_add(step) >= WINDOW {
                 let behind = WINDOW - 1 - step;
-                self.leave(self.seen >> behind & 1 == 1, behind, rows);
+                self.leave(seen >> behind & 1 == 1, behind, rows);
             }
         }
         // What is beyond the window's width came and went unseen, in one run.
         if let Some(beyond) = ahead.checked_sub(WINDOW).filter(|beyond| *beyond > 0) {
             self.miss(beyond);
-            rows.lose(self.newest.wrapping_add(1), beyond, self.totals.ptime_us);
+            rows.lose(self.newest.wrapping_add(1), beyond);
         }
-        self.seen = self.seen.checked_shl(ahead).unwrap_or(0) | 1;
+        self.set_seen(seen.checked_shl(ahead).unwrap_or(0) | 1);
     }
 
     /// Decides the number `behind` the newest, which leaves the window, in order.
@@ -219,7 +220,7 @@ impl LossWindow {
         self.miss(1);
         let [_, _, high, low] = behind.to_be_bytes();
         let sequence = self.newest.wrapping_sub(u16::from_be_bytes([high, low]));
-        rows.lose(sequence, 1, self.totals.ptime_us);
+        rows.lose(sequence, 1);
     }
 
     /// The next `count` numbers that leave never came.
@@ -227,32 +228,45 @@ impl LossWindow {
         let totals = &mut *self.totals;
         totals.lost = totals.lost.saturating_add(count.into());
         totals.flaws = totals.flaws.saturating_add(count.into());
-        if self.run == 0 {
+        if !self.in_run {
             let clusters = self.since == 1 && totals.cluster > 0;
             totals.cluster = if clusters { totals.cluster.saturating_add(1) } else { 1 };
             totals.flaws = totals.flaws.saturating_add(cluster_penalty(totals.cluster));
         }
         // Within a run nothing has arrived since its first.
-        totals.bursts.miss(if self.run == 0 { self.since } else { 0 }, count);
-        self.run = self.run.saturating_add(count);
+        totals.bursts.miss(if self.in_run { 0 } else { self.since.into() }, count);
+        totals.run = totals.run.saturating_add(count);
+        self.in_run = true;
     }
 
     #[inline]
     fn end_run(&mut self) {
-        if self.run > 0 {
+        if self.in_run {
             self.count_run();
         }
     }
 
     #[cold]
     fn count_run(&mut self) {
-        let index = usize::try_from(self.run - 1).unwrap_or(usize::MAX).min(self.totals.runs.len() - 1);
-        if let Some(count) = self.totals.runs.get_mut(index) {
+        let totals = &mut *self.totals;
+        let run = std::mem::take(&mut totals.run);
+        let index = usize::try_from(run.saturating_sub(1)).unwrap_or(usize::MAX).min(totals.runs.len() - 1);
+        if let Some(count) = totals.runs.get_mut(index) {
             *count = count.saturating_add(1);
         }
-        self.totals.longest_run = self.totals.longest_run.max(self.run);
-        self.run = 0;
+        totals.longest_run = totals.longest_run.max(run);
+        self.in_run = false;
         self.since = 0;
+    }
+
+    fn seen(&self) -> u128 {
+        let [low, high] = self.seen;
+        u128::from(high) << 64 | u128::from(low)
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "the low half")]
+    fn set_seen(&mut self, seen: u128) {
+        self.seen = [seen as u64, (seen >> 64) as u64];
     }
 }
 
@@ -276,7 +290,7 @@ const MISORDER_MAX: u32 = 100;
 /// The distances modulo 2^16 from which a packet counts as behind.
 const MISORDER_START: u16 = 0_u16.wrapping_sub(100);
 /// "Long ago", for arrivals since the latest loss run.
-const FAR: u32 = 99;
+const FAR: u8 = 99;
 
 #[cfg(test)]
 mod tests {

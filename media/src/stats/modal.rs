@@ -1,68 +1,59 @@
 //! The most frequent of a run of values, in constant space.
 
-/// The value counted most often, and how often.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Modal {
+/// What is apart from the most frequent value, because almost no packet touches it.
+///
+/// The leader itself is the caller's, and it is counted by what is not counted here: of all values so far, `apart`
+/// were not the leader. With its three followers it is exact while four values compete, which is more than the
+/// packet durations of a call; a new value takes the place of the least of them.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Followers {
+    slots: [Slot; 3],
+    apart: u32,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Slot {
     value: i32,
     count: u32,
 }
 
-/// The three values that come next; a new value takes the place of the least of them.
-///
-/// With the leader that is exact while four values compete, which is more than the packet durations of a
-/// call. They are apart from the leader because almost no packet touches them.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Followers([Modal; 3]);
-
-impl Modal {
-    /// Nothing counted yet; `value` stands for the most frequent.
-    pub(crate) fn starting_with(value: i64) -> Self {
-        Modal { value: narrow(value), count: 0 }
+impl Followers {
+    /// Nothing counted yet after `total` values.
+    pub(crate) fn begin(total: u32) -> Self {
+        Followers { slots: Default::default(), apart: total }
     }
 
-    /// Counts `value` if it is the most frequent one; false when it is another and was not counted.
-    #[inline]
-    pub(crate) fn add(&mut self, value: i64) -> bool {
-        let is_most = value == i64::from(self.value);
-        if is_most {
-            self.count = self.count.saturating_add(1);
-        }
-        is_most
+    /// How many of `total` values were the leader.
+    pub(crate) fn leader_count(&self, total: u32) -> u32 {
+        total.wrapping_sub(self.apart)
     }
 
-    /// Counts a value that is not the most frequent one; true when it is now.
+    /// Counts a value that is not `leader`, the last of `total`; true when it leads now.
     #[cold]
-    pub(crate) fn add_other(&mut self, value: i64, followers: &mut Followers) -> bool {
+    pub(crate) fn add(&mut self, value: i64, leader: &mut i32, total: u32) -> bool {
         let value = narrow(value);
-        let Followers(slots) = followers;
-        let known = slots.iter().position(|slot| slot.count > 0 && slot.value == value);
+        self.apart = self.apart.wrapping_add(1);
+        let leading = self.leader_count(total);
+        let known = self.slots.iter().position(|slot| slot.count > 0 && slot.value == value);
         let slot = match known {
-            Some(index) => slots.get_mut(index),
-            None => slots.iter_mut().min_by_key(|slot| slot.count),
+            Some(index) => self.slots.get_mut(index),
+            None => self.slots.iter_mut().min_by_key(|slot| slot.count),
         };
         let Some(slot) = slot else { return false };
         let count = if known.is_some() { slot.count.saturating_add(1) } else { 1 };
-        *slot = Modal { value, count };
-        let overtakes = count > self.count;
+        *slot = Slot { value, count };
+        let overtakes = count > leading;
         if overtakes {
-            std::mem::swap(slot, self);
+            *slot = Slot { value: *leader, count: leading };
+            *leader = value;
+            self.apart = total.wrapping_sub(count);
         }
         overtakes
     }
-
-    /// The most frequent value.
-    #[inline]
-    pub(crate) fn value(self) -> i64 {
-        i64::from(self.value)
-    }
-
-    /// How often it was counted.
-    pub(crate) fn count(self) -> u32 {
-        self.count
-    }
 }
 
-fn narrow(value: i64) -> i32 {
+/// A value as it is kept.
+pub(crate) fn narrow(value: i64) -> i32 {
     i32::try_from(value).unwrap_or(i32::MAX)
 }
 
@@ -72,7 +63,7 @@ mod tests {
 
     #[test]
     fn the_most_frequent_value_is_found() {
-        let cases: &[(&str, &[i64], i64, u32)] = &[
+        let cases: &[(&str, &[i64], i32, u32)] = &[
             ("nothing", &[], 160, 0),
             ("another once", &[240], 240, 1),
             ("the first to lead holds a draw", &[160, 240, 240, 160], 240, 2),
@@ -80,14 +71,15 @@ mod tests {
             ("zero is a value", &[0, 0, 1], 0, 2),
         ];
         for (name, values, most, count) in cases {
-            let mut modal = Modal::starting_with(160);
-            let mut followers = Followers::default();
+            let (mut leader, mut total) = (160, 7);
+            let mut followers = Followers::begin(total);
             for value in *values {
-                if !modal.add(*value) {
-                    modal.add_other(*value, &mut followers);
+                total += 1;
+                if *value != i64::from(leader) {
+                    followers.add(*value, &mut leader, total);
                 }
             }
-            assert_eq!((modal.value(), modal.count()), (*most, *count), "{name}");
+            assert_eq!((leader, followers.leader_count(total)), (*most, *count), "{name}");
         }
     }
 }

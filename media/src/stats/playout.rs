@@ -1,28 +1,48 @@
 //! How late packets come against the quickest, and what a playout buffer would have had to conceal.
 
 use crate::stats::Lateness;
-use crate::time::Micros;
+use crate::stats::timeline::Rows;
 
 /// Lateness against a sliding minimum of the transit time, and a notional 100 ms adaptive buffer.
 ///
-/// All of it is relative: transit counts from zero at every rebase.
+/// All of it is relative: transit counts from zero at every rebase, and from elsewhere whenever it would grow
+/// beyond what its 32 bits hold.
 #[derive(Clone, Debug)]
 pub(crate) struct Playout {
-    transit_us: i64,
+    transit_us: i32,
     /// The smallest transit of the current bucket, and of the one before.
-    least_us: i64,
-    least_before_us: i64,
-    bucket_start: Micros,
-    /// The transit to which the notional buffer has grown.
-    buffer_us: i64,
-    late_before_us: i64,
+    least_us: i32,
+    least_before_us: i32,
+    /// The transit beyond which the notional buffer runs dry.
+    dry_us: i32,
+    /// How long the bucket has been going on.
+    bucket_us: i32,
+    late_before_us: u32,
     late_limit_us: u32,
-    late_in_a_row: u32,
-    rebased: bool,
-    pub(crate) late_count: u32,
     /// The latest packet since the timeline's row began.
-    pub(crate) row_max_us: u32,
+    row_max_us: u32,
+    /// Packets of the least latenesses that [`PlayoutTotals`] does not have yet: most packets of most calls.
+    recent: [u8; 8],
+    late_in_a_row: u8,
+    rebased: bool,
+}
+
+/// What packets in time do not touch.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PlayoutTotals {
+    pub(crate) late_count: u32,
     pub(crate) underrun_us: i64,
+    lateness: Lateness,
+}
+
+/// One packet for the buffer.
+pub(crate) struct Due {
+    /// After the packet before it.
+    pub(crate) gap_us: i64,
+    /// How much later than its timestamp says, against the packet before it.
+    pub(crate) late_us: i64,
+    pub(crate) is_overtaken: bool,
+    pub(crate) ptime_us: i64,
 }
 
 impl Playout {
@@ -31,15 +51,14 @@ impl Playout {
             transit_us: 0,
             least_us: 0,
             least_before_us: 0,
-            bucket_start: Micros::default(),
-            buffer_us: 0,
+            dry_us: BUFFER_US,
+            bucket_us: 0,
             late_before_us: 0,
             late_limit_us,
+            row_max_us: 0,
+            recent: [0; 8],
             late_in_a_row: 0,
             rebased: true,
-            late_count: 0,
-            row_max_us: 0,
-            underrun_us: 0,
         }
     }
 
@@ -48,95 +67,144 @@ impl Playout {
         self.rebased = true;
     }
 
-    /// The packet at `now` sets that transit.
-    pub(crate) fn begin(&mut self, now: Micros) {
+    /// The packet that comes now sets that transit.
+    pub(crate) fn begin(&mut self) {
         self.transit_us = 0;
         self.least_us = 0;
         self.least_before_us = 0;
-        self.buffer_us = 0;
-        self.bucket_start = now;
+        self.dry_us = BUFFER_US;
+        self.bucket_us = 0;
         self.rebased = false;
         self.late_in_a_row = 0;
     }
 
-    /// The network held packets back for `late_us`, which the buffer covers in part.
-    pub(crate) fn stall(&mut self, late_us: i64) {
-        self.underrun_us = self.underrun_us.saturating_add((late_us - BUFFER_US).max(0));
-    }
-
-    /// Takes in one packet that came `late_us` later than the one before it.
+    /// Takes in one packet.
     ///
     /// Every five seconds it says how far below the packet's transit the least one of them was, never positive.
     #[inline]
-    pub(crate) fn fold(
-        &mut self,
-        now: Micros,
-        late_us: i64,
-        overtaken: bool,
-        ptime_us: i64,
-        counts: &mut Lateness,
-    ) -> Option<i64> {
+    pub(crate) fn fold(&mut self, due: &Due, totals: &mut PlayoutTotals, rows: &mut Rows) -> Option<i64> {
         if self.rebased {
-            self.begin(now);
+            self.begin();
             return Some(0);
         }
-        let mut least_us = None;
-        self.transit_us = self.transit_us.wrapping_add(late_us);
-        if now.0.wrapping_sub(self.bucket_start.0) > BUCKET_US {
-            self.least_before_us = self.least_us;
-            self.least_us = self.transit_us;
-            self.bucket_start = now;
-            least_us = Some(self.least_before_us.wrapping_sub(self.transit_us).min(0));
-            self.buffer_us = self.least_before_us;
+        let transit_us = i64::from(self.transit_us) + due.late_us;
+        match i32::try_from(transit_us) {
+            Ok(transit_us) if transit_us.unsigned_abs() < TRANSIT_MAX_US => self.transit_us = transit_us,
+            _ => self.shift(transit_us),
+        }
+        let mut below_us = None;
+        self.bucket_us = narrow(i64::from(self.bucket_us) + due.gap_us);
+        if self.bucket_us > BUCKET_US {
+            below_us = Some(self.end_bucket());
         }
         self.least_us = self.least_us.min(self.transit_us);
-        let lateness_us = self.transit_us.wrapping_sub(self.least_us.min(self.least_before_us));
-        let narrow_us = u32::try_from(lateness_us.max(0)).unwrap_or(u32::MAX);
-        counts.count(narrow_us);
-        self.row_max_us = self.row_max_us.max(narrow_us);
-        if lateness_us > i64::from(self.late_limit_us) {
-            self.late(now, lateness_us, ptime_us);
+        let lateness_us = self.transit_us.abs_diff(self.least_us.min(self.least_before_us));
+        self.count(lateness_us, totals);
+        if lateness_us > self.late_limit_us {
+            self.late(lateness_us, due.ptime_us, totals, rows);
         } else {
             self.late_in_a_row = 0;
         }
         self.late_before_us = lateness_us;
-        let over_us = self.transit_us.wrapping_sub(self.buffer_us).wrapping_sub(BUFFER_US);
-        if over_us > 0 {
-            self.run_dry(over_us, overtaken, ptime_us);
+        if self.transit_us > self.dry_us {
+            self.run_dry(due, totals);
         }
-        least_us
+        below_us
+    }
+
+    /// The latest packet since it was asked last.
+    pub(crate) fn take_row_max_us(&mut self) -> u32 {
+        std::mem::take(&mut self.row_max_us)
+    }
+
+    /// Packets by lateness, the latest of those before the open row by `peak_us`.
+    pub(crate) fn lateness(&self, totals: &PlayoutTotals, peak_us: u32) -> Lateness {
+        let mut lateness = totals.lateness;
+        lateness.add_least(self.recent);
+        lateness.note_max(peak_us.max(self.row_max_us));
+        lateness
+    }
+
+    /// The packet before this one waited for it to explain why it came `late_us` late: the network held both.
+    pub(crate) fn stall(totals: &mut PlayoutTotals, late_us: i64) {
+        let over_us = (late_us - i64::from(BUFFER_US)).max(0);
+        totals.underrun_us = totals.underrun_us.saturating_add(over_us);
+    }
+
+    #[inline]
+    fn count(&mut self, lateness_us: u32, totals: &mut PlayoutTotals) {
+        self.row_max_us = self.row_max_us.max(lateness_us);
+        let step = Lateness::step(lateness_us);
+        match self.recent.get_mut(step) {
+            Some(count) => {
+                *count = count.wrapping_add(1);
+                if *count == u8::MAX {
+                    totals.lateness.add_least(std::mem::take(&mut self.recent));
+                }
+            }
+            None => totals.lateness.count(step, lateness_us),
+        }
+    }
+
+    /// Five seconds are over; how far below this packet's transit their least one was.
+    #[cold]
+    fn end_bucket(&mut self) -> i64 {
+        self.least_before_us = self.least_us;
+        self.least_us = self.transit_us;
+        self.bucket_us = 0;
+        self.dry_us = self.least_before_us.saturating_add(BUFFER_US);
+        (i64::from(self.least_before_us) - i64::from(self.transit_us)).min(0)
+    }
+
+    /// Counts transit from `transit_us`, the packet's own; what is further off than half an hour stays there.
+    #[cold]
+    fn shift(&mut self, transit_us: i64) {
+        for kept in [&mut self.least_us, &mut self.least_before_us, &mut self.dry_us] {
+            *kept = narrow(i64::from(*kept).saturating_sub(transit_us));
+        }
+        self.transit_us = 0;
     }
 
     #[cold]
-    fn late(&mut self, now: Micros, lateness_us: i64, ptime_us: i64) {
-        self.late_count = self.late_count.saturating_add(1);
-        let steady = lateness_us.abs_diff(self.late_before_us) < ptime_us.unsigned_abs() / 2;
+    fn late(&mut self, lateness_us: u32, ptime_us: i64, totals: &mut PlayoutTotals, rows: &mut Rows) {
+        totals.late_count = totals.late_count.saturating_add(1);
+        rows.late();
+        let apart_us = u64::from(lateness_us.abs_diff(self.late_before_us));
+        let steady = apart_us < ptime_us.unsigned_abs() / 2;
         self.late_in_a_row = if steady { self.late_in_a_row + 1 } else { 0 };
         if self.late_in_a_row >= STEP_PACKETS {
             // All equally late: the delay made a step, another route or clock. That is not jitter.
-            self.late_count = self.late_count.saturating_sub(self.late_in_a_row);
+            totals.late_count = totals.late_count.saturating_sub(self.late_in_a_row.into());
+            rows.forgive(self.late_in_a_row.into());
             self.least_us = self.transit_us;
             self.least_before_us = self.transit_us;
-            self.bucket_start = now;
+            self.bucket_us = 0;
             self.late_in_a_row = 0;
         }
     }
 
     /// The buffer ran empty: an overtaken packet costs one frame, any other makes it grow.
     #[cold]
-    fn run_dry(&mut self, over_us: i64, overtaken: bool, ptime_us: i64) {
-        if overtaken {
-            self.underrun_us = self.underrun_us.saturating_add(ptime_us);
+    fn run_dry(&mut self, due: &Due, totals: &mut PlayoutTotals) {
+        if due.is_overtaken {
+            totals.underrun_us = totals.underrun_us.saturating_add(due.ptime_us);
         } else {
-            self.underrun_us = self.underrun_us.saturating_add(over_us);
-            self.buffer_us = self.buffer_us.saturating_add(over_us);
+            let over_us = i64::from(self.transit_us) - i64::from(self.dry_us);
+            totals.underrun_us = totals.underrun_us.saturating_add(over_us);
+            self.dry_us = self.transit_us;
         }
     }
 }
 
+fn narrow(us: i64) -> i32 {
+    i32::try_from(us).unwrap_or(if us < 0 { i32::MIN } else { i32::MAX })
+}
+
 /// The buffer that every phone is taken to have.
-const BUFFER_US: i64 = 100_000;
+const BUFFER_US: i32 = 100_000;
 /// The sliding minimum forgets after one to two of these.
-const BUCKET_US: i64 = 5_000_000;
+const BUCKET_US: i32 = 5_000_000;
+/// Transit counts from elsewhere before it gets here, a quarter of an hour.
+const TRANSIT_MAX_US: u32 = 1 << 30;
 /// So many equally late packets in a row are a step of the delay.
-const STEP_PACKETS: u32 = 10;
+const STEP_PACKETS: u8 = 10;

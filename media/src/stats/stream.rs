@@ -3,7 +3,7 @@
 use crate::rtp::{Packet, PayloadKind};
 use crate::stats::decimal::divide_half_even;
 use crate::stats::loss::{LossWindow, Place};
-use crate::stats::timeline::{Rows, Tally, Timeline};
+use crate::stats::timeline::{Rows, Timeline};
 use crate::stats::timing::Timing;
 use crate::stats::{Figures, Hundredths, Sums};
 use crate::time::{ClockRate, Micros};
@@ -78,9 +78,6 @@ pub struct Stream {
     rows: Rows,
     /// The next packet opens a segment, whatever its number.
     restart: Restart,
-    audio: u32,
-    comfort_noise: u32,
-    events: u32,
     clock_hz: u32,
     bytes_per_ms: u32,
 }
@@ -102,9 +99,6 @@ impl Stream {
             timing: Timing::new(config),
             rows: Rows::new(config.timeline_reserve),
             restart: Restart::No,
-            audio: 0,
-            comfort_noise: 0,
-            events: 0,
             clock_hz: config.clock.hz(),
             bytes_per_ms: config.bytes_per_ms.unwrap_or(0),
         }
@@ -125,13 +119,7 @@ impl Stream {
             Place::Duplicate => return Arrival::Duplicate,
             Place::BeforeSegment | Place::Unconfirmed => return Arrival::Set,
         };
-        let count = match kind {
-            PayloadKind::Audio => &mut self.audio,
-            PayloadKind::ComfortNoise => &mut self.comfort_noise,
-            PayloadKind::Event | PayloadKind::Other => &mut self.events,
-        };
-        *count = count.saturating_add(1);
-        self.timing.arrive(now, packet, kind, fresh);
+        self.timing.arrive(now, packet, kind, fresh, &mut self.rows);
         Arrival::Counted
     }
 
@@ -169,7 +157,8 @@ impl Stream {
 
     /// Unique packets so far, of every kind.
     pub fn received(&self) -> u64 {
-        u64::from(self.audio) + u64::from(self.comfort_noise) + u64::from(self.events)
+        let apart = self.timing.apart();
+        self.timing.audio() + u64::from(apart.comfort_noise) + u64::from(apart.events)
     }
 
     /// Packets that should have arrived so far by their numbers, over all segments.
@@ -209,10 +198,10 @@ impl Stream {
             stream.turn(until);
         }
         stream.window.close(&mut stream.rows);
-        stream.timing.close();
+        stream.timing.close(&mut stream.rows);
         let mut figures = stream.closed_figures(local_drop);
-        let tally = stream.tally();
-        let timeline = stream.rows.close(tally);
+        let turn = stream.timing.turn(stream.window.newest());
+        let timeline = stream.rows.close(&turn);
         figures.worst_10s = timeline.worst_10s(&figures);
         (figures, timeline)
     }
@@ -234,7 +223,7 @@ impl Stream {
         let local_drop = local_drop.min(missing);
         let lost = missing - local_drop;
         let span_us = timing.span().map_or(0, |(first, last)| last.since(first));
-        let (sums, lateness) = (timing.sums(), timing.lateness());
+        let (sums, lateness) = (timing.sums(&self.rows), timing.lateness(&self.rows));
         let mut figures = Figures {
             received,
             expected,
@@ -243,21 +232,21 @@ impl Stream {
             duplicates: losses.duplicates,
             reordered: losses.reordered,
             before_segment: losses.before_segment,
-            audio: self.audio.into(),
-            comfort_noise: self.comfort_noise.into(),
-            events: self.events.into(),
+            audio: timing.audio(),
+            comfort_noise: timing.apart().comfort_noise.into(),
+            events: timing.apart().events.into(),
             segments: losses.segments,
             sequence_jumps: losses.jumps,
-            timestamp_resets: timing.rare().timestamp_resets,
-            pauses: timing.rare().pauses,
-            interruptions: timing.rare().interruptions,
-            silence_ms: timing.rare().silence_us / 1000,
-            interruption_ms: timing.rare().interruption_us / 1000,
+            timestamp_resets: timing.apart().timestamp_resets,
+            pauses: timing.apart().pauses,
+            interruptions: timing.apart().interruptions,
+            silence_ms: timing.apart().silence_us / 1000,
+            interruption_ms: timing.apart().interruption_us / 1000,
             flaws: self.flaws(lost, missing, &sums),
             enough: received >= 10 && (expected >= 50 || (expected >= 20 && span_us >= 1_000_000)),
             jitter_ms: (sums.jitter_count >= 20).then(|| Hundredths::millis_from_us(sums.jitter_peak_us)),
             jitter_mean_ms: mean_millis(sums.jitter_sum_us, sums.jitter_count),
-            max_gap_ms: (received > 1).then(|| Hundredths::millis_from_us(timing.max_gap_us())),
+            max_gap_ms: (received > 1).then(|| Hundredths::millis_from_us(timing.max_gap_us(&self.rows))),
             first: timing.span().map(|(first, _)| first),
             last: self.last(),
             loss_runs: losses.runs,
@@ -266,10 +255,10 @@ impl Stream {
             longest_loss_ms: i64::from(losses.longest_run).saturating_mul(sums.step_us) / 1000,
             late_ms_total: sums.underrun_us / 1000,
             bursts: losses.bursts.figures(expected, missing, sums.step_us),
-            clock_skew_ppm: timing.skew_ppm(),
+            clock_skew_ppm: timing.apart().skew_ppm(),
             lateness_percentiles: lateness.percentiles(),
             lateness_counts: lateness,
-            dtmf_events: timing.rare().digits,
+            dtmf_events: timing.apart().digits,
             ..Figures::default()
         };
         figures.burst_share = figures.bursts.map(|bursts| bursts.lost_share_pct);
@@ -300,7 +289,7 @@ impl Stream {
         let concealed = u64::try_from(sums.underrun_us / sums.step_us.max(1)).unwrap_or(0);
         u64::try_from(of_loss)
             .unwrap_or(u64::MAX)
-            .saturating_add(self.timing.rare().flaws)
+            .saturating_add(self.timing.apart().flaws)
             .saturating_add(concealed)
     }
 
@@ -318,21 +307,8 @@ impl Stream {
     /// Goes on to the timeline's row that holds `now`.
     #[cold]
     fn turn(&mut self, now: Micros) {
-        self.window.set_ptime_us(self.timing.ptime_us());
-        let tally = self.tally();
-        self.rows.turn(now, tally);
-    }
-
-    fn tally(&mut self) -> Tally {
-        let mut tally = self.timing.tally();
-        let losses = self.window.totals();
-        tally.received = self.received();
-        tally.duplicates = losses.duplicates;
-        tally.restarts += losses.segments;
-        tally.silences += u64::from(self.comfort_noise);
-        tally.events = self.events;
-        tally.newest = self.window.newest();
-        tally
+        let turn = self.timing.turn(self.window.newest());
+        self.rows.turn(now, &turn);
     }
 }
 

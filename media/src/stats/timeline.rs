@@ -5,6 +5,7 @@
 //! packets later; it is entered in the row in which it was missing, which the rows tell by the newest
 //! sequence number of each.
 
+use crate::rtp::PayloadKind;
 use crate::time::Micros;
 
 /// The rows of one stream or leg, in time.
@@ -108,50 +109,24 @@ impl Second {
     }
 }
 
-/// The counters of a stream at one moment, all of which only grow but for `late`, and the peaks since the
-/// moment before.
+/// What the packets in the middle of talk say of the row that is over.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Tally {
-    pub(crate) received: u64,
-    pub(crate) duplicates: u64,
-    /// Late packets; falls when a step of the delay is recognised and forgiven.
-    pub(crate) late: u32,
-    pub(crate) intervals: u32,
-    pub(crate) interval_sum_us: i64,
-    pub(crate) events: u32,
-    pub(crate) silences: u64,
-    pub(crate) restarts: u64,
+pub(crate) struct Turn {
+    /// Samples of the whole stream.
+    pub(crate) samples: u32,
+    /// Gaps of the open pace window; [`Rows::end_window`] was told those before.
+    pub(crate) window_gap_us: i32,
     pub(crate) jitter_max_us: u32,
     pub(crate) interval_max_us: u32,
     pub(crate) lateness_max_us: u32,
+    pub(crate) ptime_us: i64,
     pub(crate) newest: u16,
 }
 
-impl Tally {
-    /// The row between `before` and this moment.
-    fn row_since(&self, before: &Tally) -> Second {
-        let flag = |is_set: bool, bit: u8| if is_set { bit } else { 0 };
-        let intervals = self.intervals.wrapping_sub(before.intervals);
-        let interval_sum_us = self.interval_sum_us.wrapping_sub(before.interval_sum_us);
-        let interval_mean_us = interval_sum_us.checked_div(intervals.into()).unwrap_or(0);
-        Second {
-            received: narrow(self.received - before.received.min(self.received)),
-            lost: 0,
-            late: narrow(u64::from(self.late.saturating_sub(before.late))),
-            duplicates: narrow(self.duplicates - before.duplicates.min(self.duplicates)),
-            interval_max_us: self.interval_max_us,
-            lateness_max_us: self.lateness_max_us,
-            jitter_max: pack(self.jitter_max_us.into()),
-            interval_mean: pack(interval_mean_us),
-            newest: self.newest,
-            flags: flag(self.events != before.events, EVENT)
-                | flag(self.silences != before.silences, SILENCE)
-                | flag(self.restarts != before.restarts, RESTART),
-        }
-    }
-}
-
 /// A timeline while it is written.
+///
+/// What happens rarely is entered at once; the rest is what the counters of a packet say when a row is over,
+/// so that closing one touches nothing but this book.
 #[derive(Clone, Debug)]
 pub(crate) struct Rows {
     /// When the open row is over; before the first packet, always.
@@ -161,14 +136,20 @@ pub(crate) struct Rows {
 
 #[derive(Clone, Debug)]
 struct Book {
+    /// Of the rows that are over.
+    peaks: Peaks,
     begins: Option<Micros>,
     step_s: u32,
     /// The rows that are over.
     seconds: Vec<Second>,
-    /// What the open row holds beside what the counters will say.
+    /// What the open row holds beside what the next [`Turn`] will say.
     open: Second,
-    /// The counters when the open row began.
-    base: Tally,
+    /// Samples when the open row began.
+    samples: u32,
+    /// What the open row's gaps add up to beside the open pace window.
+    gap_us: i64,
+    /// The packet duration, for losses that left whole rows empty.
+    ptime_us: i64,
     /// The row in which the open segment began.
     segment: usize,
     /// Whether audio is expected now.
@@ -176,15 +157,26 @@ struct Book {
     reserve: u16,
 }
 
+/// The highest of what each row is asked for.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Peaks {
+    pub(crate) jitter_us: u32,
+    pub(crate) interval_us: u32,
+    pub(crate) lateness_us: u32,
+}
+
 impl Rows {
     /// No rows; with the first that is over, room is made for `reserve` of them.
     pub(crate) fn new(reserve: u16) -> Self {
         let book = Book {
+            peaks: Peaks::default(),
             begins: None,
             step_s: 1,
             seconds: Vec::new(),
             open: Second::default(),
-            base: Tally::default(),
+            samples: 0,
+            gap_us: 0,
+            ptime_us: 0,
             segment: 0,
             is_expected: false,
             reserve,
@@ -199,24 +191,24 @@ impl Rows {
     }
 
     /// Begins the first row at `now`, or closes the open one and goes on to that which holds `now`.
-    #[cold]
-    pub(crate) fn turn(&mut self, now: Micros, tally: Tally) {
+    pub(crate) fn turn(&mut self, now: Micros, turn: &Turn) {
         let book = &mut *self.book;
         match book.begins {
             None => {
                 book.begins = Some(now);
-                book.open.flags = book.expected_flag();
+                book.open.flags |= book.expected_flag();
             }
-            Some(begins) => book.turn(begins, now, tally),
+            Some(begins) => book.turn(begins, now, turn),
         }
         self.end = book.end();
     }
 
     /// Whether audio is expected from now on; [`Rows::turn`] was called before if time had passed.
     pub(crate) fn expect(&mut self, is_expected: bool) {
-        self.book.is_expected = is_expected;
-        if is_expected {
-            self.book.open.flags |= EXPECTED;
+        let book = &mut *self.book;
+        book.is_expected = is_expected;
+        if book.begins.is_some() {
+            book.open.flags |= book.expected_flag();
         }
     }
 
@@ -230,22 +222,87 @@ impl Rows {
         self.has_begun() && self.book.is_expected && self.is_over(now)
     }
 
+    /// The peaks of the rows that are over.
+    pub(crate) fn peaks(&self) -> Peaks {
+        self.book.peaks
+    }
+
     /// A segment begins in the open row.
     pub(crate) fn begin_segment(&mut self) {
         self.book.segment = self.book.seconds.len();
+        self.restart();
     }
 
-    /// Enters `count` lost packets from `sequence` on, sent about every `ptime_us`.
+    /// The numbering or the timestamps begin anew.
+    pub(crate) fn restart(&mut self) {
+        self.book.open.flags |= RESTART;
+    }
+
+    /// The sender announced silence.
+    pub(crate) fn silence(&mut self) {
+        self.book.open.flags |= SILENCE;
+    }
+
+    /// A packet that is no sample; `kind` says of what.
+    pub(crate) fn receive(&mut self, kind: PayloadKind) {
+        let open = &mut self.book.open;
+        open.received = open.received.saturating_add(1);
+        open.flags |= match kind {
+            PayloadKind::Audio => 0,
+            PayloadKind::ComfortNoise => SILENCE,
+            PayloadKind::Event | PayloadKind::Other => EVENT,
+        };
+    }
+
+    /// A packet that had arrived before.
     #[cold]
-    pub(crate) fn lose(&mut self, sequence: u16, count: u32, ptime_us: i64) {
-        self.book.lose(sequence, count, ptime_us);
+    pub(crate) fn duplicate(&mut self) {
+        let open = &mut self.book.open;
+        open.duplicates = open.duplicates.saturating_add(1);
     }
 
-    /// The timeline, its last row closed by `tally`.
-    pub(crate) fn close(mut self, tally: Tally) -> Timeline {
+    /// A gap over a second that was not announced.
+    pub(crate) fn stall(&mut self, gap_us: u32) {
+        let open = &mut self.book.open;
+        open.interval_max_us = open.interval_max_us.max(gap_us);
+    }
+
+    /// A late packet.
+    pub(crate) fn late(&mut self) {
+        let open = &mut self.book.open;
+        open.late = open.late.saturating_add(1);
+    }
+
+    /// The latest `count` late packets were none.
+    pub(crate) fn forgive(&mut self, count: u16) {
+        let book = &mut *self.book;
+        let mut left = count;
+        for second in std::iter::once(&mut book.open).chain(book.seconds.iter_mut().rev()) {
+            let here = left.min(second.late);
+            second.late -= here;
+            left -= here;
+            if left == 0 {
+                break;
+            }
+        }
+    }
+
+    /// A pace window of gaps that add up to `gap_us` is over.
+    pub(crate) fn end_window(&mut self, gap_us: i32) {
+        self.book.gap_us = self.book.gap_us.wrapping_add(gap_us.into());
+    }
+
+    /// Enters `count` lost packets from `sequence` on.
+    #[cold]
+    pub(crate) fn lose(&mut self, sequence: u16, count: u32) {
+        self.book.lose(sequence, count);
+    }
+
+    /// The timeline, its last row closed by `turn`.
+    pub(crate) fn close(mut self, turn: &Turn) -> Timeline {
         let book = &mut *self.book;
         if book.begins.is_some() {
-            book.close_row(tally);
+            book.close_row(turn);
         }
         let mut seconds = std::mem::take(&mut book.seconds);
         // A detail of the writing, which depends on where the numbering began.
@@ -255,8 +312,8 @@ impl Rows {
 }
 
 impl Book {
-    fn turn(&mut self, begins: Micros, now: Micros, tally: Tally) {
-        self.close_row(tally);
+    fn turn(&mut self, begins: Micros, now: Micros, turn: &Turn) {
+        self.close_row(turn);
         let mut index = self.index(begins, now);
         while index >= Timeline::ROWS_MAX || self.seconds.len() >= Timeline::ROWS_MAX {
             if self.step_s > STEP_MAX_S {
@@ -266,43 +323,41 @@ impl Book {
             self.coarsen();
             index = self.index(begins, now);
         }
-        let empty = Second { newest: tally.newest, flags: self.expected_flag(), ..Second::default() };
-        self.seconds.resize(index.max(self.seconds.len()), empty);
+        let fresh = Second { newest: turn.newest, flags: self.expected_flag(), ..Second::default() };
+        if index > self.seconds.len() {
+            self.seconds.resize(index, fresh);
+        }
         // A row that grew to twice its duration may still be going on.
-        self.open = if index < self.seconds.len() {
-            self.seconds.pop().unwrap_or_default()
-        } else {
-            Second { flags: self.expected_flag(), ..Second::default() }
-        };
+        self.open = if index < self.seconds.len() { self.seconds.pop().unwrap_or(fresh) } else { fresh };
     }
 
     fn expected_flag(&self) -> u8 {
         if self.is_expected { EXPECTED } else { 0 }
     }
 
-    fn close_row(&mut self, tally: Tally) {
+    fn close_row(&mut self, turn: &Turn) {
         if self.seconds.capacity() == 0 {
             self.seconds.reserve(self.reserve.into());
         }
-        let row = self.open.and(tally.row_since(&self.base));
-        self.seconds.push(row);
+        let samples = turn.samples.wrapping_sub(self.samples);
+        let gap_us = self.gap_us.wrapping_add(turn.window_gap_us.into());
+        let row = Second {
+            received: narrow(samples.into()),
+            interval_max_us: turn.interval_max_us,
+            lateness_max_us: turn.lateness_max_us,
+            jitter_max: pack(turn.jitter_max_us.into()),
+            interval_mean: pack(gap_us.checked_div(samples.into()).unwrap_or(0)),
+            newest: turn.newest,
+            ..Second::default()
+        };
+        self.seconds.push(self.open.and(row));
         self.open = Second::default();
-        let forgiven = self.base.late.saturating_sub(tally.late);
-        self.forgive(forgiven);
-        self.base = tally;
-    }
-
-    /// Takes `count` late packets back, the latest first.
-    fn forgive(&mut self, count: u32) {
-        let mut left = count;
-        for second in self.seconds.iter_mut().rev() {
-            if left == 0 {
-                break;
-            }
-            let here = left.min(second.late.into());
-            second.late = second.late.saturating_sub(narrow(here.into()));
-            left -= here;
-        }
+        self.samples = turn.samples;
+        self.gap_us = -i64::from(turn.window_gap_us);
+        self.ptime_us = turn.ptime_us;
+        self.peaks.jitter_us = self.peaks.jitter_us.max(turn.jitter_max_us);
+        self.peaks.interval_us = self.peaks.interval_us.max(turn.interval_max_us);
+        self.peaks.lateness_us = self.peaks.lateness_us.max(turn.lateness_max_us);
     }
 
     /// Twice the step, half the rows.
@@ -344,11 +399,11 @@ impl Book {
         begins + rows.saturating_mul(self.step_us())
     }
 
-    fn lose(&mut self, sequence: u16, count: u32, ptime_us: i64) {
+    fn lose(&mut self, sequence: u16, count: u32) {
         let (mut row, past) = self.place(sequence);
         let first = row - self.empty_before(row);
         let last = row;
-        let ptime_us = ptime_us.max(1);
+        let ptime_us = self.ptime_us.max(1);
         let mut left = count;
         let mut number = past;
         row = first;

@@ -4,123 +4,94 @@
 //! therefore never create jitter or intervals.
 
 use crate::rtp::{Packet, PayloadKind};
-use crate::stats::modal::{Followers, Modal};
-use crate::stats::playout::Playout;
-use crate::stats::skew::Skew;
+use crate::stats::apart::Apart;
+use crate::stats::modal::{Followers, narrow};
+use crate::stats::playout::{Due, Playout};
 use crate::stats::stream::StreamConfig;
-use crate::stats::timeline::Tally;
+use crate::stats::timeline::{Rows, Turn};
 use crate::stats::{Lateness, Sums};
 use crate::time::Micros;
 
 /// The running sums of arrival times, packed: a leg's packets come one by one between those of thousands of
 /// others, and each cache line costs more than all the arithmetic.
 ///
-/// Sums wrap rather than saturate: to get there, gaps must add up to 292,000 years.
+/// What can be told from something else is not kept, sums that outgrow 32 bits go on in [`Apart`], and what a
+/// packet in the middle of talk does not change is there too.
 #[derive(Clone, Debug)]
 pub(crate) struct Timing {
-    // The arrival before.
+    /// The arrival before.
     at: Micros,
-    /// The packet duration by the most frequent step.
-    ptime_us: i64,
-    /// A shorter gap is back to back.
-    short_us: i64,
-    jitter_sum_us: u64,
-    // Since the pace was judged last; `rare` has what was before.
-    window_gap_us: i64,
-    window_media_us: i64,
-    clump_start: Micros,
-    clump_sum_us: i64,
-    clump_square_sum: i64,
-    playout: Playout,
-    rare: Box<Rare>,
+    apart: Box<Apart>,
     timestamp: u32,
+    /// Microseconds per clock unit, in 2^-16.
+    us_per_tick: u32,
+    /// A shorter gap is back to back.
+    short_us: u32,
+    /// The most frequent step of the timestamp between neighbours.
+    step: i32,
+    /// The most frequent payload length of theirs.
+    payload_len: i32,
+    /// Neighbours so far.
+    pairs: u32,
     high_us: u32,
     /// Interarrival jitter, ×16.
     jitter_x16: u32,
-    /// The peak of the timeline's open row; `rare` has that of the rows before.
+    jitter_sum_us: u32,
+    /// The peak of the timeline's open row; [`Rows`] has that of the rows before.
     row_jitter_us: u32,
     /// The longest sampled gap of the open row.
     row_gap_us: u32,
-    jitter_high_count: u32,
     /// Pairs of audio arrivals that were samples.
     sample_count: u32,
-    short_gap_count: u32,
-    clump_count: u32,
-    pair_count: u32,
-    steps: Modal,
-    payload_lens: Modal,
+    // Since the pace was judged last.
+    window_gap_us: i32,
+    window_media_us: i32,
+    clump_sum_us: u32,
+    clump_square_sum: u32,
+    playout: Playout,
     sequence: u16,
     kind: Option<PayloadKind>,
-    in_clump: bool,
+    clump: Clump,
     /// The lateness of an interruption waits for the next gap to explain it.
     is_pending: bool,
 }
 
-/// What a packet in the middle of talk never touches.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Rare {
-    first: Option<Micros>,
-    hz: i64,
-    max_gap_us: i64,
-    /// The longest interruption of the open row, in microseconds.
-    row_stall_us: u32,
-    jitter_peak_us: u32,
-    lateness: Lateness,
-    skew: Skew,
-    /// A packet of known transit: when it came, its timestamp, and its transit.
-    transit: Option<(Micros, u32, i64)>,
-    event_timestamp: Option<u32>,
-    pub(crate) digits: u64,
-    /// Microseconds per clock unit, in 2^-16.
-    us_per_tick: i64,
-    gap_sum_us: i64,
-    media_sum_us: i64,
-    pending_us: i64,
-    pace_windows: u64,
-    pace_windows_off: u64,
-    short_pct: u32,
-    pace_pct: u32,
-    other_steps: Followers,
-    other_payload_lens: Followers,
-    pub(crate) silence_us: i64,
-    pub(crate) interruption_us: i64,
-    pub(crate) pauses: u64,
-    pub(crate) interruptions: u64,
-    pub(crate) timestamp_resets: u64,
-    /// Timestamp discontinuities that no marker announced.
-    pub(crate) flaws: u64,
+/// Where the latest clump of packets began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Clump {
+    /// Nowhere yet.
+    None,
+    /// With the packet before.
+    Before,
+    /// Earlier, as `apart` says.
+    Earlier,
 }
 
 impl Timing {
     pub(crate) fn new(config: &StreamConfig) -> Self {
-        let rare = Rare { short_pct: config.short_gap_pct, pace_pct: config.pace_pct, ..Rare::default() };
         let mut timing = Timing {
             at: Micros::default(),
-            ptime_us: 0,
+            apart: Box::new(Apart::new(config)),
+            timestamp: 0,
+            us_per_tick: 0,
             short_us: 0,
+            step: 0,
+            payload_len: 0,
+            pairs: 0,
+            high_us: config.high_jitter_us,
+            jitter_x16: 0,
             jitter_sum_us: 0,
+            row_jitter_us: 0,
+            row_gap_us: 0,
+            sample_count: 0,
             window_gap_us: 0,
             window_media_us: 0,
-            clump_start: Micros::default(),
             clump_sum_us: 0,
             clump_square_sum: 0,
             playout: Playout::new(config.late_us),
-            rare: Box::new(rare),
-            timestamp: 0,
-            high_us: config.high_jitter_us,
-            jitter_x16: 0,
-            row_jitter_us: 0,
-            row_gap_us: 0,
-            jitter_high_count: 0,
-            sample_count: 0,
-            short_gap_count: 0,
-            clump_count: 0,
-            pair_count: 0,
-            steps: Modal::default(),
-            payload_lens: Modal::default(),
             sequence: 0,
             kind: None,
-            in_clump: false,
+            clump: Clump::None,
             is_pending: false,
         };
         timing.set_clock(config.clock_hz(), config.ptime_ticks());
@@ -129,88 +100,76 @@ impl Timing {
 
     /// Goes on with another clock; the next packet is no sample.
     pub(crate) fn set_clock(&mut self, hz: i64, ptime_ticks: i64) {
-        self.rare.us_per_tick = (1_000_000 << 16) / hz.max(1);
-        self.rare.hz = hz.max(1);
-        self.break_transit();
+        let hz = hz.max(1);
+        // Exact down to 16 Hz; slower clocks do not get here.
+        self.us_per_tick = u32::try_from((1_000_000 << 16) / hz).unwrap_or(u32::MAX);
+        self.apart.set_clock(hz);
         self.assume_step(ptime_ticks);
         self.kind = None;
     }
 
     /// Takes `ptime_ticks` for the packet duration until pairs are counted.
     pub(crate) fn assume_step(&mut self, ptime_ticks: i64) {
-        self.steps = Modal::starting_with(ptime_ticks);
-        self.rare.other_steps = Followers::default();
-        self.pair_count = 0;
+        self.step = narrow(ptime_ticks);
+        self.apart.other_steps = Followers::begin(self.pairs);
+        self.apart.pairs_before = self.pairs;
         self.follow_step();
     }
 
     /// Counts payload lengths anew, for a codec with another frame size.
     pub(crate) fn forget_payload_lens(&mut self) {
-        self.payload_lens = Modal::default();
-        self.rare.other_payload_lens = Followers::default();
+        self.payload_len = 0;
+        self.apart.other_payload_lens = Followers::begin(self.pairs);
     }
 
     /// Takes in one arrival; `fresh` opens a segment and is no sample.
-    pub(crate) fn arrive(&mut self, now: Micros, packet: &Packet, kind: PayloadKind, fresh: bool) {
+    #[inline]
+    pub(crate) fn arrive(
+        &mut self,
+        now: Micros,
+        packet: &Packet,
+        kind: PayloadKind,
+        fresh: bool,
+        rows: &mut Rows,
+    ) {
         let before = self.kind;
-        let gap_us = between(self.at, now).clamp(-GAP_MAX_US, GAP_MAX_US);
-        let ticks = i64::from(packet.timestamp.wrapping_sub(self.timestamp).cast_signed());
-        let packets = i64::from(packet.sequence.wrapping_sub(self.sequence).cast_signed());
+        let pair = Pair {
+            before: self.at,
+            now,
+            gap_us: between(self.at, now).clamp(-GAP_MAX_US, GAP_MAX_US),
+            media_us: 0,
+            ticks: i64::from(packet.timestamp.wrapping_sub(self.timestamp).cast_signed()),
+            packets: i64::from(packet.sequence.wrapping_sub(self.sequence).cast_signed()),
+            ptime_us: self.ptime_us(),
+            short_us: self.short_us.into(),
+        };
         self.at = now;
         self.timestamp = packet.timestamp;
         self.sequence = packet.sequence;
         self.kind = Some(kind);
         if fresh || kind != PayloadKind::Audio || before != Some(PayloadKind::Audio) {
             if fresh {
-                self.break_transit();
+                self.apart.break_transit();
             }
-            self.begin(now, gap_us, kind, before);
-            if kind == PayloadKind::Event {
-                self.digit(packet);
-            }
-            return;
-        }
-        let mut pair = Pair {
-            now,
-            gap_us,
-            media_us: self.ptime_us,
-            ticks,
-            packets,
-            ptime_us: self.ptime_us,
-            short_us: self.short_us,
-        };
-        if packets == 1 && ticks > 0 {
-            self.pair_count = self.pair_count.saturating_add(1);
-            let payload_len = i64::from(packet.payload_len);
-            if !self.payload_lens.add(payload_len) {
-                self.payload_lens.add_other(payload_len, &mut self.rare.other_payload_lens);
-            }
-            if !self.steps.add(ticks) {
-                pair.media_us = self.to_us(ticks);
-                if self.steps.add_other(ticks, &mut self.rare.other_steps) {
-                    self.follow_step();
-                }
-            }
+            self.begin(&pair, packet, kind, before, rows);
         } else {
-            pair.media_us = self.to_us(ticks);
-        }
-        if !self.is_regular(&pair) {
-            self.irregular(&pair, packet.marker);
-        } else if gap_us > PAUSE_US {
-            self.interrupted(&pair);
-        } else {
-            self.sample(&pair);
+            self.follow(pair, packet, rows);
         }
     }
 
     /// The arrival of the first packet, and of the last.
     pub(crate) fn span(&self) -> Option<(Micros, Micros)> {
-        self.rare.first.map(|first| (first, self.at))
+        self.apart.first.map(|first| (first, self.at))
     }
 
     /// What happened rarely.
-    pub(crate) fn rare(&self) -> &Rare {
-        &self.rare
+    pub(crate) fn apart(&self) -> &Apart {
+        &self.apart
+    }
+
+    /// Audio packets.
+    pub(crate) fn audio(&self) -> u64 {
+        u64::from(self.sample_count) + u64::from(self.apart.audio)
     }
 
     /// The smoothed interarrival jitter now.
@@ -219,114 +178,136 @@ impl Timing {
     }
 
     /// The longest gap between two arrivals.
-    pub(crate) fn max_gap_us(&self) -> i64 {
-        self.rare.max_gap_us.max(self.row_gap_us.into())
+    pub(crate) fn max_gap_us(&self, rows: &Rows) -> i64 {
+        let sampled_us = rows.peaks().interval_us.max(self.row_gap_us);
+        self.apart.max_gap_us.max(sampled_us.into())
     }
 
     /// Packets by lateness.
-    pub(crate) fn lateness(&self) -> Lateness {
-        let mut lateness = self.rare.lateness;
-        lateness.note_max(self.playout.row_max_us);
-        lateness
-    }
-
-    /// The sender's clock against ours.
-    pub(crate) fn skew_ppm(&self) -> Option<i64> {
-        self.rare.skew.ppm()
-    }
-
-    /// The packet duration by the most frequent step.
-    pub(crate) fn ptime_us(&self) -> i64 {
-        self.ptime_us
-    }
-
-    /// What the timeline's row is made of; the peaks begin anew.
-    pub(crate) fn tally(&mut self) -> Tally {
-        let tally = Tally {
-            late: self.playout.late_count,
-            intervals: self.sample_count,
-            interval_sum_us: self.rare.gap_sum_us.wrapping_add(self.window_gap_us),
-            silences: self.rare.pauses,
-            restarts: self.rare.timestamp_resets,
-            jitter_max_us: self.row_jitter_us,
-            interval_max_us: self.row_gap_us.max(self.rare.row_stall_us),
-            lateness_max_us: self.playout.row_max_us,
-            ..Tally::default()
-        };
-        let rare = &mut *self.rare;
-        rare.jitter_peak_us = rare.jitter_peak_us.max(self.row_jitter_us);
-        rare.max_gap_us = rare.max_gap_us.max(self.row_gap_us.into());
-        rare.lateness.note_max(self.playout.row_max_us);
-        rare.row_stall_us = 0;
-        self.row_jitter_us = 0;
-        self.row_gap_us = 0;
-        self.playout.row_max_us = 0;
-        tally
+    pub(crate) fn lateness(&self, rows: &Rows) -> Lateness {
+        self.playout.lateness(&self.apart.playout, rows.peaks().lateness_us)
     }
 
     /// Pairs whose timestamp step was counted.
-    pub(crate) fn pair_count(&self) -> u64 {
-        self.pair_count.into()
+    pub(crate) fn pair_count(&self) -> u32 {
+        self.pairs.wrapping_sub(self.apart.pairs_before)
+    }
+
+    /// The packet duration by the most frequent step.
+    #[inline]
+    pub(crate) fn ptime_us(&self) -> i64 {
+        self.to_us(self.step.into())
+    }
+
+    /// What the timeline's row is made of; the peaks begin anew.
+    pub(crate) fn turn(&mut self, newest: u16) -> Turn {
+        Turn {
+            samples: self.sample_count,
+            window_gap_us: self.window_gap_us,
+            jitter_max_us: std::mem::take(&mut self.row_jitter_us),
+            interval_max_us: std::mem::take(&mut self.row_gap_us),
+            lateness_max_us: self.playout.take_row_max_us(),
+            ptime_us: self.ptime_us(),
+            newest,
+        }
     }
 
     /// Everything the rules compare.
-    pub(crate) fn sums(&self) -> Sums {
+    pub(crate) fn sums(&self, rows: &Rows) -> Sums {
+        let apart = &*self.apart;
+        let clumps = self.sample_count.wrapping_sub(apart.short_gap_count).wrapping_sub(apart.first_clumps);
         Sums {
             jitter_count: self.sample_count.into(),
-            jitter_high_count: self.jitter_high_count.into(),
-            jitter_sum_us: i64::try_from(self.jitter_sum_us).unwrap_or(i64::MAX),
-            jitter_peak_us: self.rare.jitter_peak_us.max(self.row_jitter_us).into(),
+            jitter_high_count: apart.jitter_high_count.into(),
+            jitter_sum_us: apart.jitter_sum_us.wrapping_add(self.jitter_sum_us.into()),
+            jitter_peak_us: rows.peaks().jitter_us.max(self.row_jitter_us).into(),
             gap_count: self.sample_count.into(),
-            gap_sum_us: self.rare.gap_sum_us.wrapping_add(self.window_gap_us),
-            media_sum_us: self.rare.media_sum_us.wrapping_add(self.window_media_us),
-            short_gap_count: self.short_gap_count.into(),
-            clump_count: self.clump_count.into(),
-            clump_sum_us: self.clump_sum_us,
-            clump_square_sum: self.clump_square_sum,
-            pace_windows: self.rare.pace_windows,
-            pace_windows_off: self.rare.pace_windows_off,
-            late_count: self.playout.late_count.into(),
-            pair_count: self.pair_count.into(),
-            step_ticks: self.steps.value(),
-            step_count: self.steps.count().into(),
-            step_us: self.ptime_us,
-            payload_len: u64::try_from(self.payload_lens.value()).unwrap_or(0),
-            payload_len_count: self.payload_lens.count().into(),
-            underrun_us: self.playout.underrun_us,
+            gap_sum_us: apart.gap_sum_us.wrapping_add(self.window_gap_us.into()),
+            media_sum_us: apart.media_sum_us.wrapping_add(self.window_media_us.into()),
+            short_gap_count: apart.short_gap_count.into(),
+            clump_count: clumps.into(),
+            clump_sum_us: apart.clump_sum_us.wrapping_add(self.clump_sum_us.into()),
+            clump_square_sum: apart.clump_square_sum.wrapping_add(self.clump_square_sum.into()),
+            pace_windows: apart.pace_windows,
+            pace_windows_off: apart.pace_windows_off,
+            late_count: apart.playout.late_count.into(),
+            pair_count: self.pair_count().into(),
+            step_ticks: self.step.into(),
+            step_count: apart.other_steps.leader_count(self.pairs).into(),
+            step_us: self.ptime_us(),
+            payload_len: u64::try_from(self.payload_len).unwrap_or(0),
+            payload_len_count: apart.other_payload_lens.leader_count(self.pairs).into(),
+            underrun_us: apart.playout.underrun_us,
             ends_in_audio: self.kind == Some(PayloadKind::Audio),
         }
     }
 
     /// Judges the pace of a last window that is at least half full.
-    pub(crate) fn close(&mut self) {
+    pub(crate) fn close(&mut self, rows: &mut Rows) {
         if self.window_gap_us.max(self.window_media_us) >= PACE_WINDOW_US / 2 {
-            self.end_window();
+            self.end_window(rows);
         }
     }
 
     /// An arrival that makes no pair with the one before it.
     #[cold]
-    fn begin(&mut self, now: Micros, gap_us: i64, kind: PayloadKind, before: Option<PayloadKind>) {
-        match self.rare.first {
-            Some(_) => self.note_gap(gap_us),
-            None => self.rare.first = Some(now),
+    fn begin(
+        &mut self,
+        pair: &Pair,
+        packet: &Packet,
+        kind: PayloadKind,
+        before: Option<PayloadKind>,
+        rows: &mut Rows,
+    ) {
+        let apart = &mut *self.apart;
+        rows.receive(kind);
+        match apart.first {
+            Some(_) => apart.note_gap(pair.gap_us),
+            None => apart.first = Some(pair.now),
         }
         if kind == PayloadKind::ComfortNoise || before == Some(PayloadKind::ComfortNoise) {
-            self.rare.pauses += 1;
+            apart.pauses += 1;
         }
+        apart.count(kind, packet);
         if kind == PayloadKind::Audio {
             self.rebase();
         }
     }
 
+    /// An audio arrival after another.
+    #[inline]
+    fn follow(&mut self, mut pair: Pair, packet: &Packet, rows: &mut Rows) {
+        pair.media_us = self.to_us(pair.ticks);
+        if pair.packets == 1 && pair.ticks > 0 {
+            self.pairs = self.pairs.wrapping_add(1);
+            let payload_len = i64::from(packet.payload_len);
+            if payload_len != i64::from(self.payload_len) {
+                self.apart.other_payload_lens.add(payload_len, &mut self.payload_len, self.pairs);
+            }
+            if pair.ticks != i64::from(self.step)
+                && self.apart.other_steps.add(pair.ticks, &mut self.step, self.pairs)
+            {
+                self.follow_step();
+            }
+        }
+        if !self.is_regular(&pair) {
+            self.irregular(&pair, packet.marker, rows);
+        } else if pair.gap_us > PAUSE_US {
+            self.interrupted(&pair, rows);
+        } else {
+            self.sample(&pair, rows);
+        }
+    }
+
     fn follow_step(&mut self) {
-        self.ptime_us = self.to_us(self.steps.value());
-        self.short_us = self.ptime_us * i64::from(self.rare.short_pct) / 100;
+        let short_us = self.ptime_us() * i64::from(self.apart.short_pct) / 100;
+        self.short_us = u32::try_from(short_us).unwrap_or(u32::MAX);
     }
 
     /// Whether the timestamps go with the sequence numbers: the usual step, or up to 120 ms a packet.
+    #[inline]
     fn is_regular(&self, pair: &Pair) -> bool {
-        if pair.ticks == self.steps.value() * pair.packets {
+        if pair.ticks == i64::from(self.step) * pair.packets {
             return true;
         }
         let most_us = PTIME_MAX_US * pair.packets;
@@ -336,66 +317,74 @@ impl Timing {
 
     /// A timestamp that jumped: silence with a clock that ran on, or a discontinuity.
     #[cold]
-    fn irregular(&mut self, pair: &Pair, marker: bool) {
-        self.note_gap(pair.gap_us);
+    fn irregular(&mut self, pair: &Pair, marker: bool, rows: &mut Rows) {
+        let apart = &mut *self.apart;
+        rows.receive(PayloadKind::Audio);
+        apart.audio = apart.audio.wrapping_add(1);
+        apart.note_gap(pair.gap_us);
         let tolerance_us = SILENCE_TOLERANCE_US.max(pair.media_us / 5);
         if pair.media_us > 0 && (pair.gap_us - pair.media_us).abs() <= tolerance_us {
-            self.rare.pauses += 1;
-            self.rare.silence_us = self.rare.silence_us.saturating_add(pair.media_us - pair.ptime_us);
+            apart.pauses += 1;
+            rows.silence();
+            apart.silence_us = apart.silence_us.saturating_add(pair.media_us - pair.ptime_us);
         } else {
-            self.rare.timestamp_resets += 1;
-            self.rare.flaws += u64::from(!marker);
-            self.break_transit();
+            apart.timestamp_resets += 1;
+            rows.restart();
+            apart.flaws += u64::from(!marker);
+            apart.break_transit();
         }
         self.rebase();
     }
 
     /// A gap over a second that the timestamps do not know of: the sender's silence, or a stall.
     #[cold]
-    fn interrupted(&mut self, pair: &Pair) {
-        self.note_gap(pair.gap_us);
-        let gap_us = u32::try_from(pair.gap_us).unwrap_or(u32::MAX);
-        self.rare.row_stall_us = self.rare.row_stall_us.max(gap_us);
+    fn interrupted(&mut self, pair: &Pair, rows: &mut Rows) {
+        let apart = &mut *self.apart;
+        rows.receive(PayloadKind::Audio);
+        apart.audio = apart.audio.wrapping_add(1);
+        apart.note_gap(pair.gap_us);
+        rows.stall(u32::try_from(pair.gap_us).unwrap_or(u32::MAX));
         if pair.packets == 1 {
-            self.rare.interruptions += 1;
-            self.rare.interruption_us = self.rare.interruption_us.saturating_add(pair.gap_us);
+            apart.interruptions += 1;
+            apart.interruption_us = apart.interruption_us.saturating_add(pair.gap_us);
         }
-        self.rare.pending_us = pair.lateness_us();
-        self.is_pending = self.rare.pending_us != 0;
+        apart.pending_us = pair.lateness_us();
+        self.is_pending = apart.pending_us != 0;
+        apart.break_transit();
+        apart.mark_transit(self.at, self.timestamp, 0);
         self.rebase();
-        self.playout.begin(pair.now);
-        self.break_transit();
-        self.mark_transit(0);
+        self.playout.begin();
     }
 
     #[inline]
-    fn sample(&mut self, pair: &Pair) {
+    fn sample(&mut self, pair: &Pair, rows: &mut Rows) {
         let short = pair.gap_us < pair.short_us;
         if self.is_pending {
             // Packets back to back after a long gap were held up: the network stalled.
             if short {
-                self.playout.stall(self.rare.pending_us);
+                let late_us = self.apart.pending_us;
+                Playout::stall(&mut self.apart.playout, late_us);
             }
             self.is_pending = false;
         }
         self.fold_jitter(pair.lateness_us());
-        self.sample_count = self.sample_count.saturating_add(1);
-        self.window_gap_us = self.window_gap_us.wrapping_add(pair.gap_us);
-        self.window_media_us = self.window_media_us.wrapping_add(pair.media_us);
-        if self.window_gap_us >= PACE_WINDOW_US || self.window_media_us >= PACE_WINDOW_US {
-            self.end_window();
-        }
+        self.sample_count = self.sample_count.wrapping_add(1);
+        self.fold_window(pair, rows);
         if short {
-            self.short_gap_count = self.short_gap_count.saturating_add(1);
+            self.extend_clump(pair);
         } else {
-            self.begin_clump(pair.now);
+            self.begin_clump(pair);
         }
         // A sample's gap is at most a second; time that ran backwards is no gap.
         self.row_gap_us = self.row_gap_us.max(u32::try_from(pair.gap_us).unwrap_or(0));
-        let counts = &mut self.rare.lateness;
-        let turned = self.playout.fold(pair.now, pair.lateness_us(), pair.packets < 0, pair.ptime_us, counts);
-        if let Some(below_us) = turned {
-            self.mark_transit(below_us);
+        let due = Due {
+            gap_us: pair.gap_us,
+            late_us: pair.lateness_us(),
+            is_overtaken: pair.packets < 0,
+            ptime_us: pair.ptime_us,
+        };
+        if let Some(below_us) = self.playout.fold(&due, &mut self.apart.playout, rows) {
+            self.apart.mark_transit(self.at, self.timestamp, below_us);
         }
     }
 
@@ -405,98 +394,100 @@ impl Timing {
         let deviation = u32::try_from(lateness_us.unsigned_abs().min(DEVIATION_MAX_US)).unwrap_or_default();
         self.jitter_x16 = self.jitter_x16 + deviation - ((self.jitter_x16 + 8) >> 4);
         let jitter_us = self.jitter_x16 >> 4;
-        self.jitter_sum_us = self.jitter_sum_us.wrapping_add(jitter_us.into());
+        let (sum_us, is_full) = self.jitter_sum_us.overflowing_add(jitter_us);
+        self.jitter_sum_us = sum_us;
+        if is_full {
+            self.apart.jitter_sum_us = self.apart.jitter_sum_us.wrapping_add(FULL);
+        }
         // Called before the sample is counted.
         if self.sample_count >= JITTER_LEAD {
             self.row_jitter_us = self.row_jitter_us.max(jitter_us);
         }
-        self.jitter_high_count = self.jitter_high_count.saturating_add(u32::from(jitter_us >= self.high_us));
+        if jitter_us >= self.high_us {
+            self.apart.jitter_high_count = self.apart.jitter_high_count.wrapping_add(1);
+        }
     }
 
     #[inline]
-    fn begin_clump(&mut self, now: Micros) {
-        if self.in_clump {
-            let interval_us = between(self.clump_start, now);
-            let scaled = interval_us >> 5;
-            self.clump_count = self.clump_count.saturating_add(1);
-            self.clump_sum_us = self.clump_sum_us.wrapping_add(interval_us);
-            self.clump_square_sum = self.clump_square_sum.wrapping_add(scaled.wrapping_mul(scaled));
+    fn fold_window(&mut self, pair: &Pair, rows: &mut Rows) {
+        self.window_gap_us = clip(i64::from(self.window_gap_us) + pair.gap_us);
+        self.window_media_us = clip(i64::from(self.window_media_us) + pair.media_us);
+        if self.window_gap_us >= PACE_WINDOW_US || self.window_media_us >= PACE_WINDOW_US {
+            self.end_window(rows);
         }
-        self.clump_start = now;
-        self.in_clump = true;
+    }
+
+    /// A packet back to back with the one before.
+    #[cold]
+    fn extend_clump(&mut self, pair: &Pair) {
+        self.apart.short_gap_count = self.apart.short_gap_count.wrapping_add(1);
+        if self.clump == Clump::Before {
+            self.apart.clump_start = pair.before;
+            self.clump = Clump::Earlier;
+        }
+    }
+
+    #[inline]
+    fn begin_clump(&mut self, pair: &Pair) {
+        let interval_us = match self.clump {
+            Clump::Before => pair.gap_us,
+            Clump::Earlier => between(self.apart.clump_start, pair.now),
+            Clump::None => {
+                self.apart.first_clumps = self.apart.first_clumps.wrapping_add(1);
+                self.clump = Clump::Before;
+                return;
+            }
+        };
+        self.clump = Clump::Before;
+        match u16::try_from(interval_us >> 5) {
+            Ok(scaled) => {
+                let scaled = u32::from(scaled);
+                let interval_us = u32::try_from(interval_us).unwrap_or_default();
+                let (sum_us, is_sum_full) = self.clump_sum_us.overflowing_add(interval_us);
+                let (square_sum, is_full) = self.clump_square_sum.overflowing_add(scaled * scaled);
+                self.clump_sum_us = sum_us;
+                self.clump_square_sum = square_sum;
+                if is_sum_full || is_full {
+                    self.apart.carry_clumps(is_sum_full, is_full);
+                }
+            }
+            // Over two seconds, or backwards.
+            Err(_) => self.apart.add_clump(interval_us),
+        }
     }
 
     #[cold]
-    fn end_window(&mut self) {
-        let tolerance = i64::from(self.rare.pace_pct);
-        let media_pct = self.window_media_us.saturating_mul(100);
-        let gap = |pct: i64| self.window_gap_us.saturating_mul(pct);
-        if media_pct < gap(100 - tolerance) || media_pct > gap(100 + tolerance) {
-            self.rare.pace_windows_off += 1;
+    fn end_window(&mut self, rows: &mut Rows) {
+        rows.end_window(self.window_gap_us);
+        let apart = &mut *self.apart;
+        let (gap_us, media_us) = (i64::from(self.window_gap_us), i64::from(self.window_media_us));
+        let tolerance = i64::from(apart.pace_pct);
+        let media_pct = media_us * 100;
+        if media_pct < gap_us * (100 - tolerance) || media_pct > gap_us * (100 + tolerance) {
+            apart.pace_windows_off += 1;
         }
-        self.rare.pace_windows += 1;
-        self.rare.gap_sum_us = self.rare.gap_sum_us.wrapping_add(self.window_gap_us);
-        self.rare.media_sum_us = self.rare.media_sum_us.wrapping_add(self.window_media_us);
+        apart.pace_windows += 1;
+        apart.gap_sum_us = apart.gap_sum_us.wrapping_add(gap_us);
+        apart.media_sum_us = apart.media_sum_us.wrapping_add(media_us);
         self.window_gap_us = 0;
         self.window_media_us = 0;
     }
 
-    #[cold]
-    fn note_gap(&mut self, gap_us: i64) {
-        self.rare.max_gap_us = self.rare.max_gap_us.max(gap_us);
-    }
-
-    /// The transit of the latest packet, less `below_us`, goes into the skew.
-    ///
-    /// It is counted from one known packet to the next in whole clock units, since the packets' own steps are
-    /// rounded to microseconds.
-    #[cold]
-    fn mark_transit(&mut self, below_us: i64) {
-        let rare = &mut *self.rare;
-        let transit_us = rare.transit.map_or(0, |(at, timestamp, transit_us)| {
-            let ticks = i64::from(self.timestamp.wrapping_sub(timestamp).cast_signed());
-            let media_us = ticks.saturating_mul(1_000_000) / rare.hz;
-            transit_us.saturating_add(self.at.since(at)).saturating_sub(media_us)
-        });
-        rare.transit = Some((self.at, self.timestamp, transit_us));
-        rare.skew.fold(self.at, transit_us.saturating_add(below_us));
-    }
-
-    /// Timestamps begin anew, or stood still: the transit before is no measure of that after.
-    #[cold]
-    fn break_transit(&mut self) {
-        self.rare.transit = None;
-        self.rare.skew.restart();
-    }
-
-    /// A packet of a telephone event: of another one when its timestamp says so (RFC 4733 §2.2.1).
-    ///
-    /// Some senders let the timestamp run on within an event, without a marker.
-    #[cold]
-    fn digit(&mut self, packet: &Packet) {
-        let rare = &mut *self.rare;
-        let apart = rare.event_timestamp.map(|before| packet.timestamp.wrapping_sub(before).cast_signed());
-        rare.event_timestamp = Some(packet.timestamp);
-        let another = apart.is_none_or(|ticks| {
-            (packet.marker && ticks != 0) || i64::from(ticks) * 1000 >= DIGIT_MS * rare.hz
-        });
-        rare.digits += u64::from(another);
-    }
-
     /// Forgets the arrival before for everything but the next pair.
     fn rebase(&mut self) {
-        self.in_clump = false;
+        self.clump = Clump::None;
         self.playout.rebase();
     }
 
     #[inline]
     fn to_us(&self, ticks: i64) -> i64 {
-        (ticks * self.rare.us_per_tick) >> 16
+        (ticks * i64::from(self.us_per_tick)) >> 16
     }
 }
 
 /// Two successive audio arrivals.
 struct Pair {
+    before: Micros,
     now: Micros,
     gap_us: i64,
     media_us: i64,
@@ -521,6 +512,14 @@ fn between(earlier: Micros, later: Micros) -> i64 {
     later.0.wrapping_sub(earlier.0)
 }
 
+/// Microseconds of a window; only a clock that was set back by half an hour gets to the bounds.
+#[inline]
+fn clip(us: i64) -> i32 {
+    i32::try_from(us).unwrap_or(if us < 0 { i32::MIN } else { i32::MAX })
+}
+
+/// What a sum of 32 bits held when it began at zero again.
+const FULL: i64 = 1 << 32;
 /// A larger gap between two arrivals, 12 days, is a broken clock.
 const GAP_MAX_US: i64 = 1 << 40;
 /// A longer gap is no sample of the sender's pace.
@@ -533,7 +532,5 @@ const SILENCE_TOLERANCE_US: i64 = 100_000;
 const DEVIATION_MAX_US: u64 = 1_000_000;
 /// The estimator's first samples do not count as a peak.
 const JITTER_LEAD: u32 = 10;
-/// Two digits begin at least this far apart, in milliseconds (ETSI ES 201 235-2 §4.2.4: 40 on, 40 off).
-const DIGIT_MS: i64 = 50;
 /// The pace is judged over windows of this length.
-const PACE_WINDOW_US: i64 = 5_000_000;
+const PACE_WINDOW_US: i32 = 5_000_000;

@@ -264,7 +264,6 @@ impl LossWindow {
         u128::from(high) << 64 | u128::from(low)
     }
 
-    #[expect(clippy::cast_possible_truncation, reason = "the low half")]
     fn set_seen(&mut self, seen: u128) {
         self.seen = [seen as u64, (seen >> 64) as u64];
     }

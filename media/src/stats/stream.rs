@@ -41,7 +41,7 @@ impl StreamConfig {
             late_us: us_from_millis(thresholds.late_ms),
             short_gap_pct: whole_percent(thresholds.clump_gap_pct),
             pace_pct: whole_percent(thresholds.pace_pct),
-            timeline_reserve: 0,
+            timeline_reserve: TIMELINE_RESERVE,
         }
     }
 
@@ -349,6 +349,8 @@ fn whole_percent(pct: Hundredths) -> u32 {
 const CLOCK_MIN_HZ: i64 = 1_000;
 /// A longer advertised packet is none.
 const PTIME_MAX_MS: u32 = 10_000;
+/// A minute of rows, so that the timeline of a live leg grows no more often than once a minute.
+const TIMELINE_RESERVE: u16 = 64;
 /// After signalling, a packet of the old segment may come this much later.
 const STRAGGLER_US: i64 = 1_000_000;
 

@@ -53,6 +53,7 @@ use crate::sweep::Sweeper;
 use crate::switch::driver::{Driver, Handle, Request};
 use crate::switch::face::{Limits, Reach, Unreachable};
 use crate::switch::machine::{Settings, Switch, SwitchConfig};
+use crate::traces::{TraceSettings, Traces};
 use crate::watch::{DRAWN_LEN_MAX, Heard, pass_on_draws, watch_stored};
 use crate::webhooks::desk::Desk;
 use crate::webhooks::worker::Worker;
@@ -88,6 +89,7 @@ pub struct Engine {
     draining: Arc<AtomicBool>,
     relay: Arc<Relay>,
     recorder: Recorder,
+    traces: Traces,
     recorded: JoinHandle<Vec<Ended>>,
     http_settings: SharedSettings,
 }
@@ -119,6 +121,9 @@ pub enum StartError {
     /// There is no thread for recordings.
     #[error("the recorder cannot start: {0}")]
     Recorder(#[source] io::Error),
+    /// There is no thread for traces.
+    #[error("traces of legs cannot start: {0}")]
+    Traces(#[source] io::Error),
     /// The relay cannot start.
     #[error("[media] ports: {0}")]
     Relay(#[from] RelayError),
@@ -198,6 +203,8 @@ impl Engine {
         let library = Library::new();
         let studio = NodeStudio { library: library.clone(), recordings: recorder.begins() };
         let driver = driver.sounding(studio, rng.random());
+        let traces = start_traces(config, node)?;
+        let driver = driver.traced(traces.begins());
         let (note_news, note_news_heard) = NoteRoom::news();
         let notes = NoteRoom::open(&store, &handle, node, note_news_heard, Arc::new(wall_clock)).await?;
         let driver = driver.noting(note_news);
@@ -243,6 +250,7 @@ impl Engine {
             journal_dir: journal_dir(config),
             notes: notes.counters(),
             recordings: recorder.counters(),
+            traces: traces.counters(),
             sessions: sessions.counts(),
             stored: writer.stored(),
             news: news.counts(),
@@ -307,6 +315,7 @@ impl Engine {
             draining,
             relay,
             recorder,
+            traces,
             recorded,
             http_settings,
         })
@@ -336,6 +345,7 @@ impl Engine {
     pub async fn reload(&self, config: &Config) {
         self.http_settings.replace(config.http.settings.clone());
         self.relay.set_thresholds(config.media.verdict.clone());
+        self.traces.set(trace_settings(config));
         let Sip { digest, md5_only, .. } = &config.sip;
         let settings = Settings { digest: digest.clone(), md5_only: md5_only.clone() };
         self.switch.send(Request::Settings(settings)).await;
@@ -349,6 +359,8 @@ impl Engine {
         // What is still recorded is completed; the disk may take its time.
         let recorder = self.recorder;
         let _ = tokio::task::spawn_blocking(move || recorder.stop()).await;
+        let traces = self.traces;
+        let _ = tokio::task::spawn_blocking(move || traces.stop()).await;
         let completed = self.recorded.await.unwrap_or_default();
         // The journal closes with its last clone; the writer ends once all of it is stored.
         let _ = self.stop.send(true);
@@ -372,6 +384,18 @@ impl Engine {
         }
         self.store.close().await;
     }
+}
+
+/// The thread that writes traces of legs, which go below the data directory.
+fn start_traces(config: &Config, node: NodeId) -> Result<Traces, StartError> {
+    let dir = config.node.data_dir.join("traces");
+    let reserve_bytes = config.recordings.reserve_bytes;
+    Traces::start(dir, node.to_string(), trace_settings(config), reserve_bytes, wall_clock)
+        .map_err(StartError::Traces)
+}
+
+fn trace_settings(config: &Config) -> TraceSettings {
+    TraceSettings { on: config.media.trace, days: config.media.trace_days }
 }
 
 /// Stores what recordings came to that the switch did not live to hear of.

@@ -35,5 +35,6 @@ pub mod sweep;
 pub mod switch;
 pub mod tap;
 pub mod tap_app;
+pub mod traces;
 pub mod watch;
 pub mod webhooks;

@@ -23,6 +23,7 @@ use crate::room_news::RoomNewsCounts;
 use crate::store::Store;
 use crate::switch::counters::Messages;
 use crate::switch::driver::Handle;
+use crate::traces::TraceCounters;
 use crate::webhooks::counters::WebhookCounters;
 
 /// The engine's parts that count something.
@@ -41,6 +42,8 @@ pub struct EngineMetrics {
     pub notes: Arc<NoteCounters>,
     /// Recordings of rooms.
     pub recordings: Arc<RecorderCounters>,
+    /// Traces of legs.
+    pub traces: Arc<TraceCounters>,
     /// What is told of live rooms.
     pub sessions: Arc<RoomNewsCounts>,
     /// Records that this run added to the database.
@@ -71,6 +74,7 @@ impl Metrics for EngineMetrics {
             families.extend(self.records());
             families.extend(notes(&self.notes));
             families.extend(self.recordings.families());
+            families.extend(self.traces.families());
             families.extend(rooms(&self.sessions));
             families.extend(self.events());
             families.extend(self.webhooks.families(self.webhook_queue_len(database_up).await));

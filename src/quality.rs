@@ -8,8 +8,8 @@ use sidetone_media::session::{Figures, Measure, Report, SessionCounters, Value, 
 use sidetone_media::time::Micros;
 use sidetone_media::verdict::{self, Party};
 use sidetone_model::media_quality::{
-    Affected, Blame, InboundMedia, LegAddresses, LegQuality, LegSide, OutboundMedia, QualityValue, RuleCheck,
-    RuleMeasure, RuleOutcome,
+    Affected, Blame, InboundMedia, LegAddresses, LegQuality, LegSide, LegTrace, OutboundMedia, QualityValue,
+    RuleCheck, RuleMeasure, RuleOutcome,
 };
 use sidetone_model::quality::{Hundredths, MediaVerdict};
 use sidetone_model::time::Timestamp;
@@ -62,7 +62,7 @@ pub fn leg(report: &Report, side: LegSide, party: Option<String>, clock: WallClo
         addresses: addresses(report),
         inbound: inbound(report, clock),
         outbound: outbound(report),
-        trace: None,
+        trace: report.trace.as_ref().map(|trace| LegTrace { file: trace.name.clone(), bytes: trace.bytes }),
     }
 }
 

@@ -56,6 +56,12 @@ const FLOORS: &[(&str, &[&str], &str)] = &[
         &["tokio", "std::fs"],
         "what is done when a disk fails is tried on every disk",
     ),
+    (
+        "src/traces",
+        &["tokio", "sqlx", "axum", "sidetone_api", "sidetone_sip"],
+        "a trace knows a leg and the disk",
+    ),
+    ("src/traces/sink.rs", &["std::fs"], "a worker waits for nothing"),
     ("src/recorder/sink.rs", &["tokio", "std::fs"], "a mix waits for nothing"),
     ("src/recorder/thread.rs", &["tokio"], "a disk that stalls holds up one thread"),
     ("src/capture", &["tokio", "sqlx", "sidetone_api"], "a capture is read without I/O of its own"),

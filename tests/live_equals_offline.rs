@@ -1,5 +1,5 @@
-//! A call over real sockets and the capture of the same call are judged alike: the record that the API shows and
-//! what `analyze` says of the caller's own capture.
+//! A call over real sockets, the capture of the same call and its trace are judged alike: the record that the API shows,
+//! what `analyze` says of the caller's own capture, and what it says of the header-only trace of the leg.
 #![allow(
     clippy::disallowed_methods,
     clippy::expect_used,
@@ -100,7 +100,31 @@ async fn measure(site: Arc<Site>, place: usize, attempt: usize) -> (Value, Value
         }
     })
     .await;
+    check_trace(&site, &live).await;
     (live, offline)
+}
+
+/// The trace of the caller's leg says what the record says, to the last digit.
+async fn check_trace(site: &Site, live: &Value) {
+    let name = format!("{}-a.trace", live["call_uuid"].as_str().unwrap());
+    let days = std::fs::read_dir(site.dir.path().join("traces")).unwrap();
+    let path = days.map(|day| day.unwrap().path().join(&name)).find(|path| path.exists()).unwrap();
+    let traced = within("the end of the trace", async {
+        loop {
+            let outcome = capture::read(&name, &mut File::open(&path).unwrap(), &mut |_| {});
+            match outcome.broken {
+                None => return serde_json::to_value(&outcome.analysis.calls[0]).unwrap(),
+                Some(_) => tokio::time::sleep(Duration::from_millis(50)).await,
+            }
+        }
+    })
+    .await;
+    assert_eq!(traced["call_id"], live["call_uuid"]);
+    let figures =
+        ["media_verdict", "loss_pct", "quality_pct", "mos", "codec_a", "jitter_ms", "mean_interval_ms"];
+    for figure in figures {
+        assert_eq!(traced[figure], live[figure], "{figure} of {name}");
+    }
 }
 
 /// What differs beyond what it may.
@@ -138,7 +162,7 @@ async fn a_live_call_and_its_capture_give_the_same_verdict_and_figures() {
         text += &format!("[[organisations.extensions]]\nnumber = \"{number}\"\npassword = \"{PASSWORD}\"\n");
     }
     assert!(text.contains(DOMAIN));
-    let site = Arc::new(Site::with(&text).await);
+    let site = Arc::new(Site::configured(&text, |config| config.media.trace = true).await);
     let mut open: Vec<usize> = (0..CASES.len()).collect();
     let mut log = Vec::new();
     for attempt in 0..ATTEMPTS {

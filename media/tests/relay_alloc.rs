@@ -1,25 +1,42 @@
-//! No relayed packet costs an allocation once a call is up: the whole path, from socket to socket.
+//! No relayed packet costs an allocation once a call is up, traced as well: the whole path, from socket to socket.
 
 #![cfg(feature = "net")]
 #![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
 
 use std::alloc::System;
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use sidetone_media::net::{Command, Notice, Port, Relay, RelayConfig};
 use sidetone_media::session::{Description, Payload, PayloadKind, SessionConfig};
 use sidetone_media::time::ClockRate;
+use sidetone_media::trace::{TraceHead, TraceSink};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
+/// Gives the buffer back that it was handed, as one that has written it does.
+#[derive(Debug, Default)]
+struct Recycling(Mutex<usize>);
+
+impl TraceSink for Recycling {
+    fn append(&self, mut bytes: Vec<u8>) -> Option<Vec<u8>> {
+        *self.0.lock().unwrap() += bytes.len();
+        bytes.clear();
+        Some(bytes)
+    }
+
+    fn name(&self) -> &str {
+        "recycling"
+    }
+}
+
 const LOCALHOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
 /// A described and answered port and its phone, which stays outside of the relay's ports.
-fn party(relay: &Relay) -> (UdpSocket, Port) {
+fn party(relay: &Relay, sink: &Arc<Recycling>) -> (UdpSocket, Port) {
     let phone = loop {
         let phone = UdpSocket::bind((LOCALHOST, 0)).unwrap();
         if phone.local_addr().unwrap().port() > 31_999 {
@@ -28,6 +45,8 @@ fn party(relay: &Relay) -> (UdpSocket, Port) {
     };
     phone.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
     let port = relay.open(0, LOCALHOST).unwrap();
+    let head = Box::new(TraceHead::default());
+    relay.command(port.id, Command::Trace { head, sink: sink.clone() }).unwrap();
     let audio = Payload {
         number: 0,
         kind: PayloadKind::Audio,
@@ -68,8 +87,9 @@ fn a_relayed_packet_allocates_nothing() {
         seed: u64::from(std::process::id()),
     };
     let relay = Relay::start(config, Arc::new(|| {})).unwrap();
-    let (caller, one) = party(&relay);
-    let (callee, other) = party(&relay);
+    let sink = Arc::new(Recycling::default());
+    let (caller, one) = party(&relay, &sink);
+    let (callee, other) = party(&relay, &sink);
     let payload_map = Some(Box::new(std::array::from_fn(|number| number as u8)));
     relay.command(one.id, Command::Bridge { peer: other.id, payload_map }).unwrap();
     relay.command(other.id, Command::Bridge { peer: one.id, payload_map: None }).unwrap();
@@ -85,12 +105,14 @@ fn a_relayed_packet_allocates_nothing() {
     for seq in 0..1_000 {
         both_ways(seq);
     }
+    let written = *sink.0.lock().unwrap();
     let region = Region::new(ALLOCATOR);
     for seq in 1_000..6_000 {
         both_ways(seq);
     }
     let change = region.change();
     assert_eq!((change.allocations, change.reallocations), (0, 0), "{change:?}");
+    assert!(*sink.0.lock().unwrap() > written + 4 * 2_048, "the traces went on");
     // The counters are published after the packet has left; a snapshot comes after them.
     relay.command(one.id, Command::Snapshot).unwrap();
     assert!(relay.notices().recv_timeout(Duration::from_secs(30)).is_ok());

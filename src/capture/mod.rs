@@ -22,6 +22,7 @@ mod order;
 mod payloads;
 mod probation;
 mod report;
+mod retrace;
 mod router;
 mod rtcp;
 mod sentence;

@@ -3,11 +3,13 @@
 use std::io::{self, Read};
 
 use sidetone_media::pcap::{Damage, Decoder, Progress};
+use sidetone_media::trace::TraceDamage;
 use thiserror::Error;
 
 use super::engine::{Engine, EngineOptions};
 use super::gzip::{GzipDamage, Plain};
 use super::report::Analysis;
+use super::retrace::{beginning, is_trace, read_trace};
 
 /// What came of reading a capture.
 #[derive(Debug)]
@@ -29,10 +31,23 @@ pub enum Broken {
     Gzip(#[from] GzipDamage),
     /// The bytes could not be had.
     #[error("cannot be read: {0}")]
-    Io(#[from] io::Error),
+    Io(#[source] io::Error),
+    /// The bytes are no trace from here on.
+    #[error(transparent)]
+    Trace(TraceDamage),
+    /// A trace to which its own writer could not keep.
+    #[error("the trace does not hold the last {missing} things that happened: its disk was full or slow")]
+    TraceWithGap {
+        /// Inputs that were not written down.
+        missing: u64,
+    },
+    /// A trace that was not ended.
+    #[error("the trace has no end, as when the leg goes on or its node was stopped at once")]
+    TraceWithoutEnd,
 }
 
-/// Reads a capture from `input`, which may be compressed with gzip, to its end, or as far as it goes.
+/// Reads a capture, or the trace of a leg, from `input`, which may be compressed with gzip, to its end, or as far as
+/// it goes.
 ///
 /// `progress` is told the number of bytes read of `input`, each time more is read. *Bounds*: the buffer holds one
 /// element of the file, at most [`sidetone_media::pcap::ELEMENT_LEN_MAX`] bytes.
@@ -47,20 +62,35 @@ pub fn read_with(
     input: &mut dyn Read,
     progress: &mut dyn FnMut(u64),
 ) -> Outcome {
+    let mut input = Plain::new(input);
+    let begins = beginning(&mut input);
+    if let Ok(begins) = &begins
+        && is_trace(begins)
+    {
+        return read_trace(name, &mut input, progress);
+    }
     // Nobody would ask for what is handed out before the end.
     let mut engine = Engine::new(EngineOptions { evict: false, ..options });
-    let broken = drive(&mut engine, &mut Plain::new(input), progress).err();
+    let broken = match begins {
+        Ok(begins) => drive(&mut engine, &begins, &mut input, progress).err(),
+        Err(error) => Some(error.into()),
+    };
     Outcome { analysis: engine.finish(name), broken }
 }
 
+/// Feeds the engine with what was read already, and with the rest.
 fn drive(
     engine: &mut Engine,
+    begins: &[u8],
     input: &mut Plain<&mut dyn Read>,
     progress: &mut dyn FnMut(u64),
 ) -> Result<(), Broken> {
     let mut decoder = Decoder::new();
     let mut buffer = vec![0_u8; BUFFER_LEN];
-    let (mut begin, mut end) = (0, 0);
+    let (mut begin, mut end) = (0, begins.len());
+    if let Some(place) = buffer.get_mut(..end) {
+        place.copy_from_slice(begins);
+    }
     loop {
         match decoder.next(buffer.get(begin..end).unwrap_or_default())? {
             Progress::Record { consumed, record } => {
@@ -82,12 +112,16 @@ fn drive(
                     Ok(0) => return Ok(decoder.finish(end)?),
                     Ok(len) => end += len,
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                    Err(error) => {
-                        return Err(error.downcast::<GzipDamage>().map_or_else(Broken::Io, Broken::Gzip));
-                    }
+                    Err(error) => return Err(error.into()),
                 }
             }
         }
+    }
+}
+
+impl From<io::Error> for Broken {
+    fn from(error: io::Error) -> Self {
+        error.downcast::<GzipDamage>().map_or_else(Broken::Io, Broken::Gzip)
     }
 }
 

@@ -15,7 +15,8 @@ use crate::capture::{self, Analysis, EngineOptions};
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "\
 Each call is judged by the audio of its caller, as its record would be; each stream by itself.
-A capture that is damaged is read as far as it goes.
+A capture that is damaged is read as far as it goes. The header-only trace of a leg (*.trace,
+see docs/trace.md) is read like a capture and judged as the leg was.
 
 Exit status: 0 when packets were read from every file, 1 when not, 2 for a wrong command line.
 
@@ -24,7 +25,7 @@ Examples:
   sidetone analyze --format json -o report.json *.pcapng
   tcpdump -w - udp | sidetone analyze -")]
 pub struct AnalyzeArgs {
-    /// Captures to read, pcap or pcapng; - is the standard input.
+    /// Captures to read, pcap or pcapng, or traces of legs; - is the standard input.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// How the result is written; of several captures json writes an array.

@@ -30,10 +30,12 @@ impl Config {
         config.sip.digest.clone_from(digest);
         config.sip.md5_only.clone_from(md5_only);
 
-        let Media { ports, workers, verdict } = &new.media;
+        let Media { ports, workers, verdict, trace, trace_days } = &new.media;
         cold("[media] ports", *ports == self.media.ports);
         cold("[media] workers", *workers == self.media.workers);
         config.media.verdict = verdict.clone();
+        config.media.trace = *trace;
+        config.media.trace_days = *trace_days;
 
         let Http { listen, settings } = &new.http;
         cold("[http] listen", *listen == self.http.listen);

@@ -254,6 +254,12 @@ fn read_media(mut fields: Fields<'_>, media: &mut Media) {
     if let Some(workers) = fields.integer("workers", 0..=1024) {
         media.workers = usize::try_from(workers).ok().filter(|workers| *workers > 0);
     }
+    if let Some(trace) = fields.boolean("trace") {
+        media.trace = trace;
+    }
+    if let Some(days) = fields.integer("trace_days", 1..=3_650) {
+        media.trace_days = u32::try_from(days).unwrap_or(media.trace_days);
+    }
     if let Some((path, table)) = fields.table("verdict") {
         for (name, value) in table {
             let number = match value {

@@ -148,6 +148,10 @@ pub struct Media {
     pub workers: Option<usize>,
     /// Thresholds of the verdicts; the file names those that differ from their defaults.
     pub verdict: Thresholds,
+    /// Whether legs are traced: headers and times of their packets, on disk.
+    pub trace: bool,
+    /// How many days a trace is kept.
+    pub trace_days: u32,
 }
 
 /// `[http]` and `[api]`.
@@ -191,7 +195,13 @@ impl Default for Config {
                 md5_only: vec!["baresip v0".to_owned(), "baresip v1".to_owned()],
                 dns: Vec::new(),
             },
-            media: Media { ports: 20_000..=29_999, workers: None, verdict: Thresholds::default() },
+            media: Media {
+                ports: 20_000..=29_999,
+                workers: None,
+                verdict: Thresholds::default(),
+                trace: false,
+                trace_days: 7,
+            },
             http: Http {
                 listen: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080),
                 settings: HttpSettings::default(),

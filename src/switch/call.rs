@@ -18,7 +18,7 @@ use sidetone_sip::sdp::{CodecPolicy, SessionDescription};
 
 use crate::cdr::build::Facts;
 use crate::switch::face::{
-    Callees, Input, Limits, MediaCommand, Output, Party, PortId, Ports, Setup, Sides, Stillborn,
+    Callees, Input, LegName, Limits, MediaCommand, Output, Party, PortId, Ports, Setup, Sides, Stillborn,
 };
 use crate::switch::leg::Leg;
 use crate::switch::negotiation::Renegotiation;
@@ -132,7 +132,8 @@ impl Call {
         let near = match caller {
             None => Near::Room,
             Some(caller) => {
-                let Some(port) = ports.open(group, caller.at) else {
+                let Some(port) = ports.open(LegName { call: facts.call, fork: None }, group, caller.at)
+                else {
                     return Err(Stillborn { status: 503, facts: Box::new(facts), ports: Vec::new() });
                 };
                 let leg = Leg::new(port, session_id, caller.policy, Some(caller.at));

@@ -1,5 +1,6 @@
 //! What a call is told and what it says: its ports, parties, inputs and outputs.
 
+use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +10,7 @@ use sidetone_media::session::{Description, Report};
 use sidetone_media::transcode::TranscodePlan;
 use sidetone_model::call::HangupCause;
 use sidetone_model::cdr::Cdr;
-use sidetone_model::ids::{OrganisationId, TrunkId};
+use sidetone_model::ids::{CallId, OrganisationId, TrunkId};
 use sidetone_model::prompt::Prompt;
 use sidetone_model::rating::Price;
 use sidetone_sip::flow::Flow;
@@ -34,7 +35,26 @@ pub struct Port {
 /// Hands out media ports; the one thing that a call needs an answer to at once.
 pub trait Ports {
     /// A port for a party whose SIP comes from `towards`; `group` is one per call. `None` when none is left.
-    fn open(&mut self, group: u64, towards: IpAddr) -> Option<Port>;
+    fn open(&mut self, leg: LegName, group: u64, towards: IpAddr) -> Option<Port>;
+}
+
+/// Which leg of which call, as its trace is called: `a`, `b`, and `b2` for the second that rings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LegName {
+    /// The call.
+    pub call: CallId,
+    /// Which of the far legs it is, in the order in which they ring; `None` is the caller's.
+    pub fork: Option<usize>,
+}
+
+impl fmt::Display for LegName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.fork {
+            None => f.write_str("a"),
+            Some(0) => f.write_str("b"),
+            Some(place) => write!(f, "b{}", place.saturating_add(1)),
+        }
+    }
 }
 
 /// Tells by which flow an address is reached.

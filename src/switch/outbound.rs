@@ -17,7 +17,7 @@ use sidetone_sip::message::{Host, Name, NameAddr, Request, Response, Uri};
 use sidetone_sip::ua::{Invite, LegKey, Retried};
 
 use crate::routing::{Directory, Outside};
-use crate::switch::face::{Attempt, Input, Party, Ports, Unreachable};
+use crate::switch::face::{Attempt, Input, LegName, Party, Ports, Unreachable};
 use crate::switch::live::{Callee, LegIdentity};
 use crate::switch::machine::{Notice, Now, Output, Switch};
 use crate::switch::names::Waiter;
@@ -177,10 +177,12 @@ impl Switch {
     pub(super) fn hunt(&mut self, now: Now, id: CallId, ports: &mut dyn Ports) {
         let Some(live) = self.calls.get_mut(&id).filter(|live| live.call.is_ringing()) else { return };
         let Some(mut hunt) = live.hunt.take() else { return };
-        let group = live.call.group();
+        let (group, fork) = (live.call.group(), live.callees.len());
         let step = self.next_step(now.instant, id, &mut hunt);
         let opened = match &step {
-            Step::Call { flow, .. } => ports.open(group, flow.remote.ip()),
+            Step::Call { flow, .. } => {
+                ports.open(LegName { call: id, fork: Some(fork) }, group, flow.remote.ip())
+            }
             Step::Exhausted | Step::Wait => None,
         };
         let mut input = None;
@@ -189,7 +191,6 @@ impl Switch {
         let Some(live) = self.calls.get_mut(&id) else { return };
         match (step, opened) {
             (Step::Call { trunk, flow, invite }, Some(port)) => {
-                let fork = live.callees.len();
                 if let Some(way) = &mut hunt.way {
                     let silent_until = Some(now.instant + SILENCE_MAX);
                     way.stage = Stage::Calling(Calling { fork, to: flow.remote, silent_until, tried: false });

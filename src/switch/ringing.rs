@@ -9,7 +9,7 @@ use sidetone_sip::sdp::{self, Codec, CodecPolicy, Direction, SessionDescription}
 
 use crate::media_plan;
 use crate::switch::call::{Call, Far, Fork, ForkState, Near, State};
-use crate::switch::face::{Attempt, Callees, MediaCommand, Output, Party, Port, Ports};
+use crate::switch::face::{Attempt, Callees, LegName, MediaCommand, Output, Party, Port, Ports};
 use crate::switch::leg::Leg;
 use crate::switch::outcome::{another_may_mend, better, refusal};
 use crate::switch::transcoding::{answer_back, offer_onward, offer_unasked};
@@ -27,7 +27,8 @@ impl Call {
         }
         let Callees::AtOnce(callees_at) = callees else { return Ok(()) };
         for callee_at in callees_at {
-            let Some(port) = ports.open(self.group(), callee_at) else { break };
+            let leg = LegName { call: self.facts.call, fork: Some(self.forks.len()) };
+            let Some(port) = ports.open(leg, self.group(), callee_at) else { break };
             self.ring(port, callee_at)?;
         }
         if self.forks.is_empty() { Err(503) } else { Ok(()) }

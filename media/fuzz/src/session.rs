@@ -4,11 +4,12 @@ use std::sync::{Arc, Mutex};
 
 use sidetone_media::rtp::Packet;
 use sidetone_media::session::{
-    Description, Disposition, Figures, Hundredths, Input, Payload, PayloadKind, Reason, Report, Session,
-    SessionConfig,
+    Description, Disposition, Figures, Hundredths, Input, Payload, PayloadKind, Reason, Report, Second,
+    Session, SessionConfig, Timeline,
 };
 use sidetone_media::time::{ClockRate, Micros};
 use sidetone_media::trace::{BLOCK_BYTES, Replay, TraceHead, TraceSink, TracedSession};
+use sidetone_media::verdict::{Party, explain};
 
 use super::choices::Choices;
 
@@ -20,6 +21,10 @@ impl TraceSink for Memory {
     fn append(&self, bytes: Vec<u8>) -> Option<Vec<u8>> {
         self.0.lock().unwrap().extend(bytes);
         Some(Vec::with_capacity(BLOCK_BYTES))
+    }
+
+    fn name(&self) -> &str {
+        "memory"
     }
 }
 
@@ -36,7 +41,9 @@ pub fn media_session(data: &[u8]) {
         while leg.poll_output().is_some() {}
         let _ = (leg.destination(), leg.rtcp_destination());
     }
-    let live = leg.close(phone.now);
+    let closed = leg.close(phone.now);
+    let written = closed.trace.clone().unwrap();
+    let live = Report { trace: None, ..closed };
     check_report(&live);
     assert_eq!(
         leg.report(phone.now + 1_000_000),
@@ -46,6 +53,7 @@ pub fn media_session(data: &[u8]) {
     let after = leg.receive(phone.now, ([10, 0, 0, 1], 4000).into(), &[0x80; 40]);
     assert_eq!(after, Disposition::Discard(Reason::Closed));
     let file = memory.0.lock().unwrap();
+    assert_eq!((written.bytes, written.missing), (file.len() as u64, 0));
     let mut replay = Replay::new();
     let used = replay.feed(&file).unwrap();
     let replayed = replay.finish(file.len() - used).unwrap();
@@ -61,6 +69,21 @@ pub fn check_report(report: &Report) {
     assert!(report.counters.received_after_answer <= figures.received);
     assert!(report.counters.sent_after_answer <= report.counters.sent);
     assert_eq!(report.verdict, report.evidence.rule);
+    check_timeline(report);
+    let explained = explain(report, Party::Caller);
+    assert_eq!(explained.verdict, report.verdict);
+    assert!(report.verdict.is_none() || !explained.sentence.is_empty());
+}
+
+fn check_timeline(report: &Report) {
+    let (figures, timeline) = (&report.figures, &report.timeline);
+    assert!(timeline.seconds.len() <= Timeline::ROWS_MAX && timeline.step_s.is_power_of_two());
+    let sum =
+        |count: fn(&Second) -> u16| timeline.seconds.iter().map(|row| u64::from(count(row))).sum::<u64>();
+    assert!(sum(|row| row.received) <= figures.received);
+    assert!(sum(|row| row.duplicates) <= figures.duplicates);
+    assert!(sum(|row| row.lost) <= figures.lost + figures.local_drop);
+    assert!(figures.longest_loss_packets as u64 <= figures.lost + figures.local_drop);
 }
 
 fn check_figures(figures: &Figures) {
@@ -74,7 +97,8 @@ fn check_figures(figures: &Figures) {
         figure.is_none_or(|figure| (least..=most).contains(&figure.0))
     };
     assert!(within(figures.loss_pct, 0, 10_000) && within(figures.quality_pct, 0, 10_000));
-    assert!(within(figures.mos, 100, 450));
+    assert!(within(figures.mos, 100, 450) && within(figures.mos_e_model, 100, 450));
+    assert!(within(figures.burst_share, 0, 10_000));
 }
 
 fn config(choices: &mut Choices<'_>) -> SessionConfig {

@@ -15,11 +15,12 @@ use crate::mix::MixId;
 use crate::rtcp::REPORT_BYTES_MAX;
 use crate::session::{Disposition, Input, Session};
 use crate::time::Micros;
+use crate::trace::TracedSession;
 
 /// A leg as its worker holds it.
 pub(super) struct Leg {
     pub(super) id: PortId,
-    pub(super) session: Session,
+    pub(super) session: TracedSession,
     pub(super) rtp: Endpoint,
     pub(super) rtcp: Endpoint,
     pub(super) forward: Option<Forward>,
@@ -77,7 +78,7 @@ impl Leg {
         let Pair { rtp, rtcp } = pair;
         Leg {
             id,
-            session,
+            session: TracedSession::new(session),
             rtp,
             rtcp,
             forward: None,
@@ -182,7 +183,7 @@ impl Leg {
             }
             let last = picked.rtp.as_slice().last();
             if let Some((_, datagram)) = last.and_then(|index| wire.datagram(usize::from(*index))) {
-                self.sends(datagram);
+                self.sends(now, datagram);
             }
             count_sent(outcome, batch);
         }
@@ -215,7 +216,7 @@ impl Leg {
         }
         if wire.send_own(&self.rtp, to, datagram) {
             self.session.sent(now, 1, to);
-            self.sends(datagram);
+            self.sends(now, datagram);
             if let Some(reports) = &mut self.reports {
                 reports.note(datagram, now);
             }
@@ -245,9 +246,9 @@ impl Leg {
     }
 
     /// Tells the session which source goes to the party.
-    fn sends(&mut self, datagram: &[u8]) {
+    fn sends(&mut self, now: Micros, datagram: &[u8]) {
         if let Some([.., s0, s1, s2, s3]) = datagram.first_chunk::<12>() {
-            self.session.sends(u32::from_be_bytes([*s0, *s1, *s2, *s3]));
+            self.session.sends(now, u32::from_be_bytes([*s0, *s1, *s2, *s3]));
         }
     }
 

@@ -4,9 +4,11 @@ use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 
 use crate::mix::{MixCommand, MixId, Seat, SeatCommand, SeatKey};
 use crate::session::{Description, Report, SessionConfig};
+use crate::trace::{TraceHead, TraceSink};
 use crate::transcode::TranscodePlan;
 
 /// How a relay is set up.
@@ -120,6 +122,13 @@ pub enum Command {
     Describe(Box<Description>),
     /// Asks for a [`Notice::Snapshot`].
     Snapshot,
+    /// Begins the leg's trace; to be told before anything else, so that nothing is missing in it.
+    Trace {
+        /// Whose trace it is. What the session was set up with, and the time, are put in by the worker.
+        head: Box<TraceHead>,
+        /// Where it goes. It is called from the worker's thread.
+        sink: Arc<dyn TraceSink>,
+    },
     /// Lets the party hear a beep of 600 ms in the G.711 audio that is sent to it anyway, or in whatever is transcoded
     /// for it; in another codec that is relayed, and where nothing is sent, it hears none. Figures and numbers of the packets stay as they are.
     Tone,

@@ -305,6 +305,11 @@ impl Worker {
                 self.notify(Notice::Snapshot { id, report });
             }
             Command::Tone => self.beep(id),
+            Command::Trace { mut head, sink } => {
+                let sample = self.shared.clock.sample();
+                head.zero_us = sample.wall_us.saturating_sub(sample.now.0);
+                leg.session.trace(*head, sink);
+            }
             Command::Transcode { plan, seed } => self.transcode_by(id, plan.map(|plan| *plan), seed),
             Command::Unbridge => leg.forward = None,
         }
@@ -343,6 +348,7 @@ impl Worker {
                 leg.session.handle_input(now, Input::Timeout);
                 leg.retarget(&self.shared.guard);
             }
+            leg.session.flush_trace(now, TRACE_AGE_US);
             if leg.reports.is_some() {
                 leg.send_report(&mut self.wire, &self.shared.clock, &mut self.batch);
             }
@@ -489,6 +495,8 @@ const HAND_OVER_US: i64 = 1_000;
 const ORDERS_PER_TURN: usize = 256;
 /// How often what a panic left behind is put away.
 const RECOVERIES_MAX: usize = 4;
+/// What a crash takes of a trace at most, but for a second.
+const TRACE_AGE_US: i64 = 10_000_000;
 /// A leg is looked at without packets once in `SWEEPS` sweeps: once a second.
 const SWEEPS: usize = 10;
 /// Time between two sweeps.

@@ -59,6 +59,7 @@ impl Session {
             facts,
             thresholds: state.config.thresholds.clone(),
             timeline,
+            trace: None,
         }
     }
 

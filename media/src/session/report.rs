@@ -5,6 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use crate::rtcp::RtcpView;
 use crate::stats::{Figures, Hundredths, Timeline};
 use crate::time::{ClockRate, Micros};
+use crate::trace::TraceFile;
 use crate::verdict::{Evidence, Facts, Thresholds, Verdict};
 
 /// The figures, the verdict and the circumstances of one leg.
@@ -56,6 +57,8 @@ pub struct Report {
     pub rtcp: RtcpView,
     /// What was counted beside the statistics.
     pub counters: SessionCounters,
+    /// The trace that was written of the leg, once it is closed; what was measured does not depend on it.
+    pub trace: Option<TraceFile>,
     /// When the leg was answered, in the driver's time.
     pub answered: Option<Micros>,
     /// What the rules asked beside the figures.

@@ -11,7 +11,7 @@
 //! ```
 //! use std::sync::{Arc, Mutex};
 //!
-//! use sidetone_media::session::{Session, SessionConfig};
+//! use sidetone_media::session::{Report, Session, SessionConfig};
 //! use sidetone_media::time::Micros;
 //! use sidetone_media::trace::{Replay, TraceHead, TraceSink, TracedSession};
 //!
@@ -22,6 +22,10 @@
 //!     fn append(&self, bytes: Vec<u8>) -> Option<Vec<u8>> {
 //!         self.0.lock().ok()?.extend(bytes);
 //!         Some(Vec::new())
+//!     }
+//!
+//!     fn name(&self) -> &str {
+//!         "memory"
 //!     }
 //! }
 //!
@@ -36,7 +40,7 @@
 //! let file = memory.0.lock().unwrap();
 //! let read = replay.feed(&file)?;
 //! let replayed = replay.finish(file.len() - read)?;
-//! assert_eq!(replayed.report, live);
+//! assert_eq!(replayed.report, Report { trace: None, ..live });
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
@@ -52,4 +56,4 @@ mod writer;
 pub use head::{MAGIC, TraceHead};
 pub use replay::{Replay, Replayed, TraceDamage};
 pub use traced::TracedSession;
-pub use writer::{BLOCK_BYTES, TRACE_BYTES_MAX, TraceSink, TraceWriter};
+pub use writer::{BLOCK_BYTES, TRACE_BYTES_MAX, TraceFile, TraceSink, TraceWriter};

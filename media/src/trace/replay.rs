@@ -7,7 +7,7 @@ use super::forecast::Forecast;
 use super::head::{MAGIC, TraceHead};
 use super::record::Record;
 use super::writer::{BLOCK_LEN_MAX, FRAME_BYTES};
-use crate::session::{Report, Session};
+use crate::session::{Payload, PayloadKind, Report, Session};
 use crate::time::Micros;
 
 /// Why a trace cannot be read any further.
@@ -37,6 +37,7 @@ pub struct Replay {
     offset: u64,
     told: Option<Box<Told>>,
     damage: Option<TraceDamage>,
+    on_wall_clock: bool,
 }
 
 /// What a trace came to.
@@ -46,6 +47,8 @@ pub struct Replayed {
     pub head: TraceHead,
     /// The report of its session: when the leg closed, or at the last thing that is known of it.
     pub report: Report,
+    /// The audio that SDP settled first, which the report has only once it was received.
+    pub negotiated: Option<String>,
     /// When the leg was answered, on the session's time.
     pub answered: Option<Micros>,
     /// The first input.
@@ -66,8 +69,11 @@ pub struct Replayed {
 struct Told {
     head: TraceHead,
     session: Session,
+    /// What is added to every time.
+    shift_us: i64,
     forecast: Forecast,
     report: Option<Report>,
+    negotiated: Option<String>,
     answered: Option<Micros>,
     begun: Option<Micros>,
     last: Option<Micros>,
@@ -87,7 +93,14 @@ impl Replay {
 
     /// Expects the first byte of a trace.
     pub const fn new() -> Self {
-        Replay { offset: 0, told: None, damage: None }
+        Replay { offset: 0, told: None, damage: None, on_wall_clock: false }
+    }
+
+    /// The same, which tells the session wall time: microseconds since the Unix epoch, as those of a capture are.
+    ///
+    /// Instants of its report are on that time as well; nothing else of it depends on the clock.
+    pub fn on_wall_clock() -> Self {
+        Replay { on_wall_clock: true, ..Replay::new() }
     }
 
     /// Whether `bytes` begin a trace, as far as they go.
@@ -143,7 +156,8 @@ impl Replay {
     fn step(&mut self, bytes: &[u8]) -> Result<usize, &'static str> {
         let Some(told) = &mut self.told else {
             let Some((head, len)) = TraceHead::read(bytes)? else { return Ok(0) };
-            self.told = Some(Box::new(Told::new(head)));
+            let shift_us = if self.on_wall_clock { head.zero_us } else { 0 };
+            self.told = Some(Box::new(Told::new(head, shift_us)));
             return Ok(len);
         };
         let Some((frame, rest)) = bytes.split_first_chunk::<FRAME_BYTES>() else { return Ok(0) };
@@ -162,13 +176,15 @@ impl Replay {
 }
 
 impl Told {
-    fn new(head: TraceHead) -> Self {
+    fn new(head: TraceHead, shift_us: i64) -> Self {
         let session = Session::new(head.config.clone());
         Told {
             head,
             session,
+            shift_us,
             forecast: Forecast::default(),
             report: None,
+            negotiated: None,
             answered: None,
             begun: None,
             last: None,
@@ -184,6 +200,7 @@ impl Told {
             if let Record::End { missing } = record {
                 self.missing = Some(missing);
             } else {
+                let at = at + self.shift_us;
                 self.begun.get_or_insert(at);
                 self.last = Some(at);
                 self.tell(at, record);
@@ -211,7 +228,12 @@ impl Told {
                 let report = session.close(at);
                 self.report.get_or_insert(report);
             }
-            Record::Described(description) => session.describe(at, *description),
+            Record::Described(description) => {
+                let audio = |payload: &&Payload| payload.kind == PayloadKind::Audio;
+                let name = description.payloads.iter().find(audio).map(|payload| payload.name.clone());
+                self.negotiated = name.or(self.negotiated.take());
+                session.describe(at, *description);
+            }
             // Said by `block`.
             Record::End { .. } => {}
             // Where it came from changes nothing.
@@ -252,6 +274,7 @@ impl Told {
         Replayed {
             head: self.head,
             report,
+            negotiated: self.negotiated,
             answered: self.answered,
             begun: self.begun,
             ended: self.last,

@@ -149,10 +149,8 @@ impl TracedSession {
     /// See [`Session::close`]; the trace is over as well.
     pub fn close(&mut self, now: Micros) -> Report {
         self.write(now, &Record::Closed);
-        if let Some(writer) = self.writer.take() {
-            writer.end();
-        }
-        self.session.close(now)
+        let trace = self.writer.take().map(|writer| writer.end());
+        Report { trace, ..self.session.close(now) }
     }
 
     #[inline]

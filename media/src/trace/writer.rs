@@ -15,6 +15,20 @@ pub trait TraceSink: Send + Sync + fmt::Debug {
     /// Takes the next bytes of the trace and gives an empty buffer for those after them, best with room for
     /// [`BLOCK_BYTES`]. `None` when there was no room for the bytes: they are lost, and the trace goes no further.
     fn append(&self, bytes: Vec<u8>) -> Option<Vec<u8>>;
+
+    /// What the trace is called, for who looks for it.
+    fn name(&self) -> &str;
+}
+
+/// The trace that was written of a leg.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TraceFile {
+    /// What its sink calls it.
+    pub name: String,
+    /// Bytes that were handed over.
+    pub bytes: u64,
+    /// Inputs that it does not hold, because its sink had no room or it became too long.
+    pub missing: u64,
 }
 
 /// The trace of one leg in the making.
@@ -66,13 +80,15 @@ impl TraceWriter {
     }
 
     /// Ends the trace, with the number of inputs that are not in it.
-    pub(super) fn end(mut self) {
+    pub(super) fn end(mut self) -> TraceFile {
         self.hand_over();
         let mut last = self.block.take().unwrap_or_else(|| framed(Vec::new()));
         Record::End { missing: self.missing }.put(&mut last, &mut self.forecast, Micros::default());
         frame(&mut last);
+        let bytes = self.written.saturating_add(last.len() as u64);
         // Without room for it the trace looks cut off, which it is.
         let _ = self.sink.append(last);
+        TraceFile { name: self.sink.name().to_owned(), bytes, missing: self.missing }
     }
 
     fn hand_over(&mut self) {

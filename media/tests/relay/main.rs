@@ -17,6 +17,7 @@ mod mixed;
 mod moves;
 mod relayed;
 mod reported;
+mod traced;
 mod transcoded;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};

@@ -10,11 +10,12 @@ use rand::{RngExt, SeedableRng};
 use sidetone_media::audio::clip::Clip;
 use sidetone_media::mix::{FrameSink, Hears, MixCommand, MixId, Seat, SeatCommand};
 use sidetone_media::net::{self, Relay};
+use sidetone_media::trace::{TraceHead, TraceSink};
 use sidetone_model::ids::OrganisationId;
 use sidetone_model::prompt::Prompt;
 use sidetone_sip::transport::local_address_towards;
 
-use crate::switch::face::{MediaCommand, Port, PortId, Ports};
+use crate::switch::face::{LegName, MediaCommand, Port, PortId, Ports};
 use crate::switch::mixing::{MixOrder, RecordingPlan, SeatHears};
 
 /// Where prompts come from and recordings go. Neither waits for a disk.
@@ -30,6 +31,12 @@ pub trait Studio: Send {
     fn record(&self, plan: RecordingPlan) -> Result<Box<dyn FrameSink>, String>;
 }
 
+/// Where traces of legs go. It does not wait for a disk.
+pub trait Tracing: Send {
+    /// The head of that leg's trace and where it goes; `None` when it is not to be traced.
+    fn begin(&self, leg: LegName) -> Option<(TraceHead, Arc<dyn TraceSink>)>;
+}
+
 /// The relay as the switch sees it.
 pub(super) struct Media {
     relay: Arc<Relay>,
@@ -39,6 +46,7 @@ pub(super) struct Media {
     next: u64,
     orders: VecDeque<Order>,
     studio: Option<Box<dyn Studio>>,
+    tracing: Option<Box<dyn Tracing>>,
     /// Where the numbers of our own streams come from.
     rng: StdRng,
 }
@@ -58,7 +66,7 @@ enum Order {
 }
 
 impl Ports for Media {
-    fn open(&mut self, group: u64, towards: IpAddr) -> Option<Port> {
+    fn open(&mut self, leg: LegName, group: u64, towards: IpAddr) -> Option<Port> {
         let local = local_address_towards(towards).ok()?;
         let port = match self.relay.open(group, local) {
             Ok(port) => port,
@@ -71,6 +79,10 @@ impl Ports for Media {
         self.next = self.next.wrapping_add(1);
         self.ids.insert(id, Known { id: port.id, organisation: None });
         self.keys.insert(port.id, id);
+        if let Some((head, sink)) = self.tracing.as_ref().and_then(|tracing| tracing.begin(leg)) {
+            self.orders.push_back(Order::Port(port.id, net::Command::Trace { head: Box::new(head), sink }));
+            self.flush();
+        }
         let advertised = match self.external.filter(|_| !local.is_loopback()) {
             Some(external) => SocketAddr::new(external, port.rtp.port()),
             None => port.rtp,
@@ -90,6 +102,7 @@ impl Media {
             next: 0,
             orders: VecDeque::new(),
             studio: None,
+            tracing: None,
             rng: StdRng::seed_from_u64(0),
         }
     }
@@ -98,6 +111,11 @@ impl Media {
     pub(super) fn sound(&mut self, studio: Box<dyn Studio>, seed: u64) {
         self.studio = Some(studio);
         self.rng = StdRng::seed_from_u64(seed);
+    }
+
+    /// From now on legs that open are traced, as far as `tracing` wants that.
+    pub(super) fn trace(&mut self, tracing: Box<dyn Tracing>) {
+        self.tracing = Some(tracing);
     }
 
     /// How many ports are open or close now.

@@ -7,5 +7,5 @@ mod media;
 pub mod task;
 
 pub use handle::{AskError, Handle, Request};
-pub use media::Studio;
+pub use media::{Studio, Tracing};
 pub use task::Driver;

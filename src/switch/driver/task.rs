@@ -25,7 +25,7 @@ use crate::notes::NoteNews;
 use crate::rooms::RoomNote;
 use crate::switch::control::Asked;
 use crate::switch::driver::handle::{self, Gauges, Handle, Request};
-use crate::switch::driver::media::{Media, Studio};
+use crate::switch::driver::media::{Media, Studio, Tracing};
 use crate::switch::machine::{Input, Notice, Now, Output, Switch};
 use crate::switch::mixing::{MixOrder, Recording};
 use crate::switch::names::Answer;
@@ -122,6 +122,13 @@ impl Driver {
     #[must_use]
     pub fn noting(mut self, notes: mpsc::Sender<NoteNews>) -> Self {
         self.notes = Some(notes);
+        self
+    }
+
+    /// The same driver, whose legs are traced as far as `tracing` wants that.
+    #[must_use]
+    pub fn traced(mut self, tracing: impl Tracing + 'static) -> Self {
+        self.media.trace(Box::new(tracing));
         self
     }
 

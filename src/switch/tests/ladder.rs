@@ -16,8 +16,8 @@ use uuid::Uuid;
 use crate::cdr::build::Facts;
 use crate::switch::call::Call;
 use crate::switch::face::{
-    Attempt, CalleeSide, Callees, CallerSide, Input, Limits, MediaCommand, Output, Party, Port, PortId,
-    Ports, Setup, Sides,
+    Attempt, CalleeSide, Callees, CallerSide, Input, LegName, Limits, MediaCommand, Output, Party, Port,
+    PortId, Ports, Setup, Sides,
 };
 
 #[expect(clippy::disallowed_methods, reason = "a test needs some instant to count from")]
@@ -32,7 +32,7 @@ pub(super) struct Counting {
 }
 
 impl Ports for Counting {
-    fn open(&mut self, _group: u64, _towards: IpAddr) -> Option<Port> {
+    fn open(&mut self, _leg: LegName, _group: u64, _towards: IpAddr) -> Option<Port> {
         self.left = self.left.checked_sub(1)?;
         let id = PortId(self.next);
         self.next += 1;
@@ -271,7 +271,12 @@ pub(super) fn play(script: &str) -> String {
 pub(super) fn attempt(trunk: u128, ports: &mut Counting) -> Input {
     let at = "192.0.2.9".parse().unwrap();
     let trunk = TrunkId(Uuid::from_u128(trunk));
-    Input::Attempt(Attempt { trunk, at, port: ports.open(0, at).unwrap(), cost: None })
+    Input::Attempt(Attempt {
+        trunk,
+        at,
+        port: ports.open(LegName { call: CallId(Uuid::nil()), fork: None }, 0, at).unwrap(),
+        cost: None,
+    })
 }
 
 pub(super) fn input(what: &str) -> Input {

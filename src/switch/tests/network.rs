@@ -34,7 +34,7 @@ use crate::notes::{Dispatch, PhoneAnswer};
 use crate::rooms::{RoomNote, RoomsConfig};
 use crate::routing::Directory;
 use crate::switch::control::Asked;
-use crate::switch::face::{Limits, MediaCommand, Port, PortId, Ports, Reach, Unreachable};
+use crate::switch::face::{LegName, Limits, MediaCommand, Port, PortId, Ports, Reach, Unreachable};
 use crate::switch::machine::{Input, Notice, Now, Output, Switch, SwitchConfig};
 use crate::switch::messaging::Said;
 use crate::switch::mixing::MixOrder;
@@ -122,7 +122,7 @@ pub(super) enum Plan {
 pub(super) struct Endless(pub(super) Vec<PortId>);
 
 impl Ports for Endless {
-    fn open(&mut self, _group: u64, _towards: IpAddr) -> Option<Port> {
+    fn open(&mut self, _leg: LegName, _group: u64, _towards: IpAddr) -> Option<Port> {
         let serial = self.0.len() as u64 + 1;
         self.0.push(PortId(serial));
         let number = 20_000 + u16::try_from(serial * 2).unwrap();

@@ -1,0 +1,21 @@
+//! What must hold for any bytes, as functions that panic when it does not.
+//!
+//! libFuzzer calls them (`targets/`), and so does `sip/tests/fuzz_targets.rs` on a stable compiler: with what was
+//! found worth keeping (`corpus/`), with changes of it, and with bytes at random.
+#![allow(dead_code, unreachable_pub, reason = "each of the two callers uses a part")]
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    missing_docs,
+    reason = "to panic is what a target is for"
+)]
+
+mod message;
+mod sdp;
+mod stream;
+
+pub use message::sip_message;
+pub use sdp::sdp;
+pub use stream::sip_stream;

@@ -10,7 +10,7 @@ use sidetone_model::time::Timestamp;
 use super::gzip::Plain;
 use super::ladder::Ladder;
 use super::report::{
-    Analysis, CallReport, EvidenceReport, Ptime, Shared, Skipped, StreamReport, decimal, verdict,
+    Analysis, CallReport, EvidenceReport, Ptime, Shared, Skipped, StreamReport, StreamRtcp, decimal, verdict,
 };
 use super::source::{Broken, Outcome};
 
@@ -148,6 +148,7 @@ fn stream(replayed: &Replayed, ssrc: u32) -> StreamReport {
         mos: shared.mos,
         verdict: verdict(report),
         direction: Some(if replayed.head.leg == "a" { "from_caller" } else { "to_caller" }),
+        rtcp: StreamRtcp::of(&report.rtcp),
         mirror: None,
         report: Box::new(report.clone()),
     }

@@ -24,6 +24,7 @@ pub mod quality;
 mod quality_rtcp;
 pub mod rating;
 pub mod recorder;
+pub mod report;
 pub mod room_news;
 pub mod rooms;
 pub mod routing;

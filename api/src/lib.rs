@@ -7,7 +7,6 @@ mod arrival;
 mod auth;
 mod body;
 mod byte_range;
-mod csv;
 mod deprecation;
 mod docs;
 mod error;

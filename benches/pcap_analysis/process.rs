@@ -66,7 +66,7 @@ pub fn child(asked: &OsStr) {
     let (threads, path) = asked.split_once(' ').expect("threads and a path");
     let options = EngineOptions { threads: threads.parse().expect("a number"), ..EngineOptions::default() };
     let mut file = File::open(path).expect("the capture can be opened");
-    let outcome = capture::read_with(options, path, &mut file, &mut |_| {});
+    let outcome = capture::read_with(options, path, &mut file, &mut |_, _| {});
     serde_json::to_writer_pretty(std::io::sink(), &outcome.analysis).expect("the result is JSON");
     let status = std::fs::read_to_string("/proc/self/status").expect("Linux tells what a process uses");
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("the peak is among it");

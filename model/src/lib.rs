@@ -8,6 +8,7 @@ pub mod call_info;
 pub mod call_log;
 pub mod cdr;
 pub mod conversation;
+pub mod csv;
 pub mod directory;
 pub mod event;
 pub mod extension;

@@ -4,11 +4,15 @@ use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use sidetone_media::rtcp::RtcpView;
 use sidetone_media::session::{Evidence, Figures, Report, Value};
+use sidetone_media::verdict::Party;
 use sidetone_model::call::HangupCause;
-use sidetone_model::media_quality::{FarEnd, RoundTrip};
+use sidetone_model::media_quality::{FarEnd, LegQuality, LegSide, RoundTrip};
 use sidetone_model::quality::Hundredths;
 use sidetone_model::time::Timestamp;
 
+use crate::quality::{self, WallClock};
+
+use super::explained;
 use super::ladder::Ladder;
 use crate::quality_rtcp;
 
@@ -101,12 +105,19 @@ pub struct CallReport {
     /// Its messages, where the engine was asked to keep them.
     #[serde(skip)]
     pub ladder: Ladder,
-    /// Everything that is known of the caller's leg.
-    #[serde(skip)]
+    /// Everything that is known of the caller's leg; told as the API tells it.
+    #[serde(flatten, serialize_with = "explained::call")]
     pub leg: Box<Report>,
     /// The same of the called party's leg, where the engine was asked for it and SDP settled it.
     #[serde(skip)]
     pub far_leg: Option<Box<Report>>,
+}
+
+impl CallReport {
+    /// The caller's leg in the API's shape: why it was judged so, and every figure.
+    pub fn quality(&self) -> LegQuality {
+        quality::leg(&self.leg, LegSide::A, Some(self.from.clone()), WallClock::unix())
+    }
 }
 
 /// One source, destination and SSRC.
@@ -172,8 +183,8 @@ pub struct StreamReport {
     /// Without signalling: the stream of the other direction, as a place in [`Analysis::streams`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mirror: Option<usize>,
-    /// Everything that is known of it.
-    #[serde(skip)]
+    /// Everything that is known of it; told as the API tells it.
+    #[serde(flatten, serialize_with = "explained::stream")]
     pub report: Box<Report>,
 }
 
@@ -212,6 +223,13 @@ impl StreamRtcp {
             far_end,
             round_trip_ms: quality_rtcp::round_trip(view),
         })
+    }
+}
+
+impl StreamReport {
+    /// The stream in the API's shape, as the leg of who sent it.
+    pub fn quality(&self) -> LegQuality {
+        quality::leg_of(&self.report, LegSide::A, Party::Sender, None, WallClock::unix())
     }
 }
 

@@ -52,15 +52,15 @@ pub enum Broken {
 /// `progress` is told the number of bytes read of `input`, each time more is read. *Bounds*: the buffer holds one
 /// element of the file, at most [`sidetone_media::pcap::ELEMENT_LEN_MAX`] bytes.
 pub fn read(name: &str, input: &mut dyn Read, progress: &mut dyn FnMut(u64)) -> Outcome {
-    read_with(EngineOptions::default(), name, input, progress)
+    read_with(EngineOptions::default(), name, input, &mut |bytes, _packets| progress(bytes))
 }
 
-/// As [`read`], with an engine of the caller's choice.
+/// As [`read`], with an engine of the caller's choice; `progress` is told the bytes and the packets read.
 pub fn read_with(
     options: EngineOptions,
     name: &str,
     input: &mut dyn Read,
-    progress: &mut dyn FnMut(u64),
+    progress: &mut dyn FnMut(u64, u64),
 ) -> Outcome {
     let mut input = Plain::new(input);
     let begins = beginning(&mut input);
@@ -83,7 +83,7 @@ fn drive(
     engine: &mut Engine,
     begins: &[u8],
     input: &mut Plain<&mut dyn Read>,
-    progress: &mut dyn FnMut(u64),
+    progress: &mut dyn FnMut(u64, u64),
 ) -> Result<(), Broken> {
     let mut decoder = Decoder::new();
     let mut buffer = vec![0_u8; BUFFER_LEN];
@@ -106,7 +106,7 @@ fn drive(
                 if needed > buffer.len() && end == buffer.len() {
                     buffer.resize((buffer.len() * 2).min(needed), 0);
                 }
-                progress(input.taken());
+                progress(input.taken(), engine.packets());
                 let free = buffer.get_mut(end..).unwrap_or_default();
                 match input.read(free) {
                     Ok(0) => return Ok(decoder.finish(end)?),

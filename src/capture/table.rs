@@ -2,10 +2,10 @@
 
 use std::fmt::Write;
 
+use sidetone_model::media_quality::{LegQuality, RuleCheck, RuleOutcome};
 use sidetone_model::quality::Hundredths;
 
 use super::report::{Analysis, CallReport, StreamReport};
-use super::sentence::sentence;
 
 /// Renders `analysis` as aligned text: a summary, the calls, the streams, and below each what was wrong.
 pub fn table(analysis: &Analysis) -> String {
@@ -27,7 +27,7 @@ pub fn table(analysis: &Analysis) -> String {
             "verdict",
         ]);
         for (place, call) in analysis.calls.iter().enumerate() {
-            grid.push(call_cells(place, call), call.evidence.as_ref().and_then(|found| sentence(&found.0)));
+            grid.push(call_cells(place, call), remarks(&call.quality()));
         }
         grid.write(&mut out);
     }
@@ -56,7 +56,11 @@ pub fn table(analysis: &Analysis) -> String {
             }
         }
         for (place, (stream, call)) in analysis.streams.iter().zip(calls).enumerate() {
-            grid.push(stream_cells(place, stream, call), sentence(&stream.report.evidence));
+            // What a stream of a call has to say, its call says; unless it goes the other way.
+            let told =
+                call.is_some() && (stream.direction == Some("from_caller") || stream.verdict == Some("ok"));
+            let remarks = if told { Vec::new() } else { remarks(&stream.quality()) };
+            grid.push(stream_cells(place, stream, call), remarks);
         }
         grid.write(&mut out);
     }
@@ -86,6 +90,30 @@ fn summary(analysis: &Analysis) -> String {
     }
     out.push('\n');
     out
+}
+
+/// What is said below a row: why, and which rule nearly gave another verdict.
+fn remarks(quality: &LegQuality) -> Vec<String> {
+    let mut remarks = vec![quality.sentence.clone()];
+    let near = |check: &&RuleCheck| {
+        check.outcome != RuleOutcome::Fired && check.reached_pct.is_some_and(|reached| reached.0 >= NEAR_MISS)
+    };
+    for check in quality.rules.iter().filter(near).take(NEAR_MISSES_MAX) {
+        let mut remark = format!("near: {}", check.rule.as_str());
+        if let Some(reason) = &check.reason {
+            let _ = write!(remark, " ({reason})");
+        }
+        let measures = check.measures.iter().filter(|measure| measure.threshold.is_some());
+        let reached = check.reached_pct.map_or(0, |reached| reached.0 / 100);
+        let _ = write!(remark, " at {reached} %");
+        for measure in measures {
+            if let (Some(value), Some(limit)) = (&measure.value, &measure.threshold) {
+                let _ = write!(remark, ", {} {} of {}", measure.name, value, limit);
+            }
+        }
+        remarks.push(remark);
+    }
+    remarks
 }
 
 fn call_cells(place: usize, call: &CallReport) -> Vec<String> {
@@ -189,7 +217,7 @@ fn printable(text: &str) -> String {
 /// Rows of cells, each with a remark below it.
 struct Grid {
     header: Vec<String>,
-    rows: Vec<(Vec<String>, Option<String>)>,
+    rows: Vec<(Vec<String>, Vec<String>)>,
 }
 
 impl Grid {
@@ -197,9 +225,9 @@ impl Grid {
         Grid { header: header.iter().map(|&cell| cell.to_owned()).collect(), rows: Vec::new() }
     }
 
-    fn push(&mut self, cells: Vec<String>, remark: Option<String>) {
+    fn push(&mut self, cells: Vec<String>, remarks: Vec<String>) {
         let cells = cells.iter().map(|cell| printable(cell)).collect();
-        self.rows.push((cells, remark));
+        self.rows.push((cells, remarks));
     }
 
     /// Writes the rows; columns of numbers are aligned to the right.
@@ -217,8 +245,9 @@ impl Grid {
             })
             .collect();
         out.push('\n');
-        let remarks = std::iter::once(&None).chain(self.rows.iter().map(|(_, remark)| remark));
-        for (cells, remark) in lines().zip(remarks) {
+        let none = Vec::new();
+        let remarks = std::iter::once(&none).chain(self.rows.iter().map(|(_, remarks)| remarks));
+        for (cells, remarks) in lines().zip(remarks) {
             let mut line = String::new();
             for ((cell, width), numeric) in cells.iter().zip(&widths).zip(&numeric) {
                 let _ = if *numeric {
@@ -229,13 +258,35 @@ impl Grid {
             }
             out.push_str(line.trim_end());
             out.push('\n');
-            if let Some(remark) = remark {
-                let _ = writeln!(out, "      ↳ {}", printable(remark));
+            for line in remarks.iter().flat_map(|remark| wrapped(remark)) {
+                let _ = writeln!(out, "      {line}");
             }
         }
     }
 }
 
+/// A remark in lines that a terminal has room for, the first one marked.
+fn wrapped(remark: &str) -> Vec<String> {
+    let mut lines = vec!["↳".to_owned()];
+    for word in remark.split_whitespace() {
+        let word = printable(word);
+        let is_full = |line: &String| line.chars().count() + 1 + word.chars().count() > REMARK_WIDTH;
+        if lines.last().is_none_or(is_full) {
+            lines.push(" ".to_owned());
+        }
+        if let Some(line) = lines.last_mut() {
+            line.push(' ');
+            line.push_str(&word);
+        }
+    }
+    lines
+}
+
+/// The width of a remark.
+const REMARK_WIDTH: usize = 100;
+/// A rule is nearly the verdict from this share of its threshold on, in hundredths of a percent.
+const NEAR_MISS: i64 = 8_000;
+const NEAR_MISSES_MAX: usize = 3;
 /// The widest cell; a Call-ID or a name may be of any length.
 const CELL_WIDTH_MAX: usize = 120;
 
@@ -258,9 +309,9 @@ mod tests {
     #[test]
     fn columns_are_aligned_and_remarks_stand_below() {
         let mut grid = Grid::new(&["name", "loss %", "verdict"]);
-        grid.push(vec!["Ada".into(), "0.00".into(), "ok".into()], None);
-        grid.push(vec!["Bartholomew".into(), "12.30".into(), "lossy_inbound".into()], Some("because".into()));
-        grid.push(vec!["Cy".into(), "–".into(), "ok".into()], None);
+        grid.push(vec!["Ada".into(), "0.00".into(), "ok".into()], Vec::new());
+        grid.push(vec!["Bartholomew".into(), "12.30".into(), "lossy_inbound".into()], vec!["because".into()]);
+        grid.push(vec!["Cy".into(), "–".into(), "ok".into()], Vec::new());
         let mut out = String::new();
         grid.write(&mut out);
         expect![[r"

@@ -1,7 +1,7 @@
 //! `sidetone analyze FILE…`: calls and RTP streams of captures, with the figures and verdicts of a live call.
 
 use std::fs::File;
-use std::io::{self, IsTerminal, Read, Write};
+use std::io::{self, BufWriter, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -10,6 +10,7 @@ use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::capture::{self, Analysis, EngineOptions};
+use crate::report;
 
 /// The arguments of `analyze`.
 #[derive(Args, Clone, Debug)]
@@ -22,13 +23,14 @@ Exit status: 0 when packets were read from every file, 1 when not, 2 for a wrong
 
 Examples:
   sidetone analyze call.pcap
+  sidetone analyze --format html -o report.html call.pcap
   sidetone analyze --format json -o report.json *.pcapng
   tcpdump -w - udp | sidetone analyze -")]
 pub struct AnalyzeArgs {
     /// Captures to read, pcap or pcapng, or traces of legs; - is the standard input.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// How the result is written; of several captures json writes an array.
+    /// How the result is written; of several captures json writes an array, html one page.
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
     /// Threads that share the reading of one capture [default: 2, or 1 where there is one core]
@@ -41,6 +43,10 @@ pub struct AnalyzeArgs {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Format {
+    /// A row for each stream, for spreadsheets.
+    Csv,
+    /// One page that needs nothing else: calls, their messages, plots over time.
+    Html,
     /// One JSON object per capture, for programs.
     Json,
     /// Aligned text for people.
@@ -51,7 +57,8 @@ enum Format {
 pub fn run(args: &AnalyzeArgs) -> ExitCode {
     let mut whole = true;
     let mut analyses = Vec::new();
-    let options = EngineOptions { threads: threads(args.threads), ..EngineOptions::default() };
+    let ladder = args.format == Format::Html;
+    let options = EngineOptions { threads: threads(args.threads), ladder, ..EngineOptions::default() };
     for path in &args.files {
         match analyze(path, options) {
             Ok(analysis) => {
@@ -64,10 +71,10 @@ pub fn run(args: &AnalyzeArgs) -> ExitCode {
             }
         }
     }
-    let written = render(args.format, args.files.len(), &analyses).and_then(|text| {
-        let wanted = !analyses.is_empty();
-        if wanted { write_out(args.output.as_deref(), &text) } else { Ok(()) }
-    });
+    let written = match analyses.is_empty() {
+        true => Ok(()),
+        false => render(args.format, args.files.len(), &analyses, args.output.as_deref()),
+    };
     if let Err(error) = written {
         let place =
             args.output.as_deref().map_or_else(|| "the standard output".into(), Path::to_string_lossy);
@@ -101,7 +108,12 @@ fn analyze(path: &Path, options: EngineOptions) -> io::Result<Analysis> {
         (Box::new(file), len)
     };
     let bar = progress_bar(len, &name);
-    let outcome = capture::read_with(options, &name, &mut input, &mut |offset| bar.set_position(offset));
+    let outcome = capture::read_with(options, &name, &mut input, &mut |bytes, packets| {
+        bar.set_position(bytes);
+        if !bar.is_hidden() {
+            bar.set_message(format!("{name}: {}", speed(packets, bar.elapsed())));
+        }
+    });
     bar.finish_and_clear();
     if let Some(broken) = &outcome.broken {
         match outcome.analysis.packets {
@@ -120,8 +132,11 @@ fn progress_bar(len: Option<u64>, name: &str) -> ProgressBar {
         return ProgressBar::hidden();
     }
     let (bar, template) = match len {
-        Some(len) => (ProgressBar::new(len), "{msg} {wide_bar} {bytes}/{total_bytes} {eta}"),
-        None => (ProgressBar::new_spinner(), "{msg} {spinner} {bytes} {bytes_per_sec}"),
+        Some(len) => (
+            ProgressBar::new(len),
+            "{wide_bar} {bytes}/{total_bytes} {decimal_bytes_per_sec}, {eta} left\n{msg}",
+        ),
+        None => (ProgressBar::new_spinner(), "{spinner} {bytes} {decimal_bytes_per_sec}\n{msg}"),
     };
     bar.enable_steady_tick(Duration::from_millis(200));
     bar.set_message(name.to_owned());
@@ -132,25 +147,37 @@ fn progress_bar(len: Option<u64>, name: &str) -> ProgressBar {
     }
 }
 
-fn render(format: Format, asked: usize, analyses: &[Analysis]) -> io::Result<String> {
-    let mut text = match (format, analyses) {
-        (Format::Json, [one]) if asked == 1 => serde_json::to_string_pretty(one)?,
-        (Format::Json, several) => serde_json::to_string_pretty(several)?,
-        (Format::Table, several) => several.iter().map(capture::table).collect::<Vec<_>>().join("\n"),
-    };
-    if !text.ends_with('\n') {
-        text.push('\n');
+/// "1.2 million packets/s", over the whole time.
+fn speed(packets: u64, elapsed: Duration) -> String {
+    let rate = packets as f64 / elapsed.as_secs_f64().max(0.001);
+    match rate {
+        1e6.. => format!("{:.1} million packets/s", rate / 1e6),
+        1e3.. => format!("{:.0} thousand packets/s", rate / 1e3),
+        _ => format!("{rate:.0} packets/s"),
     }
-    Ok(text)
 }
 
-fn write_out(output: Option<&Path>, text: &str) -> io::Result<()> {
-    match output {
-        Some(path) => std::fs::write(path, text),
-        None => {
-            let mut out = io::stdout().lock();
-            out.write_all(text.as_bytes())?;
-            out.flush()
+/// Writes the result; JSON as it is made, since that of a large capture is larger than its file.
+fn render(format: Format, asked: usize, analyses: &[Analysis], output: Option<&Path>) -> io::Result<()> {
+    let mut out: Box<dyn Write> = match output {
+        Some(path) => Box::new(File::create(path)?),
+        None => Box::new(io::stdout().lock()),
+    };
+    let mut out = BufWriter::new(&mut out);
+    match (format, analyses) {
+        (Format::Json, [one]) if asked == 1 => {
+            serde_json::to_writer_pretty(&mut out, one)?;
+            out.write_all(b"\n")?;
+        }
+        (Format::Json, several) => {
+            serde_json::to_writer_pretty(&mut out, several)?;
+            out.write_all(b"\n")?;
+        }
+        (Format::Csv, several) => out.write_all(report::csv(several).as_bytes())?,
+        (Format::Html, several) => out.write_all(report::html(several).as_bytes())?,
+        (Format::Table, several) => {
+            out.write_all(several.iter().map(capture::table).collect::<Vec<_>>().join("\n").as_bytes())?;
         }
     }
+    out.flush()
 }

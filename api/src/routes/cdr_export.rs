@@ -14,11 +14,11 @@ use futures_util::stream;
 use sidetone_model::access::{Permission, Scope};
 use sidetone_model::call_log::CdrPlace;
 use sidetone_model::cdr::Cdr;
+use sidetone_model::csv;
 use sidetone_model::ports::CdrLog;
 use sidetone_model::problem::{FieldProblem, Problem};
 
 use crate::auth::Caller;
-use crate::csv;
 use crate::error::ApiError;
 use crate::routes::cdr_params::{Binary, CdrExportParams, CdrFilterParams};
 #[cfg(feature = "parquet")]

@@ -1,5 +1,7 @@
 //! Why a leg is judged as it is: what every rule measured, and how far it was from firing.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use crate::call::words;
@@ -79,6 +81,18 @@ pub enum QualityValue {
     Decimal(Hundredths),
     /// An address or a name.
     Text(String),
+}
+
+impl fmt::Display for QualityValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            QualityValue::Flag(true) => f.write_str("yes"),
+            QualityValue::Flag(false) => f.write_str("no"),
+            QualityValue::Integer(number) => number.fmt(f),
+            QualityValue::Decimal(number) => number.as_f64().fmt(f),
+            QualityValue::Text(text) => f.write_str(text),
+        }
+    }
 }
 
 /// The part of a leg that the judgement is about.

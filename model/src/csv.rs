@@ -3,12 +3,12 @@
 use serde_json::Value;
 
 /// Adds the header row.
-pub(crate) fn write_header(text: &mut String, columns: &[&str]) {
+pub fn write_header(text: &mut String, columns: &[&str]) {
     write_row(text, columns.iter().map(|column| (*column).to_owned()));
 }
 
 /// Adds a row with what `object` holds under each column; nothing where it is null or absent.
-pub(crate) fn write_object(text: &mut String, columns: &[&str], object: &Value) {
+pub fn write_object(text: &mut String, columns: &[&str], object: &Value) {
     write_row(
         text,
         columns.iter().map(|column| match object.get(*column) {

@@ -1,0 +1,134 @@
+//! Rows for spreadsheets: one a stream, with what is known of its call in front.
+
+use serde_json::{Map, Value, json};
+use sidetone_model::csv::{write_header, write_object};
+
+use crate::capture::{Analysis, CallReport, StreamReport};
+
+/// Renders analyses as CSV (RFC 4180) that no spreadsheet takes for formulas.
+///
+/// A call without a stream has a row as well: it is often the one that is looked for.
+pub fn csv(analyses: &[Analysis]) -> String {
+    let mut text = String::new();
+    write_header(&mut text, &COLUMNS);
+    for analysis in analyses {
+        let mut calls: Vec<Option<usize>> = vec![None; analysis.streams.len()];
+        for (place, call) in analysis.calls.iter().enumerate() {
+            for number in &call.streams {
+                if let Some(known) = calls.get_mut(*number) {
+                    *known = Some(place);
+                }
+            }
+        }
+        for (place, call) in analysis.calls.iter().enumerate().filter(|(_, call)| call.streams.is_empty()) {
+            row(&mut text, analysis, Some((place, call)), None);
+        }
+        for (place, (stream, call)) in analysis.streams.iter().zip(calls).enumerate() {
+            let call = call.and_then(|call| Some((call, analysis.calls.get(call)?)));
+            row(&mut text, analysis, call, Some((place, stream)));
+        }
+    }
+    text
+}
+
+fn row(
+    text: &mut String,
+    analysis: &Analysis,
+    call: Option<(usize, &CallReport)>,
+    stream: Option<(usize, &StreamReport)>,
+) {
+    let mut cells = Map::new();
+    cells.insert("file".to_owned(), json!(analysis.file));
+    if let Some((place, call)) = call {
+        let quality = call.quality();
+        cells.insert("call".to_owned(), json!(place + 1));
+        let of_call = json!({
+            "call_id": call.call_id, "call_from": call.from, "call_to": call.to,
+            "started_at": call.started_at, "answered_at": call.answered_at, "ended_at": call.ended_at,
+            "billsec": call.billsec, "sip_status": call.sip_status, "hangup_cause": call.hangup_cause,
+            "call_verdict": call.media_verdict, "call_reason": quality.reason, "call_blame": quality.blame,
+            "call_sentence": quality.sentence,
+        });
+        merge(&mut cells, of_call);
+    }
+    if let Some((place, stream)) = stream {
+        let quality = stream.quality();
+        cells.insert("stream".to_owned(), json!(place + 1));
+        merge(&mut cells, json!(stream));
+        let types: Vec<String> = stream.payload_types.iter().map(ToString::to_string).collect();
+        let of_stream = json!({
+            "payload_types": types.join(" "), "reason": quality.reason, "blame": quality.blame,
+            "affected_first_s": quality.affected.map(|affected| affected.first_s),
+            "affected_last_s": quality.affected.map(|affected| affected.last_s),
+            "flags": quality.flags.join(" "), "sentence": quality.sentence,
+        });
+        merge(&mut cells, of_stream);
+    }
+    write_object(text, &COLUMNS, &Value::Object(cells));
+}
+
+fn merge(cells: &mut Map<String, Value>, more: Value) {
+    if let Value::Object(more) = more {
+        cells.extend(more);
+    }
+}
+
+/// The columns: the file, the call, the stream, why.
+const COLUMNS: [&str; 56] = [
+    "file",
+    "call",
+    "call_id",
+    "call_from",
+    "call_to",
+    "started_at",
+    "answered_at",
+    "ended_at",
+    "billsec",
+    "sip_status",
+    "hangup_cause",
+    "call_verdict",
+    "call_reason",
+    "call_blame",
+    "call_sentence",
+    "stream",
+    "direction",
+    "src",
+    "dst",
+    "ssrc",
+    "payload_types",
+    "codec",
+    "clock_rate",
+    "packets",
+    "expected",
+    "lost",
+    "loss_pct",
+    "longest_loss_packets",
+    "longest_loss_ms",
+    "burst_share",
+    "duplicates",
+    "reordered",
+    "jitter_ms",
+    "jitter_mean_ms",
+    "mean_interval_ms",
+    "max_gap_ms",
+    "ptime_ms",
+    "pace_ratio",
+    "late_ms_total",
+    "clock_skew_ppm",
+    "ssrc_changes",
+    "ts_resets",
+    "cn_packets",
+    "dtmf_events",
+    "first_at",
+    "last_at",
+    "quality_pct",
+    "mos",
+    "mos_e_model",
+    "verdict",
+    "reason",
+    "blame",
+    "affected_first_s",
+    "affected_last_s",
+    "flags",
+    "sentence",
+];

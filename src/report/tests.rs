@@ -1,0 +1,126 @@
+//! The page and the rows on captures of every kind.
+
+use sidetone_media::simulate::Scenario;
+
+use super::*;
+use crate::capture::{Analysis, EngineOptions, compose, read_with};
+
+fn analyze(name: &str, file: &[u8]) -> Analysis {
+    let options = EngineOptions { ladder: true, ..EngineOptions::default() };
+    read_with(options, name, &mut &*file, &mut |_, _| {}).analysis
+}
+
+fn simulated(text: &str) -> Analysis {
+    let scenario: Scenario = text.parse().unwrap();
+    let mut file = Vec::new();
+    compose(&scenario, &mut file).unwrap();
+    analyze("simulated.pcap", &file)
+}
+
+/// No request leaves a page whose policy allows none and which names no address to ask.
+fn check_alone(page: &str) {
+    assert!(page.contains("default-src 'none'"), "a policy");
+    for word in ["http://", "https://", "src=", "@import", "url(", " style=", "onclick", "<iframe", "<link"] {
+        assert!(!page.contains(word), "{word} is on the page");
+    }
+}
+
+#[test]
+fn a_bad_call_is_explained_and_drawn() {
+    let page = html(&[simulated("hole=30s..32s")]);
+    check_alone(&page);
+    for expected in [
+        "<span class=\"chip warn\">lossy_inbound</span>",
+        "100 of the 3,000 packets of the caller&#39;s audio (3.33 %) were lost on the way here",
+        "look first at <b>network</b>",
+        "<b>INVITE sip:2000@192.0.2.20:5060</b>",
+        "<b>200 OK (INVITE)</b>",
+        "<tr class=\"fired\">",
+        "From the caller",
+        "To the caller",
+        "<details class=\"call\" open>",
+    ] {
+        assert!(page.contains(expected), "no {expected} on the page");
+    }
+    assert!(page.contains("<rect class=\"hit\" x=\"30\""), "the affected seconds are shaded");
+    assert_eq!(page.matches("<article").count(), page.matches("</article>").count());
+    assert_eq!(page.matches("<div").count(), page.matches("</div>").count());
+    assert_eq!(page.matches("<details").count(), page.matches("</details>").count());
+}
+
+#[test]
+fn the_policy_names_the_script_and_the_style_that_are_there() {
+    use base64::Engine;
+    use sha2::{Digest, Sha256};
+
+    let page = html(&[simulated("clean duration=2s")]);
+    for (open, close) in [("<script>", "</script>"), ("<style>", "</style>")] {
+        let text = page.split_once(open).unwrap().1.split_once(close).unwrap().0;
+        let digest = base64::engine::general_purpose::STANDARD.encode(Sha256::digest(text.as_bytes()));
+        assert!(page.contains(&format!("'sha256-{digest}'")), "{open}");
+    }
+}
+
+#[test]
+fn an_empty_capture_is_told_what_to_look_at() {
+    let page = html(&[analyze("<b>empty</b>.pcap", b"")]);
+    check_alone(&page);
+    assert!(page.contains("This capture holds no packet"));
+    assert!(page.contains("&lt;b&gt;empty&lt;/b&gt;.pcap") && !page.contains("<b>empty"));
+}
+
+#[test]
+fn what_a_caller_chose_stays_text() {
+    let mut analysis = simulated("clean duration=2s");
+    analysis.calls[0].from = "=cmd|'<script>alert(1)</script>".to_owned();
+    let page = html(std::slice::from_ref(&analysis));
+    assert_eq!(page.matches("<script>").count(), 1, "ours alone");
+    let rows = csv(std::slice::from_ref(&analysis));
+    assert!(rows.contains(",'=cmd|'<script>"), "an apostrophe stands before the formula: {rows}");
+}
+
+/// The cells of a row; a comma within quotes is text.
+fn cells(row: &str) -> Vec<String> {
+    let mut cells = vec![String::new()];
+    let mut quoted = false;
+    for c in row.chars() {
+        match c {
+            '"' => quoted = !quoted,
+            ',' if !quoted => cells.push(String::new()),
+            c => cells.last_mut().unwrap().push(c),
+        }
+    }
+    cells
+}
+
+#[test]
+fn rows_name_the_call_and_the_stream() {
+    let text = csv(&[simulated("lossy noise=0"), simulated("no-inbound returned=no")]);
+    let rows: Vec<Vec<String>> = text.lines().map(cells).collect();
+    let cell = |row: usize, name: &str| {
+        let column = rows[0].iter().position(|column| column == name).unwrap();
+        rows[row][column].as_str()
+    };
+    assert_eq!(rows.len(), 4, "two streams, and the call that has none: {text}");
+    assert!(rows.iter().all(|row| row.len() == rows[0].len()));
+    assert_eq!((cell(1, "call"), cell(1, "call_from"), cell(1, "call_to")), ("1", "1000", "2000"));
+    assert_eq!((cell(1, "stream"), cell(1, "call_verdict")), ("1", "lossy_inbound"));
+    assert!(cell(1, "call_sentence").contains("lost on the way here"));
+    assert_eq!((cell(3, "call_verdict"), cell(3, "stream")), ("no_inbound_media", ""));
+}
+
+#[test]
+fn a_thousand_calls_stay_a_page_that_opens() {
+    let mut analysis = simulated("lossy duration=60s");
+    let more: Vec<Analysis> = (1..1_000).map(|_| simulated("lossy duration=1s")).collect();
+    for mut other in more {
+        for call in &mut other.calls {
+            call.streams = call.streams.iter().map(|number| number + analysis.streams.len()).collect();
+        }
+        analysis.calls.append(&mut other.calls);
+        analysis.streams.append(&mut other.streams);
+    }
+    let page = html(&[analysis]);
+    assert!(page.len() < 20_000_000, "{} bytes", page.len());
+    assert_eq!(page.matches("<details class=\"call\">").count(), 1_000);
+}

@@ -5,11 +5,12 @@
 use std::net::SocketAddr;
 
 use sidetone_media::session::{Figures, Measure, Report, SessionCounters, Value, Verdict};
+use sidetone_media::stats::{Second, Timeline};
 use sidetone_media::time::Micros;
 use sidetone_media::verdict::{self, Party};
 use sidetone_model::media_quality::{
-    Affected, Blame, InboundMedia, LegAddresses, LegQuality, LegSide, LegTrace, OutboundMedia, QualityValue,
-    RuleCheck, RuleMeasure, RuleOutcome,
+    Affected, Blame, InboundMedia, LegAddresses, LegQuality, LegSide, LegTrace, OutboundMedia, QualitySecond,
+    QualityTimeline, QualityValue, RuleCheck, RuleMeasure, RuleOutcome, WorstStretch,
 };
 use sidetone_model::quality::{Hundredths, MediaVerdict};
 use sidetone_model::time::Timestamp;
@@ -42,7 +43,18 @@ impl WallClock {
 
 /// What a session says of its leg; `party` is the number at its far end.
 pub fn leg(report: &Report, side: LegSide, party: Option<String>, clock: WallClock) -> LegQuality {
-    let explanation = verdict::explain(report, party_of(side));
+    leg_of(report, side, party_of(side), party, clock)
+}
+
+/// The same of a leg whose party is `whom`: on a leg that a room made there is no caller.
+pub fn leg_of(
+    report: &Report,
+    side: LegSide,
+    whom: Party,
+    party: Option<String>,
+    clock: WallClock,
+) -> LegQuality {
+    let explanation = verdict::explain(report, whom);
     LegQuality {
         leg: side,
         party,
@@ -147,7 +159,33 @@ fn inbound(report: &Report, clock: WallClock) -> InboundMedia {
         empty: Some(counters.empty),
         rtcp_packets: Some(counters.rtcp),
         rtcp_rejected: Some(counters.rtcp_rejected),
+        timeline: timeline(&report.timeline, clock),
         ..quality_rtcp::inbound(&report.rtcp, measured(&report.figures))
+    }
+}
+
+/// The rows by the second; `None` when nothing came.
+fn timeline(timeline: &Timeline, clock: WallClock) -> Option<QualityTimeline> {
+    let begins_at = clock.of_micros(timeline.begins?);
+    let seconds = timeline.seconds.iter().map(second).collect();
+    Some(QualityTimeline::new(begins_at, timeline.step_s, seconds))
+}
+
+fn second(second: &Second) -> QualitySecond {
+    let has_audio = second.interval_mean_us() > 0;
+    let millis = |us: u32| Some(Hundredths((i64::from(us) + 5) / 10)).filter(|_| has_audio);
+    QualitySecond {
+        received: second.received.into(),
+        lost: second.lost.into(),
+        late: second.late.into(),
+        duplicates: second.duplicates.into(),
+        jitter_max_ms: millis(second.jitter_max_us()),
+        interval_mean_ms: millis(second.interval_mean_us()),
+        interval_max_ms: millis(second.interval_max_us),
+        lateness_max_ms: millis(second.lateness_max_us),
+        audio_expected: second.is_audio_expected(),
+        silence_announced: second.has_silence(),
+        event: second.has_events(),
     }
 }
 
@@ -185,6 +223,24 @@ fn measured(figures: &Figures) -> InboundMedia {
         payload_ptime_ms: figures.payload_ptime_ms.map(decimal),
         loss_runs: Some(figures.loss_runs.to_vec()),
         lateness_packets: Some(figures.lateness.to_vec()),
+        longest_loss_packets: Some(figures.longest_loss_packets.into()),
+        longest_loss_ms: Some(figures.longest_loss_ms),
+        burst_share: figures.burst_share.map(decimal),
+        late_ms_total: Some(figures.late_ms_total),
+        pace_ratio: figures.pace_ratio.map(decimal),
+        clock_skew_ppm: figures.clock_skew_ppm,
+        mos_e_model: figures.mos_e_model.map(decimal),
+        lateness_p50_ms: figures.lateness_percentiles.map(|late| decimal(late.p50_ms)),
+        lateness_p95_ms: figures.lateness_percentiles.map(|late| decimal(late.p95_ms)),
+        lateness_p99_ms: figures.lateness_percentiles.map(|late| decimal(late.p99_ms)),
+        lateness_max_ms: figures.lateness_percentiles.map(|late| decimal(late.max_ms)),
+        dtmf_events: Some(figures.dtmf_events),
+        worst_10s: figures.worst_10s.map(|worst| WorstStretch {
+            at_s: Some(worst.at_s),
+            loss_pct: Some(decimal(worst.loss_pct)),
+            jitter_ms: Some(decimal(worst.jitter_ms)),
+            quality_pct: Some(decimal(worst.quality_pct)),
+        }),
         ..InboundMedia::default()
     }
 }

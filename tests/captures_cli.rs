@@ -50,7 +50,7 @@ fn a_simulated_call_is_analysed() {
     let table = sidetone(&["analyze", &file], b"");
     assert_eq!((table.status, table.stderr.as_str()), (0, ""));
     assert!(
-        table.stdout.contains("lossy_inbound") && table.stdout.contains("never arrived"),
+        table.stdout.contains("lossy_inbound") && table.stdout.contains("lost on the way"),
         "{}",
         table.stdout
     );
@@ -59,6 +59,17 @@ fn a_simulated_call_is_analysed() {
     let report: Value = serde_json::from_str(&json.stdout).unwrap();
     assert_eq!(report["calls"][0]["media_verdict"], "lossy_inbound");
     assert_eq!(report["calls"][0]["evidence"]["rule"], "lossy_inbound");
+    assert_eq!(report["calls"][0]["blame"], "network");
+    assert!(report["streams"].as_array().unwrap().iter().any(|stream| stream["reason"] == "loss"));
+    assert_eq!(report["calls"][0]["rules"].as_array().map(Vec::len), Some(19));
+    assert!(report["streams"].as_array().unwrap().iter().all(|stream| stream["pace_ratio"].is_number()));
+
+    let page = folder.join("page.html").to_string_lossy().into_owned();
+    let written = sidetone(&["analyze", "--format", "html", "-o", &page, &file], b"");
+    assert_eq!((written.status, written.stdout.as_str(), written.stderr.as_str()), (0, "", ""));
+    assert!(fs::read_to_string(&page).unwrap().ends_with("</html>\n"));
+    let rows = sidetone(&["analyze", "--format", "csv", &file], b"");
+    assert_eq!((rows.status, rows.stdout.lines().count()), (0, 3), "{}", rows.stdout);
     let streams = report["streams"].as_array().unwrap();
     let caller = streams.iter().find(|stream| stream["direction"] == "from_caller").unwrap();
     assert_eq!((&caller["ssrc"], &caller["ptime_ms"]), (&"0x00001111".into(), &20.into()));
@@ -122,7 +133,7 @@ fn what_is_wrong_is_told_in_one_line() {
 fn a_wrong_command_line_is_status_2() {
     let cases: [&[&str]; 6] = [
         &["analyze"],
-        &["analyze", "--format", "csv", "x.pcap"],
+        &["analyze", "--format", "xml", "x.pcap"],
         &["simulate"],
         &["simulate", "clean"],
         &["simulate", "lousy", "-o", "x.pcap"],

@@ -52,6 +52,11 @@ fn plain(value: &Value) -> String {
 
 /// The name without its unit, and the unit.
 fn unit(name: &str) -> (&str, &'static str) {
+    match name {
+        "burst_share" | "pace_ratio" => return (name, "%"),
+        "late_ms_total" => return ("late total", "ms"),
+        _ => {}
+    }
     UNITS
         .iter()
         .find_map(|(suffix, unit)| Some((name.strip_suffix(suffix)?, *unit)))

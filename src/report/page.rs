@@ -16,7 +16,7 @@ use super::stream::{self, Anchor};
 /// Renders analyses as one page that needs nothing else.
 ///
 /// *Bounds*: ten thousand rows, sections for the first 1,500 calls and as many streams that no call announced, those
-/// with something wrong first; plots have as many points as 12 MB allow, 600 at most.
+/// with something wrong first; plots have as many points as 6 MB allow, 600 at most.
 pub fn html(analyses: &[Analysis]) -> String {
     let mut html = Html::default();
     head(&mut html, analyses);
@@ -185,7 +185,7 @@ const SECTIONS_MAX: usize = 1_500;
 const POINTS_MAX: usize = 600;
 const POINTS_MIN: usize = 30;
 /// What all plots together may take, and what a point takes in a stream's four plots at the worst.
-const PLOT_BYTES_MAX: usize = 12_000_000;
+const PLOT_BYTES_MAX: usize = 6_000_000;
 const POINT_BYTES: usize = 40;
 
 pub(super) const STYLE: &str = include_str!("page.css");

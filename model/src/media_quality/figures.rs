@@ -88,6 +88,30 @@ figures! {
         loss_runs: Vec<u32>,
         /// Packets by lateness: under 10, 20, 40, 60, 100, 200, 500 ms, and beyond.
         lateness_packets: Vec<u32>,
+        /// Missing packets in the longest run of them.
+        longest_loss_packets: u64,
+        /// How much audio that was, ms.
+        longest_loss_ms: i64,
+        /// Missing packets that lay in bursts (RFC 3611 §4.7.2), in percent of all missing.
+        burst_share: Hundredths,
+        /// Audio that a buffer of 100 ms had to conceal because packets were late, ms.
+        late_ms_total: i64,
+        /// Media time in percent of the time in which it came: below 100 the sender is slow.
+        pace_ratio: Hundredths,
+        /// Parts per million by which the sender's clock is fast against ours.
+        clock_skew_ppm: i64,
+        /// Mean opinion score by the E-model (ITU-T G.107), for codecs with published values.
+        mos_e_model: Hundredths,
+        /// The lateness that half of the packets stayed under, ms.
+        lateness_p50_ms: Hundredths,
+        /// The lateness that 95 percent of the packets stayed under, ms.
+        lateness_p95_ms: Hundredths,
+        /// The lateness that 99 percent of the packets stayed under, ms.
+        lateness_p99_ms: Hundredths,
+        /// How late the latest packet was, ms.
+        lateness_max_ms: Hundredths,
+        /// Telephone events, each counted once however many packets carried it.
+        dtmf_events: u64,
         /// Time after the answer in which the party should have sent, ms.
         receive_expected_ms: i64,
         /// From the answer to the first packet after it, ms.

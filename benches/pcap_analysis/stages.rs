@@ -49,7 +49,7 @@ pub fn dissect(path: &Path) {
 /// The whole of it, with as many threads.
 pub fn analyze(path: &Path, threads: usize) {
     let options = EngineOptions { threads, ..EngineOptions::default() };
-    black_box(capture::read_with(options, "bench", &mut open(path), &mut |_| {}));
+    black_box(capture::read_with(options, "bench", &mut open(path), &mut |_, _| {}));
 }
 
 fn records(path: &Path, mut each: impl FnMut(&Record<'_>)) {

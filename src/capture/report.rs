@@ -11,10 +11,10 @@ use sidetone_model::quality::Hundredths;
 use sidetone_model::time::Timestamp;
 
 use crate::quality::{self, WallClock};
+use crate::quality_rtcp;
 
 use super::explained;
 use super::ladder::Ladder;
-use crate::quality_rtcp;
 
 /// What a capture holds.
 #[derive(Debug, Serialize)]

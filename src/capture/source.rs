@@ -67,7 +67,7 @@ pub fn read_with(
     if let Ok(begins) = &begins
         && is_trace(begins)
     {
-        return read_trace(name, &mut input, progress);
+        return read_trace(name, &mut input, &mut |bytes| progress(bytes, 0));
     }
     // Nobody would ask for what is handed out before the end.
     let mut engine = Engine::new(EngineOptions { evict: false, ..options });

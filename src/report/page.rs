@@ -125,7 +125,11 @@ impl Capture<'_> {
             linked.iter().filter_map(|row| alone.get(*row)).map(|(place, _)| *place).collect();
         stream::table(html, self.file, &listed, &|place| drawn.contains(&place));
         left_out(html, alone.len() - listed.len());
-        for (place, found) in alone.iter().filter(|(place, _)| drawn.contains(place)) {
+        // The two directions of a call that nobody announced stand together.
+        let mut drawings: Vec<&(usize, &StreamReport)> =
+            alone.iter().filter(|(place, _)| drawn.contains(place)).collect();
+        drawings.sort_by_key(|(place, stream)| stream.mirror.map_or(*place, |mirror| mirror.min(*place)));
+        for (place, found) in drawings {
             stream::stream(
                 html,
                 found,

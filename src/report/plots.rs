@@ -132,8 +132,7 @@ impl Plot<'_> {
 
 /// A round value at or above everything that is drawn.
 fn top(course: &Course, lines: &[Line<'_>], limit: Option<Hundredths>, least: i64) -> i64 {
-    let values =
-        || lines.iter().flat_map(|(_, value)| course.points.iter().filter_map(move |point| value(point)));
+    let values = || lines.iter().flat_map(|(_, value)| course.points.iter().filter_map(value));
     let highest = values().max().unwrap_or(0).max(least);
     // A limit that nothing comes near would only flatten the picture.
     let highest = limit.filter(|limit| limit.0 <= highest * 3).map_or(highest, |limit| highest.max(limit.0));

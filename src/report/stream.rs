@@ -20,6 +20,10 @@ pub(super) fn stream(html: &mut Html, stream: &StreamReport, anchor: Anchor, poi
     html.raw(", ").text(&stream.ssrc).raw("</small> ");
     chip(html, stream.verdict.unwrap_or(super::facts::NO_VERDICT));
     html.raw("</h4>");
+    if let Some(mirror) = stream.mirror {
+        html.raw("<p class=\"note\">The other direction is <a href=\"#");
+        html.text(Anchor { place: mirror, ..anchor }).raw("\">stream ").text(mirror + 1).raw("</a>.</p>");
+    }
     said(html, &quality);
     let timeline = quality.inbound.timeline.as_ref();
     if let Some(course) = timeline.and_then(|timeline| Course::new(timeline, quality.affected, points_max)) {

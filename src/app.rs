@@ -274,6 +274,8 @@ impl Engine {
         .with_idempotency(Arc::new(idempotency))
         .with_events(Arc::new(events.clone()))
         .with_live_calls(Arc::new(handle.clone()))
+        .with_live_quality(Arc::new(handle.clone()))
+        .with_stored_quality(Arc::new(store.clone()))
         .with_live_rooms(Arc::new(handle.clone()))
         .with_directory(directory_ports(&store, StdRng::from_rng(&mut rng)))
         .with_rooms(rooms(&store, config, StdRng::from_rng(&mut rng)))
@@ -511,7 +513,9 @@ fn start_relay(config: &Config, rng: &mut StdRng, notices: &Arc<Notify>) -> Resu
         seed: rng.random(),
     };
     let notify = Arc::clone(notices);
-    Ok(Relay::start(relay, Arc::new(move || notify.notify_one()))?)
+    let relay = Relay::start(relay, Arc::new(move || notify.notify_one()))?;
+    relay.warn(true);
+    Ok(relay)
 }
 
 /// Where we are reached: by ourselves, and as others see us.

@@ -1,4 +1,5 @@
-//! What the switch tells of live calls, on its way into the outbox: `call.ringing` and `call.answered`.
+//! What the switch tells of live calls, on its way into the outbox: `call.ringing`, `call.answered` and
+//! `call.media_warning`.
 //!
 //! The end of a call is none of it: that is told in the transaction that stores its record. What is told here is stored
 //! for its own sake, many calls in one transaction, and is not worth a call: a database that is away delays it, an
@@ -72,7 +73,10 @@ impl NewsTeller {
         let dropped = self.counts.dropped.fetch_add(1, Ordering::Relaxed) + 1;
         // Each time that twice as many are gone: it says so, and does not fill the log beside the queue.
         if dropped.is_power_of_two() {
-            tracing::error!(dropped, "the database takes no events: call.ringing and call.answered are lost");
+            tracing::error!(
+                dropped,
+                "the database takes no events: what calls tell while they are up is lost"
+            );
         }
     }
 }

@@ -185,7 +185,7 @@ impl EngineMetrics {
             self.callbacks(),
             Family::counter(
                 "sidetone_call_news_dropped_total",
-                "Events call.ringing and call.answered that were lost because too many waited for the database.",
+                "Events call.ringing, call.answered and call.media_warning that were lost because too many waited for the database.",
             )
             .is(self.news.dropped()),
             journal_healthy(&self.journal),

@@ -4,13 +4,15 @@
 
 use std::net::SocketAddr;
 
-use sidetone_media::session::{Figures, Measure, Report, SessionCounters, Value, Verdict};
+use sidetone_media::session::{Change, Figures, Measure, Report, SessionCounters, Value, Verdict, Warning};
 use sidetone_media::stats::{Second, Timeline};
 use sidetone_media::time::Micros;
-use sidetone_media::verdict::{self, Party};
+use sidetone_media::verdict::{self, Party, RULES_VERSION};
+use sidetone_model::ids::CallId;
 use sidetone_model::media_quality::{
-    Affected, Blame, InboundMedia, LegAddresses, LegQuality, LegSide, LegTrace, OutboundMedia, QualitySecond,
-    QualityTimeline, QualityValue, RuleCheck, RuleMeasure, RuleOutcome, WorstStretch,
+    Affected, Blame, CallQuality, InboundMedia, LegAddresses, LegQuality, LegSide, LegTrace, MediaChange,
+    MediaWarning, OutboundMedia, QualitySecond, QualityState, QualityTimeline, QualityValue, RuleCheck,
+    RuleMeasure, RuleOutcome, WorstStretch,
 };
 use sidetone_model::quality::{Hundredths, MediaVerdict};
 use sidetone_model::time::Timestamp;
@@ -39,6 +41,12 @@ impl WallClock {
     pub fn of_micros(self, at: Micros) -> Timestamp {
         self.wall.plus_micros(at.since(self.at))
     }
+}
+
+/// What the legs of a call come to together.
+pub fn call(call: CallId, state: QualityState, at: Timestamp, legs: Vec<LegQuality>) -> CallQuality {
+    let rules_version = legs.iter().any(|leg| leg.media_verdict.is_some()).then(|| RULES_VERSION.to_owned());
+    CallQuality { rules_version, ..CallQuality::of_legs(call, state, at, legs) }
 }
 
 /// What a session says of its leg; `party` is the number at its far end.
@@ -79,10 +87,53 @@ pub fn leg_of(
 }
 
 /// How a sentence calls the party of a leg.
-fn party_of(side: LegSide) -> Party {
+pub fn party_of(side: LegSide) -> Party {
     match side {
         LegSide::A => Party::Caller,
         LegSide::B => Party::Called,
+    }
+}
+
+/// The same of a leg whose call has not been answered yet, of which there is nothing to judge.
+pub fn before_answer(leg: LegQuality) -> LegQuality {
+    LegQuality {
+        media_verdict: None,
+        reason: None,
+        blame: None,
+        sentence: "The call has not been answered yet.".to_owned(),
+        rules: Vec::new(),
+        ..leg
+    }
+}
+
+/// What is told of a leg that goes wrong, or no longer, as it was noticed at `wall`.
+pub fn warning(
+    warning: &Warning,
+    side: LegSide,
+    whom: Party,
+    party: Option<String>,
+    wall: Timestamp,
+) -> MediaWarning {
+    let report = &warning.report;
+    let clock = WallClock::of(report, wall);
+    let name = if whom == Party::Caller { "the caller" } else { "the called party" };
+    let lasted_s = report.at.since(warning.since) / 1_000_000;
+    let (state, sentence) = match warning.change {
+        Change::AudioBack => (MediaChange::AudioBack, format!("Audio comes from {name} again.")),
+        Change::NoAudio => {
+            (MediaChange::NoAudio, format!("No audio has come from {name} for {lasted_s} seconds."))
+        }
+        Change::Verdict => (MediaChange::Verdict, verdict::explain(report, whom).sentence),
+    };
+    MediaWarning {
+        leg: side,
+        media_verdict: report.verdict.map(named),
+        previous: named(warning.previous),
+        state,
+        sentence,
+        since: clock.of_micros(warning.since),
+        at: wall,
+        party,
     }
 }
 

@@ -20,13 +20,18 @@ use parking_lot::Mutex;
 use records::{TempDir, answered, at, ended};
 use sidetone::cdr::journal::{Journal, JournalError, Recovery};
 use sidetone::cdr::writer::{CdrSink, CdrWriter, Stored};
+use sidetone::quality::{self, WallClock};
 use sidetone::rating::{FxTable, settle};
+use sidetone_media::session::Report;
+use sidetone_media::stats::Timeline;
 use sidetone_model::call::HangupCause;
 use sidetone_model::cdr::Cdr;
 use sidetone_model::ids::CallId;
+use sidetone_model::media_quality::{LegSide, QualitySecond, QualityState, QualityTimeline};
 use sidetone_model::money::Amount;
 use sidetone_model::ports::PortFuture;
 use sidetone_model::problem::Problem;
+use sidetone_model::quality::Hundredths;
 use sidetone_model::rating::{Billing, CreditRate, Increments, Price, Tariff};
 
 /// A database in memory that refuses the first `refusals` transactions.
@@ -72,6 +77,44 @@ fn segments(dir: &Path) -> Vec<PathBuf> {
     files.retain(|path| path.extension().is_some_and(|extension| extension == "journal"));
     files.sort();
     files
+}
+
+/// The longest timelines that there are, on both legs, with the largest numbers: they come through a crash.
+#[test]
+fn the_media_of_a_call_comes_with_its_record() {
+    let second = QualitySecond {
+        received: u32::from(u16::MAX),
+        lost: u32::from(u16::MAX),
+        late: u32::from(u16::MAX),
+        duplicates: u32::from(u16::MAX),
+        jitter_max_ms: Some(Hundredths(104_855)),
+        interval_mean_ms: Some(Hundredths(104_855)),
+        interval_max_ms: Some(Hundredths(429_496_729)),
+        lateness_max_ms: Some(Hundredths(429_496_729)),
+        audio_expected: true,
+        silence_announced: true,
+        event: true,
+    };
+    let leg = |side| {
+        let mut leg = quality::leg(&Report::default(), side, None, WallClock::unix());
+        let rows = vec![second; Timeline::ROWS_MAX];
+        leg.inbound.timeline = Some(QualityTimeline::new(at(2).whole_millis(), 1, rows));
+        leg
+    };
+    let call = ended(1).call_uuid;
+    let legs = vec![leg(LegSide::A), leg(LegSide::B)];
+    let media = quality::call(call, QualityState::Final, at(62).whole_millis(), legs);
+    let dir = TempDir::new();
+    let (journal, reader, _) = Journal::open(dir.path()).unwrap();
+    let record = Cdr { media: Some(Box::new(media.clone())), ..ended(1) };
+    assert!(journal.ended(record).unwrap().wait());
+    // The process dies here.
+    let crashed = TempDir::snapshot(dir.path());
+    drop((journal, reader));
+    let database = Memory::default();
+    drain(crashed.path(), &database);
+    let rows = database.rows.lock();
+    assert_eq!(rows[&call].media.as_deref(), Some(&media));
 }
 
 #[test]

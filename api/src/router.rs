@@ -39,7 +39,7 @@ use crate::openapi::complete;
 use crate::routes::openapi::Reference;
 use crate::routes::{agents, api_keys, teams, users, webhook_deliveries, webhooks};
 use crate::routes::{
-    ai_prices, auth as login, call_conference, calls, cdr_export, cdrs, conference_controls,
+    ai_prices, auth as login, call_conference, call_quality, calls, cdr_export, cdrs, conference_controls,
     conference_people, conference_rooms, conferences, conversations, docs, events, extensions, health, notes,
     numbers, openapi as reference, organisations, prompts, rates, recordings, room_meetings, room_sessions,
     totals, trunks,
@@ -79,6 +79,8 @@ fn v1() -> OpenApiRouter<ApiState> {
         .routes(routes!(ai_prices::find, ai_prices::change, ai_prices::remove))
         .routes(routes!(calls::find))
         .routes(routes!(calls::list))
+        .routes(routes!(call_quality::of_call))
+        .routes(routes!(call_quality::of_record))
         .routes(routes!(cdr_export::export))
         .routes(routes!(cdrs::find))
         .routes(routes!(cdrs::list))

@@ -11,6 +11,7 @@ use sidetone_model::idempotency::{Claim, Idempotency, KeptAnswer, Once};
 use sidetone_model::ids::RoomId;
 use sidetone_model::key::Keys;
 use sidetone_model::live_call::LiveCalls;
+use sidetone_model::media_quality::{LiveQuality, StoredQuality};
 use sidetone_model::metrics::{Family, Metrics};
 use sidetone_model::note::Notes;
 use sidetone_model::number::Numbers;
@@ -64,6 +65,8 @@ pub struct ApiState {
     pub(crate) stream_places: Places,
     outgoing_urls: Option<Arc<dyn OutgoingUrls>>,
     live_calls: Option<Arc<dyn LiveCalls>>,
+    live_quality: Option<Arc<dyn LiveQuality>>,
+    stored_quality: Option<Arc<dyn StoredQuality>>,
     webhooks: Option<Arc<dyn Webhooks>>,
     prompts: Option<Arc<dyn Prompts>>,
     room_history: Option<RoomHistory>,
@@ -151,6 +154,8 @@ impl ApiState {
             stream_places: Places::default(),
             outgoing_urls: None,
             live_calls: None,
+            live_quality: None,
+            stored_quality: None,
             webhooks: None,
             prompts: None,
             room_history: None,
@@ -236,6 +241,30 @@ impl ApiState {
     /// The calls that are up.
     pub(crate) fn live_calls(&self) -> Result<&dyn LiveCalls, ApiError> {
         self.live_calls.as_deref().ok_or_else(|| ApiError::not_found("no calls are carried here"))
+    }
+
+    /// The same state, which knows the media of the calls that are up.
+    #[must_use]
+    pub fn with_live_quality(mut self, quality: Arc<dyn LiveQuality>) -> Self {
+        self.live_quality = Some(quality);
+        self
+    }
+
+    /// The media of the calls that are up.
+    pub(crate) fn live_quality(&self) -> Result<&dyn LiveQuality, ApiError> {
+        self.live_quality.as_deref().ok_or_else(|| ApiError::not_found("no calls are carried here"))
+    }
+
+    /// The same state, which knows the media of the calls that are over.
+    #[must_use]
+    pub fn with_stored_quality(mut self, quality: Arc<dyn StoredQuality>) -> Self {
+        self.stored_quality = Some(quality);
+        self
+    }
+
+    /// The media of the calls that are over; `None` where nothing is kept of it.
+    pub(crate) fn stored_quality(&self) -> Option<&dyn StoredQuality> {
+        self.stored_quality.as_deref()
     }
 
     /// The same state, which manages conference rooms.

@@ -6,6 +6,7 @@ use crate::call::{BillingMode, Direction, HangupCause, Transport};
 use crate::ids::{
     AgentId, CallId, CampaignId, ContactId, ExtensionId, NodeId, OrganisationId, TeamId, TrunkId,
 };
+use crate::media_quality::CallQuality;
 use crate::money::{Amount, Currency};
 use crate::quality::Quality;
 use crate::rating::Billing;
@@ -81,6 +82,9 @@ pub struct Cdr {
     pub billing: Billing,
     /// Media of the caller's leg.
     pub quality: Quality,
+    /// What is known of the media of both legs; in the journal alone, the store keeps it beside the record.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub media: Option<Box<CallQuality>>,
 }
 
 /// Whom a call was for.
@@ -309,6 +313,7 @@ mod tests {
             ai_tokens: None,
             billing: Billing::default(),
             quality: Quality::default(),
+            media: None,
         }
     }
 

@@ -7,6 +7,7 @@ use crate::access::Scope;
 use crate::call::{Direction, words};
 use crate::event::{Event, EventKind};
 use crate::ids::{AgentId, CallId, ExtensionId, LegId, OrganisationId, TeamId, TrunkId};
+use crate::media_quality::MediaWarning;
 use crate::page::{Page, Window};
 use crate::ports::PortFuture;
 use crate::time::Timestamp;
@@ -108,6 +109,8 @@ pub struct LiveLeg {
 pub enum CallNews {
     /// Both sides talk.
     Answered(LiveCall),
+    /// The media of a leg goes wrong, or no longer.
+    Media(LiveCall, Box<MediaWarning>),
     /// The far end rings.
     Ringing(LiveCall),
 }
@@ -115,7 +118,7 @@ pub enum CallNews {
 impl CallNews {
     /// The call as it was then.
     pub fn call(&self) -> &LiveCall {
-        let (CallNews::Answered(call) | CallNews::Ringing(call)) = self;
+        let (CallNews::Answered(call) | CallNews::Media(call, _) | CallNews::Ringing(call)) = self;
         call
     }
 
@@ -124,6 +127,7 @@ impl CallNews {
         let call = self.call();
         let (kind, at) = match self {
             CallNews::Answered(_) => (EventKind::CallAnswered, call.answered_at),
+            CallNews::Media(_, warning) => return warning.event(call),
             CallNews::Ringing(_) => (EventKind::CallRinging, call.ringing_at),
         };
         let at = at.unwrap_or(call.started_at);

@@ -105,6 +105,7 @@ pub fn build(facts: &Facts, outcome: Outcome) -> Cdr {
         currency: Some(facts.tariff.map_or(facts.currency, |tariff| tariff.sell.currency)),
         billing: Billing { tariff: facts.tariff, ..Billing::default() },
         quality: outcome.quality,
+        media: None,
     }
 }
 

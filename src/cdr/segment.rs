@@ -43,12 +43,21 @@ pub enum Step {
 }
 
 /// The instants of a record in full: JSON carries milliseconds alone.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Deserialize)]
 struct Body {
     started_us: i64,
     answered_us: Option<i64>,
     ended_us: Option<i64>,
     cdr: Cdr,
+}
+
+/// The same on its way into a file.
+#[derive(Debug, Serialize)]
+struct WrittenBody<'a> {
+    started_us: i64,
+    answered_us: Option<i64>,
+    ended_us: Option<i64>,
+    cdr: &'a Cdr,
 }
 
 /// A record that cannot be written.
@@ -94,11 +103,11 @@ pub fn encode(record: &Record, out: &mut Vec<u8>) -> Result<(), EncodeError> {
 }
 
 fn write_body(cdr: &Cdr, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
-    let body = Body {
+    let body = WrittenBody {
         started_us: cdr.started_at.as_micros(),
         answered_us: cdr.answered_at.map(Timestamp::as_micros),
         ended_us: cdr.ended_at.map(Timestamp::as_micros),
-        cdr: cdr.clone(),
+        cdr,
     };
     serde_json::to_writer(out, &body)
 }
@@ -243,6 +252,6 @@ pub const HEAD_LEN: u64 = HEAD.len() as u64;
 const KIND_ANSWERED: u8 = 1;
 const KIND_ENDED: u8 = 2;
 const KIND_TICK: u8 = 3;
-/// No record comes near; a longer one is damage, not something to allocate for.
-const PAYLOAD_LEN_MAX: u32 = 64 * 1024;
+/// Twice what two timelines of full length come to; a longer one is damage, not something to allocate for.
+const PAYLOAD_LEN_MAX: u32 = 2 * 1024 * 1024;
 const SUFFIX: &str = ".journal";

@@ -12,6 +12,7 @@ use sidetone_model::time::Timestamp;
 use crate::cdr::writer::{CdrSink, Stored};
 use crate::store::call_events::{ended, missed};
 use crate::store::cdr_counts::Additions;
+use crate::store::cdr_quality::insert_quality;
 use crate::store::columns::{instant, instant_opt, number, number_opt, parsed, parsed_opt, word, word_opt};
 use crate::store::credit::Draws;
 use crate::store::events::insert_event;
@@ -38,6 +39,7 @@ impl Store {
             let search = search_text(cdr);
             let row = insert_cdr(&mut transaction, cdr, &search).await?;
             if let Some(row) = &row {
+                insert_quality(&mut transaction, cdr).await?;
                 insert_event(&mut transaction, &ended(cdr, number_opt(row, "ai_tokens")?)).await?;
                 if let Some(missed) = missed(cdr) {
                     insert_event(&mut transaction, &missed).await?;
@@ -184,6 +186,7 @@ pub(super) fn cdr(row: &Row) -> Result<Cdr, StoreError> {
             quality_pct: figure("quality_pct_hundredths")?,
             verdict: word_opt(row, "media_verdict", MediaVerdict::from_name)?,
         },
+        media: None,
     })
 }
 

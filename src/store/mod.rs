@@ -16,6 +16,7 @@ mod call_info;
 mod call_log;
 mod call_log_query;
 mod cdr_counts;
+mod cdr_quality;
 mod cdrs;
 mod columns;
 mod conversation_report;

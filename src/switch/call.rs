@@ -94,7 +94,7 @@ pub(super) enum ForkState {
 
 #[derive(Debug)]
 pub(super) enum State {
-    /// The record waits for the media report of its leg.
+    /// The record waits for the media reports of its legs.
     Ending { cause: HangupCause, ended_after: Duration, deadline: Instant },
     /// The record was given out.
     Over,
@@ -336,7 +336,7 @@ impl Call {
         match self.state {
             State::Ringing { deadline, .. } if deadline <= now => self.ring_out(now),
             // The relay owes a report and does not give it: the record is worth more than its figures.
-            State::Ending { deadline, .. } if deadline <= now => self.complete(Quality::default()),
+            State::Ending { deadline, .. } if deadline <= now => self.complete(),
             _ => {}
         }
     }

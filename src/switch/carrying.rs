@@ -1,5 +1,6 @@
 //! Calls among the live ones: fed with what happens, and what they say carried out.
 
+use sidetone_model::cdr::Cdr;
 use sidetone_model::ids::CallId;
 use sidetone_model::live_call::{self, CallNews};
 use sidetone_sip::message::StatusCode;
@@ -79,7 +80,10 @@ impl Switch {
             }
             face::Output::Bye(party) => self.hang_up(now, id, party),
             face::Output::Cancel(fork) => self.hang_up(now, id, Party::Callee(fork)),
-            face::Output::Ended(record) => self.give_record(now, record),
+            face::Output::Ended(mut record) => {
+                self.name_parties(id, &mut record);
+                self.give_record(now, record);
+            }
             face::Output::Held(party, holds) => self.seat_held(now, id, party, holds),
             face::Output::Invite(fork, offer) => self.invite(now, id, fork, &offer),
             face::Output::Journal(record) => self.push(Output::Answered(id, record)),
@@ -103,6 +107,14 @@ impl Switch {
                 }
             }
             face::Output::Seat(party) => self.seat(now, id, party),
+        }
+    }
+
+    /// Says in a record who was at the far ends of its legs.
+    fn name_parties(&self, id: CallId, record: &mut Cdr) {
+        let (Some(live), Some(media)) = (self.calls.get(&id), &mut record.media) else { return };
+        for leg in &mut media.legs {
+            leg.party = live.number_of(leg.leg);
         }
     }
 

@@ -6,11 +6,15 @@
 use std::time::{Duration, Instant};
 
 use sidetone_media::session::Report;
+use sidetone_media::verdict::Party as Whom;
 use sidetone_model::call::HangupCause;
 use sidetone_model::cdr::Cdr;
+use sidetone_model::media_quality::{CallQuality, LegSide, QualityState};
 use sidetone_model::quality::{MediaVerdict, Quality};
+use sidetone_model::time::Timestamp;
 
 use crate::cdr::build::{Outcome, build};
+use crate::quality::{self as media_quality, WallClock};
 use crate::switch::call::{Call, ForkState, Near, State};
 use crate::switch::face::{Output, Party, PortId};
 use crate::switch::leg::Leg;
@@ -124,24 +128,29 @@ impl Call {
 
     /// A port is closed. One that nobody told to close was given up by the relay, and its party hears nothing more.
     pub(super) fn report(&mut self, now: Instant, port: PortId, report: &Report) {
-        let deaf = self.party_at(port).filter(|party| self.leg(*party).is_some_and(Leg::is_open));
-        if self.measured().map(Leg::port) == Some(port) {
+        let Some(party) = self.party_at(port) else { return };
+        let deaf = self.leg(party).is_some_and(Leg::is_open);
+        if self.party_of(LegSide::A) == Some(party) {
             self.heard_codec = report.codec.clone();
-            let quality = quality(report);
-            match self.state {
-                State::Ending { .. } => self.complete(quality),
-                // The leg that the record tells of has left, others go on.
-                State::Answering { .. } | State::Over | State::Ringing { .. } | State::Up => {
-                    self.quality = Some(quality);
-                }
-            }
+            self.quality = Some(quality(report));
         }
-        if let Some(party) = deaf {
+        let at = self.wall(now.saturating_duration_since(self.started));
+        let media = self.side_of(party).filter(|_| had_media(report));
+        let clock = WallClock::of(report, at);
+        let media = media.map(|side| media_quality::leg_of(report, side, self.whom(side), None, clock));
+        if let Some(leg) = self.leg_mut(party) {
+            leg.reported(media);
+        }
+        // Otherwise the leg has left, others go on.
+        if matches!(self.state, State::Ending { .. }) && !self.awaits_reports() {
+            self.complete();
+        }
+        if deaf {
             self.dismiss(now, party, HangupCause::NormalTemporaryFailure);
         }
     }
 
-    /// The last leg is over: every port is closed, and the record waits for the report of the leg that it tells of.
+    /// The last leg is over: every port is closed, and the record waits for the reports of the legs that it tells of.
     pub(super) fn finish(&mut self, now: Instant, cause: HangupCause) {
         let ended_after = now.saturating_duration_since(self.started);
         for place in 0..self.forks.len() {
@@ -149,11 +158,14 @@ impl Call {
         }
         self.release(Party::Caller);
         self.state = State::Ending { cause, ended_after, deadline: now + self.limits.report };
-        if let Some(quality) = self.quality.take() {
-            self.complete(quality);
-        } else if self.measured().is_none() {
-            self.complete(Quality::default());
+        if !self.awaits_reports() {
+            self.complete();
         }
+    }
+
+    /// Whether a leg that the record tells of has not been reported on yet.
+    fn awaits_reports(&self) -> bool {
+        self.sides().any(|(_, leg)| !leg.has_reported())
     }
 
     /// Why it ends, while its record waits.
@@ -164,15 +176,36 @@ impl Call {
         }
     }
 
-    pub(super) fn complete(&mut self, mut quality: Quality) {
+    /// Gives out the record, with the reports that have come.
+    pub(super) fn complete(&mut self) {
         let State::Ending { cause, ended_after, .. } = self.state else { return };
+        let mut quality = self.quality.take().unwrap_or_default();
         if self.answered_after.is_none() {
             // The callee was rung with a port of ours waiting for the caller's audio: an RTP session, unanswered.
             quality.verdict = Some(MediaVerdict::Unanswered);
         }
-        let record = self.record(self.answered_after, Some(ended_after), Some(cause), quality);
+        let mut record = self.record(self.answered_after, Some(ended_after), Some(cause), quality);
+        record.media = self.media(self.wall(ended_after), quality.verdict).map(Box::new);
         self.state = State::Over;
         self.push(Output::Ended(Box::new(record)));
+    }
+
+    /// What the legs' ports said of them; `None` when there was no media at all.
+    fn media(&mut self, at: Timestamp, verdict: Option<MediaVerdict>) -> Option<CallQuality> {
+        let sides = [LegSide::A, LegSide::B].map(|side| self.party_of(side));
+        let legs: Vec<_> = sides
+            .into_iter()
+            .flatten()
+            .filter_map(|party| self.leg_mut(party).and_then(Leg::take_media))
+            .collect();
+        let media = media_quality::call(self.facts.call, QualityState::Final, at, legs);
+        // A caller who was never told of the answer had an unanswered call, whatever came of it meanwhile.
+        (!media.legs.is_empty()).then(|| CallQuality { media_verdict: verdict, ..media })
+    }
+
+    /// The wall-clock time so long after the INVITE.
+    pub(super) fn wall(&self, after: Duration) -> Timestamp {
+        self.facts.started_at.plus_micros(i64::try_from(after.as_micros()).unwrap_or(i64::MAX))
     }
 
     pub(super) fn record(
@@ -192,7 +225,7 @@ impl Call {
         // Of several codecs that SDP settled, the one that was heard; and audio is relayed as it comes.
         let heard = self.heard_codec.as_ref();
         let relayed = heard.filter(|name| callee.is_some_and(|fork| fork.leg.has_codec(name)));
-        let own = heard.cloned().or_else(|| self.measured()?.codec());
+        let own = heard.cloned().or_else(|| self.leg(self.party_of(LegSide::A)?)?.codec());
         let outcome = Outcome {
             answered_after_us: answered_after.map(micros),
             ended_after_us: ended_after.map(micros),
@@ -206,11 +239,29 @@ impl Call {
         build(&self.facts, outcome)
     }
 
-    /// The leg that the record tells of.
-    fn measured(&self) -> Option<&Leg> {
-        match self.near {
-            Near::Party(_) => self.caller(),
-            Near::Room => self.leg(Party::Callee(self.winner?)),
+    /// Whose leg the record tells of as that: `a` is the caller's, or that of whoever answered a room.
+    pub(super) fn party_of(&self, side: LegSide) -> Option<Party> {
+        match (side, &self.near) {
+            (LegSide::A, Near::Party(_)) => Some(Party::Caller),
+            (LegSide::A, Near::Room) | (LegSide::B, Near::Party(_)) => self.winner.map(Party::Callee),
+            (LegSide::B, Near::Room) => None,
         }
     }
+
+    /// How sentences call the party of that leg.
+    pub(super) fn whom(&self, side: LegSide) -> Whom {
+        match self.near {
+            Near::Party(_) => media_quality::party_of(side),
+            Near::Room => Whom::Called,
+        }
+    }
+
+    fn side_of(&self, party: Party) -> Option<LegSide> {
+        [LegSide::A, LegSide::B].into_iter().find(|side| self.party_of(*side) == Some(party))
+    }
+}
+
+/// Whether there is anything to tell: SDP settled something, or packets came all the same.
+fn had_media(report: &Report) -> bool {
+    report.verdict.is_some() || report.counters.datagrams > 0
 }

@@ -130,6 +130,8 @@ pub enum MediaCommand {
         /// What the end is told by.
         token: u64,
     },
+    /// Say how the leg does, by [`Input::Snapshot`](crate::switch::machine::Input::Snapshot).
+    Snapshot,
     /// Cease to play to the party alone; no end is told of what was under way.
     StopPlaying,
     /// Let the party hear a tone in what is sent to it.

@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use sidetone_media::mix::Formats;
 use sidetone_media::transcode::TranscodePlan;
+use sidetone_model::media_quality::LegQuality;
 use sidetone_sip::sdp::{
     self, Codec, CodecPolicy, Direction, Media, OfferAnswer, SessionDescription, payload_map,
 };
@@ -30,6 +31,19 @@ pub(super) struct Leg {
     holds: bool,
     /// Whether what arrives on it is transcoded.
     transcodes: bool,
+    /// What its port said of it when it was closed.
+    media: Told,
+}
+
+/// What a leg's port said of it in the end.
+#[derive(Debug)]
+enum Told {
+    /// Nothing yet.
+    Awaited,
+    /// That there was none.
+    None,
+    /// The figures.
+    Reported(Box<LegQuality>),
 }
 
 impl Leg {
@@ -44,6 +58,7 @@ impl Leg {
             seated: false,
             holds: false,
             transcodes: false,
+            media: Told::Awaited,
         }
     }
 
@@ -63,6 +78,32 @@ impl Leg {
     /// Gives the port back; the command to send, once.
     pub(super) fn close(&mut self) -> Option<MediaCommand> {
         std::mem::take(&mut self.open).then_some(MediaCommand::Close)
+    }
+
+    /// Notes what its port said when it was closed; `None` when there was no media.
+    pub(super) fn reported(&mut self, media: Option<LegQuality>) {
+        self.media = media.map_or(Told::None, |media| Told::Reported(Box::new(media)));
+    }
+
+    /// Whether its port has said all that it will.
+    pub(super) fn has_reported(&self) -> bool {
+        !matches!(self.media, Told::Awaited)
+    }
+
+    /// What its port said.
+    pub(super) fn media(&self) -> Option<&LegQuality> {
+        match &self.media {
+            Told::Awaited | Told::None => None,
+            Told::Reported(media) => Some(media),
+        }
+    }
+
+    /// What its port said, once.
+    pub(super) fn take_media(&mut self) -> Option<LegQuality> {
+        match std::mem::replace(&mut self.media, Told::None) {
+            Told::Awaited | Told::None => None,
+            Told::Reported(media) => Some(*media),
+        }
     }
 
     /// Puts it into a room.

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use sidetone_model::ids::{ExtensionId, LegId};
 use sidetone_model::live_call::{self, CallState, LegRole, LiveLeg, Outline};
+use sidetone_model::media_quality::LegSide;
 use sidetone_model::time::Timestamp;
 use sidetone_sip::flow::Flow;
 use sidetone_sip::transaction::ServerKey;
@@ -85,6 +86,11 @@ impl LiveCall {
             Party::Callee(fork) => self.callees.get(fork).map(|callee| &callee.identity),
             Party::Caller => self.caller.as_ref().map(|caller| &caller.identity),
         }
+    }
+
+    /// The number of whoever is at the far end of that leg.
+    pub(super) fn number_of(&self, side: LegSide) -> Option<String> {
+        self.identity_of(self.call.party_of(side)?)?.number.clone()
     }
 
     /// How far it is; `None` once nobody is up in it any more.

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use rand::RngExt;
 use rand::rngs::StdRng;
 use sidetone_media::mix::MixId;
-use sidetone_media::session::Report;
+use sidetone_media::session::{Report, Warning};
 use sidetone_model::call::HangupCause;
 use sidetone_model::cdr::Cdr;
 use sidetone_model::ids::{CallId, ConferenceSessionId, LegId, NodeId, NoteId, OrganisationId, TrunkId};
@@ -39,6 +39,7 @@ use crate::switch::face::{self, Limits, MediaCommand, Party, PortId, Ports, Reac
 use crate::switch::gate::Gate;
 use crate::switch::keys::Way;
 use crate::switch::live::LiveCall;
+use crate::switch::live_media::MediaQuestions;
 use crate::switch::messaging::Said;
 use crate::switch::mixing::{MixOrder, Recording};
 use crate::switch::names::{Answer, Names, Waiter};
@@ -100,12 +101,16 @@ pub enum Input {
     Resolved(TrunkAddress, Answer),
     /// Other settings hold from now on.
     Settings(Settings),
+    /// How the leg of a port does, as it was asked.
+    Snapshot(PortId, Box<Report>),
     /// The party of a port began or ceased to talk.
     Talking(PortId, bool),
     /// The time of [`Switch::next_timeout`] has come.
     Timeout,
     /// A message could not be sent.
     TransportError(ClientKey),
+    /// What the party of a port sends goes wrong, or no longer.
+    Warning(PortId, Box<Warning>),
 }
 
 /// What the driver shall do.
@@ -212,6 +217,8 @@ pub struct Switch {
     pub(super) registrations: Registrations,
     /// Calls with trunks that we have hung up lately.
     pub(super) farewells: VecDeque<Farewell>,
+    /// Who waits to hear how a call does.
+    pub(super) media_questions: MediaQuestions,
     pub(super) timers: BTreeSet<(Instant, CallId)>,
     pub(super) rng: StdRng,
     pub(super) accepts: bool,
@@ -249,6 +256,7 @@ impl Switch {
             conferences,
             registrations: Registrations::default(),
             farewells: VecDeque::new(),
+            media_questions: MediaQuestions::default(),
             timers: BTreeSet::new(),
             rng,
             accepts: true,
@@ -314,6 +322,7 @@ impl Switch {
             }
             Input::Report(port, report) => {
                 if let Some(call) = self.ports.remove(&port) {
+                    self.heard_of_media(now, call, port, &report);
                     self.tell_call(now, call, face::Input::Report(port, report));
                 }
             }
@@ -322,6 +331,12 @@ impl Switch {
                 self.gate.offer(settings.digest);
                 self.config.md5_only = settings.md5_only;
             }
+            Input::Snapshot(port, report) => {
+                if let Some(call) = self.ports.get(&port).copied() {
+                    self.heard_of_media(now, call, port, &report);
+                }
+            }
+            Input::Warning(port, warning) => self.warned_of_media(now, port, &warning),
             Input::Timeout => self.timeout(now),
             Input::TransportError(key) => {
                 self.ua.handle_input(now.instant, ua::Input::TransportError { key })

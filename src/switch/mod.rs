@@ -19,6 +19,7 @@ mod incoming;
 mod keys;
 mod leg;
 mod live;
+mod live_media;
 pub mod machine;
 mod merging;
 pub mod messaging;

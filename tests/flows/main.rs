@@ -29,6 +29,7 @@ mod name_server;
 mod note_taps;
 mod notes;
 mod outbound;
+mod quality;
 #[path = "../common/receiver.rs"]
 mod receiver;
 mod recorded;

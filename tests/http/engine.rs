@@ -127,7 +127,8 @@ impl Engine {
             store.store(&records(ids)).await.unwrap();
             let shared = Arc::new(store.clone());
             let state = ApiState::new(shared.clone(), shared.clone(), Arc::new(Ready), Arc::new(|| at(100)))
-                .with_conversations(shared.clone(), shared);
+                .with_conversations(shared.clone(), shared.clone())
+                .with_stored_quality(shared);
             (state, (ids, Backstage { store, database, runtime: Handle::current() }))
         });
         Self { ids, face, backstage }
@@ -137,6 +138,17 @@ impl Engine {
     pub fn store(&self, cdr: Cdr) {
         let stored = self.backstage.runtime.block_on(self.backstage.store.store(&[cdr]));
         assert_eq!(stored.unwrap().new, 1);
+    }
+
+    /// Stores a record that is there already, as a journal that is read again does.
+    pub fn store_again(&self, cdr: Cdr) {
+        let stored = self.backstage.runtime.block_on(self.backstage.store.store(&[cdr]));
+        assert_eq!(stored.unwrap().new, 0);
+    }
+
+    /// How many rows a query finds.
+    pub fn rows(&self, query: &'static str) -> usize {
+        self.backstage.runtime.block_on(self.backstage.database.texts(query)).len()
     }
 
     /// Does to the database what no request does.

@@ -40,6 +40,7 @@ mod numbers;
 mod office;
 mod organisations;
 mod prompts;
+mod quality;
 mod rates;
 mod recordings;
 #[path = "../common/records.rs"]

@@ -148,7 +148,8 @@ impl Office {
             let panel = sidetone::app::panel(&ground.store, &mut ground.rng).await.unwrap();
             let bus = Bus::new(&ground.store);
             tokio::spawn(bus.clone().run(ground.store.event_bell().listen(), stopped));
-            let state = ApiState::new(shared.clone(), shared, Arc::new(Ready), clock)
+            let state = ApiState::new(shared.clone(), shared.clone(), Arc::new(Ready), clock)
+                .with_stored_quality(shared)
                 .with_panel(panel)
                 .with_events(Arc::new(bus.clone()));
             (names, ground.store, bus, router(state), ground.database)

@@ -159,6 +159,7 @@ pub const ROWS: &[Row] = &[
     // Calls that are up.
     row("GET /api/v1/calls", List, ""),
     row("GET /api/v1/calls/{uuid}", One, "call.blue"),
+    row("GET /api/v1/calls/{uuid}/quality", One, "call.blue"),
     // Notes to phones.
     row("POST /api/v1/calls/{uuid}/conference", Act, "call.blue")
         .body_of(|tenant| json!({"with": tenant.id("call.blue")}))
@@ -175,6 +176,7 @@ pub const ROWS: &[Row] = &[
     row("GET /api/v1/cdrs", List, ""),
     row("GET /api/v1/cdrs/export", List, ""),
     row("GET /api/v1/cdrs/{uuid}", One, "cdr.blue"),
+    row("GET /api/v1/cdrs/{uuid}/quality", One, "cdr.blue"),
     row("GET /api/v1/cdrs/totals", Shared(200), "").for_other_teams(200).shows_teams("\"count\":1"),
     // Conversations.
     row("GET /api/v1/cdrs/{uuid}/conversation", One, "cdr.blue"),

@@ -151,6 +151,7 @@ fn record(number: u64) -> Cdr {
             mos: Some(Hundredths(441)),
             verdict: Some(MediaVerdict::Ok),
         },
+        media: None,
         ..bare
     }
 }
@@ -188,6 +189,7 @@ fn bare(number: u64) -> Cdr {
         currency: None,
         billing: Default::default(),
         quality: Quality::default(),
+        media: None,
     }
 }
 

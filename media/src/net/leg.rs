@@ -13,7 +13,7 @@ use super::transcodings::Transcoding;
 use super::wire::{BATCH, DATAGRAM_BYTES_MAX, Sent, Wire};
 use crate::mix::MixId;
 use crate::rtcp::REPORT_BYTES_MAX;
-use crate::session::{Disposition, Input, Session};
+use crate::session::{Disposition, Input, Session, Watch};
 use crate::time::Micros;
 use crate::trace::TracedSession;
 
@@ -43,6 +43,8 @@ pub(super) struct Leg {
     pub(super) party: Option<IpAddr>,
     /// When the next snapshot is due, if somebody reads them.
     pub(super) next_snapshot: Micros,
+    /// What the switch was told of its media going wrong.
+    pub(super) watch: Watch,
     rtp_target: Option<SocketAddr>,
     rtcp_target: Option<SocketAddr>,
 }
@@ -91,6 +93,7 @@ impl Leg {
             rtcp_mux: false,
             party: None,
             next_snapshot: now,
+            watch: Watch::default(),
             rtp_target: None,
             rtcp_target: None,
         }

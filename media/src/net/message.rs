@@ -7,7 +7,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use crate::mix::{MixCommand, MixId, Seat, SeatCommand, SeatKey};
-use crate::session::{Description, Report, SessionConfig};
+use crate::session::{Description, Report, SessionConfig, Warning};
 use crate::trace::{TraceHead, TraceSink};
 use crate::transcode::TranscodePlan;
 
@@ -186,6 +186,14 @@ pub enum Notice {
         id: PortId,
         /// The figures so far.
         report: Box<Report>,
+    },
+    /// Something goes wrong with what the party sends, or no longer; only while somebody wants to know, see
+    /// [`Relay::warn`](super::Relay::warn). Never lost, as a digit is not.
+    Warning {
+        /// Which port.
+        id: PortId,
+        /// What.
+        warning: Box<Warning>,
     },
     /// The party began or ceased to talk. While nobody takes the notices changes are left out, never the last one.
     Talking {

@@ -47,6 +47,8 @@ pub(super) struct Shared {
     pub(super) guard: Guard,
     /// Microseconds between two snapshots of a leg; 0 for none.
     pub(super) snapshot_us: AtomicI64,
+    /// Whether legs are watched.
+    pub(super) warns: AtomicBool,
     pub(super) stop: AtomicBool,
     pub(super) tallies: Vec<Tally>,
     /// Reports of closed legs that found the channel full, over all workers.
@@ -216,6 +218,11 @@ impl Relay {
         self.shared.snapshot_us.store(interval_us, Ordering::Relaxed);
     }
 
+    /// Whether every leg is watched, and a [`Notice::Warning`] sent when something goes wrong with it; off at the start.
+    pub fn warn(&self, warns: bool) {
+        self.shared.warns.store(warns, Ordering::Relaxed);
+    }
+
     /// Judges legs that open from now on by other thresholds; those that are open keep theirs.
     pub fn set_thresholds(&self, thresholds: Thresholds) {
         lock(&self.shared.session).thresholds = thresholds;
@@ -308,6 +315,7 @@ impl Shared {
             clock: Clock::start(),
             guard: Guard::new(config.ports, own),
             snapshot_us: AtomicI64::new(0),
+            warns: AtomicBool::new(false),
             stop: AtomicBool::new(false),
             tallies: std::iter::repeat_with(Tally::default).take(peers.len()).collect(),
             backlog: AtomicUsize::new(0),

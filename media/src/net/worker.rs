@@ -340,6 +340,7 @@ impl Worker {
             tally.set_mixing(self.mixes.counts());
         }
         let every_us = self.shared.snapshot_us.load(Ordering::Relaxed);
+        let warns = self.shared.warns.load(Ordering::Relaxed);
         for place in (self.sweep..self.legs.len()).step_by(SWEEPS) {
             let Some(leg) = self.legs.get_mut(place).and_then(Option::as_deref_mut) else { continue };
             let id = leg.id;
@@ -352,10 +353,14 @@ impl Worker {
             if leg.reports.is_some() {
                 leg.send_report(&mut self.wire, &self.shared.clock, &mut self.batch);
             }
+            let warning = if warns { leg.watch.look(now, &leg.session) } else { None };
             if every_us > 0 && leg.next_snapshot <= now {
                 leg.next_snapshot = now + every_us;
                 let report = Box::new(leg.session.report(now));
                 self.notify(Notice::Snapshot { id, report });
+            }
+            if let Some(warning) = warning {
+                self.notify(Notice::Warning { id, warning: Box::new(warning) });
             }
             self.take_outputs(id);
             self.current = None;

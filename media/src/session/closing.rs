@@ -5,7 +5,7 @@ use crate::stats::{Figures, Hundredths, Timeline, e_model};
 use crate::time::Micros;
 use crate::verdict::address::is_unreachable;
 use crate::verdict::evidence::{count, flag, text};
-use crate::verdict::{Evidence, Facts, judge};
+use crate::verdict::{Evidence, Facts, Verdict, judge};
 
 impl Session {
     /// What the session was set up with.
@@ -68,6 +68,29 @@ impl Session {
         let report = self.report(now);
         self.end(now);
         report
+    }
+
+    /// How the leg is judged at `now`, without the reasons; `None` when there is too little to judge by.
+    pub(super) fn verdict_so_far(&self, now: Micros) -> Option<Verdict> {
+        self.state.description.as_ref()?;
+        let figures = self.stream.figures_without(self.state.counters.local_drop);
+        let verdict = judge(&figures, &self.facts(now), &self.state.config.thresholds).rule?;
+        (figures.enough || verdict != Verdict::Ok).then_some(verdict)
+    }
+
+    /// Since when the party should be heard; `None` before the answer and on hold.
+    pub(super) fn expects_audio_since(&self) -> Option<Micros> {
+        self.state.receive_clock.since()
+    }
+
+    /// Arrival of the last packet of the party.
+    pub(super) fn last_packet(&self) -> Option<Micros> {
+        self.stream.last()
+    }
+
+    /// Whether silence is the sender's own way: it announced one, or has fallen silent before and gone on.
+    pub(super) fn may_be_silent(&self) -> bool {
+        self.stream.may_be_silent()
     }
 
     fn figures(&self, now: Micros, round_trip_ms: Option<Hundredths>) -> (Figures, Timeline) {

@@ -26,11 +26,13 @@ mod report;
 mod rtcp;
 mod source;
 mod ssrc;
+mod watch;
 
 pub use description::{Description, Payload, SessionConfig};
 pub use input::{Disposition, Input, Output, Reason};
 pub use machine::Session;
 pub use report::{Report, SessionCounters};
+pub use watch::{Change, Warning, Watch};
 
 pub use crate::rtcp::{FarEnd, RoundTrip, RtcpView, SenderCount};
 pub use crate::rtp::PayloadKind;

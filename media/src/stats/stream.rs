@@ -181,6 +181,11 @@ impl Stream {
         self.timing.span().map(|(_, last)| last)
     }
 
+    /// Whether silence is the sender's own way: the last packet was no audio, or it has paused before.
+    pub(crate) fn may_be_silent(&self) -> bool {
+        self.timing.may_be_silent()
+    }
+
     /// The figures so far, as if the stream ended here.
     pub fn figures(&self) -> Figures {
         self.figures_without(0)

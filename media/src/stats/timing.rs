@@ -188,6 +188,13 @@ impl Timing {
         self.playout.lateness(&self.apart.playout, rows.peaks().lateness_us)
     }
 
+    /// Whether silence is the sender's own way: the last packet was no audio, or it has paused before.
+    pub(crate) fn may_be_silent(&self) -> bool {
+        self.kind.is_some_and(|kind| kind != PayloadKind::Audio)
+            || self.apart.pauses > 0
+            || self.apart.interruptions > 0
+    }
+
     /// Pairs whose timestamp step was counted.
     pub(crate) fn pair_count(&self) -> u32 {
         self.pairs.wrapping_sub(self.apart.pairs_before)

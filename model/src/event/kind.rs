@@ -38,6 +38,8 @@ kinds! {
     CallInfoAcked = "call.info.acked",
     /// A note was sent.
     CallInfoSent = "call.info.sent",
+    /// The media of a call that is up goes wrong, or no longer.
+    CallMediaWarning = "call.media_warning",
     /// A call ended that nobody had answered.
     CallMissed = "call.missed",
     /// A call rings.

@@ -173,6 +173,7 @@ mod tests {
                     EventKind::CallEnded,
                     EventKind::CallInfoAcked,
                     EventKind::CallInfoSent,
+                    EventKind::CallMediaWarning,
                     EventKind::CallMissed,
                     EventKind::CallRinging,
                 ],

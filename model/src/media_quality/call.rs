@@ -165,7 +165,10 @@ impl CallQuality {
     pub fn nothing_of(cdr: &Cdr) -> Self {
         let verdict = cdr.quality.verdict;
         let sentence = match verdict {
+            Some(MediaVerdict::Unanswered) => "The call was not answered.",
             Some(_) => "Nothing but the record's own figures was kept of this call's media.",
+            // An engine that died with the call could not tell.
+            None if cdr.answered_at.is_some() => "Nothing is known of this call's media.",
             None => NO_MEDIA,
         };
         CallQuality {
@@ -197,7 +200,7 @@ impl CallQuality {
         let sentence = match (judged, far) {
             (None, None) => NO_MEDIA.to_owned(),
             (Some(leg), None) | (None, Some(leg)) => leg.sentence.clone(),
-            (Some(leg), Some(far)) => format!("{} Far end: {}", leg.sentence, far.sentence),
+            (Some(leg), Some(far)) => format!("{} {}", leg.sentence, far.sentence),
         };
         CallQuality {
             call_uuid,

@@ -8,6 +8,7 @@ mod call;
 mod figures;
 mod rules;
 mod timeline;
+mod warning;
 
 pub use call::{
     CallQuality, LegAddresses, LegQuality, LegSide, LegTrace, LiveCallQuality, LiveQuality, QualityState,
@@ -16,3 +17,4 @@ pub use call::{
 pub use figures::{FarEnd, InboundMedia, OutboundMedia, RoundTrip, VoipMetrics, WorstStretch};
 pub use rules::{Affected, Blame, QualityValue, RuleCheck, RuleMeasure, RuleOutcome};
 pub use timeline::{QualitySecond, QualityTimeline};
+pub use warning::{MediaChange, MediaWarning};

@@ -176,7 +176,7 @@ fn waiting<T>(queue: &mpsc::Sender<T>) -> usize {
 }
 
 /// How long whoever asks waits for the switch.
-const ANSWER_MAX: Duration = Duration::from_secs(2);
+pub(super) const ANSWER_MAX: Duration = Duration::from_secs(2);
 /// Questions that wait for the driver.
 const QUESTIONS_MAX: usize = 1_024;
 /// Requests that wait for the driver.

@@ -223,6 +223,7 @@ impl Media {
                 let clips = self.clips(known.organisation, &prompts);
                 net::Command::Seat(SeatCommand::Play { clips, token })
             }
+            MediaCommand::Snapshot => net::Command::Snapshot,
             MediaCommand::StopPlaying => net::Command::Seat(SeatCommand::StopPlaying),
             MediaCommand::Tone => net::Command::Tone,
             MediaCommand::Transcode(plan) => net::Command::Transcode { plan, seed: self.rng.random() },

@@ -4,6 +4,7 @@
 
 pub mod handle;
 mod media;
+mod quality;
 pub mod task;
 
 pub use handle::{AskError, Handle, Request};

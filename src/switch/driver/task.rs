@@ -19,7 +19,7 @@ use sidetone_sip::transport::{Arrival, Sender, Sockets};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{Notify, mpsc};
 
-use crate::cdr::journal::{Committed, Journal, JournalFull};
+use crate::cdr::journal::{Committed, DETAILED_LEN_MAX, Journal, JournalFull};
 use crate::dns::Resolver;
 use crate::notes::NoteNews;
 use crate::rooms::RoomNote;
@@ -225,7 +225,7 @@ impl Driver {
     fn carry_out(&mut self, now: Now, output: Output) {
         match output {
             Output::Answered(call, record) => self.note_answer(call, record),
-            Output::Ended(record) => {
+            Output::Ended(mut record) => {
                 tracing::info!(
                     call.id = %record.call_uuid,
                     call.direction = record.direction.as_str(),
@@ -235,6 +235,9 @@ impl Driver {
                     "call ended"
                 );
                 self.gauges.counters.note_end(&record);
+                if self.unwritten.len() + self.journal.queue_len() > DETAILED_LEN_MAX {
+                    record.media = record.media.map(|media| Box::new(media.without_timeline()));
+                }
                 self.unwritten.push_back(record);
                 self.flush_records();
             }
@@ -352,13 +355,17 @@ impl Driver {
                 net::Notice::Played { id, token } => {
                     self.media.port(id).map(|port| Input::Played(port, token))
                 }
+                net::Notice::Snapshot { id, report } => {
+                    self.media.port(id).map(|port| Input::Snapshot(port, report))
+                }
+                net::Notice::Warning { id, warning } => {
+                    self.media.port(id).map(|port| Input::Warning(port, warning))
+                }
                 net::Notice::Talking { id, talking } => {
                     self.media.port(id).map(|port| Input::Talking(port, talking))
                 }
-                // The recorder tells itself what there is; nobody here asks for the others.
-                net::Notice::RecordingEnded { .. }
-                | net::Notice::Latched { .. }
-                | net::Notice::Snapshot { .. } => None,
+                // The recorder tells itself what there is; nobody here asks for the other.
+                net::Notice::RecordingEnded { .. } | net::Notice::Latched { .. } => None,
             };
             if let Some(input) = input {
                 self.feed(input);

@@ -17,6 +17,7 @@ fn a_call_is_answered_and_hung_up() {
          3010 journalled
          3050 ack caller
          63900 bye caller
+         63910 report 1
          63910 report 0",
         expect![[r#"
                       INVITE fork 0 [20002 PCMU,PCMA,opus,G722 sendrecv v1]
@@ -37,6 +38,7 @@ fn a_call_is_answered_and_hung_up() {
                       BYE fork 0
                       media 1 close
                       media 0 close
+            63910 report 1
             63910 report 0
                       record NORMAL_CLEARING answered 1970-01-01T00:00:03.010Z billsec 60 bridge NORMAL_CLEARING status 200 codecs PCMA/PCMA verdict -
         "#]],
@@ -50,6 +52,7 @@ fn the_record_names_the_codec_that_was_heard() {
          100 answered 0 5000 PCMU,PCMA sendrecv
          110 journalled
          2000 bye caller
+         2010 report 1
          2010 report 0 PCMA",
         expect![[r#"
                       INVITE fork 0 [20002 PCMU,PCMA,opus,G722 sendrecv v1]
@@ -67,6 +70,7 @@ fn the_record_names_the_codec_that_was_heard() {
                       BYE fork 0
                       media 1 close
                       media 0 close
+            2010 report 1
             2010 report 0 PCMA
                       record NORMAL_CLEARING answered 1970-01-01T00:00:00.110Z billsec 1 bridge NORMAL_CLEARING status 200 codecs PCMA/PCMA verdict -
         "#]],
@@ -81,6 +85,7 @@ fn early_media_is_heard_and_the_answer_may_repeat_it() {
          3000 answered 0
          3010 journalled
          9000 bye 0
+         9010 report 1
          9010 report 0",
         expect![[r#"
                       INVITE fork 0 [20002 PCMU,opus,G722,PCMA sendrecv v1]
@@ -104,6 +109,7 @@ fn early_media_is_heard_and_the_answer_may_repeat_it() {
                       BYE caller
                       media 1 close
                       media 0 close
+            9010 report 1
             9010 report 0
                       record NORMAL_CLEARING answered 1970-01-01T00:00:03.010Z billsec 5 bridge NORMAL_CLEARING status 200 codecs PCMU/PCMU verdict -
         "#]],
@@ -122,6 +128,7 @@ fn the_first_fork_to_answer_wins_and_a_late_answer_is_hung_up() {
          3010 journalled
          3020 failed 1 487
          5000 bye caller
+         5010 report 1
          5010 report 0",
         expect![[r#"
                       INVITE fork 0 [20002 PCMU,opus,G722,PCMA sendrecv v1]
@@ -157,6 +164,7 @@ fn the_first_fork_to_answer_wins_and_a_late_answer_is_hung_up() {
                       BYE fork 0
                       media 1 close
                       media 0 close
+            5010 report 1
             5010 report 0
                       record NORMAL_CLEARING answered 1970-01-01T00:00:03.010Z billsec 1 bridge NORMAL_CLEARING status 200 codecs PCMU/PCMU verdict -
         "#]],
@@ -199,6 +207,7 @@ fn cancel_crosses_the_answer() {
         "call 4000 PCMU sendrecv -> 1
          2000 cancel
          2001 answered 0 5000 PCMU sendrecv
+         2010 report 1
          2010 report 0",
         expect![[r#"
                       INVITE fork 0 [20002 PCMU,opus,G722,PCMA sendrecv v1]
@@ -209,6 +218,7 @@ fn cancel_crosses_the_answer() {
                       media 0 close
             2001 answered 0 5000 PCMU sendrecv
                       BYE fork 0
+            2010 report 1
             2010 report 0
                       record ORIGINATOR_CANCEL answered - billsec 0 bridge - status - codecs -/- verdict unanswered
         "#]],
@@ -218,6 +228,7 @@ fn cancel_crosses_the_answer() {
          2000 answered 0 5000 PCMU sendrecv
          2001 cancel
          2002 journalled
+         2010 report 1
          2010 report 0",
         expect![[r#"
                       INVITE fork 0 [20002 PCMU,opus,G722,PCMA sendrecv v1]
@@ -234,6 +245,7 @@ fn cancel_crosses_the_answer() {
                       media 1 close
                       media 0 close
             2002 journalled
+            2010 report 1
             2010 report 0
                       record ORIGINATOR_CANCEL answered - billsec 0 bridge - status 200 codecs -/- verdict unanswered
         "#]],
@@ -385,6 +397,7 @@ fn without_a_codec_in_common_nothing_rings() {
     check(
         "call 4000 PCMU sendrecv -> 1
          100 answered 0 5000 G729 sendrecv
+         110 report 1
          110 report 0",
         expect![[r#"
                       INVITE fork 0 [20002 PCMU,opus,G722,PCMA sendrecv v1]
@@ -393,6 +406,7 @@ fn without_a_codec_in_common_nothing_rings() {
                       media 1 close
                       488 caller
                       media 0 close
+            110 report 1
             110 report 0
                       record INCOMPATIBLE_DESTINATION answered - billsec 0 bridge INCOMPATIBLE_DESTINATION status 200 codecs -/- verdict unanswered
         "#]],
@@ -466,6 +480,7 @@ fn offers_that_cross_are_told_to_wait() {
          2020 offered 0 491
          3000 offer caller 4000 PCMU inactive
          3010 offered 0 481
+         3020 report 1
          3020 report 0",
         expect![[r#"
                       INVITE fork 0 [20002 PCMU,opus,G722,PCMA sendrecv v1]
@@ -492,6 +507,7 @@ fn offers_that_cross_are_told_to_wait() {
                       BYE caller
                       media 1 close
                       media 0 close
+            3020 report 1
             3020 report 0
                       record RECOVERY_ON_TIMER_EXPIRE answered 1970-01-01T00:00:01.010Z billsec 2 bridge RECOVERY_ON_TIMER_EXPIRE status 200 codecs PCMU/PCMU verdict -
         "#]],
@@ -506,6 +522,7 @@ fn a_caller_without_an_offer_gets_ours_and_answers_with_the_ack() {
          1010 journalled
          1050 ack caller 4000 PCMA sendrecv
          2000 bye 0
+         2010 report 1
          2010 report 0",
         expect![[r#"
                       INVITE fork 0 [20002 opus,G722,PCMA,PCMU,telephone-event,CN sendrecv v1]
@@ -526,6 +543,7 @@ fn a_caller_without_an_offer_gets_ours_and_answers_with_the_ack() {
                       BYE caller
                       media 1 close
                       media 0 close
+            2010 report 1
             2010 report 0
                       record NORMAL_CLEARING answered 1970-01-01T00:00:01.010Z billsec 0 bridge NORMAL_CLEARING status 200 codecs PCMA/PCMA verdict -
         "#]],
@@ -535,6 +553,7 @@ fn a_caller_without_an_offer_gets_ours_and_answers_with_the_ack() {
          1000 answered 0 5000 PCMU sendrecv
          1010 journalled
          1050 ack caller
+         1060 report 1
          1060 report 0",
         expect![[r#"
                       INVITE fork 0 [20002 opus,G722,PCMA,PCMU,telephone-event,CN sendrecv v1]
@@ -550,8 +569,46 @@ fn a_caller_without_an_offer_gets_ours_and_answers_with_the_ack() {
                       BYE caller
                       media 1 close
                       media 0 close
+            1060 report 1
             1060 report 0
                       record INCOMPATIBLE_DESTINATION answered 1970-01-01T00:00:01.010Z billsec 0 bridge - status 200 codecs -/PCMU verdict -
+        "#]],
+    );
+}
+
+/// The relay owes the far leg's report: the record comes without it.
+#[test]
+fn a_report_that_does_not_come_delays_the_record_for_two_seconds() {
+    check(
+        "call 4000 PCMU sendrecv -> 1
+         1000 answered 0 5000 PCMU sendrecv
+         1010 journalled
+         3000 bye caller
+         3010 report 0 PCMU
+         4999 timeout
+         5000 timeout
+         5010 report 1",
+        expect![[r#"
+                      INVITE fork 0 [20002 PCMU,opus,G722,PCMA sendrecv v1]
+            1000 answered 0 5000 PCMU sendrecv
+                      media 0 party 4000 receive true send true
+                      media 1 party 5000 receive true send true
+                      media 0 to 1
+                      media 1 to 0
+                      media 1 answered
+                      journal
+            1010 journalled
+                      media 0 answered
+                      200 caller [20000 PCMU sendrecv v1]
+            3000 bye caller
+                      BYE fork 0
+                      media 1 close
+                      media 0 close
+            3010 report 0 PCMU
+            4999 timeout
+            5000 timeout
+                      record NORMAL_CLEARING answered 1970-01-01T00:00:01.010Z billsec 1 bridge NORMAL_CLEARING status 200 codecs PCMU/PCMU verdict -
+            5010 report 1
         "#]],
     );
 }
@@ -564,6 +621,7 @@ fn both_hang_up_at_once() {
          1010 journalled
          2000 bye caller
          2001 bye 0
+         2010 report 1
          2010 report 0",
         expect![[r#"
                       INVITE fork 0 [20002 PCMU,opus,G722,PCMA sendrecv v1]
@@ -582,6 +640,7 @@ fn both_hang_up_at_once() {
                       media 1 close
                       media 0 close
             2001 bye 0
+            2010 report 1
             2010 report 0
                       record NORMAL_CLEARING answered 1970-01-01T00:00:01.010Z billsec 0 bridge NORMAL_CLEARING status 200 codecs PCMU/PCMU verdict -
         "#]],
@@ -610,6 +669,7 @@ fn a_draining_engine_ends_what_it_finds() {
          1000 answered 0 5000 PCMU sendrecv
          1010 journalled
          2500 end
+         2510 report 1
          2510 report 0",
         expect![[r#"
                       INVITE fork 0 [20002 PCMU,opus,G722,PCMA sendrecv v1]
@@ -628,6 +688,7 @@ fn a_draining_engine_ends_what_it_finds() {
                       BYE caller
                       media 1 close
                       media 0 close
+            2510 report 1
             2510 report 0
                       record NORMAL_CLEARING answered 1970-01-01T00:00:01.010Z billsec 1 bridge - status 200 codecs PCMU/PCMU verdict -
         "#]],

@@ -20,6 +20,7 @@ fn the_second_trunk_takes_what_the_first_cannot() {
          3000 answered 1 5000 PCMA sendrecv
          3010 journalled
          13010 bye 1
+         13020 report 2
          13020 report 0",
         expect![[r#"
             1 attempt 7
@@ -45,6 +46,7 @@ fn the_second_trunk_takes_what_the_first_cannot() {
                       BYE caller
                       media 2 close
                       media 0 close
+            13020 report 2
             13020 report 0
                       record NORMAL_CLEARING answered 1970-01-01T00:00:03.010Z billsec 10 bridge NORMAL_CLEARING status 200 codecs PCMA/PCMA verdict - trunk 8
         "#]],
@@ -71,6 +73,7 @@ fn silence_and_a_refusal_of_the_network_are_no_response_of_the_far_end() {
          6002 attempt 8
          6003 unreached 1 503
          6004 exhausted
+         6010 report 2
          6010 report 0",
         expect![[r#"
             1 attempt 7
@@ -86,6 +89,7 @@ fn silence_and_a_refusal_of_the_network_are_no_response_of_the_far_end() {
             6004 exhausted
                       500 caller
                       media 0 close
+            6010 report 2
             6010 report 0
                       record NORMAL_TEMPORARY_FAILURE answered - billsec 0 bridge - status - codecs -/- verdict unanswered trunk 8
         "#]],
@@ -229,7 +233,6 @@ fn after_early_media_no_other_trunk_is_tried() {
                       media 2 close
                       media 0 close
             6010 report 0
-                      record NORMAL_CLEARING answered 1970-01-01T00:00:05.010Z billsec 0 bridge NORMAL_CLEARING status 200 codecs PCMU/PCMU verdict - trunk 8
         "#]],
     );
 }

@@ -198,6 +198,7 @@ fn write_output(log: &mut String, output: &Output) {
                 format!("media {} {}", port.0, if *muted { "muted" } else { "unmuted" })
             }
             MediaCommand::Play { prompts, token } => format!("media {} plays {prompts:?} as {token}", port.0),
+            MediaCommand::Snapshot => format!("media {} how it does", port.0),
             MediaCommand::StopPlaying => format!("media {} plays nothing", port.0),
         },
         Output::NextAttempt(status) => format!("next after {status}"),

@@ -5,6 +5,7 @@ mod calls;
 mod conferencing;
 mod hunting;
 mod ladder;
+mod live_media;
 mod merging;
 mod messaging;
 mod money;

@@ -83,6 +83,8 @@ pub(super) struct Net {
     pub(super) answers: Vec<(NoteId, usize, PhoneAnswer)>,
     /// Whether the disk is slow, and the answered calls that it has not written yet.
     pub(super) is_disk_slow: bool,
+    /// Whether the relay does not say how legs do.
+    pub(super) is_relay_slow: bool,
     pub(super) unwritten: Vec<CallId>,
     /// What the carriers were told of requests of their own.
     pub(super) told: Vec<Response>,
@@ -256,6 +258,7 @@ impl Net {
             noted: Vec::new(),
             answers: Vec::new(),
             is_disk_slow: false,
+            is_relay_slow: false,
             unwritten: Vec::new(),
             told: Vec::new(),
         };
@@ -474,6 +477,9 @@ impl Net {
             Output::Ended(record) => self.records.push(*record),
             Output::Media(port, MediaCommand::Close) => {
                 self.feed(Input::Report(port, Box::default()));
+            }
+            Output::Media(port, MediaCommand::Snapshot) if !self.is_relay_slow => {
+                self.feed(Input::Snapshot(port, Box::default()));
             }
             Output::Media(_, MediaCommand::Tone) => self.heard.push("tone".into()),
             Output::Media(port, command) => self.media_hears(port, &command),

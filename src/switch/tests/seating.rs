@@ -349,8 +349,8 @@ fn merged_parties_leave_one_by_one() {
             20000 bye 0
                       fork 0 left its seat
                       media 1 close
-                      record NORMAL_CLEARING answered 1970-01-01T00:00:00.110Z billsec 19 bridge NORMAL_CLEARING status 200 codecs PCMU/PCMU verdict -
             20010 report 1
+                      record NORMAL_CLEARING answered 1970-01-01T00:00:00.110Z billsec 19 bridge NORMAL_CLEARING status 200 codecs PCMU/PCMU verdict -
         "#]],
     );
     check(
@@ -485,8 +485,8 @@ fn one_leg_may_be_left_out_of_a_merge() {
                       BYE fork 0
                       fork 0 left its seat
                       media 1 close
-                      record NORMAL_CLEARING answered 1970-01-01T00:00:00.110Z billsec 8 bridge - status 200 codecs PCMU/PCMU verdict -
             9010 report 1
+                      record NORMAL_CLEARING answered 1970-01-01T00:00:00.110Z billsec 8 bridge - status 200 codecs PCMU/PCMU verdict -
         "#]],
     );
 }

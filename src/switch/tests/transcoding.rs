@@ -11,6 +11,7 @@ fn sides_without_a_common_codec_are_transcoded_and_the_record_says_so() {
          100 answered 0 5000 G722 sendrecv
          110 journalled
          2000 bye caller
+         2010 report 1
          2010 report 0 PCMU",
         expect![[r#"
                       INVITE fork 0 [20002 PCMU,opus,G722,PCMA sendrecv v1]
@@ -30,6 +31,7 @@ fn sides_without_a_common_codec_are_transcoded_and_the_record_says_so() {
                       BYE fork 0
                       media 1 close
                       media 0 close
+            2010 report 1
             2010 report 0 PCMU
                       record NORMAL_CLEARING answered 1970-01-01T00:00:00.110Z billsec 1 bridge NORMAL_CLEARING status 200 codecs PCMU/G722 verdict -
         "#]],
@@ -43,6 +45,7 @@ fn a_codec_that_both_have_is_relayed_whatever_else_is_there() {
          100 answered 0 5000 G722,PCMA sendrecv
          110 journalled
          2000 bye caller
+         2010 report 1
          2010 report 0 G722",
         expect![[r#"
                       INVITE fork 0 [20002 PCMU,G722,opus,PCMA sendrecv v1]
@@ -61,6 +64,7 @@ fn a_codec_that_both_have_is_relayed_whatever_else_is_there() {
                       BYE fork 0
                       media 1 close
                       media 0 close
+            2010 report 1
             2010 report 0 G722
                       record NORMAL_CLEARING answered 1970-01-01T00:00:00.110Z billsec 1 bridge NORMAL_CLEARING status 200 codecs G722/G722 verdict -
         "#]],
@@ -83,6 +87,7 @@ fn a_new_offer_begins_and_ends_transcoding() {
          4000 offer caller 4000 PCMU sendrecv
          4050 offered 0 5000 PCMU sendrecv
          5000 bye caller
+         5010 report 1
          5010 report 0 PCMU",
         expect![[r#"
                       INVITE fork 0 [20002 PCMU,opus,G722,PCMA sendrecv v1]
@@ -148,6 +153,7 @@ fn a_new_offer_begins_and_ends_transcoding() {
                       BYE fork 0
                       media 1 close
                       media 0 close
+            5010 report 1
             5010 report 0 PCMU
                       record NORMAL_CLEARING answered 1970-01-01T00:00:00.110Z billsec 4 bridge NORMAL_CLEARING status 200 codecs PCMU/PCMU verdict -
         "#]],
@@ -162,6 +168,7 @@ fn early_media_are_transcoded_and_the_answer_may_need_none() {
          1000 answered 0 5000 PCMA sendrecv
          1010 journalled
          2000 bye 0
+         2010 report 1
          2010 report 0",
         expect![[r#"
                       INVITE fork 0 [20002 PCMA,opus,G722,PCMU sendrecv v1]
@@ -189,6 +196,7 @@ fn early_media_are_transcoded_and_the_answer_may_need_none() {
                       BYE caller
                       media 1 close
                       media 0 close
+            2010 report 1
             2010 report 0
                       record NORMAL_CLEARING answered 1970-01-01T00:00:01.010Z billsec 0 bridge NORMAL_CLEARING status 200 codecs PCMA/PCMA verdict -
         "#]],

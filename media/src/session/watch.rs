@@ -1,0 +1,136 @@
+//! Hears early that something goes wrong on a leg that is up: no audio where some is due, or a judgement other than ok.
+//!
+//! Looked at about once a second. A look reads a few counters; the judgement itself is made every five seconds at most,
+//! and a report only when there is something to tell. What is told is told once, and bounded: a leg says no more than
+//! one thing in five seconds, and a judgement has to last before it is told, longer before it is taken back.
+
+use crate::session::{Report, Session};
+use crate::time::Micros;
+use crate::verdict::Verdict;
+
+/// What has been told of one leg.
+#[derive(Clone, Debug)]
+pub struct Watch {
+    /// Since when no audio comes, once that was told.
+    silent_since: Option<Micros>,
+    /// The judgement last told; at first nobody has complained.
+    told: Verdict,
+    /// Another one, since when it is seen and how often in a row.
+    candidate: Option<(Verdict, Micros, u8)>,
+    /// When the leg is judged next.
+    judged_next: Micros,
+    /// Before that nothing is told.
+    silent_until: Micros,
+}
+
+/// What changed on a leg.
+#[derive(Clone, Debug)]
+pub struct Warning {
+    /// What.
+    pub change: Change,
+    /// Since when: the silence, also when it is over, or the judgement.
+    pub since: Micros,
+    /// The judgement that was told before.
+    pub previous: Verdict,
+    /// The figures at this moment.
+    pub report: Report,
+}
+
+/// What may change on a leg.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// Audio comes again.
+    AudioBack,
+    /// No audio comes, and nothing says that there should be none.
+    NoAudio,
+    /// It is judged otherwise than before.
+    Verdict,
+}
+
+impl Default for Watch {
+    fn default() -> Self {
+        Watch {
+            silent_since: None,
+            told: Verdict::Ok,
+            candidate: None,
+            judged_next: Micros(i64::MIN),
+            silent_until: Micros(i64::MIN),
+        }
+    }
+}
+
+impl Watch {
+    /// Looks at the leg of `session`; what has to be told, if anything has.
+    ///
+    /// On hold, and before the answer, nothing is said.
+    pub fn look(&mut self, now: Micros, session: &Session) -> Option<Warning> {
+        let expected_since = session.expects_audio_since()?;
+        if now < self.silent_until {
+            return None;
+        }
+        let (change, since, previous) = match self.hear(now, session, expected_since) {
+            Some((change, since)) => (change, since, self.told),
+            // While nothing comes there is nothing new to judge: what is to be said of it was said.
+            None if self.silent_since.is_some() => return None,
+            None => self.judge(now, session)?,
+        };
+        self.silent_until = now + PAUSE_US;
+        Some(Warning { change, since, previous, report: session.report(now) })
+    }
+
+    /// Whether audio ceased to come, or comes again.
+    fn hear(&mut self, now: Micros, session: &Session, expected_since: Micros) -> Option<(Change, Micros)> {
+        let last = session.last_packet();
+        match self.silent_since {
+            Some(since) if last.is_some_and(|last| last > since) => {
+                self.silent_since = None;
+                Some((Change::AudioBack, since))
+            }
+            Some(_) => None,
+            None => {
+                let since = last.map_or(expected_since, |last| last.max(expected_since));
+                if now.since(since) < SILENCE_US || session.may_be_silent() {
+                    return None;
+                }
+                self.silent_since = Some(since);
+                self.candidate = None;
+                Some((Change::NoAudio, since))
+            }
+        }
+    }
+
+    /// Whether the leg is judged otherwise than was told, and has been for long enough.
+    fn judge(&mut self, now: Micros, session: &Session) -> Option<(Change, Micros, Verdict)> {
+        if now < self.judged_next {
+            return None;
+        }
+        self.judged_next = now + JUDGED_EVERY_US;
+        let verdict = session.verdict_so_far(now)?;
+        if verdict == self.told {
+            self.candidate = None;
+            return None;
+        }
+        let (since, seen) = match self.candidate {
+            Some((same, since, seen)) if same == verdict => (since, seen.saturating_add(1)),
+            _ => (now, 1),
+        };
+        self.candidate = Some((verdict, since, seen));
+        let enough = if self.told == Verdict::Ok { FORMED_AFTER } else { CHANGED_AFTER };
+        if seen < enough {
+            return None;
+        }
+        self.candidate = None;
+        Some((Change::Verdict, since, std::mem::replace(&mut self.told, verdict)))
+    }
+}
+
+/// A judgement that is no longer ok, or another one than was told, has to be seen so often in a row: half a minute.
+const CHANGED_AFTER: u8 = 6;
+/// A judgement other than ok has to be seen so often in a row.
+const FORMED_AFTER: u8 = 2;
+/// How often a leg is judged.
+const JUDGED_EVERY_US: i64 = 5_000_000;
+/// Between two things that are told of a leg.
+const PAUSE_US: i64 = 5_000_000;
+/// No packet for so long is a silence.
+const SILENCE_US: i64 = 3_000_000;

@@ -1,0 +1,35 @@
+//! The media of live calls, asked of the switch, which asks the relay.
+
+use sidetone_model::ids::CallId;
+use sidetone_model::media_quality::{LiveCallQuality, LiveQuality};
+use sidetone_model::ports::PortFuture;
+use tokio::sync::oneshot;
+
+use crate::switch::driver::Handle;
+use crate::switch::driver::handle::{ANSWER_MAX, AskError};
+use crate::switch::live_media::{AskMedia, AskedMedia};
+
+impl LiveQuality for Handle {
+    fn quality(&self, call: CallId) -> PortFuture<'_, Option<LiveCallQuality>> {
+        Box::pin(async move {
+            let (told, answer) = oneshot::channel();
+            let tell = Box::new(move |quality| {
+                // Whoever asked may have gone away meanwhile.
+                let _ = told.send(quality);
+            });
+            let asked = async {
+                match self.ask(AskMedia { call, tell }).await? {
+                    AskedMedia::Busy => Err(AskError::Busy),
+                    AskedMedia::Gone => Ok(None),
+                    // It is not told when the switch stops.
+                    AskedMedia::Soon => answer.await.map(Some).map_err(|_| AskError::Stopped),
+                }
+            };
+            // Nothing is done by it: a question that is given up has cost nothing.
+            match tokio::time::timeout(ANSWER_MAX, asked).await {
+                Ok(answer) => Ok(answer?),
+                Err(_) => Err(AskError::Timeout.into()),
+            }
+        })
+    }
+}

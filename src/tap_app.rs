@@ -138,6 +138,7 @@ impl TapNode {
             Some(web) => {
                 let shared = Arc::new(store.clone());
                 let state = ApiState::new(shared.clone(), shared.clone(), seen.clone(), Arc::new(wall_clock))
+                    .with_stored_quality(shared.clone())
                     .with_panel(panel(&store, &mut rng).await?)
                     .with_settings(config.http.settings.clone())
                     .with_conversations(shared.clone(), shared)

@@ -16,7 +16,7 @@ use uuid::Builder;
 use super::session::TappedCall;
 use crate::capture::CallReport;
 use crate::cdr::build::{Facts, Outcome, build};
-use crate::quality::{WallClock, leg};
+use crate::quality::{WallClock, call as call_of_legs, leg};
 use crate::routing::Directory;
 
 /// Whose the records are, and what is known of the numbers in them.
@@ -135,9 +135,9 @@ impl Book {
             sip_status: call.sip_status,
             quality: figures(call),
         };
-        let cdr = build(&facts, outcome);
         let quality = self.quality(id, tapped, ended_at);
-        Entry { cdr, quality }
+        let media = (!quality.legs.is_empty()).then(|| Box::new(quality.clone()));
+        Entry { cdr: Cdr { media, ..build(&facts, outcome) }, quality }
     }
 
     fn line(&self, number: &str) -> Option<&Extension> {
@@ -158,7 +158,7 @@ impl Book {
         if tapped.missed > 0 {
             legs.iter_mut().for_each(|leg| own_up(leg, tapped.missed));
         }
-        let mut quality = CallQuality::of_legs(id, QualityState::Final, ended_at, legs);
+        let mut quality = call_of_legs(id, QualityState::Final, ended_at, legs);
         if call.ended_at.is_none() {
             quality.flags.push(CUT.to_owned());
         }

@@ -131,18 +131,17 @@ fn days_pass() {
         Timestamp::from_micros(CLOCK_US.load(Relaxed))
     }
     let dir = tempdir("days");
-    let traces = Traces::start(dir.clone(), String::new(), ON, 0, clock).unwrap();
-    let kept = talk(&traces, leg(1, None), 100).trace.unwrap();
-    until("the trace is written", || dir.join(&kept.name).exists());
     let old = ["2026-09-01", "2026-09-13", "2026-09-14", "notes", "2026-9-1"];
     for day in old {
-        std::fs::create_dir(dir.join(day)).unwrap();
+        std::fs::create_dir_all(dir.join(day)).unwrap();
         for n in 0..200 {
             std::fs::write(dir.join(day).join(format!("{n}.trace")), "x").unwrap();
         }
     }
     std::fs::write(dir.join("2026-09-01/mine.txt"), "not a trace").unwrap();
-    CLOCK_US.fetch_add(2 * 3_600 * 1_000_000, Relaxed);
+    let traces = Traces::start(dir.clone(), String::new(), ON, 0, clock).unwrap();
+    let kept = talk(&traces, leg(1, None), 100).trace.unwrap();
+    until("the trace is written", || dir.join(&kept.name).exists());
     until("the old day is gone", || !dir.join("2026-09-13").exists());
     until("the other is empty", || std::fs::read_dir(dir.join("2026-09-01")).unwrap().count() == 1);
     let left = |day: &str| std::fs::read_dir(dir.join(day)).map_or(0, Iterator::count);

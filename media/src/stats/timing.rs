@@ -133,12 +133,14 @@ impl Timing {
         rows: &mut Rows,
     ) {
         let before = self.kind;
+        let ticks = i64::from(packet.timestamp.wrapping_sub(self.timestamp).cast_signed());
+        // Filled in one go and never copied: a copy right after its fields were written stalls the processor.
         let pair = Pair {
             before: self.at,
             now,
             gap_us: between(self.at, now).clamp(-GAP_MAX_US, GAP_MAX_US),
-            media_us: 0,
-            ticks: i64::from(packet.timestamp.wrapping_sub(self.timestamp).cast_signed()),
+            media_us: self.to_us(ticks),
+            ticks,
             packets: i64::from(packet.sequence.wrapping_sub(self.sequence).cast_signed()),
             ptime_us: self.ptime_us(),
             short_us: self.short_us.into(),
@@ -153,7 +155,7 @@ impl Timing {
             }
             self.begin(&pair, packet, kind, before, rows);
         } else {
-            self.follow(pair, packet, rows);
+            self.follow(&pair, packet, rows);
         }
     }
 
@@ -283,8 +285,7 @@ impl Timing {
 
     /// An audio arrival after another.
     #[inline]
-    fn follow(&mut self, mut pair: Pair, packet: &Packet, rows: &mut Rows) {
-        pair.media_us = self.to_us(pair.ticks);
+    fn follow(&mut self, pair: &Pair, packet: &Packet, rows: &mut Rows) {
         if pair.packets == 1 && pair.ticks > 0 {
             self.pairs = self.pairs.wrapping_add(1);
             let payload_len = i64::from(packet.payload_len);
@@ -297,12 +298,12 @@ impl Timing {
                 self.follow_step();
             }
         }
-        if !self.is_regular(&pair) {
-            self.irregular(&pair, packet.marker, rows);
+        if !self.is_regular(pair) {
+            self.irregular(pair, packet.marker, rows);
         } else if pair.gap_us > PAUSE_US {
-            self.interrupted(&pair, rows);
+            self.interrupted(pair, rows);
         } else {
-            self.sample(&pair, rows);
+            self.sample(pair, rows);
         }
     }
 

@@ -74,11 +74,14 @@ mod tests {
         Side { source, destination, span, payload_types: types.to_vec(), announced: false }
     }
 
+    /// A name, the streams, and whose mirror each is.
+    type Case = (&'static str, Vec<Side>, &'static [Option<usize>]);
+
     #[test]
     fn directions_find_each_other() {
         let announced = Side { announced: true, ..side(false, (0, 9), &[0]) };
         let elsewhere = Side { destination: "192.0.2.9:1".parse().unwrap(), ..side(false, (0, 9), &[0]) };
-        let cases: [(&str, Vec<Side>, &[Option<usize>]); 11] = [
+        let cases: [Case; 11] = [
             ("two ways", vec![side(true, (0, 9), &[0]), side(false, (1, 8), &[0])], &[Some(1), Some(0)]),
             (
                 "another law",

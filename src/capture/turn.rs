@@ -48,6 +48,9 @@ fn data_attribute(mut attributes: &[u8]) -> Option<(&[u8], usize)> {
 mod tests {
     use super::*;
 
+    /// A name, a datagram, and what was found in it with its length on the wire.
+    type Case = (&'static str, Vec<u8>, Option<(&'static [u8], usize)>);
+
     #[test]
     fn relayed_datagrams_are_found() {
         let cookie = [0x21, 0x12, 0xa4, 0x42];
@@ -56,7 +59,7 @@ mod tests {
         };
         let peer = [0, 0x12, 0, 8, 0, 1, 2, 3, 4, 5, 6, 7];
         let data = [0, 0x13, 0, 3, b'h', b'e', b'y', 0];
-        let cases: [(&str, Vec<u8>, Option<(&[u8], usize)>); 8] = [
+        let cases: [Case; 8] = [
             ("data", indication(0x17, &[&peer[..], &data].concat()), Some((b"hey", 3))),
             ("send", indication(0x16, &[&data[..], &peer].concat()), Some((b"hey", 3))),
             ("no data", indication(0x17, &peer), None),

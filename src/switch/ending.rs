@@ -200,7 +200,7 @@ impl Call {
             .collect();
         let media = media_quality::call(self.facts.call, QualityState::Final, at, legs);
         // A caller who was never told of the answer had an unanswered call, whatever came of it meanwhile.
-        (!media.legs.is_empty()).then(|| CallQuality { media_verdict: verdict, ..media })
+        (!media.legs.is_empty()).then_some(CallQuality { media_verdict: verdict, ..media })
     }
 
     /// The wall-clock time so long after the INVITE.

@@ -49,13 +49,16 @@ fn read(segments: &[(i64, Segment<'_>)]) -> String {
     told
 }
 
+/// A name, the segments with their times, and what came of them.
+type Case = (&'static str, Vec<(i64, Segment<'static>)>, &'static str);
+
 #[test]
 fn bytes_come_in_order() {
     let syn = |sequence| Segment { syn: true, ..data(sequence, b"") };
     let rst = Segment { rst: true, ..data(107, b"") };
     let cut = Segment { payload_len: 5, ..data(103, b"de") };
     let end = u32::MAX - 1;
-    let cases: [(&str, Vec<(i64, Segment<'_>)>, &str); 20] = [
+    let cases: [Case; 20] = [
         ("in order", vec![(0, syn(99)), (1, data(100, b"abc")), (2, data(103, b"def"))], "<abcdef>"),
         ("without its beginning", vec![(1, data(100, b"abc")), (2, data(103, b"def"))], "<abcdef>"),
         ("backwards", vec![(0, syn(99)), (1, data(103, b"def")), (2, data(100, b"abc"))], "<abcdef>"),

@@ -8,7 +8,7 @@ use sidetone_media::time::Micros;
 
 /// The times in which packets were dropped, the latest of them.
 ///
-/// *Bounds*: [`SPANS_MAX`] spans; the two oldest become one when there are more, so that a long call is told of
+/// *Bounds*: 1,024 spans; the two oldest become one when there are more, so that a long call is told of
 /// drops rather too often than not at all.
 #[derive(Debug, Default)]
 pub struct Drops {

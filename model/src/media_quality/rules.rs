@@ -71,7 +71,6 @@ pub struct RuleMeasure {
 /// A count, a decimal, a yes or no, or a text such as an address.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum QualityValue {
     /// A yes or no.
     Flag(bool),
@@ -82,6 +81,24 @@ pub enum QualityValue {
     /// An address or a name.
     Text(String),
 }
+
+/// By hand: in JSON a count is a number like a decimal, and may match one alternative only.
+#[cfg(feature = "openapi")]
+impl utoipa::PartialSchema for QualityValue {
+    fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::schema::Schema> {
+        use utoipa::openapi::schema::{ObjectBuilder, OneOfBuilder, Type};
+        let one = |kind, meaning: &str| ObjectBuilder::new().schema_type(kind).description(Some(meaning));
+        OneOfBuilder::new()
+            .description(Some("A count, a decimal, a yes or no, or a text such as an address."))
+            .item(one(Type::Boolean, "A yes or no."))
+            .item(one(Type::Number, "A count, or a decimal with two places."))
+            .item(one(Type::String, "An address or a name."))
+            .into()
+    }
+}
+
+#[cfg(feature = "openapi")]
+impl utoipa::ToSchema for QualityValue {}
 
 impl fmt::Display for QualityValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,75 +1,106 @@
 //! What an explanation adds to the JSON of `analyze`: everything the API says of a leg that has no place there yet.
+//!
+//! It is written as it is made: a capture of a thousand calls has three thousand of these, each with its seconds.
 
-use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
-use serde_json::{Map, Value};
 use sidetone_media::session::Report;
 use sidetone_media::verdict::{Party, RULES_VERSION};
-use sidetone_model::media_quality::{LegQuality, LegSide};
+use sidetone_model::media_quality::{
+    Affected, Blame, InboundMedia, LegAddresses, LegQuality, LegSide, OutboundMedia, RuleCheck,
+};
 
 use crate::quality::{self, WallClock};
 
 /// Adds to a call what the API says of its caller's leg.
 pub(super) fn call<S: Serializer>(report: &Report, serializer: S) -> Result<S::Ok, S::Error> {
     let quality = quality::leg(report, LegSide::A, None, WallClock::unix());
-    add(&quality, &["leg", "party", "media_verdict", "codec", "trace"], serializer)
+    let rules_version = quality.media_verdict.is_some().then_some(RULES_VERSION);
+    let LegQuality { addresses, inbound, outbound, .. } = &quality;
+    OfCall { why: Why::of(&quality), addresses, inbound, outbound, rules_version }.serialize(serializer)
 }
 
 /// Adds to a stream why it was judged so, and the figures that it does not have under their names already.
 pub(super) fn stream<S: Serializer>(report: &Report, serializer: S) -> Result<S::Ok, S::Error> {
-    let quality = quality::leg_of(report, LegSide::A, Party::Sender, None, WallClock::unix());
-    let figures = object(&quality.inbound)?;
-    let mut more = object(&quality)?;
-    for name in ["leg", "party", "media_verdict", "codec", "trace", "addresses", "inbound", "outbound"] {
-        more.shift_remove(name);
-    }
-    more.extend(figures.into_iter().filter(|(name, _)| !STREAM_FIGURES.contains(&name.as_str())));
-    write(more, serializer)
+    let mut quality = quality::leg_of(report, LegSide::A, Party::Sender, None, WallClock::unix());
+    let inbound = without_stream_figures(std::mem::take(&mut quality.inbound));
+    OfStream { why: Why::of(&quality), inbound }.serialize(serializer)
 }
 
-fn add<S: Serializer>(quality: &LegQuality, without: &[&str], serializer: S) -> Result<S::Ok, S::Error> {
-    let mut more = object(quality)?;
-    for name in without {
-        more.shift_remove(*name);
-    }
-    if quality.media_verdict.is_some() {
-        more.insert("rules_version".to_owned(), RULES_VERSION.into());
-    }
-    write(more, serializer)
+#[derive(Serialize)]
+struct OfCall<'a> {
+    #[serde(flatten)]
+    why: Why<'a>,
+    addresses: &'a LegAddresses,
+    inbound: &'a InboundMedia,
+    outbound: &'a OutboundMedia,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rules_version: Option<&'static str>,
 }
 
-fn object<E: serde::ser::Error>(value: &impl Serialize) -> Result<Map<String, Value>, E> {
-    match serde_json::to_value(value).map_err(E::custom)? {
-        Value::Object(object) => Ok(object),
-        _ => Ok(Map::new()),
+#[derive(Serialize)]
+struct OfStream<'a> {
+    #[serde(flatten)]
+    why: Why<'a>,
+    #[serde(flatten)]
+    inbound: InboundMedia,
+}
+
+/// Why a leg or a stream was judged so.
+#[derive(Serialize)]
+struct Why<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: &'a Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    blame: Option<Blame>,
+    sentence: &'a str,
+    flags: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    affected: &'a Option<Affected>,
+    rules: &'a [RuleCheck],
+}
+
+impl<'a> Why<'a> {
+    fn of(quality: &'a LegQuality) -> Self {
+        // Without `..`, so that whatever the API comes to say of a leg is thought of here.
+        let LegQuality {
+            leg: _,
+            party: _,
+            media_verdict: _,
+            reason,
+            blame,
+            sentence,
+            flags,
+            codec: _,
+            affected,
+            rules,
+            addresses: _,
+            inbound: _,
+            outbound: _,
+            trace: _,
+        } = quality;
+        Why { reason, blame: *blame, sentence, flags, affected, rules }
     }
 }
 
-fn write<S: Serializer>(object: Map<String, Value>, serializer: S) -> Result<S::Ok, S::Error> {
-    let mut map = serializer.serialize_map(Some(object.len()))?;
-    for (name, value) in &object {
-        map.serialize_entry(name, value)?;
+/// Leaves out what every stream has at its top, from before it was explained.
+fn without_stream_figures(inbound: InboundMedia) -> InboundMedia {
+    InboundMedia {
+        ssrc: None,
+        payload_types: None,
+        clock_rate: None,
+        packets: None,
+        expected: None,
+        lost: None,
+        loss_pct: None,
+        duplicates: None,
+        reordered: None,
+        jitter_ms: None,
+        jitter_mean_ms: None,
+        mean_interval_ms: None,
+        max_gap_ms: None,
+        ptime_ms: None,
+        quality_pct: None,
+        mos: None,
+        ..inbound
     }
-    map.end()
 }
-
-/// What every stream has at its top, from before it was explained.
-const STREAM_FIGURES: [&str; 17] = [
-    "ssrc",
-    "payload_types",
-    "codec",
-    "clock_rate",
-    "packets",
-    "expected",
-    "lost",
-    "loss_pct",
-    "duplicates",
-    "reordered",
-    "jitter_ms",
-    "jitter_mean_ms",
-    "mean_interval_ms",
-    "max_gap_ms",
-    "ptime_ms",
-    "quality_pct",
-    "mos",
-];

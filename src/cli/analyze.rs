@@ -163,14 +163,14 @@ fn render(format: Format, asked: usize, analyses: &[Analysis], output: Option<&P
         Some(path) => Box::new(File::create(path)?),
         None => Box::new(io::stdout().lock()),
     };
-    let mut out = BufWriter::new(&mut out);
+    let mut out = BufWriter::with_capacity(WRITE_BYTES, &mut out);
     match (format, analyses) {
         (Format::Json, [one]) if asked == 1 => {
-            serde_json::to_writer_pretty(&mut out, one)?;
+            report::json(&mut out, one)?;
             out.write_all(b"\n")?;
         }
         (Format::Json, several) => {
-            serde_json::to_writer_pretty(&mut out, several)?;
+            report::json(&mut out, &several)?;
             out.write_all(b"\n")?;
         }
         (Format::Csv, several) => out.write_all(report::csv(several).as_bytes())?,
@@ -181,3 +181,6 @@ fn render(format: Format, asked: usize, analyses: &[Analysis], output: Option<&P
     }
     out.flush()
 }
+
+/// Written at once.
+const WRITE_BYTES: usize = 64 << 10;

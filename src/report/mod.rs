@@ -1,4 +1,4 @@
-//! What an analysis says, for people and for spreadsheets: one HTML page, and rows of CSV; pure.
+//! What an analysis says, for people, spreadsheets and programs: one HTML page, rows of CSV, and JSON; pure.
 //!
 //! The page is one file that asks nothing of any network. Whatever comes from a capture is escaped on its way in
 //! (`markup`), and the page's own policy forbids every script and style but the two it brings.
@@ -7,6 +7,7 @@ mod call;
 mod csv;
 mod facts;
 mod figures;
+mod json;
 mod ladder;
 mod markup;
 mod page;
@@ -16,6 +17,7 @@ mod stream;
 mod timeline;
 
 pub use csv::csv;
+pub use json::json;
 pub use page::html;
 
 #[cfg(test)]

@@ -35,6 +35,14 @@ impl Packet {
         }
     }
 
+    /// Reads a datagram that is RTP in its most frequent form; `None` for RTP in any other and for everything else.
+    #[inline]
+    pub(crate) fn parse_frequent(datagram: &[u8]) -> Option<Packet> {
+        // The second byte of RTCP (RFC 5761 §4) would be the marker and the types from 64 to 95.
+        Packet::parse_plain(datagram)
+            .filter(|packet| !(packet.marker && (64..=95).contains(&packet.payload_type)))
+    }
+
     /// Reads a header without CSRCs, extension and padding; `None` when there is more, or less.
     #[inline]
     fn parse_plain(datagram: &[u8]) -> Option<Packet> {

@@ -111,6 +111,15 @@ impl Session {
             return Disposition::Discard(Reason::Closed);
         }
         self.datagrams = self.datagrams.wrapping_add(1);
+        match Packet::parse_frequent(datagram) {
+            Some(packet) => self.take(now, &source, &packet),
+            None => self.receive_other(now, source, datagram),
+        }
+    }
+
+    /// Takes in a datagram that is not RTP in its most frequent form.
+    #[cold]
+    fn receive_other(&mut self, now: Micros, source: SocketAddr, datagram: &[u8]) -> Disposition {
         match Datagram::classify(datagram) {
             Datagram::Rtp => {}
             Datagram::Rtcp => return self.receive_muxed(now, source, datagram),

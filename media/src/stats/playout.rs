@@ -81,7 +81,6 @@ impl Playout {
     /// Takes in one packet.
     ///
     /// Every five seconds it says how far below the packet's transit the least one of them was, never positive.
-    #[inline]
     pub(crate) fn fold(&mut self, due: &Due, totals: &mut PlayoutTotals, rows: &mut Rows) -> Option<i64> {
         if self.rebased {
             self.begin();
@@ -92,8 +91,46 @@ impl Playout {
             Ok(transit_us) if transit_us.unsigned_abs() < TRANSIT_MAX_US => self.transit_us = transit_us,
             _ => self.shift(transit_us),
         }
-        let mut below_us = None;
         self.bucket_us = narrow(i64::from(self.bucket_us) + due.gap_us);
+        self.settle(due.is_overtaken, due.ptime_us, totals, rows)
+    }
+
+    /// The same of a packet in the middle of talk: neither `gap_us` nor `late_us` is over a second, nothing was
+    /// rebased, and it overtook none.
+    #[inline]
+    pub(crate) fn fold_in_step(
+        &mut self,
+        gap_us: i32,
+        late_us: i32,
+        ptime_us: i64,
+        totals: &mut PlayoutTotals,
+        rows: &mut Rows,
+    ) -> Option<i64> {
+        let transit_us = self.transit_us.saturating_add(late_us);
+        if transit_us.unsigned_abs() < TRANSIT_MAX_US {
+            self.transit_us = transit_us;
+        } else {
+            self.shift(transit_us.into());
+        }
+        self.bucket_us = self.bucket_us.wrapping_add(gap_us);
+        self.settle(false, ptime_us, totals, rows)
+    }
+
+    /// Whether the next packet sets the transit that others are compared with.
+    pub(crate) fn is_rebased(&self) -> bool {
+        self.rebased
+    }
+
+    /// What follows from a packet's transit.
+    #[inline(always)]
+    fn settle(
+        &mut self,
+        is_overtaken: bool,
+        ptime_us: i64,
+        totals: &mut PlayoutTotals,
+        rows: &mut Rows,
+    ) -> Option<i64> {
+        let mut below_us = None;
         if self.bucket_us > BUCKET_US {
             below_us = Some(self.end_bucket());
         }
@@ -101,13 +138,13 @@ impl Playout {
         let lateness_us = self.transit_us.abs_diff(self.least_us.min(self.least_before_us));
         self.count(lateness_us, totals);
         if lateness_us > self.late_limit_us {
-            self.late(lateness_us, due.ptime_us, totals, rows);
+            self.late(lateness_us, ptime_us, totals, rows);
         } else {
             self.late_in_a_row = 0;
         }
         self.late_before_us = lateness_us;
         if self.transit_us > self.dry_us {
-            self.run_dry(due, totals);
+            self.run_dry(is_overtaken, ptime_us, totals);
         }
         below_us
     }
@@ -185,9 +222,9 @@ impl Playout {
 
     /// The buffer ran empty: an overtaken packet costs one frame, any other makes it grow.
     #[cold]
-    fn run_dry(&mut self, due: &Due, totals: &mut PlayoutTotals) {
-        if due.is_overtaken {
-            totals.underrun_us = totals.underrun_us.saturating_add(due.ptime_us);
+    fn run_dry(&mut self, is_overtaken: bool, ptime_us: i64, totals: &mut PlayoutTotals) {
+        if is_overtaken {
+            totals.underrun_us = totals.underrun_us.saturating_add(ptime_us);
         } else {
             let over_us = i64::from(self.transit_us) - i64::from(self.dry_us);
             totals.underrun_us = totals.underrun_us.saturating_add(over_us);

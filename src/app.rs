@@ -502,8 +502,13 @@ fn journal_dir(config: &Config) -> PathBuf {
 
 fn start_relay(config: &Config, rng: &mut StdRng, notices: &Arc<Notify>) -> Result<Relay, StartError> {
     let thresholds = config.media.verdict.clone();
-    let session =
-        SessionConfig { thresholds, own_addresses: our_addresses(config), ..SessionConfig::default() };
+    let audio_evidence = config.media.audio_evidence;
+    let session = SessionConfig {
+        thresholds,
+        own_addresses: our_addresses(config),
+        audio_evidence,
+        ..SessionConfig::default()
+    };
     let bind = config.sip.listen.first().map_or(IpAddr::from([0, 0, 0, 0]), |listener| listener.address.ip());
     let relay = RelayConfig {
         bind,

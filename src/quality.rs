@@ -5,14 +5,14 @@
 use std::net::SocketAddr;
 
 use sidetone_media::session::{Change, Figures, Measure, Report, SessionCounters, Value, Verdict, Warning};
-use sidetone_media::stats::{Second, Timeline};
+use sidetone_media::stats::{self, Second, Timeline};
 use sidetone_media::time::Micros;
 use sidetone_media::verdict::{self, Party, RULES_VERSION};
 use sidetone_model::ids::CallId;
 use sidetone_model::media_quality::{
-    Affected, Blame, CallQuality, InboundMedia, LegAddresses, LegQuality, LegSide, LegTrace, MediaChange,
-    MediaWarning, OutboundMedia, QualitySecond, QualityState, QualityTimeline, QualityValue, RuleCheck,
-    RuleMeasure, RuleOutcome, WorstStretch,
+    Affected, AudioEvidence, Blame, CallQuality, InboundMedia, LegAddresses, LegQuality, LegSide, LegTrace,
+    MediaChange, MediaWarning, OutboundMedia, QualitySecond, QualityState, QualityTimeline, QualityValue,
+    RuleCheck, RuleMeasure, RuleOutcome, WorstStretch,
 };
 use sidetone_model::quality::{Hundredths, MediaVerdict};
 use sidetone_model::time::Timestamp;
@@ -211,7 +211,21 @@ fn inbound(report: &Report, clock: WallClock) -> InboundMedia {
         rtcp_packets: Some(counters.rtcp),
         rtcp_rejected: Some(counters.rtcp_rejected),
         timeline: timeline(&report.timeline, clock),
+        audio: report.audio.as_ref().map(heard),
         ..quality_rtcp::inbound(&report.rtcp, measured(&report.figures))
+    }
+}
+
+/// What was heard in the packets.
+fn heard(audio: &stats::AudioEvidence) -> AudioEvidence {
+    AudioEvidence {
+        looked_at_packets: Some(audio.looked_at_packets),
+        looked_at_ms: Some(audio.looked_at_ms),
+        level_dbov: Some(decimal(audio.level_dbov)),
+        peak_dbov: Some(decimal(audio.peak_dbov)),
+        silent_share_pct: Some(decimal(audio.silent_share_pct)),
+        clipped_share_pct: audio.clipped_share_pct.map(decimal),
+        longest_silence_ms: Some(audio.longest_silence_ms),
     }
 }
 

@@ -15,7 +15,7 @@ use std::process::Command;
 
 use serde_json::Value;
 use sidetone::capture::golden::{self, Golden, Is};
-use sidetone::capture::{self, Analysis};
+use sidetone::capture::{self, Analysis, EngineOptions};
 use sidetone::media_plan;
 use sidetone_media::pcap::{Content, Datagram, Records, dissect};
 use sidetone_media::rtp::RtpPacket;
@@ -31,7 +31,8 @@ fn bytes(golden: &Golden) -> Vec<u8> {
 
 fn analysis(golden: &Golden) -> Analysis {
     let file = bytes(golden);
-    let outcome = capture::read(golden.name, &mut &file[..], &mut |_| {});
+    let options = EngineOptions { audio: true, ..EngineOptions::default() };
+    let outcome = capture::read_with(options, golden.name, &mut &file[..], &mut |_, _| {});
     assert!(outcome.broken.is_none(), "{}: {:?}", golden.name, outcome.broken);
     outcome.analysis
 }
@@ -156,7 +157,7 @@ impl Live {
 fn a_live_leg_gives_the_same_answer() {
     for golden in golden::all() {
         let file = bytes(golden);
-        let session = Session::new(SessionConfig::default());
+        let session = Session::new(SessionConfig { audio_evidence: true, ..SessionConfig::default() });
         let mut live = Live { session, offer: None, settled: None, report: None };
         for record in Records::new(&file) {
             let record = record.unwrap();
@@ -169,6 +170,7 @@ fn a_live_leg_gives_the_same_answer() {
         assert_eq!(report.verdict, offline.verdict, "{}", golden.name);
         assert_eq!(report.figures, offline.figures, "{}", golden.name);
         assert_eq!(report.rtcp, offline.rtcp, "{}", golden.name);
+        assert_eq!(report.audio, offline.audio, "{}", golden.name);
     }
 }
 

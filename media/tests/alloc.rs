@@ -17,7 +17,8 @@ static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 // One test only: the counter sees every thread of this binary.
 #[test]
 fn packets_cost_no_allocation() {
-    let mut session = Session::new(SessionConfig::default());
+    // Listening costs none either.
+    let mut session = Session::new(SessionConfig { audio_evidence: true, ..SessionConfig::default() });
     session.describe(Micros(0), support::pcmu());
     session.answer(Micros(0));
     let datagrams = datagrams();
@@ -27,6 +28,8 @@ fn packets_cost_no_allocation() {
     let relayed = play(&mut session, &datagrams, 1);
     let change = region.change();
     assert!(relayed > 30_000, "the packets were accepted: {relayed}");
+    let audio = session.report(Micros(2_000_000_000)).audio.unwrap();
+    assert!(audio.looked_at_packets > 10_000, "{audio:?}");
     assert_eq!((change.allocations, change.deallocations), (0, 0));
     // The timeline's rows double their room, at 64, 128, 256, … seconds and no later than at an hour.
     assert!(change.reallocations <= 1, "{} times in the thirteen minutes", change.reallocations);

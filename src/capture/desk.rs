@@ -7,6 +7,7 @@ use std::thread::JoinHandle;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 use sidetone_media::rtp::Packet;
+use sidetone_media::session::AudioSample;
 use sidetone_media::time::Micros;
 
 use super::folder::{Folder, Taken};
@@ -74,6 +75,12 @@ impl Desk {
         }
     }
 
+    /// What was heard in the packet that is left here next.
+    #[cold]
+    pub(super) fn heard(&mut self, at: Micros, sample: AudioSample, stream: u32, leg: LegEnd) {
+        self.share(Order { at, what: What::Heard(sample), stream, leg });
+    }
+
     /// Something that concerns the leg of one call.
     pub(super) fn leg(&mut self, at: Micros, leg: LegEnd, signal: LegSignal) {
         let Some(number) = leg.number() else { return };
@@ -136,7 +143,8 @@ impl Desk {
     fn put(&mut self, place: usize, order: Order) {
         if let Some(batch) = self.batches.get_mut(place) {
             batch.orders.push(order);
-            if batch.orders.len() >= BATCH_LEN {
+            // What was heard stays with its packet.
+            if batch.orders.len() >= BATCH_LEN && !matches!(order.what, What::Heard(_)) {
                 self.hand_over(place);
             }
         }

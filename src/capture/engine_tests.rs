@@ -94,9 +94,10 @@ proptest! {
             frames[place].0 = frames[place].0 + by_us;
         }
         let file = file(frames);
-        let one = analyze(&file, EngineOptions::default());
+        let options = EngineOptions { audio: true, ..EngineOptions::default() };
+        let one = analyze(&file, options);
         for threads in 2..=4 {
-            let several = analyze(&file, EngineOptions { threads, ..EngineOptions::default() });
+            let several = analyze(&file, EngineOptions { threads, ..options });
             prop_assert_eq!(json(&one), json(&several), "{} threads", threads);
             for (one, other) in one.calls.iter().zip(&several.calls) {
                 prop_assert_eq!(&one.leg, &other.leg);

@@ -88,18 +88,21 @@ impl Folder {
         let touched = std::mem::take(&mut self.by_leg.touched);
         for lane in touched.iter().copied() {
             let Some(slot) = reach(&mut self.legs, lane) else { continue };
+            let mut heard = None;
             let mut order = self.by_leg.first(lane);
             while let Some(Order { at, what, stream, leg: end }) = orders.get(order as usize).copied() {
                 order = self.by_leg.next(order);
                 let leg = slot.get_or_insert_default();
                 match what {
+                    What::Heard(sample) => heard = Some(sample),
                     What::Packet(packet) => {
+                        let heard = heard.take();
                         let ends = self.ends.get((stream & !ENDS_ONLY) as usize).copied().flatten();
                         let Some(ends) = ends else { continue };
                         if end.is_from_caller() {
-                            leg.received(at, ends, &packet);
+                            leg.received(at, ends, &packet, heard.as_ref());
                         } else {
-                            leg.sent(at, ends, &packet);
+                            leg.sent(at, ends, &packet, heard.as_ref());
                         }
                     }
                     What::Signal(signal) => {
@@ -120,13 +123,16 @@ impl Folder {
         let touched = std::mem::take(&mut self.by_stream.touched);
         for lane in touched.iter().copied() {
             let Some(slot) = reach(&mut self.streams, lane) else { continue };
+            let mut heard = None;
             let mut order = self.by_stream.first(lane);
             while let Some(Order { at, what, .. }) = orders.get(order as usize).copied() {
                 order = self.by_stream.next(order);
                 match what {
+                    What::Heard(sample) => heard = Some(sample),
                     What::Packet(packet) => {
+                        let heard = heard.take();
                         if let Some(stream) = slot {
-                            stream.receive(at, &packet);
+                            stream.receive(at, &packet, heard.as_ref());
                         }
                     }
                     What::Signal(signal) => {

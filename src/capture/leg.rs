@@ -1,7 +1,7 @@
 //! The caller's leg of a call, and where it is asked for the called party's: under measurement, or judged.
 
 use sidetone_media::rtp::Packet;
-use sidetone_media::session::{Description, Report, Session, SessionConfig};
+use sidetone_media::session::{AudioSample, Description, Report, Session, SessionConfig};
 use sidetone_media::time::Micros;
 
 use super::order::{Ends, LegSignal};
@@ -39,11 +39,17 @@ pub(super) struct LegReport {
 }
 
 impl Leg {
-    /// A packet that the caller sent.
+    /// A packet that the caller sent, and what was heard in it.
     #[inline]
-    pub(super) fn received(&mut self, at: Micros, (source, destination): Ends, packet: &Packet) {
+    pub(super) fn received(
+        &mut self,
+        at: Micros,
+        (source, destination): Ends,
+        packet: &Packet,
+        heard: Option<&AudioSample>,
+    ) {
         if let Some(session) = self.counted(at) {
-            session.receive_packet(at, source, packet);
+            session.receive_heard(at, source, packet, heard);
         }
         if let Some(far) = self.far_counted() {
             far.sends(packet.ssrc);
@@ -51,15 +57,21 @@ impl Leg {
         }
     }
 
-    /// A packet that was sent to the caller.
+    /// A packet that was sent to the caller, and what was heard in it.
     #[inline]
-    pub(super) fn sent(&mut self, at: Micros, (source, destination): Ends, packet: &Packet) {
+    pub(super) fn sent(
+        &mut self,
+        at: Micros,
+        (source, destination): Ends,
+        packet: &Packet,
+        heard: Option<&AudioSample>,
+    ) {
         if let Some(session) = self.counted(at) {
             session.sends(packet.ssrc);
             session.sent(at, 1, destination);
         }
         if let Some(far) = self.far_counted() {
-            far.receive_packet(at, source, packet);
+            far.receive_heard(at, source, packet, heard);
         }
     }
 
@@ -88,7 +100,9 @@ impl Leg {
             LegSignal::Closed => {
                 self.close(at);
             }
-            LegSignal::Received { ends, packet } => self.received(at, ends, &packet),
+            LegSignal::Received { ends, packet, heard } => {
+                self.received(at, ends, &packet, heard.as_ref());
+            }
             LegSignal::ReceivedRtcp { source, datagram } => {
                 if let Some(session) = self.session().filter(|_| !is_ended) {
                     session.receive_rtcp(at, source, &datagram);
@@ -97,7 +111,7 @@ impl Leg {
                     far.sent_rtcp(at, &datagram);
                 }
             }
-            LegSignal::Sent { ends, packet } => self.sent(at, ends, &packet),
+            LegSignal::Sent { ends, packet, heard } => self.sent(at, ends, &packet, heard.as_ref()),
             LegSignal::SentRtcp { source, datagram } => {
                 if let Some(session) = self.session().filter(|_| !is_ended) {
                     session.sent_rtcp(at, &datagram);

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use sidetone_media::rtp::Packet;
-use sidetone_media::session::Description;
+use sidetone_media::session::{AudioSample, Description};
 use sidetone_media::time::Micros;
 
 use super::payloads::Meanings;
@@ -51,6 +51,8 @@ pub(super) struct Order {
 pub(super) enum What {
     /// An RTP packet of a stream. With [`ENDS_ONLY`] set in its number the stream says only between whom it went.
     Packet(Packet),
+    /// What was heard in the packet of the next order, which is in the same batch and concerns the same.
+    Heard(AudioSample),
     /// Something that is too large or too rare for an order; its place in [`Batch::signals`].
     Signal(u32),
 }
@@ -64,7 +66,8 @@ pub(super) struct Batch {
 
 impl Batch {
     pub(super) fn new() -> Self {
-        Batch { orders: Vec::with_capacity(BATCH_LEN), signals: Vec::new() }
+        // What was heard in the last packet may come on top.
+        Batch { orders: Vec::with_capacity(BATCH_LEN + 1), signals: Vec::new() }
     }
 
     /// Makes it as good as new, without giving its memory back.
@@ -102,11 +105,11 @@ pub(super) enum LegSignal {
     /// The leg is judged.
     Closed,
     /// A packet from the caller that belongs to no stream, or not yet.
-    Received { ends: Ends, packet: Packet },
+    Received { ends: Ends, packet: Packet, heard: Option<AudioSample> },
     /// RTCP from the caller.
     ReceivedRtcp { source: SocketAddr, datagram: Box<[u8]> },
     /// A packet to the caller that belongs to no stream, or not yet.
-    Sent { ends: Ends, packet: Packet },
+    Sent { ends: Ends, packet: Packet, heard: Option<AudioSample> },
     /// RTCP to the caller.
     SentRtcp { source: SocketAddr, datagram: Box<[u8]> },
     /// The leg is reported and forgotten. `ended` is the call's end, `last` its last message.

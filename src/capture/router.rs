@@ -9,6 +9,7 @@ use std::sync::Arc;
 use sidetone_media::pcap::{Content, Datagram, Record, dissect, dissect_plain};
 use sidetone_media::rtcp::is_plausible;
 use sidetone_media::rtp::Packet;
+use sidetone_media::session::AudioSample;
 use sidetone_media::time::Micros;
 
 use super::calls::{Calls, News, Refused};
@@ -33,6 +34,8 @@ pub(super) struct Router {
     pub(super) flows: Flows,
     pub(super) streams: Streams,
     pub(super) calls: Calls,
+    /// Whether payloads are looked at for what can be heard in them.
+    pub(super) listens: bool,
     /// What payload types mean where nobody announced them.
     unannounced: Meanings,
     /// A datagram under reconstruction.
@@ -67,6 +70,31 @@ pub(super) struct Known {
     payloads: Meanings,
 }
 
+/// An RTP packet with the datagram that it was read from.
+struct Rtp<'a> {
+    packet: Packet,
+    /// What the capture has kept of the datagram, and its length on the wire.
+    kept: &'a [u8],
+    len: usize,
+}
+
+impl Rtp<'_> {
+    /// Leaves at the desk what can be heard in the packet, which must follow.
+    #[inline]
+    fn listen(&self, at: Micros, stream: u32, leg: LegEnd, desk: &mut Desk) {
+        if let Some(sample) = self.heard() {
+            desk.heard(at, sample, stream, leg);
+        }
+    }
+
+    /// What can be heard in it, where it is one that is looked at.
+    #[inline]
+    fn heard(&self) -> Option<AudioSample> {
+        let is_due = AudioSample::is_due(&self.packet);
+        is_due.then(|| AudioSample::of(self.packet.payload_in(self.kept, self.len))).flatten()
+    }
+}
+
 impl Router {
     /// A router that has seen nothing.
     pub(super) fn new(keeps_ladders: bool, evicts: bool) -> Self {
@@ -77,6 +105,7 @@ impl Router {
             flows: Flows::new(),
             streams: Streams::default(),
             calls: Calls::new(keeps_ladders, evicts),
+            listens: false,
             unannounced: payloads::meanings(None),
             scratch: Vec::new(),
             wire: Wire::default(),
@@ -92,7 +121,8 @@ impl Router {
             && is_rtp(plain.payload)
         {
             if let Ok(packet) = Packet::parse(plain.payload) {
-                self.rtp(record.at, &Key::v4(plain.addresses, plain.ports), packet, desk);
+                let rtp = Rtp { packet, kept: plain.payload, len: plain.payload.len() };
+                self.rtp(record.at, &Key::v4(plain.addresses, plain.ports), &rtp, desk);
             }
         } else {
             self.unusual(record, desk);
@@ -146,7 +176,8 @@ impl Router {
         if is_rtp(datagram.payload) {
             let payload = if is_whole { datagram.payload } else { pad(datagram, &mut self.scratch) };
             if let Ok(packet) = Packet::parse(payload) {
-                self.rtp(at, &Key::new(source, destination), packet, desk);
+                let rtp = Rtp { packet, kept: datagram.payload, len: payload.len() };
+                self.rtp(at, &Key::new(source, destination), &rtp, desk);
             }
         } else if is_sip(datagram.payload) {
             if self.wire.has_heads() {
@@ -224,21 +255,26 @@ impl Router {
 
     /// An RTP packet, or what looks like one.
     #[inline]
-    fn rtp(&mut self, at: Micros, key: &Key, packet: Packet, desk: &mut Desk) {
+    fn rtp(&mut self, at: Micros, key: &Key, rtp: &Rtp<'_>, desk: &mut Desk) {
+        let packet = rtp.packet;
         if let Some((_, hot)) = self.flows.find(key)
             && hot.ssrc == packet.ssrc
             && hot.stream != NONE
         {
             hot.last = at;
+            if self.listens {
+                rtp.listen(at, hot.stream, hot.leg, desk);
+            }
             desk.packet(at, packet, hot.stream, hot.leg);
         } else {
-            self.look_closely(at, key, packet, desk);
+            self.look_closely(at, key, rtp, desk);
         }
     }
 
     /// A packet of a flow that is new, of another SSRC than the one before, or after an announcement.
     #[cold]
-    fn look_closely(&mut self, at: Micros, key: &Key, packet: Packet, desk: &mut Desk) {
+    fn look_closely(&mut self, at: Micros, key: &Key, rtp: &Rtp<'_>, desk: &mut Desk) {
+        let packet = rtp.packet;
         let Some(number) = self.flows.find_or_make(at, key) else {
             self.skipped.over_limit += 1;
             return;
@@ -256,10 +292,11 @@ impl Router {
         let Some((stream, before)) = found else {
             self.unknown_ssrc(at, number, ends, packet, desk);
             // Whether it is a stream's or not, the leg counts it.
+            let heard = if self.listens { rtp.heard() } else { None };
             let signal = if leg.is_from_caller() {
-                LegSignal::Received { ends, packet }
+                LegSignal::Received { ends, packet, heard }
             } else {
-                LegSignal::Sent { ends, packet }
+                LegSignal::Sent { ends, packet, heard }
             };
             desk.leg(at, leg, signal);
             return;
@@ -276,6 +313,9 @@ impl Router {
                     desk.stream(at, stream, StreamSignal::Described(payloads));
                 }
             }
+        }
+        if self.listens {
+            rtp.listen(at, stream, leg, desk);
         }
         desk.packet(at, packet, stream, leg);
         let is_listed = self.flows.list(number);

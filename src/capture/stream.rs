@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use sidetone_media::rtp::{Packet, PayloadKind};
-use sidetone_media::session::{Description, Payload, Report, Session, SessionConfig};
+use sidetone_media::session::{AudioSample, Description, Payload, Report, Session, SessionConfig};
 use sidetone_media::time::Micros;
 
 use super::payloads::Meanings;
@@ -45,12 +45,12 @@ impl Stream {
         stream
     }
 
-    /// Takes one packet of the stream.
+    /// Takes one packet of the stream, and what was heard in it.
     #[inline]
-    pub(super) fn receive(&mut self, at: Micros, packet: &Packet) {
+    pub(super) fn receive(&mut self, at: Micros, packet: &Packet, heard: Option<&AudioSample>) {
         self.packets += 1;
         self.last = self.last.max(at);
-        self.session.receive_packet(at, self.source, packet);
+        self.session.receive_heard(at, self.source, packet, heard);
     }
 
     /// Takes RTCP that tells of the stream.

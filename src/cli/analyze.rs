@@ -33,6 +33,9 @@ pub struct AnalyzeArgs {
     /// How the result is written; of several captures json writes an array, html one page.
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
+    /// Look at some samples of G.711 too, and say where packets carry silence or clipped sound.
+    #[arg(long)]
+    audio: bool,
     /// Threads that share the reading of one capture [default: 2, or 1 where there is one core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=16))]
     threads: Option<u8>,
@@ -58,7 +61,12 @@ pub fn run(args: &AnalyzeArgs) -> ExitCode {
     let mut whole = true;
     let mut analyses = Vec::new();
     let ladder = args.format == Format::Html;
-    let options = EngineOptions { threads: threads(args.threads), ladder, ..EngineOptions::default() };
+    let options = EngineOptions {
+        threads: threads(args.threads),
+        ladder,
+        audio: args.audio,
+        ..EngineOptions::default()
+    };
     for path in &args.files {
         match analyze(path, options) {
             Ok(analysis) => {

@@ -254,6 +254,9 @@ fn read_media(mut fields: Fields<'_>, media: &mut Media) {
     if let Some(workers) = fields.integer("workers", 0..=1024) {
         media.workers = usize::try_from(workers).ok().filter(|workers| *workers > 0);
     }
+    if let Some(audio_evidence) = fields.boolean("audio_evidence") {
+        media.audio_evidence = audio_evidence;
+    }
     if let Some(trace) = fields.boolean("trace") {
         media.trace = trace;
     }

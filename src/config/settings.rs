@@ -148,6 +148,8 @@ pub struct Media {
     pub workers: Option<usize>,
     /// Thresholds of the verdicts; the file names those that differ from their defaults.
     pub verdict: Thresholds,
+    /// Whether some samples of G.711 are looked at, so that silence in healthy packets is seen.
+    pub audio_evidence: bool,
     /// Whether legs are traced: headers and times of their packets, on disk.
     pub trace: bool,
     /// How many days a trace is kept.
@@ -199,6 +201,7 @@ impl Default for Config {
                 ports: 20_000..=29_999,
                 workers: None,
                 verdict: Thresholds::default(),
+                audio_evidence: false,
                 trace: false,
                 trace_days: 7,
             },

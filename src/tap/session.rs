@@ -86,4 +86,5 @@ impl TapSession {
 }
 
 /// Nobody looks at ladders here, and a second thread would want what the rings want.
-const OPTIONS: EngineOptions = EngineOptions { threads: 1, ladder: false, far_legs: true, evict: true };
+const OPTIONS: EngineOptions =
+    EngineOptions { threads: 1, ladder: false, far_legs: true, audio: false, evict: true };

@@ -43,6 +43,16 @@ impl Packet {
             .filter(|packet| !(packet.marker && (64..=95).contains(&packet.payload_type)))
     }
 
+    /// The payload within `datagram`, from which the header was read; what is left of it where a capture cut it off.
+    pub fn payload_in<'a>(&self, datagram: &'a [u8], datagram_len: usize) -> &'a [u8] {
+        let is_whole = datagram.len() == datagram_len;
+        let is_padded = is_whole && datagram.first().is_some_and(|first| first & PADDED != 0);
+        let padding = if is_padded { datagram.last().copied().map_or(0, usize::from) } else { 0 };
+        let end = datagram_len.saturating_sub(padding);
+        let begin = end.saturating_sub(self.payload_len as usize);
+        datagram.get(begin..end.min(datagram.len())).unwrap_or_default()
+    }
+
     /// Reads a header without CSRCs, extension and padding; `None` when there is more, or less.
     #[inline]
     fn parse_plain(datagram: &[u8]) -> Option<Packet> {
@@ -139,6 +149,8 @@ impl Datagram {
 
 /// The first byte of a header with version 2 and nothing more.
 const PLAIN: u8 = 0x80;
+/// The bit of the first byte that says that padding ends the datagram.
+const PADDED: u8 = 0x20;
 
 #[cfg(test)]
 mod tests {

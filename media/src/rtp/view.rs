@@ -47,6 +47,7 @@ mod tests {
             assert_eq!(read.map(|packet| packet.payload), *payload, "{name}");
             if let Ok(packet) = read {
                 assert_eq!(packet.header.payload_len as usize, packet.payload.len(), "{name}");
+                assert_eq!(packet.header.payload_in(datagram, datagram.len()), packet.payload, "{name}");
             }
         }
     }

@@ -1,7 +1,7 @@
 //! A session's report: the figures, the facts the rules ask for, and the verdict.
 
 use crate::session::{Report, Session, SessionConfig, SessionCounters};
-use crate::stats::{Figures, Hundredths, Timeline, e_model};
+use crate::stats::{AudioFold, Figures, Hundredths, Timeline, e_model};
 use crate::time::Micros;
 use crate::verdict::address::is_unreachable;
 use crate::verdict::evidence::{count, flag, text};
@@ -52,6 +52,7 @@ impl Session {
             first_after_answer_ms: after_answer
                 .map(|(first, answered)| Hundredths::millis_from_us(first.since(answered))),
             latch_delay_ms: self.source.latch_delay_us().map(Hundredths::millis_from_us),
+            audio: state.audio.as_deref().and_then(AudioFold::evidence),
             rtcp,
             counters,
             figures,

@@ -15,11 +15,18 @@ pub struct SessionConfig {
     pub thresholds: Thresholds,
     /// This host's own addresses, which no party can sensibly advertise.
     pub own_addresses: Vec<IpAddr>,
+    /// Whether some samples of G.711 are looked at, so that silence in healthy packets is seen.
+    pub audio_evidence: bool,
 }
 
 impl Default for SessionConfig {
     fn default() -> Self {
-        SessionConfig { symmetric: true, thresholds: Thresholds::default(), own_addresses: Vec::new() }
+        SessionConfig {
+            symmetric: true,
+            thresholds: Thresholds::default(),
+            own_addresses: Vec::new(),
+            audio_evidence: false,
+        }
     }
 }
 

@@ -12,7 +12,7 @@ use crate::session::ssrc::SsrcGate;
 use crate::session::{
     Description, Disposition, Input, Output, Payload, Reason, SessionConfig, SessionCounters,
 };
-use crate::stats::{Stream, StreamConfig};
+use crate::stats::{AudioFold, AudioSample, Stream, StreamConfig};
 use crate::time::{ClockRate, Micros};
 use crate::verdict::address::{is_permitted, is_unreachable};
 
@@ -29,6 +29,8 @@ pub struct Session {
     /// The first packet after the answer is still to come.
     awaiting_first: bool,
     is_closed: bool,
+    /// Payloads are looked at, [`SessionConfig::audio_evidence`].
+    listens: bool,
     /// What packets from the party's source do not touch.
     pub(super) state: Box<LegState>,
 }
@@ -53,6 +55,8 @@ pub(super) struct LegState {
     pub(super) described_at: Option<Micros>,
     pub(super) counters: SessionCounters,
     pub(super) closed: Option<Micros>,
+    /// What was heard; boxed, since most sessions do not listen.
+    pub(super) audio: Option<Box<AudioFold>>,
     latched: Option<SocketAddr>,
 }
 
@@ -68,7 +72,13 @@ impl Session {
             datagrams: 0,
             awaiting_first: false,
             is_closed: false,
-            state: Box::new(LegState { config, ..LegState::default() }),
+            listens: config.audio_evidence,
+            state: Box::new(LegState {
+                // Made here so that no packet allocates.
+                audio: config.audio_evidence.then(Box::default),
+                config,
+                ..LegState::default()
+            }),
         }
     }
 
@@ -112,7 +122,7 @@ impl Session {
         }
         self.datagrams = self.datagrams.wrapping_add(1);
         match Packet::parse_frequent(datagram) {
-            Some(packet) => self.take(now, &source, &packet),
+            Some(packet) => self.take_heard(now, &source, &packet, datagram),
             None => self.receive_other(now, source, datagram),
         }
     }
@@ -132,7 +142,23 @@ impl Session {
             self.state.counters.malformed += 1;
             return Disposition::Discard(Reason::Malformed);
         };
-        self.take(now, &source, &packet)
+        self.take_heard(now, &source, &packet, datagram)
+    }
+
+    /// Takes a packet, and looks at its payload where that was asked for.
+    #[inline]
+    fn take_heard(
+        &mut self,
+        now: Micros,
+        source: &SocketAddr,
+        packet: &Packet,
+        datagram: &[u8],
+    ) -> Disposition {
+        let disposition = self.take(now, source, packet);
+        if self.listens && disposition == Disposition::Relay && AudioSample::is_due(packet) {
+            self.listen(packet, datagram);
+        }
+        disposition
     }
 
     /// Takes in an RTP packet whose header the driver has read already, as a capture's does.
@@ -142,6 +168,24 @@ impl Session {
         }
         self.datagrams = self.datagrams.wrapping_add(1);
         self.take(now, &source, packet)
+    }
+
+    /// The same of a packet whose payload the driver may have looked at.
+    #[inline]
+    pub fn receive_heard(
+        &mut self,
+        now: Micros,
+        source: SocketAddr,
+        packet: &Packet,
+        sample: Option<&AudioSample>,
+    ) -> Disposition {
+        let disposition = self.receive_packet(now, source, packet);
+        if let Some(sample) = sample
+            && disposition == Disposition::Relay
+        {
+            self.hear(packet, sample);
+        }
+        disposition
     }
 
     /// Takes in a datagram that arrived on the RTCP port; only the party's own is relayed.
@@ -199,6 +243,10 @@ impl Session {
         self.state.answered = Some(now);
         self.state.received_at_answer = self.stream.received();
         self.awaiting_first = true;
+        // What the network plays while it rings says nothing of the conversation.
+        if let Some(audio) = &mut self.state.audio {
+            **audio = AudioFold::default();
+        }
         self.stream.begin_segment();
         self.set_clocks(now);
     }
@@ -311,6 +359,21 @@ impl Session {
         }
         self.fold(now, packet, kind);
         Disposition::Relay
+    }
+
+    /// Looks at the payload of a packet that was accepted.
+    #[inline(never)]
+    fn listen(&mut self, packet: &Packet, datagram: &[u8]) {
+        if let Some(sample) = AudioSample::of(packet.payload_in(datagram, datagram.len())) {
+            self.hear(packet, &sample);
+        }
+    }
+
+    /// Notes what was heard in a packet of the confirmed source; others may be anybody's.
+    fn hear(&mut self, packet: &Packet, sample: &AudioSample) {
+        if self.gate.current() == Some(packet.ssrc) {
+            self.state.audio.get_or_insert_default().push(packet, sample);
+        }
     }
 
     /// Whether a packet that is not from the accepted source is the party's all the same.

@@ -36,5 +36,5 @@ pub use watch::{Change, Warning, Watch};
 
 pub use crate::rtcp::{FarEnd, RoundTrip, RtcpView, SenderCount};
 pub use crate::rtp::PayloadKind;
-pub use crate::stats::{Figures, Hundredths, Second, Timeline};
+pub use crate::stats::{AudioEvidence, AudioSample, Figures, Hundredths, Second, Timeline};
 pub use crate::verdict::{Evidence, Measure, Thresholds, Value, Verdict};

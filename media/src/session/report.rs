@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use crate::rtcp::RtcpView;
-use crate::stats::{Figures, Hundredths, Timeline};
+use crate::stats::{AudioEvidence, Figures, Hundredths, Timeline};
 use crate::time::{ClockRate, Micros};
 use crate::trace::TraceFile;
 use crate::verdict::{Evidence, Facts, Thresholds, Verdict};
@@ -53,6 +53,8 @@ pub struct Report {
     pub first_after_answer_ms: Option<Hundredths>,
     /// Time from the first packet of the source that was latched to the latching, in milliseconds.
     pub latch_delay_ms: Option<Hundredths>,
+    /// What was heard in the packets; `None` when none was looked at.
+    pub audio: Option<AudioEvidence>,
     /// What RTCP said: the round trip, the far end's view, what the party says it has sent.
     pub rtcp: RtcpView,
     /// What was counted beside the statistics.

@@ -4,6 +4,7 @@
 //! arithmetic per packet, divisions only when figures are asked for, and no allocation at all.
 
 mod apart;
+mod audio;
 mod bursts;
 mod decimal;
 mod emodel;
@@ -18,6 +19,8 @@ mod timeline;
 mod timing;
 mod worst;
 
+pub(crate) use audio::AudioFold;
+pub use audio::{AudioEvidence, AudioSample};
 pub use bursts::Bursts;
 pub use decimal::Hundredths;
 pub use emodel::{EModel, e_model};

@@ -39,7 +39,8 @@ impl TraceHead {
         line("rules", &self.rules);
         line("zero_us", &self.zero_us.to_string());
         // Named one by one, so that a new setting does not compile until a trace has it.
-        let SessionConfig { symmetric, thresholds, own_addresses } = &self.config;
+        // Audio evidence comes from payloads, and a trace has none.
+        let SessionConfig { symmetric, thresholds, own_addresses, audio_evidence: _ } = &self.config;
         line("symmetric", flag(*symmetric));
         for address in own_addresses.iter().take(OWN_ADDRESSES_MAX) {
             line("own_address", &address.to_string());
@@ -143,6 +144,7 @@ mod tests {
                 symmetric: false,
                 thresholds,
                 own_addresses: vec!["192.0.2.1".parse().unwrap(), "2001:db8::1".parse().unwrap()],
+                audio_evidence: false,
             },
         }
     }

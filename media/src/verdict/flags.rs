@@ -1,6 +1,7 @@
 //! What is worth knowing of a leg beside its verdict, which the closed list of verdicts cannot say.
 
 use crate::session::Report;
+use crate::stats::Hundredths;
 
 /// The flags of `report`, in a fixed order.
 pub(super) fn flags(report: &Report) -> Vec<&'static str> {
@@ -11,17 +12,32 @@ pub(super) fn flags(report: &Report) -> Vec<&'static str> {
     let loses = far_end
         .and_then(|far_end| far_end.loss_pct)
         .is_some_and(|loss| loss >= report.thresholds.loss_pct && !deaf);
+    let (silent, clipped) = heard(report);
     let all = [
+        (CLIPPED_AUDIO, clipped),
         (COMFORT_NOISE_ONLY, quiet),
         (FAR_END_DEAF, deaf),
         (FAR_END_LOSS, loses),
         (LATCHED, report.latched),
         (LOCAL_DROP, figures.local_drop > 0),
         (REJECTED_SOURCE, report.counters.rejected_source > 0),
+        (SILENT_AUDIO, silent),
     ];
     all.into_iter().filter_map(|(name, holds)| holds.then_some(name)).collect()
 }
 
+/// Whether what the packets carry is silence that nobody announced, and whether it is clipped.
+fn heard(report: &Report) -> (bool, bool) {
+    let Some(audio) = report.audio.filter(|audio| audio.looked_at_ms >= HEARD_MIN_MS) else {
+        return (false, false);
+    };
+    let announced = report.figures.comfort_noise > 0;
+    let silent = audio.silent_share_pct >= SILENT_MIN_PCT;
+    (silent && !announced, !silent && audio.clipped_share_pct >= Some(CLIPPED_MIN_PCT))
+}
+
+/// The party's audio is overdriven.
+pub(super) const CLIPPED_AUDIO: &str = "clipped_audio";
 /// Only comfort noise arrived: the microphone was muted, or silence suppression never ended.
 pub(super) const COMFORT_NOISE_ONLY: &str = "comfort_noise_only";
 /// By its own reports the party gets nothing of what is sent to it.
@@ -34,6 +50,14 @@ const LATCHED: &str = "latched";
 pub(super) const LOCAL_DROP: &str = "local_drop";
 /// Packets from somebody else were refused.
 const REJECTED_SOURCE: &str = "rejected_source";
+/// The packets arrive, and nothing can be heard in them.
+pub(super) const SILENT_AUDIO: &str = "silent_audio";
 
 /// Packets that must have gone to a party before its silence about them says something: a second of audio.
 const DEAF_MIN: u64 = 50;
+/// Audio that must have been looked at before it is called silent or clipped.
+const HEARD_MIN_MS: u64 = 10_000;
+/// A conversation has more sound than this leaves, even of a party that mostly listens.
+const SILENT_MIN_PCT: Hundredths = Hundredths::from_integer(95);
+/// Of the packets that are not silent.
+const CLIPPED_MIN_PCT: Hundredths = Hundredths::from_integer(5);

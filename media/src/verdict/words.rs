@@ -4,7 +4,9 @@
 
 use crate::session::Report;
 use crate::stats::Hundredths;
-use crate::verdict::flags::{COMFORT_NOISE_ONLY, FAR_END_DEAF, FAR_END_LOSS, LOCAL_DROP};
+use crate::verdict::flags::{
+    CLIPPED_AUDIO, COMFORT_NOISE_ONLY, FAR_END_DEAF, FAR_END_LOSS, LOCAL_DROP, SILENT_AUDIO,
+};
 use crate::verdict::rules::TOO_LITTLE_AUDIO;
 use crate::verdict::{Affected, Blame, Explanation, Party, Verdict};
 
@@ -413,6 +415,7 @@ impl Teller<'_> {
                 self.who.within
             ));
         }
+        remarks.extend(self.heard());
         if flags.contains(&FAR_END_DEAF) {
             remarks.push(format!(
                 "{}'s device reports that it hears nothing of what is sent to it.",
@@ -434,6 +437,32 @@ impl Teller<'_> {
             ));
         }
         remarks
+    }
+
+    /// What was heard in the packets, where that is not what a conversation sounds like.
+    fn heard(&self) -> Option<String> {
+        let (audio, flags) = (self.report.audio?, &self.explanation.flags);
+        if flags.contains(&SILENT_AUDIO) {
+            let sounds = Hundredths::from_integer(100).0.saturating_sub(audio.silent_share_pct.0);
+            let heard = if sounds <= 0 {
+                "nothing can be heard in any of them".to_owned()
+            } else {
+                format!("nothing can be heard in {} % of them", short(audio.silent_share_pct))
+            };
+            return Some(format!(
+                "But what the packets carry is silence: {heard} ({} of audio were listened to, one packet in four). Either {}'s \
+                 microphone is muted or broken, or what sends the packets gets no audio itself.",
+                seconds_of_ms(i64::try_from(audio.looked_at_ms).unwrap_or(i64::MAX)),
+                self.who.within
+            ));
+        }
+        let clipped = audio.clipped_share_pct.filter(|_| flags.contains(&CLIPPED_AUDIO))?;
+        Some(format!(
+            "{}'s audio is overdriven: its loudest parts are cut off in {} % of the packets with sound, which is heard \
+             as distortion. The microphone or the gateway must be set to a lower level.",
+            self.who.first,
+            short(clipped)
+        ))
     }
 }
 

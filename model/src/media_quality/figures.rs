@@ -158,6 +158,8 @@ figures! {
         goodbye: bool,
         /// The worst ten seconds.
         worst_10s: WorstStretch,
+        /// What was heard in the packets, where some were looked at.
+        audio: AudioEvidence,
         /// Second by second.
         timeline: QualityTimeline,
     }
@@ -257,6 +259,26 @@ figures! {
         mos_cq: Hundredths,
         /// Nominal delay of its jitter buffer, ms.
         jitter_buffer_ms: u32,
+    }
+}
+
+figures! {
+    /// What was heard in a leg's packets from the answer on, by a few samples of one G.711 packet in four.
+    AudioEvidence {
+        /// Packets that were looked at.
+        looked_at_packets: u64,
+        /// The audio they stand for, ms.
+        looked_at_ms: u64,
+        /// Mean level, dBov; -127 is digital silence.
+        level_dbov: Hundredths,
+        /// Level of the loudest sample, dBov.
+        peak_dbov: Hundredths,
+        /// Silent packets in percent of those looked at.
+        silent_share_pct: Hundredths,
+        /// Clipped packets in percent of those that are not silent.
+        clipped_share_pct: Hundredths,
+        /// The longest silence, ms.
+        longest_silence_ms: u64,
     }
 }
 

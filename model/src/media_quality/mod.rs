@@ -14,7 +14,7 @@ pub use call::{
     CallQuality, LegAddresses, LegQuality, LegSide, LegTrace, LiveCallQuality, LiveQuality, QualityState,
     StoredQuality,
 };
-pub use figures::{FarEnd, InboundMedia, OutboundMedia, RoundTrip, VoipMetrics, WorstStretch};
+pub use figures::{AudioEvidence, FarEnd, InboundMedia, OutboundMedia, RoundTrip, VoipMetrics, WorstStretch};
 pub use rules::{Affected, Blame, QualityValue, RuleCheck, RuleMeasure, RuleOutcome};
 pub use timeline::{QualitySecond, QualityTimeline};
 pub use warning::{MediaChange, MediaWarning};

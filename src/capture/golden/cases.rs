@@ -2,7 +2,7 @@
 
 use sidetone_media::simulate::Codec;
 
-use super::entry::{Golden, absent, between, flag, number};
+use super::entry::{Golden, absent, between, flag, number, text};
 use super::sip::{Dialog, Sdp};
 use super::talk::{Sound, Voice, simulate};
 use super::tape::Tape;
@@ -31,7 +31,15 @@ pub(super) const MISREAD: [Golden; 20] = [
         shows: "The caller's stream is healthy and carries digital silence for the whole call.",
         misread: "Nothing wrong at all: no loss, full MOS, no alarm (team-telnyx/webrtc 701).",
         verdict: "ok",
-        figures: &[number("/calls/0/loss_pct", 0.0), number("/streams/0/packets", 495.0)],
+        figures: &[
+            number("/calls/0/loss_pct", 0.0),
+            number("/streams/0/packets", 560.0),
+            text("/calls/0/flags/0", "silent_audio"),
+            number("/calls/0/inbound/audio/silent_share_pct", 100.0),
+            text("/streams/0/flags/0", "silent_audio"),
+            absent("/streams/1/flags/0"),
+            number("/streams/1/audio/silent_share_pct", 0.0),
+        ],
         record: silence,
     },
     Golden {
@@ -248,9 +256,9 @@ fn quarter_of_the_audio(tape: &mut Tape) {
 }
 
 fn silence(tape: &mut Tape) {
-    Dialog::plain("silence_at_50_packets_a_second", PCMU, 10_000_000).play(tape);
-    Voice { sound: Sound::Silence, ..Voice::of_caller(495) }.speak(tape, |_| false);
-    Voice::of_called(495).speak(tape, |_| false);
+    Dialog::plain("silence_at_50_packets_a_second", PCMU, 11_300_000).play(tape);
+    Voice { sound: Sound::Silence, ..Voice::of_caller(560) }.speak(tape, |_| false);
+    Voice::of_called(560).speak(tape, |_| false);
 }
 
 fn ssrc_change_at_answer(tape: &mut Tape) {

@@ -66,6 +66,10 @@ pub(super) const fn flag(at: &'static str, flag: bool) -> Expected {
     Expected { at, is: Is::Flag(flag) }
 }
 
+pub(super) const fn text(at: &'static str, text: &'static str) -> Expected {
+    Expected { at, is: Is::Text(text) }
+}
+
 pub(super) const fn absent(at: &'static str) -> Expected {
     Expected { at, is: Is::Absent }
 }

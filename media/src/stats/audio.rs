@@ -1,0 +1,161 @@
+//! What the packets of a leg sound like, by a few samples of some of them: silence, level, clipping (G.711).
+//!
+//! Packets may come in time and in order and carry nothing that can be heard. Of every fourth packet of PCMU and PCMA,
+//! by its number, fifteen samples are looked at: enough to tell sound from none. SRTP's payloads are noise to whoever
+//! has no key, loud and rarely clipped, and so neither.
+
+use crate::audio::level::dbov;
+use crate::codec::g711::{PCMA_TO_PCM, PCMU_TO_PCM};
+use crate::rtp::Packet;
+use crate::stats::Hundredths;
+
+/// What was heard in a leg's packets, from the answer on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AudioEvidence {
+    /// Packets that were looked at: one in four of those that could be.
+    pub looked_at_packets: u64,
+    /// The audio they stand for, in milliseconds.
+    pub looked_at_ms: u64,
+    /// Mean level, in dBov; -127 is digital silence (RFC 6465 §3).
+    pub level_dbov: Hundredths,
+    /// Level of the loudest sample, in dBov.
+    pub peak_dbov: Hundredths,
+    /// Silent packets in percent of those looked at: below -60 dBov, or all samples alike.
+    pub silent_share_pct: Hundredths,
+    /// Packets with two samples at full scale in percent of those that are not silent; `None` when all are.
+    pub clipped_share_pct: Option<Hundredths>,
+    /// The longest audio without a packet that is not silent, in milliseconds.
+    pub longest_silence_ms: u64,
+}
+
+/// A few bytes of one packet's payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AudioSample([u8; SAMPLES]);
+
+impl AudioSample {
+    /// Whether `packet` is one of those that are looked at: G.711 by its static payload type (RFC 3551 table 4).
+    #[inline]
+    pub fn is_due(packet: &Packet) -> bool {
+        packet.sequence.is_multiple_of(EVERY) && matches!(packet.payload_type, PCMU | PCMA)
+    }
+
+    /// Looks at `payload`, or at what a capture has kept of it; `None` when that is too little.
+    pub fn of(payload: &[u8]) -> Option<AudioSample> {
+        let stride = payload.len() / STRIDES;
+        if stride == 0 {
+            return None;
+        }
+        let mut bytes = [0; SAMPLES];
+        for ((place, byte), offset) in bytes.iter_mut().enumerate().zip(OFFSETS) {
+            *byte = *payload.get(place * stride + offset * stride / STRIDES)?;
+        }
+        Some(AudioSample(bytes))
+    }
+}
+
+/// Folds what was looked at.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct AudioFold {
+    packets: u64,
+    octets: u64,
+    power_sum: u64,
+    silent_packets: u64,
+    clipped_packets: u64,
+    /// Octets of the silence that goes on, and of the longest.
+    silent_octets: u64,
+    silent_octets_max: u64,
+    /// The last number looked at: a copy of a packet is no more audio.
+    last: Option<u16>,
+    peak: u16,
+}
+
+impl AudioFold {
+    /// Takes in what was seen of `packet`.
+    pub(crate) fn push(&mut self, packet: &Packet, sample: &AudioSample) {
+        if self.last == Some(packet.sequence) {
+            return;
+        }
+        let (table, full_scale) = match packet.payload_type {
+            PCMU => (&PCMU_TO_PCM, PCMU_FULL_SCALE),
+            PCMA => (&PCMA_TO_PCM, PCMA_FULL_SCALE),
+            _ => return,
+        };
+        self.last = Some(packet.sequence);
+        let (mut power, mut peak, mut at_full_scale) = (0_u64, 0, 0);
+        for byte in sample.0 {
+            let amplitude = table.get(usize::from(byte)).map_or(0, |pcm| pcm.unsigned_abs());
+            power += u64::from(u32::from(amplitude).pow(2));
+            peak = peak.max(amplitude);
+            at_full_scale += u32::from(amplitude >= full_scale);
+        }
+        let [first, rest @ ..] = sample.0;
+        if rest.iter().all(|byte| *byte == first) {
+            // What does not move is not heard, however far from zero it stands.
+            (power, peak) = (0, 0);
+        }
+        let octets = u64::from(packet.payload_len);
+        self.packets += 1;
+        self.octets = self.octets.saturating_add(octets);
+        self.power_sum = self.power_sum.saturating_add(power);
+        self.peak = self.peak.max(peak);
+        if power < SILENT_POWER * SAMPLES as u64 {
+            self.silent_packets += 1;
+            self.silent_octets = self.silent_octets.saturating_add(octets);
+            self.silent_octets_max = self.silent_octets_max.max(self.silent_octets);
+        } else {
+            self.silent_octets = 0;
+            self.clipped_packets += u64::from(at_full_scale >= CLIPPED_SAMPLES_MIN);
+        }
+    }
+
+    /// What it comes to; `None` when nothing was looked at.
+    pub(crate) fn evidence(&self) -> Option<AudioEvidence> {
+        let percent = |part: u64, whole: u64| Hundredths::ratio(i128::from(part) * 100, i128::from(whole));
+        let stands_for_ms = |octets: u64| octets.saturating_mul(u64::from(EVERY)) / OCTETS_PER_MS;
+        Some(AudioEvidence {
+            looked_at_packets: self.packets,
+            looked_at_ms: stands_for_ms(self.octets),
+            level_dbov: level(self.power_sum / self.packets.saturating_mul(SAMPLES as u64).max(1)),
+            peak_dbov: level(u64::from(u32::from(self.peak).pow(2))),
+            silent_share_pct: percent(self.silent_packets, self.packets)?,
+            clipped_share_pct: percent(
+                self.clipped_packets,
+                self.packets.saturating_sub(self.silent_packets),
+            ),
+            longest_silence_ms: stands_for_ms(self.silent_octets_max),
+        })
+    }
+}
+
+/// The level of a mean square.
+fn level(power: u64) -> Hundredths {
+    let hundredths = dbov(power).map_or(DIGITAL_SILENCE, |level| (level * 100.0).round() as i64);
+    Hundredths(hundredths.max(DIGITAL_SILENCE))
+}
+
+/// Samples looked at in one packet.
+const SAMPLES: usize = 15;
+/// Parts of a payload, one more than samples; each has one somewhere.
+const STRIDES: usize = 16;
+/// Where in its part each sample is, in sixteenths: no tone hides between places like these.
+const OFFSETS: [usize; SAMPLES] = [3, 11, 0, 14, 7, 5, 12, 1, 9, 15, 4, 10, 2, 13, 6];
+/// Every such number is looked at.
+const EVERY: u16 = 4;
+/// Payload types (RFC 3551 table 4).
+const PCMU: u8 = 0;
+const PCMA: u8 = 8;
+/// G.711's octets in a millisecond.
+const OCTETS_PER_MS: u64 = 8;
+/// The outermost steps of both laws (ITU-T G.711, tables 1 and 2).
+const PCMU_FULL_SCALE: u16 = 32_124;
+const PCMA_FULL_SCALE: u16 = 32_256;
+/// One sample at full scale may be the peak of something loud.
+const CLIPPED_SAMPLES_MIN: u32 = 2;
+/// The mean square of -60 dBov: below is what a quiet line has, or comfort noise.
+const SILENT_POWER: u64 = 1_073;
+/// In hundredths of dBov.
+const DIGITAL_SILENCE: i64 = -12_700;
+
+#[cfg(test)]
+#[path = "audio_tests.rs"]
+mod tests;

@@ -39,6 +39,7 @@ pub use gzip::{GzipDamage, Plain};
 pub use ladder::{Ladder, LadderMessage};
 pub use report::{Analysis, CallReport, EvidenceReport, Skipped, StreamReport, StreamRtcp};
 pub use source::{Broken, Outcome, read, read_with};
+pub(crate) use table::grouped;
 pub use table::table;
 
 #[cfg(test)]

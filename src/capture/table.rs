@@ -181,7 +181,7 @@ fn counted(count: usize, noun: &str) -> String {
 }
 
 /// Digits in groups of three.
-fn grouped(number: u64) -> String {
+pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::new();
     for (place, digit) in digits.chars().enumerate() {

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::capture::Analysis;
+use crate::capture::{Analysis, grouped};
 
-use super::markup::{Html, grouped, shown};
+use super::markup::{Html, shown};
 
 /// Writes the header of one capture.
 pub(super) fn facts(html: &mut Html, analysis: &Analysis) {

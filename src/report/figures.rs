@@ -3,7 +3,8 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use super::markup::{Html, grouped, shown};
+use super::markup::{Html, shown};
+use crate::capture::grouped;
 
 /// Writes every figure of `measured` that says something: counts of zero, and what has a place of its own, are
 /// left out.

@@ -2,9 +2,9 @@
 
 use std::net::SocketAddr;
 
-use crate::capture::{Ladder, LadderMessage};
+use crate::capture::{Ladder, LadderMessage, grouped};
 
-use super::markup::{Html, grouped, shown};
+use super::markup::{Html, shown};
 
 /// Draws a ladder; nothing without messages.
 pub(super) fn ladder(html: &mut Html, ladder: &Ladder) {

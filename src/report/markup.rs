@@ -61,19 +61,6 @@ const BIDI: [char; 9] = [
     '\u{2069}',
 ];
 
-/// Digits in groups of three.
-pub(super) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut out = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
-}
-
 /// Text of any length as far as it is shown.
 pub(super) fn shown(text: &str) -> String {
     let mut out: String = text.chars().take(SHOWN_MAX).collect();

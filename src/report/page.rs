@@ -6,11 +6,11 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
 
-use crate::capture::{Analysis, CallReport, StreamReport};
+use crate::capture::{Analysis, CallReport, StreamReport, grouped};
 
 use super::call::{self, How};
 use super::facts::{empty, facts, tally};
-use super::markup::{Html, grouped};
+use super::markup::Html;
 use super::stream::{self, Anchor};
 
 /// Renders analyses as one page that needs nothing else.

@@ -4,8 +4,9 @@
 
 use sidetone_model::quality::Hundredths;
 
-use super::markup::{Html, grouped};
+use super::markup::Html;
 use super::timeline::{Course, Point};
+use crate::capture::grouped;
 
 /// Draws what happened over time: jitter, loss, intervals and lateness.
 pub(super) fn plots(html: &mut Html, course: &Course, limits: Limits) {

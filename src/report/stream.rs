@@ -3,11 +3,11 @@
 use sidetone_model::media_quality::LegQuality;
 use sidetone_model::quality::Hundredths;
 
-use crate::capture::StreamReport;
+use crate::capture::{StreamReport, grouped};
 
 use super::facts::chip;
 use super::figures::figures;
-use super::markup::{Html, grouped, shown};
+use super::markup::{Html, shown};
 use super::plots::{Limits, plots};
 use super::rules::{is_near_miss, rules};
 use super::timeline::Course;

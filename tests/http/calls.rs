@@ -16,7 +16,8 @@ use uuid::Uuid;
 use crate::face::{Answer, Face, Ready, key, request};
 use crate::records::at;
 
-const DIRECTORY: &str = r#"
+/// One organisation; `crm` reads calls, `rooms` may not.
+pub const DIRECTORY: &str = r#"
 [[organisations]]
 name = "Acme"
 sip_domain = "acme.test"

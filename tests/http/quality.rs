@@ -17,6 +17,7 @@ use sidetone_model::problem::Problem;
 use sidetone_model::quality::{MediaVerdict, Quality};
 use uuid::Uuid;
 
+use crate::calls::DIRECTORY;
 use crate::engine::{Engine, Ids};
 use crate::face::{Answer, Face, Ready, key, request};
 use crate::office::Office;
@@ -163,22 +164,6 @@ fn it_lives_and_dies_with_its_record() {
     engine.execute("DELETE FROM cdrs");
     assert_eq!(engine.rows("SELECT body FROM cdr_quality"), 0);
 }
-
-const DIRECTORY: &str = r#"
-[[organisations]]
-name = "Acme"
-sip_domain = "acme.test"
-  [[organisations.api_keys]]
-  name = "crm"
-  key = "tel_acmecrm00001_0123456789abcdefghijklmnopqrstuvwxyz"
-  permissions = ["calls:read"]
-  allow = ["127.0.0.1"]
-  [[organisations.api_keys]]
-  name = "rooms"
-  key = "tel_acmerooms001_0123456789abcdefghijklmnopqrstuvwxyz"
-  preset = "conferences"
-  allow = ["127.0.0.1"]
-"#;
 
 /// A switch that carries call 1 of Acme and call 2 of somebody else, and has too much to do for call 3.
 struct Carried(OrganisationId);

@@ -3,6 +3,7 @@
 mod answering;
 mod calls;
 mod conferencing;
+mod endings;
 mod hunting;
 mod ladder;
 mod live_media;

@@ -15,4 +15,4 @@ mod fuzzing;
 #[path = "../fuzz/src/lib.rs"]
 mod targets;
 
-targets! { link_layers media_session pcap_reader rtcp rtp trace_reader }
+targets! { link_layers media_session pcap_reader rtcp rtp tcp_reassembly trace_reader }

@@ -82,4 +82,4 @@ macro_rules! targets {
 }
 
 /// So many keep a clone small and a replay short.
-const FILES_MAX: usize = 100;
+const FILES_MAX: usize = 200;

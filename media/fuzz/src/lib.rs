@@ -13,11 +13,13 @@
 )]
 
 mod choices;
+mod frames;
 mod link;
 mod pcap;
 mod rtcp;
 mod rtp;
 mod session;
+mod tcp;
 mod trace;
 
 pub use link::link_layers;
@@ -25,4 +27,5 @@ pub use pcap::pcap_reader;
 pub use rtcp::rtcp;
 pub use rtp::rtp;
 pub use session::media_session;
+pub use tcp::tcp_reassembly;
 pub use trace::trace_reader;

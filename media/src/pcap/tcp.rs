@@ -63,6 +63,8 @@ type Ends = (SocketAddr, SocketAddr);
 
 #[derive(Debug)]
 struct Direction<T> {
+    /// The sequence number of the first byte that was seen.
+    first: u32,
     /// The sequence number of the next byte.
     next: u32,
     last: Micros,
@@ -95,10 +97,19 @@ impl<T> Default for Connections<T> {
 }
 
 impl<T: Default> Connections<T> {
+    /// What segments that wait for others may take, in all directions together.
+    pub const WAITING_BYTES_MAX: usize = 16 << 20;
+
     /// A table without a connection.
     #[must_use]
     pub fn new() -> Self {
         Connections::default()
+    }
+
+    /// Bytes that segments take while they wait for others before them; never above [`Self::WAITING_BYTES_MAX`].
+    #[must_use]
+    pub const fn waiting_bytes(&self) -> usize {
+        self.waiting_bytes
     }
 
     /// Takes a segment and hands out what can be read now.
@@ -117,7 +128,7 @@ impl<T: Default> Connections<T> {
         }
         if segment.syn {
             let next = segment.sequence.wrapping_add(1);
-            if self.directions.get(&ends).is_none_or(|known| known.next != next) {
+            if self.directions.get(&ends).is_none_or(|known| !known.begins_at(next)) {
                 self.end(ends, sink);
                 self.begin(at, ends, next, sink);
             }
@@ -170,10 +181,17 @@ impl<T: Default> Connections<T> {
             direction.hold(at, sequence, bytes, len);
         }
         let is_over = direction.waiting.len() > WAITING_MAX
-            || self.waiting_bytes + direction.waiting_bytes() - before > WAITING_BYTES_MAX
             || (!direction.waiting.is_empty() && at.since(direction.since) > WAITING_US_MAX);
         if is_over {
             direction.skip(&mut teller);
+        }
+        // One that is given up may be smaller than the one that came. Without any, this direction is within the bound.
+        let others = self.waiting_bytes - before;
+        while others + direction.waiting_bytes() > Self::WAITING_BYTES_MAX && !direction.waiting.is_empty() {
+            direction.skip(&mut teller);
+        }
+        if direction.is_ignored {
+            direction.waiting = Vec::new();
         }
         let after = direction.waiting_bytes();
         self.account(before, after);
@@ -210,6 +228,7 @@ impl<T: Default> Connections<T> {
             self.make_room(sink);
         }
         let mut direction = Direction {
+            first: next,
             next,
             last: at,
             is_ignored: false,
@@ -261,6 +280,11 @@ impl<T: Default> Connections<T> {
 }
 
 impl<T> Direction<T> {
+    /// Whether a SYN before `next` opens this very connection: it came again, or behind the first bytes.
+    const fn begins_at(&self, next: u32) -> bool {
+        self.first.wrapping_sub(next) < SYN_LATE_BYTES_MAX
+    }
+
     /// Takes bytes that begin at or before the next one.
     fn take<F>(&mut self, at: Micros, sequence: u32, bytes: &[u8], len: usize, teller: &mut Teller<'_, F>)
     where
@@ -289,8 +313,9 @@ impl<T> Direction<T> {
         let next = self.next;
         let distance = |sequence: u32| sequence.wrapping_sub(next);
         let place = self.waiting.partition_point(|one| distance(one.sequence) < distance(sequence));
-        let is_copy =
-            self.waiting.get(place).is_some_and(|known| known.sequence == sequence && known.len >= len);
+        let is_copy = self.waiting.get(place).is_some_and(|known| {
+            known.sequence == sequence && known.len >= len && known.bytes.len() >= bytes.len()
+        });
         if !is_copy {
             self.waiting.insert(place, Waiting { at, sequence, bytes: bytes.to_vec(), len });
         }
@@ -366,10 +391,10 @@ impl<F> Teller<'_, F> {
 const DIRECTIONS_MAX: usize = 16_384;
 /// Segments of one direction that wait.
 const WAITING_MAX: usize = 256;
-/// Bytes of all of them, in all directions.
-const WAITING_BYTES_MAX: usize = 16 << 20;
 /// What a segment that waits takes beside its bytes.
 const WAITING_OVERHEAD: usize = 64;
+/// A SYN so far before the first bytes that were seen still is theirs: a sender's first window is smaller.
+const SYN_LATE_BYTES_MAX: u32 = 1 << 16;
 /// How long a missing segment is waited for, in microseconds: a sender repeats it after a second.
 const WAITING_US_MAX: i64 = 3_000_000;
 /// How long it is waited for although the other side has it.

@@ -58,7 +58,7 @@ fn bytes_come_in_order() {
     let rst = Segment { rst: true, ..data(107, b"") };
     let cut = Segment { payload_len: 5, ..data(103, b"de") };
     let end = u32::MAX - 1;
-    let cases: [Case; 20] = [
+    let cases: [Case; 24] = [
         ("in order", vec![(0, syn(99)), (1, data(100, b"abc")), (2, data(103, b"def"))], "<abcdef>"),
         ("without its beginning", vec![(1, data(100, b"abc")), (2, data(103, b"def"))], "<abcdef>"),
         ("backwards", vec![(0, syn(99)), (1, data(103, b"def")), (2, data(100, b"abc"))], "<abcdef>"),
@@ -87,6 +87,21 @@ fn bytes_come_in_order() {
             "<abcd>",
         ),
         ("the SYN again", vec![(0, syn(99)), (0, syn(99)), (1, data(100, b"abc"))], "<abc>"),
+        (
+            "the SYN again behind the bytes",
+            vec![(0, syn(99)), (1, data(100, b"abc")), (1, syn(99)), (2, data(103, b"d"))],
+            "<abcd>",
+        ),
+        (
+            "the SYN behind the bytes",
+            vec![(0, data(103, b"def")), (1, syn(99)), (1, data(106, b"g")), (2, data(103, b"def"))],
+            "<defg>",
+        ),
+        (
+            "cut, and whole while it waits",
+            vec![(0, syn(99)), (1, cut), (1, data(103, b"defgh")), (2, data(100, b"abc"))],
+            "<abcdefgh>",
+        ),
         ("a gap to the end", vec![(0, data(100, b"abc")), (1, data(105, b"fg"))], "<abc[2]fg>"),
         (
             "a gap that is waited for",
@@ -131,8 +146,18 @@ fn bytes_come_in_order() {
         ),
         (
             "of no interest",
-            vec![(0, data(100, b"bored")), (1, data(105, b"more")), (2, syn(7)), (3, data(8, b"x"))],
+            vec![
+                (0, data(100, b"bored")),
+                (1, data(105, b"more")),
+                (2, syn(0x9000_0007)),
+                (3, data(0x9000_0008, b"x")),
+            ],
             "<bored><x>",
+        ),
+        (
+            "of no interest behind a gap",
+            vec![(0, syn(99)), (0, data(200, b"later")), (1, data(100, b"bored")), (2, data(105, b"more"))],
+            "<bored>",
         ),
     ];
     for (name, segments, expected) in cases {
@@ -158,6 +183,43 @@ fn held_bytes_are_as_old_as_what_set_them_free() {
     assert_eq!(seen, expected);
 }
 
+/// What is given up may be a byte, and what comes as long as a segment can be.
+#[test]
+fn small_gaps_do_not_make_room_for_large_segments() {
+    let mut connections = Connections::<()>::new();
+    let large = vec![7; 60_000];
+    for port in 1..=8 {
+        let source = SocketAddr::from(([192, 0, 2, 1], port));
+        let mut segment = |sequence, bytes| {
+            let segment = Segment { source, ..data(sequence, bytes) };
+            connections.segment(Micros(0), &segment, &mut |(), _| Interest::Some);
+            let bytes: usize = connections.directions.values().map(Direction::waiting_bytes).sum();
+            assert!(connections.waiting_bytes() == bytes && bytes <= Connections::<()>::WAITING_BYTES_MAX);
+        };
+        segment(0, b"x");
+        for n in 1..=128 {
+            segment(2 * n, b"x");
+        }
+        for n in 0..128 {
+            segment(1_000 + 60_001 * n, &large);
+        }
+    }
+}
+
+#[test]
+fn what_nobody_wants_to_know_waits_no_longer() {
+    let mut connections = Connections::<()>::new();
+    let mut sink = |(): &mut (), stretch: Stretch<'_>| match stretch.part {
+        Part::Bytes(_) => Interest::None,
+        _ => Interest::Some,
+    };
+    let syn = Segment { syn: true, ..data(99, b"") };
+    for segment in [syn, data(200, b"later"), data(100, b"bored")] {
+        connections.segment(Micros(0), &segment, &mut sink);
+    }
+    assert_eq!(connections.waiting_bytes(), 0);
+}
+
 #[test]
 fn tables_stay_bounded() {
     let mut connections = Connections::<()>::new();
@@ -178,7 +240,8 @@ fn tables_stay_bounded() {
             connections.segment(Micros(i64::from(n)), &Segment { source, ..data(9, &large) }, &mut sink);
         }
         assert!(
-            connections.directions.len() <= DIRECTIONS_MAX && connections.waiting_bytes <= WAITING_BYTES_MAX
+            connections.directions.len() <= DIRECTIONS_MAX
+                && connections.waiting_bytes <= Connections::<()>::WAITING_BYTES_MAX
         );
     }
     for n in 0..1_000 {

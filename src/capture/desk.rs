@@ -11,7 +11,7 @@ use sidetone_media::session::AudioSample;
 use sidetone_media::time::Micros;
 
 use super::folder::{Folder, Taken};
-use super::order::{BATCH_LEN, Batch, ENDS_ONLY, LegEnd, LegSignal, NONE, Order, Signal, StreamSignal, What};
+use super::order::{Batch, ENDS_ONLY, LegEnd, LegSignal, NONE, Order, Signal, StreamSignal, What};
 
 /// Where the router leaves its orders.
 #[derive(Debug)]
@@ -66,8 +66,7 @@ impl Desk {
     pub(super) fn packet(&mut self, at: Micros, packet: Packet, stream: u32, leg: LegEnd) {
         let order = Order { at, what: What::Packet(packet), stream, leg };
         if let [batch] = &mut self.batches[..] {
-            batch.orders.push(order);
-            if batch.orders.len() >= BATCH_LEN {
+            if batch.push(order) {
                 self.hand_over(0);
             }
         } else {
@@ -142,9 +141,8 @@ impl Desk {
 
     fn put(&mut self, place: usize, order: Order) {
         if let Some(batch) = self.batches.get_mut(place) {
-            batch.orders.push(order);
             // What was heard stays with its packet.
-            if batch.orders.len() >= BATCH_LEN && !matches!(order.what, What::Heard(_)) {
+            if batch.push(order) && !matches!(order.what, What::Heard(_)) {
                 self.hand_over(place);
             }
         }

@@ -114,6 +114,34 @@ impl Flows {
         }
     }
 
+    /// The stream that a packet in IPv4 continues, and the leg that it counts for; `None` when the packet needs a
+    /// closer look.
+    ///
+    /// As [`Flows::find`], without a key in memory: this is for almost every packet.
+    #[inline]
+    pub(super) fn continued(
+        &mut self,
+        at: Micros,
+        (addresses, ports): (u64, u32),
+        ssrc: u32,
+    ) -> Option<(u32, LegEnd)> {
+        let mask = self.index.len() - 1;
+        let mut place = Key::hash_v4(addresses, ports, self.seed) as usize & mask;
+        // At least half of the places are free, and no flow has the number of those.
+        loop {
+            let number = *self.index.get(place)?;
+            let hot = self.hot.get_mut(number as usize)?;
+            if hot.key.is_v4(addresses, ports) {
+                let continues = hot.ssrc == ssrc && hot.stream != NONE;
+                return continues.then(|| {
+                    hot.last = at;
+                    (hot.stream, hot.leg)
+                });
+            }
+            place = (place + 1) & mask;
+        }
+    }
+
     /// The number of the flow with `key`, made when it is new; `None` when there are too many.
     pub(super) fn find_or_make(&mut self, at: Micros, key: &Key) -> Option<u32> {
         if let Some((number, hot)) = self.find(key) {

@@ -46,9 +46,10 @@ impl Folder {
 
     /// Takes in a batch and empties it.
     pub(super) fn fold(&mut self, batch: &mut Batch) {
-        self.sort(batch);
-        self.fold_legs(batch);
-        self.fold_streams(batch);
+        let (orders, signals) = batch.parts();
+        self.sort(orders, signals);
+        self.fold_legs(orders, signals);
+        self.fold_streams(orders, signals);
         batch.clear();
     }
 
@@ -58,10 +59,10 @@ impl Folder {
     }
 
     /// Puts each order behind the one before it in its lanes.
-    fn sort(&mut self, batch: &Batch) {
-        self.by_leg.begin(batch.orders.len());
-        self.by_stream.begin(batch.orders.len());
-        for (place, order) in batch.orders.iter().enumerate() {
+    fn sort(&mut self, orders: &[Order], signals: &[Signal]) {
+        self.by_leg.begin(orders.len());
+        self.by_stream.begin(orders.len());
+        for (place, order) in orders.iter().enumerate() {
             if let Some(number) = order.leg.number() {
                 self.by_leg.append(lane(number, self.folders), place as u32);
             }
@@ -70,7 +71,7 @@ impl Folder {
             }
             if let What::Signal(signal) = order.what
                 && let Some(Signal::Stream(StreamSignal::Opened { source, destination, .. })) =
-                    batch.signals.get(signal as usize)
+                    signals.get(signal as usize)
             {
                 let number = (order.stream & !ENDS_ONLY) as usize;
                 if self.ends.len() <= number {
@@ -83,30 +84,31 @@ impl Folder {
         }
     }
 
-    fn fold_legs(&mut self, batch: &mut Batch) {
-        let Batch { orders, signals } = batch;
+    fn fold_legs(&mut self, orders: &[Order], signals: &mut [Signal]) {
         let touched = std::mem::take(&mut self.by_leg.touched);
         for lane in touched.iter().copied() {
             let Some(slot) = reach(&mut self.legs, lane) else { continue };
             let mut heard = None;
             let mut order = self.by_leg.first(lane);
-            while let Some(Order { at, what, stream, leg: end }) = orders.get(order as usize).copied() {
+            // Orders are read where they lie: a copy costs more than all that is read of most of them.
+            while let Some(Order { at, what, stream, leg: end }) = orders.get(order as usize) {
                 order = self.by_leg.next(order);
                 let leg = slot.get_or_insert_default();
+                let at = *at;
                 match what {
-                    What::Heard(sample) => heard = Some(sample),
+                    What::Heard(sample) => heard = Some(*sample),
                     What::Packet(packet) => {
                         let heard = heard.take();
                         let ends = self.ends.get((stream & !ENDS_ONLY) as usize).copied().flatten();
                         let Some(ends) = ends else { continue };
                         if end.is_from_caller() {
-                            leg.received(at, ends, &packet, heard.as_ref());
+                            leg.received(at, ends, packet, heard.as_ref());
                         } else {
-                            leg.sent(at, ends, &packet, heard.as_ref());
+                            leg.sent(at, ends, packet, heard.as_ref());
                         }
                     }
                     What::Signal(signal) => {
-                        let Some(Signal::Leg(signal)) = take(signals, signal) else { continue };
+                        let Some(Signal::Leg(signal)) = take(signals, *signal) else { continue };
                         if let Some(report) = leg.signal(at, signal) {
                             self.taken.legs.push((lane * self.folders + self.place, report));
                             *slot = None;
@@ -118,25 +120,25 @@ impl Folder {
         self.by_leg.touched = touched;
     }
 
-    fn fold_streams(&mut self, batch: &mut Batch) {
-        let Batch { orders, signals } = batch;
+    fn fold_streams(&mut self, orders: &[Order], signals: &mut [Signal]) {
         let touched = std::mem::take(&mut self.by_stream.touched);
         for lane in touched.iter().copied() {
             let Some(slot) = reach(&mut self.streams, lane) else { continue };
             let mut heard = None;
             let mut order = self.by_stream.first(lane);
-            while let Some(Order { at, what, .. }) = orders.get(order as usize).copied() {
+            while let Some(Order { at, what, .. }) = orders.get(order as usize) {
                 order = self.by_stream.next(order);
+                let at = *at;
                 match what {
-                    What::Heard(sample) => heard = Some(sample),
+                    What::Heard(sample) => heard = Some(*sample),
                     What::Packet(packet) => {
                         let heard = heard.take();
                         if let Some(stream) = slot {
-                            stream.receive(at, &packet, heard.as_ref());
+                            stream.receive(at, packet, heard.as_ref());
                         }
                     }
                     What::Signal(signal) => {
-                        let Some(Signal::Stream(signal)) = take(signals, signal) else { continue };
+                        let Some(Signal::Stream(signal)) = take(signals, *signal) else { continue };
                         match signal {
                             StreamSignal::Opened { source, payloads, .. } => {
                                 *slot = Some(Box::new(Stream::new(at, source, payloads)));

@@ -44,13 +44,21 @@ impl Key {
         (SocketAddr::new(from, (self.ports >> 16) as u16), SocketAddr::new(to, self.ports as u16))
     }
 
-    /// Multiplies to 128 bits and folds the halves together.
+    /// Whether it is of these addresses and ports in IPv4; see [`Key::v4`].
+    #[inline]
+    pub(super) fn is_v4(&self, addresses: u64, ports: u32) -> bool {
+        // A key of IPv4 has no more than these two.
+        self.words[0] == addresses && self.ports == u64::from(ports)
+    }
+
+    /// The hash of a key of IPv4.
+    #[inline]
+    pub(super) fn hash_v4(addresses: u64, ports: u32, seed: [u64; 2]) -> u64 {
+        fold(addresses ^ seed[0], u64::from(ports) ^ seed[1])
+    }
+
     #[inline]
     pub(super) fn hash(&self, seed: [u64; 2]) -> u64 {
-        let fold = |one: u64, other: u64| {
-            let wide = u128::from(one) * u128::from(other);
-            (wide >> 64) as u64 ^ wide as u64
-        };
         let [first, second, third, fourth] = self.words;
         let hash = fold(first ^ seed[0], self.ports ^ seed[1]);
         if self.ports & V6 == 0 {
@@ -58,6 +66,13 @@ impl Key {
         }
         fold(fold(hash ^ second, third ^ seed[1]), fourth ^ seed[0])
     }
+}
+
+/// Multiplies to 128 bits and folds the halves together.
+#[inline]
+fn fold(one: u64, other: u64) -> u64 {
+    let wide = u128::from(one) * u128::from(other);
+    (wide >> 64) as u64 ^ wide as u64
 }
 
 fn wide(address: IpAddr) -> u128 {

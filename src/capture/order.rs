@@ -46,6 +46,12 @@ pub(super) struct Order {
     pub(super) leg: LegEnd,
 }
 
+impl Order {
+    /// What an empty slot holds.
+    const NOTHING: Order =
+        Order { at: Micros(0), what: What::Signal(NONE), stream: NONE, leg: LegEnd::NOBODY };
+}
+
 /// What happened.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum What {
@@ -58,21 +64,37 @@ pub(super) enum What {
 }
 
 /// Orders that are handed over at once.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Batch {
-    pub(super) orders: Vec<Order>,
+    /// Always [`SLOTS`] of them, of which the first `len` are orders: they are written where they lie.
+    slots: Box<[Order]>,
+    len: usize,
     pub(super) signals: Vec<Signal>,
 }
 
 impl Batch {
     pub(super) fn new() -> Self {
-        // What was heard in the last packet may come on top.
-        Batch { orders: Vec::with_capacity(BATCH_LEN + 1), signals: Vec::new() }
+        Batch { slots: vec![Order::NOTHING; SLOTS].into(), len: 0, signals: Vec::new() }
+    }
+
+    /// Appends an order; says whether the batch is full then.
+    #[inline]
+    pub(super) fn push(&mut self, order: Order) -> bool {
+        if let Some(slot) = self.slots.get_mut(self.len) {
+            *slot = order;
+            self.len += 1;
+        }
+        self.len >= BATCH_LEN
+    }
+
+    /// The orders, and what they refer to.
+    pub(super) fn parts(&mut self) -> (&[Order], &mut [Signal]) {
+        (self.slots.get(..self.len).unwrap_or_default(), &mut self.signals)
     }
 
     /// Makes it as good as new, without giving its memory back.
     pub(super) fn clear(&mut self) {
-        self.orders.clear();
+        self.len = 0;
         self.signals.clear();
     }
 }
@@ -137,6 +159,9 @@ pub(super) const ENDS_ONLY: u32 = 1 << 31;
 ///
 /// Tests have small ones, so that batches begin and end everywhere.
 pub(super) const BATCH_LEN: usize = if cfg!(test) { 61 } else { 16_384 };
+
+/// What was heard in the last packet comes on top.
+const SLOTS: usize = BATCH_LEN + 2;
 
 #[cfg(test)]
 mod tests {

@@ -6,7 +6,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use sidetone_media::pcap::{Content, Datagram, Record, dissect, dissect_plain};
+use sidetone_media::pcap::{Content, Datagram, PlainDatagram, Record, dissect, dissect_plain};
 use sidetone_media::rtcp::is_plausible;
 use sidetone_media::rtp::Packet;
 use sidetone_media::session::AudioSample;
@@ -120,13 +120,25 @@ impl Router {
         if let Some(plain) = dissect_plain(record.link, record.frame)
             && is_rtp(plain.payload)
         {
-            if let Ok(packet) = Packet::parse(plain.payload) {
-                let rtp = Rtp { packet, kept: plain.payload, len: plain.payload.len() };
-                self.rtp(record.at, &Key::v4(plain.addresses, plain.ports), &rtp, desk);
+            let Ok(packet) = Packet::parse(plain.payload) else { return };
+            let ends = (plain.addresses, plain.ports);
+            if !self.listens
+                && let Some((stream, leg)) = self.flows.continued(record.at, ends, packet.ssrc)
+            {
+                desk.packet(record.at, packet, stream, leg);
+            } else {
+                self.plain(record.at, plain, packet, desk);
             }
         } else {
             self.unusual(record, desk);
         }
+    }
+
+    /// The first packets of a stream, or any where payloads are looked at.
+    #[inline(never)]
+    fn plain(&mut self, at: Micros, plain: PlainDatagram<'_>, packet: Packet, desk: &mut Desk) {
+        let rtp = Rtp { packet, kept: plain.payload, len: plain.payload.len() };
+        self.rtp(at, &Key::v4(plain.addresses, plain.ports), &rtp, desk);
     }
 
     /// A frame that is not RTP in its most frequent form.

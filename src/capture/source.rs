@@ -2,7 +2,7 @@
 
 use std::io::{self, Read};
 
-use sidetone_media::pcap::{Damage, Decoder, Progress};
+use sidetone_media::pcap::{Damage, Decoder};
 use sidetone_media::trace::TraceDamage;
 use thiserror::Error;
 
@@ -49,8 +49,8 @@ pub enum Broken {
 /// Reads a capture, or the trace of a leg, from `input`, which may be compressed with gzip, to its end, or as far as
 /// it goes.
 ///
-/// `progress` is told the number of bytes read of `input`, each time more is read. *Bounds*: the buffer holds one
-/// element of the file, at most [`sidetone_media::pcap::ELEMENT_LEN_MAX`] bytes.
+/// `progress` is told the number of bytes read of `input`, each time more is read. *Bounds*: beside a buffer of
+/// 256 KiB one element of the file is held, at most [`sidetone_media::pcap::ELEMENT_LEN_MAX`] bytes.
 pub fn read(name: &str, input: &mut dyn Read, progress: &mut dyn FnMut(u64)) -> Outcome {
     read_with(EngineOptions::default(), name, input, &mut |bytes, _packets| progress(bytes))
 }
@@ -85,37 +85,52 @@ fn drive(
     input: &mut Plain<&mut dyn Read>,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<(), Broken> {
-    let mut decoder = Decoder::new();
+    let mut feed = Feed { engine, decoder: Decoder::new(), bridge: Vec::new(), needed: 0 };
+    feed.take(begins)?;
     let mut buffer = vec![0_u8; BUFFER_LEN];
-    let (mut begin, mut end) = (0, begins.len());
-    if let Some(place) = buffer.get_mut(..end) {
-        place.copy_from_slice(begins);
-    }
+    // Each turn reads a byte at least, or is the last.
     loop {
-        match decoder.next(buffer.get(begin..end).unwrap_or_default())? {
-            Progress::Record { consumed, record } => {
-                engine.record(&record);
-                begin += consumed;
-            }
-            Progress::Skipped { consumed } => begin += consumed,
-            Progress::More { needed } => {
-                buffer.copy_within(begin..end, 0);
-                end -= begin;
-                begin = 0;
-                // The decoder bounds `needed`, and the buffer grows only as far as bytes really come.
-                if needed > buffer.len() && end == buffer.len() {
-                    buffer.resize((buffer.len() * 2).min(needed), 0);
-                }
-                progress(input.taken(), engine.packets());
-                let free = buffer.get_mut(end..).unwrap_or_default();
-                match input.read(free) {
-                    Ok(0) => return Ok(decoder.finish(end)?),
-                    Ok(len) => end += len,
-                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                    Err(error) => return Err(error.into()),
-                }
-            }
+        match input.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(len) => feed.take(buffer.get(..len).unwrap_or_default())?,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error.into()),
         }
+        progress(input.taken(), feed.engine.packets());
+    }
+    Ok(feed.decoder.finish(feed.bridge.len())?)
+}
+
+/// Cuts bytes that come in pieces into frames for the engine.
+struct Feed<'a> {
+    engine: &'a mut Engine,
+    decoder: Decoder,
+    /// An element that began in one piece and goes on in the next, as far as it is there.
+    bridge: Vec<u8>,
+    /// What the decoder needs of that element.
+    needed: usize,
+}
+
+impl Feed<'_> {
+    /// Takes the next piece.
+    fn take(&mut self, mut bytes: &[u8]) -> Result<(), Damage> {
+        // Each turn takes bytes into the bridge, which is complete within a few: the decoder bounds what it needs.
+        while !self.bridge.is_empty() {
+            let missing = self.needed.saturating_sub(self.bridge.len()).max(1);
+            let Some((head, rest)) = bytes.split_at_checked(missing) else {
+                self.bridge.extend_from_slice(bytes);
+                return Ok(());
+            };
+            self.bridge.extend_from_slice(head);
+            bytes = rest;
+            let drained = self.decoder.drain(&self.bridge, |record| self.engine.record(record))?;
+            self.bridge.drain(..drained.consumed);
+            self.needed = drained.needed;
+        }
+        let drained = self.decoder.drain(bytes, |record| self.engine.record(record))?;
+        self.bridge.extend_from_slice(bytes.get(drained.consumed..).unwrap_or_default());
+        self.needed = drained.needed;
+        Ok(())
     }
 }
 

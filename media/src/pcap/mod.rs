@@ -35,5 +35,5 @@ pub use dissector::Dissector;
 pub use ip::{Content, Datagram, Segment, dissect};
 pub use link::LinkType;
 pub use plain::{PlainDatagram, dissect_plain};
-pub use reader::{Damage, Decoder, ELEMENT_LEN_MAX, Progress, Record, Records};
+pub use reader::{Damage, Decoder, Drained, ELEMENT_LEN_MAX, Progress, Record, Records};
 pub use writer::Writer;

@@ -47,6 +47,15 @@ pub enum Progress<'a> {
     },
 }
 
+/// What [`Decoder::drain`] did with the bytes it was given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Drained {
+    /// Bytes to drop before the next call.
+    pub consumed: usize,
+    /// Bytes that the element behind them takes as far as is known; see [`Progress::More`].
+    pub needed: usize,
+}
+
 /// Why a capture cannot be read any further.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum Damage {
@@ -120,6 +129,40 @@ impl Decoder {
                 Fault::Malformed(what) => Damage::Malformed { offset: self.offset, what },
                 Fault::NotACapture(looks_like) => Damage::NotACapture { looks_like },
             })),
+        }
+    }
+
+    /// Hands every whole frame in `bytes` to `each`; `bytes` goes on where the last call has stopped.
+    ///
+    /// Of a classic capture they are found in one loop, which takes half the time of as many calls of
+    /// [`Decoder::next`].
+    ///
+    /// *Errors*: as those of [`Decoder::next`]; the frames before the damage were handed out.
+    #[inline]
+    pub fn drain<'a>(
+        &mut self,
+        bytes: &'a [u8],
+        mut each: impl FnMut(&Record<'a>),
+    ) -> Result<Drained, Damage> {
+        let mut consumed = 0;
+        // Each turn consumes something, or is the last.
+        loop {
+            if let State::Classic(classic) = &self.state {
+                let begin = consumed;
+                while let Some(record) = classic.record(bytes, &mut consumed) {
+                    each(&record);
+                }
+                self.offset += (consumed - begin) as u64;
+            }
+            let rest = bytes.get(consumed..).unwrap_or_default();
+            match self.next(rest)? {
+                Progress::More { needed } => return Ok(Drained { consumed, needed }),
+                Progress::Record { consumed: len, record } => {
+                    each(&record);
+                    consumed += len;
+                }
+                Progress::Skipped { consumed: len } => consumed += len,
+            }
         }
     }
 
@@ -219,7 +262,28 @@ struct Classic {
 }
 
 impl Classic {
+    /// The record at `place`, which goes on behind it; `None` where it is not whole or not sound, as
+    /// [`Classic::next`] will tell.
     #[inline]
+    fn record<'a>(&self, bytes: &'a [u8], place: &mut usize) -> Option<Record<'a>> {
+        let rest = bytes.get(*place..)?;
+        let header = rest.first_chunk::<16>()?;
+        let kept = self.order.u32(header, 8)? as usize;
+        let end = self.record_header_len + kept;
+        let frame = rest.get(self.record_header_len..end).filter(|_| kept <= FRAME_LEN_MAX)?;
+        let at = self.at(self.order.u32(header, 0)?, self.order.u32(header, 4)?);
+        *place += end;
+        Some(Record { at, link: self.link, frame, wire_len: self.order.u32(header, 12)? })
+    }
+
+    /// The time that a record's header says.
+    #[inline]
+    fn at(&self, seconds: u32, fraction: u32) -> Micros {
+        // A fraction beyond one second is damage that other readers accept; it carries over.
+        let fraction_us = if self.nanoseconds { fraction / 1_000 } else { fraction };
+        Micros(i64::from(seconds) * 1_000_000 + i64::from(fraction_us))
+    }
+
     fn next<'a>(&self, bytes: &'a [u8]) -> Result<Progress<'a>, Fault> {
         let Some(header) = bytes.first_chunk::<16>() else {
             return Ok(Progress::More { needed: self.record_header_len });
@@ -238,9 +302,7 @@ impl Classic {
         let Some(frame) = bytes.get(self.record_header_len..consumed) else {
             return Ok(Progress::More { needed: consumed });
         };
-        // A fraction beyond one second is damage that other readers accept; it carries over.
-        let fraction_us = if self.nanoseconds { fraction / 1_000 } else { fraction };
-        let at = Micros(i64::from(seconds) * 1_000_000 + i64::from(fraction_us));
+        let at = self.at(seconds, fraction);
         Ok(Progress::Record { consumed, record: Record { at, link: self.link, frame, wire_len } })
     }
 }
@@ -332,6 +394,34 @@ mod tests {
             let expected =
                 Record { at: Micros(2_500_000), link: LinkType::ETHERNET, frame: b"abcd", wire_len: 60 };
             assert_eq!(records, [Ok(expected)], "{name}");
+        }
+    }
+
+    #[test]
+    fn drained_frames_are_those_of_one_call_after_the_other() {
+        let good = classic([0xa1, 0xb2, 0x3c, 0x4d], Order::Big, 7_000, 0);
+        let mut bad = [&good[..], &good[24..], &good[24..]].concat();
+        bad[24 + 20 + 8] = 0x7f;
+        let words = |words: &[u32]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
+        let section = words(&[0x0a0d_0d0a, 28, 0x1a2b_3c4d, 1, u32::MAX, u32::MAX, 28]);
+        let interface = words(&[1, 20, 1, 0, 20]);
+        let packet = words(&[6, 36, 0, 0, 5, 4, 60, 0x6463_6261, 36]);
+        let next = [section, interface, packet.clone(), packet].concat();
+        let cases = [("classic", [&good[..], &good[24..]].concat()), ("damaged", bad), ("pcapng", next)];
+        for (name, file) in cases {
+            for cut in 0..=file.len() {
+                let (mut single, mut drained) = (Vec::new(), Vec::new());
+                let mut records = Records::new(&file[..cut]);
+                let single_end =
+                    records.by_ref().filter_map(|one| one.map(|one| single.push(one)).err()).next();
+                let mut decoder = Decoder::new();
+                let half = decoder.drain(&file[..cut / 2], |record| drained.push(*record));
+                let end = half.and_then(|half| {
+                    let rest = decoder.drain(&file[half.consumed..cut], |record| drained.push(*record))?;
+                    decoder.finish(cut - half.consumed - rest.consumed)
+                });
+                assert_eq!((drained, end.err()), (single, single_end), "{name} {cut}");
+            }
         }
     }
 

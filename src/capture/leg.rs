@@ -5,6 +5,7 @@ use sidetone_media::session::{AudioSample, Description, Report, Session, Session
 use sidetone_media::time::Micros;
 
 use super::order::{Ends, LegSignal};
+use super::stream::{SECONDS_RESERVED, tighten};
 
 /// A call's leg as the packets tell it.
 #[derive(Debug, Default)]
@@ -97,9 +98,7 @@ impl Leg {
             LegSignal::FarDescribed(description) => self.describe_far(at, *description),
             LegSignal::Ended => self.is_ended = true,
             LegSignal::Resumed => self.is_ended = false,
-            LegSignal::Closed => {
-                self.close(at);
-            }
+            LegSignal::Closed => self.close(at),
             LegSignal::Received { ends, packet, heard } => {
                 self.received(at, ends, &packet, heard.as_ref());
             }
@@ -122,7 +121,11 @@ impl Leg {
             }
             LegSignal::Taken { ended, last } => {
                 let last = self.last.map_or(last, |packet| packet.max(last));
-                let report = self.close(ended.unwrap_or(last));
+                self.close(ended.unwrap_or(last));
+                let report = match std::mem::take(&mut self.state) {
+                    State::Closed(report) => report,
+                    State::Untold | State::Open(_) => Box::default(),
+                };
                 let far = match std::mem::take(&mut self.far) {
                     State::Closed(report) => Some(report),
                     State::Untold | State::Open(_) => None,
@@ -143,7 +146,7 @@ impl Leg {
     #[inline]
     fn session(&mut self) -> Option<&mut Session> {
         if let State::Untold = self.state {
-            self.state = State::Open(Box::new(Session::new(SessionConfig::default())));
+            self.state = State::Open(session());
         }
         match &mut self.state {
             State::Open(session) => Some(session),
@@ -163,11 +166,11 @@ impl Leg {
     /// Tells the called party's leg what was settled; the first time it begins.
     fn describe_far(&mut self, at: Micros, description: Description) {
         if let State::Untold = self.far {
-            let mut session = Session::new(SessionConfig::default());
+            let mut session = session();
             if let Some(answered) = self.answered {
                 session.answer(answered);
             }
-            self.far = State::Open(Box::new(session));
+            self.far = State::Open(session);
         }
         if let State::Open(session) = &mut self.far {
             session.describe(at, description);
@@ -175,16 +178,24 @@ impl Leg {
     }
 
     /// Judges the leg as of `at`, once.
-    fn close(&mut self, at: Micros) -> Box<Report> {
+    fn close(&mut self, at: Micros) {
         if let Some(session) = self.session() {
-            self.state = State::Closed(Box::new(session.close(at)));
+            self.state = State::Closed(report(session, at));
         }
         if let State::Open(session) = &mut self.far {
-            self.far = State::Closed(Box::new(session.close(at)));
-        }
-        match &self.state {
-            State::Closed(report) => report.clone(),
-            State::Untold | State::Open(_) => Box::default(),
+            self.far = State::Closed(report(session, at));
         }
     }
+}
+
+fn session() -> Box<Session> {
+    let mut session = Box::new(Session::new(SessionConfig::default()));
+    session.reserve_seconds(SECONDS_RESERVED);
+    session
+}
+
+fn report(session: &mut Session, at: Micros) -> Box<Report> {
+    let mut report = Box::new(session.close(at));
+    tighten(&mut report);
+    report
 }

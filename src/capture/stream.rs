@@ -37,7 +37,8 @@ impl Stream {
     /// A stream that begins now.
     pub(super) fn new(at: Micros, source: SocketAddr, payloads: Meanings) -> Self {
         let config = SessionConfig { symmetric: false, ..SessionConfig::default() };
-        let session = Session::new(config);
+        let mut session = Session::new(config);
+        session.reserve_seconds(SECONDS_RESERVED);
         let receiver = ReceiverView::default();
         let mut stream = Stream { source, packets: 0, begun: at, last: at, session, payloads, receiver };
         stream.advertise(at, (None, None));
@@ -81,6 +82,7 @@ impl Stream {
         let ptime_ms = if announced { ptime_ms } else { self.unannounced_ptime_ms()? };
         self.advertise(self.last, ptime_ms);
         let mut report = self.session.close(self.last);
+        tighten(&mut report);
         self.receiver.complete(&mut report.rtcp);
         let audio = |payload: &&Payload| payload.kind == PayloadKind::Audio;
         let seen = || {
@@ -129,3 +131,12 @@ impl Stream {
         self.session.describe_shared(at, description, Arc::clone(&self.payloads));
     }
 }
+
+/// Gives back what a report has no use for: a large capture holds many of them.
+pub(super) fn tighten(report: &mut Report) {
+    report.timeline.seconds.shrink_to_fit();
+    report.evidence.measures.shrink_to_fit();
+}
+
+/// Seconds that room is made for at once; most streams of a large capture are short.
+pub(super) const SECONDS_RESERVED: u16 = 4;

@@ -150,6 +150,11 @@ impl Stream {
         }
     }
 
+    /// Makes room for so many rows of the timeline at once; as [`StreamConfig::timeline_reserve`].
+    pub(crate) fn reserve_rows(&mut self, rows: u16) {
+        self.rows.reserve(rows);
+    }
+
     /// Whether the next packet opens a segment.
     pub(crate) fn is_restarting(&self) -> bool {
         self.restart != Restart::No

@@ -184,6 +184,11 @@ impl Rows {
         Rows { end: Micros(i64::MIN), book: Box::new(book) }
     }
 
+    /// With the first row that is over, room is made for `rows` of them.
+    pub(crate) fn reserve(&mut self, rows: u16) {
+        self.book.reserve = rows;
+    }
+
     /// Whether a packet at `now` comes after the open row.
     #[inline]
     pub(crate) fn is_over(&self, now: Micros) -> bool {

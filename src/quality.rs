@@ -2,6 +2,7 @@
 //!
 //! The one conversion of a [`Report`]: a live call, its record and the analysis of its capture pass through here.
 
+use std::borrow::Cow;
 use std::net::SocketAddr;
 
 use sidetone_media::session::{Change, Figures, Measure, Report, SessionCounters, Value, Verdict, Warning};
@@ -67,7 +68,7 @@ pub fn leg_of(
         leg: side,
         party,
         media_verdict: explanation.verdict.map(named),
-        reason: reason(explanation.reason),
+        reason: reason(explanation.reason).map(Cow::into_owned),
         blame: explanation.blame.and_then(|blame| Blame::from_name(blame.as_str())),
         sentence: explanation.sentence,
         flags: explanation.flags.into_iter().map(str::to_owned).collect(),
@@ -139,18 +140,34 @@ pub fn warning(
 
 /// The verdict by the name that both sides know.
 fn named(verdict: Verdict) -> MediaVerdict {
-    MediaVerdict::from_name(verdict.as_str()).unwrap_or(MediaVerdict::Ok)
+    match verdict {
+        Verdict::DegradedAudio => MediaVerdict::DegradedAudio,
+        Verdict::JitteryInbound => MediaVerdict::JitteryInbound,
+        Verdict::LossyInbound => MediaVerdict::LossyInbound,
+        Verdict::NoInboundMedia => MediaVerdict::NoInboundMedia,
+        Verdict::NoOutboundMedia => MediaVerdict::NoOutboundMedia,
+        Verdict::Ok => MediaVerdict::Ok,
+        Verdict::PtimeMismatch => MediaVerdict::PtimeMismatch,
+        Verdict::Unanswered => MediaVerdict::Unanswered,
+        Verdict::UnpacedSender => MediaVerdict::UnpacedSender,
+        Verdict::WrongAdvertisedAddress => MediaVerdict::WrongAdvertisedAddress,
+    }
 }
 
-fn reason(reason: &str) -> Option<String> {
-    Some(reason).filter(|reason| !reason.is_empty()).map(str::to_owned)
+fn reason(reason: &'static str) -> Option<Cow<'static, str>> {
+    Some(reason).filter(|reason| !reason.is_empty()).map(Cow::Borrowed)
 }
 
 fn rule(check: &verdict::RuleCheck) -> RuleCheck {
     RuleCheck {
         rule: named(check.verdict),
         reason: reason(check.reason),
-        outcome: RuleOutcome::from_name(check.outcome.as_str()).unwrap_or(RuleOutcome::NotJudged),
+        outcome: match check.outcome {
+            verdict::Outcome::Clear => RuleOutcome::Clear,
+            verdict::Outcome::Fired => RuleOutcome::Fired,
+            verdict::Outcome::NotJudged => RuleOutcome::NotJudged,
+            verdict::Outcome::Outranked => RuleOutcome::Outranked,
+        },
         reached_pct: check.reached_pct.map(decimal),
         measures: check.measures.iter().map(measure).collect(),
     }
@@ -158,7 +175,7 @@ fn rule(check: &verdict::RuleCheck) -> RuleCheck {
 
 fn measure(measure: &Measure) -> RuleMeasure {
     RuleMeasure {
-        name: measure.name.to_owned(),
+        name: Cow::Borrowed(measure.name),
         value: value(&measure.value),
         threshold: measure.threshold.as_ref().and_then(value),
     }

@@ -178,7 +178,7 @@ fn render(format: Format, asked: usize, analyses: &[Analysis], output: Option<&P
             out.write_all(b"\n")?;
         }
         (Format::Json, several) => {
-            report::json(&mut out, &several)?;
+            report::json_list(&mut out, several)?;
             out.write_all(b"\n")?;
         }
         (Format::Csv, several) => out.write_all(report::csv(several).as_bytes())?,

@@ -17,7 +17,7 @@ mod stream;
 mod timeline;
 
 pub use csv::csv;
-pub use json::json;
+pub use json::{json, json_list};
 pub use page::html;
 
 #[cfg(test)]

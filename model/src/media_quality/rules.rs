@@ -1,5 +1,6 @@
 //! Why a leg is judged as it is: what every rule measured, and how far it was from firing.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -42,7 +43,7 @@ pub struct RuleCheck {
     pub rule: MediaVerdict,
     /// Which of its conditions is meant; left out when it has but one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
+    pub reason: Option<Cow<'static, str>>,
     /// What came of it.
     pub outcome: RuleOutcome,
     /// How near it was to firing, in percent: at 100 the condition that held it back is at its threshold.
@@ -59,7 +60,7 @@ pub struct RuleCheck {
 pub struct RuleMeasure {
     /// What was measured, its unit last.
     #[cfg_attr(feature = "openapi", schema(example = "loss_pct"))]
-    pub name: String,
+    pub name: Cow<'static, str>,
     /// What it came to; left out where it cannot be judged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<QualityValue>,

@@ -1,5 +1,7 @@
 //! What arrived on a leg, second by second.
 
+use std::borrow::Cow;
+
 use serde::de::Error;
 use serde::ser::SerializeSeq;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -18,7 +20,7 @@ pub struct QualityTimeline {
     /// Seconds in a row: 1, or a power of two where the leg lasted too long for rows of a second.
     pub step_s: u32,
     /// The names of the columns.
-    pub columns: Vec<String>,
+    pub columns: Vec<Cow<'static, str>>,
     /// The rows, each with a number for each column; null where nothing was measured.
     #[cfg_attr(feature = "openapi", schema(value_type = Vec<Vec<Option<f64>>>))]
     pub seconds: Vec<QualitySecond>,
@@ -69,7 +71,7 @@ impl QualityTimeline {
 
     /// These rows under their names.
     pub fn new(begins_at: Timestamp, step_s: u32, seconds: Vec<QualitySecond>) -> Self {
-        let columns = Self::COLUMNS.map(str::to_owned).to_vec();
+        let columns = Self::COLUMNS.map(Cow::Borrowed).to_vec();
         QualityTimeline { begins_at, step_s, columns, seconds }
     }
 }

@@ -62,8 +62,8 @@ fn flags_and_sentences_say_what_is_heard() {
     assert_eq!(silent.flags, ["silent_audio"]);
     assert_eq!(silent.verdict.unwrap().as_str(), "ok");
     let words = "But what the packets carry is silence: nothing can be heard in any of them (15 seconds of audio were \
-                 listened to, one packet in four). Either the caller's microphone is muted or broken, or what sends \
-                 the packets gets no audio itself.";
+                 listened to, one packet in four). Either the caller's microphone is muted or broken, or the \
+                 equipment that sends the packets gets no audio itself.";
     assert!(silent.sentence.ends_with(words), "{}", silent.sentence);
     let clipped = explain(&played(|n| if n % 20 < 4 { FULL_SCALE } else { LOUD }), Party::Called);
     assert_eq!(clipped.flags, ["clipped_audio"]);

@@ -8,8 +8,8 @@ use expect_test::expect;
 use sidetone_media::rtcp::{FarEnd, SenderCount};
 use sidetone_media::session::{Hundredths, Report, Session, SessionConfig, Verdict};
 use sidetone_media::simulate::{CATALOGUE, Scenario, play};
-use sidetone_media::verdict::{Explanation, Outcome, Party, RULES_VERSION, explain};
-use support::leg::{Case, default_leg};
+use sidetone_media::verdict::{Explanation, Outcome, Party, RULES_VERSION, Thresholds, explain};
+use support::leg::{Case, Leg, default_leg};
 use support::{addr, ip};
 
 fn played(text: &str) -> Report {
@@ -95,41 +95,41 @@ fn every_verdict_is_said_in_plain_words() {
         names.iter().map(|name| format!("{name}: {}", told(&played(name), Party::Caller))).collect();
     expect![[r#"
         clean noise=0: ok  (nobody) []
-          Nothing was wrong with the caller's audio where it was measured: of 3,000 packets none was lost, and their delay varied by 0 ms at most (less than 30 ms is harmless). What happens to it behind that point is not seen here.
+          Nothing was wrong with the caller's audio where it was measured: of 3,000 packets none was lost, and their delay varied by 0 ms at most (below 30 ms nobody hears it). What happens to it after that point cannot be seen from here.
         loss-1: ok  (nobody) []
-          Nothing was wrong with the caller's audio where it was measured: of 6,000 packets 68 were lost (1.13 %, which is hardly heard below 2 %), and their delay varied by 0.1 ms at most (less than 30 ms is harmless). What happens to it behind that point is not seen here.
+          Nothing was wrong with the caller's audio where it was measured: of 6,000 packets 68 were lost (1.13 %; below 2 % it is hardly heard), and their delay varied by 0.1 ms at most (below 30 ms nobody hears it). What happens to it after that point cannot be seen from here.
         clean duration=400ms: ok too_little_audio (nobody) []
-          Only 20 packets of the caller's audio arrived, too few to judge; nothing wrong was seen in them.
+          Only 20 packets of the caller's audio arrived, which is too little to judge; nothing was wrong with what came.
         unanswered: unanswered  (nobody) []
           The call was never answered, so there was no conversation to judge.
         no-inbound: no_inbound_media silent (remote, 0..9 s) []
-          The caller could not be heard: no audio arrived during the 10 seconds for which it was expected. Either the caller's device sent nothing, or a firewall in the caller's own network held it back: that is where to look first.
+          The caller could not be heard: no audio arrived during the 10 seconds for which it was expected. Either the caller's device sent nothing, or a firewall in the caller's own network blocked it: that is where to look first.
         no-outbound: no_outbound_media silent (us, 0..9 s) []
-          The caller heard nothing: nothing was sent during the 10 seconds for which audio was expected. The fault is on our side, or the other party's audio never reached us: look at the other leg of this call first.
+          The caller heard nothing: no audio was sent to them during the 10 seconds for which it was expected. Either the other party's audio never reached us, or the fault is ours: look at the other party's side of this call first.
         wrong-address: wrong_advertised_address rejected_source (remote, 0..9 s) ["rejected_source"]
           The caller could not be heard: no audio arrived during the 10 seconds for which it was expected. 500 packets came from 192.0.2.77:4000 instead of 192.0.2.1:4000, the address that the caller's device had announced, and were refused. The caller's device or router must announce its real address.
         loss-periodic: lossy_inbound loss (network, 0..59 s) []
-          999 of the 2,999 packets of the caller's audio (33.31 %) were lost on the way here from beginning to end; from 2 % on, words are cut. The network between the caller and here must be repaired: a full internet line or poor Wi-Fi is the usual cause.
+          999 of the 2,999 packets of the caller's audio (33.31 %) were lost on the way here, from beginning to end; from 2 % on, words are cut off. The network between the caller and here must be repaired: a full internet line or poor Wi-Fi is the usual cause.
         hole-2s: lossy_inbound loss (network, 30..31 s) []
-          100 of the 3,000 packets of the caller's audio (3.33 %) were lost on the way here between second 30 and second 31; from 2 % on, words are cut. The longest hole lasted 2 seconds. The network between the caller and here must be repaired: a full internet line or poor Wi-Fi is the usual cause.
+          100 of the 3,000 packets of the caller's audio (3.33 %) were lost on the way here, between second 30 and second 31; from 2 % on, words are cut off. The longest gap lasted 2 seconds. The network between the caller and here must be repaired: a full internet line or poor Wi-Fi is the usual cause.
         unpaced noise=0: unpaced_sender clumps (remote, 0..59 s) []
-          The caller's device sent its audio in bursts, one every 100 ms, instead of a packet every 20 ms: 80.03 % of the packets came right behind another. The device or its software must be repaired, not the network.
+          The caller's device sent its audio in bursts, one every 100 ms, instead of a packet every 20 ms: 80.03 % of the packets came right behind another. Much equipment plays such audio with gaps. The device must be repaired: its software, or the power saving of its Wi-Fi.
         slow noise=0: unpaced_sender pace (remote, 0..59 s) []
           The caller's device sent its audio too slowly, at 80 % of the speed of speech (a packet every 25 ms instead of every 20 ms), so the audio had gaps. The device or its software must be repaired, not the network.
         blast: unpaced_sender pace (remote, 0..0 s) []
           The caller's device sent its audio too fast, at 605.61 times the speed of speech (a packet every 0.03 ms instead of every 20 ms), so parts of the audio were dropped. The device or its software must be repaired, not the network.
         jitter-120: jittery_inbound late (network, 2..59 s) []
-          309 of the caller's 2,996 packets arrived more than 100 ms late between second 2 and second 59, too late to be played, so the audio was broken up. The network between the caller and here must be repaired: a full internet line or poor Wi-Fi is the usual cause.
+          309 of the 2,996 packets of the caller's audio arrived more than 100 ms late, between second 2 and second 59: too late to be played, so the audio was broken up. The network between the caller and here must be repaired: a full internet line or poor Wi-Fi is the usual cause.
         stalls-300: jittery_inbound late (network, 5..116 s) []
-          240 of the caller's 6,000 packets arrived more than 100 ms late between second 5 and second 116, too late to be played, so the audio was broken up. The network between the caller and here must be repaired: a full internet line or poor Wi-Fi is the usual cause.
+          240 of the 6,000 packets of the caller's audio arrived more than 100 ms late, between second 5 and second 116: too late to be played, so the audio was broken up. The network between the caller and here must be repaired: a full internet line or poor Wi-Fi is the usual cause.
         overtaken: jittery_inbound jitter (network, 4..57 s) []
-          The caller's audio arrived unevenly between second 4 and second 57: the delay varied (jitter) by up to 121.16 ms, and by more than 30 ms in 10.74 % of the packets, so the audio was broken up. The network between the caller and here must be repaired: a full internet line or poor Wi-Fi is the usual cause.
+          The caller's audio arrived unevenly, between second 4 and second 57: the delay varied (jitter) by up to 121.16 ms, and by 30 ms or more in 10.74 % of the packets, so the audio was broken up. The network between the caller and here must be repaired: a full internet line or poor Wi-Fi is the usual cause.
         wrong-ptime: ptime_mismatch ptime (remote, 0..59 s) []
-          The caller's device put 30 ms of audio into each packet, although 20 ms had been announced; much equipment plays such audio chopped or at a wrong speed. The device must be set right, not the network.
+          The caller's device put 30 ms of audio into each packet, although 20 ms had been announced; much equipment plays such audio chopped or at the wrong speed. The packet time in the settings of the device must be corrected, or its software; the network is not the cause.
         ptime-payload: ptime_mismatch timestamps (remote, 0..59 s) []
-          The caller's device put 30 ms of audio into each packet while its time stamps say 20 ms; much equipment plays such audio chopped or at a wrong speed. The device must be set right, not the network.
+          The caller's device put 30 ms of audio into each packet while its time stamps say 20 ms; much equipment plays such audio chopped or at the wrong speed. The packet time in the settings of the device must be corrected, or its software; the network is not the cause.
         alternating: degraded_audio quality (network, 5..50 s) []
-          Only 87.94 % of the caller's audio could be played without a flaw between second 5 and second 50 (below 90 % it is heard): packets were lost close together, or arrived after long pauses. The network between the caller and here must be repaired: a full internet line or poor Wi-Fi is the usual cause.
+          Only 87.94 % of the caller's audio could be played without a flaw (below 90 % it is heard): packets were lost close together, or arrived after long pauses, between second 5 and second 50. The network between the caller and here must be repaired: a full internet line or poor Wi-Fi is the usual cause.
         degraded: degraded_audio dead_tail (remote, 19..59 s) []
           The caller's audio stopped 40 seconds before the call ended and never came back. Either the caller's device stopped sending or its connection was cut: look at the device and its network first.
     "#]].assert_eq(&text);
@@ -216,23 +216,99 @@ fn every_address_verdict_is_said_in_plain_words() {
     }
     expect![[r#"
         private address: wrong_advertised_address advertised_unreachable (remote, 0..9 s) []
-          The called party could not be heard: no audio arrived during the 10 seconds for which it was expected. The called party's device had announced 10.1.1.9:4000 for its audio, an address that cannot be reached from outside of its own network. The called party's device or router must announce its public address.
+          The called party could not be heard: no audio arrived during the 10 seconds for which it was expected. The called party's device had announced 10.1.1.9:4000 for its audio, an address that cannot be reached from outside its own network. The called party's device or router must announce its public address.
         our own address: wrong_advertised_address own_unreachable (us, 0..9 s) []
-          The called party could not be heard: no audio arrived during the 10 seconds for which it was expected. We had announced 10.0.0.5 as our address for audio, which cannot be reached from 198.51.100.7, where the called party is. Our switch must be given its public address.
+          The called party could not be heard: no audio arrived during the 10 seconds for which it was expected. We had announced 10.0.0.5 as our address for audio, which cannot be reached from 198.51.100.7, where the called party is. Our switch must be told its public address.
         closed port: wrong_advertised_address icmp_unreachable (remote, 0..9 s) []
-          The called party could not be heard: no audio arrived during the 10 seconds for which it was expected. The called party's device had announced 10.0.0.1:4000 for its audio, but nothing listens there: 4 packets came back. The called party's device or router must be set right.
+          The called party could not be heard: no audio arrived during the 10 seconds for which it was expected. The called party's device had announced 10.0.0.1:4000 for its audio, but nothing listened there: 4 packets came back as undeliverable. The called party's device should be restarted, and its firewall checked.
         silence and one returned packet: no_inbound_media silent (network, 0..9 s) []
-          The called party could not be heard: no audio arrived during the 10 seconds for which it was expected. The network returned 1 packet of what was sent to the called party as undeliverable: the connection between the called party and here must be checked, firewalls first.
+          The called party could not be heard: no audio arrived during the 10 seconds for which it was expected. 1 packet sent to the called party came back as undeliverable: the connection between the called party and here must be checked, firewalls first.
         audio before the answer only: no_inbound_media silent (remote, 4..13 s) []
-          The called party could not be heard: no audio arrived during the 10 seconds for which it was expected (200 packets had come while it was still ringing). Either the called party's device sent nothing, or a firewall in the called party's own network held it back: that is where to look first.
+          The called party could not be heard: no audio arrived during the 10 seconds for which it was expected (200 packets had come while the phone was still ringing). Either the called party's device sent nothing, or a firewall in the called party's own network blocked it: that is where to look first.
         a few packets: no_inbound_media silent (remote, 0..10 s) []
-          The called party could not be heard: only 3 packets arrived during the 10.1 seconds for which it was expected. Either the called party's device sent nothing, or a firewall in the called party's own network held it back: that is where to look first.
+          The called party could not be heard: only 3 packets arrived during the 10.1 seconds for which it was expected. Either the called party's device sent nothing, or a firewall in the called party's own network blocked it: that is where to look first.
         on hold from the start: ok too_little_audio (nobody) []
-          No audio was expected from the called party for long enough to miss it (a short call, or one on hold), so there is nothing to judge.
+          The call was too short, or on hold for too long, for audio from the called party to be missed, so there is nothing to judge.
         longer than allowed: ptime_mismatch maxptime (remote, 0..7 s) []
-          The called party's device put 40 ms of audio into each packet, although 20 ms is the most that was allowed; much equipment plays such audio chopped or at a wrong speed. The device must be set right, not the network.
+          The called party's device put 40 ms of audio into each packet, although 20 ms is the most that was allowed; much equipment plays such audio chopped or at the wrong speed. The packet time in the settings of the device must be corrected, or its software; the network is not the cause.
         our own queue: lossy_inbound loss (us, 0..21 s) ["local_drop"]
-          48 of the 1,098 packets of the called party's audio (4.37 %) were lost on the way here between second 0 and second 21; from 2 % on, words are cut. Our own machine dropped at least as many because it was overloaded: that must be mended first.
+          48 of the 1,098 packets of the called party's audio (4.37 %) were lost on the way here, between second 0 and second 21; from 2 % on, words are cut off. Our own machine dropped at least as many because it was overloaded: that must be mended first.
+    "#]].assert_eq(&text);
+}
+
+#[test]
+fn what_a_device_does_wrong_and_what_we_drop_are_said_in_plain_words() {
+    let cases: [Case; 4] = [
+        ("a clock that jumps", |leg| {
+            for _ in 0..100 {
+                leg.talk(5);
+                leg.packet.timestamp = leg.packet.timestamp.wrapping_add(1 << 20);
+            }
+        }),
+        ("a short call with a hole", |leg| {
+            leg.talk(60);
+            leg.lose(3);
+            leg.talk(20);
+        }),
+        ("signs of silence alone", |leg| {
+            (leg.packet.payload_type, leg.packet.payload_len, leg.interval_ms) = (13, 1, 200);
+            leg.talk(50);
+        }),
+        ("a queue that was short once", |leg| {
+            leg.talk(500);
+            leg.lose(1);
+            leg.talk(500);
+            leg.session.local_drop(1);
+        }),
+    ];
+    let mut text = String::new();
+    for (name, play) in cases {
+        let mut leg = default_leg();
+        leg.connect();
+        leg.reply(500);
+        play(&mut leg);
+        text.push_str(&format!("{name}: {}", told(&leg.close(), Party::Caller)));
+    }
+    expect![[r#"
+        a clock that jumps: degraded_audio quality (remote, 0..9 s) []
+          Only 80.2 % of the caller's audio could be played without a flaw (below 90 % it is heard): the clock of the caller's device jumped 99 times. The device must be repaired.
+        a short call with a hole: lossy_inbound loss (network, 1..1 s) []
+          3 of the 83 packets of the caller's audio (3.61 %) were lost on the way here, in second 1; from 2 % on, words are cut off. The network between the caller and here must be repaired: a full internet line or poor Wi-Fi is the usual cause.
+        signs of silence alone: ok  (nobody) ["comfort_noise_only"]
+          Nothing was wrong with the caller's audio where it was measured: of 50 packets none was lost. What happens to it after that point cannot be seen from here. But the caller's device sent only marks of silence and no speech: the microphone was probably muted.
+        a queue that was short once: ok  (nobody) ["local_drop"]
+          Nothing was wrong with the caller's audio where it was measured: of 1,001 packets none was lost, and their delay varied by 0 ms at most (below 30 ms nobody hears it). What happens to it after that point cannot be seen from here. Our own machine dropped 1 more packet because it was overloaded.
+    "#]].assert_eq(&text);
+}
+
+/// The party is heard from an address that its SDP does not name.
+#[test]
+fn audio_from_elsewhere_is_said_in_plain_words() {
+    let mut unheard = default_leg();
+    unheard.describe(|sdp| {
+        sdp.remote = Some(addr("192.168.1.20:4000"));
+        sdp.signalling = Some(ip("203.0.113.7"));
+    });
+    unheard.answer();
+    unheard.source = addr("203.0.113.7:4000");
+    for _ in 0..100 {
+        unheard.talk(5);
+        unheard.session.sent(unheard.now(), 5, addr("192.168.1.20:4000"));
+    }
+    let thresholds = Thresholds { strict_address: true, ..Thresholds::default() };
+    let mut moved = Leg::with(SessionConfig { thresholds, ..SessionConfig::default() });
+    moved.describe(|sdp| sdp.remote = Some(addr("10.0.0.2:4000")));
+    moved.answer();
+    for _ in 0..100 {
+        moved.talk(5);
+        moved.reply(5);
+    }
+    let text: String = [unheard, moved].iter_mut().map(|leg| told(&leg.close(), Party::Caller)).collect();
+    expect![[r#"
+        wrong_advertised_address blackhole (remote, 0..9 s) ["latched"]
+          The caller could be heard, but heard nothing for 9.9 seconds (99 % of the time): our audio went to 192.168.1.20:4000, the address that the caller's device had announced, which leads nowhere. The device or its router must announce its public address.
+        wrong_advertised_address relocated (remote) ["latched"]
+          The caller's device had announced 10.0.0.2:4000 for its audio, which came from 10.0.0.1:4000 instead. It was found there all the same, so the caller could be heard; the device or its router must announce its real address.
     "#]].assert_eq(&text);
 }
 
@@ -256,8 +332,8 @@ fn what_a_party_reports_itself_is_told() {
         degraded_audio dead_tail (network, 19..59 s) []
           The caller's audio stopped 40 seconds before the call ended and never came back. The caller's device reports that it went on sending: the network between the caller and here cut it off.
         ok  (nobody) ["far_end_loss"]
-          Nothing was wrong with the caller's audio where it was measured: of 3,000 packets none was lost, and their delay varied by 0.1 ms at most (less than 30 ms is harmless). What happens to it behind that point is not seen here. The other way round, the caller's device reports that it lost 7.3 % of what was sent to it.
+          Nothing was wrong with the caller's audio where it was measured: of 3,000 packets none was lost, and their delay varied by 0.1 ms at most (below 30 ms nobody hears it). What happens to it after that point cannot be seen from here. The other way round, the caller's device reports that it lost 7.3 % of what was sent to it.
         ok  (nobody) ["far_end_deaf"]
-          Nothing was wrong with the caller's audio where it was measured: of 3,000 packets none was lost, and their delay varied by 0.1 ms at most (less than 30 ms is harmless). What happens to it behind that point is not seen here. The caller's device reports that it hears nothing of what is sent to it.
+          Nothing was wrong with the caller's audio where it was measured: of 3,000 packets none was lost, and their delay varied by 0.1 ms at most (below 30 ms nobody hears it). What happens to it after that point cannot be seen from here. The caller's device reports that it hears nothing of what is sent to it.
     "#]].assert_eq(&text);
 }

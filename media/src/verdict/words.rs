@@ -76,7 +76,7 @@ impl Teller<'_> {
         let missing = match (figures.lost, figures.loss_pct) {
             (0, _) => "none was lost".to_owned(),
             (lost, Some(loss)) => format!(
-                "{} lost ({} %, which is hardly heard below {} %)",
+                "{} lost ({} %; below {} % it is hardly heard)",
                 counted(lost, "was", "were"),
                 short(loss),
                 short(self.report.thresholds.loss_pct)
@@ -86,7 +86,7 @@ impl Teller<'_> {
         let evenly = figures.jitter_ms.map_or_else(String::new, |jitter| self.evenness(jitter));
         format!(
             "Nothing was wrong with {who}'s audio where it was measured: of {} packets {missing}{evenly}. \
-             What happens to it behind that point is not seen here.",
+             What happens to it after that point cannot be seen from here.",
             grouped(figures.expected)
         )
     }
@@ -95,9 +95,9 @@ impl Teller<'_> {
     fn evenness(&self, jitter: Hundredths) -> String {
         let limit = self.report.thresholds.jitter_ms;
         let rest = if jitter < limit {
-            format!("less than {} ms is harmless", short(limit))
+            format!("below {} ms nobody hears it", short(limit))
         } else {
-            format!("more than {} ms, but too rarely to be heard", short(limit))
+            format!("{} ms or more, but too rarely to be heard", short(limit))
         };
         format!(", and their delay varied by {} ms at most ({rest})", short(jitter))
     }
@@ -106,11 +106,11 @@ impl Teller<'_> {
         let (who, received) = (self.who.within, self.report.figures.received);
         match received {
             0 => format!(
-                "No audio was expected from {who} for long enough to miss it (a short call, or one on hold), \
-                 so there is nothing to judge."
+                "The call was too short, or on hold for too long, for audio from {who} to be missed, so there is \
+                 nothing to judge."
             ),
             _ => format!(
-                "Only {} of {who}'s audio arrived, too few to judge; nothing wrong was seen in them.",
+                "Only {} of {who}'s audio arrived, which is too little to judge; nothing was wrong with what came.",
                 packets(received)
             ),
         }
@@ -124,7 +124,7 @@ impl Teller<'_> {
         let before = report.figures.received.saturating_sub(after);
         let earlier = match (before, &self.explanation.verdict) {
             (1.., Some(Verdict::NoInboundMedia)) => {
-                format!(" ({} had come while it was still ringing)", packets(before))
+                format!(" ({} had come while the phone was still ringing)", packets(before))
             }
             _ => String::new(),
         };
@@ -141,8 +141,8 @@ impl Teller<'_> {
         let refused = self.report.counters.unreachable;
         match self.explanation.blame {
             Some(Blame::Network) if refused > 0 => format!(
-                "{unheard} The network returned {} of what was sent to {who} as undeliverable: the connection \
-                 between {who} and here must be checked, firewalls first.",
+                "{unheard} {} sent to {who} came back as undeliverable: the connection between {who} and here must \
+                 be checked, firewalls first.",
                 packets(refused)
             ),
             Some(Blame::Network) => format!(
@@ -151,8 +151,8 @@ impl Teller<'_> {
                 who_first = self.who.first,
             ),
             _ => format!(
-                "{unheard} Either {who}'s device sent nothing, or a firewall in {who}'s own network held it \
-                 back: that is where to look first."
+                "{unheard} Either {who}'s device sent nothing, or a firewall in {who}'s own network blocked it: that \
+                 is where to look first."
             ),
         }
     }
@@ -160,13 +160,13 @@ impl Teller<'_> {
     fn unsent(&self) -> String {
         let (who, report) = (self.who.first, self.report);
         let sent = match report.counters.sent_after_answer {
-            0 => "nothing was".to_owned(),
+            0 => "no audio was".to_owned(),
             1 => "only 1 packet was".to_owned(),
             sent => format!("only {} packets were", grouped(sent)),
         };
         format!(
-            "{who} heard nothing: {sent} sent during the {} for which audio was expected. The fault is on our side, \
-             or the other party's audio never reached us: look at the other leg of this call first.",
+            "{who} heard nothing: {sent} sent to them during the {} for which it was expected. Either the other \
+             party's audio never reached us, or the fault is ours: look at the other party's side of this call first.",
             seconds_of_ms(report.send_expected_ms),
         )
     }
@@ -185,28 +185,29 @@ impl Teller<'_> {
             ),
             "own_unreachable" => format!(
                 "{} We had announced {} as our address for audio, which cannot be reached from {}, where {who} \
-                 is. Our switch must be given its public address.",
+                 is. Our switch must be told its public address.",
                 self.unheard(),
                 text(report.own_advertised),
                 text(report.signalling),
             ),
             "icmp_unreachable" => format!(
-                "{} {who_first}'s device had announced {advertised} for its audio, but nothing listens there: {} \
-                 came back. {who_first}'s device or router must be set right.",
+                "{} {who_first}'s device had announced {advertised} for its audio, but nothing listened there: {} \
+                 came back as undeliverable. {who_first}'s device should be restarted, and its firewall checked.",
                 self.unheard(),
                 packets(report.counters.unreachable),
                 who_first = self.who.first,
             ),
             "blackhole" => self.blackhole(),
             "relocated" => format!(
-                "{who_first}'s audio came from {}, although its device had announced {advertised}. It was found \
-                 all the same and nothing was missing; {who}'s device should announce its real address.",
+                "{who_first}'s device had announced {advertised} for its audio, which came from {} instead. It was \
+                 found there all the same, so {who} could be heard; the device or its router must announce its real \
+                 address.",
                 text(report.source),
                 who_first = self.who.first,
             ),
             _ => format!(
                 "{} {who_first}'s device had announced {advertised} for its audio, an address that cannot be \
-                 reached from outside of its own network. {who_first}'s device or router must announce its \
+                 reached from outside its own network. {who_first}'s device or router must announce its \
                  public address.",
                 self.unheard(),
                 who_first = self.who.first,
@@ -219,9 +220,9 @@ impl Teller<'_> {
         let share =
             Hundredths::ratio(i128::from(facts.blackhole_us) * 100, i128::from(facts.send_expected_us));
         format!(
-            "{} could be heard but heard nothing: for {} ({} % of the time) our audio went to {}, an address \
-             that {}'s device had announced and that leads nowhere. That device or its router must announce its \
-             public address.",
+            "{} could be heard, but heard nothing for {} ({} % of the time): our audio went to {}, the address that \
+             {}'s device had announced, which leads nowhere. The device or its router must announce its public \
+             address.",
             self.who.first,
             seconds_of_ms(facts.blackhole_us / 1000),
             share.map_or_else(|| "?".to_owned(), short),
@@ -232,15 +233,15 @@ impl Teller<'_> {
 
     fn lossy(&self) -> String {
         let (figures, limit) = (&self.report.figures, self.report.thresholds.loss_pct);
-        let hole = match figures.longest_loss_ms {
+        let gap = match figures.longest_loss_ms {
             HOLE_MIN_MS.. => {
-                format!(" The longest hole lasted {}.", seconds_of_ms(figures.longest_loss_ms))
+                format!(" The longest gap lasted {}.", seconds_of_ms(figures.longest_loss_ms))
             }
             _ => String::new(),
         };
         format!(
             "{} of the {} packets of {}'s audio ({} %) were lost on the way here{}; from {} % on, words are \
-             cut.{hole} {}",
+             cut off.{gap} {}",
             grouped(figures.lost),
             grouped(figures.expected),
             self.who.within,
@@ -256,8 +257,8 @@ impl Teller<'_> {
         let (sums, who) = (&figures.sums, self.who.within);
         if reason == "late" {
             return format!(
-                "{} of {who}'s {} packets arrived more than {} ms late{}, too late to be played, so the audio was \
-                 broken up. {}",
+                "{} of the {} packets of {who}'s audio arrived more than {} ms late{}: too late to be played, so the \
+                 audio was broken up. {}",
                 grouped(sums.late_count),
                 grouped(figures.received),
                 short(limits.late_ms),
@@ -266,7 +267,7 @@ impl Teller<'_> {
             );
         }
         format!(
-            "{}'s audio arrived unevenly{}: the delay varied (jitter) by up to {} ms, and by more than {} ms in \
+            "{}'s audio arrived unevenly{}: the delay varied (jitter) by up to {} ms, and by {} ms or more in \
              {} % of the packets, so the audio was broken up. {}",
             self.who.first,
             self.when(),
@@ -301,8 +302,8 @@ impl Teller<'_> {
             let spacing = Hundredths::ratio(sums.clump_sum_us.into(), i128::from(sums.clump_count) * 1000);
             return format!(
                 "{}'s device sent its audio in bursts, one every {} ms, instead of a packet every {} ms: {} % of \
-                 the packets came right behind another. The device or its software must be repaired, not the \
-                 network.",
+                 the packets came right behind another. Much equipment plays such audio with gaps. The device must \
+                 be repaired: its software, or the power saving of its Wi-Fi.",
                 self.who.first,
                 spacing.map_or_else(|| "?".to_owned(), short),
                 short(normal),
@@ -344,8 +345,8 @@ impl Teller<'_> {
             ),
         };
         format!(
-            "{}'s device {what}; much equipment plays such audio chopped or at a wrong speed. The device must be \
-             set right, not the network.",
+            "{}'s device {what}; much equipment plays such audio chopped or at the wrong speed. The packet time in \
+             the settings of the device must be corrected, or its software; the network is not the cause.",
             self.who.first
         )
     }
@@ -354,20 +355,22 @@ impl Teller<'_> {
         let report = self.report;
         let figures = &report.figures;
         let limit = short(report.thresholds.quality_pct);
-        let repair = match self.explanation.blame {
+        let cause = match self.explanation.blame {
             Some(Blame::Remote) => format!(
-                "The clock of {}'s device jumped {} times: the device must be repaired.",
+                "the clock of {}'s device jumped {}. The device must be repaired.",
                 self.who.within,
-                grouped(figures.timestamp_resets)
+                counted(figures.timestamp_resets, "time", "times")
             ),
-            _ => self.repair_path(),
+            _ => format!(
+                "packets were lost close together, or arrived after long pauses{}. {}",
+                self.when(),
+                self.repair_path()
+            ),
         };
         format!(
-            "Only {} % of {}'s audio could be played without a flaw{} (below {limit} % it is heard): packets were \
-             lost close together, or arrived after long pauses. {repair}",
+            "Only {} % of {}'s audio could be played without a flaw (below {limit} % it is heard): {cause}",
             figures.quality_pct.map_or_else(|| "?".to_owned(), short),
             self.who.within,
-            self.when(),
         )
     }
 
@@ -391,16 +394,16 @@ impl Teller<'_> {
         }
     }
 
-    /// Where the seconds are known: " between second 12 and second 31".
+    /// Where the seconds are known: ", between second 12 and second 31".
     fn when(&self) -> String {
         let Some(Affected { first_s, last_s, .. }) = self.explanation.affected else { return String::new() };
         let timeline = &self.report.timeline;
         let rows = u32::try_from(timeline.seconds.len()).unwrap_or(u32::MAX);
         let end_s = rows.saturating_mul(timeline.step_s).saturating_sub(1);
         match (first_s, last_s) {
-            (0, last_s) if last_s >= end_s && end_s > 0 => " from beginning to end".to_owned(),
-            (first_s, last_s) if first_s == last_s => format!(" in second {first_s}"),
-            _ => format!(" between second {first_s} and second {last_s}"),
+            (0, last_s) if last_s >= end_s && end_s > 0 => ", from beginning to end".to_owned(),
+            (first_s, last_s) if first_s == last_s => format!(", in second {first_s}"),
+            _ => format!(", between second {first_s} and second {last_s}"),
         }
     }
 
@@ -411,7 +414,7 @@ impl Teller<'_> {
         let mut remarks = Vec::new();
         if flags.contains(&COMFORT_NOISE_ONLY) {
             remarks.push(format!(
-                "But {} sent only signs of silence and no speech: the microphone was muted.",
+                "But {}'s device sent only marks of silence and no speech: the microphone was probably muted.",
                 self.who.within
             ));
         }
@@ -432,8 +435,8 @@ impl Teller<'_> {
         }
         if flags.contains(&LOCAL_DROP) && self.explanation.blame != Some(Blame::Us) {
             remarks.push(format!(
-                "Our own machine dropped {} more because it was overloaded.",
-                packets(dropped)
+                "Our own machine dropped {} because it was overloaded.",
+                counted(dropped, "more packet", "more packets")
             ));
         }
         remarks
@@ -451,7 +454,7 @@ impl Teller<'_> {
             };
             return Some(format!(
                 "But what the packets carry is silence: {heard} ({} of audio were listened to, one packet in four). Either {}'s \
-                 microphone is muted or broken, or what sends the packets gets no audio itself.",
+                 microphone is muted or broken, or the equipment that sends the packets gets no audio itself.",
                 seconds_of_ms(i64::try_from(audio.looked_at_ms).unwrap_or(i64::MAX)),
                 self.who.within
             ));

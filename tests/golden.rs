@@ -15,7 +15,7 @@ use std::process::Command;
 
 use serde_json::Value;
 use sidetone::capture::golden::{self, Golden, Is};
-use sidetone::capture::{self, Analysis, EngineOptions};
+use sidetone::capture::{self, Analysis, EngineOptions, StreamReport};
 use sidetone::media_plan;
 use sidetone_media::pcap::{Content, Datagram, Records, dissect};
 use sidetone_media::rtp::RtpPacket;
@@ -174,36 +174,98 @@ fn a_live_leg_gives_the_same_answer() {
     }
 }
 
-/// Packets of each stream by SSRC, as TShark counts them; `None` where there is no TShark.
-fn counted_by_tshark(path: &Path) -> Option<BTreeMap<String, u64>> {
-    let output = Command::new("tshark")
-        .args(["-o", "rtp.heuristic_rtp:TRUE", "-Y", "rtp", "-T", "fields", "-e", "rtp.ssrc", "-r"])
+/// What TShark says of a stream.
+struct Theirs {
+    packets: u64,
+    /// The mean time between packets, which releases before 4 do not tell, and the peak of the jitter.
+    mean_delta_ms: Option<f64>,
+    max_jitter_ms: f64,
+}
+
+/// The streams of a capture by source, destination and SSRC; `None` where there is no TShark and none must be.
+fn seen_by_tshark(path: &Path) -> Option<BTreeMap<(SocketAddr, SocketAddr, String), Theirs>> {
+    let run = Command::new("tshark")
+        .args(["--enable-heuristic", "rtp_udp", "-q", "-z", "rtp,streams", "-r"])
         .arg(path)
-        .output()
-        .ok()?;
-    let mut counts = BTreeMap::new();
-    for ssrc in String::from_utf8_lossy(&output.stdout).lines() {
-        *counts.entry(ssrc.trim().to_lowercase()).or_default() += 1;
-    }
-    Some(counts)
+        .output();
+    let output = match run {
+        Ok(output) => output,
+        Err(error) => {
+            assert!(std::env::var_os("CI").is_none(), "tshark must be here in CI: {error}");
+            return None;
+        }
+    };
+    let (told, grief) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "tshark: {grief}");
+    // A row: start, end, two addresses with their ports, SSRC, payloads, packets, lost, its share, times, remarks.
+    let row = |line: &str| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let share = words.iter().position(|word| word.ends_with("%)"))?;
+        let times: Vec<f64> = words[share + 1..].iter().map_while(|word| word.parse().ok()).collect();
+        let (mean_delta_ms, max_jitter_ms) = match times[..] {
+            [_, mean_delta, _, _, _, max_jitter] => (Some(mean_delta), max_jitter),
+            [_, max_jitter, _] => (None, max_jitter),
+            _ => panic!("this tshark writes another table: {line}"),
+        };
+        let address =
+            |word: usize| SocketAddr::new(words[word].parse().unwrap(), words[word + 1].parse().unwrap());
+        let packets = words[share - 2].parse().unwrap();
+        let theirs = Theirs { packets, mean_delta_ms, max_jitter_ms };
+        Some(((address(2), address(4), words[6].to_lowercase()), theirs))
+    };
+    Some(told.lines().filter_map(row).collect())
+}
+
+fn key(stream: &StreamReport) -> (SocketAddr, SocketAddr, String) {
+    (stream.src.parse().unwrap(), stream.dst.parse().unwrap(), stream.ssrc.to_lowercase())
+}
+
+/// TShark takes its figures from all packets alike: they are ours where these are of one kind, each once and without
+/// a pause or a break in their numbers.
+fn is_plain(stream: &StreamReport) -> bool {
+    let figures = &stream.report.figures;
+    let others = figures.comfort_noise + figures.events + figures.duplicates + figures.timestamp_resets;
+    let breaks = figures.ssrc_changes + figures.sequence_jumps + figures.pauses + figures.interruptions;
+    others + breaks == 0
 }
 
 #[test]
-fn tshark_sees_the_same_packets() {
+fn tshark_sees_the_same_packets_and_plain_streams_as_we_do() {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("golden_tshark");
     fs::create_dir_all(&folder).unwrap();
+    let mut compared = 0;
     for golden in golden::all() {
         let path = folder.join(golden.file());
         fs::write(&path, bytes(golden)).unwrap();
-        let Some(theirs) = counted_by_tshark(&path) else {
+        let Some(theirs) = seen_by_tshark(&path) else {
             eprintln!("SKIPPED: there is no tshark here");
             return;
         };
         for stream in analysis(golden).streams {
-            let counted = theirs.get(&stream.ssrc.to_lowercase()).copied();
-            assert_eq!(counted, Some(stream.packets), "{} {}", golden.name, stream.ssrc);
+            let name = format!("{} {}", golden.name, stream.ssrc);
+            let Some(theirs) = theirs.get(&key(&stream)) else {
+                panic!("{name}: unknown to TShark");
+            };
+            assert_eq!(theirs.packets, stream.packets, "{name}");
+            let (Some(jitter), Some(interval)) = (stream.jitter_ms, stream.mean_interval_ms) else {
+                continue;
+            };
+            if !is_plain(&stream) {
+                continue;
+            }
+            compared += 1;
+            let jitter = jitter.as_f64();
+            assert!(
+                (jitter - theirs.max_jitter_ms).abs() < 0.02,
+                "{name}: {jitter}, {}",
+                theirs.max_jitter_ms
+            );
+            if let Some(delta) = theirs.mean_delta_ms {
+                assert!((interval.as_f64() - delta).abs() < 0.02, "{name}: {}, {delta}", interval.as_f64());
+            }
         }
     }
+    assert!(compared >= 20, "only {compared} streams are plain");
 }
 
 #[test]

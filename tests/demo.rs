@@ -28,6 +28,10 @@ fn every_verdict_is_the_expected_one_and_nothing_stays_behind() {
     let calls = json["calls"].as_array().expect("calls");
     let unexpected: Vec<_> = calls.iter().filter(|call| call["as_expected"] != true).collect();
     assert!(unexpected.is_empty(), "{unexpected:#?}\n{said}");
+    for call in calls.iter().filter(|call| call["record"]["answered_at"].is_string()) {
+        assert_eq!(call["quality"]["media_verdict"], call["record"]["media_verdict"], "{call:#}");
+        assert!(call["quality"]["sentence"].as_str().is_some_and(|sentence| sentence.len() > 20), "{call:#}");
+    }
     let note = &json["note"];
     assert_eq!(note["as_expected"], true, "{note:#}");
     assert_eq!(

@@ -18,7 +18,7 @@ use tokio::time::Instant;
 use crate::app::Engine;
 use crate::cli::EXIT_FAILED;
 use crate::config::{Config, Listener, Transport};
-use crate::demo::{Access, PIN, Played, ROOM, Record, SCENES, Scene, Stage, Table};
+use crate::demo::{Access, PIN, Played, ROOM, Record, SCENES, Scene, Stage, Table, sentence};
 use crate::provision::{self, Declaration};
 use crate::store::Store;
 
@@ -31,7 +31,8 @@ is placed once more. Colours are left out when NO_COLOR is set or the output is 
 
 With --json the standard output is one object:
   expected  whether every verdict is the expected one, the note was acknowledged and the conference held
-  calls     name, about, expected_verdict, as_expected, attempts, and record as GET /api/v1/cdrs/{uuid} has it
+  calls     name, about, expected_verdict, as_expected, attempts, record as GET /api/v1/cdrs/{uuid} has it, and
+            quality as GET /api/v1/cdrs/{uuid}/quality?timeline=false has it
   note      as_expected, and record as GET /api/v1/calls/{uuid}/infos has it; missing says what went wrong
   conference  as_expected, room as GET /api/v1/conferences/{room} has it, and the roster of the last phone
   http      url and key of the API
@@ -173,6 +174,7 @@ fn further(table: Table, http: SocketAddr, sip: SocketAddr, access: &Access, arg
         "\n{api}  over HTTP, as this table was made\n\n  \
            curl -s -H 'Authorization: Bearer {key}' \\\n    \
              'http://{http}/api/v1/cdrs?limit=1'\n  \
+           its call_uuid in /api/v1/cdrs/{{uuid}}/quality tells why it has its verdict, second by second\n  \
            http://{http}/api/v1/docs describes the rest\n\
          \n{user}  as {email}, password {user_password}\n\n  \
            curl -s -H 'Content-Type: application/json' \\\n    \
@@ -200,6 +202,7 @@ fn json(played: &Played, engine: &Engine, access: &Access) -> String {
                 "as_expected": showing.is_as_expected(),
                 "attempts": showing.attempts,
                 "record": showing.json,
+                "quality": showing.quality,
             })
         })
         .collect();
@@ -245,7 +248,11 @@ async fn stay(stage: &Stage, played: &Played, args: DemoArgs, signals: &mut Sign
         let is_new =
             |record: &Record| !seen.contains(&record.call_uuid) && !Stage::is_of_the_conference(record);
         let new = latest.iter().rev().filter(|(record, _)| is_new(record));
-        let rows: String = new.map(|(record, _)| table.call("your call", record)).collect();
+        let mut rows = String::new();
+        for (record, _) in new {
+            let quality = stage.quality(record).await.unwrap_or_default();
+            rows.push_str(&table.call("your call", record, sentence(&quality)));
+        }
         if !rows.is_empty() && !args.json {
             print(&rows)?;
         }

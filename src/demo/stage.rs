@@ -60,6 +60,8 @@ pub struct Showing {
     pub json: Value,
     /// The same, read.
     pub record: Record,
+    /// Why it has its verdict, as the API gave it; null when nothing was analysed.
+    pub quality: Value,
 }
 
 impl Showing {
@@ -67,6 +69,16 @@ impl Showing {
     pub fn is_as_expected(&self) -> bool {
         self.record.media_verdict.as_deref() == Some(self.scene.expected.as_str())
     }
+
+    /// What the verdict means, in words.
+    pub fn sentence(&self) -> Option<&str> {
+        sentence(&self.quality)
+    }
+}
+
+/// The sentence of a call's quality.
+pub fn sentence(quality: &Value) -> Option<&str> {
+    quality.get("sentence")?.as_str()
 }
 
 /// Why the script could not be played.
@@ -148,7 +160,7 @@ impl Stage {
             .map(|showing| showing.place)
             .collect();
         if again.is_empty() {
-            return Ok(Played { showings, note, conference });
+            return Ok(Played { showings: self.explained(showings).await?, note, conference });
         }
         for place in &again {
             if let Some(attempts) = attempts.get_mut(*place) {
@@ -156,7 +168,8 @@ impl Stage {
             }
         }
         self.call(&again).await?;
-        Ok(Played { showings: self.records(&attempts).await?, note, conference })
+        let showings = self.records(&attempts).await?;
+        Ok(Played { showings: self.explained(showings).await?, note, conference })
     }
 
     /// How long the calls take when none is repeated.
@@ -190,6 +203,26 @@ impl Stage {
             return Err(ClientError::Answer { path }.into());
         };
         items.into_iter().map(|json| Ok((Record::deserialize(&json)?, json))).collect()
+    }
+
+    /// Why the call of a record has its verdict; null when nothing of it was analysed.
+    ///
+    /// # Errors
+    /// When the API does not answer.
+    pub async fn quality(&self, record: &Record) -> Result<Value, ClientError> {
+        let path = format!("/api/v1/cdrs/{}/quality?timeline=false", record.call_uuid);
+        match get(self.http, &path, &self.access.key).await {
+            Err(ClientError::Refused { status: 404, .. }) => Ok(Value::Null),
+            answer => answer,
+        }
+    }
+
+    /// The showings with the explanation of each.
+    async fn explained(&self, mut showings: Vec<Showing>) -> Result<Vec<Showing>, StageError> {
+        for showing in &mut showings {
+            showing.quality = self.quality(&showing.record).await?;
+        }
+        Ok(showings)
     }
 
     /// Places the calls of the scenes at `places`, all at once, and waits for their ends.
@@ -236,7 +269,8 @@ fn showing(latest: &[(Record, Value)], place: usize, scene: Scene, attempts: u32
     let mut own = latest.iter().filter(|(record, _)| record.caller_number.as_deref() == Some(from.as_str()));
     let (record, json) = own.next()?.clone();
     let count = 1 + own.count();
-    (u32::try_from(count).ok()? >= attempts).then_some(Showing { scene, place, attempts, json, record })
+    let showing = Showing { scene, place, attempts, json, record, quality: Value::Null };
+    (u32::try_from(count).ok()? >= attempts).then_some(showing)
 }
 
 async fn registered(config: PhoneConfig) -> Result<(String, Phone), PhoneError> {

@@ -56,11 +56,12 @@ impl Table {
         self.paint(Colour::Bold, &format!("{names}\n{units}")) + "\n"
     }
 
-    /// The row of a scene; below it what was expected, if it was another verdict.
+    /// The row of a scene; below it what its verdict means, and what was expected, if it was another one.
     pub fn scene(&self, showing: &Showing) -> String {
         let expected = showing.is_as_expected();
         let mark = self.mark(expected);
         let mut row = self.row(showing.scene.name, &mark, &showing.record, !expected);
+        row.push_str(&self.why(&showing.record, showing.sentence()));
         if showing.attempts > 1 || !expected {
             let wanted = showing.scene.expected.as_str();
             let remark = match (expected, showing.attempts) {
@@ -79,9 +80,9 @@ impl Table {
         if is_as_expected { self.paint(Colour::Green, "✓") } else { self.paint(Colour::Red, "✗") }
     }
 
-    /// The row of a call that nobody expected anything of.
-    pub fn call(&self, name: &str, record: &Record) -> String {
-        self.row(name, " ", record, false)
+    /// The row of a call that nobody expected anything of, and what its verdict means.
+    pub fn call(&self, name: &str, record: &Record, sentence: Option<&str>) -> String {
+        self.row(name, " ", record, false) + &self.why(record, sentence)
     }
 
     /// `text` in dim letters.
@@ -92,6 +93,13 @@ impl Table {
     /// `text` in bold letters.
     pub fn bold(&self, text: &str) -> String {
         self.paint(Colour::Bold, text)
+    }
+
+    /// What a verdict other than `ok` means.
+    fn why(&self, record: &Record, sentence: Option<&str>) -> String {
+        let sentence = sentence.filter(|_| record.media_verdict.as_deref() != Some("ok"));
+        let lines = wrapped(sentence.unwrap_or_default(), WHY_COLUMNS);
+        lines.iter().map(|line| self.dim(&format!("             {line}")) + "\n").collect()
     }
 
     fn row(&self, name: &str, mark: &str, record: &Record, wrong: bool) -> String {
@@ -147,6 +155,24 @@ fn line(name: &str, from: &str, to: &str, verdict: &str, figures: [&str; 6], cau
     line.trim_end().to_owned()
 }
 
+/// `text` in lines of at most `columns`, broken between words.
+fn wrapped(text: &str, columns: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= columns => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
+/// What a sentence has beside the names of the calls.
+const WHY_COLUMNS: usize = 85;
+
 /// A figure that cannot be judged is a dash.
 fn figure(value: Option<f64>, decimals: usize) -> String {
     value.map_or_else(|| "–".to_owned(), |value| format!("{value:.decimals$}"))
@@ -176,7 +202,10 @@ mod tests {
             "media_verdict": verdict,
         });
         let record = Record::deserialize(&json).unwrap();
-        Showing { scene: SCENES[place], place, attempts, json, record }
+        let sentence = "The caller was heard badly, since packets of the audio were lost on their way to us; \
+            the worst was a second after the answer.";
+        let quality = json!({ "sentence": sentence });
+        Showing { scene: SCENES[place], place, attempts, json, record, quality }
     }
 
     #[test]
@@ -188,18 +217,26 @@ mod tests {
         out += &table.scene(&showing(10, 2, Some("no_inbound_media"), true));
         out += &table.scene(&showing(10, 1, Some("wrong_advertised_address"), false));
         out += &table.scene(&showing(12, 1, None, false));
-        out += &table.call("your call", &showing(12, 1, Some("ok"), true).record);
+        out += &table.call("your call", &showing(12, 1, Some("ok"), true).record, Some("Good."));
         assert!(out.lines().all(|line| line.chars().count() <= 100), "{out}");
         expect![[r#"
             call         from to     verdict                  loss jitter  gap quality  MOS  s cause
                                                                  %     ms   ms       %
             clean        101  201  ✓ ok                        8.2  103.3 20.0   100.0 4.50  9 NORMAL_CLEARING
             lossy        104  204  ✓ lossy_inbound             8.2  103.3 20.0   100.0 4.50  9 NORMAL_CLEARING
+                         The caller was heard badly, since packets of the audio were lost on their way to us;
+                         the worst was a second after the answer.
               ↳ at the second attempt
             bad address  111  211  ✗ no_inbound_media          8.2  103.3 20.0   100.0 4.50  9 NORMAL_CLEARING
+                         The caller was heard badly, since packets of the audio were lost on their way to us;
+                         the worst was a second after the answer.
               ↳ expected wrong_advertised_address, at both attempts
             bad address  111  211  ✓ wrong_advertised_address    –      –    –       –    –  – ORIGINATOR_CANCEL
+                         The caller was heard badly, since packets of the audio were lost on their way to us;
+                         the worst was a second after the answer.
             busy         113  213  ✗ –                           –      –    –       –    –  – ORIGINATOR_CANCEL
+                         The caller was heard badly, since packets of the audio were lost on their way to us;
+                         the worst was a second after the answer.
               ↳ expected unanswered
             your call    113  213    ok                        8.2  103.3 20.0   100.0 4.50  9 NORMAL_CLEARING
         "#]]

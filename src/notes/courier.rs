@@ -27,7 +27,7 @@ impl Courier {
     /// # Errors
     /// What it did not cost to store when there is no room for it: that no phone was sent it.
     pub(super) fn take(&self, dispatch: Dispatch) -> Result<(), Vec<Change>> {
-        self.0.try_send(dispatch).map_err(|refused| unsent(&refused.into_inner()))
+        self.0.try_send(dispatch).map_err(|refused| unsent(&refused.into_inner(), PhoneAnswer::Overload))
     }
 }
 
@@ -40,7 +40,7 @@ impl Errands {
             let batch = std::mem::take(&mut batch);
             if let Err(problem) = phones.send(batch.clone()).await {
                 tracing::warn!(error = %problem, notes = batch.len(), "the switch does not take notes now");
-                for change in batch.iter().flat_map(unsent) {
+                for change in batch.iter().flat_map(|dispatch| unsent(dispatch, PhoneAnswer::NotTaken)) {
                     orders.answered(change).await;
                 }
             }
@@ -48,10 +48,9 @@ impl Errands {
     }
 }
 
-/// That no phone was sent a note.
-fn unsent(dispatch: &Dispatch) -> Vec<Change> {
-    let change =
-        |place| Change::Answered { note: dispatch.note, place, outcome: outcome(PhoneAnswer::Overload) };
+/// That no phone was sent a note, and why.
+fn unsent(dispatch: &Dispatch, why: PhoneAnswer) -> Vec<Change> {
+    let change = |place| Change::Answered { note: dispatch.note, place, outcome: outcome(why) };
     (0..dispatch.to.len()).map(change).collect()
 }
 

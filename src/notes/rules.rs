@@ -11,6 +11,8 @@ pub enum PhoneAnswer {
     Overload,
     /// Nothing came within 32 seconds.
     Silence,
+    /// The switch took no notes: it was stopping, or too busy to answer.
+    NotTaken,
     /// A final SIP status.
     Status(u16),
     /// It could not be sent.
@@ -42,6 +44,9 @@ pub fn outcome(answer: PhoneAnswer) -> Outcome {
         PhoneAnswer::Status(status) => failed(Some(status), format!("phone refused the note ({status})")),
         PhoneAnswer::Gone => failed(None, "phone was gone before the note was sent".to_owned()),
         PhoneAnswer::Overload => failed(None, "too much was being sent at once, send it again".to_owned()),
+        PhoneAnswer::NotTaken => {
+            failed(None, "the engine was stopping or too busy to send it, send it again".to_owned())
+        }
         PhoneAnswer::Silence => failed(None, "phone did not answer within 32 seconds".to_owned()),
         PhoneAnswer::Unreachable => failed(None, "phone could not be reached".to_owned()),
     }
@@ -99,6 +104,12 @@ mod tests {
                 NoteStatus::Failed,
                 None,
                 Some("too much was being sent at once, send it again"),
+            ),
+            (
+                PhoneAnswer::NotTaken,
+                NoteStatus::Failed,
+                None,
+                Some("the engine was stopping or too busy to send it, send it again"),
             ),
         ];
         for (answer, status, sip_status, error) in cases {

@@ -190,7 +190,7 @@ async fn a_switch_that_takes_nothing_fails_the_receipts() {
     let (new, dispatch) = note(1);
     orders.store(new.clone(), dispatch).await.unwrap();
     tokio::time::sleep(Duration::from_secs(1)).await;
-    let failed = Change::Answered { note: new.id, place: 0, outcome: outcome(PhoneAnswer::Overload) };
+    let failed = Change::Answered { note: new.id, place: 0, outcome: outcome(PhoneAnswer::NotTaken) };
     assert_eq!(world.stored(), [Change::Sent(Box::new(new)), failed]);
     assert_eq!(counters.receipts(), [("sent", 0), ("failed", 1)]);
 }

@@ -274,7 +274,12 @@ async fn a_note_that_a_restart_cut_off_is_never_shown_twice() {
     let note =
         record(&site, &format!("/extensions/{id}/messages"), sent["id"].as_str().unwrap(), |_| true).await;
     assert_eq!(note["status"], "failed");
-    assert_eq!(note["error"], "the engine was restarted before the phone answered");
+    // It may have stopped before the note was on its way.
+    let reasons = [
+        "the engine was restarted before the phone answered",
+        "the engine was stopping or too busy to send it, send it again",
+    ];
+    assert!(reasons.iter().any(|reason| note["error"] == *reason), "{note:#}");
     // Whatever the engine had to send it has sent before a note of now.
     let (status, _) = post(site.http, &format!("/extensions/{id}/message"), "", r#"{"title":"b"}"#).await;
     assert_eq!(status, 202);

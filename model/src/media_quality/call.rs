@@ -153,6 +153,25 @@ pub struct LegTrace {
     pub bytes: u64,
 }
 
+impl LegQuality {
+    /// Whether nothing was sent to the party.
+    fn heard_nothing(&self) -> bool {
+        self.media_verdict == Some(MediaVerdict::NoOutboundMedia)
+    }
+
+    /// Whether nothing usable came from the party.
+    fn was_not_heard(&self) -> bool {
+        match self.media_verdict {
+            Some(MediaVerdict::NoInboundMedia) => true,
+            // The other reasons for this verdict are of a party who was heard.
+            Some(MediaVerdict::WrongAdvertisedAddress) => {
+                self.reason.as_deref().is_some_and(|reason| REASONS_OF_SILENCE.contains(&reason))
+            }
+            _ => false,
+        }
+    }
+}
+
 impl CallQuality {
     /// The same without the rows of its timelines.
     #[must_use]
@@ -186,6 +205,9 @@ impl CallQuality {
     }
 
     /// What can be said of these legs together; the judgement is that of leg `a`.
+    ///
+    /// A party who heard nothing since nothing came from the other is an effect: the sentence and the blame are
+    /// those of the cause.
     pub fn of_legs(call_uuid: CallId, state: QualityState, at: Timestamp, legs: Vec<LegQuality>) -> Self {
         let mut flags: Vec<String> = Vec::new();
         for flag in legs.iter().flat_map(|leg| &leg.flags) {
@@ -197,9 +219,17 @@ impl CallQuality {
         let is_fine = |leg: &LegQuality| matches!(leg.media_verdict, None | Some(MediaVerdict::Ok));
         // A caller who is well may have heard a far end that is not: the sentence tells of both.
         let far = legs.iter().find(|leg| leg.leg == LegSide::B && !is_fine(leg));
+        let mut blame = judged.and_then(|leg| leg.blame);
         let sentence = match (judged, far) {
             (None, None) => NO_MEDIA.to_owned(),
             (Some(leg), None) | (None, Some(leg)) => leg.sentence.clone(),
+            (Some(leg), Some(far)) if leg.heard_nothing() && far.was_not_heard() => {
+                blame = far.blame;
+                format!("{} That is why the caller heard nothing.", far.sentence)
+            }
+            (Some(leg), Some(far)) if leg.was_not_heard() && far.heard_nothing() => {
+                format!("{} That is why the called party heard nothing.", leg.sentence)
+            }
             (Some(leg), Some(far)) => format!("{} {}", leg.sentence, far.sentence),
         };
         CallQuality {
@@ -209,7 +239,7 @@ impl CallQuality {
             rules_version: None,
             media_verdict: judged.and_then(|leg| leg.media_verdict),
             reason: judged.and_then(|leg| leg.reason.clone()),
-            blame: judged.and_then(|leg| leg.blame),
+            blame,
             sentence,
             flags,
             legs,
@@ -241,3 +271,76 @@ pub trait StoredQuality: Send + Sync {
 }
 
 const NO_MEDIA: &str = "The call had no media.";
+/// The reasons for which an address kept a party from being heard.
+const REASONS_OF_SILENCE: [&str; 4] =
+    ["rejected_source", "advertised_unreachable", "own_unreachable", "icmp_unreachable"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn leg(leg: LegSide, verdict: MediaVerdict, reason: Option<&str>, blame: Blame) -> LegQuality {
+        LegQuality {
+            leg,
+            party: None,
+            media_verdict: Some(verdict),
+            reason: reason.map(str::to_owned),
+            blame: Some(blame),
+            sentence: format!("{leg:?} is {}.", verdict.as_str()),
+            flags: Vec::new(),
+            codec: None,
+            affected: None,
+            rules: Vec::new(),
+            addresses: LegAddresses::default(),
+            inbound: InboundMedia::default(),
+            outbound: OutboundMedia::default(),
+            trace: None,
+        }
+    }
+
+    #[test]
+    fn a_silence_is_told_once_by_its_cause() {
+        use MediaVerdict::{LossyInbound, NoInboundMedia, NoOutboundMedia, WrongAdvertisedAddress};
+        type Told = (MediaVerdict, Option<&'static str>, Blame);
+        let unheard: Told = (NoInboundMedia, None, Blame::Remote);
+        let unreachable: Told = (WrongAdvertisedAddress, Some("advertised_unreachable"), Blame::Remote);
+        let blackhole: Told = (WrongAdvertisedAddress, Some("blackhole"), Blame::Remote);
+        let silenced: Told = (NoOutboundMedia, None, Blame::Us);
+        let lossy: Told = (LossyInbound, Some("loss"), Blame::Network);
+        let cases = [
+            (
+                unheard,
+                silenced,
+                Blame::Remote,
+                "A is no_inbound_media. That is why the called party heard nothing.",
+            ),
+            (
+                unreachable,
+                silenced,
+                Blame::Remote,
+                "A is wrong_advertised_address. That is why the called party heard nothing.",
+            ),
+            (
+                silenced,
+                unheard,
+                Blame::Remote,
+                "B is no_inbound_media. That is why the caller heard nothing.",
+            ),
+            (silenced, lossy, Blame::Us, "A is no_outbound_media. B is lossy_inbound."),
+            (blackhole, silenced, Blame::Remote, "A is wrong_advertised_address. B is no_outbound_media."),
+            (unheard, unheard, Blame::Remote, "A is no_inbound_media. B is no_inbound_media."),
+            (silenced, silenced, Blame::Us, "A is no_outbound_media. B is no_outbound_media."),
+        ];
+        for (near, far, blame, sentence) in cases {
+            let legs = vec![leg(LegSide::A, near.0, near.1, near.2), leg(LegSide::B, far.0, far.1, far.2)];
+            let call = CallQuality::of_legs(
+                CallId::from(uuid::Uuid::from_u128(1)),
+                QualityState::Final,
+                Timestamp::from_micros(0),
+                legs,
+            );
+            assert_eq!((call.sentence.as_str(), call.blame), (sentence, Some(blame)));
+            assert_eq!((call.media_verdict, call.reason.as_deref()), (Some(near.0), near.1));
+        }
+    }
+}

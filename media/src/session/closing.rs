@@ -1,7 +1,7 @@
 //! A session's report: the figures, the facts the rules ask for, and the verdict.
 
 use crate::session::{Report, Session, SessionConfig, SessionCounters};
-use crate::stats::{AudioFold, Figures, Hundredths, Timeline, e_model};
+use crate::stats::{AudioFold, Figures, Hundredths, Stream, Timeline, e_model};
 use crate::time::Micros;
 use crate::verdict::address::is_unreachable;
 use crate::verdict::evidence::{count, flag, text};
@@ -18,8 +18,9 @@ impl Session {
         let now = self.state.closed.unwrap_or(now);
         let rtcp = self.rtcp_view();
         let round_trip_ms = rtcp.round_trip.as_ref().map(|trip| trip.mean_ms);
-        let (figures, timeline) = self.figures(now, round_trip_ms);
-        let facts = self.facts(now);
+        let stream = self.packets.stream();
+        let facts = self.facts(now, &stream);
+        let (figures, timeline) = self.figures(now, stream, round_trip_ms);
         let mut evidence = Evidence::default();
         if self.state.description.is_some() {
             evidence = judge(&figures, &facts, &self.state.config.thresholds);
@@ -27,7 +28,7 @@ impl Session {
         }
         let state = &self.state;
         let description = state.description.as_ref();
-        let audio = self.payloads.received_audio();
+        let audio = self.packets.payloads().received_audio();
         let after_answer = state.first_after_answer.zip(state.answered);
         let counters =
             SessionCounters { received_after_answer: facts.received_after_answer, ..self.counters() };
@@ -37,11 +38,11 @@ impl Session {
             evidence,
             codec: audio.map(|audio| audio.name.clone()),
             clock_rate: audio.map(|audio| audio.clock),
-            ssrc: self.gate.current(),
-            payload_types: self.payloads.seen(),
-            latched: self.source.is_latched(),
-            source: self.source.accepted(),
-            advertised: self.source.described(),
+            ssrc: self.packets.gate().current(),
+            payload_types: self.packets.payloads().seen(),
+            latched: self.packets.source().is_latched(),
+            source: self.packets.source().accepted(),
+            advertised: self.packets.source().described(),
             own_advertised: description.and_then(|description| description.own_advertised),
             signalling: self.signalling(),
             sent_to: state.sent_to,
@@ -51,7 +52,7 @@ impl Session {
             tail_ms: facts.tail_us / 1000,
             first_after_answer_ms: after_answer
                 .map(|(first, answered)| Hundredths::millis_from_us(first.since(answered))),
-            latch_delay_ms: self.source.latch_delay_us().map(Hundredths::millis_from_us),
+            latch_delay_ms: self.packets.source().latch_delay_us().map(Hundredths::millis_from_us),
             audio: state.audio.as_deref().and_then(AudioFold::evidence),
             rtcp,
             counters,
@@ -74,8 +75,10 @@ impl Session {
     /// How the leg is judged at `now`, without the reasons; `None` when there is too little to judge by.
     pub(super) fn verdict_so_far(&self, now: Micros) -> Option<Verdict> {
         self.state.description.as_ref()?;
-        let figures = self.stream.figures_without(self.state.counters.local_drop);
-        let verdict = judge(&figures, &self.facts(now), &self.state.config.thresholds).rule?;
+        let stream = self.packets.outline();
+        let facts = self.facts(now, &stream);
+        let figures = stream.into_figures(self.state.counters.local_drop);
+        let verdict = judge(&figures, &facts, &self.state.config.thresholds).rule?;
         (figures.enough || verdict != Verdict::Ok).then_some(verdict)
     }
 
@@ -86,33 +89,33 @@ impl Session {
 
     /// Arrival of the last packet of the party.
     pub(super) fn last_packet(&self) -> Option<Micros> {
-        self.stream.last()
+        self.packets.last()
     }
 
     /// Whether silence is the sender's own way: it announced one, or has fallen silent before and gone on.
     pub(super) fn may_be_silent(&self) -> bool {
-        self.stream.may_be_silent()
+        self.packets.may_be_silent()
     }
 
-    fn figures(&self, now: Micros, round_trip_ms: Option<Hundredths>) -> (Figures, Timeline) {
-        let (mut figures, timeline) = self.stream.report(self.state.counters.local_drop, Some(now));
-        figures.ssrc_changes = self.gate.changes();
-        figures.stray_ssrc = self.gate.strays();
-        let codec = self.payloads.received_audio().map_or("", |audio| audio.name.as_str());
+    fn figures(&self, now: Micros, stream: Stream, round_trip_ms: Option<Hundredths>) -> (Figures, Timeline) {
+        let (mut figures, timeline) = stream.into_report(self.state.counters.local_drop, Some(now));
+        figures.ssrc_changes = self.packets.gate().changes();
+        figures.stray_ssrc = self.packets.gate().strays();
+        let codec = self.packets.payloads().received_audio().map_or("", |audio| audio.name.as_str());
         figures.e_model = e_model(&figures, codec, round_trip_ms);
         figures.mos_e_model = figures.e_model.as_ref().map(|score| score.mos);
         (figures, timeline)
     }
 
-    fn facts(&self, now: Micros) -> Facts {
+    fn facts(&self, now: Micros, stream: &Stream) -> Facts {
         let state = &self.state;
         let description = state.description.as_ref();
-        let source = self.source.accepted().map(|source| source.ip().to_canonical());
-        let advertised = self.source.described().map(|described| described.ip().to_canonical());
+        let source = self.packets.source().accepted().map(|source| source.ip().to_canonical());
+        let advertised = self.packets.source().described().map(|described| described.ip().to_canonical());
         let from = self.signalling();
         let own_advertised = description.and_then(|description| description.own_advertised);
         let dead_end = |address, own| from.is_some_and(|from| is_unreachable(address, from, own));
-        let received = self.stream.received();
+        let received = stream.received();
         let answered = state.answered.is_some();
         Facts {
             answered,
@@ -130,17 +133,16 @@ impl Session {
             own_unreachable: own_advertised.is_some_and(|address| dead_end(address, &[])),
             unreachable_errors: self.state.counters.unreachable,
             blackhole_us: state.blackhole_clock.read(now),
-            relocated: self.source.is_latched() && source != advertised,
-            tail_us: self.tail_us(now),
-            ptime_ms: self.payloads.ptime_ms(),
+            relocated: self.packets.source().is_latched() && source != advertised,
+            tail_us: self.tail_us(now, stream.last()),
+            ptime_ms: self.packets.payloads().ptime_ms(),
             own_ptime_ms: description.and_then(|description| description.own_ptime_ms),
             own_maxptime_ms: description.and_then(|description| description.own_maxptime_ms),
         }
     }
 
     /// From the last packet, or from when audio was expected again, until now; nothing while on hold.
-    fn tail_us(&self, now: Micros) -> i64 {
-        let last = self.stream.last();
+    fn tail_us(&self, now: Micros, last: Option<Micros>) -> i64 {
         let since = self.state.receive_clock.since();
         since.zip(last).map_or(0, |(since, last)| now.since(since.max(last)).max(0))
     }
@@ -151,8 +153,8 @@ impl Session {
         let measures = &mut evidence.measures;
         let own = state.description.as_ref().and_then(|description| description.own_advertised);
         let addresses = [
-            ("source", self.source.accepted()),
-            ("advertised", self.source.described()),
+            ("source", self.packets.source().accepted()),
+            ("advertised", self.packets.source().described()),
             ("sent_to", state.sent_to),
             ("last_rejected_source", state.rejected_source),
         ];
@@ -164,12 +166,12 @@ impl Session {
         let counts = [
             ("rejected_packets", self.state.counters.rejected_source),
             ("local_drop", self.state.counters.local_drop),
-            ("source_changes", self.source.changes().into()),
+            ("source_changes", self.packets.source().changes().into()),
         ];
         for (name, value) in counts {
             measures.extend((value > 0).then(|| count(name, value)));
         }
-        if self.source.is_latched() && evidence.reason != "relocated" {
+        if self.packets.source().is_latched() && evidence.reason != "relocated" {
             measures.push(flag("latched", true));
         }
     }

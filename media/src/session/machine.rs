@@ -6,9 +6,9 @@ use std::sync::Arc;
 use crate::rtcp::{self, RtcpFold};
 use crate::rtp::{Datagram, Packet, PayloadKind};
 use crate::session::clock::Stopwatch;
-use crate::session::payloads::{PTIME_DEFAULT_MS, PayloadMap};
+use crate::session::packets::{Packets, Settled};
+use crate::session::payloads::PTIME_DEFAULT_MS;
 use crate::session::source::{Admission, SourceFilter};
-use crate::session::ssrc::SsrcGate;
 use crate::session::{
     Description, Disposition, Input, Output, Payload, Reason, SessionConfig, SessionCounters,
 };
@@ -20,17 +20,13 @@ use crate::verdict::address::{is_permitted, is_unreachable};
 ///
 /// It never expires by itself: silence is judged when a report is asked for.
 #[derive(Clone, Debug)]
+#[repr(C, align(128))]
 pub struct Session {
-    pub(super) source: SourceFilter,
-    pub(super) gate: SsrcGate,
-    pub(super) stream: Stream,
-    pub(super) payloads: PayloadMap,
-    datagrams: u64,
+    /// First, for what most packets touch to lie in one pair of cache lines.
+    pub(super) packets: Packets,
     /// The first packet after the answer is still to come.
     awaiting_first: bool,
     is_closed: bool,
-    /// Payloads are looked at, [`SessionConfig::audio_evidence`].
-    listens: bool,
     /// What packets from the party's source do not touch.
     pub(super) state: Box<LegState>,
 }
@@ -64,15 +60,11 @@ impl Session {
     /// A session that expects nothing until signalling describes it.
     pub fn new(config: SessionConfig) -> Self {
         let stream_config = StreamConfig::new(ClockRate::HZ_8000, PTIME_DEFAULT_MS, &config.thresholds);
+        let source = SourceFilter::new(config.symmetric);
         Session {
-            source: SourceFilter::new(config.symmetric),
-            gate: SsrcGate::default(),
-            stream: Stream::new(&stream_config),
-            payloads: PayloadMap::default(),
-            datagrams: 0,
+            packets: Packets::new(source, Stream::new(&stream_config), config.audio_evidence),
             awaiting_first: false,
             is_closed: false,
-            listens: config.audio_evidence,
             state: Box::new(LegState {
                 // Made here so that no packet allocates.
                 audio: config.audio_evidence.then(Box::default),
@@ -87,7 +79,7 @@ impl Session {
     ///
     /// For whoever has thousands of short sessions, and need not keep the path of a packet free of allocations.
     pub fn reserve_seconds(&mut self, seconds: u16) {
-        self.stream.reserve_rows(seconds);
+        self.packets.settled().stream.reserve_rows(seconds);
     }
 
     /// Takes in whatever happened at `now`; afterwards [`Session::poll_output`] is drained.
@@ -125,13 +117,25 @@ impl Session {
 
     /// Takes in a datagram that arrived on the RTP port, and says what becomes of it.
     pub fn receive(&mut self, now: Micros, source: SocketAddr, datagram: &[u8]) -> Disposition {
+        if self.packets.take(now, &source, datagram) {
+            if self.packets.listens() {
+                self.listen_to(datagram);
+            }
+            return Disposition::Relay;
+        }
+        self.receive_undue(now, &source, datagram)
+    }
+
+    /// Takes in a datagram that is not the packet that was due.
+    #[inline(never)]
+    fn receive_undue(&mut self, now: Micros, source: &SocketAddr, datagram: &[u8]) -> Disposition {
         if self.is_closed {
             return Disposition::Discard(Reason::Closed);
         }
-        self.datagrams = self.datagrams.wrapping_add(1);
+        self.packets.count_datagram();
         match Packet::parse_frequent(datagram) {
-            Some(packet) => self.take_heard(now, &source, &packet, datagram),
-            None => self.receive_other(now, source, datagram),
+            Some(packet) => self.take_heard(now, source, &packet, datagram),
+            None => self.receive_other(now, *source, datagram),
         }
     }
 
@@ -163,19 +167,29 @@ impl Session {
         datagram: &[u8],
     ) -> Disposition {
         let disposition = self.take(now, source, packet);
-        if self.listens && disposition == Disposition::Relay && AudioSample::is_due(packet) {
+        if self.packets.listens() && disposition == Disposition::Relay && AudioSample::is_due(packet) {
             self.listen(packet, datagram);
         }
         disposition
     }
 
     /// Takes in an RTP packet whose header the driver has read already, as a capture's does.
+    #[inline]
     pub fn receive_packet(&mut self, now: Micros, source: SocketAddr, packet: &Packet) -> Disposition {
+        if self.packets.take_packet(now, &source, packet) {
+            return Disposition::Relay;
+        }
+        self.receive_undue_packet(now, &source, packet)
+    }
+
+    /// Takes in a packet that was not due.
+    #[inline(never)]
+    fn receive_undue_packet(&mut self, now: Micros, source: &SocketAddr, packet: &Packet) -> Disposition {
         if self.is_closed {
             return Disposition::Discard(Reason::Closed);
         }
-        self.datagrams = self.datagrams.wrapping_add(1);
-        self.take(now, &source, packet)
+        self.packets.count_datagram();
+        self.take(now, source, packet)
     }
 
     /// The same of a packet whose payload the driver may have looked at.
@@ -206,7 +220,7 @@ impl Session {
             return Disposition::Discard(Reason::Malformed);
         }
         // The RTCP port of a party behind NAT cannot be known, its address can.
-        let party = self.source.accepted().or(self.source.described());
+        let party = self.packets.source().accepted().or(self.packets.source().described());
         if party.is_none_or(|party| party.ip().to_canonical() != source.ip().to_canonical()) {
             self.state.counters.rtcp_rejected += 1;
             return Disposition::Discard(Reason::Source);
@@ -230,14 +244,15 @@ impl Session {
         // Port 0 is no address (RFC 3264 §5.1).
         description.remote = description.remote.filter(|remote| remote.port() != 0);
         let ptime_ms = description.ptime_ms.or(description.own_ptime_ms);
-        let same_payloads = self.payloads.is(&payloads);
+        let settled = self.packets.settled();
+        let same_payloads = settled.payloads.is(&payloads);
         if !same_payloads || self.state.description.as_ref() != Some(&description) {
-            self.stream.begin_segment();
+            settled.stream.begin_segment();
         }
         if let Some(remote) = description.remote {
-            self.source.describe(now, remote);
+            settled.source.describe(now, remote);
         }
-        self.payloads.replace(payloads, ptime_ms);
+        settled.payloads.replace(payloads, ptime_ms);
         self.state.description = Some(description);
         self.configure_stream();
         self.set_clocks(now);
@@ -249,13 +264,14 @@ impl Session {
             return;
         }
         self.state.answered = Some(now);
-        self.state.received_at_answer = self.stream.received();
+        let stream = &mut self.packets.settled().stream;
+        self.state.received_at_answer = stream.received();
+        stream.begin_segment();
         self.awaiting_first = true;
         // What the network plays while it rings says nothing of the conversation.
         if let Some(audio) = &mut self.state.audio {
             **audio = AudioFold::default();
         }
-        self.stream.begin_segment();
         self.set_clocks(now);
     }
 
@@ -288,20 +304,21 @@ impl Session {
     pub fn destination(&self) -> Option<SocketAddr> {
         let description = self.state.description.as_ref()?;
         description.remote.filter(|_| description.send)?;
-        self.source.target().filter(|target| self.may_send_to(*target))
+        self.packets.source().target().filter(|target| self.may_send_to(*target))
     }
 
     /// Where RTCP to the party goes now; it goes on while the party holds the call (RFC 3264 §5.1).
     pub fn rtcp_destination(&self) -> Option<SocketAddr> {
         let description = self.state.description.as_ref()?;
         let remote = description.remote?;
-        let target = self.source.target()?;
+        let source = self.packets.source();
+        let target = source.target()?;
         let next_port = |address: SocketAddr| {
             address.port().checked_add(1).map(|port| SocketAddr::new(address.ip(), port))
         };
         let rtcp = if description.rtcp_mux {
             Some(target)
-        } else if self.source.is_latched() {
+        } else if source.is_latched() {
             self.state.rtcp_source.filter(|source| source.ip() == target.ip()).or_else(|| next_port(target))
         } else {
             description.remote_rtcp.or_else(|| next_port(remote))
@@ -317,14 +334,16 @@ impl Session {
     /// What was counted beside the statistics.
     pub(super) fn counters(&self) -> SessionCounters {
         SessionCounters {
-            datagrams: self.datagrams,
-            source_changes: self.source.changes().into(),
+            datagrams: self.packets.datagrams(),
+            source_changes: self.packets.source().changes().into(),
             ..self.state.counters
         }
     }
 
     /// Ends the leg at `now`.
     pub(super) fn end(&mut self, now: Micros) {
+        // Nothing is due from now on.
+        self.packets.settled();
         self.is_closed = true;
         self.state.closed.get_or_insert(now);
     }
@@ -351,10 +370,13 @@ impl Session {
         }
     }
 
+    /// Takes in a packet that was not due.
     #[inline]
     fn take(&mut self, now: Micros, source: &SocketAddr, packet: &Packet) -> Disposition {
-        let kind = self.payloads.kind(packet.payload_type);
-        if !self.source.admit_known(now, source) && !self.admit_other(now, *source, packet, kind.is_some()) {
+        let settled = self.packets.settled();
+        let kind = settled.payloads.kind(packet.payload_type);
+        if !settled.source.admit_known(now, source) && !self.admit_other(now, *source, packet, kind.is_some())
+        {
             return Disposition::Discard(Reason::Source);
         }
         let Some(kind) = kind else {
@@ -366,7 +388,16 @@ impl Session {
             return Disposition::Discard(Reason::Empty);
         }
         self.fold(now, packet, kind);
+        self.packets.expect(source, packet);
         Disposition::Relay
+    }
+
+    /// Looks at the payload of the packet that was due, if it is one of those.
+    #[inline(never)]
+    fn listen_to(&mut self, datagram: &[u8]) {
+        if let Some(packet) = Packet::parse_frequent(datagram).filter(AudioSample::is_due) {
+            self.listen(&packet, datagram);
+        }
     }
 
     /// Looks at the payload of a packet that was accepted.
@@ -379,7 +410,7 @@ impl Session {
 
     /// Notes what was heard in a packet of the confirmed source; others may be anybody's.
     fn hear(&mut self, packet: &Packet, sample: &AudioSample) {
-        if self.gate.current() == Some(packet.ssrc) {
+        if self.packets.gate().current() == Some(packet.ssrc) {
             self.state.audio.get_or_insert_default().push(packet, sample);
         }
     }
@@ -388,7 +419,7 @@ impl Session {
     #[cold]
     fn admit_other(&mut self, now: Micros, source: SocketAddr, packet: &Packet, negotiated: bool) -> bool {
         let usable = negotiated && packet.payload_len > 0;
-        match self.source.admit_other(now, source, packet, usable) {
+        match self.packets.settled().source.admit_other(now, source, packet, usable) {
             Admission::Accepted => {}
             Admission::Rejected => {
                 self.state.counters.rejected_source += 1;
@@ -400,7 +431,7 @@ impl Session {
                 for held in replay {
                     let refused = &mut self.state.counters.rejected_source;
                     *refused = refused.saturating_sub(1);
-                    if let Some(kind) = self.payloads.kind(held.packet.payload_type) {
+                    if let Some(kind) = self.packets.payloads().kind(held.packet.payload_type) {
                         self.fold(held.at, &held.packet, kind);
                     }
                 }
@@ -412,10 +443,11 @@ impl Session {
 
     #[inline]
     fn fold(&mut self, now: Micros, packet: &Packet, kind: PayloadKind) {
-        if self.payloads.note(packet.payload_type, kind) {
+        if self.packets.settled().payloads.note(packet.payload_type, kind) {
             self.configure_stream();
         }
-        self.gate.fold(&mut self.stream, now, packet, kind);
+        let Settled { gate, stream, .. } = self.packets.settled();
+        gate.fold(stream, now, packet, kind);
         if self.awaiting_first {
             self.awaiting_first = false;
             self.state.first_after_answer = Some(now);
@@ -425,15 +457,17 @@ impl Session {
     /// The stream's clock and frame size follow the audio received.
     #[cold]
     fn configure_stream(&mut self) {
-        if let Some(config) = self.payloads.stream_config(&self.state.config.thresholds) {
-            self.stream.reconfigure(&config);
+        let Settled { payloads, stream, .. } = self.packets.settled();
+        if let Some(config) = payloads.stream_config(&self.state.config.thresholds) {
+            stream.reconfigure(&config);
         }
     }
 
     #[cold]
     fn source_changed(&mut self, now: Micros) {
-        if self.source.is_latched() || self.source.changes() > 0 {
-            self.state.latched = self.source.target();
+        let source = self.packets.source();
+        if source.is_latched() || source.changes() > 0 {
+            self.state.latched = source.target();
         }
         self.set_clocks(now);
     }
@@ -441,6 +475,7 @@ impl Session {
     /// Sets the clocks of what is expected; called after everything that can change it.
     pub(super) fn set_clocks(&mut self, now: Micros) {
         let state = &mut self.state;
+        let Settled { source, stream, .. } = self.packets.settled();
         let live = !self.is_closed && state.answered.is_some();
         let (receive, send) = match &state.description {
             Some(description) if live && description.remote.is_some() => {
@@ -451,10 +486,10 @@ impl Session {
         };
         let signalling = state.description.as_ref().and_then(|description| description.signalling);
         let dead_end = state.sent_to.zip(signalling).is_some_and(|(to, from)| {
-            self.source.accepted() != Some(to) && is_unreachable(to.ip(), from, &state.config.own_addresses)
+            source.accepted() != Some(to) && is_unreachable(to.ip(), from, &state.config.own_addresses)
         });
         state.receive_clock.set(now, receive);
-        self.stream.expect_audio(now, receive);
+        stream.expect_audio(now, receive);
         state.send_clock.set(now, send);
         state.blackhole_clock.set(now, send && dead_end);
     }

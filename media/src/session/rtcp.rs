@@ -2,6 +2,7 @@
 
 use crate::rtcp::{Block, Heard, Reception, RtcpView};
 use crate::session::Session;
+use crate::session::packets::Settled;
 use crate::time::{ClockRate, Micros};
 
 impl Session {
@@ -23,24 +24,26 @@ impl Session {
     /// The report block about the party's stream for a report that goes out at `now`; the next one counts from
     /// here. `None` while nothing has come.
     pub fn report_block(&mut self, now: Micros) -> Option<Block> {
-        let source = self.gate.source()?;
-        let (newest, in_segment, segment) = self.stream.numbering()?;
+        let clock = self.audio_clock();
+        let Settled { gate, stream, .. } = self.packets.settled();
+        let source = gate.source()?;
+        let (newest, in_segment, segment) = stream.numbering()?;
         let reception = Reception {
             ssrc: source.ssrc,
             newest,
             in_segment,
             segment,
-            expected: self.stream.expected().saturating_sub(source.expected_before),
-            received: self.stream.received().saturating_sub(source.received_before),
-            jitter_us: self.stream.jitter_us(),
-            clock: self.audio_clock(),
+            expected: stream.expected().saturating_sub(source.expected_before),
+            received: stream.received().saturating_sub(source.received_before),
+            jitter_us: stream.jitter_us(),
+            clock,
         };
         Some(self.state.rtcp.report_block(now, &reception))
     }
 
     /// The clock of the audio last received, or of the first that was negotiated.
     pub fn clock_rate(&self) -> Option<ClockRate> {
-        self.payloads.audio().map(|audio| audio.clock)
+        self.packets.payloads().audio().map(|audio| audio.clock)
     }
 
     /// Folds a datagram of the party's that was accepted.
@@ -51,24 +54,26 @@ impl Session {
     }
 
     pub(super) fn rtcp_view(&self) -> RtcpView {
-        self.state.rtcp.view(self.gate.current())
+        self.state.rtcp.view(self.packets.gate().current())
     }
 
-    fn heard(&self) -> Heard {
+    fn heard(&mut self) -> Heard {
+        let clock = Some(self.audio_clock());
         let state = &self.state;
         let counters = &state.counters;
         let mut heard = Heard {
             refused: counters.payload_type.saturating_add(counters.empty),
             sent: counters.sent,
-            clock: Some(self.audio_clock()),
+            clock,
             ..Heard::default()
         };
-        if let Some(source) = self.gate.source() {
+        let Settled { gate, stream, .. } = self.packets.settled();
+        if let Some(source) = gate.source() {
             let since = source.last_before.or(state.described_at).unwrap_or(source.begun_at);
             heard.ssrc = Some(source.ssrc);
-            heard.received = self.stream.received().saturating_sub(source.received_before);
-            heard.expected = self.stream.expected().saturating_sub(source.expected_before);
-            heard.last = self.stream.last();
+            heard.received = stream.received().saturating_sub(source.received_before);
+            heard.expected = stream.expected().saturating_sub(source.expected_before);
+            heard.last = stream.last();
             heard.unseen_us = source.begun_at.since(since);
         }
         heard

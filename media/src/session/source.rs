@@ -5,7 +5,7 @@
 //! another address, when it has been silent for two seconds, or for the very address that SDP names: what a
 //! stranger sends beside a talking party goes nowhere.
 
-use std::net::{SocketAddr, SocketAddrV4};
+use std::net::SocketAddr;
 
 use crate::rtp::Packet;
 use crate::time::Micros;
@@ -13,7 +13,7 @@ use crate::time::Micros;
 /// The accepted source of one leg, and the one that may become it.
 #[derive(Clone, Debug)]
 pub(crate) struct SourceFilter {
-    /// The accepted IPv4 source, while signalling names no other, in one word; 0 without.
+    /// The [`key`] of the accepted IPv4 source while signalling names no other; otherwise [`NOBODY`]'s.
     known: u64,
     accepted_at: Micros,
     /// What packets of the accepted source never touch, but for IPv6.
@@ -69,7 +69,7 @@ struct Candidate {
 impl SourceFilter {
     pub(crate) fn new(symmetric: bool) -> Self {
         SourceFilter {
-            known: 0,
+            known: NOBODY,
             accepted_at: Micros::default(),
             search: Box::new(Search { symmetric, settled: true, ..Search::default() }),
         }
@@ -78,14 +78,26 @@ impl SourceFilter {
     /// Whether a packet comes from the accepted source; if not, [`SourceFilter::admit_other`] decides.
     #[inline]
     pub(crate) fn admit_known(&mut self, now: Micros, source: &SocketAddr) -> bool {
-        let known = match source {
-            SocketAddr::V4(source) => self.known == word(source),
-            SocketAddr::V6(_) => self.search.settled && self.search.accepted.as_ref() == Some(source),
-        };
+        let known = self.is_known(source);
         if known {
             self.accepted_at = now;
         }
         known
+    }
+
+    /// Whether `source` is the accepted one, and signalling names no other.
+    #[inline]
+    pub(crate) fn is_known(&self, source: &SocketAddr) -> bool {
+        match source {
+            SocketAddr::V4(_) => self.known == key(source),
+            SocketAddr::V6(_) => self.search.settled && self.search.accepted.as_ref() == Some(source),
+        }
+    }
+
+    /// The accepted source was heard last at `last`, if it was heard.
+    #[inline]
+    pub(crate) fn heard(&mut self, last: Option<Micros>) {
+        self.accepted_at = last.unwrap_or(self.accepted_at);
     }
 
     /// Signalling names `remote` as the party's address.
@@ -216,8 +228,8 @@ impl SourceFilter {
     /// Keeps the accepted source where a packet finds it at once.
     fn know(&mut self) {
         self.known = match self.search.accepted {
-            Some(SocketAddr::V4(accepted)) if self.search.settled => word(&accepted),
-            _ => 0,
+            Some(accepted @ SocketAddr::V4(_)) if self.search.settled => key(&accepted),
+            _ => NOBODY,
         };
     }
 }
@@ -271,11 +283,19 @@ impl Candidate {
     }
 }
 
-/// An IPv4 source as a number that is not 0.
-#[inline]
-fn word(source: &SocketAddrV4) -> u64 {
-    1 << 48 | u64::from(source.ip().to_bits()) << 16 | u64::from(source.port())
+/// A source as a number: no other has that of an IPv4 source, all of IPv6 have the same.
+#[inline(always)]
+pub(crate) fn key(source: &SocketAddr) -> u64 {
+    match source {
+        SocketAddr::V4(source) => u64::from(source.ip().to_bits()) << 16 | u64::from(source.port()),
+        SocketAddr::V6(_) => SOMEBODY,
+    }
 }
+
+/// The [`key`] of all sources of IPv6.
+const SOMEBODY: u64 = u64::MAX - 1;
+/// No source has this [`key`].
+pub(crate) const NOBODY: u64 = u64::MAX;
 
 /// Whether two addresses are one, an IPv4 address mapped into IPv6 being the same.
 fn same(one: SocketAddr, other: SocketAddr) -> bool {

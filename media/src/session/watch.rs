@@ -134,3 +134,62 @@ const JUDGED_EVERY_US: i64 = 5_000_000;
 const PAUSE_US: i64 = 5_000_000;
 /// No packet for so long is a silence.
 const SILENCE_US: i64 = 3_000_000;
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::session::{Description, Payload, PayloadKind, SessionConfig};
+    use crate::time::ClockRate;
+
+    proptest! {
+        /// A leg is judged without its rows and without what a report says beside: the judgement is the report's.
+        #[test]
+        fn the_judgement_is_that_of_the_report(
+            packets in prop::collection::vec((0_u16..40, 0_u16..60), 0..800),
+            lossy in 0_u16..8,
+            jumpy in 0_u16..8,
+            sent in 0_u32..500,
+            drops in 0_u32..20,
+        ) {
+            let source = ([192, 0, 2, 1], 4000).into();
+            let payload = Payload {
+                number: 0,
+                kind: PayloadKind::Audio,
+                clock: ClockRate::HZ_8000,
+                bytes_per_ms: Some(8),
+                name: "PCMU".to_owned(),
+            };
+            let mut session = Session::new(SessionConfig::default());
+            let description = Description {
+                remote: Some(source),
+                receive: true,
+                send: true,
+                payloads: vec![payload],
+                ..Description::default()
+            };
+            session.describe(Micros(0), description);
+            session.answer(Micros(0));
+            session.sent(Micros(0), sent, source);
+            let mut datagram = [0_u8; 172];
+            let mut now = Micros(0);
+            for (number, (chance, jitter_ms)) in (0_u16..).zip(packets) {
+                now = Micros(i64::from(number) * 20_000);
+                if chance < lossy {
+                    continue;
+                }
+                let late_us = if chance < lossy + jumpy { i64::from(jitter_ms) * 1_000 } else { 0 };
+                datagram[0] = 0x80;
+                datagram[2..4].copy_from_slice(&number.to_be_bytes());
+                datagram[4..8].copy_from_slice(&(u32::from(number) * 160).to_be_bytes());
+                session.receive(now + late_us, source, &datagram);
+            }
+            session.local_drop(drops);
+            let report = session.report(now);
+            let told = report.verdict.filter(|verdict| report.figures.enough || *verdict != Verdict::Ok);
+            prop_assert_eq!(session.verdict_so_far(now), told);
+            prop_assert_eq!(session.last_packet(), report.figures.last);
+        }
+    }
+}

@@ -64,6 +64,15 @@ impl Lateness {
         (units >> doublings) as usize + 8 * doublings
     }
 
+    /// What the first eight steps count.
+    pub(crate) const LEAST_US_MAX: u32 = 8 * UNIT_US - 1;
+
+    /// The step of at most [`Lateness::LEAST_US_MAX`].
+    #[inline]
+    pub(crate) fn step_of_least(late_us: u32) -> u32 {
+        late_us / UNIT_US
+    }
+
     /// Notes the latest packet of a while.
     pub(crate) fn note_max(&mut self, late_us: u32) {
         self.max_us = self.max_us.max(late_us);
@@ -168,6 +177,10 @@ mod tests {
             before = step;
         }
         assert_eq!(before, STEPS - 1);
+        for us in 0..=Lateness::LEAST_US_MAX {
+            assert_eq!(Lateness::step_of_least(us) as usize, Lateness::step(us), "{us} µs");
+        }
+        assert_eq!(Lateness::step(Lateness::LEAST_US_MAX + 1), 8);
         for ms in [10, 20, 40, 60, 100, 200] {
             assert_ne!(Lateness::step(ms * 1000), Lateness::step(ms * 1000 - 1), "{ms} ms");
         }

@@ -127,6 +127,36 @@ impl LossWindow {
         }
     }
 
+    /// How many packets from `sequence` on, `most` at most, follow the newest with nothing to tell of them or of those
+    /// that leave the window meanwhile.
+    #[inline]
+    pub(crate) fn in_order(&self, sequence: u16, most: usize) -> usize {
+        let in_segment = self.in_segment as usize;
+        if in_segment == 0 || sequence != self.newest.wrapping_add(1) {
+            0
+        } else if in_segment < WINDOW as usize {
+            most.min(WINDOW as usize - in_segment)
+        } else {
+            let [_, high] = self.seen;
+            most.min(high.leading_ones() as usize)
+        }
+    }
+
+    /// Takes in as many of them at once.
+    #[inline]
+    pub(crate) fn follow(&mut self, count: u16) {
+        if self.in_segment >= WINDOW && count > 0 {
+            self.end_run();
+            self.since = self.since.saturating_add(u8::try_from(count).unwrap_or(u8::MAX));
+        }
+        let seen = self.seen().checked_shl(count.into()).unwrap_or(0);
+        let fresh = 1_u128.checked_shl(count.into()).unwrap_or(0).wrapping_sub(1);
+        self.set_seen(seen | fresh);
+        self.newest = self.newest.wrapping_add(count);
+        self.in_segment = self.in_segment.saturating_add(count.into());
+        self.awaited = None;
+    }
+
     /// Whether `sequence` would fall among the numbers already in the window.
     pub(crate) fn covers(&self, sequence: u16) -> bool {
         let behind = u32::from(self.newest.wrapping_sub(sequence));

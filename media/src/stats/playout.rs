@@ -9,22 +9,22 @@ use crate::stats::timeline::Rows;
 /// beyond what its 32 bits hold.
 #[derive(Clone, Debug)]
 pub(crate) struct Playout {
-    transit_us: i32,
+    pub(super) transit_us: i32,
     /// The smallest transit of the current bucket, and of the one before.
-    least_us: i32,
-    least_before_us: i32,
+    pub(super) least_us: i32,
+    pub(super) least_before_us: i32,
     /// The transit beyond which the notional buffer runs dry.
-    dry_us: i32,
+    pub(super) dry_us: i32,
     /// How long the bucket has been going on.
-    bucket_us: i32,
-    late_before_us: u32,
-    late_limit_us: u32,
+    pub(super) bucket_us: i32,
+    pub(super) late_before_us: u32,
+    pub(super) late_limit_us: u32,
     /// The latest packet since the timeline's row began.
-    row_max_us: u32,
+    pub(super) row_max_us: u32,
     /// Packets of the least latenesses that [`PlayoutTotals`] does not have yet: most packets of most calls.
-    recent: [u8; 8],
-    late_in_a_row: u8,
-    rebased: bool,
+    pub(super) recent: [u8; 8],
+    pub(super) late_in_a_row: u8,
+    pub(super) rebased: bool,
 }
 
 /// What packets in time do not touch.
@@ -121,6 +121,12 @@ impl Playout {
         self.rebased
     }
 
+    /// The bucket goes on for less than this.
+    #[inline]
+    pub(super) fn bucket_left_us(&self) -> i64 {
+        i64::from(BUCKET_US) + 1 - i64::from(self.bucket_us)
+    }
+
     /// What follows from a packet's transit.
     #[inline(always)]
     fn settle(
@@ -169,7 +175,7 @@ impl Playout {
     }
 
     #[inline]
-    fn count(&mut self, lateness_us: u32, totals: &mut PlayoutTotals) {
+    pub(super) fn count(&mut self, lateness_us: u32, totals: &mut PlayoutTotals) {
         self.row_max_us = self.row_max_us.max(lateness_us);
         let step = Lateness::step(lateness_us);
         match self.recent.get_mut(step) {
@@ -242,6 +248,6 @@ const BUFFER_US: i32 = 100_000;
 /// The sliding minimum forgets after one to two of these.
 const BUCKET_US: i32 = 5_000_000;
 /// Transit counts from elsewhere before it gets here, a quarter of an hour.
-const TRANSIT_MAX_US: u32 = 1 << 30;
+pub(super) const TRANSIT_MAX_US: u32 = 1 << 30;
 /// So many equally late packets in a row are a step of the delay.
 const STEP_PACKETS: u8 = 10;

@@ -5,7 +5,7 @@ use crate::stats::decimal::divide_half_even;
 use crate::stats::loss::{LossWindow, Place};
 use crate::stats::timeline::{Rows, Timeline};
 use crate::stats::timing::Timing;
-use crate::stats::{Figures, Hundredths, Sums};
+use crate::stats::{Figures, Hundredths, Next, Steps, Sums};
 use crate::time::{ClockRate, Micros};
 use crate::verdict::Thresholds;
 
@@ -123,6 +123,41 @@ impl Stream {
         Arrival::Counted
     }
 
+    /// The packet that follows the last one in step; `None` where anything else is as likely.
+    pub(crate) fn next(&self) -> Option<Next> {
+        let next = self.timing.next().filter(|_| self.restart == Restart::No)?;
+        (self.window.in_order(next.sequence, 1) == 1).then_some(next)
+    }
+
+    /// Folds `steps` as [`Stream::push`] would fold one after the other.
+    pub(crate) fn push_steps(&mut self, mut steps: Steps<'_>) {
+        while let Some((at, packet)) = steps.packet() {
+            let mut taken = self.fold_steps(at, &steps);
+            if taken == 0 {
+                self.push(at, &packet, PayloadKind::Audio);
+                taken = 1;
+            }
+            steps = steps.after(taken);
+        }
+    }
+
+    /// Folds the first of `steps` with which nothing else happens, and says how many those are; they begin at `at`.
+    #[inline]
+    fn fold_steps(&mut self, at: Micros, steps: &Steps<'_>) -> usize {
+        if self.restart != Restart::No {
+            return 0;
+        }
+        if self.rows.is_over(at) {
+            self.turn(at);
+        }
+        let in_order = self.window.in_order(steps.first.sequence, steps.gaps.len());
+        let gaps = steps.gaps.get(..in_order).unwrap_or_default();
+        let row_us = self.rows.left_us(steps.first.after);
+        let taken = self.timing.arrive_in_steps(&Steps { gaps, ..*steps }, row_us);
+        self.window.follow(taken);
+        taken.into()
+    }
+
     /// Signalling changed address, codec or direction: the next packet opens a segment.
     pub fn begin_segment(&mut self) {
         if self.restart == Restart::No && self.window.totals().segments > 0 {
@@ -193,27 +228,46 @@ impl Stream {
 
     /// The figures so far, as if the stream ended here.
     pub fn figures(&self) -> Figures {
-        self.figures_without(0)
-    }
-
-    /// The figures so far, with `local_drop` of the missing packets dropped by our own host.
-    pub fn figures_without(&self, local_drop: u64) -> Figures {
-        self.report(local_drop, None).0
+        self.report(0, None).0
     }
 
     /// The figures and the timeline so far; the rows go on to `until` where audio was expected.
     pub fn report(&self, local_drop: u64, until: Option<Micros>) -> (Figures, Timeline) {
-        let mut stream = self.clone();
-        if let Some(until) = until.filter(|until| stream.rows.awaits(*until)) {
-            stream.turn(until);
+        self.clone().into_report(local_drop, until)
+    }
+
+    /// As [`Stream::report`], at the end.
+    pub(crate) fn into_report(mut self, local_drop: u64, until: Option<Micros>) -> (Figures, Timeline) {
+        if let Some(until) = until.filter(|until| self.rows.awaits(*until)) {
+            self.turn(until);
         }
-        stream.window.close(&mut stream.rows);
-        stream.timing.close(&mut stream.rows);
-        let mut figures = stream.closed_figures(local_drop);
-        let turn = stream.timing.turn(stream.window.newest());
-        let timeline = stream.rows.close(&turn);
+        let mut figures = self.close(local_drop);
+        let turn = self.timing.turn(self.window.newest());
+        let timeline = self.rows.close(&turn);
         figures.worst_10s = timeline.worst_10s(&figures);
         (figures, timeline)
+    }
+
+    /// A copy without the rows of the timeline, which grow with the call: its figures are those of the stream, but for
+    /// the worst ten seconds.
+    pub(crate) fn outline(&self) -> Stream {
+        Stream {
+            window: self.window.clone(),
+            timing: self.timing.clone(),
+            rows: self.rows.outline(),
+            ..*self
+        }
+    }
+
+    /// The figures of an [`Stream::outline`].
+    pub(crate) fn into_figures(mut self, local_drop: u64) -> Figures {
+        self.close(local_drop)
+    }
+
+    fn close(&mut self, local_drop: u64) -> Figures {
+        self.window.close(&mut self.rows);
+        self.timing.close(&mut self.rows);
+        self.closed_figures(local_drop)
     }
 
     /// Whether the party should send audio from `now` on, for the timeline.
@@ -394,10 +448,10 @@ mod tests {
                 Packet { sequence: n, timestamp: u32::from(n) * 160, payload_len: 160, ..Packet::default() };
             stream.push(Micros(i64::from(n) * 20_000), &packet, PayloadKind::Audio);
         }
-        let figures = stream.figures_without(100);
+        let figures = stream.report(100, None).0;
         assert_eq!((figures.expected, figures.lost, figures.local_drop), (1000, 0, 100));
         assert_eq!((figures.flaws, figures.mos), (0, Some(Hundredths(450))));
-        let figures = stream.figures_without(60);
+        let figures = stream.report(60, None).0;
         assert_eq!((figures.lost, figures.local_drop, figures.loss_pct), (40, 60, Some(Hundredths(400))));
         let figures = stream.figures();
         assert_eq!((figures.lost, figures.flaws), (100, 300));

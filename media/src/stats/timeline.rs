@@ -195,6 +195,20 @@ impl Rows {
         now >= self.end
     }
 
+    /// How long after `at` the open row ends.
+    #[inline]
+    pub(crate) fn left_us(&self, at: Micros) -> i64 {
+        self.end.since(at)
+    }
+
+    /// The same book without its rows, for the peaks alone: it goes on in the open row for good.
+    pub(crate) fn outline(&self) -> Rows {
+        let mut rows = Rows { end: Micros(i64::MAX), ..Rows::new(0) };
+        rows.book.peaks = self.book.peaks;
+        rows.book.begins = self.book.begins;
+        rows
+    }
+
     /// Begins the first row at `now`, or closes the open one and goes on to that which holds `now`.
     pub(crate) fn turn(&mut self, now: Micros, turn: &Turn) {
         let book = &mut *self.book;

@@ -20,45 +20,45 @@ use crate::time::Micros;
 #[derive(Clone, Debug)]
 pub(crate) struct Timing {
     /// The arrival before.
-    at: Micros,
-    apart: Box<Apart>,
-    timestamp: u32,
+    pub(super) at: Micros,
+    pub(super) apart: Box<Apart>,
+    pub(super) timestamp: u32,
     /// Microseconds per clock unit, in 2^-16.
     us_per_tick: u32,
     /// A shorter gap is back to back.
-    short_us: u32,
+    pub(super) short_us: u32,
     /// The most frequent step of the timestamp between neighbours.
-    step: i32,
+    pub(super) step: i32,
     /// The most frequent payload length of theirs.
-    payload_len: i32,
+    pub(super) payload_len: i32,
     /// Neighbours so far.
-    pairs: u32,
-    high_us: u32,
+    pub(super) pairs: u32,
+    pub(super) high_us: u32,
     /// Interarrival jitter, ×16.
-    jitter_x16: u32,
+    pub(super) jitter_x16: u32,
     jitter_sum_us: u32,
     /// The peak of the timeline's open row; [`Rows`] has that of the rows before.
-    row_jitter_us: u32,
+    pub(super) row_jitter_us: u32,
     /// The longest sampled gap of the open row.
-    row_gap_us: u32,
+    pub(super) row_gap_us: u32,
     /// Pairs of audio arrivals that were samples.
-    sample_count: u32,
+    pub(super) sample_count: u32,
     // Since the pace was judged last.
-    window_gap_us: i32,
-    window_media_us: i32,
+    pub(super) window_gap_us: i32,
+    pub(super) window_media_us: i32,
     clump_sum_us: u32,
     clump_square_sum: u32,
-    playout: Playout,
-    sequence: u16,
-    kind: Option<PayloadKind>,
-    clump: Clump,
+    pub(super) playout: Playout,
+    pub(super) sequence: u16,
+    pub(super) kind: Option<PayloadKind>,
+    pub(super) clump: Clump,
     /// The lateness of an interruption waits for the next gap to explain it.
-    is_pending: bool,
+    pub(super) is_pending: bool,
 }
 
 /// Where the latest clump of packets began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Clump {
+pub(super) enum Clump {
     /// Nowhere yet.
     None,
     /// With the packet before.
@@ -452,17 +452,23 @@ impl Timing {
     fn fold_jitter(&mut self, deviation_us: u32) {
         self.jitter_x16 = self.jitter_x16 + deviation_us - ((self.jitter_x16 + 8) >> 4);
         let jitter_us = self.jitter_x16 >> 4;
-        let (sum_us, is_full) = self.jitter_sum_us.overflowing_add(jitter_us);
-        self.jitter_sum_us = sum_us;
-        if is_full {
-            self.apart.jitter_sum_us = self.apart.jitter_sum_us.wrapping_add(FULL);
-        }
+        self.add_jitter(jitter_us);
         // Called before the sample is counted.
         if self.sample_count >= JITTER_LEAD {
             self.row_jitter_us = self.row_jitter_us.max(jitter_us);
         }
         if jitter_us >= self.high_us {
             self.apart.jitter_high_count = self.apart.jitter_high_count.wrapping_add(1);
+        }
+    }
+
+    /// Adds to the sum of the jitter, which goes on in `apart` when it is full.
+    #[inline]
+    pub(super) fn add_jitter(&mut self, jitter_us: u32) {
+        let (sum_us, is_full) = self.jitter_sum_us.overflowing_add(jitter_us);
+        self.jitter_sum_us = sum_us;
+        if is_full {
+            self.apart.jitter_sum_us = self.apart.jitter_sum_us.wrapping_add(FULL);
         }
     }
 
@@ -513,8 +519,14 @@ impl Timing {
     /// Counts a clump; `scaled` is its interval in steps of 32 microseconds, no more than 16 bits.
     #[inline]
     fn count_clump(&mut self, interval_us: u32, scaled: u32) {
+        self.add_clumps(interval_us, scaled.wrapping_mul(scaled));
+    }
+
+    /// Adds to the sums of the clumps' intervals and of their squares.
+    #[inline]
+    pub(super) fn add_clumps(&mut self, interval_us: u32, square: u32) {
         let (sum_us, is_sum_full) = self.clump_sum_us.overflowing_add(interval_us);
-        let (square_sum, is_full) = self.clump_square_sum.overflowing_add(scaled.wrapping_mul(scaled));
+        let (square_sum, is_full) = self.clump_square_sum.overflowing_add(square);
         self.clump_sum_us = sum_us;
         self.clump_square_sum = square_sum;
         if is_sum_full || is_full {
@@ -589,7 +601,7 @@ const FULL: i64 = 1 << 32;
 /// A larger gap between two arrivals, 12 days, is a broken clock.
 const GAP_MAX_US: i64 = 1 << 40;
 /// A longer gap is no sample of the sender's pace.
-const PAUSE_US: i64 = 1_000_000;
+pub(super) const PAUSE_US: i64 = 1_000_000;
 /// The longest packet of any codec in use (RFC 7587 §3.1).
 const PTIME_MAX_US: i64 = 120_000;
 /// How far a silence may differ from the timestamp's step.
@@ -597,9 +609,9 @@ const SILENCE_TOLERANCE_US: i64 = 100_000;
 /// A single deviation counts no more, so that one packet cannot decide the peak.
 const DEVIATION_MAX_US: u64 = 1_000_000;
 /// The estimator's first samples do not count as a peak.
-const JITTER_LEAD: u32 = 10;
+pub(super) const JITTER_LEAD: u32 = 10;
 /// The pace is judged over windows of this length.
-const PACE_WINDOW_US: i32 = 5_000_000;
+pub(super) const PACE_WINDOW_US: i32 = 5_000_000;
 
 #[cfg(test)]
 #[path = "timing_tests.rs"]

@@ -1,0 +1,93 @@
+//! The plain header as it stands in a datagram, to be compared as a whole (RFC 3550 §5.1).
+
+use crate::rtp::Packet;
+
+/// The twelve bytes of a header without CSRCs, extension and padding.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Header {
+    pub(crate) ssrc: u32,
+    pub(crate) timestamp: u32,
+    pub(crate) sequence: u16,
+    /// Version, marker and payload type.
+    types: u16,
+}
+
+impl Header {
+    /// The first twelve bytes of `datagram`, whatever they are, and how many follow; `None` for fewer.
+    #[inline(always)]
+    pub(crate) fn split(datagram: &[u8]) -> Option<(Header, usize)> {
+        let (header, rest) = datagram.split_first_chunk::<12>()?;
+        let [version, kind, s0, s1, t0, t1, t2, t3, r0, r1, r2, r3] = *header;
+        let header = Header {
+            ssrc: u32::from_be_bytes([r0, r1, r2, r3]),
+            timestamp: u32::from_be_bytes([t0, t1, t2, t3]),
+            sequence: u16::from_be_bytes([s0, s1]),
+            types: u16::from_be_bytes([version, kind]),
+        };
+        Some((header, rest.len()))
+    }
+
+    /// That of the next packet, whose timestamp is `step` on.
+    #[inline(always)]
+    pub(crate) fn after(self, step: u16) -> Header {
+        let sequence = self.sequence.wrapping_add(1);
+        Header { sequence, timestamp: self.timestamp.wrapping_add(step.into()), ..self }
+    }
+
+    /// That of the packet `count` before this one.
+    #[inline]
+    pub(crate) fn before(self, count: u8, step: u16) -> Header {
+        let back = u32::from(count) * u32::from(step);
+        let sequence = self.sequence.wrapping_sub(count.into());
+        Header { sequence, timestamp: self.timestamp.wrapping_sub(back), ..self }
+    }
+}
+
+impl Packet {
+    /// The plain header that says the same.
+    #[inline(always)]
+    pub(crate) fn header(&self) -> Header {
+        let kind = u16::from(self.marker) << 7 | u16::from(self.payload_type & 0x7f);
+        Header {
+            ssrc: self.ssrc,
+            timestamp: self.timestamp,
+            sequence: self.sequence,
+            types: VERSION_2 | kind,
+        }
+    }
+}
+
+/// The first byte of a plain header, as the upper of two.
+const VERSION_2: u16 = 0x80 << 8;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_next_header_is_that_of_the_next_packet() {
+        let packet = Packet {
+            ssrc: 0x1111,
+            timestamp: u32::MAX - 100,
+            payload_len: 160,
+            sequence: u16::MAX,
+            payload_type: 101,
+            marker: true,
+        };
+        let next = Packet { sequence: 0, timestamp: 59, ..packet };
+        assert_eq!(packet.header().after(160), next.header());
+        assert_eq!(next.header().before(1, 160), packet.header());
+        assert_eq!(next.header().before(0, 160), next.header());
+    }
+
+    #[test]
+    fn a_header_is_what_the_datagram_says() {
+        let mut datagram = vec![0x80, 0x80, 0x12, 0x34, 0, 0, 0, 160, 0, 0, 0x11, 0x11];
+        assert_eq!(Header::split(&datagram[..11]), None);
+        datagram.extend([0xff; 160]);
+        let packet = Packet::parse(&datagram).unwrap();
+        assert_eq!(Header::split(&datagram), Some((packet.header(), 160)));
+        datagram[0] = 0x81;
+        assert_ne!(Header::split(&datagram), Some((packet.header(), 160)), "another form");
+    }
+}

@@ -1,0 +1,171 @@
+//! What a leg's packets are told by and fold into, and those that wait for it.
+//!
+//! Packets that came as they were due wait in a [`Run`], and nobody can forget them: whoever changes what they fold into
+//! gets it by [`Packets::settled`], which folds them first, and whoever reads it gets a copy into which they are folded.
+
+use std::net::SocketAddr;
+
+use crate::rtp::{Header, Packet, PayloadKind};
+use crate::session::payloads::PayloadMap;
+use crate::session::run::Run;
+use crate::session::source::SourceFilter;
+use crate::session::ssrc::SsrcGate;
+use crate::stats::Stream;
+use crate::time::Micros;
+
+/// The packets of one leg.
+#[derive(Clone, Debug)]
+#[repr(C)]
+pub(super) struct Packets {
+    run: Run,
+    /// Apart, so that the runs of many legs lie close together.
+    settled: Box<Settled>,
+}
+
+/// What packets change.
+#[derive(Clone, Debug)]
+pub(super) struct Settled {
+    pub(super) source: SourceFilter,
+    pub(super) gate: SsrcGate,
+    pub(super) payloads: PayloadMap,
+    pub(super) stream: Stream,
+    /// Datagrams on the port, those that wait apart.
+    datagrams: u64,
+}
+
+impl Packets {
+    /// No packets; payloads are looked at when it `listens`.
+    pub(super) fn new(source: SourceFilter, stream: Stream, listens: bool) -> Self {
+        let (gate, payloads) = (SsrcGate::default(), PayloadMap::default());
+        Packets {
+            run: Run::new(listens),
+            settled: Box::new(Settled { source, gate, payloads, stream, datagrams: 0 }),
+        }
+    }
+
+    /// Takes in a datagram that is the packet that was due; false, and nothing has changed, for every other.
+    #[inline(always)]
+    pub(super) fn take(&mut self, now: Micros, source: &SocketAddr, datagram: &[u8]) -> bool {
+        let Some((header, payload_len)) = Header::split(datagram) else { return false };
+        self.take_header(now, source, header, payload_len)
+    }
+
+    /// The same of a packet whose header was read already.
+    #[inline(always)]
+    pub(super) fn take_packet(&mut self, now: Micros, source: &SocketAddr, packet: &Packet) -> bool {
+        self.take_header(now, source, packet.header(), packet.payload_len as usize)
+    }
+
+    #[inline(always)]
+    fn take_header(&mut self, now: Micros, source: &SocketAddr, header: Header, payload_len: usize) -> bool {
+        // All sources of IPv6 look alike to the run.
+        if source.is_ipv6() && !self.settled.source.is_known(source) {
+            return false;
+        }
+        if !self.run.take(now, source, header, payload_len) {
+            return false;
+        }
+        if self.run.is_full() {
+            self.go_on();
+        }
+        true
+    }
+
+    /// Whether payloads are looked at.
+    #[inline]
+    pub(super) fn listens(&self) -> bool {
+        self.run.listens()
+    }
+
+    /// Counts a datagram that was not due.
+    #[inline]
+    pub(super) fn count_datagram(&mut self) {
+        self.settled.datagrams = self.settled.datagrams.wrapping_add(1);
+    }
+
+    /// Everything, with all packets folded; whoever changes it changes what is due, so nothing is for now.
+    #[inline]
+    pub(super) fn settled(&mut self) -> &mut Settled {
+        if !self.run.is_empty() {
+            self.fold();
+        }
+        self.run.forget();
+        &mut self.settled
+    }
+
+    /// Expects the packet that follows `packet` of `source`, which was folded, if there is one.
+    #[inline]
+    pub(super) fn expect(&mut self, source: &SocketAddr, packet: &Packet) {
+        let Settled { source: filter, gate, payloads, stream, .. } = &*self.settled;
+        let is_known = filter.is_known(source)
+            && gate.current() == Some(packet.ssrc)
+            && payloads.kind(packet.payload_type) == Some(PayloadKind::Audio);
+        if let Some(next) = stream.next().filter(|_| is_known) {
+            self.run.expect(source, packet, &next);
+        }
+    }
+
+    /// Datagrams on the port.
+    pub(super) fn datagrams(&self) -> u64 {
+        self.settled.datagrams.wrapping_add(self.run.len().into())
+    }
+
+    /// Whose packets are the party's. Those that wait change nothing that is read of it.
+    pub(super) fn source(&self) -> &SourceFilter {
+        &self.settled.source
+    }
+
+    /// Which SSRC is the party's; those that wait are of it.
+    pub(super) fn gate(&self) -> &SsrcGate {
+        &self.settled.gate
+    }
+
+    /// What was negotiated and received; those that wait are of the type received last.
+    pub(super) fn payloads(&self) -> &PayloadMap {
+        &self.settled.payloads
+    }
+
+    /// Arrival of the last packet.
+    pub(super) fn last(&self) -> Option<Micros> {
+        self.run.last().or_else(|| self.settled.stream.last())
+    }
+
+    /// Whether silence is the sender's own way, see [`Stream::may_be_silent`]: no pause is due.
+    pub(super) fn may_be_silent(&self) -> bool {
+        self.settled.stream.may_be_silent()
+    }
+
+    /// The stream so far.
+    pub(super) fn stream(&self) -> Stream {
+        self.with_those_that_wait(self.settled.stream.clone())
+    }
+
+    /// The stream so far without its rows, see [`Stream::outline`].
+    pub(super) fn outline(&self) -> Stream {
+        self.with_those_that_wait(self.settled.stream.outline())
+    }
+
+    fn with_those_that_wait(&self, mut stream: Stream) -> Stream {
+        stream.push_steps(self.run.steps());
+        stream
+    }
+
+    /// Folds a full run, and goes on with the next.
+    #[inline(never)]
+    fn go_on(&mut self) {
+        self.fold();
+        match self.settled.stream.next() {
+            Some(next) => self.run.go_on(&next),
+            None => self.run.forget(),
+        }
+    }
+
+    #[inline]
+    fn fold(&mut self) {
+        let settled = &mut *self.settled;
+        settled.stream.push_steps(self.run.steps());
+        settled.source.heard(self.run.last());
+        settled.datagrams = settled.datagrams.wrapping_add(self.run.len().into());
+        self.run.clear();
+    }
+}

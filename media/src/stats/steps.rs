@@ -1,0 +1,377 @@
+//! Packets in the middle of talk, many at once: each the next one, one step on, from a second that is not over.
+//!
+//! What is the same for all is asked once, and what each changes stays in registers until the last. Everything else that
+//! may happen between two packets, as the end of a row, ends the run before it.
+
+use crate::rtp::{Packet, PayloadKind};
+use crate::stats::Lateness;
+use crate::stats::playout::{Playout, PlayoutTotals, TRANSIT_MAX_US};
+use crate::stats::timing::{Clump, JITTER_LEAD, PACE_WINDOW_US, PAUSE_US, Timing};
+use crate::time::Micros;
+
+/// The audio packet that follows the last one in step.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Next {
+    /// When the last one came.
+    pub(crate) after: Micros,
+    pub(crate) timestamp: u32,
+    /// What timestamps grow by.
+    pub(crate) step: u16,
+    pub(crate) payload_len: u16,
+    pub(crate) sequence: u16,
+}
+
+/// Audio packets, each in step with the one before it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Steps<'a> {
+    pub(crate) first: Next,
+    /// When they came, in microseconds since the one before each.
+    pub(crate) gaps: &'a [u16],
+}
+
+impl<'a> Steps<'a> {
+    /// What is left when `count` of them are taken.
+    #[inline]
+    pub(crate) fn after(self, count: usize) -> Steps<'a> {
+        let Some((taken, gaps)) = self.gaps.split_at_checked(count) else {
+            return Steps { gaps: &[], ..self };
+        };
+        let Next { after, timestamp, step, sequence, .. } = self.first;
+        let elapsed_us: i64 = taken.iter().map(|gap_us| i64::from(*gap_us)).sum();
+        let first = Next {
+            after: Micros(after.0.wrapping_add(elapsed_us)),
+            timestamp: timestamp.wrapping_add((count as u32).wrapping_mul(step.into())),
+            sequence: sequence.wrapping_add(count as u16),
+            ..self.first
+        };
+        Steps { first, gaps }
+    }
+
+    /// The first of them and when it came; `None` where none is left.
+    #[inline]
+    pub(crate) fn packet(&self) -> Option<(Micros, Packet)> {
+        let Next { after, timestamp, payload_len, sequence, .. } = self.first;
+        let gap_us = self.gaps.first()?;
+        let packet = Packet { timestamp, sequence, payload_len: payload_len.into(), ..Packet::default() };
+        Some((Micros(after.0.wrapping_add((*gap_us).into())), packet))
+    }
+}
+
+/// Within what packets are samples in the middle of talk.
+struct Limits {
+    /// The time of all together is less, for none of them to end a row, a window or a bucket.
+    elapsed_us: u32,
+    media_us: u32,
+    short_us: u32,
+    late_us: u32,
+    dry_us: i32,
+    least_before_us: i32,
+}
+
+/// Where the transit of a run of packets began, or ended.
+struct Transit {
+    elapsed_us: u32,
+    transit_us: i32,
+    least_us: i32,
+    taken: u16,
+}
+
+impl Transit {
+    /// Goes on by as many of `gaps` as are no more than samples, and says how late each is.
+    ///
+    /// Out of line, as the loops below are: together they want more registers than there are.
+    #[inline(never)]
+    fn run(self, gaps: &[u16], limits: &Limits, latenesses: &mut [u32; STEPS_MAX]) -> Transit {
+        let Limits { elapsed_us: most_us, media_us, short_us, late_us, dry_us, least_before_us } = *limits;
+        let Transit { mut elapsed_us, mut transit_us, mut least_us, mut taken } = self;
+        for (gap_us, slot) in gaps.iter().zip(latenesses) {
+            let gap_us = u32::from(*gap_us);
+            let transit_then_us = transit_us.wrapping_add(lag_us(gap_us, media_us));
+            let least_then_us = least_us.min(transit_then_us);
+            let lateness_us =
+                transit_then_us.wrapping_sub(least_then_us.min(least_before_us)).cast_unsigned();
+            let is_over = elapsed_us + gap_us >= most_us;
+            if gap_us < short_us || is_over || transit_then_us > dry_us || lateness_us > late_us {
+                break;
+            }
+            *slot = lateness_us;
+            elapsed_us += gap_us;
+            (transit_us, least_us) = (transit_then_us, least_then_us);
+            taken += 1;
+        }
+        Transit { elapsed_us, transit_us, least_us, taken }
+    }
+}
+
+/// Adds `latenesses` to the eight counts of `recent`, a byte each; the latest of them as well.
+///
+/// Those of more than the least latenesses are counted anywhere.
+#[inline(never)]
+fn count_least(latenesses: &[u32], mut recent: u64) -> (u64, u32) {
+    let mut max_us = 0;
+    for lateness_us in latenesses {
+        let step = Lateness::step_of_least(*lateness_us) as usize % ONES.len();
+        recent = recent.wrapping_add(ONES.get(step).copied().unwrap_or_default());
+        max_us = max_us.max(*lateness_us);
+    }
+    (recent, max_us)
+}
+
+/// How far a run of packets is apart.
+struct Intervals {
+    gap_max_us: u32,
+    square_sum: u32,
+    jitter_x16: u32,
+    jitter_sum_us: u32,
+    jitter_max_us: u32,
+    jitter_high_count: u32,
+}
+
+impl Intervals {
+    #[inline(never)]
+    fn run(self, gaps: &[u16], media_us: u32, high_us: u32) -> Intervals {
+        let mut end = self;
+        for gap_us in gaps {
+            let gap_us = u32::from(*gap_us);
+            let scaled = gap_us >> 5;
+            end.gap_max_us = end.gap_max_us.max(gap_us);
+            end.square_sum += scaled * scaled;
+            let deviation_us = lag_us(gap_us, media_us).unsigned_abs();
+            end.jitter_x16 = end.jitter_x16 + deviation_us - ((end.jitter_x16 + 8) >> 4);
+            let jitter_us = end.jitter_x16 >> 4;
+            end.jitter_sum_us += jitter_us;
+            end.jitter_max_us = end.jitter_max_us.max(jitter_us);
+            end.jitter_high_count += u32::from(jitter_us >= high_us);
+        }
+        end
+    }
+}
+
+/// How much later than its timestamp says a packet came, against the one before it.
+#[inline]
+fn lag_us(gap_us: u32, media_us: u32) -> i32 {
+    gap_us.wrapping_sub(media_us).cast_signed()
+}
+
+impl Timing {
+    /// The packet that follows the last one in step; `None` where that was no audio.
+    pub(crate) fn next(&self) -> Option<Next> {
+        let step = u16::try_from(self.step).ok().filter(|step| *step > 0)?;
+        let payload_len = u16::try_from(self.payload_len).ok().filter(|len| *len > 0)?;
+        (self.kind == Some(PayloadKind::Audio)).then_some(Next {
+            after: self.at,
+            timestamp: self.timestamp.wrapping_add(step.into()),
+            step,
+            payload_len,
+            sequence: self.sequence.wrapping_add(1),
+        })
+    }
+
+    /// Takes in the first of `steps` that are samples in the middle of talk, and says how many; the row ends in
+    /// `row_us`. Each is taken in as [`Timing::arrive`] would, bit by bit.
+    #[inline]
+    pub(crate) fn arrive_in_steps(&mut self, steps: &Steps<'_>, row_us: i64) -> u16 {
+        let Some((limits, most)) = self.limits(steps, row_us) else { return 0 };
+        let gaps = steps.gaps.get(..most).unwrap_or_default();
+        let Transit { elapsed_us, taken, .. } = self.fold_transit(gaps, &limits);
+        let gaps = gaps.get(..taken.into()).unwrap_or_default();
+        let count = u32::from(taken);
+        self.at = Micros(self.at.0.wrapping_add(elapsed_us.into()));
+        self.timestamp = self.timestamp.wrapping_add(self.step.cast_unsigned().wrapping_mul(count));
+        self.sequence = self.sequence.wrapping_add(taken);
+        self.pairs = self.pairs.wrapping_add(count);
+        // Neither sum of the window reaches its end, nor any of the others twice what 32 bits hold.
+        self.window_gap_us = self.window_gap_us.wrapping_add_unsigned(elapsed_us);
+        self.window_media_us = self.window_media_us.wrapping_add_unsigned(count * limits.media_us);
+        let square_sum = self.fold_intervals(gaps, limits.media_us);
+        self.add_clumps(elapsed_us, square_sum);
+        self.sample_count = self.sample_count.wrapping_add(count);
+        taken
+    }
+
+    #[inline]
+    fn fold_transit(&mut self, gaps: &[u16], limits: &Limits) -> Transit {
+        let mut latenesses = [0; STEPS_MAX];
+        let playout = &mut self.playout;
+        let begin =
+            Transit { elapsed_us: 0, transit_us: playout.transit_us, least_us: playout.least_us, taken: 0 };
+        let end = begin.run(gaps, limits, &mut latenesses);
+        let latenesses = latenesses.get(..end.taken.into()).unwrap_or_default();
+        if let Some(last_us) = latenesses.last() {
+            playout.transit_us = end.transit_us;
+            playout.least_us = end.least_us;
+            playout.bucket_us = playout.bucket_us.wrapping_add_unsigned(end.elapsed_us);
+            playout.late_before_us = *last_us;
+            playout.late_in_a_row = 0;
+            playout.count_all(latenesses, &mut self.apart.playout);
+        }
+        end
+    }
+
+    /// Folds everything that knows no transit; the sum of the squared intervals is what is left.
+    #[inline]
+    fn fold_intervals(&mut self, gaps: &[u16], media_us: u32) -> u32 {
+        let begin = Intervals {
+            gap_max_us: self.row_gap_us,
+            square_sum: 0,
+            jitter_x16: self.jitter_x16,
+            jitter_sum_us: 0,
+            jitter_max_us: self.row_jitter_us,
+            jitter_high_count: 0,
+        };
+        let end = begin.run(gaps, media_us, self.high_us);
+        self.row_gap_us = end.gap_max_us;
+        self.jitter_x16 = end.jitter_x16;
+        self.row_jitter_us = end.jitter_max_us;
+        self.add_jitter(end.jitter_sum_us);
+        if end.jitter_high_count > 0 {
+            let apart = &mut *self.apart;
+            apart.jitter_high_count = apart.jitter_high_count.wrapping_add(end.jitter_high_count);
+        }
+        end.square_sum
+    }
+
+    /// Within what `steps` are samples in the middle of talk, and how many may be; `None` when none is.
+    #[inline(always)]
+    fn limits(&self, steps: &Steps<'_>, row_us: i64) -> Option<(Limits, usize)> {
+        let playout = &self.playout;
+        let media_us = self.ptime_us();
+        let is_in_talk = (self.clump == Clump::Before)
+            & !self.is_pending
+            & !playout.rebased
+            & (self.sample_count >= JITTER_LEAD);
+        let is_in_step = (self.next() == Some(steps.first))
+            & (media_us <= PAUSE_US)
+            & (playout.transit_us.unsigned_abs() < TRANSIT_NEAR_US);
+        let window_us = i64::from(PACE_WINDOW_US) - i64::from(self.window_gap_us);
+        let elapsed_us = row_us.min(window_us).min(playout.bucket_left_us());
+        if !(is_in_talk & is_in_step) || elapsed_us <= 0 {
+            return None;
+        }
+        // Media time ends windows as well.
+        let window_media_us = i64::from(PACE_WINDOW_US) - 1 - i64::from(self.window_media_us);
+        let mut most = steps.gaps.len();
+        if media_us * most as i64 > window_media_us {
+            most = usize::try_from(window_media_us.checked_div(media_us)?).ok()?;
+        }
+        let limits = Limits {
+            elapsed_us: u32::try_from(elapsed_us).unwrap_or(u32::MAX),
+            media_us: u32::try_from(media_us).ok()?,
+            short_us: self.short_us,
+            late_us: playout.late_limit_us,
+            dry_us: playout.dry_us,
+            least_before_us: playout.least_before_us,
+        };
+        Some((limits, most))
+    }
+}
+
+impl Playout {
+    /// Counts how late packets are, as [`Playout::fold`] counts each.
+    #[inline]
+    fn count_all(&mut self, latenesses: &[u32], totals: &mut PlayoutTotals) {
+        let recent = u64::from_le_bytes(self.recent);
+        let (counted, max_us) = count_least(latenesses, recent);
+        self.row_max_us = self.row_max_us.max(max_us);
+        if max_us <= Lateness::LEAST_US_MAX && has_room(recent) {
+            self.recent = counted.to_le_bytes();
+        } else {
+            latenesses.iter().for_each(|lateness_us| self.count(*lateness_us, totals));
+        }
+    }
+}
+
+/// Whether no byte gets to 255 by [`STEPS_MAX`] more: none has its upper three bits set.
+#[inline]
+fn has_room(recent: u64) -> bool {
+    recent & (recent << 1) & (recent << 2) & HIGHEST == 0
+}
+
+/// One packet in each of the least steps, a byte for each.
+const ONES: [u64; 8] = [1, 1 << 8, 1 << 16, 1 << 24, 1 << 32, 1 << 40, 1 << 48, 1 << 56];
+/// So many at once, see [`has_room`].
+pub(crate) const STEPS_MAX: usize = 31;
+/// The highest bit of each byte.
+const HIGHEST: u64 = 0x8080_8080_8080_8080;
+/// From nearer than this, [`STEPS_MAX`] packets of a second each do not get where transit counts from elsewhere.
+const TRANSIT_NEAR_US: u32 = TRANSIT_MAX_US / 2;
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::stats::{Stream, StreamConfig};
+    use crate::time::ClockRate;
+
+    /// Packets of one stream, by how each differs from what is due: (gap in microseconds, numbers that are skipped).
+    fn talk(stream: &mut Stream, packets: &[(u32, u8)]) {
+        let (mut at, mut number) = (Micros(0), 65_000_u32);
+        for (gap_us, skipped) in packets {
+            at = at + i64::from(*gap_us);
+            number += 1 + u32::from(*skipped);
+            let packet = Packet {
+                timestamp: number.wrapping_mul(160),
+                sequence: number as u16,
+                payload_len: 160,
+                ..Packet::default()
+            };
+            stream.push(at, &packet, PayloadKind::Audio);
+        }
+    }
+
+    fn gaps() -> impl Strategy<Value = Vec<u16>> {
+        let steady = prop_oneof![8 => 19_000..21_000_u16, 1 => any::<u16>()];
+        prop_oneof![
+            3 => prop::collection::vec(steady, 0..=STEPS_MAX),
+            1 => prop::collection::vec(15_000..30_000_u16, 0..=STEPS_MAX),
+            1 => prop::collection::vec(any::<u16>(), 0..=STEPS_MAX),
+        ]
+    }
+
+    proptest! {
+        /// To the last bit, in whatever state the stream was.
+        #[test]
+        fn many_at_once_are_one_after_the_other(
+            late_ms in 0_i64..200,
+            before in prop::collection::vec(
+                (
+                    prop_oneof![20 => 18_000..22_000_u32, 2 => 0..120_000_u32, 1 => 0..3_000_000_u32],
+                    prop_oneof![40 => Just(0), 1 => 0..4_u8],
+                ),
+                1..400,
+            ),
+            runs in prop::collection::vec(gaps(), 1..20),
+        ) {
+            let thresholds = crate::verdict::Thresholds {
+                late_ms: crate::stats::Hundredths::from_integer(late_ms),
+                ..Default::default()
+            };
+            let mut stream = Stream::new(&StreamConfig::new(ClockRate::HZ_8000, 20, &thresholds));
+            talk(&mut stream, &before);
+            let mut plain = stream.clone();
+            for gaps in &runs {
+                let Some(first) = stream.next() else { break };
+                let mut steps = Steps { first, gaps };
+                stream.push_steps(steps);
+                while let Some((at, packet)) = steps.packet() {
+                    plain.push(at, &packet, PayloadKind::Audio);
+                    steps = steps.after(1);
+                }
+                prop_assert_eq!(format!("{stream:?}"), format!("{plain:?}"));
+            }
+        }
+    }
+
+    #[test]
+    fn bytes_have_room_for_as_many_as_come_at_once() {
+        for byte in 0..=u8::MAX {
+            for place in 0..8 {
+                let recent = u64::from(byte) << (8 * place);
+                let fits = usize::from(byte) + STEPS_MAX < 255;
+                assert!(fits || !has_room(recent), "{byte}");
+                assert!(byte > 200 || has_room(recent), "{byte}");
+            }
+        }
+    }
+}

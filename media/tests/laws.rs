@@ -137,9 +137,12 @@ proptest! {
     fn order_is_no_loss(seed: u64, packets in 50_u16..800, lost in 0_u64..200) {
         let arrivals = plain(seed, packets, lost);
         let mut random = Random(seed ^ 1);
-        let mut shuffled: Vec<(u64, Arrived)> = (0_u64..)
-            .zip(&arrivals)
-            .map(|(n, arrived)| (if n == 0 { 0 } else { n + 1 + random.below(45) }, *arrived))
+        // The lost have their places as well, so that a packet comes up to 100 numbers late (RFC 3550 §A.1).
+        let place = |arrived: &Arrived| u64::from(arrived.packet.sequence.wrapping_sub(arrivals[0].packet.sequence));
+        let mut shuffled: Vec<(u64, Arrived)> = arrivals
+            .iter()
+            .map(|arrived| (place(arrived), *arrived))
+            .map(|(n, arrived)| (if n == 0 { 0 } else { n + random.below(102) }, arrived))
             .collect();
         shuffled.sort_by_key(|(place, _)| *place);
         let shuffled: Vec<Arrived> = shuffled

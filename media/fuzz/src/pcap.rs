@@ -1,13 +1,13 @@
 //! Capture files: any bytes, in pieces of any size.
 
-use sidetone_media::pcap::{Decoder, ELEMENT_LEN_MAX, Progress, Records, dissect};
+use sidetone_media::pcap::{Decoder, Drained, ELEMENT_LEN_MAX, Progress, Records, dissect};
 
 use super::choices::Choices;
 
 /// How a record looked, for comparison.
 type Seen = (i64, u16, usize, u32);
 
-/// A file reads alike whole and in pieces, ends, and asks for no more than it may.
+/// A file reads alike whole, in pieces and many records at a time, ends, and asks for no more than it may.
 pub fn pcap_reader(data: &[u8]) {
     let mut choices = Choices::new(data);
     let piece = usize::from(choices.byte()) + 1;
@@ -18,6 +18,27 @@ pub fn pcap_reader(data: &[u8]) {
         .collect();
     assert!(whole.len() <= file.len() / 8 + 1, "more records than fit");
     assert_eq!(in_pieces(file, piece), whole);
+    assert_eq!(drained(file, piece), whole);
+}
+
+fn drained(file: &[u8], piece: usize) -> Vec<Seen> {
+    let (mut decoder, mut begin, mut end, mut seen) = (Decoder::new(), 0, 0, Vec::new());
+    loop {
+        let drained = decoder.drain(&file[begin..end], |record| {
+            seen.push((record.at.0, record.link.0, record.frame.len(), record.wire_len));
+        });
+        let Ok(Drained { consumed, needed }) = drained else {
+            assert_eq!(decoder.drain(&file[end..], |_| panic!("a record behind damage")), drained);
+            return seen;
+        };
+        begin += consumed;
+        assert_eq!(decoder.offset(), begin as u64);
+        assert!(needed > end - begin && needed <= ELEMENT_LEN_MAX, "asks for {needed}");
+        if end == file.len() {
+            return seen;
+        }
+        end = (end + piece).min(file.len());
+    }
 }
 
 fn in_pieces(file: &[u8], piece: usize) -> Vec<Seen> {

@@ -28,14 +28,26 @@ impl TraceSink for Memory {
     }
 }
 
-/// Figures keep their bounds whatever comes, and the replay of the trace gives the same report.
+/// Figures keep their bounds whatever comes; packets that are folded one by one, and the replay of the trace, give the
+/// same report.
 pub fn media_session(data: &[u8]) {
+    let (live, file) = play(data, false);
+    assert_eq!(play(data, true), (live.clone(), file.clone()));
+    let mut replay = Replay::new();
+    let used = replay.feed(&file).unwrap();
+    let replayed = replay.finish(file.len() - used).unwrap();
+    assert_eq!((replayed.missing, replayed.closed, replayed.damage), (Some(0), true, None));
+    assert_eq!(replayed.report, live);
+}
+
+/// The report of a leg and its trace; `one_by_one` folds packets as they come.
+fn play(data: &[u8], one_by_one: bool) -> (Report, Vec<u8>) {
     let mut choices = Choices::new(data);
     let config = config(&mut choices);
     let memory = Arc::new(Memory::default());
     let mut leg = TracedSession::new(Session::new(config));
     leg.trace(TraceHead::default(), memory.clone());
-    let mut phone = Phone::default();
+    let mut phone = Phone { one_by_one, ..Phone::default() };
     while !choices.is_over() {
         phone.act(&mut leg, &mut choices);
         while leg.poll_output().is_some() {}
@@ -54,11 +66,7 @@ pub fn media_session(data: &[u8]) {
     assert_eq!(after, Disposition::Discard(Reason::Closed));
     let file = memory.0.lock().unwrap();
     assert_eq!((written.bytes, written.missing), (file.len() as u64, 0));
-    let mut replay = Replay::new();
-    let used = replay.feed(&file).unwrap();
-    let replayed = replay.finish(file.len() - used).unwrap();
-    assert_eq!((replayed.missing, replayed.closed, replayed.damage), (Some(0), true, None));
-    assert_eq!(replayed.report, live);
+    (live, file.clone())
 }
 
 /// What holds for the report of every session.
@@ -121,12 +129,20 @@ struct Phone {
     step: u32,
     source: std::net::SocketAddr,
     mux: bool,
+    one_by_one: bool,
 }
 
 impl Default for Phone {
     fn default() -> Self {
         let packet = Packet { ssrc: 7, payload_len: 160, ..Packet::default() };
-        Phone { now: Micros(0), packet, step: 160, source: ([10, 0, 0, 1], 4000).into(), mux: false }
+        Phone {
+            now: Micros(0),
+            packet,
+            step: 160,
+            source: ([10, 0, 0, 1], 4000).into(),
+            mux: false,
+            one_by_one: false,
+        }
     }
 }
 
@@ -197,7 +213,12 @@ impl Phone {
         datagram.extend(packet.timestamp.to_be_bytes());
         datagram.extend(packet.ssrc.to_be_bytes());
         datagram.resize(12 + packet.payload_len as usize, 0xd5);
-        leg.receive(self.now, self.source, &datagram)
+        let disposition = leg.receive(self.now, self.source, &datagram);
+        if self.one_by_one {
+            // Whoever asks for it gets it with everything folded.
+            let _ = leg.report_block(self.now);
+        }
+        disposition
     }
 
     /// What is rarer.

@@ -11,7 +11,7 @@ use sidetone_media::session::AudioSample;
 use sidetone_media::time::Micros;
 
 use super::folder::{Folder, Taken};
-use super::order::{Batch, ENDS_ONLY, LegEnd, LegSignal, NONE, Order, Signal, StreamSignal, What};
+use super::order::{Batch, ENDS_ONLY, LegEnd, LegSignal, NONE, Order, Signal, StreamSignal, What, batch_len};
 
 /// Where the router leaves its orders.
 #[derive(Debug)]
@@ -19,6 +19,8 @@ pub(super) struct Desk {
     /// The batches under way, one for each folder.
     batches: Vec<Batch>,
     folders: Folders,
+    /// Streams under way.
+    streams: usize,
 }
 
 #[derive(Debug)]
@@ -58,7 +60,8 @@ impl Desk {
             Folders::Here(_) => 1,
             Folders::Threads(workers) => workers.len(),
         };
-        Desk { batches: (0..batches).map(|_| Batch::new()).collect(), folders }
+        let batches = (0..batches).map(|_| Batch::new(batch_len(0))).collect();
+        Desk { batches, folders, streams: 0 }
     }
 
     /// A packet of a known stream.
@@ -90,6 +93,11 @@ impl Desk {
     /// Something that concerns one stream.
     pub(super) fn stream(&mut self, at: Micros, stream: u32, signal: StreamSignal) {
         let own = stream as usize % self.batches.len();
+        match &signal {
+            StreamSignal::Opened { .. } => self.streams += 1,
+            StreamSignal::Taken { .. } => self.streams = self.streams.saturating_sub(1),
+            StreamSignal::Described(_) | StreamSignal::Rtcp { .. } => {}
+        }
         if let StreamSignal::Opened { source, destination, payloads } = &signal {
             for place in (0..self.batches.len()).filter(|place| *place != own) {
                 let (source, destination, payloads) = (*source, *destination, payloads.clone());
@@ -159,6 +167,7 @@ impl Desk {
 
     #[cold]
     fn hand_over(&mut self, place: usize) {
+        let len = batch_len(self.streams / self.batches.len());
         let Some(batch) = self.batches.get_mut(place) else { return };
         match &mut self.folders {
             Folders::Here(folder) => folder.fold(batch),
@@ -170,6 +179,7 @@ impl Desk {
                 }
             }
         }
+        batch.widen(len);
     }
 }
 
@@ -180,7 +190,7 @@ impl Worker {
         let (empties, emptied) = bounded(BATCHES_MAX);
         let (results, taken) = bounded(1);
         for _ in 0..BATCHES_MAX {
-            empties.send(Batch::new()).ok()?;
+            empties.send(Batch::new(batch_len(0))).ok()?;
         }
         let run = move || {
             let mut folder = Folder::new(place, folders);

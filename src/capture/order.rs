@@ -66,15 +66,23 @@ pub(super) enum What {
 /// Orders that are handed over at once.
 #[derive(Debug)]
 pub(super) struct Batch {
-    /// Always [`SLOTS`] of them, of which the first `len` are orders: they are written where they lie.
-    slots: Box<[Order]>,
+    /// The first `len` of these are orders: they are written where they lie.
+    slots: Vec<Order>,
     len: usize,
     pub(super) signals: Vec<Signal>,
 }
 
 impl Batch {
-    pub(super) fn new() -> Self {
-        Batch { slots: vec![Order::NOTHING; SLOTS].into(), len: 0, signals: Vec::new() }
+    /// An empty batch that is full with so many orders.
+    pub(super) fn new(orders: usize) -> Self {
+        Batch { slots: vec![Order::NOTHING; orders + SPARE], len: 0, signals: Vec::new() }
+    }
+
+    /// Is full only with so many orders from now on, if that is more.
+    pub(super) fn widen(&mut self, orders: usize) {
+        if self.slots.len() < orders + SPARE {
+            self.slots.resize(orders + SPARE, Order::NOTHING);
+        }
     }
 
     /// Appends an order; says whether the batch is full then.
@@ -84,7 +92,7 @@ impl Batch {
             *slot = order;
             self.len += 1;
         }
-        self.len >= BATCH_LEN
+        self.len + SPARE >= self.slots.len()
     }
 
     /// The orders, and what they refer to.
@@ -155,13 +163,23 @@ pub(super) enum StreamSignal {
 pub(super) const NONE: u32 = u32::MAX;
 /// In an order's stream: another folder folds the stream.
 pub(super) const ENDS_ONLY: u32 = 1 << 31;
-/// Orders of a batch: enough of each of a thousand streams to find its figures in the nearest cache.
+/// Orders of a batch while there are so many streams: with many there are enough of each stream
+/// to fetch its figures once for several packets.
 ///
 /// Tests have small ones, so that batches begin and end everywhere.
-pub(super) const BATCH_LEN: usize = if cfg!(test) { 61 } else { 16_384 };
+pub(super) fn batch_len(streams: usize) -> usize {
+    let orders = streams.saturating_mul(ORDERS_PER_STREAM);
+    if cfg!(test) { orders.clamp(37, 61) } else { orders.clamp(BATCH_LEN_MIN, BATCH_LEN_MAX) }
+}
 
-/// What was heard in the last packet comes on top.
-const SLOTS: usize = BATCH_LEN + 2;
+/// Orders of each stream that make it worth to fetch its figures.
+const ORDERS_PER_STREAM: usize = 16;
+/// Half a MiB: handing a batch over wakes a thread, which costs as much as a few hundred packets.
+const BATCH_LEN_MIN: usize = 16_384;
+/// 4 MiB; a stream of a hundred thousand has one order or two.
+const BATCH_LEN_MAX: usize = 131_072;
+/// Slots for what was heard in the last packet, and for the packet.
+const SPARE: usize = 2;
 
 #[cfg(test)]
 mod tests {

@@ -6,7 +6,7 @@ use std::io::Read;
 use std::path::Path;
 
 use sidetone::capture::{self, EngineOptions};
-use sidetone_media::pcap::{Decoder, Progress, Record, dissect_plain};
+use sidetone_media::pcap::{Decoder, Record, dissect_plain};
 use sidetone_media::rtp::Packet;
 
 /// What a capture holds.
@@ -55,23 +55,15 @@ pub fn analyze(path: &Path, threads: usize) {
 fn records(path: &Path, mut each: impl FnMut(&Record<'_>)) {
     let (mut file, mut decoder) = (open(path), Decoder::new());
     let mut buffer = vec![0_u8; BUFFER_LEN];
-    let (mut begin, mut end) = (0, 0);
+    let mut end = 0;
     loop {
-        match decoder.next(&buffer[begin..end]).expect("a sound capture") {
-            Progress::Record { consumed, record } => {
-                each(&record);
-                begin += consumed;
-            }
-            Progress::Skipped { consumed } => begin += consumed,
-            Progress::More { .. } => {
-                buffer.copy_within(begin..end, 0);
-                (begin, end) = (0, end - begin);
-                match file.read(&mut buffer[end..]).expect("the capture can be read") {
-                    0 => return,
-                    len => end += len,
-                }
-            }
+        match file.read(&mut buffer[end..]).expect("the capture can be read") {
+            0 => return,
+            len => end += len,
         }
+        let begin = decoder.drain(&buffer[..end], &mut each).expect("a sound capture").consumed;
+        buffer.copy_within(begin..end, 0);
+        end -= begin;
     }
 }
 

@@ -3,12 +3,12 @@
 //! Packets that came as they were due wait in a [`Run`], and nobody can forget them: whoever changes what they fold into
 //! gets it by [`Packets::settled`], which folds them first, and whoever reads it gets a copy into which they are folded.
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, SocketAddrV4};
 
 use crate::rtp::{Header, Packet, PayloadKind};
 use crate::session::payloads::PayloadMap;
 use crate::session::run::Run;
-use crate::session::source::SourceFilter;
+use crate::session::source::{SourceFilter, key, key_v4};
 use crate::session::ssrc::SsrcGate;
 use crate::stats::Stream;
 use crate::time::Micros;
@@ -22,15 +22,16 @@ pub(super) struct Packets {
     settled: Box<Settled>,
 }
 
-/// What packets change.
+/// What packets change; first what a run of them does.
 #[derive(Clone, Debug)]
+#[repr(C, align(64))]
 pub(super) struct Settled {
-    pub(super) source: SourceFilter,
-    pub(super) gate: SsrcGate,
-    pub(super) payloads: PayloadMap,
     pub(super) stream: Stream,
+    pub(super) source: SourceFilter,
     /// Datagrams on the port, those that wait apart.
     datagrams: u64,
+    pub(super) gate: SsrcGate,
+    pub(super) payloads: PayloadMap,
 }
 
 impl Packets {
@@ -44,31 +45,31 @@ impl Packets {
     }
 
     /// Takes in a datagram that is the packet that was due; false, and nothing has changed, for every other.
+    ///
+    /// [`Packets::go_on`] is to be called when this [`Packets::is_full`].
     #[inline(always)]
-    pub(super) fn take(&mut self, now: Micros, source: &SocketAddr, datagram: &[u8]) -> bool {
+    pub(super) fn take(&mut self, now: Micros, source: &SocketAddrV4, datagram: &[u8]) -> bool {
         let Some((header, payload_len)) = Header::split(datagram) else { return false };
-        self.take_header(now, source, header, payload_len)
+        self.run.take(now, key_v4(source), header, payload_len)
+    }
+
+    /// The same from a source of IPv6, all of which look alike to the run.
+    pub(super) fn take_v6(&mut self, now: Micros, source: &SocketAddr, datagram: &[u8]) -> bool {
+        let Some((header, payload_len)) = Header::split(datagram) else { return false };
+        self.settled.source.is_known(source) && self.run.take(now, key(source), header, payload_len)
     }
 
     /// The same of a packet whose header was read already.
     #[inline(always)]
     pub(super) fn take_packet(&mut self, now: Micros, source: &SocketAddr, packet: &Packet) -> bool {
-        self.take_header(now, source, packet.header(), packet.payload_len as usize)
+        let is_known = source.is_ipv4() || self.settled.source.is_known(source);
+        is_known && self.run.take(now, key(source), packet.header(), packet.payload_len as usize)
     }
 
+    /// Whether there is no room for another packet.
     #[inline(always)]
-    fn take_header(&mut self, now: Micros, source: &SocketAddr, header: Header, payload_len: usize) -> bool {
-        // All sources of IPv6 look alike to the run.
-        if source.is_ipv6() && !self.settled.source.is_known(source) {
-            return false;
-        }
-        if !self.run.take(now, source, header, payload_len) {
-            return false;
-        }
-        if self.run.is_full() {
-            self.go_on();
-        }
-        true
+    pub(super) fn is_full(&self) -> bool {
+        self.run.is_full()
     }
 
     /// Whether payloads are looked at.
@@ -150,9 +151,9 @@ impl Packets {
         stream
     }
 
-    /// Folds a full run, and goes on with the next.
+    /// Folds those that wait, and goes on with the next.
     #[inline(never)]
-    fn go_on(&mut self) {
+    pub(super) fn go_on(&mut self) {
         self.fold();
         match self.settled.stream.next() {
             Some(next) => self.run.go_on(&next),

@@ -5,7 +5,7 @@
 //! another address, when it has been silent for two seconds, or for the very address that SDP names: what a
 //! stranger sends beside a talking party goes nowhere.
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, SocketAddrV4};
 
 use crate::rtp::Packet;
 use crate::time::Micros;
@@ -287,9 +287,15 @@ impl Candidate {
 #[inline(always)]
 pub(crate) fn key(source: &SocketAddr) -> u64 {
     match source {
-        SocketAddr::V4(source) => u64::from(source.ip().to_bits()) << 16 | u64::from(source.port()),
+        SocketAddr::V4(source) => key_v4(source),
         SocketAddr::V6(_) => SOMEBODY,
     }
+}
+
+/// The [`key`] of an IPv4 source.
+#[inline(always)]
+pub(crate) fn key_v4(source: &SocketAddrV4) -> u64 {
+    u64::from(source.ip().to_bits()) << 16 | u64::from(source.port())
 }
 
 /// The [`key`] of all sources of IPv6.

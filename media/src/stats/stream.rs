@@ -137,6 +137,9 @@ impl Stream {
                 self.push(at, &packet, PayloadKind::Audio);
                 taken = 1;
             }
+            if taken == steps.gaps.len() {
+                return;
+            }
             steps = steps.after(taken);
         }
     }

@@ -54,18 +54,24 @@ impl Key {
     /// The hash of a key of IPv4.
     #[inline]
     pub(super) fn hash_v4(addresses: u64, ports: u32, seed: [u64; 2]) -> u64 {
-        fold(addresses ^ seed[0], u64::from(ports) ^ seed[1])
+        hash_first(addresses, u64::from(ports), seed)
     }
 
     #[inline]
     pub(super) fn hash(&self, seed: [u64; 2]) -> u64 {
         let [first, second, third, fourth] = self.words;
-        let hash = fold(first ^ seed[0], self.ports ^ seed[1]);
+        let hash = hash_first(first, self.ports, seed);
         if self.ports & V6 == 0 {
             return hash;
         }
         fold(fold(hash ^ second, third ^ seed[1]), fourth ^ seed[0])
     }
+}
+
+/// What every hash begins with, and all of one in IPv4.
+#[inline]
+fn hash_first(word: u64, ports: u64, seed: [u64; 2]) -> u64 {
+    fold(word ^ seed[0], ports ^ seed[1])
 }
 
 /// Multiplies to 128 bits and folds the halves together.

@@ -250,6 +250,7 @@ async fn stay(stage: &Stage, played: &Played, args: DemoArgs, signals: &mut Sign
         let new = latest.iter().rev().filter(|(record, _)| is_new(record));
         let mut rows = String::new();
         for (record, _) in new {
+            // Without it the row stands alone.
             let quality = stage.quality(record).await.unwrap_or_default();
             rows.push_str(&table.call("your call", record, sentence(&quality)));
         }

@@ -263,47 +263,35 @@ struct Classic {
 
 impl Classic {
     /// The record at `place`, which goes on behind it; `None` where it is not whole or not sound, as
-    /// [`Classic::next`] will tell.
+    /// [`Classic::next`] tells.
     #[inline]
     fn record<'a>(&self, bytes: &'a [u8], place: &mut usize) -> Option<Record<'a>> {
         let rest = bytes.get(*place..)?;
         let header = rest.first_chunk::<16>()?;
-        let kept = self.order.u32(header, 8)? as usize;
+        let field = |place: usize| self.order.u32(header, place);
+        let (seconds, fraction, kept, wire_len) = (field(0)?, field(4)?, field(8)? as usize, field(12)?);
         let end = self.record_header_len + kept;
         let frame = rest.get(self.record_header_len..end).filter(|_| kept <= FRAME_LEN_MAX)?;
-        let at = self.at(self.order.u32(header, 0)?, self.order.u32(header, 4)?);
-        *place += end;
-        Some(Record { at, link: self.link, frame, wire_len: self.order.u32(header, 12)? })
-    }
-
-    /// The time that a record's header says.
-    #[inline]
-    fn at(&self, seconds: u32, fraction: u32) -> Micros {
         // A fraction beyond one second is damage that other readers accept; it carries over.
         let fraction_us = if self.nanoseconds { fraction / 1_000 } else { fraction };
-        Micros(i64::from(seconds) * 1_000_000 + i64::from(fraction_us))
+        let at = Micros(i64::from(seconds) * 1_000_000 + i64::from(fraction_us));
+        *place += end;
+        Some(Record { at, link: self.link, frame, wire_len })
     }
 
     fn next<'a>(&self, bytes: &'a [u8]) -> Result<Progress<'a>, Fault> {
-        let Some(header) = bytes.first_chunk::<16>() else {
-            return Ok(Progress::More { needed: self.record_header_len });
-        };
-        let field = |place: usize| self.order.u32(header, place);
-        let (Some(seconds), Some(fraction), Some(kept), Some(wire_len)) =
-            (field(0), field(4), field(8), field(12))
-        else {
-            return Ok(Progress::More { needed: self.record_header_len });
-        };
-        let kept = kept as usize;
-        if kept > FRAME_LEN_MAX {
-            return Err(Fault::Malformed("a record claims more bytes than any frame has"));
+        let mut consumed = 0;
+        if let Some(record) = self.record(bytes, &mut consumed) {
+            return Ok(Progress::Record { consumed, record });
         }
-        let consumed = self.record_header_len + kept;
-        let Some(frame) = bytes.get(self.record_header_len..consumed) else {
-            return Ok(Progress::More { needed: consumed });
-        };
-        let at = self.at(seconds, fraction);
-        Ok(Progress::Record { consumed, record: Record { at, link: self.link, frame, wire_len } })
+        let kept = bytes.first_chunk::<16>().and_then(|header| self.order.u32(header, 8));
+        match kept.map(|kept| kept as usize) {
+            Some(kept) if kept > FRAME_LEN_MAX => {
+                Err(Fault::Malformed("a record claims more bytes than any frame has"))
+            }
+            Some(kept) => Ok(Progress::More { needed: self.record_header_len + kept }),
+            None => Ok(Progress::More { needed: self.record_header_len }),
+        }
     }
 }
 

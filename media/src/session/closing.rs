@@ -16,11 +16,44 @@ impl Session {
     /// What can be said at `now`; the session goes on undisturbed.
     pub fn report(&self, now: Micros) -> Report {
         let now = self.state.closed.unwrap_or(now);
+        let mut stream = self.packets.stream();
+        let facts = self.facts(now, &stream);
+        let measured = stream.conclude(self.state.counters.local_drop, Some(now));
+        self.judged(now, facts, measured)
+    }
+
+    /// Ends the leg: what comes later is discarded and changes nothing.
+    pub fn close(&mut self, now: Micros) -> Report {
+        let report = self.report(now);
+        self.end(now);
+        report
+    }
+
+    /// As [`Session::close`], for whoever has no use for the session any more: nothing is copied.
+    pub fn into_report(mut self, now: Micros) -> Report {
+        self.end(now);
+        let now = self.state.closed.unwrap_or(now);
+        let facts = self.facts(now, self.packets.folded());
+        let local_drop = self.state.counters.local_drop;
+        let measured = self.packets.settled().stream.conclude(local_drop, Some(now));
+        self.judged(now, facts, measured)
+    }
+
+    /// The figures so far that come from the packets alone, without the worst ten seconds.
+    pub fn outline(&self) -> Figures {
+        self.packets.outline().into_figures(self.state.counters.local_drop)
+    }
+
+    /// The payload types received so far, in ascending order.
+    pub fn payload_types(&self) -> Vec<u8> {
+        self.packets.payloads().seen()
+    }
+
+    /// The report on a leg of which so much was measured.
+    fn judged(&self, now: Micros, facts: Facts, (figures, timeline): (Figures, Timeline)) -> Report {
         let rtcp = self.rtcp_view();
         let round_trip_ms = rtcp.round_trip.as_ref().map(|trip| trip.mean_ms);
-        let stream = self.packets.stream();
-        let facts = self.facts(now, &stream);
-        let (figures, timeline) = self.figures(now, stream, round_trip_ms);
+        let figures = self.completed(figures, round_trip_ms);
         let mut evidence = Evidence::default();
         if self.state.description.is_some() {
             evidence = judge(&figures, &facts, &self.state.config.thresholds);
@@ -65,13 +98,6 @@ impl Session {
         }
     }
 
-    /// Ends the leg: what comes later is discarded and changes nothing.
-    pub fn close(&mut self, now: Micros) -> Report {
-        let report = self.report(now);
-        self.end(now);
-        report
-    }
-
     /// How the leg is judged at `now`, without the reasons; `None` when there is too little to judge by.
     pub(super) fn verdict_so_far(&self, now: Micros) -> Option<Verdict> {
         self.state.description.as_ref()?;
@@ -97,14 +123,14 @@ impl Session {
         self.packets.may_be_silent()
     }
 
-    fn figures(&self, now: Micros, stream: Stream, round_trip_ms: Option<Hundredths>) -> (Figures, Timeline) {
-        let (mut figures, timeline) = stream.into_report(self.state.counters.local_drop, Some(now));
+    /// The figures with those that do not come from the packets of one stream.
+    fn completed(&self, mut figures: Figures, round_trip_ms: Option<Hundredths>) -> Figures {
         figures.ssrc_changes = self.packets.gate().changes();
         figures.stray_ssrc = self.packets.gate().strays();
         let codec = self.packets.payloads().received_audio().map_or("", |audio| audio.name.as_str());
         figures.e_model = e_model(&figures, codec, round_trip_ms);
         figures.mos_e_model = figures.e_model.as_ref().map(|score| score.mos);
-        (figures, timeline)
+        figures
     }
 
     fn facts(&self, now: Micros, stream: &Stream) -> Facts {

@@ -366,8 +366,8 @@ impl Session {
         }
     }
 
-    /// Ends the leg at `now`.
-    pub(super) fn end(&mut self, now: Micros) {
+    /// Ends the leg at `now`: what comes later is discarded, and every report is as of now.
+    pub fn end(&mut self, now: Micros) {
         // Nothing is due from now on.
         self.packets.settled();
         self.is_closed = true;
@@ -375,7 +375,7 @@ impl Session {
     }
 
     /// Whether the leg has ended.
-    pub(super) fn is_closed(&self) -> bool {
+    pub fn is_closed(&self) -> bool {
         self.is_closed
     }
 

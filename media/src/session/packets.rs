@@ -136,6 +136,11 @@ impl Packets {
         self.settled.stream.may_be_silent()
     }
 
+    /// The stream without those that wait.
+    pub(super) fn folded(&self) -> &Stream {
+        &self.settled.stream
+    }
+
     /// The stream so far.
     pub(super) fn stream(&self) -> Stream {
         self.with_those_that_wait(self.settled.stream.clone())

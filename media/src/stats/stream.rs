@@ -236,11 +236,11 @@ impl Stream {
 
     /// The figures and the timeline so far; the rows go on to `until` where audio was expected.
     pub fn report(&self, local_drop: u64, until: Option<Micros>) -> (Figures, Timeline) {
-        self.clone().into_report(local_drop, until)
+        self.clone().conclude(local_drop, until)
     }
 
-    /// As [`Stream::report`], at the end.
-    pub(crate) fn into_report(mut self, local_drop: u64, until: Option<Micros>) -> (Figures, Timeline) {
+    /// As [`Stream::report`], at the end: the stream is of no use afterwards.
+    pub(crate) fn conclude(&mut self, local_drop: u64, until: Option<Micros>) -> (Figures, Timeline) {
         if let Some(until) = until.filter(|until| self.rows.awaits(*until)) {
             self.turn(until);
         }

@@ -318,7 +318,7 @@ impl Rows {
     }
 
     /// The timeline, its last row closed by `turn`.
-    pub(crate) fn close(mut self, turn: &Turn) -> Timeline {
+    pub(crate) fn close(&mut self, turn: &Turn) -> Timeline {
         let book = &mut *self.book;
         if book.begins.is_some() {
             book.close_row(turn);

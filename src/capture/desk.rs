@@ -96,7 +96,7 @@ impl Desk {
         match &signal {
             StreamSignal::Opened { .. } => self.streams += 1,
             StreamSignal::Taken { .. } => self.streams = self.streams.saturating_sub(1),
-            StreamSignal::Described(_) | StreamSignal::Rtcp { .. } => {}
+            StreamSignal::Concluded { .. } | StreamSignal::Described(_) | StreamSignal::Rtcp { .. } => {}
         }
         if let StreamSignal::Opened { source, destination, payloads } = &signal {
             for place in (0..self.batches.len()).filter(|place| *place != own) {
@@ -108,25 +108,35 @@ impl Desk {
         self.signal(own, at, stream, LegEnd::NOBODY, Signal::Stream(signal));
     }
 
-    /// Has every order carried out, and gives up what was reported, by number.
-    pub(super) fn collect(&mut self) -> Taken {
+    /// Has every order carried out; [`Desk::receive`] gives up what was reported.
+    ///
+    /// Folders with threads of their own are at it meanwhile. Nothing may be asked for twice before it was received.
+    pub(super) fn ask(&mut self) {
         for place in 0..self.batches.len() {
             self.hand_over(place);
         }
+        if let Folders::Threads(workers) = &mut self.folders {
+            for worker in workers {
+                worker.send(Work::Give);
+            }
+        }
+    }
+
+    /// What was reported until [`Desk::ask`], by number.
+    pub(super) fn receive(&mut self) -> Taken {
         let mut all = Taken::default();
         match &mut self.folders {
             Folders::Here(folder) => all = folder.take(),
             Folders::Threads(workers) => {
-                for worker in workers.iter_mut() {
-                    worker.send(Work::Give);
-                }
                 for worker in workers {
                     let Ok(mut taken) = worker.taken.recv() else { worker.fail() };
+                    all.outlines.append(&mut taken.outlines);
                     all.streams.append(&mut taken.streams);
                     all.legs.append(&mut taken.legs);
                 }
             }
         }
+        all.outlines.sort_unstable_by_key(|(number, _)| *number);
         all.streams.sort_unstable_by_key(|(number, _)| *number);
         all.legs.sort_unstable_by_key(|(number, _)| *number);
         all

@@ -4,7 +4,6 @@
 //! statistics, on threads of their own where that is asked for. The result does not depend on their number.
 
 use std::collections::{HashMap, VecDeque};
-use std::net::SocketAddr;
 
 use sidetone_media::pcap::Record;
 use sidetone_media::time::Micros;
@@ -14,11 +13,10 @@ use super::desk::Desk;
 use super::dialog::Dialog;
 use super::flows::Binding;
 use super::leg::LegReport;
-use super::mirror::{Side, mirrors};
-use super::order::{LegEnd, LegSignal, StreamSignal};
-use super::report::{Analysis, CallReport, Ptime, Shared, StreamReport, StreamRtcp, decimal, verdict};
-use super::router::{Known, Router};
-use super::stream::Finished;
+use super::parts::Parts;
+use super::report::{Analysis, CallReport, StreamReport};
+use super::router::Router;
+use super::taking::{self, EndedStream, TakenCalls, TakenStream};
 
 /// How an engine works.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -111,70 +109,14 @@ impl Engine {
     }
 
     /// Closes every call and stream and judges them.
-    pub fn finish(mut self, file: &str) -> Analysis {
-        self.router.finish(&mut self.desk);
-        let (calls, streams) = (self.router.calls.numbers(), self.router.streams.numbers());
-        let taken = self.take(&calls, &streams);
-        let mirrors = mirrors(&taken.streams.iter().map(|taken| taken.side.clone()).collect::<Vec<_>>());
-        let mut places: HashMap<u32, Vec<usize>> = HashMap::new();
-        let mut streams = Vec::with_capacity(taken.streams.len());
-        for (TakenStream { known, report, .. }, mirror) in taken.streams.into_iter().zip(mirrors) {
-            for binding in &known.bindings {
-                places.entry(binding.call).or_default().push(streams.len());
-            }
-            streams.push(StreamReport { mirror, ..report });
-        }
-        let calls = taken.calls.into_iter().map(|(number, dialog, leg)| {
-            calls::report(dialog, leg, places.remove(&number).unwrap_or_default())
-        });
-        Analysis {
-            file: file.to_owned(),
-            packets: self.router.packets,
-            bytes: self.router.bytes,
-            skipped: self.router.skipped,
-            calls: calls.collect(),
-            streams,
-        }
+    pub fn finish(self, file: &str) -> Analysis {
+        self.close(file).into_analysis()
     }
 
-    /// Judges calls and streams and takes them out of the tables.
-    fn take(&mut self, calls: &[u32], streams: &[u32]) -> TakenCalls {
-        let router = &mut self.router;
-        for number in streams {
-            let Some(known) = router.streams.get(*number) else { continue };
-            let binding = known.bindings.last();
-            let ptime_ms = binding.map_or((None, None), |binding| router.calls.ptime_ms(*binding));
-            let taken = StreamSignal::Taken { announced: binding.is_some(), ptime_ms };
-            self.desk.stream(known.seen, *number, taken);
-        }
-        for number in calls {
-            let Some(call) = router.calls.get(*number) else { continue };
-            let taken = LegSignal::Taken { ended: call.ended, last: call.last };
-            self.desk.leg(call.last, LegEnd::new(*number, true), taken);
-        }
-        let taken = self.desk.collect();
-        let streams = taken.streams.into_iter().filter_map(|(number, finished)| {
-            let known = router.streams.remove(number)?;
-            let ends = router.flows.forget_stream(known.flow, number)?;
-            let finished = finished?;
-            let side = Side {
-                source: ends.0,
-                destination: ends.1,
-                span: finished.span,
-                payload_types: finished.report.payload_types.clone(),
-                announced: known.bindings.iter().any(Binding::has_call),
-            };
-            let report = stream_report(ends, &known, finished);
-            Some(TakenStream { known, report, side })
-        });
-        let mut streams: Vec<TakenStream> = streams.collect();
-        let legs = taken.legs.into_iter();
-        let mut calls: Vec<(u32, Dialog, LegReport)> = legs
-            .filter_map(|(number, leg)| router.calls.remove(number).map(|dialog| (number, dialog, leg)))
-            .collect();
-        streams.sort_by_key(|taken| taken.known.serial);
-        calls.sort_by_key(|(_, dialog, _)| dialog.serial);
-        TakenCalls { calls, streams }
+    /// The same, to be had call by call.
+    pub fn close(mut self, file: &str) -> Parts {
+        self.router.finish(&mut self.desk);
+        Parts::of(self.router, self.desk, file)
     }
 
     /// Hands out what is over at `now`.
@@ -196,7 +138,10 @@ impl Engine {
             for call in &calls {
                 self.unbind(*call);
             }
-            let taken = self.take(&calls, &streams);
+            let ended: Vec<EndedStream> =
+                streams.iter().filter_map(|stream| EndedStream::of(&self.router, *stream)).collect();
+            taking::ask(&self.router, &mut self.desk, &calls, &ended);
+            let taken = taking::receive(&mut self.router, &mut self.desk);
             self.hand_out(&calls, taken);
         }
         if self.swept_idle == Some(now) {
@@ -208,7 +153,7 @@ impl Engine {
     fn hand_out(&mut self, order: &[u32], taken: TakenCalls) {
         let mut of_calls: HashMap<u32, Vec<StreamReport>> = HashMap::new();
         let mut lone = Vec::new();
-        for TakenStream { known, report, .. } in taken.streams {
+        for TakenStream { known, report } in taken.streams {
             match known.bindings.last().filter(|binding| binding.has_call()) {
                 Some(binding) => of_calls.entry(binding.call).or_default().push(report),
                 None => lone.push(report),
@@ -281,42 +226,6 @@ fn is_due(last: &mut Option<Micros>, now: Micros, every_us: i64) -> bool {
     due
 }
 
-fn stream_report(
-    (source, destination): (SocketAddr, SocketAddr),
-    known: &Known,
-    finished: Finished,
-) -> StreamReport {
-    let figures = &finished.report.figures;
-    let shared = Shared::new(figures);
-    let direction = |binding: &Binding| if binding.from_caller { "from_caller" } else { "to_caller" };
-    StreamReport {
-        src: source.to_string(),
-        dst: destination.to_string(),
-        ssrc: format!("0x{:08x}", known.ssrc),
-        payload_types: finished.report.payload_types.clone(),
-        codec: finished.codec,
-        clock_rate: finished.clock_hz,
-        packets: finished.packets,
-        expected: figures.expected,
-        lost: figures.lost,
-        loss_pct: shared.loss_pct,
-        duplicates: figures.duplicates,
-        reordered: figures.reordered,
-        jitter_ms: shared.jitter_ms,
-        jitter_mean_ms: figures.jitter_mean_ms.map(decimal),
-        mean_interval_ms: shared.mean_interval_ms,
-        max_gap_ms: figures.max_gap_ms.map(decimal),
-        ptime_ms: figures.ptime_ms.map(|ms| Ptime(decimal(ms))),
-        quality_pct: shared.quality_pct,
-        mos: shared.mos,
-        verdict: verdict(&finished.report),
-        rtcp: StreamRtcp::of(&finished.report.rtcp),
-        direction: known.bindings.last().filter(|binding| binding.has_call()).map(direction),
-        mirror: None,
-        report: finished.report,
-    }
-}
-
 /// What is over is looked for this often.
 const SWEEP_US: i64 = 1_000_000;
 /// What is idle is looked for this often.
@@ -327,19 +236,6 @@ const GRACE_US: i64 = 5_000_000;
 const IDLE_US: i64 = 60_000_000;
 /// A call whose end was not captured is over when it was silent for so long.
 const ABANDONED_US: i64 = 3_600_000_000;
-
-/// Calls and streams that were taken out of an engine, each in the order of their beginnings.
-pub(super) struct TakenCalls {
-    pub(super) calls: Vec<(u32, Dialog, LegReport)>,
-    pub(super) streams: Vec<TakenStream>,
-}
-
-/// A stream that was taken out of an engine.
-pub(super) struct TakenStream {
-    pub(super) known: Known,
-    pub(super) report: StreamReport,
-    side: Side,
-}
 
 #[cfg(test)]
 #[path = "engine_tests.rs"]

@@ -260,6 +260,11 @@ impl Flows {
         Some(hot.key.ends())
     }
 
+    /// Between whom a flow goes.
+    pub(super) fn ends(&self, number: u32) -> Option<(SocketAddr, SocketAddr)> {
+        self.hot.get(number as usize).map(|hot| hot.key.ends())
+    }
+
     /// The last RTP packet of a flow, if it belongs to `call`.
     pub(super) fn last(&self, number: u32, call: u32) -> Option<Micros> {
         let binding = self.flows.get(number as usize)?.binding;

@@ -6,7 +6,7 @@
 
 use super::leg::{Leg, LegReport};
 use super::order::{Batch, ENDS_ONLY, Ends, NONE, Order, Signal, StreamSignal, What};
-use super::stream::{Finished, Stream};
+use super::stream::{Finished, Outline, Stream};
 
 /// The streams and legs whose number, divided by the number of folders, leaves its place among them.
 #[derive(Debug)]
@@ -25,6 +25,8 @@ pub(super) struct Folder {
 /// What was reported and forgotten, in the order of the requests.
 #[derive(Debug, Default)]
 pub(super) struct Taken {
+    /// Streams that are over; `None` for what turned out to be none.
+    pub(super) outlines: Vec<(u32, Option<Outline>)>,
     pub(super) streams: Vec<(u32, Option<Finished>)>,
     pub(super) legs: Vec<(u32, LegReport)>,
 }
@@ -152,6 +154,14 @@ impl Folder {
                                 if let Some(stream) = slot {
                                     stream.rtcp(at, about, &datagram);
                                 }
+                            }
+                            StreamSignal::Concluded { announced } => {
+                                let outline = slot.as_mut().and_then(|stream| stream.conclude(announced));
+                                if outline.is_none() {
+                                    *slot = None;
+                                }
+                                let number = lane * self.folders + self.place;
+                                self.taken.outlines.push((number, outline));
                             }
                             StreamSignal::Taken { announced, ptime_ms } => {
                                 let finished =

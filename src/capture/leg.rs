@@ -26,7 +26,8 @@ enum State {
     #[default]
     Untold,
     Open(Box<Session>),
-    Closed(Box<Report>),
+    /// Nothing changes it any more. Its report, which takes more room, is made when it is asked for.
+    Ended(Box<Session>, Micros),
 }
 
 /// What a leg has come to.
@@ -122,14 +123,8 @@ impl Leg {
             LegSignal::Taken { ended, last } => {
                 let last = self.last.map_or(last, |packet| packet.max(last));
                 self.close(ended.unwrap_or(last));
-                let report = match std::mem::take(&mut self.state) {
-                    State::Closed(report) => report,
-                    State::Untold | State::Open(_) => Box::default(),
-                };
-                let far = match std::mem::take(&mut self.far) {
-                    State::Closed(report) => Some(report),
-                    State::Untold | State::Open(_) => None,
-                };
+                let report = std::mem::take(&mut self.state).report().unwrap_or_default();
+                let far = std::mem::take(&mut self.far).report();
                 return Some(LegReport { report, far, last });
             }
         }
@@ -150,7 +145,7 @@ impl Leg {
         }
         match &mut self.state {
             State::Open(session) => Some(session),
-            State::Untold | State::Closed(_) => None,
+            State::Untold | State::Ended(..) => None,
         }
     }
 
@@ -179,12 +174,30 @@ impl Leg {
 
     /// Judges the leg as of `at`, once.
     fn close(&mut self, at: Micros) {
-        if let Some(session) = self.session() {
-            self.state = State::Closed(report(session, at));
-        }
-        if let State::Open(session) = &mut self.far {
-            self.far = State::Closed(report(session, at));
-        }
+        // Of a leg that nothing was told of there is a report, too.
+        self.session();
+        self.state.end(at);
+        self.far.end(at);
+    }
+}
+
+impl State {
+    fn end(&mut self, at: Micros) {
+        *self = match std::mem::take(self) {
+            State::Open(mut session) => {
+                session.end(at);
+                State::Ended(session, at)
+            }
+            other => other,
+        };
+    }
+
+    /// The report on a leg that has ended.
+    fn report(self) -> Option<Box<Report>> {
+        let State::Ended(session, at) = self else { return None };
+        let mut report = Box::new(session.into_report(at));
+        tighten(&mut report);
+        Some(report)
     }
 }
 
@@ -192,10 +205,4 @@ fn session() -> Box<Session> {
     let mut session = Box::new(Session::new(SessionConfig::default()));
     session.reserve_seconds(SECONDS_RESERVED);
     session
-}
-
-fn report(session: &mut Session, at: Micros) -> Box<Report> {
-    let mut report = Box::new(session.close(at));
-    tighten(&mut report);
-    report
 }

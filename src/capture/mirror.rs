@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 
 use sidetone_media::time::Micros;
 
-/// What is compared of a stream.
+/// What is compared of a stream that no call announced: signalling ties all others to theirs already.
 #[derive(Clone, Debug)]
 pub(super) struct Side {
     pub(super) source: SocketAddr,
@@ -18,14 +18,12 @@ pub(super) struct Side {
     pub(super) span: (Micros, Micros),
     /// In ascending order.
     pub(super) payload_types: Vec<u8>,
-    /// Signalling ties it to its call already.
-    pub(super) announced: bool,
 }
 
 /// The mirror of each stream, as its place in `sides`.
 pub(super) fn mirrors(sides: &[Side]) -> Vec<Option<usize>> {
     let mut by_ends: HashMap<(SocketAddr, SocketAddr), Vec<usize>> = HashMap::new();
-    for (place, side) in sides.iter().enumerate().filter(|(_, side)| !side.announced) {
+    for (place, side) in sides.iter().enumerate() {
         let list = by_ends.entry((side.source, side.destination)).or_default();
         if list.len() < CANDIDATES_MAX {
             list.push(place);
@@ -34,8 +32,7 @@ pub(super) fn mirrors(sides: &[Side]) -> Vec<Option<usize>> {
     sides
         .iter()
         .map(|side| {
-            let candidates =
-                by_ends.get(&(side.destination, side.source)).filter(|_| !side.announced)?.iter();
+            let candidates = by_ends.get(&(side.destination, side.source))?.iter();
             // Of equals, the first one that began.
             let best = candidates
                 .filter_map(|place| Some((side.likeness(sides.get(*place)?)?, *place)))
@@ -71,7 +68,7 @@ mod tests {
         let (a, b) = ("192.0.2.1:4000".parse().unwrap(), "192.0.2.2:5000".parse().unwrap());
         let (source, destination) = if from_a { (a, b) } else { (b, a) };
         let span = (Micros(span.0), Micros(span.1));
-        Side { source, destination, span, payload_types: types.to_vec(), announced: false }
+        Side { source, destination, span, payload_types: types.to_vec() }
     }
 
     /// A name, the streams, and whose mirror each is.
@@ -79,9 +76,8 @@ mod tests {
 
     #[test]
     fn directions_find_each_other() {
-        let announced = Side { announced: true, ..side(false, (0, 9), &[0]) };
         let elsewhere = Side { destination: "192.0.2.9:1".parse().unwrap(), ..side(false, (0, 9), &[0]) };
-        let cases: [Case; 11] = [
+        let cases: [Case; 10] = [
             ("two ways", vec![side(true, (0, 9), &[0]), side(false, (1, 8), &[0])], &[Some(1), Some(0)]),
             (
                 "another law",
@@ -90,7 +86,6 @@ mod tests {
             ),
             ("one way", vec![side(true, (0, 9), &[0]), side(true, (0, 9), &[0])], &[None, None]),
             ("one after the other", vec![side(true, (0, 4), &[0]), side(false, (5, 9), &[0])], &[None, None]),
-            ("announced", vec![side(true, (0, 9), &[0]), announced], &[None, None]),
             ("to somebody else", vec![side(true, (0, 9), &[0]), elsewhere], &[None, None]),
             ("audio and video", vec![side(true, (0, 9), &[0]), side(false, (0, 9), &[96])], &[None, None]),
             (

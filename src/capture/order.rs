@@ -151,6 +151,8 @@ pub(super) enum LegSignal {
 pub(super) enum StreamSignal {
     /// It begins. Every folder is told.
     Opened { source: SocketAddr, destination: SocketAddr, payloads: Meanings },
+    /// It is over, and what it was is told before its report, which is asked for later.
+    Concluded { announced: bool },
     /// Its payload types mean something else.
     Described(Meanings),
     /// RTCP that tells of it, its sender's or its receiver's.

@@ -33,6 +33,19 @@ pub struct Analysis {
     pub streams: Vec<StreamReport>,
 }
 
+/// What is known of a capture as a whole.
+#[derive(Clone, Debug)]
+pub struct Head {
+    /// The name it was given.
+    pub file: String,
+    /// Frames read.
+    pub packets: u64,
+    /// Their length on the wire in bytes.
+    pub bytes: u64,
+    /// Frames that could not be looked into.
+    pub skipped: Skipped,
+}
+
 /// Why frames were not looked into.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Skipped {

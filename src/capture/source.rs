@@ -8,6 +8,7 @@ use thiserror::Error;
 
 use super::engine::{Engine, EngineOptions};
 use super::gzip::{GzipDamage, Plain};
+use super::parts::Parts;
 use super::report::Analysis;
 use super::retrace::{beginning, is_trace, read_trace};
 
@@ -16,6 +17,15 @@ use super::retrace::{beginning, is_trace, read_trace};
 pub struct Outcome {
     /// What was read, as far as it went.
     pub analysis: Analysis,
+    /// Why it went no further; `None` when the end was reached.
+    pub broken: Option<Broken>,
+}
+
+/// As [`Outcome`], before the calls and streams are judged.
+#[derive(Debug)]
+pub struct PartsOutcome {
+    /// What was read, as far as it went.
+    pub parts: Parts,
     /// Why it went no further; `None` when the end was reached.
     pub broken: Option<Broken>,
 }
@@ -62,12 +72,24 @@ pub fn read_with(
     input: &mut dyn Read,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Outcome {
+    let PartsOutcome { parts, broken } = read_parts(options, name, input, progress);
+    Outcome { analysis: parts.into_analysis(), broken }
+}
+
+/// As [`read_with`], for whoever writes what was found call by call, and need not have all of it in memory.
+pub fn read_parts(
+    options: EngineOptions,
+    name: &str,
+    input: &mut dyn Read,
+    progress: &mut dyn FnMut(u64, u64),
+) -> PartsOutcome {
     let mut input = Plain::new(input);
     let begins = beginning(&mut input);
     if let Ok(begins) = &begins
         && is_trace(begins)
     {
-        return read_trace(name, &mut input, &mut |bytes| progress(bytes, 0));
+        let Outcome { analysis, broken } = read_trace(name, &mut input, &mut |bytes| progress(bytes, 0));
+        return PartsOutcome { parts: analysis.into(), broken };
     }
     // Nobody would ask for what is handed out before the end.
     let mut engine = Engine::new(EngineOptions { evict: false, ..options });
@@ -75,7 +97,7 @@ pub fn read_with(
         Ok(begins) => drive(&mut engine, &begins, &mut input, progress).err(),
         Err(error) => Some(error.into()),
     };
-    Outcome { analysis: engine.finish(name), broken }
+    PartsOutcome { parts: engine.close(name), broken }
 }
 
 /// Feeds the engine with what was read already, and with the rest.

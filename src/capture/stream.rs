@@ -29,8 +29,15 @@ pub(super) struct Finished {
     pub(super) report: Box<Report>,
     pub(super) codec: Option<String>,
     pub(super) clock_hz: Option<u32>,
+}
+
+/// What is known of a stream that is over before its report is made.
+#[derive(Debug)]
+pub(super) struct Outline {
     /// The first and the last packet.
     pub(super) span: (Micros, Micros),
+    /// In ascending order.
+    pub(super) payload_types: Vec<u8>,
 }
 
 impl Stream {
@@ -71,17 +78,22 @@ impl Stream {
         self.advertise(at, (None, None));
     }
 
+    /// Ends a stream that no call announced, before its report is asked for; `None` as for [`Stream::finish`].
+    pub(super) fn conclude(&mut self, announced: bool) -> Option<Outline> {
+        self.end(announced, (None, None))?;
+        Some(Outline { span: (self.begun, self.last), payload_types: self.session.payload_types() })
+    }
+
     /// The judgement; `None` for packets that nobody announced and that are too few to be called a stream.
     ///
     /// `ptime_ms` is what the two parties advertised, the sender first.
     pub(super) fn finish(
-        mut self,
+        mut self: Box<Self>,
         announced: bool,
         ptime_ms: (Option<u32>, Option<u32>),
     ) -> Option<Finished> {
-        let ptime_ms = if announced { ptime_ms } else { self.unannounced_ptime_ms()? };
-        self.advertise(self.last, ptime_ms);
-        let mut report = self.session.close(self.last);
+        self.end(announced, ptime_ms)?;
+        let mut report = Box::new(self.session.into_report(self.last));
         tighten(&mut report);
         self.receiver.complete(&mut report.rtcp);
         let audio = |payload: &&Payload| payload.kind == PayloadKind::Audio;
@@ -94,21 +106,30 @@ impl Stream {
         let named = seen().find(audio).or_else(|| seen().next()).filter(|payload| !payload.name.is_empty());
         Some(Finished {
             packets: self.packets,
-            span: (self.begun, self.last),
             codec: report.codec.clone().or_else(|| named.map(|payload| payload.name.clone())),
             clock_hz: report
                 .clock_rate
                 .or_else(|| named.map(|payload| payload.clock))
                 .map(|clock| clock.hz()),
-            report: Box::new(report),
+            report,
         })
+    }
+
+    /// Nothing comes any more; says by what duration the packets are judged, unless that was done already.
+    fn end(&mut self, announced: bool, ptime_ms: (Option<u32>, Option<u32>)) -> Option<()> {
+        if !self.session.is_closed() {
+            let ptime_ms = if announced { ptime_ms } else { self.unannounced_ptime_ms()? };
+            self.advertise(self.last, ptime_ms);
+            self.session.end(self.last);
+        }
+        Some(())
     }
 
     /// The packet duration of packets that nobody announced, if they are a stream.
     ///
     /// Without SDP no duration was advertised, so none can be wrong: the real one stands for it.
     fn unannounced_ptime_ms(&self) -> Option<(Option<u32>, Option<u32>)> {
-        let figures = self.session.report(self.last).figures;
+        let figures = self.session.outline();
         // The rule for enough audio, and most of the numbers must be there: noise has neither.
         let is_real = figures.enough
             && figures.received * 20 >= figures.expected

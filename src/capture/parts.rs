@@ -1,0 +1,206 @@
+//! The end of an analysis, call by call: what was handed out is forgotten, so that a capture of any number of calls
+//! never has the reports of more than a few of them in memory.
+
+use std::collections::{HashMap, VecDeque};
+
+use super::calls;
+use super::desk::Desk;
+use super::flows::Binding;
+use super::mirror::{Side, mirrors};
+use super::order::StreamSignal;
+use super::report::{Analysis, CallReport, Head, StreamReport};
+use super::router::Router;
+use super::stream::Outline;
+use super::taking::{self, EndedStream, TakenCalls, TakenStream};
+
+/// An analysis, to be had in parts: its calls in the order of their first INVITEs, then its streams.
+///
+/// Each call and each stream is judged when it is nearly its turn.
+#[derive(Debug)]
+pub struct Parts {
+    /// What is known of the capture as a whole.
+    pub head: Head,
+    /// Judged, and not handed out yet.
+    ready: VecDeque<Part>,
+    rest: Option<Box<Rest>>,
+}
+
+/// A part of an analysis.
+#[derive(Debug)]
+pub enum Part {
+    /// A call; [`CallReport::streams`] are places among the streams that follow.
+    Call(Box<CallReport>),
+    /// A stream.
+    Stream(Box<StreamReport>),
+}
+
+/// What is still to be judged.
+#[derive(Debug)]
+struct Rest {
+    router: Router,
+    desk: Desk,
+    /// Their numbers, the next one last.
+    calls: Vec<u32>,
+    /// The places of their streams.
+    places: HashMap<u32, Vec<usize>>,
+    /// The next one last, each with the place of its mirror.
+    streams: Vec<(EndedStream, Option<usize>)>,
+    /// The mirrors of the streams that were asked for.
+    asked: Vec<Option<usize>>,
+}
+
+impl Parts {
+    /// Everything that the tables of an engine hold.
+    pub(super) fn of(router: Router, desk: Desk, file: &str) -> Self {
+        let head = Head {
+            file: file.to_owned(),
+            packets: router.packets,
+            bytes: router.bytes,
+            skipped: router.skipped,
+        };
+        let mut rest = Rest {
+            router,
+            desk,
+            calls: Vec::new(),
+            places: HashMap::new(),
+            streams: Vec::new(),
+            asked: Vec::new(),
+        };
+        rest.find_streams();
+        rest.find_calls();
+        let rest = rest.ask().then(|| Box::new(rest));
+        Parts { head, ready: VecDeque::new(), rest }
+    }
+
+    /// All of it.
+    pub fn into_analysis(mut self) -> Analysis {
+        let (mut calls, mut streams) = (Vec::new(), Vec::new());
+        for part in self.by_ref() {
+            match part {
+                Part::Call(call) => calls.push(*call),
+                Part::Stream(stream) => streams.push(*stream),
+            }
+        }
+        let Head { file, packets, bytes, skipped } = self.head;
+        Analysis { file, packets, bytes, skipped, calls, streams }
+    }
+}
+
+/// What is small enough to be had at once.
+impl From<Analysis> for Parts {
+    fn from(analysis: Analysis) -> Self {
+        let Analysis { file, packets, bytes, skipped, calls, streams } = analysis;
+        let calls = calls.into_iter().map(|call| Part::Call(Box::new(call)));
+        let streams = streams.into_iter().map(|stream| Part::Stream(Box::new(stream)));
+        Parts {
+            head: Head { file, packets, bytes, skipped },
+            ready: calls.chain(streams).collect(),
+            rest: None,
+        }
+    }
+}
+
+impl Iterator for Parts {
+    type Item = Part;
+
+    fn next(&mut self) -> Option<Part> {
+        // Each turn receives what was asked for, of which there is an end.
+        while self.ready.is_empty()
+            && let Some(rest) = &mut self.rest
+        {
+            rest.receive(&mut self.ready);
+            if !rest.ask() {
+                self.rest = None;
+            }
+        }
+        self.ready.pop_front()
+    }
+}
+
+impl Rest {
+    /// Finds out which streams there are and whose mirror each is. Those that no call announced are over now.
+    fn find_streams(&mut self) {
+        let Rest { router, desk, .. } = self;
+        let mut numbers = router.streams.numbers();
+        numbers.sort_by_key(|number| router.streams.get(*number).map(|known| known.serial));
+        for number in &numbers {
+            let Some(known) = router.streams.get(*number) else { continue };
+            if !known.bindings.iter().any(Binding::has_call) {
+                let announced = !known.bindings.is_empty();
+                desk.stream(known.seen, *number, StreamSignal::Concluded { announced });
+            }
+        }
+        desk.ask();
+        let mut outlines: HashMap<u32, Option<Outline>> = desk.receive().outlines.into_iter().collect();
+        let (mut sides, mut alone) = (Vec::new(), Vec::new());
+        for number in numbers {
+            let (Some(known), Some(ended)) = (router.streams.get(number), EndedStream::of(router, number))
+            else {
+                continue;
+            };
+            match outlines.remove(&number) {
+                // It was none.
+                Some(None) => continue,
+                Some(Some(Outline { span, payload_types })) => {
+                    if let Some((source, destination)) = router.flows.ends(known.flow) {
+                        sides.push(Side { source, destination, span, payload_types });
+                        alone.push(self.streams.len());
+                    }
+                }
+                None => {}
+            }
+            for binding in &known.bindings {
+                self.places.entry(binding.call).or_default().push(self.streams.len());
+            }
+            self.streams.push((ended, None));
+        }
+        for (place, mirror) in alone.iter().zip(mirrors(&sides)) {
+            if let Some((_, slot)) = self.streams.get_mut(*place) {
+                *slot = mirror.and_then(|mirror| alone.get(mirror).copied());
+            }
+        }
+        self.streams.reverse();
+    }
+
+    fn find_calls(&mut self) {
+        let calls = &self.router.calls;
+        self.calls = calls.numbers();
+        self.calls.sort_by_key(|number| calls.get(*number).map(|call| call.serial));
+        self.calls.reverse();
+    }
+
+    /// Has the next few calls judged, or streams when there is no call left; false when there is nothing left.
+    fn ask(&mut self) -> bool {
+        let calls: Vec<u32> = last(&mut self.calls, CALLS_AT_ONCE).collect();
+        let count = if calls.is_empty() { STREAMS_AT_ONCE } else { 0 };
+        let (streams, mirrors): (Vec<_>, Vec<_>) = last(&mut self.streams, count).unzip();
+        self.asked = mirrors;
+        if calls.is_empty() && streams.is_empty() {
+            return false;
+        }
+        taking::ask(&self.router, &mut self.desk, &calls, &streams);
+        true
+    }
+
+    /// Takes what was asked for.
+    fn receive(&mut self, ready: &mut VecDeque<Part>) {
+        let TakenCalls { calls, streams } = taking::receive(&mut self.router, &mut self.desk);
+        for (number, dialog, leg) in calls {
+            let places = self.places.remove(&number).unwrap_or_default();
+            ready.push_back(Part::Call(Box::new(calls::report(dialog, leg, places))));
+        }
+        for (TakenStream { report, .. }, mirror) in streams.into_iter().zip(self.asked.drain(..)) {
+            ready.push_back(Part::Stream(Box::new(StreamReport { mirror, ..report })));
+        }
+    }
+}
+
+/// Takes the last `count` of a list, the very last first.
+fn last<T>(list: &mut Vec<T>, count: usize) -> impl Iterator<Item = T> + '_ {
+    list.drain(list.len().saturating_sub(count)..).rev()
+}
+
+/// Calls that are judged at once: few enough for their reports to stay in the cache until they are written.
+const CALLS_AT_ONCE: usize = 32;
+/// The same of streams.
+const STREAMS_AT_ONCE: usize = 64;

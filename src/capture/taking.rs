@@ -1,0 +1,115 @@
+//! Calls and streams on their way out of an engine: asked for, judged by the folders, and taken out of the tables.
+
+use std::net::SocketAddr;
+
+use super::desk::Desk;
+use super::dialog::Dialog;
+use super::flows::Binding;
+use super::leg::LegReport;
+use super::order::{LegEnd, LegSignal, StreamSignal};
+use super::report::{Ptime, Shared, StreamReport, StreamRtcp, decimal, verdict};
+use super::router::{Known, Router};
+use super::stream::Finished;
+
+/// A stream that is over, with what the router says of it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct EndedStream {
+    pub(super) number: u32,
+    /// Somebody announced it.
+    pub(super) announced: bool,
+    /// What its sender and its receiver advertised.
+    ptime_ms: (Option<u32>, Option<u32>),
+}
+
+/// Calls and streams that were taken out of an engine, each in the order of their beginnings.
+#[derive(Debug)]
+pub(super) struct TakenCalls {
+    pub(super) calls: Vec<(u32, Dialog, LegReport)>,
+    pub(super) streams: Vec<TakenStream>,
+}
+
+/// A stream that was taken out of an engine.
+#[derive(Debug)]
+pub(super) struct TakenStream {
+    pub(super) known: Known,
+    pub(super) report: StreamReport,
+}
+
+impl EndedStream {
+    /// The stream with `number`, as long as its calls are known.
+    pub(super) fn of(router: &Router, number: u32) -> Option<Self> {
+        let binding = router.streams.get(number)?.bindings.last();
+        let ptime_ms = binding.map_or((None, None), |binding| router.calls.ptime_ms(*binding));
+        Some(EndedStream { number, announced: binding.is_some(), ptime_ms })
+    }
+}
+
+/// Has calls and streams judged; [`receive`] takes them.
+pub(super) fn ask(router: &Router, desk: &mut Desk, calls: &[u32], streams: &[EndedStream]) {
+    for EndedStream { number, announced, ptime_ms } in streams {
+        let Some(known) = router.streams.get(*number) else { continue };
+        let taken = StreamSignal::Taken { announced: *announced, ptime_ms: *ptime_ms };
+        desk.stream(known.seen, *number, taken);
+    }
+    for number in calls {
+        let Some(call) = router.calls.get(*number) else { continue };
+        let taken = LegSignal::Taken { ended: call.ended, last: call.last };
+        desk.leg(call.last, LegEnd::new(*number, true), taken);
+    }
+    desk.ask();
+}
+
+/// Takes what was asked for out of the tables.
+pub(super) fn receive(router: &mut Router, desk: &mut Desk) -> TakenCalls {
+    let taken = desk.receive();
+    let streams = taken.streams.into_iter().filter_map(|(number, finished)| {
+        let known = router.streams.remove(number)?;
+        let ends = router.flows.forget_stream(known.flow, number)?;
+        let report = stream_report(ends, &known, finished?);
+        Some(TakenStream { known, report })
+    });
+    let mut streams: Vec<TakenStream> = streams.collect();
+    let legs = taken.legs.into_iter();
+    let mut calls: Vec<(u32, Dialog, LegReport)> = legs
+        .filter_map(|(number, leg)| router.calls.remove(number).map(|dialog| (number, dialog, leg)))
+        .collect();
+    streams.sort_by_key(|taken| taken.known.serial);
+    calls.sort_by_key(|(_, dialog, _)| dialog.serial);
+    TakenCalls { calls, streams }
+}
+
+fn stream_report(
+    (source, destination): (SocketAddr, SocketAddr),
+    known: &Known,
+    finished: Finished,
+) -> StreamReport {
+    let figures = &finished.report.figures;
+    let shared = Shared::new(figures);
+    let direction = |binding: &Binding| if binding.from_caller { "from_caller" } else { "to_caller" };
+    StreamReport {
+        src: source.to_string(),
+        dst: destination.to_string(),
+        ssrc: format!("0x{:08x}", known.ssrc),
+        payload_types: finished.report.payload_types.clone(),
+        codec: finished.codec,
+        clock_rate: finished.clock_hz,
+        packets: finished.packets,
+        expected: figures.expected,
+        lost: figures.lost,
+        loss_pct: shared.loss_pct,
+        duplicates: figures.duplicates,
+        reordered: figures.reordered,
+        jitter_ms: shared.jitter_ms,
+        jitter_mean_ms: figures.jitter_mean_ms.map(decimal),
+        mean_interval_ms: shared.mean_interval_ms,
+        max_gap_ms: figures.max_gap_ms.map(decimal),
+        ptime_ms: figures.ptime_ms.map(|ms| Ptime(decimal(ms))),
+        quality_pct: shared.quality_pct,
+        mos: shared.mos,
+        verdict: verdict(&finished.report),
+        rtcp: StreamRtcp::of(&finished.report.rtcp),
+        direction: known.bindings.last().filter(|binding| binding.has_call()).map(direction),
+        mirror: None,
+        report: finished.report,
+    }
+}

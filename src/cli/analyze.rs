@@ -1,7 +1,7 @@
 //! `sidetone analyze FILE…`: calls and RTP streams of captures, with the figures and verdicts of a live call.
 
 use std::fs::File;
-use std::io::{self, BufWriter, IsTerminal, Read, Write};
+use std::io::{self, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -9,8 +9,8 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::capture::{self, Analysis, EngineOptions};
-use crate::report;
+use crate::capture::{self, Analysis, EngineOptions, Parts};
+use crate::report::{self, Json};
 
 /// The arguments of `analyze`.
 #[derive(Args, Clone, Debug)]
@@ -59,31 +59,30 @@ enum Format {
 /// Reads every capture and prints what it holds.
 pub fn run(args: &AnalyzeArgs) -> ExitCode {
     let mut whole = true;
-    let mut analyses = Vec::new();
-    let ladder = args.format == Format::Html;
+    let mut report = Report::new(args);
     let options = EngineOptions {
         threads: threads(args.threads),
-        ladder,
+        ladder: args.format == Format::Html,
         audio: args.audio,
         ..EngineOptions::default()
     };
+    let mut written = Ok(());
     for path in &args.files {
         match analyze(path, options) {
-            Ok(analysis) => {
-                whole &= analysis.packets > 0;
-                analyses.push(analysis);
+            Ok(parts) => {
+                whole &= parts.head.packets > 0;
+                written = report.add(parts);
             }
             Err(error) => {
                 eprintln!("sidetone: {}: cannot be read: {error}", path.display());
                 whole = false;
             }
         }
+        if written.is_err() {
+            break;
+        }
     }
-    let written = match analyses.is_empty() {
-        true => Ok(()),
-        false => render(args.format, args.files.len(), &analyses, args.output.as_deref()),
-    };
-    if let Err(error) = written {
+    if let Err(error) = written.and_then(|()| report.finish()) {
         let place =
             args.output.as_deref().map_or_else(|| "the standard output".into(), Path::to_string_lossy);
         // A reader that has seen enough (`| head`) is no failure.
@@ -102,7 +101,7 @@ fn threads(asked: Option<u8>) -> usize {
 }
 
 /// Reads one capture as far as it goes; what is wrong with it is told on stderr.
-fn analyze(path: &Path, options: EngineOptions) -> io::Result<Analysis> {
+fn analyze(path: &Path, options: EngineOptions) -> io::Result<Parts> {
     let name = if path == Path::new("-") { "standard input".into() } else { path.to_string_lossy() };
     let (mut input, len): (Box<dyn Read>, Option<u64>) = if path == Path::new("-") {
         (Box::new(io::stdin().lock()), None)
@@ -116,7 +115,7 @@ fn analyze(path: &Path, options: EngineOptions) -> io::Result<Analysis> {
         (Box::new(file), len)
     };
     let bar = progress_bar(len, &name);
-    let outcome = capture::read_with(options, &name, &mut input, &mut |bytes, packets| {
+    let outcome = capture::read_parts(options, &name, &mut input, &mut |bytes, packets| {
         bar.set_position(bytes);
         if !bar.is_hidden() {
             bar.set_message(format!("{name}: {}", speed(packets, bar.elapsed())));
@@ -124,14 +123,14 @@ fn analyze(path: &Path, options: EngineOptions) -> io::Result<Analysis> {
     });
     bar.finish_and_clear();
     if let Some(broken) = &outcome.broken {
-        match outcome.analysis.packets {
+        match outcome.parts.head.packets {
             0 => eprintln!("sidetone: {name}: {broken}"),
             packets => eprintln!("sidetone: {name}: {broken}; {packets} packets were read before it"),
         }
-    } else if outcome.analysis.packets == 0 {
+    } else if outcome.parts.head.packets == 0 {
         eprintln!("sidetone: {name}: the capture holds no packet");
     }
-    Ok(outcome.analysis)
+    Ok(outcome.parts)
 }
 
 /// A bar on a terminal; nothing else is ever written in its place.
@@ -165,30 +164,63 @@ fn speed(packets: u64, elapsed: Duration) -> String {
     }
 }
 
-/// Writes the result; JSON as it is made, since that of a large capture is larger than its file.
-fn render(format: Format, asked: usize, analyses: &[Analysis], output: Option<&Path>) -> io::Result<()> {
-    let mut out: Box<dyn Write> = match output {
-        Some(path) => Box::new(File::create(path)?),
-        None => Box::new(io::stdout().lock()),
-    };
-    let mut out = BufWriter::with_capacity(WRITE_BYTES, &mut out);
-    match (format, analyses) {
-        (Format::Json, [one]) if asked == 1 => {
-            report::json(&mut out, one)?;
-            out.write_all(b"\n")?;
-        }
-        (Format::Json, several) => {
-            report::json_list(&mut out, several)?;
-            out.write_all(b"\n")?;
-        }
-        (Format::Csv, several) => out.write_all(report::csv(several).as_bytes())?,
-        (Format::Html, several) => out.write_all(report::html(several).as_bytes())?,
-        (Format::Table, several) => {
-            out.write_all(several.iter().map(capture::table).collect::<Vec<_>>().join("\n").as_bytes())?;
-        }
-    }
-    out.flush()
+/// The result under way.
+struct Report<'a> {
+    args: &'a AnalyzeArgs,
+    /// JSON is written as it is made, since that of a large capture is larger than its file.
+    json: Option<Json<Box<dyn Write>>>,
+    /// What every other format needs at once.
+    analyses: Vec<Analysis>,
 }
 
-/// Written at once.
-const WRITE_BYTES: usize = 64 << 10;
+impl<'a> Report<'a> {
+    fn new(args: &'a AnalyzeArgs) -> Self {
+        Report { args, json: None, analyses: Vec::new() }
+    }
+
+    /// Takes a capture that was read.
+    fn add(&mut self, parts: Parts) -> io::Result<()> {
+        if self.args.format != Format::Json {
+            self.analyses.push(parts.into_analysis());
+            return Ok(());
+        }
+        let json = match &mut self.json {
+            Some(json) => json,
+            None => {
+                let out = self.out()?;
+                let is_list = self.args.files.len() > 1;
+                self.json.insert(if is_list { Json::list(out) } else { Json::object(out) })
+            }
+        };
+        json.parts(parts)
+    }
+
+    /// Writes what is left; nothing where nothing was read.
+    fn finish(self) -> io::Result<()> {
+        if let Some(json) = self.json {
+            let mut out = json.finish()?;
+            out.write_all(b"\n")?;
+            return out.flush();
+        }
+        if self.analyses.is_empty() {
+            return Ok(());
+        }
+        let text = match self.args.format {
+            Format::Csv => report::csv(&self.analyses),
+            Format::Html => report::html(&self.analyses),
+            Format::Json | Format::Table => {
+                self.analyses.iter().map(capture::table).collect::<Vec<_>>().join("\n")
+            }
+        };
+        let mut out = self.out()?;
+        out.write_all(text.as_bytes())?;
+        out.flush()
+    }
+
+    fn out(&self) -> io::Result<Box<dyn Write>> {
+        Ok(match &self.args.output {
+            Some(path) => Box::new(File::create(path)?),
+            None => Box::new(io::stdout().lock()),
+        })
+    }
+}

@@ -9,15 +9,17 @@ mod facts;
 mod figures;
 mod json;
 mod ladder;
+mod layout;
 mod markup;
 mod page;
 mod plots;
 mod rules;
+mod serializer;
 mod stream;
 mod timeline;
 
 pub use csv::csv;
-pub use json::{json, json_list};
+pub use json::{Json, json};
 pub use page::html;
 
 #[cfg(test)]

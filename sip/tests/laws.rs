@@ -144,7 +144,7 @@ fn stream<'a>(chunks: impl IntoIterator<Item = &'a [u8]>) -> Vec<Event> {
             events.push(match event {
                 StreamEvent::Message(message) => Event::Message(message),
                 StreamEvent::Ping => Event::Ping,
-                StreamEvent::Rejected { rejected: Rejected { reason, reply }, is_fatal } => {
+                StreamEvent::Rejected { rejected: Rejected { reason, reply }, is_fatal, .. } => {
                     Event::Rejected { reason, is_fatal, reply: reply.map(|reply| reply.to_bytes()) }
                 }
             });

@@ -7,12 +7,13 @@ use std::sync::Arc;
 use bytes::Bytes;
 use sidetone_media::time::Micros;
 use sidetone_model::time::Timestamp;
-use sidetone_sip::message::{Datagram, Message, parse_datagram};
+use sidetone_sip::message::{Datagram, Message, Method, parse_datagram};
 use sidetone_sip::sdp::{Media, SessionDescription};
 
-use super::dialog::{Announcement, Dialog, announcements};
+use super::dialog::{Announcement, Dialog, announcements, described};
 use super::flows::Binding;
 use super::leg::LegReport;
+use super::lenient;
 use super::order::LegSignal;
 use super::payloads::{Announced, Meanings};
 use super::report::{CallReport, EvidenceReport, Shared, verdict};
@@ -106,10 +107,11 @@ impl Calls {
         hop: (SocketAddr, SocketAddr),
         payload: &[u8],
     ) -> Result<Option<News>, Refused> {
-        let Ok(datagram) = parse_datagram(Bytes::copy_from_slice(payload)) else {
-            return Err(Refused::Malformed);
+        let message = match parse_datagram(Bytes::copy_from_slice(payload)) {
+            Ok(Datagram::Message(message)) => message,
+            Ok(Datagram::Ping | Datagram::Pong) => return Ok(None),
+            Err(_) => lenient::read(payload).ok_or(Refused::Malformed)?,
         };
-        let Datagram::Message(message) = datagram else { return Ok(None) };
         self.take(at, hop, &message)
     }
 
@@ -120,7 +122,13 @@ impl Calls {
         hop: (SocketAddr, SocketAddr),
         message: &Message,
     ) -> Result<Option<News>, Refused> {
-        let Some(number) = self.number(at, hop, message)? else { return Ok(None) };
+        let Some(number) = self.number(at, hop, message)? else {
+            // Of a call whose beginning was not captured; where its media goes counts all the same.
+            return Ok(settles_media(message)
+                .then(|| described(message))
+                .flatten()
+                .map(|sdp| self.describe(&sdp)));
+        };
         let Some(dialog) = self.get_mut(number) else { return Ok(None) };
         let mut leg = Vec::new();
         let before = dialog.ended;
@@ -141,16 +149,16 @@ impl Calls {
         Ok(Some(news))
     }
 
-    /// Takes a session description of another protocol than SIP: its media is announced, and belongs to no call.
+    /// Takes a session description that comes without a call: its media is announced, and belongs to none.
     pub(super) fn describe(&mut self, description: &SessionDescription) -> News {
         let mut news =
             News { call: Binding::NO_CALL, leg: Vec::new(), announced: Vec::new(), anything: false };
-        for announcement in announcements(description, true) {
+        for announcement in announcements(description, true, None) {
             let is_a_calls =
                 self.endpoints.get(&announcement.address).is_some_and(|known| known.call != Binding::NO_CALL);
             // What SIP says of an address counts for more.
             if !is_a_calls {
-                self.announce(Binding::NO_CALL, Announcement { audio: false, ..announcement }, &mut news);
+                self.announce(Binding::NO_CALL, announcement, &mut news);
             }
         }
         news
@@ -332,6 +340,14 @@ impl Calls {
             }
         }
     }
+}
+
+/// Whether the SDP of a message is an offer or an answer, and not a list of what a host could do.
+fn settles_media(message: &Message) -> bool {
+    let is_final_refusal = message.as_response().is_some_and(|response| response.status().as_u16() >= 300);
+    let settles =
+        |method: &Method| matches!(method, Method::Ack | Method::Invite | Method::Prack | Method::Update);
+    !is_final_refusal && message.headers().cseq().is_ok_and(|cseq| settles(&cseq.method))
 }
 
 /// A call that is over or was cut off, with what its leg has come to.

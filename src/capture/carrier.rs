@@ -6,6 +6,7 @@
 
 use sidetone_sip::message::{Message, StreamEvent, StreamParser};
 
+use super::lenient;
 use super::router::is_sip;
 use super::turn;
 
@@ -23,7 +24,7 @@ pub(super) struct Carrier {
 pub(super) enum Load<'a> {
     /// What a datagram of UDP would have carried.
     Datagram(&'a [u8]),
-    /// Bytes that the guard of SIP messages refuses.
+    /// SIP that does not say what it belongs to.
     Malformed,
     /// A SIP message.
     Message(&'a Message),
@@ -161,8 +162,11 @@ impl Carrier {
             match event {
                 StreamEvent::Message(message) => sink(Load::Message(&message)),
                 StreamEvent::Ping => {}
-                StreamEvent::Rejected { is_fatal, .. } => {
-                    sink(Load::Malformed);
+                StreamEvent::Rejected { is_fatal, raw, .. } => {
+                    match lenient::read(&raw) {
+                        Some(message) => sink(Load::Message(&message)),
+                        None => sink(Load::Malformed),
+                    }
                     if is_fatal {
                         return false;
                     }

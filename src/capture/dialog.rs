@@ -9,10 +9,11 @@ use sidetone_media::session::Description;
 use sidetone_media::time::Micros;
 use sidetone_model::call::HangupCause;
 use sidetone_sip::message::{Message, Method};
-use sidetone_sip::sdp::{Media, Negotiated, Role, SessionDescription};
+use sidetone_sip::sdp::{Media, Negotiated, Role, SessionDescription, audio_place};
 
 use super::ladder::Ladder;
 use super::order::LegSignal;
+use super::text::session_description;
 use crate::media_plan;
 
 /// One call between the party that sent the first INVITE and whoever answered it.
@@ -142,12 +143,7 @@ impl Dialog {
         };
         self.last = self.last.max(at);
         let of_caller = from.tag().unwrap_or_default() == self.caller_tag;
-        let sdp = message
-            .headers()
-            .is_content_type("application/sdp")
-            .then(|| SessionDescription::parse(message.body()).ok())
-            .flatten()
-            .filter(|_| self.exchanges < EXCHANGES_MAX);
+        let sdp = described(message).filter(|_| self.exchanges < EXCHANGES_MAX);
         match message {
             Message::Request(request) => {
                 self.request(at, request.method(), cseq.number, of_caller, leg);
@@ -255,7 +251,7 @@ impl Dialog {
     ) -> Vec<Announcement> {
         let Some(sdp) = sdp else { return Vec::new() };
         self.exchanges += 1;
-        let announced = announcements(&sdp, by_caller);
+        let mut announced = announcements(&sdp, by_caller, first_audio(&sdp));
         let answers = self.pending.as_ref().is_some_and(|offer| {
             offer.by_caller != by_caller
                 && match part {
@@ -268,14 +264,23 @@ impl Dialog {
         match &mut self.pending {
             Some(offer) if answers => {
                 offer.answered = true;
+                // The answer may refuse the section that came first, or has the audio at another place.
+                let judged = audio_place(&offer.sdp, &sdp);
+                for (sdp, by_caller) in [(&offer.sdp, offer.by_caller), (&sdp, by_caller)] {
+                    if judged.is_some() && judged != first_audio(sdp) {
+                        announced.extend(announcements(sdp, by_caller, judged));
+                    }
+                }
                 let (role, far_role) = if offer.by_caller {
                     (Role::Answerer, Role::Offerer)
                 } else {
                     (Role::Offerer, Role::Answerer)
                 };
                 let far = self.describes_far_leg.then(|| Negotiated::new(&offer.sdp, &sdp, far_role).ok());
-                if let Ok(negotiated) = Negotiated::new(&offer.sdp, &sdp, role) {
-                    self.settle(&negotiated, leg);
+                match Negotiated::new(&offer.sdp, &sdp, role) {
+                    Ok(negotiated) => self.settle(&negotiated, leg),
+                    Err(_) if judged.is_none() => self.fall_silent(leg),
+                    Err(_) => {}
                 }
                 if let Some(negotiated) = far.flatten() {
                     let described = media_plan::description(&negotiated, Some(self.hop.1.ip()));
@@ -287,6 +292,14 @@ impl Dialog {
             _ => self.pending = Some(Offer { by_caller, transaction, answered: false, sdp }),
         }
         announced
+    }
+
+    /// The parties took the audio away, for a fax or altogether: from now on none is expected.
+    fn fall_silent(&mut self, leg: &mut Vec<LegSignal>) {
+        if let Some(description) = self.description.as_mut().filter(|known| known.receive || known.send) {
+            (description.receive, description.send) = (false, false);
+            leg.push(LegSignal::Described(Box::new(description.clone())));
+        }
     }
 
     fn settle(&mut self, negotiated: &Negotiated, leg: &mut Vec<LegSignal>) {
@@ -301,13 +314,28 @@ impl Dialog {
     }
 }
 
-/// Where a session description wants its media.
-pub(super) fn announcements(sdp: &SessionDescription, of_caller: bool) -> Vec<Announcement> {
-    let judged = sdp.media.iter().position(|media| {
-        media.port != 0
-            && media.kind == sidetone_sip::sdp::MediaKind::Audio
-            && media.protocol.contains("RTP/")
-    });
+/// The session description of a message: its body, or a part of it (RFC 5621 §3).
+pub(super) fn described(message: &Message) -> Option<SessionDescription> {
+    let headers = message.headers();
+    if headers.is_content_type("application/sdp") {
+        return SessionDescription::parse(message.body()).ok();
+    }
+    let kind = headers.content_type().and_then(|kind| kind.trim_ascii_start().get(..MULTIPART.len()));
+    let is_multipart = kind.is_some_and(|kind| kind.eq_ignore_ascii_case(MULTIPART));
+    is_multipart.then(|| session_description(message.body().trim_ascii_start())).flatten()
+}
+
+/// The place of the audio that a description is about, as far as it can tell alone.
+fn first_audio(sdp: &SessionDescription) -> Option<usize> {
+    sdp.media.iter().position(|media| media.port != 0 && media.is_rtp_audio())
+}
+
+/// Where a session description wants its media; `judged` is the place of the audio that its call is judged by.
+pub(super) fn announcements(
+    sdp: &SessionDescription,
+    of_caller: bool,
+    judged: Option<usize>,
+) -> Vec<Announcement> {
     let mut out = Vec::new();
     for (place, media) in sdp.media.iter().enumerate() {
         let address = sdp.rtp_address(media).filter(|address| address.port() != 0 && is_usable(address.ip()));
@@ -329,3 +357,5 @@ fn is_usable(address: IpAddr) -> bool {
 
 /// Bodies of one call that are read; every one of them costs memory and time.
 const EXCHANGES_MAX: u32 = 1_000;
+/// What the types begin with that hold others (RFC 2046 §5.1).
+const MULTIPART: &str = "multipart/";

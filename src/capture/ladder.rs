@@ -8,6 +8,8 @@ use sidetone_model::time::Timestamp;
 use sidetone_sip::message::Message;
 use sidetone_sip::sdp::SessionDescription;
 
+use super::dialog::described;
+
 /// The first messages of a call, and how many came after them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ladder {
@@ -47,16 +49,14 @@ impl Ladder {
                 format!("{} {}{}", response.status().as_u16(), response.reason(), method.unwrap_or_default())
             }
         };
-        let sdp =
-            message.headers().is_content_type("application/sdp").then(|| media(message.body())).flatten();
+        let sdp = described(message).map(|sdp| media(&sdp));
         let at = Timestamp::from_micros(at.0);
         self.messages.push(LadderMessage { at, from, to, summary: short(&summary), sdp });
     }
 }
 
 /// What an SDP says of media.
-fn media(body: &[u8]) -> Option<String> {
-    let sdp = SessionDescription::parse(body).ok()?;
+fn media(sdp: &SessionDescription) -> String {
     let mut text = String::new();
     for media in &sdp.media {
         if text.len() > TEXT_LEN_MAX {
@@ -76,7 +76,7 @@ fn media(body: &[u8]) -> Option<String> {
         }
         let _ = write!(text, " {}", media.direction.as_str());
     }
-    Some(short(&text))
+    short(&text)
 }
 
 /// The beginning of a text, without what a terminal or a page could take for something else.

@@ -18,6 +18,7 @@ mod gzip;
 mod key;
 mod ladder;
 mod leg;
+mod lenient;
 mod mirror;
 mod order;
 mod parts;

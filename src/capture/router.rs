@@ -191,7 +191,7 @@ impl Router {
                 let rtp = Rtp { packet, kept: datagram.payload, len: payload.len() };
                 self.rtp(at, &Key::new(source, destination), &rtp, desk);
             }
-        } else if is_sip(datagram.payload) {
+        } else if is_sip(unpadded(datagram.payload)) {
             if self.wire.has_heads() {
                 self.on_wire(desk, |wire, sink| wire.release_heads(source.ip(), destination.ip(), sink));
             }
@@ -499,6 +499,13 @@ fn pad_lines<'a>(datagram: &Datagram<'_>, scratch: &'a mut Vec<u8>) -> &'a [u8] 
     scratch
 }
 
+/// A payload without the empty lines that keep a path open and stand in front of a message now and then
+/// (RFC 3261 §7.5).
+fn unpadded(payload: &[u8]) -> &[u8] {
+    let begin = payload.iter().take(PADDING_MAX).take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
+    payload.get(begin..).unwrap_or_default()
+}
+
 /// Whether a payload begins with a SIP request line or status line (RFC 3261 §7.1, §7.2).
 pub(super) fn is_sip(payload: &[u8]) -> bool {
     if !payload.first().is_some_and(u8::is_ascii_uppercase) {
@@ -519,5 +526,7 @@ const STREAMS_MAX: usize = 100_000;
 const BINDINGS_MAX: usize = 64;
 /// The largest UDP payload.
 const PAYLOAD_LEN_MAX: usize = 65_535;
+/// Line ends in front of a message.
+const PADDING_MAX: usize = 64;
 /// The longest SIP start line that is recognised.
 const START_LINE_LEN_MAX: usize = 1_024;

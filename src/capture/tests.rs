@@ -7,6 +7,9 @@ use sidetone_media::time::Micros;
 
 use super::{Analysis, compose, read};
 
+#[path = "tests_unruly.rs"]
+mod unruly;
+
 type Frame = (Micros, SocketAddr, SocketAddr, Vec<u8>);
 
 /// Milliseconds, whether the caller sends it, start line, CSeq number and method, port and direction of its SDP.
@@ -153,6 +156,11 @@ fn a_message_of_another_hop_is_not_the_callers() {
 
 /// Replaces the messages of a composed call; `sdp` makes a body for a port and a direction.
 fn with_messages(media: &[Frame], messages: &[Line<'_>]) -> Analysis {
+    analyze(&write(&with_messages_among(media, messages)))
+}
+
+/// The frames of it.
+fn with_messages_among(media: &[Frame], messages: &[Line<'_>]) -> Vec<Frame> {
     let (caller, switch) = ("192.0.2.10:5060".parse().unwrap(), "192.0.2.20:5060".parse().unwrap());
     let start = media[0].0;
     let mut frames: Vec<Frame> = media.iter().filter(|frame| !is_sip(frame)).cloned().collect();
@@ -180,7 +188,7 @@ fn with_messages(media: &[Frame], messages: &[Line<'_>]) -> Analysis {
         frames.push((start + at_ms * 1_000, from, to, text.into_bytes()));
     }
     frames.sort_by_key(|frame| frame.0);
-    analyze(&write(&frames))
+    frames
 }
 
 #[test]

@@ -30,7 +30,7 @@ fn events(bytes: &[u8], piece: usize) -> Vec<Event> {
                     Event::Message(message)
                 }
                 StreamEvent::Ping => Event::Ping,
-                StreamEvent::Rejected { rejected, is_fatal } => {
+                StreamEvent::Rejected { rejected, is_fatal, .. } => {
                     Event::Rejected(format!("{:?}", rejected.reason), is_fatal)
                 }
             });

@@ -20,6 +20,8 @@ pub enum StreamEvent {
         rejected: Rejected,
         /// The end of the message is not to be known: send the response and close the connection.
         is_fatal: bool,
+        /// The message as it came; empty where its end is not to be known.
+        raw: Bytes,
     },
 }
 
@@ -91,7 +93,7 @@ impl StreamParser {
         }
         Some(match parse_framed(&raw, 0, head_len, Framing::Stream) {
             Ok(message) => StreamEvent::Message(message),
-            Err(rejected) => StreamEvent::Rejected { rejected, is_fatal: false },
+            Err(rejected) => StreamEvent::Rejected { rejected, is_fatal: false, raw },
         })
     }
 
@@ -152,7 +154,7 @@ impl StreamParser {
     fn die(&mut self, rejected: Rejected) -> StreamEvent {
         self.is_dead = true;
         self.buffer = BytesMut::new();
-        StreamEvent::Rejected { rejected, is_fatal: true }
+        StreamEvent::Rejected { rejected, is_fatal: true, raw: Bytes::new() }
     }
 }
 
@@ -195,7 +197,7 @@ mod tests {
             assert!(held <= 64 * 1_024, "{name}: {held} bytes");
             match last {
                 Some(StreamEvent::Message(_)) => assert!(!refused, "{name}"),
-                Some(StreamEvent::Rejected { rejected, is_fatal: true }) => {
+                Some(StreamEvent::Rejected { rejected, is_fatal: true, .. }) => {
                     let status = rejected.reply.map(|reply| reply.status());
                     assert_eq!((refused, status), (true, Some(StatusCode::ENTITY_TOO_LARGE)), "{name}");
                 }

@@ -16,7 +16,7 @@ mod rewrite;
 
 pub use codec::{Codec, CodecPolicy, PASS_THROUGH};
 pub use description::{Address, Direction, Media, MediaKind, Origin, Rtcp, SessionDescription};
-pub use negotiate::{Negotiated, NegotiationError, Payload, Role, payload_map};
+pub use negotiate::{Negotiated, NegotiationError, Payload, Role, audio_place, payload_map};
 pub use offer_answer::{OfferAnswer, OfferAnswerError};
 pub use parse::{ATTRIBUTES_MAX, BODY_BYTES_MAX, LINES_MAX, MEDIA_MAX, SdpError};
 pub use rewrite::{answer, answer_to, offer, offer_from};

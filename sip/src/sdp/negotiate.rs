@@ -82,13 +82,12 @@ impl Negotiated {
         answer: &SessionDescription,
         role: Role,
     ) -> Result<Negotiated, NegotiationError> {
-        let mut pairs = offer.media.iter().zip(&answer.media).filter(|(offered, _)| offered.is_rtp_audio());
-        let first = pairs.clone().next().ok_or(NegotiationError::NoAudio)?;
-        let (offered, answered) =
-            pairs.find(|(offered, answered)| offered.port != 0 && answered.port != 0).unwrap_or(first);
-        if answered.port == 0 || offered.port == 0 {
-            return Err(NegotiationError::Refused);
+        if !offer.media.iter().zip(&answer.media).any(|(offered, _)| offered.is_rtp_audio()) {
+            return Err(NegotiationError::NoAudio);
         }
+        let place = audio_place(offer, answer).ok_or(NegotiationError::Refused)?;
+        let sections = offer.media.get(place).zip(answer.media.get(place));
+        let (offered, answered) = sections.ok_or(NegotiationError::Refused)?;
         let (ours, our_media, theirs, their_media) = match role {
             Role::Answerer => (answer, answered, offer, offered),
             Role::Offerer => (offer, offered, answer, answered),
@@ -103,7 +102,7 @@ impl Negotiated {
             remote: theirs.rtp_address(their_media),
             remote_rtcp: theirs.rtcp_address(their_media, rtcp_mux),
             rtcp_mux,
-            direction: our_media.direction.answering(theirs.direction_of(their_media)),
+            direction: ours.direction_of(our_media).answering(theirs.direction_of(their_media)),
             payloads,
             ptime_ms: their_media.ptime_ms,
             maxptime_ms: their_media.maxptime_ms,
@@ -125,9 +124,16 @@ impl Negotiated {
     }
 }
 
+/// The place of the first audio section that offer and answer both leave switched on; [`Negotiated`] is of that one.
+#[must_use]
+pub fn audio_place(offer: &SessionDescription, answer: &SessionDescription) -> Option<usize> {
+    let mut pairs = offer.media.iter().zip(&answer.media);
+    pairs.position(|(offered, answered)| offered.is_rtp_audio() && offered.port != 0 && answered.port != 0)
+}
+
 impl Media {
     /// Whether it is audio over RTP of any profile.
-    fn is_rtp_audio(&self) -> bool {
+    pub fn is_rtp_audio(&self) -> bool {
         self.kind == super::MediaKind::Audio && self.protocol.to_ascii_uppercase().contains("RTP/")
     }
 }

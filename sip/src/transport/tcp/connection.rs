@@ -131,7 +131,7 @@ async fn read(seat: &Seat, arrivals: &mpsc::Sender<Arrival>, reader: &mut OwnedR
                     }
                     continue;
                 }
-                StreamEvent::Rejected { rejected, is_fatal } => {
+                StreamEvent::Rejected { rejected, is_fatal, .. } => {
                     if let Some(reply) = &rejected.reply {
                         let _ = seat.outbox.push(reply.to_bytes());
                     }

@@ -59,4 +59,4 @@ const TONE: f64 = 5_000.0;
 /// What is looked at.
 pub const WINDOW_MS: u32 = 400;
 /// Less than what every wait of a site has, so that it is said what was heard instead.
-const PATIENCE: std::time::Duration = std::time::Duration::from_secs(20);
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(80);

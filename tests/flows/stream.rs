@@ -261,5 +261,5 @@ async fn t4_one_address_cannot_take_every_place() {
     assert_eq!(good.response().await.unwrap().status().as_u16(), 200);
     let took = asked.elapsed();
     eprintln!("{all} connections of one address, 64 served; another address was answered in {took:?}");
-    assert!(took < Duration::from_secs(5), "{took:?}");
+    assert!(took < Duration::from_secs(20), "{took:?}");
 }

@@ -1,7 +1,7 @@
-//! The desk between the router and the folders: fills batches, and hands them over.
+//! The desk between the router and the folders.
 //!
-//! Without further threads the one folder is worked where the batch was filled. With them every folder has a thread
-//! of its own, and batches go round: filled by the router, emptied by the folder.
+//! Without further threads the one folder takes everything at once. With them every folder has a thread of its own, and
+//! batches go round: filled by the router, emptied by the folder.
 
 use std::thread::JoinHandle;
 
@@ -11,27 +11,21 @@ use sidetone_media::session::AudioSample;
 use sidetone_media::time::Micros;
 
 use super::folder::{Folder, Taken};
-use super::order::{Batch, ENDS_ONLY, LegEnd, LegSignal, NONE, Order, Signal, StreamSignal, What, batch_len};
+use super::order::{Batch, ENDS_ONLY, Ends, LegEnd, LegSignal, NONE, Order, Signal, StreamSignal, What};
 
-/// Where the router leaves its orders.
+/// Where the router leaves what happened.
 #[derive(Debug)]
-pub(super) struct Desk {
-    /// The batches under way, one for each folder.
-    batches: Vec<Batch>,
-    folders: Folders,
-    /// Streams under way.
-    streams: usize,
-}
-
-#[derive(Debug)]
-enum Folders {
+pub(super) enum Desk {
+    /// One folder, in the router's own thread.
     Here(Box<Folder>),
     Threads(Vec<Worker>),
 }
 
 /// A folder in a thread of its own.
 #[derive(Debug)]
-struct Worker {
+pub(super) struct Worker {
+    /// What is put together for it.
+    batch: Batch,
     work: Option<Sender<Work>>,
     emptied: Receiver<Batch>,
     taken: Receiver<Taken>,
@@ -50,73 +44,76 @@ impl Desk {
     /// Where a thread cannot be had the work is done without it.
     pub(super) fn new(threads: usize) -> Self {
         let count = threads.min(THREADS_MAX).saturating_sub(1);
-        let workers: Option<Vec<Worker>> =
-            (0..count).map(|place| Worker::start(place as u32, count as u32)).collect();
-        let folders = match workers {
-            Some(workers) if !workers.is_empty() => Folders::Threads(workers),
-            _ => Folders::Here(Box::new(Folder::new(0, 1))),
-        };
-        let batches = match &folders {
-            Folders::Here(_) => 1,
-            Folders::Threads(workers) => workers.len(),
-        };
-        let batches = (0..batches).map(|_| Batch::new(batch_len(0))).collect();
-        Desk { batches, folders, streams: 0 }
-    }
-
-    /// A packet of a known stream.
-    #[inline]
-    pub(super) fn packet(&mut self, at: Micros, packet: Packet, stream: u32, leg: LegEnd) {
-        let order = Order { at, what: What::Packet(packet), stream, leg };
-        if let [batch] = &mut self.batches[..] {
-            if batch.push(order) {
-                self.hand_over(0);
-            }
-        } else {
-            self.share(order);
+        let workers: Option<Vec<Worker>> = (0..count).map(|_| Worker::start(count as u32)).collect();
+        match workers {
+            Some(workers) if !workers.is_empty() => Desk::Threads(workers),
+            _ => Desk::Here(Box::new(Folder::new(1))),
         }
     }
 
-    /// What was heard in the packet that is left here next.
-    #[cold]
-    pub(super) fn heard(&mut self, at: Micros, sample: AudioSample, stream: u32, leg: LegEnd) {
-        self.share(Order { at, what: What::Heard(sample), stream, leg });
+    /// A packet of a known stream, between those `ends`, and what was heard in it.
+    #[inline]
+    pub(super) fn packet(
+        &mut self,
+        at: Micros,
+        packet: &Packet,
+        ends: Ends,
+        heard: Option<&AudioSample>,
+        stream: u32,
+        leg: LegEnd,
+    ) {
+        match self {
+            Desk::Here(folder) => folder.packet(at, packet, ends, heard, stream, leg),
+            Desk::Threads(workers) => {
+                if let Some(sample) = heard {
+                    share(workers, Order { at, what: What::Heard(*sample), stream, leg });
+                }
+                share(workers, Order { at, what: What::Packet(*packet), stream, leg });
+            }
+        }
     }
 
     /// Something that concerns the leg of one call.
+    #[cold]
     pub(super) fn leg(&mut self, at: Micros, leg: LegEnd, signal: LegSignal) {
-        let Some(number) = leg.number() else { return };
-        let place = number as usize % self.batches.len();
-        self.signal(place, at, NONE, leg, Signal::Leg(signal));
+        match self {
+            Desk::Here(folder) => folder.leg(at, leg, signal),
+            Desk::Threads(workers) => {
+                let Some(number) = leg.number() else { return };
+                if let Some(worker) = responsible(workers, number) {
+                    worker.signal(at, NONE, leg, Signal::Leg(signal));
+                }
+            }
+        }
     }
 
     /// Something that concerns one stream.
+    #[cold]
     pub(super) fn stream(&mut self, at: Micros, stream: u32, signal: StreamSignal) {
-        let own = stream as usize % self.batches.len();
-        match &signal {
-            StreamSignal::Opened { .. } => self.streams += 1,
-            StreamSignal::Taken { .. } => self.streams = self.streams.saturating_sub(1),
-            StreamSignal::Concluded { .. } | StreamSignal::Described(_) | StreamSignal::Rtcp { .. } => {}
-        }
+        let workers = match self {
+            Desk::Here(folder) => return folder.stream(at, stream, signal),
+            Desk::Threads(workers) => workers,
+        };
         if let StreamSignal::Opened { source, destination, payloads } = &signal {
-            for place in (0..self.batches.len()).filter(|place| *place != own) {
+            let own = stream as usize % workers.len();
+            for (_, worker) in workers.iter_mut().enumerate().filter(|(place, _)| *place != own) {
                 let (source, destination, payloads) = (*source, *destination, payloads.clone());
                 let ends = StreamSignal::Opened { source, destination, payloads };
-                self.signal(place, at, stream | ENDS_ONLY, LegEnd::NOBODY, Signal::Stream(ends));
+                worker.signal(at, stream | ENDS_ONLY, LegEnd::NOBODY, Signal::Stream(ends));
             }
         }
-        self.signal(own, at, stream, LegEnd::NOBODY, Signal::Stream(signal));
+        if let Some(worker) = responsible(workers, stream) {
+            worker.signal(at, stream, LegEnd::NOBODY, Signal::Stream(signal));
+        }
     }
 
     /// Has every order carried out; [`Desk::receive`] gives up what was reported.
     ///
     /// Folders with threads of their own are at it meanwhile. Nothing may be asked for twice before it was received.
     pub(super) fn ask(&mut self) {
-        for place in 0..self.batches.len() {
-            self.hand_over(place);
-        }
-        if let Folders::Threads(workers) = &mut self.folders {
+        if let Desk::Threads(workers) = self {
             for worker in workers {
+                worker.hand_over();
                 worker.send(Work::Give);
             }
         }
@@ -124,86 +121,68 @@ impl Desk {
 
     /// What was reported until [`Desk::ask`], by number.
     pub(super) fn receive(&mut self) -> Taken {
-        let mut all = Taken::default();
-        match &mut self.folders {
-            Folders::Here(folder) => all = folder.take(),
-            Folders::Threads(workers) => {
+        let mut all = match self {
+            Desk::Here(folder) => folder.take(),
+            Desk::Threads(workers) => {
+                let mut all = Taken::default();
                 for worker in workers {
                     let Ok(mut taken) = worker.taken.recv() else { worker.fail() };
                     all.outlines.append(&mut taken.outlines);
                     all.streams.append(&mut taken.streams);
                     all.legs.append(&mut taken.legs);
                 }
+                all
             }
-        }
+        };
         all.outlines.sort_unstable_by_key(|(number, _)| *number);
         all.streams.sort_unstable_by_key(|(number, _)| *number);
         all.legs.sort_unstable_by_key(|(number, _)| *number);
         all
     }
+}
 
-    /// Gives a packet to the folder of its leg and to that of its stream.
-    fn share(&mut self, order: Order) {
-        let folders = self.batches.len();
-        let of_stream = order.stream as usize % folders;
-        let of_leg = order.leg.number().map(|number| number as usize % folders);
-        match of_leg {
-            None => self.put(of_stream, order),
-            Some(of_leg) if of_leg == of_stream => self.put(of_stream, order),
-            Some(of_leg) => {
-                self.put(of_stream, Order { leg: LegEnd::NOBODY, ..order });
-                self.put(of_leg, Order { stream: order.stream | ENDS_ONLY, ..order });
-            }
-        }
+/// The worker of a stream or a leg.
+#[inline]
+fn responsible(workers: &mut [Worker], number: u32) -> Option<&mut Worker> {
+    // Two threads are the rule, and a division costs as much as all the rest.
+    let place = if workers.len() == 1 { 0 } else { number as usize % workers.len() };
+    workers.get_mut(place)
+}
+
+/// Gives a packet to the folder of its leg and to that of its stream.
+fn share(workers: &mut [Worker], order: Order) {
+    if let [worker] = workers {
+        return worker.put(order);
     }
-
-    fn put(&mut self, place: usize, order: Order) {
-        if let Some(batch) = self.batches.get_mut(place) {
-            // What was heard stays with its packet.
-            if batch.push(order) && !matches!(order.what, What::Heard(_)) {
-                self.hand_over(place);
-            }
+    let folders = workers.len();
+    let of_stream = order.stream as usize % folders;
+    let of_leg = order.leg.number().map(|number| number as usize % folders);
+    let mut put = |place: usize, order| {
+        if let Some(worker) = workers.get_mut(place) {
+            worker.put(order);
         }
-    }
-
-    #[cold]
-    fn signal(&mut self, place: usize, at: Micros, stream: u32, leg: LegEnd, signal: Signal) {
-        if let Some(batch) = self.batches.get_mut(place) {
-            let what = What::Signal(batch.signals.len() as u32);
-            batch.signals.push(signal);
-            self.put(place, Order { at, what, stream, leg });
+    };
+    match of_leg {
+        None => put(of_stream, order),
+        Some(of_leg) if of_leg == of_stream => put(of_stream, order),
+        Some(of_leg) => {
+            put(of_stream, Order { leg: LegEnd::NOBODY, ..order });
+            put(of_leg, Order { stream: order.stream | ENDS_ONLY, ..order });
         }
-    }
-
-    #[cold]
-    fn hand_over(&mut self, place: usize) {
-        let len = batch_len(self.streams / self.batches.len());
-        let Some(batch) = self.batches.get_mut(place) else { return };
-        match &mut self.folders {
-            Folders::Here(folder) => folder.fold(batch),
-            Folders::Threads(workers) => {
-                if let Some(worker) = workers.get_mut(place) {
-                    let emptied = worker.emptied.recv();
-                    let Ok(empty) = emptied else { worker.fail() };
-                    worker.send(Work::Fold(std::mem::replace(batch, empty)));
-                }
-            }
-        }
-        batch.widen(len);
     }
 }
 
 impl Worker {
-    /// Starts the folder in `place` of `folders`; `None` when the system has no thread for it.
-    fn start(place: u32, folders: u32) -> Option<Self> {
+    /// Starts one of so many folders; `None` when the system has no thread for it.
+    fn start(folders: u32) -> Option<Self> {
         let (work, todo) = bounded(BATCHES_MAX + 1);
         let (empties, emptied) = bounded(BATCHES_MAX);
         let (results, taken) = bounded(1);
         for _ in 0..BATCHES_MAX {
-            empties.send(Batch::new(batch_len(0))).ok()?;
+            empties.send(Batch::default()).ok()?;
         }
         let run = move || {
-            let mut folder = Folder::new(place, folders);
+            let mut folder = Folder::new(folders);
             while let Ok(work) = todo.recv() {
                 let sent = match work {
                     Work::Fold(mut batch) => {
@@ -217,8 +196,30 @@ impl Worker {
                 }
             }
         };
-        let thread = std::thread::Builder::new().name(format!("folder-{place}")).spawn(run).ok()?;
-        Some(Worker { work: Some(work), emptied, taken, thread: Some(thread) })
+        let thread = std::thread::Builder::new().name("folder".to_owned()).spawn(run).ok()?;
+        Some(Worker { batch: Batch::default(), work: Some(work), emptied, taken, thread: Some(thread) })
+    }
+
+    /// Leaves something that is too large or too rare for an order.
+    fn signal(&mut self, at: Micros, stream: u32, leg: LegEnd, signal: Signal) {
+        let what = What::Signal(self.batch.signals.len() as u32);
+        self.batch.signals.push(signal);
+        self.put(Order { at, what, stream, leg });
+    }
+
+    #[inline]
+    fn put(&mut self, order: Order) {
+        // What was heard stays with its packet.
+        if self.batch.push(order) && !matches!(order.what, What::Heard(_)) {
+            self.hand_over();
+        }
+    }
+
+    #[cold]
+    fn hand_over(&mut self) {
+        let Ok(empty) = self.emptied.recv() else { self.fail() };
+        let full = std::mem::replace(&mut self.batch, empty);
+        self.send(Work::Fold(full));
     }
 
     fn send(&mut self, work: Work) {

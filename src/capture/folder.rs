@@ -1,24 +1,23 @@
-//! The folder: the statistics of its share of the streams and legs, fed with batches of orders.
+//! The folder: the statistics of its share of the streams and legs.
 //!
-//! A batch holds the packets of many streams in turn. Each lane, a stream or a leg, takes in its own one after the
-//! other, so that its figures are fetched from memory once per batch and not once per packet; what one lane does
-//! never depends on another, so the result is that of the order of time.
+//! What happens to one stream or leg never depends on another, so the result is the same however they are shared.
+
+use sidetone_media::rtp::Packet;
+use sidetone_media::session::AudioSample;
+use sidetone_media::time::Micros;
 
 use super::leg::{Leg, LegReport};
-use super::order::{Batch, ENDS_ONLY, Ends, NONE, Order, Signal, StreamSignal, What};
+use super::order::{Batch, ENDS_ONLY, Ends, LegEnd, LegSignal, Order, Signal, StreamSignal, What};
 use super::stream::{Finished, Outline, Stream};
 
 /// The streams and legs whose number, divided by the number of folders, leaves its place among them.
 #[derive(Debug)]
 pub(super) struct Folder {
-    place: u32,
     folders: u32,
-    streams: Vec<Option<Box<Stream>>>,
+    streams: Vec<Option<Stream>>,
     legs: Vec<Option<Leg>>,
-    /// Between whom every stream goes, those of other folders too.
+    /// Between whom every stream goes, those of other folders too; for orders, which have no room for it.
     ends: Vec<Option<Ends>>,
-    by_stream: Lanes,
-    by_leg: Lanes,
     taken: Taken,
 }
 
@@ -32,26 +31,44 @@ pub(super) struct Taken {
 }
 
 impl Folder {
-    /// The folder in `place` of `folders`.
-    pub(super) fn new(place: u32, folders: u32) -> Self {
+    /// One of so many folders.
+    pub(super) fn new(folders: u32) -> Self {
         Folder {
-            place,
             folders: folders.max(1),
             streams: Vec::new(),
             legs: Vec::new(),
             ends: Vec::new(),
-            by_stream: Lanes::default(),
-            by_leg: Lanes::default(),
             taken: Taken::default(),
         }
     }
 
-    /// Takes in a batch and empties it.
+    /// Carries out a batch and empties it.
     pub(super) fn fold(&mut self, batch: &mut Batch) {
         let (orders, signals) = batch.parts();
-        self.sort(orders, signals);
-        self.fold_legs(orders, signals);
-        self.fold_streams(orders, signals);
+        let mut heard = None;
+        // Orders are read where they lie: a copy costs more than all that is read of most of them.
+        for Order { at, what, stream, leg } in orders {
+            match what {
+                What::Heard(sample) => heard = Some(*sample),
+                What::Packet(packet) => {
+                    let heard = heard.take();
+                    let ends = self.ends.get((stream & !ENDS_ONLY) as usize).copied().flatten();
+                    if let Some(ends) = ends {
+                        self.packet(*at, packet, ends, heard.as_ref(), *stream, *leg);
+                    }
+                }
+                What::Signal(signal) => match take(signals, *signal) {
+                    Some(Signal::Leg(signal)) => self.leg(*at, *leg, signal),
+                    Some(Signal::Stream(signal)) => {
+                        self.learn_ends(*stream, &signal);
+                        if stream & ENDS_ONLY == 0 {
+                            self.stream(*at, *stream, signal);
+                        }
+                    }
+                    Some(Signal::Done) | None => {}
+                },
+            }
+        }
         batch.clear();
     }
 
@@ -60,121 +77,75 @@ impl Folder {
         std::mem::take(&mut self.taken)
     }
 
-    /// Puts each order behind the one before it in its lanes.
-    fn sort(&mut self, orders: &[Order], signals: &[Signal]) {
-        self.by_leg.begin(orders.len());
-        self.by_stream.begin(orders.len());
-        for (place, order) in orders.iter().enumerate() {
-            if let Some(number) = order.leg.number() {
-                self.by_leg.append(lane(number, self.folders), place as u32);
-            }
-            if order.stream & ENDS_ONLY == 0 {
-                self.by_stream.append(lane(order.stream, self.folders), place as u32);
-            }
-            if let What::Signal(signal) = order.what
-                && let Some(Signal::Stream(StreamSignal::Opened { source, destination, .. })) =
-                    signals.get(signal as usize)
-            {
-                let number = (order.stream & !ENDS_ONLY) as usize;
-                if self.ends.len() <= number {
-                    self.ends.resize(number + 1, None);
-                }
-                if let Some(ends) = self.ends.get_mut(number) {
-                    *ends = Some((*source, *destination));
-                }
-            }
+    /// Between whom the packets of a stream go, of which its orders do not speak.
+    fn learn_ends(&mut self, stream: u32, signal: &StreamSignal) {
+        if let StreamSignal::Opened { source, destination, .. } = signal
+            && let Some(ends) = reach(&mut self.ends, stream & !ENDS_ONLY)
+        {
+            *ends = Some((*source, *destination));
         }
     }
 
-    fn fold_legs(&mut self, orders: &[Order], signals: &mut [Signal]) {
-        let touched = std::mem::take(&mut self.by_leg.touched);
-        for lane in touched.iter().copied() {
-            let Some(slot) = reach(&mut self.legs, lane) else { continue };
-            let mut heard = None;
-            let mut order = self.by_leg.first(lane);
-            // Orders are read where they lie: a copy costs more than all that is read of most of them.
-            while let Some(Order { at, what, stream, leg: end }) = orders.get(order as usize) {
-                order = self.by_leg.next(order);
-                let leg = slot.get_or_insert_default();
-                let at = *at;
-                match what {
-                    What::Heard(sample) => heard = Some(*sample),
-                    What::Packet(packet) => {
-                        let heard = heard.take();
-                        let ends = self.ends.get((stream & !ENDS_ONLY) as usize).copied().flatten();
-                        let Some(ends) = ends else { continue };
-                        if end.is_from_caller() {
-                            leg.received(at, ends, packet, heard.as_ref());
-                        } else {
-                            leg.sent(at, ends, packet, heard.as_ref());
-                        }
-                    }
-                    What::Signal(signal) => {
-                        let Some(Signal::Leg(signal)) = take(signals, *signal) else { continue };
-                        if let Some(report) = leg.signal(at, signal) {
-                            self.taken.legs.push((lane * self.folders + self.place, report));
-                            *slot = None;
-                        }
-                    }
-                }
+    /// A packet of a stream that has begun, between those `ends`, and what was heard in it.
+    ///
+    /// `stream` has [`ENDS_ONLY`] set when another folder folds it.
+    #[inline]
+    pub(super) fn packet(
+        &mut self,
+        at: Micros,
+        packet: &Packet,
+        ends: Ends,
+        heard: Option<&AudioSample>,
+        stream: u32,
+        leg: LegEnd,
+    ) {
+        if let Some(number) = leg.number() {
+            let lane = lane(number, self.folders) as usize;
+            match self.legs.get_mut(lane) {
+                Some(Some(known)) if leg.is_from_caller() => known.received(at, ends, packet, heard),
+                Some(Some(known)) => known.sent(at, ends, packet, heard),
+                _ => self.leg(at, leg, LegSignal::packet(leg, ends, *packet, heard.copied())),
             }
         }
-        self.by_leg.touched = touched;
+        if stream & ENDS_ONLY == 0
+            && let Some(Some(stream)) = self.streams.get_mut(lane(stream, self.folders) as usize)
+        {
+            stream.receive(at, packet, heard);
+        }
     }
 
-    fn fold_streams(&mut self, orders: &[Order], signals: &mut [Signal]) {
-        let touched = std::mem::take(&mut self.by_stream.touched);
-        for lane in touched.iter().copied() {
-            let Some(slot) = reach(&mut self.streams, lane) else { continue };
-            let mut heard = None;
-            let mut order = self.by_stream.first(lane);
-            while let Some(Order { at, what, .. }) = orders.get(order as usize) {
-                order = self.by_stream.next(order);
-                let at = *at;
-                match what {
-                    What::Heard(sample) => heard = Some(*sample),
-                    What::Packet(packet) => {
-                        let heard = heard.take();
-                        if let Some(stream) = slot {
-                            stream.receive(at, packet, heard.as_ref());
-                        }
-                    }
-                    What::Signal(signal) => {
-                        let Some(Signal::Stream(signal)) = take(signals, *signal) else { continue };
-                        match signal {
-                            StreamSignal::Opened { source, payloads, .. } => {
-                                *slot = Some(Box::new(Stream::new(at, source, payloads)));
-                            }
-                            StreamSignal::Described(payloads) => {
-                                if let Some(stream) = slot {
-                                    stream.describe(at, payloads);
-                                }
-                            }
-                            StreamSignal::Rtcp { about, datagram } => {
-                                if let Some(stream) = slot {
-                                    stream.rtcp(at, about, &datagram);
-                                }
-                            }
-                            StreamSignal::Concluded { announced } => {
-                                let outline = slot.as_mut().and_then(|stream| stream.conclude(announced));
-                                if outline.is_none() {
-                                    *slot = None;
-                                }
-                                let number = lane * self.folders + self.place;
-                                self.taken.outlines.push((number, outline));
-                            }
-                            StreamSignal::Taken { announced, ptime_ms } => {
-                                let finished =
-                                    slot.take().and_then(|stream| stream.finish(announced, ptime_ms));
-                                let number = lane * self.folders + self.place;
-                                self.taken.streams.push((number, finished));
-                            }
-                        }
-                    }
-                }
-            }
+    /// Something that concerns a leg.
+    pub(super) fn leg(&mut self, at: Micros, leg: LegEnd, signal: LegSignal) {
+        let Some(number) = leg.number() else { return };
+        let Some(slot) = reach(&mut self.legs, lane(number, self.folders)) else { return };
+        if let Some(report) = slot.get_or_insert_default().signal(at, signal) {
+            self.taken.legs.push((number, report));
+            *slot = None;
         }
-        self.by_stream.touched = touched;
+    }
+
+    /// Something that concerns a stream.
+    pub(super) fn stream(&mut self, at: Micros, number: u32, signal: StreamSignal) {
+        let Some(slot) = reach(&mut self.streams, lane(number, self.folders)) else { return };
+        match (signal, slot.as_mut()) {
+            (StreamSignal::Opened { source, payloads, .. }, _) => {
+                *slot = Some(Stream::new(at, source, payloads));
+            }
+            (StreamSignal::Described(payloads), Some(stream)) => stream.describe(at, payloads),
+            (StreamSignal::Rtcp { about, datagram }, Some(stream)) => stream.rtcp(at, about, &datagram),
+            (StreamSignal::Concluded { announced }, stream) => {
+                let outline = stream.and_then(|stream| stream.conclude(announced));
+                if outline.is_none() {
+                    *slot = None;
+                }
+                self.taken.outlines.push((number, outline));
+            }
+            (StreamSignal::Taken { announced, ptime_ms }, _) => {
+                let finished = slot.take().and_then(|stream| stream.finish(announced, ptime_ms));
+                self.taken.streams.push((number, finished));
+            }
+            (StreamSignal::Described(_) | StreamSignal::Rtcp { .. }, None) => {}
+        }
     }
 }
 
@@ -187,62 +158,13 @@ fn lane(number: u32, folders: u32) -> u32 {
 
 /// The slot of a lane, made where there is none yet.
 fn reach<T>(slots: &mut Vec<Option<T>>, lane: u32) -> Option<&mut Option<T>> {
-    let place = lane as usize;
-    if slots.len() <= place {
-        slots.resize_with(place + 1, || None);
+    let lane = lane as usize;
+    if slots.len() <= lane {
+        slots.resize_with(lane + 1, || None);
     }
-    slots.get_mut(place)
+    slots.get_mut(lane)
 }
 
 fn take(signals: &mut [Signal], place: u32) -> Option<Signal> {
     signals.get_mut(place as usize).map(|signal| std::mem::replace(signal, Signal::Done))
-}
-
-/// The orders of a batch by lane, each lane in order of time.
-#[derive(Debug, Default)]
-struct Lanes {
-    /// First and last order of each lane; [`NONE`] for those that have none.
-    spans: Vec<(u32, u32)>,
-    /// The order behind each order in its lane.
-    next: Vec<u32>,
-    /// The lanes that have orders.
-    touched: Vec<u32>,
-}
-
-impl Lanes {
-    /// Forgets the last batch and makes room for `len` orders.
-    fn begin(&mut self, len: usize) {
-        for lane in self.touched.drain(..) {
-            if let Some(span) = self.spans.get_mut(lane as usize) {
-                *span = (NONE, NONE);
-            }
-        }
-        self.next.clear();
-        self.next.resize(len, NONE);
-    }
-
-    /// Puts the order in `place` behind all others of its lane.
-    #[inline]
-    fn append(&mut self, lane: u32, place: u32) {
-        if self.spans.len() <= lane as usize {
-            self.spans.resize(lane as usize + 1, (NONE, NONE));
-        }
-        let Some((first, last)) = self.spans.get_mut(lane as usize) else { return };
-        if *first == NONE {
-            *first = place;
-            self.touched.push(lane);
-        } else if let Some(next) = self.next.get_mut(*last as usize) {
-            *next = place;
-        }
-        *last = place;
-    }
-
-    fn first(&self, lane: u32) -> u32 {
-        self.spans.get(lane as usize).map_or(NONE, |(first, _)| *first)
-    }
-
-    #[inline]
-    fn next(&self, order: u32) -> u32 {
-        self.next.get(order as usize).copied().unwrap_or(NONE)
-    }
 }

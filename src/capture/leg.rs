@@ -1,5 +1,7 @@
 //! The caller's leg of a call, and where it is asked for the called party's: under measurement, or judged.
 
+use std::net::SocketAddr;
+
 use sidetone_media::rtp::Packet;
 use sidetone_media::session::{AudioSample, Description, Report, Session, SessionConfig};
 use sidetone_media::time::Micros;
@@ -8,26 +10,44 @@ use super::order::{Ends, LegSignal};
 use super::stream::{SECONDS_RESERVED, tighten};
 
 /// A call's leg as the packets tell it.
+///
+/// In this order, what most packets touch are the first and one more line of the session, and the one behind it.
 #[derive(Debug, Default)]
+#[repr(C)]
 pub(super) struct Leg {
     state: State,
-    /// The called party's leg, once somebody asks for it.
-    far: State,
-    /// The call seems to be over: packets do not count.
-    is_ended: bool,
     /// The last packet of the call.
     last: Option<Micros>,
+    untold: Untold,
+    /// The call seems to be over: packets do not count.
+    is_ended: bool,
+    /// The called party's leg, once somebody asks for it.
+    far: Option<Box<State>>,
     answered: Option<Micros>,
 }
 
+/// Packets sent to the caller of which its session was not told yet: that they were is all it has to know before
+/// signalling or RTCP says something.
 #[derive(Debug, Default)]
+struct Untold {
+    /// Where they went, as those did of which the session was told last; `None` when it was told of none.
+    to: Option<SocketAddr>,
+    ssrc: u32,
+    packets: u32,
+}
+
+#[derive(Debug, Default)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "sessions of many legs lie side by side: fewer pages for their packets"
+)]
 enum State {
     /// Nothing that a session must know has happened.
     #[default]
     Untold,
-    Open(Box<Session>),
+    Open(Session),
     /// Nothing changes it any more. Its report, which takes more room, is made when it is asked for.
-    Ended(Box<Session>, Micros),
+    Ended(Session, Micros),
 }
 
 /// What a leg has come to.
@@ -68,24 +88,47 @@ impl Leg {
         packet: &Packet,
         heard: Option<&AudioSample>,
     ) {
-        if let Some(session) = self.counted(at) {
-            session.sends(packet.ssrc);
-            session.sent(at, 1, destination);
+        if self.untold.to == Some(destination) && self.untold.ssrc == packet.ssrc && !self.is_ended {
+            self.last = self.last.max(Some(at));
+            self.untold.packets = self.untold.packets.saturating_add(1);
+        } else {
+            self.tell_sent(at, destination, packet.ssrc);
         }
         if let Some(far) = self.far_counted() {
             far.receive_heard(at, source, packet, heard);
         }
     }
 
+    /// A packet that was sent elsewhere than the one before it, or as another source.
+    #[cold]
+    fn tell_sent(&mut self, at: Micros, to: SocketAddr, ssrc: u32) {
+        self.tell();
+        if let Some(session) = self.counted(at) {
+            session.sends(ssrc);
+            session.sent(at, 1, to);
+            self.untold = Untold { to: Some(to), ssrc, packets: 0 };
+        }
+    }
+
+    /// Tells the session of the packets that were sent; it begins anew with the next one.
+    fn tell(&mut self) {
+        let Untold { to, packets, .. } = std::mem::take(&mut self.untold);
+        if let (Some(to), State::Open(session)) = (to, &mut self.state) {
+            // The time is that of a change of the destination, which this is not.
+            session.sent(self.last.unwrap_or_default(), packets, to);
+        }
+    }
+
     /// Takes in what signalling changed; the report when it is asked for, which is the last that the leg does.
     pub(super) fn signal(&mut self, at: Micros, signal: LegSignal) -> Option<LegReport> {
+        self.tell();
         let is_ended = self.is_ended;
         match signal {
             LegSignal::Answered => {
                 if let Some(session) = self.session() {
                     session.answer(at);
                 }
-                if let State::Open(far) = &mut self.far {
+                if let Some(State::Open(far)) = self.far.as_deref_mut() {
                     far.answer(at);
                 } else {
                     self.answered = Some(at);
@@ -124,7 +167,7 @@ impl Leg {
                 let last = self.last.map_or(last, |packet| packet.max(last));
                 self.close(ended.unwrap_or(last));
                 let report = std::mem::take(&mut self.state).report().unwrap_or_default();
-                let far = std::mem::take(&mut self.far).report();
+                let far = self.far.take().and_then(|far| far.report());
                 return Some(LegReport { report, far, last });
             }
         }
@@ -134,7 +177,7 @@ impl Leg {
     /// The session that a packet counts in.
     #[inline]
     fn counted(&mut self, at: Micros) -> Option<&mut Session> {
-        self.last = Some(self.last.map_or(at, |last| last.max(at)));
+        self.last = self.last.max(Some(at));
         if self.is_ended { None } else { self.session() }
     }
 
@@ -152,22 +195,23 @@ impl Leg {
     /// The session that a packet of the other direction counts in.
     #[inline]
     fn far_counted(&mut self) -> Option<&mut Session> {
-        match &mut self.far {
-            State::Open(session) if !self.is_ended => Some(session),
+        match self.far.as_deref_mut() {
+            Some(State::Open(session)) if !self.is_ended => Some(session),
             _ => None,
         }
     }
 
     /// Tells the called party's leg what was settled; the first time it begins.
     fn describe_far(&mut self, at: Micros, description: Description) {
-        if let State::Untold = self.far {
+        let answered = self.answered;
+        let far = self.far.get_or_insert_with(|| {
             let mut session = session();
-            if let Some(answered) = self.answered {
+            if let Some(answered) = answered {
                 session.answer(answered);
             }
-            self.far = State::Open(session);
-        }
-        if let State::Open(session) = &mut self.far {
+            Box::new(State::Open(session))
+        });
+        if let State::Open(session) = &mut **far {
             session.describe(at, description);
         }
     }
@@ -177,7 +221,9 @@ impl Leg {
         // Of a leg that nothing was told of there is a report, too.
         self.session();
         self.state.end(at);
-        self.far.end(at);
+        if let Some(far) = &mut self.far {
+            far.end(at);
+        }
     }
 }
 
@@ -201,8 +247,8 @@ impl State {
     }
 }
 
-fn session() -> Box<Session> {
-    let mut session = Box::new(Session::new(SessionConfig::default()));
+fn session() -> Session {
+    let mut session = Session::new(SessionConfig::default());
     session.reserve_seconds(SECONDS_RESERVED);
     session
 }

@@ -72,19 +72,13 @@ pub(super) struct Batch {
     pub(super) signals: Vec<Signal>,
 }
 
+impl Default for Batch {
+    fn default() -> Self {
+        Batch { slots: vec![Order::NOTHING; BATCH_LEN + SPARE], len: 0, signals: Vec::new() }
+    }
+}
+
 impl Batch {
-    /// An empty batch that is full with so many orders.
-    pub(super) fn new(orders: usize) -> Self {
-        Batch { slots: vec![Order::NOTHING; orders + SPARE], len: 0, signals: Vec::new() }
-    }
-
-    /// Is full only with so many orders from now on, if that is more.
-    pub(super) fn widen(&mut self, orders: usize) {
-        if self.slots.len() < orders + SPARE {
-            self.slots.resize(orders + SPARE, Order::NOTHING);
-        }
-    }
-
     /// Appends an order; says whether the batch is full then.
     #[inline]
     pub(super) fn push(&mut self, order: Order) -> bool {
@@ -146,6 +140,17 @@ pub(super) enum LegSignal {
     Taken { ended: Option<Micros>, last: Micros },
 }
 
+impl LegSignal {
+    /// A packet that belongs to no stream, or not yet, as that end of the leg has it.
+    pub(super) fn packet(leg: LegEnd, ends: Ends, packet: Packet, heard: Option<AudioSample>) -> Self {
+        if leg.is_from_caller() {
+            LegSignal::Received { ends, packet, heard }
+        } else {
+            LegSignal::Sent { ends, packet, heard }
+        }
+    }
+}
+
 /// What concerns a stream.
 #[derive(Debug)]
 pub(super) enum StreamSignal {
@@ -165,21 +170,10 @@ pub(super) enum StreamSignal {
 pub(super) const NONE: u32 = u32::MAX;
 /// In an order's stream: another folder folds the stream.
 pub(super) const ENDS_ONLY: u32 = 1 << 31;
-/// Orders of a batch while there are so many streams: with many there are enough of each stream
-/// to fetch its figures once for several packets.
+/// Orders of a batch, half a MiB: handing one over wakes a thread, which costs as much as a few hundred packets.
 ///
 /// Tests have small ones, so that batches begin and end everywhere.
-pub(super) fn batch_len(streams: usize) -> usize {
-    let orders = streams.saturating_mul(ORDERS_PER_STREAM);
-    if cfg!(test) { orders.clamp(37, 61) } else { orders.clamp(BATCH_LEN_MIN, BATCH_LEN_MAX) }
-}
-
-/// Orders of each stream that make it worth to fetch its figures.
-const ORDERS_PER_STREAM: usize = 16;
-/// Half a MiB: handing a batch over wakes a thread, which costs as much as a few hundred packets.
-const BATCH_LEN_MIN: usize = 16_384;
-/// 4 MiB; a stream of a hundred thousand has one order or two.
-const BATCH_LEN_MAX: usize = 131_072;
+const BATCH_LEN: usize = if cfg!(test) { 53 } else { 16_384 };
 /// Slots for what was heard in the last packet, and for the packet.
 const SPARE: usize = 2;
 

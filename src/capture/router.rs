@@ -79,14 +79,6 @@ struct Rtp<'a> {
 }
 
 impl Rtp<'_> {
-    /// Leaves at the desk what can be heard in the packet, which must follow.
-    #[inline]
-    fn listen(&self, at: Micros, stream: u32, leg: LegEnd, desk: &mut Desk) {
-        if let Some(sample) = self.heard() {
-            desk.heard(at, sample, stream, leg);
-        }
-    }
-
     /// What can be heard in it, where it is one that is looked at.
     #[inline]
     fn heard(&self) -> Option<AudioSample> {
@@ -125,7 +117,7 @@ impl Router {
             if !self.listens
                 && let Some((stream, leg)) = self.flows.continued(record.at, ends, packet.ssrc)
             {
-                desk.packet(record.at, packet, stream, leg);
+                desk.packet(record.at, &packet, Key::v4(ends.0, ends.1).ends(), None, stream, leg);
             } else {
                 self.plain(record.at, plain, packet, desk);
             }
@@ -274,10 +266,8 @@ impl Router {
             && hot.stream != NONE
         {
             hot.last = at;
-            if self.listens {
-                rtp.listen(at, hot.stream, hot.leg, desk);
-            }
-            desk.packet(at, packet, hot.stream, hot.leg);
+            let heard = if self.listens { rtp.heard() } else { None };
+            desk.packet(at, &packet, key.ends(), heard.as_ref(), hot.stream, hot.leg);
         } else {
             self.look_closely(at, key, rtp, desk);
         }
@@ -305,12 +295,7 @@ impl Router {
             self.unknown_ssrc(at, number, ends, packet, desk);
             // Whether it is a stream's or not, the leg counts it.
             let heard = if self.listens { rtp.heard() } else { None };
-            let signal = if leg.is_from_caller() {
-                LegSignal::Received { ends, packet, heard }
-            } else {
-                LegSignal::Sent { ends, packet, heard }
-            };
-            desk.leg(at, leg, signal);
+            desk.leg(at, leg, LegSignal::packet(leg, ends, packet, heard));
             return;
         };
         if let Some(before) = before.and_then(|before| self.streams.get_mut(before)) {
@@ -326,10 +311,8 @@ impl Router {
                 }
             }
         }
-        if self.listens {
-            rtp.listen(at, stream, leg, desk);
-        }
-        desk.packet(at, packet, stream, leg);
+        let heard = if self.listens { rtp.heard() } else { None };
+        desk.packet(at, &packet, ends, heard.as_ref(), stream, leg);
         let is_listed = self.flows.list(number);
         if let Some(hot) = self.flows.hot_mut(number).filter(|_| is_listed) {
             hot.ssrc = packet.ssrc;
@@ -398,7 +381,7 @@ impl Router {
         let begin = waiting.first().map_or(at, |first| first.at);
         desk.stream(begin, stream, StreamSignal::Opened { source, destination, payloads });
         for Waiting { at, packet } in waiting {
-            desk.packet(at, packet, stream, LegEnd::NOBODY);
+            desk.packet(at, &packet, (source, destination), None, stream, LegEnd::NOBODY);
         }
     }
 }

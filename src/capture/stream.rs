@@ -10,14 +10,15 @@ use sidetone_media::time::Micros;
 use super::payloads::Meanings;
 use super::rtcp::{About, ReceiverView};
 
-/// A stream under measurement.
+/// A stream under measurement; what most packets touch lies together, as in a leg.
 #[derive(Debug)]
+#[repr(C)]
 pub(super) struct Stream {
+    session: Session,
     source: SocketAddr,
     packets: u64,
-    begun: Micros,
     last: Micros,
-    session: Session,
+    begun: Micros,
     payloads: Meanings,
     receiver: ReceiverView,
 }
@@ -47,7 +48,7 @@ impl Stream {
         let mut session = Session::new(config);
         session.reserve_seconds(SECONDS_RESERVED);
         let receiver = ReceiverView::default();
-        let mut stream = Stream { source, packets: 0, begun: at, last: at, session, payloads, receiver };
+        let mut stream = Stream { session, source, packets: 0, last: at, begun: at, payloads, receiver };
         stream.advertise(at, (None, None));
         stream.session.answer(at);
         stream
@@ -88,7 +89,7 @@ impl Stream {
     ///
     /// `ptime_ms` is what the two parties advertised, the sender first.
     pub(super) fn finish(
-        mut self: Box<Self>,
+        mut self,
         announced: bool,
         ptime_ms: (Option<u32>, Option<u32>),
     ) -> Option<Finished> {

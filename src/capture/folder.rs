@@ -89,7 +89,7 @@ impl Folder {
     /// A packet of a stream that has begun, between those `ends`, and what was heard in it.
     ///
     /// `stream` has [`ENDS_ONLY`] set when another folder folds it.
-    #[inline]
+    #[inline(always)]
     pub(super) fn packet(
         &mut self,
         at: Micros,

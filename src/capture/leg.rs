@@ -37,14 +37,11 @@ struct Untold {
 }
 
 #[derive(Debug, Default)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "sessions of many legs lie side by side: fewer pages for their packets"
-)]
 enum State {
     /// Nothing that a session must know has happened.
     #[default]
     Untold,
+    /// Not in a box: sessions of many legs lie side by side, which takes fewer pages.
     Open(Session),
     /// Nothing changes it any more. Its report, which takes more room, is made when it is asked for.
     Ended(Session, Micros),
@@ -62,7 +59,7 @@ pub(super) struct LegReport {
 
 impl Leg {
     /// A packet that the caller sent, and what was heard in it.
-    #[inline]
+    #[inline(always)]
     pub(super) fn received(
         &mut self,
         at: Micros,
@@ -80,7 +77,7 @@ impl Leg {
     }
 
     /// A packet that was sent to the caller, and what was heard in it.
-    #[inline]
+    #[inline(always)]
     pub(super) fn sent(
         &mut self,
         at: Micros,

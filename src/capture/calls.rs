@@ -172,11 +172,14 @@ impl Calls {
         message: &Message,
     ) -> Result<Option<u32>, Refused> {
         let call_id = message.headers().call_id();
-        if let Some(number) = self.by_id.get(call_id) {
-            return Ok(Some(*number));
+        let known = self.by_id.get(call_id).copied();
+        let is_another =
+            known.and_then(|number| self.get(number)).is_some_and(|call| call.is_followed_by(hop, message));
+        if known.is_some() && !is_another {
+            return Ok(known);
         }
         let Some(mut dialog) = Dialog::begin(at, hop, message) else { return Ok(None) };
-        if self.by_id.len() >= CALLS_MAX {
+        if self.calls.len() - self.free.len() >= CALLS_MAX {
             return Err(Refused::OverLimit);
         }
         dialog.serial = self.begun;
@@ -246,7 +249,10 @@ impl Calls {
     /// Takes a call out of the tables; its number may come again.
     pub(super) fn remove(&mut self, number: u32) -> Option<Dialog> {
         let dialog = self.calls.get_mut(number as usize)?.take()?;
-        self.by_id.remove(&dialog.call_id);
+        // Another call may have taken the Call-ID over.
+        if self.by_id.get(&dialog.call_id) == Some(&number) {
+            self.by_id.remove(&dialog.call_id);
+        }
         for address in &dialog.addresses {
             if self.endpoints.get(address).is_some_and(|endpoint| endpoint.call == number)
                 && let Some(endpoint) = self.endpoints.remove(address)

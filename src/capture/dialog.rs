@@ -127,6 +127,24 @@ impl Dialog {
         })
     }
 
+    /// Whether a message of this Call-ID begins another call: this one was answered and is over, and somebody dials
+    /// anew under another tag, as test tools do that never change their Call-ID.
+    pub(super) fn is_followed_by(
+        &self,
+        (source, destination): (SocketAddr, SocketAddr),
+        message: &Message,
+    ) -> bool {
+        if self.answered.is_none() || self.ended.is_none() || !self.is_callers_hop(source, destination) {
+            return false;
+        }
+        let invite = message.as_request().filter(|request| *request.method() == Method::Invite);
+        invite.is_some_and(|request| {
+            let (from, to) = (request.headers().from(), request.headers().to());
+            to.is_ok_and(|to| to.tag().is_none())
+                && from.is_ok_and(|from| from.tag().unwrap_or_default() != self.caller_tag)
+        })
+    }
+
     /// Takes a message of this Call-ID; returns the media addresses that it announces, and tells the leg what changes.
     pub(super) fn message(
         &mut self,

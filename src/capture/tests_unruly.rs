@@ -104,6 +104,24 @@ fn a_hold_by_address_is_nobodys_silence() {
     }
 }
 
+#[test]
+fn a_call_id_that_is_used_again_is_another_call() {
+    let one_id = |text: &str| {
+        let line = text.lines().find(|line| line.starts_with("Call-ID: ")).unwrap();
+        text.replace(line, "Call-ID: one")
+    };
+    let first = reworded(&frames("clean duration=5s"), &one_id);
+    let again = |change: fn(&str) -> String| {
+        let mut second = reworded(&frames("lossy duration=5s"), &|text| change(&one_id(text)));
+        second.iter_mut().for_each(|frame| frame.0 = frame.0 + 6_000_000);
+        let analysis = analyze(&write(&[first.clone(), second].concat()));
+        analysis.calls.iter().map(|call| (call.media_verdict, call.billsec)).collect::<Vec<_>>()
+    };
+    let calls = again(|text| text.replace(";tag=", ";tag=again-"));
+    assert_eq!(calls, [(Some("ok"), 5), (Some("lossy_inbound"), 5)]);
+    assert_eq!(again(str::to_owned).len(), 1, "the same messages once more");
+}
+
 /// A fax (T.38) or a switched-off section takes the audio away: nobody is missed after it.
 #[test]
 fn audio_that_is_taken_away_is_nobodys_silence() {

@@ -1,7 +1,7 @@
 //! The calls of a phone: placed, taken, held, ended.
 
 use std::net::SocketAddr;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rand::RngExt;
 use sidetone_media::codec::Codec;
@@ -33,6 +33,8 @@ pub(super) struct Call {
     /// Our answer, when it was given before the call was taken.
     early: Option<SessionDescription>,
     tried: bool,
+    /// The other side has said that it rings.
+    rings: bool,
     pub(super) up: bool,
     /// Counts up with every call: the newest is the one that is meant.
     pub(super) number: u64,
@@ -64,7 +66,8 @@ impl Actor {
         let Ok(leg) = self.ua.invite(now(), self.flow(), invite.content(SDP, offer.to_bytes())) else {
             return;
         };
-        let agenda = plan.patience.map(|patience| (now() + patience, Due::HangUp)).into_iter().collect();
+        let patience = plan.patience.map(|patience| patience + SILENCE_MAX);
+        let agenda = patience.map(|patience| (now() + patience, Due::HangUp)).into_iter().collect();
         let mut call = Call::new(exchange, media, plan.number.clone());
         (call.agenda, call.plan, call.done) = (agenda, Some(plan), Some(done));
         self.insert(leg, call);
@@ -149,6 +152,11 @@ impl Actor {
         // Early media: the caller may speak before the answer.
         if let Some(call) = self.calls.get_mut(&leg) {
             call.hear(response.body());
+            let patience = call.plan.as_ref().and_then(|plan| plan.patience);
+            if let Some(patience) = patience.filter(|_| !std::mem::replace(&mut call.rings, true) && !call.up)
+            {
+                call.agenda = vec![(now() + patience, Due::HangUp)];
+            }
         }
         self.tell(News::Progress { status: response.status().as_u16() });
     }
@@ -287,6 +295,7 @@ impl Call {
             ringing: None,
             early: None,
             tried: false,
+            rings: false,
             up: false,
             number: 0,
             wanted: Direction::SendRecv,
@@ -366,4 +375,6 @@ fn with_ptime(mut description: SessionDescription, ptime_ms: Option<u32>) -> Ses
     description
 }
 
+/// How much longer a caller waits that does not even hear it ring.
+const SILENCE_MAX: Duration = Duration::from_secs(10);
 const SDP: &str = "application/sdp";

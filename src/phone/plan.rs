@@ -114,7 +114,7 @@ pub struct CallPlan {
     pub talk: Option<Box<Scenario>>,
     /// How long after the answer to hang up; `None` waits for the other side.
     pub talk_time: Option<Duration>,
-    /// How long to let it ring before giving up.
+    /// How long to let it ring before giving up; ten seconds more where it does not even ring.
     pub patience: Option<Duration>,
     /// How long after the answer to offer hold, and after that again to resume.
     pub hold: Option<(Duration, Duration)>,

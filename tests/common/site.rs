@@ -289,19 +289,23 @@ pub async fn records(http: SocketAddr, count: usize) -> Vec<Value> {
 
 /// Every record, newest first, once there are `count` or more and all of them have ended.
 pub async fn records_at_least(http: SocketAddr, count: usize) -> Vec<Value> {
-    let what = format!("{count} records");
-    within(&what, async {
+    let mut last = Vec::new();
+    let enough = async {
         loop {
             let (status, page) = get(http, "/cdrs?limit=500").await;
             assert_eq!(status, 200, "{page}");
             let items = page["items"].as_array().unwrap().clone();
+            last.clone_from(&items);
             if items.len() >= count && items.iter().all(|item| !item["ended_at"].is_null()) {
                 return items;
             }
             tokio::time::sleep(POLL_EVERY).await;
         }
-    })
-    .await
+    };
+    match tokio::time::timeout(PATIENCE, enough).await {
+        Ok(items) => items,
+        Err(_) => panic!("{count} records: not within {PATIENCE:?}, but {}: {last:#?}", last.len()),
+    }
 }
 
 /// How often a condition is looked at.

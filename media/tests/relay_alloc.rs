@@ -78,6 +78,7 @@ fn pass(packet: &mut [u8; 172], seq: u16, from: &UdpSocket, port: Port, to: &Udp
 }
 
 /// How many seconds of the leg's timeline have begun.
+#[expect(clippy::panic, reason = "a test fails by it")]
 fn rows(relay: &Relay, port: Port) -> usize {
     relay.command(port.id, Command::Snapshot).unwrap();
     match relay.notices().recv_timeout(Duration::from_secs(30)) {
@@ -116,6 +117,7 @@ fn a_relayed_packet_allocates_nothing() {
         u64::from(packets) * 2
     };
     // The first second that is over makes room for the rows of a minute: a leg's first packets are not what counts here.
+    #[expect(clippy::disallowed_methods, reason = "a test measures")]
     let begun = Instant::now();
     let mut relayed = both_ways(100);
     while rows(&relay, one) < 2 || rows(&relay, other) < 2 {

@@ -7,6 +7,7 @@ use serde_json::Value;
 use sidetone::phone::{Answering, CallPlan, Heard, Phone, PhoneConfig, Voice};
 use sidetone_media::audio::wav::Wav;
 use sidetone_sip::sdp::{CodecPolicy, Direction};
+use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
 
 use crate::room::directory;
@@ -29,6 +30,9 @@ exemptions = [{ extension = "1001", role = "participant" }, { extension = "1002"
 
 /// None is a sum of others or of their harmonics, and none is in the hold tune for long.
 const TONES: [u32; 5] = [430, 617, 941, 1_327, 1_873];
+
+/// Five who talk and hear take half a core without optimisation: their tests take turns.
+static TURN: Mutex<()> = Mutex::const_new(());
 
 /// Somebody in a room who says a tone.
 struct Member {
@@ -85,6 +89,7 @@ async fn member(site: &Site, room: &str, number: &str) -> Value {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_of_five_hears_exactly_the_four_others() {
+    let _turn = TURN.lock().await;
     let site = site().await;
     let mut members = Vec::new();
     let codecs = ["PCMU", "PCMA", "G722", "opus", "PCMU"];
@@ -124,6 +129,7 @@ async fn each_of_five_hears_exactly_the_four_others() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn music_plays_until_the_moderator_comes() {
+    let _turn = TURN.lock().await;
     let site = site().await;
     let ada = Member::joins(&site, "1001", "300", "PCMU", TONES[0]).await;
     let bob = Member::joins(&site, "1002", "300", "opus", TONES[1]).await;
@@ -149,6 +155,7 @@ async fn music_plays_until_the_moderator_comes() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_recording_of_a_session_holds_everyone() {
+    let _turn = TURN.lock().await;
     let site = site().await;
     let mut members = Vec::new();
     for ((number, codec), hz) in (1_001..).zip(["PCMU", "opus", "G722"]).zip(TONES) {

@@ -34,7 +34,8 @@ pub struct Session {
 /// What signalling, sending and strangers tell of the leg.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LegState {
-    pub(super) config: SessionConfig,
+    /// Shared where many sessions are alike.
+    pub(super) config: Arc<SessionConfig>,
     /// The current description without its payloads; `None` before the first.
     pub(super) description: Option<Description>,
     pub(super) answered: Option<Micros>,
@@ -59,6 +60,11 @@ pub(super) struct LegState {
 impl Session {
     /// A session that expects nothing until signalling describes it.
     pub fn new(config: SessionConfig) -> Self {
+        Session::with_shared(Arc::new(config))
+    }
+
+    /// As [`Session::new`], with a configuration that many sessions share.
+    pub fn with_shared(config: Arc<SessionConfig>) -> Self {
         let stream_config = StreamConfig::new(ClockRate::HZ_8000, PTIME_DEFAULT_MS, &config.thresholds);
         let source = SourceFilter::new(config.symmetric);
         Session {

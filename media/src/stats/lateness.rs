@@ -99,25 +99,46 @@ impl Lateness {
         // Two digits are finer than the steps are.
         let mut histogram = Histogram::new_with_bounds(1, u64::from(self.max_us).max(2), 2).ok()?;
         for (step, count) in self.counts.iter().enumerate() {
-            let us = if step == STEPS - 1 { self.max_us } else { end_us(step).min(self.max_us) };
-            histogram.saturating_record_n(us.max(1).into(), (*count).into());
+            histogram.saturating_record_n(self.recorded_at(step).into(), (*count).into());
         }
         (!histogram.is_empty()).then_some(histogram)
     }
 
     /// The lateness that most packets stayed under; `None` without packets.
     pub fn percentiles(&self) -> Option<Percentiles> {
-        let histogram = self.histogram()?;
-        let at = |quantile: f64| {
-            let us = histogram.value_at_quantile(quantile).min(self.max_us.into());
-            Hundredths::millis_from_us(i64::try_from(us).unwrap_or(i64::MAX))
-        };
+        let packets = self.packets();
+        if packets == 0 {
+            return None;
+        }
+        let at = |quantile: f64| Hundredths::millis_from_us(self.under(quantile, packets).into());
         Some(Percentiles {
             p50_ms: at(0.5),
             p95_ms: at(0.95),
             p99_ms: at(0.99),
             max_ms: Hundredths::millis_from_us(self.max_us.into()),
         })
+    }
+
+    /// What a share of the packets stayed under, in microseconds; what [`Lateness::histogram`] would say, without it:
+    /// every leg and every stream asks for three.
+    fn under(&self, quantile: f64, packets: u64) -> u32 {
+        let wanted = ((quantile * packets as f64).ceil() as u64).max(1);
+        let mut passed = 0;
+        let reaches = |count: &u32| {
+            passed += u64::from(*count);
+            passed >= wanted
+        };
+        let step = self.counts.iter().position(reaches).unwrap_or(STEPS - 1);
+        let us = self.recorded_at(step);
+        // The histogram keeps eight digits in binary, and says the highest number that begins with them.
+        let dropped = (u32::BITS - (us | 0xff).leading_zeros()) - 8;
+        (us | ((1 << dropped) - 1)).min(self.max_us)
+    }
+
+    /// Where a step stands in the histogram, in microseconds.
+    fn recorded_at(&self, step: usize) -> u32 {
+        let us = if step == STEPS - 1 { self.max_us } else { end_us(step).min(self.max_us) };
+        us.max(1)
     }
 
     /// Packets under 10, 20, 40, 60, 100, 200 and 500 milliseconds late, and beyond.
@@ -165,7 +186,31 @@ const HALF_SECOND_US: u32 = 500_000;
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn percentiles_are_those_of_the_histogram(
+            packets in prop::collection::vec((0_u32..24, any::<u32>(), 1_u32..400), 0..60),
+        ) {
+            let mut lateness = Lateness::default();
+            for (digits, late_us, count) in packets {
+                let late_us = late_us & ((1 << digits) - 1);
+                lateness.note_max(late_us);
+                (0..count).for_each(|_| lateness.count(Lateness::step(late_us), late_us));
+            }
+            let expected = lateness.histogram().map(|histogram| {
+                [0.5, 0.95, 0.99].map(|quantile| {
+                    let us = histogram.value_at_quantile(quantile).min(lateness.max_us.into());
+                    Hundredths::millis_from_us(us as i64)
+                })
+            });
+            let found = lateness.percentiles().map(|found| [found.p50_ms, found.p95_ms, found.p99_ms]);
+            prop_assert_eq!(found, expected);
+        }
+    }
 
     #[test]
     fn steps_are_without_gap_and_borders_lie_between_them() {

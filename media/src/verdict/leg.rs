@@ -116,7 +116,9 @@ impl Leg<'_> {
         let sums = &self.figures.sums;
         let variance =
             clump_variance(sums.clump_square_sum, sums.clump_count.into(), sums.clump_sum_us.into());
-        let deviation = u128::try_from(variance).unwrap_or(0).isqrt();
+        let variance = u128::try_from(variance).unwrap_or(0);
+        let deviation =
+            u64::try_from(variance).map_or_else(|_| variance.isqrt(), |small| small.isqrt().into());
         Hundredths::ratio(i128::try_from(deviation).ok()?.checked_mul(100)?, sums.clump_sum_us.into())
     }
 

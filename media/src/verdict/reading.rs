@@ -35,7 +35,12 @@ impl Reading for Reach {
     fn condition(holds: bool, ratio: impl FnOnce() -> (i128, i128)) -> Self {
         let (part, whole) = ratio();
         // Rounding down never lifts a ratio to its threshold, and a threshold of zero has no ratio.
-        let ratio = part.saturating_mul(WHOLE.into()).checked_div(whole).unwrap_or_default();
+        let part = part.saturating_mul(WHOLE.into());
+        let ratio = match (i64::try_from(part), i64::try_from(whole)) {
+            // As almost always; a division of twice the width takes ten times as long.
+            (Ok(part), Ok(whole)) if whole > 0 => i128::from(part / whole),
+            _ => part.checked_div(whole).unwrap_or_default(),
+        };
         let (least, most) = if holds { (WHOLE, REACH_MAX) } else { (0, WHOLE - 1) };
         let reached = ratio.clamp(least.into(), most.into());
         Reach(Hundredths(i64::try_from(reached).unwrap_or(least)))

@@ -73,12 +73,7 @@ pub fn leg_of(
         sentence: explanation.sentence,
         flags: explanation.flags.into_iter().map(str::to_owned).collect(),
         codec: report.codec.clone(),
-        affected: explanation.affected.map(|affected| Affected {
-            first_s: affected.first_s,
-            last_s: affected.last_s,
-            from: clock.of_micros(affected.from),
-            to: clock.of_micros(affected.to),
-        }),
+        affected: explanation.affected.map(|stretch| affected(stretch, clock)),
         rules: explanation.checks.iter().map(rule).collect(),
         addresses: addresses(report),
         inbound: inbound(report, clock),
@@ -154,6 +149,15 @@ fn named(verdict: Verdict) -> MediaVerdict {
     }
 }
 
+pub(crate) fn affected(stretch: verdict::Affected, clock: WallClock) -> Affected {
+    Affected {
+        first_s: stretch.first_s,
+        last_s: stretch.last_s,
+        from: clock.of_micros(stretch.from),
+        to: clock.of_micros(stretch.to),
+    }
+}
+
 fn reason(reason: &'static str) -> Option<Cow<'static, str>> {
     Some(reason).filter(|reason| !reason.is_empty()).map(Cow::Borrowed)
 }
@@ -181,18 +185,23 @@ fn measure(measure: &Measure) -> RuleMeasure {
     }
 }
 
+/// Whether it is the word for a number that cannot be judged.
+pub(crate) fn is_absent(value: &Value) -> bool {
+    matches!(value, Value::Text(text) if text == "absent")
+}
+
 /// A number as it is published; none where the session had none to judge.
 fn value(value: &Value) -> Option<QualityValue> {
     Some(match value {
         Value::Flag(flag) => QualityValue::Flag(*flag),
         Value::Hundredths(number) => QualityValue::Decimal(decimal(*number)),
         Value::Integer(number) => QualityValue::Integer(*number),
-        Value::Text(text) if text == "absent" => return None,
+        absent if is_absent(absent) => return None,
         Value::Text(text) => QualityValue::Text(text.clone()),
     })
 }
 
-fn addresses(report: &Report) -> LegAddresses {
+pub(crate) fn addresses(report: &Report) -> LegAddresses {
     let text = |address: Option<SocketAddr>| address.map(|address| address.to_string());
     LegAddresses {
         source: text(report.source),
@@ -205,7 +214,7 @@ fn addresses(report: &Report) -> LegAddresses {
     }
 }
 
-fn inbound(report: &Report, clock: WallClock) -> InboundMedia {
+pub(crate) fn inbound(report: &Report, clock: WallClock) -> InboundMedia {
     let counters = &report.counters;
     InboundMedia {
         after_answer: Some(counters.received_after_answer),
@@ -327,7 +336,7 @@ fn measured(figures: &Figures) -> InboundMedia {
     }
 }
 
-fn outbound(report: &Report) -> OutboundMedia {
+pub(crate) fn outbound(report: &Report) -> OutboundMedia {
     let SessionCounters { sent, sent_after_answer, unreachable, .. } = report.counters;
     OutboundMedia {
         packets: Some(sent),
@@ -340,6 +349,6 @@ fn outbound(report: &Report) -> OutboundMedia {
 }
 
 /// The media core's decimal in the record's type.
-fn decimal(number: sidetone_media::session::Hundredths) -> Hundredths {
+pub(crate) fn decimal(number: sidetone_media::session::Hundredths) -> Hundredths {
     Hundredths(number.0)
 }

@@ -31,7 +31,8 @@ pub(super) enum Refused {
 #[derive(Debug)]
 pub(super) struct Calls {
     by_id: HashMap<String, u32>,
-    calls: Vec<Option<Dialog>>,
+    /// By number; boxed, since the list grows by doubling.
+    calls: Vec<Option<Box<Dialog>>>,
     /// Numbers that are free again.
     free: Vec<u32>,
     /// Calls begun so far.
@@ -52,7 +53,8 @@ struct Endpoint {
     call: u32,
     of_caller: bool,
     audio: bool,
-    media: Media,
+    /// Boxed, since the table has room for twice as many as there are.
+    media: Box<Media>,
     payloads: Meanings,
     /// Where its RTCP is, if SDP names a place of its own.
     rtcp: Option<SocketAddr>,
@@ -193,7 +195,7 @@ impl Calls {
             }
         };
         if let Some(slot) = self.calls.get_mut(number as usize) {
-            *slot = Some(dialog);
+            *slot = Some(Box::new(dialog));
         }
         self.by_id.insert(call_id.to_owned(), number);
         Ok(Some(number))
@@ -201,12 +203,12 @@ impl Calls {
 
     /// One call.
     pub(super) fn get(&self, number: u32) -> Option<&Dialog> {
-        self.calls.get(number as usize)?.as_ref()
+        self.calls.get(number as usize)?.as_deref()
     }
 
     /// One call.
     pub(super) fn get_mut(&mut self, number: u32) -> Option<&mut Dialog> {
-        self.calls.get_mut(number as usize)?.as_mut()
+        self.calls.get_mut(number as usize)?.as_deref_mut()
     }
 
     /// The size of the tables.
@@ -261,7 +263,7 @@ impl Calls {
             }
         }
         self.free.push(number);
-        Some(dialog)
+        Some(*dialog)
     }
 
     /// The call whose SDP named the ends of a flow.
@@ -324,12 +326,15 @@ impl Calls {
         }
         let Announcement { address, rtcp, of_caller, audio, media } = announcement;
         let unchanged = self.endpoints.get(&address).is_some_and(|known| {
-            known.call == call && known.of_caller == of_caller && known.audio == audio && known.media == media
+            known.call == call
+                && known.of_caller == of_caller
+                && known.audio == audio
+                && *known.media == media
         });
         if !unchanged {
             self.generation = self.generation.wrapping_add(1);
             let payloads = self.meanings.meanings(&media);
-            let endpoint = Endpoint { call, of_caller, audio, media, payloads, rtcp };
+            let endpoint = Endpoint { call, of_caller, audio, media: Box::new(media), payloads, rtcp };
             let before = self.endpoints.insert(address, endpoint).and_then(|before| before.rtcp);
             if let Some(before) = before {
                 self.rtcp.remove(&before);

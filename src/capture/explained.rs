@@ -2,83 +2,131 @@
 //!
 //! It is written as it is made: a capture of a thousand calls has three thousand of these, each with its seconds.
 
+use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
-use sidetone_media::session::Report;
-use sidetone_media::verdict::{Party, RULES_VERSION};
-use sidetone_model::media_quality::{
-    Affected, Blame, InboundMedia, LegAddresses, LegQuality, LegSide, OutboundMedia, RuleCheck,
-};
+use sidetone_media::session::{Measure, Report};
+use sidetone_media::verdict::{self, Explanation, Party, RULES_VERSION, RuleCheck};
+use sidetone_model::media_quality::{Affected, InboundMedia, LegAddresses, OutboundMedia};
 
+use super::report::ValueReport;
 use crate::quality::{self, WallClock};
 
 /// Adds to a call what the API says of its caller's leg.
 pub(super) fn call<S: Serializer>(report: &Report, serializer: S) -> Result<S::Ok, S::Error> {
-    let quality = quality::leg(report, LegSide::A, None, WallClock::unix());
-    let rules_version = quality.media_verdict.is_some().then_some(RULES_VERSION);
-    let LegQuality { addresses, inbound, outbound, .. } = &quality;
-    OfCall { why: Why::of(&quality), addresses, inbound, outbound, rules_version }.serialize(serializer)
+    let clock = WallClock::unix();
+    OfCall {
+        why: Why::of(verdict::explain(report, Party::Caller), clock),
+        addresses: quality::addresses(report),
+        inbound: quality::inbound(report, clock),
+        outbound: quality::outbound(report),
+        rules_version: report.verdict.map(|_| RULES_VERSION),
+    }
+    .serialize(serializer)
 }
 
 /// Adds to a stream why it was judged so, and the figures that it does not have under their names already.
 pub(super) fn stream<S: Serializer>(report: &Report, serializer: S) -> Result<S::Ok, S::Error> {
-    let mut quality = quality::leg_of(report, LegSide::A, Party::Sender, None, WallClock::unix());
-    let inbound = without_stream_figures(std::mem::take(&mut quality.inbound));
-    OfStream { why: Why::of(&quality), inbound }.serialize(serializer)
+    let clock = WallClock::unix();
+    OfStream {
+        why: Why::of(verdict::explain(report, Party::Sender), clock),
+        inbound: without_stream_figures(quality::inbound(report, clock)),
+    }
+    .serialize(serializer)
 }
 
 #[derive(Serialize)]
-struct OfCall<'a> {
+struct OfCall {
     #[serde(flatten)]
-    why: Why<'a>,
-    addresses: &'a LegAddresses,
-    inbound: &'a InboundMedia,
-    outbound: &'a OutboundMedia,
+    why: Why,
+    addresses: LegAddresses,
+    inbound: InboundMedia,
+    outbound: OutboundMedia,
     #[serde(skip_serializing_if = "Option::is_none")]
     rules_version: Option<&'static str>,
 }
 
 #[derive(Serialize)]
-struct OfStream<'a> {
+struct OfStream {
     #[serde(flatten)]
-    why: Why<'a>,
+    why: Why,
     #[serde(flatten)]
     inbound: InboundMedia,
 }
 
-/// Why a leg or a stream was judged so.
+/// Why a leg or a stream was judged so, in the words of the API.
 #[derive(Serialize)]
-struct Why<'a> {
+struct Why {
+    #[serde(skip_serializing_if = "str::is_empty")]
+    reason: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    reason: &'a Option<String>,
+    blame: Option<&'static str>,
+    sentence: String,
+    flags: Vec<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    blame: Option<Blame>,
-    sentence: &'a str,
-    flags: &'a [String],
-    #[serde(skip_serializing_if = "Option::is_none")]
-    affected: &'a Option<Affected>,
-    rules: &'a [RuleCheck],
+    affected: Option<Affected>,
+    rules: Vec<Rule>,
 }
 
-impl<'a> Why<'a> {
-    fn of(quality: &'a LegQuality) -> Self {
-        // Without `..`, so that whatever the API comes to say of a leg is thought of here.
-        let LegQuality {
-            leg: _,
-            party: _,
-            media_verdict: _,
+impl Why {
+    fn of(explanation: Explanation, clock: WallClock) -> Self {
+        // Without `..`, so that whatever an explanation comes to say is thought of here.
+        let Explanation { rules_version: _, verdict: _, reason, blame, affected, checks, flags, sentence } =
+            explanation;
+        Why {
             reason,
-            blame,
+            blame: blame.map(verdict::Blame::as_str),
             sentence,
             flags,
-            codec: _,
-            affected,
-            rules,
-            addresses: _,
-            inbound: _,
-            outbound: _,
-            trace: _,
-        } = quality;
-        Why { reason, blame: *blame, sentence, flags, affected, rules }
+            affected: affected.map(|stretch| quality::affected(stretch, clock)),
+            rules: checks.into_iter().map(Rule).collect(),
+        }
+    }
+}
+
+/// A rule as [`sidetone_model::media_quality::RuleCheck`] has it, without the copy that would be: they are most of all
+/// that is written.
+struct Rule(RuleCheck);
+
+impl Serialize for Rule {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let RuleCheck { verdict, reason, outcome, measures, reached_pct } = &self.0;
+        let mut rule = serializer.serialize_struct("RuleCheck", 5)?;
+        rule.serialize_field("rule", verdict.as_str())?;
+        if !reason.is_empty() {
+            rule.serialize_field("reason", reason)?;
+        }
+        rule.serialize_field("outcome", outcome.as_str())?;
+        if let Some(reached) = reached_pct {
+            rule.serialize_field("reached_pct", &reached.as_f64())?;
+        }
+        rule.serialize_field("measures", &Measures(measures))?;
+        rule.end()
+    }
+}
+
+struct Measures<'a>(&'a [Measure]);
+
+impl Serialize for Measures<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.iter().map(Number))
+    }
+}
+
+/// As [`sidetone_model::media_quality::RuleMeasure`] has it.
+struct Number<'a>(&'a Measure);
+
+impl Serialize for Number<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Measure { name, value, threshold } = self.0;
+        let mut number = serializer.serialize_struct("RuleMeasure", 3)?;
+        number.serialize_field("name", name)?;
+        if !quality::is_absent(value) {
+            number.serialize_field("value", &ValueReport(value))?;
+        }
+        if let Some(threshold) = threshold {
+            number.serialize_field("threshold", &ValueReport(threshold))?;
+        }
+        number.end()
     }
 }
 
@@ -102,5 +150,47 @@ fn without_stream_figures(inbound: InboundMedia) -> InboundMedia {
         quality_pct: None,
         mos: None,
         ..inbound
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+    use sidetone_media::simulate::Scenario;
+
+    use crate::capture::{self, compose};
+
+    /// What the API says of a leg, and a call or a stream of a capture under other names or not at all.
+    const ELSEWHERE: [&str; 6] = ["leg", "party", "media_verdict", "codec", "addresses", "outbound"];
+
+    #[test]
+    fn a_capture_is_explained_as_the_api_explains_a_leg() {
+        for text in ["clean duration=30s", "hole=30s..32s", "clean duration=5s answer=never", "jitter=0..90"]
+        {
+            let mut file = Vec::new();
+            compose(&text.parse::<Scenario>().unwrap(), &mut file).unwrap();
+            let analysis = capture::read("simulated", &mut &file[..], &mut |_| {}).analysis;
+            for call in &analysis.calls {
+                let (told, api) = (to_value(call), to_value(&call.quality()));
+                for (name, value) in api.as_object().unwrap() {
+                    let is_told = !ELSEWHERE[..4].contains(&name.as_str());
+                    assert!(!is_told || told[name] == *value, "{text}: {name} of a call");
+                }
+            }
+            for stream in &analysis.streams {
+                let (told, api) = (to_value(stream), to_value(&stream.quality()));
+                let inbound = api["inbound"].as_object().unwrap();
+                for (name, value) in api.as_object().unwrap().iter().chain(inbound) {
+                    let is_told = !ELSEWHERE.contains(&name.as_str()) && *name != "inbound";
+                    // Packets of a stream are counted with their copies.
+                    let is_told = is_told && !["packets", "ptime_ms"].contains(&name.as_str());
+                    assert!(!is_told || told[name] == *value, "{text}: {name} of a stream");
+                }
+            }
+        }
+    }
+
+    fn to_value(value: &impl serde::Serialize) -> Value {
+        serde_json::to_value(value).unwrap()
     }
 }

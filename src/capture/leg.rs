@@ -1,6 +1,7 @@
 //! The caller's leg of a call, and where it is asked for the called party's: under measurement, or judged.
 
 use std::net::SocketAddr;
+use std::sync::{Arc, LazyLock};
 
 use sidetone_media::rtp::Packet;
 use sidetone_media::session::{AudioSample, Description, Report, Session, SessionConfig};
@@ -245,7 +246,10 @@ impl State {
 }
 
 fn session() -> Session {
-    let mut session = Session::new(SessionConfig::default());
+    let mut session = Session::with_shared(Arc::clone(&CONFIG));
     session.reserve_seconds(SECONDS_RESERVED);
     session
 }
+
+/// Of every leg of every capture.
+static CONFIG: LazyLock<Arc<SessionConfig>> = LazyLock::new(Arc::default);

@@ -287,7 +287,8 @@ impl Serialize for EvidenceReport {
     }
 }
 
-struct ValueReport<'a>(&'a Value);
+/// A number of a rule.
+pub(super) struct ValueReport<'a>(pub(super) &'a Value);
 
 impl Serialize for ValueReport<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

@@ -1,7 +1,7 @@
 //! One RTP stream: the packets of one SSRC from one source to one destination, judged as a leg of its own.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use sidetone_media::rtp::{Packet, PayloadKind};
 use sidetone_media::session::{AudioSample, Description, Payload, Report, Session, SessionConfig};
@@ -44,8 +44,7 @@ pub(super) struct Outline {
 impl Stream {
     /// A stream that begins now.
     pub(super) fn new(at: Micros, source: SocketAddr, payloads: Meanings) -> Self {
-        let config = SessionConfig { symmetric: false, ..SessionConfig::default() };
-        let mut session = Session::new(config);
+        let mut session = Session::with_shared(Arc::clone(&CONFIG));
         session.reserve_seconds(SECONDS_RESERVED);
         let receiver = ReceiverView::default();
         let mut stream = Stream { session, source, packets: 0, last: at, begun: at, payloads, receiver };
@@ -160,5 +159,8 @@ pub(super) fn tighten(report: &mut Report) {
     report.evidence.measures.shrink_to_fit();
 }
 
+/// Of every stream of every capture.
+static CONFIG: LazyLock<Arc<SessionConfig>> =
+    LazyLock::new(|| Arc::new(SessionConfig { symmetric: false, ..SessionConfig::default() }));
 /// Seconds that room is made for at once; most streams of a large capture are short.
 pub(super) const SECONDS_RESERVED: u16 = 4;

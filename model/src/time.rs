@@ -99,18 +99,72 @@ impl FromStr for Timestamp {
 
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let format =
-            format_description!("[year]-[month]-[day]T[hour]:[minute]:[second].[subsecond digits:3]Z");
-        let text = OffsetDateTime::from_unix_timestamp_nanos(i128::from(self.0) * 1000)
-            .ok()
-            .and_then(|instant| instant.format(format).ok());
-        match text {
+        if let Some(text) = frequent(self.0) {
+            return f.write_str(str::from_utf8(&text).map_err(|_| fmt::Error)?);
+        }
+        match calendar(self.0) {
             Some(text) => f.write_str(&text),
             // Beyond the year 9999 no calendar form exists; the number still tells what was stored.
             None => write!(f, "{}us", self.0),
         }
     }
 }
+
+/// An instant as it is always written; `None` outside the years of the calendar.
+fn calendar(us: i64) -> Option<String> {
+    let format = format_description!("[year]-[month]-[day]T[hour]:[minute]:[second].[subsecond digits:3]Z");
+    OffsetDateTime::from_unix_timestamp_nanos(i128::from(us) * 1000).ok()?.format(format).ok()
+}
+
+/// The same from 1970 to 9999; the report on a capture has a dozen for every call, and
+/// the general way takes ten times as long.
+fn frequent(us: i64) -> Option<[u8; 24]> {
+    if !(0..YEAR_10000_US).contains(&us) {
+        return None;
+    }
+    let (days, ms) = (us / DAY_US, us % DAY_US / 1000);
+    // Days since the first of March of the year 0, in eras of 400 years; a year that begins with March has its leap
+    // day at the end.
+    let (era, day) = ((days + 719_468) / 146_097, (days + 719_468) % 146_097);
+    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    // Months of 31, 30, 31, 30, 31 days, twice and a bit.
+    let month = (5 * day + 2) / 153;
+    let day = day - (153 * month + 2) / 5 + 1;
+    let year = 400 * era + year + month / 10;
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    let (hour, minute, second, ms) = (ms / 3_600_000, ms / 60_000 % 60, ms / 1000 % 60, ms % 1000);
+    let digit = |number: i64| b'0' + (number % 10) as u8;
+    Some([
+        digit(year / 1000),
+        digit(year / 100),
+        digit(year / 10),
+        digit(year),
+        b'-',
+        digit(month / 10),
+        digit(month),
+        b'-',
+        digit(day / 10),
+        digit(day),
+        b'T',
+        digit(hour / 10),
+        digit(hour),
+        b':',
+        digit(minute / 10),
+        digit(minute),
+        b':',
+        digit(second / 10),
+        digit(second),
+        b'.',
+        digit(ms / 100),
+        digit(ms / 10),
+        digit(ms),
+        b'Z',
+    ])
+}
+
+const DAY_US: i64 = 86_400_000_000;
+const YEAR_10000_US: i64 = 253_402_300_800_000_000;
 
 impl Serialize for Timestamp {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -126,7 +180,31 @@ impl<'de> Deserialize<'de> for Timestamp {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn what_is_frequent_is_written_as_the_rest(us in prop_oneof![0_i64..YEAR_10000_US, any::<i64>()]) {
+            let text = frequent(us).map(|text| String::from_utf8(text.to_vec()).unwrap());
+            prop_assert!(text.is_none() || text == calendar(us), "{us}: {text:?}");
+        }
+    }
+
+    #[test]
+    fn every_day_is_written_as_the_calendar_has_it() {
+        for day in (0..YEAR_10000_US / DAY_US).step_by(if cfg!(debug_assertions) { 5 } else { 1 }) {
+            for us in [day * DAY_US, (day + 1) * DAY_US - 1] {
+                assert_eq!(
+                    frequent(us).map(|text| text.to_vec()),
+                    calendar(us).map(String::into_bytes),
+                    "{us}"
+                );
+            }
+        }
+        assert_eq!((frequent(-1), frequent(YEAR_10000_US)), (None, None));
+    }
 
     #[test]
     fn writes_milliseconds_and_z() {

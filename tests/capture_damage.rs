@@ -40,7 +40,7 @@ proptest! {
             prop_assert!(call.streams.iter().all(|place| *place < analysis.streams.len()));
         }
         prop_assert!(serde_json::to_string(&analysis).is_ok());
-        prop_assert!(!capture::table(&analysis).is_empty());
+        prop_assert!(!capture::table(analysis.into()).is_empty());
     }
 
     #[test]

@@ -5,70 +5,51 @@ use std::fmt::Write;
 use sidetone_model::media_quality::{LegQuality, RuleCheck, RuleOutcome};
 use sidetone_model::quality::Hundredths;
 
-use super::report::{Analysis, CallReport, StreamReport};
+use super::parts::{Part, Parts};
+use super::report::{CallReport, Head, StreamReport};
 
-/// Renders `analysis` as aligned text: a summary, the calls, the streams, and below each what was wrong.
-pub fn table(analysis: &Analysis) -> String {
-    let mut out = summary(analysis);
-    if !analysis.calls.is_empty() {
-        let mut grid = Grid::new(&[
-            "call",
-            "started (UTC)",
-            "from",
-            "to",
-            "status",
-            "billed",
-            "codec",
-            "loss %",
-            "jitter ms",
-            "interval ms",
-            "quality %",
-            "MOS",
-            "verdict",
-        ]);
-        for (place, call) in analysis.calls.iter().enumerate() {
-            grid.push(call_cells(place, call), remarks(&call.quality()));
-        }
-        grid.write(&mut out);
-    }
-    if !analysis.streams.is_empty() {
-        let mut grid = Grid::new(&[
-            "stream",
-            "from",
-            "to",
-            "SSRC",
-            "codec",
-            "packets",
-            "lost",
-            "loss %",
-            "jitter ms",
-            "interval ms",
-            "quality %",
-            "MOS",
-            "verdict",
-        ]);
-        let mut calls = vec![None; analysis.streams.len()];
-        for (number, call) in analysis.calls.iter().enumerate() {
-            for place in &call.streams {
-                if let Some(known) = calls.get_mut(*place) {
-                    *known = Some(number);
+/// Renders an analysis as aligned text: a summary, the calls, the streams, and below each what was wrong.
+///
+/// Of each call and each stream its row is kept, and nothing else.
+pub fn table(parts: Parts) -> String {
+    let head = parts.head.clone();
+    let (mut calls, mut streams) = (Grid::new(&CALL_COLUMNS), Grid::new(&STREAM_COLUMNS));
+    let mut owners: Vec<Option<usize>> = Vec::new();
+    for part in parts {
+        match part {
+            Part::Call(call) => {
+                for place in &call.streams {
+                    if owners.len() <= *place {
+                        owners.resize(place + 1, None);
+                    }
+                    if let Some(owner) = owners.get_mut(*place) {
+                        *owner = Some(calls.rows.len());
+                    }
                 }
+                calls.push(call_cells(calls.rows.len(), &call), remarks(&call.quality()));
+            }
+            Part::Stream(stream) => {
+                let place = streams.rows.len();
+                let call = owners.get(place).copied().flatten();
+                // What a stream of a call has to say, its call says; unless it goes the other way.
+                let told = call.is_some()
+                    && (stream.direction == Some("from_caller") || stream.verdict == Some("ok"));
+                let remarks = if told { Vec::new() } else { remarks(&stream.quality()) };
+                streams.push(stream_cells(place, &stream, call), remarks);
             }
         }
-        for (place, (stream, call)) in analysis.streams.iter().zip(calls).enumerate() {
-            // What a stream of a call has to say, its call says; unless it goes the other way.
-            let told =
-                call.is_some() && (stream.direction == Some("from_caller") || stream.verdict == Some("ok"));
-            let remarks = if told { Vec::new() } else { remarks(&stream.quality()) };
-            grid.push(stream_cells(place, stream, call), remarks);
+    }
+    let mut out = summary(&head, calls.rows.len(), streams.rows.len());
+    for grid in [calls, streams] {
+        if !grid.rows.is_empty() {
+            grid.write(&mut out);
         }
-        grid.write(&mut out);
     }
     out
 }
 
-fn summary(analysis: &Analysis) -> String {
-    let skipped = &analysis.skipped;
+fn summary(head: &Head, calls: usize, streams: usize) -> String {
+    let skipped = &head.skipped;
     let counts = [
         ("not IP", skipped.not_ip),
         ("truncated", skipped.truncated),
@@ -78,11 +59,11 @@ fn summary(analysis: &Analysis) -> String {
     ];
     let mut out = format!(
         "{}: {} packets, {}; {}, {}",
-        printable(&analysis.file),
-        grouped(analysis.packets),
-        size(analysis.bytes),
-        counted(analysis.calls.len(), "call"),
-        counted(analysis.streams.len(), "RTP stream"),
+        printable(&head.file),
+        grouped(head.packets),
+        size(head.bytes),
+        counted(calls, "call"),
+        counted(streams, "RTP stream"),
     );
     for (name, count) in counts.into_iter().filter(|(_, count)| *count > 0) {
         // Writing to a string cannot fail.
@@ -282,6 +263,36 @@ fn wrapped(remark: &str) -> Vec<String> {
     lines
 }
 
+const CALL_COLUMNS: [&str; 13] = [
+    "call",
+    "started (UTC)",
+    "from",
+    "to",
+    "status",
+    "billed",
+    "codec",
+    "loss %",
+    "jitter ms",
+    "interval ms",
+    "quality %",
+    "MOS",
+    "verdict",
+];
+const STREAM_COLUMNS: [&str; 13] = [
+    "stream",
+    "from",
+    "to",
+    "SSRC",
+    "codec",
+    "packets",
+    "lost",
+    "loss %",
+    "jitter ms",
+    "interval ms",
+    "quality %",
+    "MOS",
+    "verdict",
+];
 /// The width of a remark.
 const REMARK_WIDTH: usize = 100;
 /// A rule is nearly the verdict from this share of its threshold on, in hundredths of a percent.

@@ -169,21 +169,28 @@ struct Report<'a> {
     args: &'a AnalyzeArgs,
     /// JSON is written as it is made, since that of a large capture is larger than its file.
     json: Option<Json<Box<dyn Write>>>,
-    /// What every other format needs at once.
+    /// A table needs the widest cell of each column, and nothing but cells.
+    tables: Vec<String>,
+    /// What the other formats need at once.
     analyses: Vec<Analysis>,
 }
 
 impl<'a> Report<'a> {
     fn new(args: &'a AnalyzeArgs) -> Self {
-        Report { args, json: None, analyses: Vec::new() }
+        Report { args, json: None, tables: Vec::new(), analyses: Vec::new() }
     }
 
     /// Takes a capture that was read.
     fn add(&mut self, parts: Parts) -> io::Result<()> {
-        if self.args.format != Format::Json {
-            self.analyses.push(parts.into_analysis());
-            return Ok(());
+        match self.args.format {
+            Format::Csv | Format::Html => self.analyses.push(parts.into_analysis()),
+            Format::Json => self.write_json(parts)?,
+            Format::Table => self.tables.push(capture::table(parts)),
         }
+        Ok(())
+    }
+
+    fn write_json(&mut self, parts: Parts) -> io::Result<()> {
         let json = match &mut self.json {
             Some(json) => json,
             None => {
@@ -202,15 +209,11 @@ impl<'a> Report<'a> {
             out.write_all(b"\n")?;
             return out.flush();
         }
-        if self.analyses.is_empty() {
-            return Ok(());
-        }
         let text = match self.args.format {
-            Format::Csv => report::csv(&self.analyses),
-            Format::Html => report::html(&self.analyses),
-            Format::Json | Format::Table => {
-                self.analyses.iter().map(capture::table).collect::<Vec<_>>().join("\n")
-            }
+            Format::Csv if !self.analyses.is_empty() => report::csv(&self.analyses),
+            Format::Html if !self.analyses.is_empty() => report::html(&self.analyses),
+            Format::Table if !self.tables.is_empty() => self.tables.join("\n"),
+            _ => return Ok(()),
         };
         let mut out = self.out()?;
         out.write_all(text.as_bytes())?;

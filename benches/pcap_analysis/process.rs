@@ -70,8 +70,9 @@ pub fn child(asked: &OsStr) {
     let (threads, path) = asked.split_once(' ').expect("threads and a path");
     let options = EngineOptions { threads: threads.parse().expect("a number"), ..EngineOptions::default() };
     let mut file = File::open(path).expect("the capture can be opened");
-    let outcome = capture::read_with(options, path, &mut file, &mut |_, _| {});
-    report::json(std::io::sink(), &outcome.analysis).expect("nothing refuses what is written");
+    let outcome = capture::read_parts(options, path, &mut file, &mut |_, _| {});
+    let mut json = report::Json::object(std::io::sink());
+    json.parts(outcome.parts).and_then(|()| json.finish()).expect("nothing refuses what is written");
     let status = std::fs::read_to_string("/proc/self/status").expect("Linux tells what a process uses");
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("the peak is among it");
     println!("{}", peak.trim().trim_end_matches(" kB"));

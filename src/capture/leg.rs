@@ -19,7 +19,7 @@ pub(super) struct Leg {
     state: State,
     /// The last packet of the call.
     last: Option<Micros>,
-    untold: Untold,
+    sent: Sent,
     /// The call seems to be over: packets do not count.
     is_ended: bool,
     /// The called party's leg, once somebody asks for it.
@@ -30,7 +30,7 @@ pub(super) struct Leg {
 /// Packets sent to the caller of which its session was not told yet: that they were is all it has to know before
 /// signalling or RTCP says something.
 #[derive(Debug, Default)]
-struct Untold {
+struct Sent {
     /// Where they went, as those did of which the session was told last; `None` when it was told of none.
     to: Option<SocketAddr>,
     ssrc: u32,
@@ -86,11 +86,11 @@ impl Leg {
         packet: &Packet,
         heard: Option<&AudioSample>,
     ) {
-        if self.untold.to == Some(destination) && self.untold.ssrc == packet.ssrc && !self.is_ended {
+        if self.sent.to == Some(destination) && self.sent.ssrc == packet.ssrc && !self.is_ended {
             self.last = self.last.max(Some(at));
-            self.untold.packets = self.untold.packets.saturating_add(1);
+            self.sent.packets = self.sent.packets.saturating_add(1);
         } else {
-            self.tell_sent(at, destination, packet.ssrc);
+            self.sent_elsewhere(at, destination, packet.ssrc);
         }
         if let Some(far) = self.far_counted() {
             far.receive_heard(at, source, packet, heard);
@@ -99,18 +99,18 @@ impl Leg {
 
     /// A packet that was sent elsewhere than the one before it, or as another source.
     #[cold]
-    fn tell_sent(&mut self, at: Micros, to: SocketAddr, ssrc: u32) {
-        self.tell();
+    fn sent_elsewhere(&mut self, at: Micros, to: SocketAddr, ssrc: u32) {
+        self.tell_sent();
         if let Some(session) = self.counted(at) {
             session.sends(ssrc);
             session.sent(at, 1, to);
-            self.untold = Untold { to: Some(to), ssrc, packets: 0 };
+            self.sent = Sent { to: Some(to), ssrc, packets: 0 };
         }
     }
 
     /// Tells the session of the packets that were sent; it begins anew with the next one.
-    fn tell(&mut self) {
-        let Untold { to, packets, .. } = std::mem::take(&mut self.untold);
+    fn tell_sent(&mut self) {
+        let Sent { to, packets, .. } = std::mem::take(&mut self.sent);
         if let (Some(to), State::Open(session)) = (to, &mut self.state) {
             // The time is that of a change of the destination, which this is not.
             session.sent(self.last.unwrap_or_default(), packets, to);
@@ -119,7 +119,7 @@ impl Leg {
 
     /// Takes in what signalling changed; the report when it is asked for, which is the last that the leg does.
     pub(super) fn signal(&mut self, at: Micros, signal: LegSignal) -> Option<LegReport> {
-        self.tell();
+        self.tell_sent();
         let is_ended = self.is_ended;
         match signal {
             LegSignal::Answered => {

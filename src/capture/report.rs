@@ -225,7 +225,7 @@ pub struct StreamRtcp {
 
 impl StreamRtcp {
     /// What a stream's RTCP has come to; `None` without any.
-    pub(super) fn of(view: &RtcpView) -> Option<StreamRtcp> {
+    fn of(view: &RtcpView) -> Option<StreamRtcp> {
         let sent = view.sent_by_party;
         let far_end = quality_rtcp::far_end(view);
         (sent.is_some() || far_end.is_some() || view.goodbye).then(|| StreamRtcp {
@@ -239,7 +239,53 @@ impl StreamRtcp {
     }
 }
 
+/// What a stream's report cannot say of itself.
+pub(super) struct StreamFacts {
+    pub(super) src: String,
+    pub(super) dst: String,
+    pub(super) ssrc: u32,
+    pub(super) codec: Option<String>,
+    pub(super) clock_rate: Option<u32>,
+    /// Copies included.
+    pub(super) packets: u64,
+    /// Whether the caller sends it; `None` without signalling.
+    pub(super) from_caller: Option<bool>,
+}
+
 impl StreamReport {
+    /// A stream on which that is the report.
+    pub(super) fn of(facts: StreamFacts, report: Box<Report>) -> Self {
+        let StreamFacts { src, dst, ssrc, codec, clock_rate, packets, from_caller } = facts;
+        let figures = &report.figures;
+        let shared = Shared::new(figures);
+        StreamReport {
+            src,
+            dst,
+            ssrc: format!("0x{ssrc:08x}"),
+            payload_types: report.payload_types.clone(),
+            codec,
+            clock_rate,
+            packets,
+            expected: figures.expected,
+            lost: figures.lost,
+            loss_pct: shared.loss_pct,
+            duplicates: figures.duplicates,
+            reordered: figures.reordered,
+            jitter_ms: shared.jitter_ms,
+            jitter_mean_ms: figures.jitter_mean_ms.map(decimal),
+            mean_interval_ms: shared.mean_interval_ms,
+            max_gap_ms: figures.max_gap_ms.map(decimal),
+            ptime_ms: figures.ptime_ms.map(|ms| Ptime(decimal(ms))),
+            quality_pct: shared.quality_pct,
+            mos: shared.mos,
+            verdict: verdict(&report),
+            rtcp: StreamRtcp::of(&report.rtcp),
+            direction: from_caller.map(|is_so| if is_so { "from_caller" } else { "to_caller" }),
+            mirror: None,
+            report,
+        }
+    }
+
     /// The stream in the API's shape, as the leg of who sent it.
     pub fn quality(&self) -> LegQuality {
         quality::leg_of(&self.report, LegSide::A, Party::Sender, None, WallClock::unix())

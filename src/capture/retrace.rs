@@ -10,7 +10,7 @@ use sidetone_model::time::Timestamp;
 use super::gzip::Plain;
 use super::ladder::Ladder;
 use super::report::{
-    Analysis, CallReport, EvidenceReport, Ptime, Shared, Skipped, StreamReport, StreamRtcp, decimal, verdict,
+    Analysis, CallReport, EvidenceReport, Shared, Skipped, StreamFacts, StreamReport, verdict,
 };
 use super::source::{Broken, Outcome};
 
@@ -123,35 +123,17 @@ fn call(replayed: Replayed, streams: Vec<usize>) -> CallReport {
 
 fn stream(replayed: &Replayed, ssrc: u32) -> StreamReport {
     let report = &replayed.report;
-    let figures = &report.figures;
-    let shared = Shared::new(figures);
     let address = report.source.or(report.advertised);
-    StreamReport {
+    let facts = StreamFacts {
         src: address.map(|address| address.to_string()).unwrap_or_default(),
         dst: report.own_advertised.map(|ip| ip.to_string()).unwrap_or_default(),
-        ssrc: format!("0x{ssrc:08x}"),
-        payload_types: report.payload_types.clone(),
+        ssrc,
         codec: report.codec.clone(),
         clock_rate: report.clock_rate.map(|clock| clock.hz()),
-        packets: figures.received + figures.duplicates,
-        expected: figures.expected,
-        lost: figures.lost,
-        loss_pct: shared.loss_pct,
-        duplicates: figures.duplicates,
-        reordered: figures.reordered,
-        jitter_ms: shared.jitter_ms,
-        jitter_mean_ms: figures.jitter_mean_ms.map(decimal),
-        mean_interval_ms: shared.mean_interval_ms,
-        max_gap_ms: figures.max_gap_ms.map(decimal),
-        ptime_ms: figures.ptime_ms.map(|ms| Ptime(decimal(ms))),
-        quality_pct: shared.quality_pct,
-        mos: shared.mos,
-        verdict: verdict(report),
-        direction: Some(if replayed.head.leg == "a" { "from_caller" } else { "to_caller" }),
-        rtcp: StreamRtcp::of(&report.rtcp),
-        mirror: None,
-        report: Box::new(report.clone()),
-    }
+        packets: report.figures.received + report.figures.duplicates,
+        from_caller: Some(replayed.head.leg == "a"),
+    };
+    StreamReport::of(facts, Box::new(report.clone()))
 }
 
 /// Where the party is.

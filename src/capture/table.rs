@@ -13,7 +13,10 @@ use super::report::{CallReport, Head, StreamReport};
 /// Of each call and each stream its row is kept, and nothing else.
 pub fn table(parts: Parts) -> String {
     let head = parts.head.clone();
-    let (mut calls, mut streams) = (Grid::new(&CALL_COLUMNS), Grid::new(&STREAM_COLUMNS));
+    let (mut calls, mut streams) = (
+        Grid::new(&[&CALL_COLUMNS[..], &FIGURE_COLUMNS].concat()),
+        Grid::new(&[&STREAM_COLUMNS[..], &FIGURE_COLUMNS].concat()),
+    );
     let mut owners: Vec<Option<usize>> = Vec::new();
     for part in parts {
         match part {
@@ -105,7 +108,7 @@ fn call_cells(place: usize, call: &CallReport) -> Vec<String> {
         (None, Some(cause)) => cause.to_string(),
         (None, None) => "no end captured".to_owned(),
     };
-    vec![
+    let mut cells = vec![
         (place + 1).to_string(),
         started.get(..19).unwrap_or(&started).replace('T', " "),
         call.from.clone(),
@@ -113,13 +116,11 @@ fn call_cells(place: usize, call: &CallReport) -> Vec<String> {
         ended,
         if call.answered_at.is_some() { format!("{} s", call.billsec) } else { String::new() },
         call.codec_a.clone().unwrap_or_default(),
-        figure(call.loss_pct),
-        figure(call.jitter_ms),
-        figure(call.mean_interval_ms),
-        figure(call.quality_pct),
-        figure(call.mos),
-        call.media_verdict.unwrap_or("no media").to_owned(),
-    ]
+    ];
+    let figures = [call.loss_pct, call.jitter_ms, call.mean_interval_ms, call.quality_pct, call.mos];
+    cells.extend(figures.map(figure));
+    cells.push(call.media_verdict.unwrap_or("no media").to_owned());
+    cells
 }
 
 fn stream_cells(place: usize, stream: &StreamReport, call: Option<usize>) -> Vec<String> {
@@ -131,7 +132,7 @@ fn stream_cells(place: usize, stream: &StreamReport, call: Option<usize>) -> Vec
     let codec = stream.codec.clone().unwrap_or_else(|| {
         stream.payload_types.iter().map(|number| format!("type {number}")).collect::<Vec<_>>().join(", ")
     });
-    vec![
+    let mut cells = vec![
         name,
         stream.src.clone(),
         stream.dst.clone(),
@@ -139,13 +140,12 @@ fn stream_cells(place: usize, stream: &StreamReport, call: Option<usize>) -> Vec
         codec,
         grouped(stream.packets),
         grouped(stream.lost),
-        figure(stream.loss_pct),
-        figure(stream.jitter_ms),
-        figure(stream.mean_interval_ms),
-        figure(stream.quality_pct),
-        figure(stream.mos),
-        stream.verdict.unwrap_or_default().to_owned(),
-    ]
+    ];
+    let figures =
+        [stream.loss_pct, stream.jitter_ms, stream.mean_interval_ms, stream.quality_pct, stream.mos];
+    cells.extend(figures.map(figure));
+    cells.push(stream.verdict.unwrap_or_default().to_owned());
+    cells
 }
 
 /// A figure that cannot be judged is a dash.
@@ -263,36 +263,10 @@ fn wrapped(remark: &str) -> Vec<String> {
     lines
 }
 
-const CALL_COLUMNS: [&str; 13] = [
-    "call",
-    "started (UTC)",
-    "from",
-    "to",
-    "status",
-    "billed",
-    "codec",
-    "loss %",
-    "jitter ms",
-    "interval ms",
-    "quality %",
-    "MOS",
-    "verdict",
-];
-const STREAM_COLUMNS: [&str; 13] = [
-    "stream",
-    "from",
-    "to",
-    "SSRC",
-    "codec",
-    "packets",
-    "lost",
-    "loss %",
-    "jitter ms",
-    "interval ms",
-    "quality %",
-    "MOS",
-    "verdict",
-];
+const CALL_COLUMNS: [&str; 7] = ["call", "started (UTC)", "from", "to", "status", "billed", "codec"];
+const STREAM_COLUMNS: [&str; 7] = ["stream", "from", "to", "SSRC", "codec", "packets", "lost"];
+/// What follows the columns of both.
+const FIGURE_COLUMNS: [&str; 6] = ["loss %", "jitter ms", "interval ms", "quality %", "MOS", "verdict"];
 /// The width of a remark.
 const REMARK_WIDTH: usize = 100;
 /// A rule is nearly the verdict from this share of its threshold on, in hundredths of a percent.

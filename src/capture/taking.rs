@@ -4,10 +4,9 @@ use std::net::SocketAddr;
 
 use super::desk::Desk;
 use super::dialog::Dialog;
-use super::flows::Binding;
 use super::leg::LegReport;
 use super::order::{LegEnd, LegSignal, StreamSignal};
-use super::report::{Ptime, Shared, StreamReport, StreamRtcp, decimal, verdict};
+use super::report::{StreamFacts, StreamReport};
 use super::router::{Known, Router};
 use super::stream::Finished;
 
@@ -83,33 +82,15 @@ fn stream_report(
     known: &Known,
     finished: Finished,
 ) -> StreamReport {
-    let figures = &finished.report.figures;
-    let shared = Shared::new(figures);
-    let direction = |binding: &Binding| if binding.from_caller { "from_caller" } else { "to_caller" };
-    StreamReport {
+    let binding = known.bindings.last().filter(|binding| binding.has_call());
+    let facts = StreamFacts {
         src: source.to_string(),
         dst: destination.to_string(),
-        ssrc: format!("0x{:08x}", known.ssrc),
-        payload_types: finished.report.payload_types.clone(),
+        ssrc: known.ssrc,
         codec: finished.codec,
         clock_rate: finished.clock_hz,
         packets: finished.packets,
-        expected: figures.expected,
-        lost: figures.lost,
-        loss_pct: shared.loss_pct,
-        duplicates: figures.duplicates,
-        reordered: figures.reordered,
-        jitter_ms: shared.jitter_ms,
-        jitter_mean_ms: figures.jitter_mean_ms.map(decimal),
-        mean_interval_ms: shared.mean_interval_ms,
-        max_gap_ms: figures.max_gap_ms.map(decimal),
-        ptime_ms: figures.ptime_ms.map(|ms| Ptime(decimal(ms))),
-        quality_pct: shared.quality_pct,
-        mos: shared.mos,
-        verdict: verdict(&finished.report),
-        rtcp: StreamRtcp::of(&finished.report.rtcp),
-        direction: known.bindings.last().filter(|binding| binding.has_call()).map(direction),
-        mirror: None,
-        report: finished.report,
-    }
+        from_caller: binding.map(|binding| binding.from_caller),
+    };
+    StreamReport::of(facts, finished.report)
 }

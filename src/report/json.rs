@@ -7,22 +7,14 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use crate::capture::{Analysis, CallReport, Head, Part, Parts, StreamReport};
+use crate::capture::{Head, Part, Parts};
 
 use super::layout::Layout;
 
-/// Writes one analysis with a field on each line; lists of anything but objects and lists stay on theirs, and so does
-/// an object in a list of a call or a stream: a rule with its measures.
+/// Analyses on their way to a writer: a field on each line; lists of anything but objects and lists stay on theirs, and
+/// so does an object in a list of a call or a stream: a rule with its measures.
 ///
-/// *Errors*: what `out` reports.
-pub fn json(out: impl Write, analysis: &Analysis) -> io::Result<()> {
-    let mut json = Json::object(out);
-    json.analysis(analysis)?;
-    json.finish()?;
-    Ok(())
-}
-
-/// Analyses on their way to a writer. No more of them is in memory than the call that is being written.
+/// No more of them is in memory than the call that is being written.
 #[derive(Debug)]
 pub struct Json<W> {
     out: W,
@@ -32,7 +24,7 @@ pub struct Json<W> {
 }
 
 impl<W: Write> Json<W> {
-    /// Writes one analysis, as [`json`] does.
+    /// Writes one analysis.
     pub fn object(out: W) -> Self {
         Json { out, layout: Layout::new(RULES_DEPTH), is_list: false, is_first: true }
     }
@@ -64,18 +56,6 @@ impl<W: Write> Json<W> {
         if in_calls {
             self.next_list("streams")?;
         }
-        self.end()
-    }
-
-    /// Writes an analysis.
-    ///
-    /// *Errors*: what the writer reports.
-    pub fn analysis(&mut self, analysis: &Analysis) -> io::Result<()> {
-        let Analysis { file, packets, bytes, skipped, calls, streams } = analysis;
-        self.begin(&Head { file: file.clone(), packets: *packets, bytes: *bytes, skipped: *skipped })?;
-        calls.iter().try_for_each(|call: &CallReport| self.item(call))?;
-        self.next_list("streams")?;
-        streams.iter().try_for_each(|stream: &StreamReport| self.item(stream))?;
         self.end()
     }
 

@@ -105,8 +105,10 @@ fn what_is_written_call_by_call_is_the_whole() {
     for (name, bytes) in [("of a \"call\"", &file[..]), ("of nothing", &file[..24])] {
         let analysis = read_with(options(1), name, &mut &*bytes, &mut |_, _| {}).analysis;
         let (mut whole, mut list) = (Vec::new(), Vec::new());
-        json(&mut whole, &analysis).unwrap();
         let value = serde_json::to_value(&analysis).unwrap();
+        let mut one = Json::object(&mut whole);
+        one.parts(analysis.into()).unwrap();
+        one.finish().unwrap();
         assert_eq!(serde_json::from_slice::<Value>(&whole).unwrap(), value);
         let mut two = Json::list(&mut list);
         for threads in 1..=3 {
@@ -118,7 +120,7 @@ fn what_is_written_call_by_call_is_the_whole() {
             assert_eq!(written, whole, "{name} by {threads} threads");
             two.parts(parts()).unwrap();
         }
-        two.analysis(&analysis).unwrap();
+        two.parts(read_with(options(1), name, &mut &*bytes, &mut |_, _| {}).analysis.into()).unwrap();
         two.finish().unwrap();
         let list = String::from_utf8(list).unwrap();
         assert_eq!(serde_json::from_str::<Value>(&list).unwrap(), json!([value, value, value, value]));

@@ -19,7 +19,7 @@ mod stream;
 mod timeline;
 
 pub use csv::csv;
-pub use json::{Json, json};
+pub use json::Json;
 pub use page::html;
 
 #[cfg(test)]

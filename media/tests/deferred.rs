@@ -167,6 +167,42 @@ proptest! {
         check(&steady(seed, packets), seed, disturbed, support::addr("[2001:db8::1]:4000"))?;
     }
 
+    /// A session that takes the runs of another is one that has heard every packet itself.
+    #[test]
+    fn runs_of_another_session(seed: u64, packets in 0_u16..1_500, disturbed in 0_u64..10) {
+        let mut random = Random(seed ^ 5);
+        let source = support::party();
+        let both = Both::new(&config(false), source);
+        let Both { waits: mut first, folds: mut told, description, .. } = both;
+        let mut heard = told.clone();
+        for session in [&mut first, &mut told, &mut heard] {
+            session.describe(Micros(0), description.clone());
+            session.answer(Micros(0));
+        }
+        for Arrived { at, packet, .. } in steady(seed, packets) {
+            if random.chance(disturbed) {
+                told.receive_run(source, first.run());
+                first.go_on();
+                told.describe(at, description.clone());
+                heard.describe(at, description.clone());
+            }
+            if first.take_next(at, packet.header(), packet.payload_len as usize) {
+                if first.is_full() {
+                    told.receive_run(source, first.run());
+                    first.go_on();
+                }
+            } else {
+                told.receive_run(source, first.run());
+                first.go_on();
+                first.receive_packet(at, source, &packet);
+                told.receive_packet(at, source, &packet);
+            }
+            heard.receive_packet(at, source, &packet);
+        }
+        told.receive_run(source, first.run());
+        prop_assert_eq!(told.close(Micros(1 << 40)), heard.close(Micros(1 << 40)));
+    }
+
     /// A header that was read before is the same as its datagram.
     #[test]
     fn headers_and_datagrams(seed: u64, packets in 0_u32..600) {

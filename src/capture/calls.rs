@@ -14,9 +14,9 @@ use super::dialog::{Announcement, Dialog, announcements, described};
 use super::flows::Binding;
 use super::leg::LegReport;
 use super::lenient;
-use super::order::LegSignal;
 use super::payloads::{Announced, Meanings};
 use super::report::{CallReport, EvidenceReport, Shared, verdict};
+use super::signal::LegSignal;
 
 /// Why a message was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -12,7 +12,7 @@ use sidetone_sip::message::{Message, Method};
 use sidetone_sip::sdp::{Media, Negotiated, Role, SessionDescription, audio_place};
 
 use super::ladder::Ladder;
-use super::order::LegSignal;
+use super::signal::LegSignal;
 use super::text::session_description;
 use crate::media_plan;
 

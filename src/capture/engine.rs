@@ -1,7 +1,6 @@
 //! The analysis machine: frames in, calls and streams out.
 //!
-//! The [`Router`] finds out what each frame is and whom it concerns; the folders behind the [`Desk`] keep the
-//! statistics, on threads of their own where that is asked for. The result does not depend on their number.
+//! The [`Router`] finds out what each frame is and whom it concerns; the [`Folder`] keeps the statistics.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -9,9 +8,9 @@ use sidetone_media::pcap::Record;
 use sidetone_media::time::Micros;
 
 use super::calls;
-use super::desk::Desk;
 use super::dialog::Dialog;
 use super::flows::Binding;
+use super::folder::Folder;
 use super::leg::LegReport;
 use super::parts::Parts;
 use super::report::{Analysis, CallReport, StreamReport};
@@ -41,7 +40,7 @@ pub struct EngineOptions {
 pub struct Engine {
     options: EngineOptions,
     router: Router,
-    desk: Desk,
+    folder: Folder,
     finished: VecDeque<FinishedCall>,
     /// When [`Engine::poll_finished`] looked for what is over last, and when for what is idle.
     swept: Option<Micros>,
@@ -72,7 +71,7 @@ impl Engine {
         Engine {
             options,
             router,
-            desk: Desk::new(options.threads),
+            folder: Folder::default(),
             finished: VecDeque::new(),
             swept: None,
             swept_idle: None,
@@ -82,7 +81,7 @@ impl Engine {
     /// Takes one frame.
     #[inline]
     pub fn record(&mut self, record: &Record<'_>) {
-        self.router.record(record, &mut self.desk);
+        self.router.record(record, &mut self.folder);
     }
 
     /// Frames taken so far.
@@ -115,8 +114,8 @@ impl Engine {
 
     /// The same, to be had call by call.
     pub fn close(mut self, file: &str) -> Parts {
-        self.router.finish(&mut self.desk);
-        Parts::of(self.router, self.desk, file)
+        self.router.finish(&mut self.folder);
+        Parts::of(self.router, self.folder, file)
     }
 
     /// Hands out what is over at `now`.
@@ -140,8 +139,7 @@ impl Engine {
             }
             let ended: Vec<EndedStream> =
                 streams.iter().filter_map(|stream| EndedStream::of(&self.router, *stream)).collect();
-            taking::ask(&self.router, &mut self.desk, &calls, &ended);
-            let taken = taking::receive(&mut self.router, &mut self.desk);
+            let taken = taking::take(&mut self.router, &mut self.folder, &calls, &ended);
             self.hand_out(&calls, taken);
         }
         if self.swept_idle == Some(now) {

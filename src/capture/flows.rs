@@ -10,8 +10,8 @@ use std::net::SocketAddr;
 use sidetone_media::time::Micros;
 
 use super::key::Key;
-use super::order::{LegEnd, NONE};
 use super::probation::Probation;
+use super::signal::{LegEnd, NONE};
 
 /// What the next packet of a stream is looked up by.
 #[derive(Clone, Debug)]
@@ -114,17 +114,12 @@ impl Flows {
         }
     }
 
-    /// The stream that a packet in IPv4 continues, and the leg that it counts for; `None` when the packet needs a
+    /// The stream that a packet in IPv4 continues, for the same leg as the one before it; `None` when the packet needs a
     /// closer look.
     ///
     /// As [`Flows::find`], without a key in memory: this is for almost every packet.
     #[inline]
-    pub(super) fn continued(
-        &mut self,
-        at: Micros,
-        (addresses, ports): (u64, u32),
-        ssrc: u32,
-    ) -> Option<(u32, LegEnd)> {
+    pub(super) fn continued(&mut self, at: Micros, (addresses, ports): (u64, u32), ssrc: u32) -> Option<u32> {
         let mask = self.index.len() - 1;
         let mut place = Key::hash_v4(addresses, ports, self.seed) as usize & mask;
         // At least half of the places are free, and no flow has the number of those.
@@ -135,7 +130,7 @@ impl Flows {
                 let continues = hot.ssrc == ssrc && hot.stream != NONE;
                 return continues.then(|| {
                     hot.last = at;
-                    (hot.stream, hot.leg)
+                    hot.stream
                 });
             }
             place = (place + 1) & mask;

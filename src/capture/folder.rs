@@ -1,23 +1,22 @@
-//! The folder: the statistics of its share of the streams and legs.
+//! The folder: the statistics of all streams and legs.
 //!
-//! What happens to one stream or leg never depends on another, so the result is the same however they are shared.
+//! Most packets are the next of their stream, as it was due, and concern the leg of its call as well. Such a packet is
+//! only noted, in the run of its stream's session; the leg takes in the whole run when it is folded. Before anything
+//! else happens to the leg the runs that wait for it are, so that it takes in everything in order.
 
-use sidetone_media::rtp::Packet;
+use sidetone_media::rtp::{Header, Packet};
 use sidetone_media::session::AudioSample;
 use sidetone_media::time::Micros;
 
 use super::leg::{Leg, LegReport};
-use super::order::{Batch, ENDS_ONLY, Ends, LegEnd, LegSignal, Order, Signal, StreamSignal, What};
+use super::signal::{Ends, LegEnd, LegSignal, StreamSignal};
 use super::stream::{Finished, Outline, Stream};
 
-/// The streams and legs whose number, divided by the number of folders, leaves its place among them.
-#[derive(Debug)]
+/// The streams and legs by their numbers.
+#[derive(Debug, Default)]
 pub(super) struct Folder {
-    folders: u32,
     streams: Vec<Option<Stream>>,
     legs: Vec<Option<Leg>>,
-    /// Between whom every stream goes, those of other folders too; for orders, which have no room for it.
-    ends: Vec<Option<Ends>>,
     taken: Taken,
 }
 
@@ -31,85 +30,41 @@ pub(super) struct Taken {
 }
 
 impl Folder {
-    /// One of so many folders.
-    pub(super) fn new(folders: u32) -> Self {
-        Folder {
-            folders: folders.max(1),
-            streams: Vec::new(),
-            legs: Vec::new(),
-            ends: Vec::new(),
-            taken: Taken::default(),
-        }
-    }
-
-    /// Carries out a batch and empties it.
-    pub(super) fn fold(&mut self, batch: &mut Batch) {
-        let (orders, signals) = batch.parts();
-        let mut heard = None;
-        // Orders are read where they lie: a copy costs more than all that is read of most of them.
-        for Order { at, what, stream, leg } in orders {
-            match what {
-                What::Heard(sample) => heard = Some(*sample),
-                What::Packet(packet) => {
-                    let heard = heard.take();
-                    let ends = self.ends.get((stream & !ENDS_ONLY) as usize).copied().flatten();
-                    if let Some(ends) = ends {
-                        self.packet(*at, packet, ends, heard.as_ref(), *stream, *leg);
-                    }
-                }
-                What::Signal(signal) => match take(signals, *signal) {
-                    Some(Signal::Leg(signal)) => self.leg(*at, *leg, signal),
-                    Some(Signal::Stream(signal)) => {
-                        self.learn_ends(*stream, &signal);
-                        if stream & ENDS_ONLY == 0 {
-                            self.stream(*at, *stream, signal);
-                        }
-                    }
-                    Some(Signal::Done) | None => {}
-                },
-            }
-        }
-        batch.clear();
-    }
-
     /// Everything that was reported since the last time.
     pub(super) fn take(&mut self) -> Taken {
         std::mem::take(&mut self.taken)
     }
 
-    /// Between whom the packets of a stream go, of which its orders do not speak.
-    fn learn_ends(&mut self, stream: u32, signal: &StreamSignal) {
-        if let StreamSignal::Opened { source, destination, .. } = signal
-            && let Some(ends) = reach(&mut self.ends, stream & !ENDS_ONLY)
-        {
-            *ends = Some((*source, *destination));
+    /// A packet of a stream that comes between the same ends and for the same leg as the one before it, if it is the one
+    /// that is due; false, and nothing has changed, if it is another.
+    #[inline(always)]
+    pub(super) fn continues(&mut self, at: Micros, header: Header, payload_len: usize, number: u32) -> bool {
+        let Some(Some(stream)) = self.streams.get_mut(number as usize) else { return false };
+        if !stream.take_next(at, header, payload_len) {
+            return false;
         }
+        if stream.is_full() {
+            self.settle(number);
+        }
+        true
     }
 
     /// A packet of a stream that has begun, between those `ends`, and what was heard in it.
-    ///
-    /// `stream` has [`ENDS_ONLY`] set when another folder folds it.
-    #[inline(always)]
     pub(super) fn packet(
         &mut self,
         at: Micros,
         packet: &Packet,
         ends: Ends,
         heard: Option<&AudioSample>,
-        stream: u32,
+        number: u32,
         leg: LegEnd,
     ) {
-        if let Some(number) = leg.number() {
-            let lane = lane(number, self.folders) as usize;
-            match self.legs.get_mut(lane) {
-                Some(Some(known)) if leg.is_from_caller() => known.received(at, ends, packet, heard),
-                Some(Some(known)) => known.sent(at, ends, packet, heard),
-                _ => self.leg(at, leg, LegSignal::packet(leg, ends, *packet, heard.copied())),
-            }
+        self.settle(number);
+        self.feed(number, leg);
+        if let Some(known) = self.leg_mut(leg) {
+            known.packet(at, leg, ends, packet, heard);
         }
-        if stream & ENDS_ONLY == 0
-            && let Some(Some(stream)) = self.streams.get_mut(lane(stream, self.folders) as usize)
-        {
+        if let Some(Some(stream)) = self.streams.get_mut(number as usize) {
             stream.receive(at, packet, heard);
         }
     }
@@ -117,19 +72,28 @@ impl Folder {
     /// Something that concerns a leg.
     pub(super) fn leg(&mut self, at: Micros, leg: LegEnd, signal: LegSignal) {
         let Some(number) = leg.number() else { return };
-        let Some(slot) = reach(&mut self.legs, lane(number, self.folders)) else { return };
-        if let Some(report) = slot.get_or_insert_default().signal(at, signal) {
+        let Some(slot) = reach(&mut self.legs, number) else { return };
+        let feeds = slot.get_or_insert_default().feeds;
+        for stream in feeds.into_iter().flatten() {
+            self.settle(stream);
+        }
+        let Some(slot) = self.legs.get_mut(number as usize) else { return };
+        if let Some(report) = slot.as_mut().and_then(|known| known.signal(at, signal)) {
             self.taken.legs.push((number, report));
             *slot = None;
+            for stream in feeds.into_iter().flatten() {
+                self.detach(stream, number);
+            }
         }
     }
 
     /// Something that concerns a stream.
     pub(super) fn stream(&mut self, at: Micros, number: u32, signal: StreamSignal) {
-        let Some(slot) = reach(&mut self.streams, lane(number, self.folders)) else { return };
+        self.settle(number);
+        let Some(slot) = reach(&mut self.streams, number) else { return };
         match (signal, slot.as_mut()) {
-            (StreamSignal::Opened { source, payloads, .. }, _) => {
-                *slot = Some(Stream::new(at, source, payloads));
+            (StreamSignal::Opened { ends, payloads }, _) => {
+                *slot = Some(Stream::new(at, ends, payloads));
             }
             (StreamSignal::Described(payloads), Some(stream)) => stream.describe(at, payloads),
             (StreamSignal::Rtcp { about, datagram }, Some(stream)) => stream.rtcp(at, about, &datagram),
@@ -147,24 +111,65 @@ impl Folder {
             (StreamSignal::Described(_) | StreamSignal::Rtcp { .. }, None) => {}
         }
     }
-}
 
-/// The lane of a stream or a leg among those of one folder.
-#[inline]
-fn lane(number: u32, folders: u32) -> u32 {
-    // One folder is the rule, and a division costs as much as all the rest of finding the lane.
-    if folders == 1 { number } else { number / folders }
-}
-
-/// The slot of a lane, made where there is none yet.
-fn reach<T>(slots: &mut Vec<Option<T>>, lane: u32) -> Option<&mut Option<T>> {
-    let lane = lane as usize;
-    if slots.len() <= lane {
-        slots.resize_with(lane + 1, || None);
+    /// Folds the run of a stream, into its leg too.
+    fn settle(&mut self, number: u32) {
+        let Some(Some(stream)) = self.streams.get_mut(number as usize) else { return };
+        if stream.run().is_empty() {
+            return;
+        }
+        let leg = stream.leg;
+        if let Some(Some(known)) = leg.number().and_then(|number| self.legs.get_mut(number as usize)) {
+            known.run(leg, stream.ends(), stream.run());
+        }
+        stream.go_on();
     }
-    slots.get_mut(lane)
+
+    /// From now on the runs of a stream are those of a direction of that leg, and no other stream's are.
+    fn feed(&mut self, number: u32, leg: LegEnd) {
+        let Some(known) = self.leg_mut(leg) else { return };
+        let feeds = known.feeds;
+        if let Some(slot) = known.feeds.get_mut(usize::from(leg.is_from_caller())) {
+            *slot = Some(number);
+        }
+        for (from_caller, other) in feeds.into_iter().enumerate() {
+            let Some(other) = other.filter(|other| *other != number) else { continue };
+            self.settle(other);
+            if from_caller == usize::from(leg.is_from_caller())
+                && let Some(Some(stream)) = self.streams.get_mut(other as usize)
+            {
+                stream.expect_nothing();
+            }
+        }
+        if let Some(Some(stream)) = self.streams.get_mut(number as usize) {
+            stream.leg = leg;
+        }
+    }
+
+    /// The leg of a call that is gone is fed no more; another call may get its number.
+    fn detach(&mut self, stream: u32, call: u32) {
+        if let Some(Some(stream)) = self.streams.get_mut(stream as usize)
+            && stream.leg.number() == Some(call)
+        {
+            stream.leg = LegEnd::NOBODY;
+        }
+    }
+
+    /// A leg, which begins where it has not.
+    fn leg_mut(&mut self, leg: LegEnd) -> Option<&mut Leg> {
+        Some(reach(&mut self.legs, leg.number()?)?.get_or_insert_default())
+    }
 }
 
-fn take(signals: &mut [Signal], place: u32) -> Option<Signal> {
-    signals.get_mut(place as usize).map(|signal| std::mem::replace(signal, Signal::Done))
+/// The slot of a number, made where there is none yet.
+fn reach<T>(slots: &mut Vec<Option<T>>, number: u32) -> Option<&mut Option<T>> {
+    let place = number as usize;
+    if slots.len() <= place {
+        slots.resize_with(place + 1, || None);
+    }
+    slots.get_mut(place)
 }
+
+#[cfg(test)]
+#[path = "folder_tests.rs"]
+mod tests;

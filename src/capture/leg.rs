@@ -4,18 +4,17 @@ use std::net::SocketAddr;
 use std::sync::{Arc, LazyLock};
 
 use sidetone_media::rtp::Packet;
-use sidetone_media::session::{AudioSample, Description, Report, Session, SessionConfig};
+use sidetone_media::session::{AudioSample, Description, Report, Run, Session, SessionConfig};
 use sidetone_media::time::Micros;
 
-use super::order::{Ends, LegSignal};
+use super::signal::{Ends, LegEnd, LegSignal};
 use super::stream::{SECONDS_RESERVED, tighten};
 
 /// A call's leg as the packets tell it.
-///
-/// In this order, what most packets touch are the first and one more line of the session, and the one behind it.
 #[derive(Debug, Default)]
-#[repr(C)]
 pub(super) struct Leg {
+    /// The streams whose runs it takes in: of what is sent to the caller, and of what the caller sends.
+    pub(super) feeds: [Option<u32>; 2],
     state: State,
     /// The last packet of the call.
     last: Option<Micros>,
@@ -59,9 +58,55 @@ pub(super) struct LegReport {
 }
 
 impl Leg {
+    /// A packet that went that way, and what was heard in it.
+    pub(super) fn packet(
+        &mut self,
+        at: Micros,
+        end: LegEnd,
+        ends: Ends,
+        packet: &Packet,
+        heard: Option<&AudioSample>,
+    ) {
+        if end.is_from_caller() {
+            self.received(at, ends, packet, heard);
+        } else {
+            self.sent(at, ends, packet, heard);
+        }
+    }
+
+    /// The packets of a run that went that way, as if each came by itself.
+    pub(super) fn run(&mut self, end: LegEnd, ends: Ends, run: &Run) {
+        let Some((first, _)) = run.packets().next() else { return };
+        let (source, destination) = ends;
+        self.last = self.last.max(run.last());
+        if end.is_from_caller() {
+            if !self.is_ended
+                && let Some(session) = self.session()
+            {
+                session.receive_run(source, run);
+            }
+            if let Some(far) = self.far_counted() {
+                far.sends(run.ssrc());
+                far.sent(first, run.len().into(), destination);
+            }
+        } else {
+            self.sent_run(first, destination, run);
+            if let Some(far) = self.far_counted() {
+                far.receive_run(source, run);
+            }
+        }
+    }
+
+    fn sent_run(&mut self, first: Micros, destination: SocketAddr, run: &Run) {
+        if self.sent.to != Some(destination) || self.sent.ssrc != run.ssrc() || self.is_ended {
+            self.sent_elsewhere(first, destination, run.ssrc(), run.len().into());
+        } else {
+            self.sent.packets = self.sent.packets.saturating_add(run.len().into());
+        }
+    }
+
     /// A packet that the caller sent, and what was heard in it.
-    #[inline(always)]
-    pub(super) fn received(
+    fn received(
         &mut self,
         at: Micros,
         (source, destination): Ends,
@@ -78,8 +123,7 @@ impl Leg {
     }
 
     /// A packet that was sent to the caller, and what was heard in it.
-    #[inline(always)]
-    pub(super) fn sent(
+    fn sent(
         &mut self,
         at: Micros,
         (source, destination): Ends,
@@ -90,20 +134,20 @@ impl Leg {
             self.last = self.last.max(Some(at));
             self.sent.packets = self.sent.packets.saturating_add(1);
         } else {
-            self.sent_elsewhere(at, destination, packet.ssrc);
+            self.sent_elsewhere(at, destination, packet.ssrc, 1);
         }
         if let Some(far) = self.far_counted() {
             far.receive_heard(at, source, packet, heard);
         }
     }
 
-    /// A packet that was sent elsewhere than the one before it, or as another source.
+    /// Packets that were sent elsewhere than the one before them, or as another source.
     #[cold]
-    fn sent_elsewhere(&mut self, at: Micros, to: SocketAddr, ssrc: u32) {
+    fn sent_elsewhere(&mut self, at: Micros, to: SocketAddr, ssrc: u32, packets: u32) {
         self.tell_sent();
         if let Some(session) = self.counted(at) {
             session.sends(ssrc);
-            session.sent(at, 1, to);
+            session.sent(at, packets, to);
             self.sent = Sent { to: Some(to), ssrc, packets: 0 };
         }
     }

@@ -4,12 +4,12 @@
 use std::collections::{HashMap, VecDeque};
 
 use super::calls;
-use super::desk::Desk;
 use super::flows::Binding;
+use super::folder::Folder;
 use super::mirror::{Side, mirrors};
-use super::order::StreamSignal;
 use super::report::{Analysis, CallReport, Head, StreamReport};
 use super::router::Router;
+use super::signal::StreamSignal;
 use super::stream::Outline;
 use super::taking::{self, EndedStream, TakenCalls, TakenStream};
 
@@ -38,38 +38,29 @@ pub enum Part {
 #[derive(Debug)]
 struct Rest {
     router: Router,
-    desk: Desk,
+    folder: Folder,
     /// Their numbers, the next one last.
     calls: Vec<u32>,
     /// The places of their streams.
     places: HashMap<u32, Vec<usize>>,
     /// The next one last, each with the place of its mirror.
     streams: Vec<(EndedStream, Option<usize>)>,
-    /// The mirrors of the streams that were asked for.
-    asked: Vec<Option<usize>>,
 }
 
 impl Parts {
     /// Everything that the tables of an engine hold.
-    pub(super) fn of(router: Router, desk: Desk, file: &str) -> Self {
+    pub(super) fn of(router: Router, folder: Folder, file: &str) -> Self {
         let head = Head {
             file: file.to_owned(),
             packets: router.packets,
             bytes: router.bytes,
             skipped: router.skipped,
         };
-        let mut rest = Rest {
-            router,
-            desk,
-            calls: Vec::new(),
-            places: HashMap::new(),
-            streams: Vec::new(),
-            asked: Vec::new(),
-        };
+        let mut rest =
+            Rest { router, folder, calls: Vec::new(), places: HashMap::new(), streams: Vec::new() };
         rest.find_streams();
         rest.find_calls();
-        let rest = rest.ask().then(|| Box::new(rest));
-        Parts { head, ready: VecDeque::new(), rest }
+        Parts { head, ready: VecDeque::new(), rest: Some(Box::new(rest)) }
     }
 
     /// All of it.
@@ -104,12 +95,11 @@ impl Iterator for Parts {
     type Item = Part;
 
     fn next(&mut self) -> Option<Part> {
-        // Each turn receives what was asked for, of which there is an end.
+        // Each turn takes some of the rest, of which there is an end.
         while self.ready.is_empty()
             && let Some(rest) = &mut self.rest
         {
-            rest.receive(&mut self.ready);
-            if !rest.ask() {
+            if !rest.take(&mut self.ready) {
                 self.rest = None;
             }
         }
@@ -120,18 +110,17 @@ impl Iterator for Parts {
 impl Rest {
     /// Finds out which streams there are and whose mirror each is. Those that no call announced are over now.
     fn find_streams(&mut self) {
-        let Rest { router, desk, .. } = self;
+        let Rest { router, folder, .. } = self;
         let mut numbers = router.streams.numbers();
         numbers.sort_by_key(|number| router.streams.get(*number).map(|known| known.serial));
         for number in &numbers {
             let Some(known) = router.streams.get(*number) else { continue };
             if !known.bindings.iter().any(Binding::has_call) {
                 let announced = !known.bindings.is_empty();
-                desk.stream(known.seen, *number, StreamSignal::Concluded { announced });
+                folder.stream(known.seen, *number, StreamSignal::Concluded { announced });
             }
         }
-        desk.ask();
-        let mut outlines: HashMap<u32, Option<Outline>> = desk.receive().outlines.into_iter().collect();
+        let mut outlines: HashMap<u32, Option<Outline>> = folder.take().outlines.into_iter().collect();
         let (mut sides, mut alone) = (Vec::new(), Vec::new());
         for number in numbers {
             let (Some(known), Some(ended)) = (router.streams.get(number), EndedStream::of(router, number))
@@ -169,29 +158,24 @@ impl Rest {
         self.calls.reverse();
     }
 
-    /// Has the next few calls judged, or streams when there is no call left; false when there is nothing left.
-    fn ask(&mut self) -> bool {
+    /// Judges the next few calls, or streams when there is no call left; false when there is nothing left.
+    fn take(&mut self, ready: &mut VecDeque<Part>) -> bool {
         let calls: Vec<u32> = last(&mut self.calls, CALLS_AT_ONCE).collect();
         let count = if calls.is_empty() { STREAMS_AT_ONCE } else { 0 };
         let (streams, mirrors): (Vec<_>, Vec<_>) = last(&mut self.streams, count).unzip();
-        self.asked = mirrors;
         if calls.is_empty() && streams.is_empty() {
             return false;
         }
-        taking::ask(&self.router, &mut self.desk, &calls, &streams);
-        true
-    }
-
-    /// Takes what was asked for.
-    fn receive(&mut self, ready: &mut VecDeque<Part>) {
-        let TakenCalls { calls, streams } = taking::receive(&mut self.router, &mut self.desk);
+        let TakenCalls { calls, streams } =
+            taking::take(&mut self.router, &mut self.folder, &calls, &streams);
         for (number, dialog, leg) in calls {
             let places = self.places.remove(&number).unwrap_or_default();
             ready.push_back(Part::Call(Box::new(calls::report(dialog, leg, places))));
         }
-        for (TakenStream { report, .. }, mirror) in streams.into_iter().zip(self.asked.drain(..)) {
+        for (TakenStream { report, .. }, mirror) in streams.into_iter().zip(mirrors) {
             ready.push_back(Part::Stream(Box::new(StreamReport { mirror, ..report })));
         }
+        true
     }
 }
 

@@ -1,4 +1,4 @@
-//! The router: finds out what a frame is and whom it concerns, and leaves an order at the desk.
+//! The router: finds out what a frame is and whom it concerns, and leaves an order at the folder.
 //!
 //! A UDP payload is SIP when it begins with a SIP start line, and RTP when signalling announced its
 //! destination or when it proves itself (see [`super::probation`]). Ports mean nothing here.
@@ -8,19 +8,19 @@ use std::sync::Arc;
 
 use sidetone_media::pcap::{Content, Datagram, PlainDatagram, Record, dissect, dissect_plain};
 use sidetone_media::rtcp::is_plausible;
-use sidetone_media::rtp::Packet;
+use sidetone_media::rtp::{Header, Packet};
 use sidetone_media::session::AudioSample;
 use sidetone_media::time::Micros;
 
 use super::calls::{Calls, News, Refused};
-use super::desk::Desk;
 use super::flows::{Binding, Flows};
+use super::folder::Folder;
 use super::key::Key;
-use super::order::{LegEnd, LegSignal, NONE, StreamSignal};
 use super::payloads::{self, Meanings};
 use super::probation::{CONTINUED_ANNOUNCED, CONTINUED_UNANNOUNCED, Waiting, is_known_type};
 use super::report::Skipped;
 use super::rtcp::{RTCP_BYTES_MAX, about};
+use super::signal::{LegEnd, LegSignal, NONE, StreamSignal};
 use super::text::session_description;
 use super::turn;
 use super::wire::{Arrival, Wire};
@@ -106,67 +106,70 @@ impl Router {
 
     /// Takes one frame.
     #[inline]
-    pub(super) fn record(&mut self, record: &Record<'_>, desk: &mut Desk) {
+    pub(super) fn record(&mut self, record: &Record<'_>, folder: &mut Folder) {
         self.packets += 1;
         self.bytes += u64::from(record.wire_len);
         if let Some(plain) = dissect_plain(record.link, record.frame)
             && is_rtp(plain.payload)
         {
-            let Ok(packet) = Packet::parse(plain.payload) else { return };
-            let ends = (plain.addresses, plain.ports);
-            if !self.listens
-                && let Some((stream, leg)) = self.flows.continued(record.at, ends, packet.ssrc)
-            {
-                desk.packet(record.at, &packet, Key::v4(ends.0, ends.1).ends(), None, stream, leg);
-            } else {
-                self.plain(record.at, plain, packet, desk);
+            let Some((header, payload_len)) = Header::split(plain.payload) else { return };
+            let continues = !self.listens
+                && self
+                    .flows
+                    .continued(record.at, (plain.addresses, plain.ports), header.ssrc())
+                    .is_some_and(|stream| folder.continues(record.at, header, payload_len, stream));
+            if !continues {
+                self.plain(record.at, plain, folder);
             }
         } else {
-            self.unusual(record, desk);
+            self.unusual(record, folder);
         }
     }
 
-    /// The first packets of a stream, or any where payloads are looked at.
+    /// RTP that is not the next packet of its stream, or any where payloads are looked at.
     #[inline(never)]
-    fn plain(&mut self, at: Micros, plain: PlainDatagram<'_>, packet: Packet, desk: &mut Desk) {
+    fn plain(&mut self, at: Micros, plain: PlainDatagram<'_>, folder: &mut Folder) {
+        let Ok(packet) = Packet::parse(plain.payload) else { return };
         let rtp = Rtp { packet, kept: plain.payload, len: plain.payload.len() };
-        self.rtp(at, &Key::v4(plain.addresses, plain.ports), &rtp, desk);
+        self.rtp(at, &Key::v4(plain.addresses, plain.ports), &rtp, folder);
     }
 
     /// A frame that is not RTP in its most frequent form.
     #[cold]
-    fn unusual(&mut self, record: &Record<'_>, desk: &mut Desk) {
+    fn unusual(&mut self, record: &Record<'_>, folder: &mut Folder) {
         match dissect(record.link, record.frame) {
-            Content::Udp(datagram) => self.datagram(record.at, &datagram, desk),
+            Content::Udp(datagram) => self.datagram(record.at, &datagram, folder),
             Content::Other => {}
             Content::NotIp => self.skipped.not_ip += 1,
             Content::Fragment | Content::Head(_) => {
-                self.on_wire(desk, |wire, sink| wire.fragment(record, sink));
+                self.on_wire(folder, |wire, sink| wire.fragment(record, sink));
             }
-            Content::Tcp(segment) => self.on_wire(desk, |wire, sink| wire.segment(record.at, &segment, sink)),
+            Content::Tcp(segment) => {
+                self.on_wire(folder, |wire, sink| wire.segment(record.at, &segment, sink))
+            }
             Content::Truncated => self.skipped.truncated += 1,
         }
     }
 
     /// Takes what waited for others that did not come.
-    pub(super) fn finish(&mut self, desk: &mut Desk) {
-        self.on_wire(desk, Wire::finish);
+    pub(super) fn finish(&mut self, folder: &mut Folder) {
+        self.on_wire(folder, Wire::finish);
         self.skipped.fragments = self.wire.fragments_left();
     }
 
     /// Hands something to the wire, and takes in what that completes.
     fn on_wire(
         &mut self,
-        desk: &mut Desk,
+        folder: &mut Folder,
         take: impl FnOnce(&mut Wire, &mut dyn FnMut(Micros, Arrival<'_>)),
     ) {
         let mut wire = std::mem::take(&mut self.wire);
         take(&mut wire, &mut |at, arrival| match arrival {
-            Arrival::Datagram(datagram) => self.datagram(at, &datagram, desk),
+            Arrival::Datagram(datagram) => self.datagram(at, &datagram, folder),
             Arrival::Malformed => self.skipped.malformed_sip += 1,
             Arrival::Message(source, destination, message) => {
                 let news = self.calls.take(at, (source, destination), message);
-                self.news(at, news, desk);
+                self.news(at, news, folder);
             }
             Arrival::OverLimit => self.skipped.over_limit += 1,
             Arrival::Truncated => self.skipped.truncated += 1,
@@ -174,41 +177,41 @@ impl Router {
         self.wire = wire;
     }
 
-    fn datagram(&mut self, at: Micros, datagram: &Datagram<'_>, desk: &mut Desk) {
+    fn datagram(&mut self, at: Micros, datagram: &Datagram<'_>, folder: &mut Folder) {
         let (source, destination) = (datagram.source, datagram.destination);
         let is_whole = datagram.payload.len() == datagram.payload_len;
         if is_rtp(datagram.payload) {
             let payload = if is_whole { datagram.payload } else { pad(datagram, &mut self.scratch) };
             if let Ok(packet) = Packet::parse(payload) {
                 let rtp = Rtp { packet, kept: datagram.payload, len: payload.len() };
-                self.rtp(at, &Key::new(source, destination), &rtp, desk);
+                self.rtp(at, &Key::new(source, destination), &rtp, folder);
             }
         } else if is_sip(unpadded(datagram.payload)) {
             if self.wire.has_heads() {
-                self.on_wire(desk, |wire, sink| wire.release_heads(source.ip(), destination.ip(), sink));
+                self.on_wire(folder, |wire, sink| wire.release_heads(source.ip(), destination.ip(), sink));
             }
             let payload = if is_whole { datagram.payload } else { pad_lines(datagram, &mut self.scratch) };
             let news = self.calls.message(at, (source, destination), payload);
-            self.news(at, news, desk);
+            self.news(at, news, folder);
         } else if is_whole && datagram.payload.len() <= RTCP_BYTES_MAX && is_plausible(datagram.payload) {
-            self.rtcp(at, datagram, desk);
+            self.rtcp(at, datagram, folder);
         } else if let Some((payload, payload_len)) = turn::relayed(datagram.payload) {
             // What is relayed is not relayed again, whatever it looks like.
             if turn::relayed(payload).is_none() {
-                self.datagram(at, &Datagram { payload, payload_len, ..*datagram }, desk);
+                self.datagram(at, &Datagram { payload, payload_len, ..*datagram }, folder);
             }
         } else if let Some(description) = session_description(datagram.payload) {
             let news = self.calls.describe(&description);
-            self.news(at, Ok(Some(news)), desk);
+            self.news(at, Ok(Some(news)), folder);
         }
     }
 
     /// Tells flows and legs what a message changed.
-    fn news(&mut self, at: Micros, news: Result<Option<News>, Refused>, desk: &mut Desk) {
+    fn news(&mut self, at: Micros, news: Result<Option<News>, Refused>, folder: &mut Folder) {
         match news {
             Ok(Some(news)) => {
                 for signal in news.leg {
-                    desk.leg(at, LegEnd::new(news.call, true), signal);
+                    folder.leg(at, LegEnd::new(news.call, true), signal);
                 }
                 for address in news.announced {
                     self.flows.announced(address);
@@ -224,7 +227,7 @@ impl Router {
     }
 
     /// RTCP: what it says goes to the leg of its call, and to the streams that it tells of.
-    fn rtcp(&mut self, at: Micros, datagram: &Datagram<'_>, desk: &mut Desk) {
+    fn rtcp(&mut self, at: Micros, datagram: &Datagram<'_>, folder: &mut Folder) {
         let (source, destination) = self.rtp_ends(datagram.source, datagram.destination);
         if let Some(binding) = self.calls.binding(source, destination) {
             let leg = binding.leg();
@@ -234,7 +237,7 @@ impl Router {
             } else {
                 LegSignal::SentRtcp { source, datagram }
             };
-            desk.leg(at, leg, signal);
+            folder.leg(at, leg, signal);
         }
         for about in about(datagram.payload) {
             let ends = if about.by_sender { (source, destination) } else { (destination, source) };
@@ -242,7 +245,7 @@ impl Router {
             let streams = flow.and_then(|number| self.flows.get(number)).map(|flow| &flow.streams);
             let stream = streams.into_iter().flatten().find(|(ssrc, _)| *ssrc == about.ssrc);
             if let Some((_, stream)) = stream {
-                desk.stream(at, *stream, StreamSignal::Rtcp { about, datagram: datagram.payload.into() });
+                folder.stream(at, *stream, StreamSignal::Rtcp { about, datagram: datagram.payload.into() });
             }
         }
     }
@@ -259,23 +262,26 @@ impl Router {
 
     /// An RTP packet, or what looks like one.
     #[inline]
-    fn rtp(&mut self, at: Micros, key: &Key, rtp: &Rtp<'_>, desk: &mut Desk) {
+    fn rtp(&mut self, at: Micros, key: &Key, rtp: &Rtp<'_>, folder: &mut Folder) {
         let packet = rtp.packet;
         if let Some((_, hot)) = self.flows.find(key)
             && hot.ssrc == packet.ssrc
             && hot.stream != NONE
         {
             hot.last = at;
-            let heard = if self.listens { rtp.heard() } else { None };
-            desk.packet(at, &packet, key.ends(), heard.as_ref(), hot.stream, hot.leg);
+            if self.listens {
+                folder.packet(at, &packet, key.ends(), rtp.heard().as_ref(), hot.stream, hot.leg);
+            } else if !folder.continues(at, packet.header(), packet.payload_len as usize, hot.stream) {
+                folder.packet(at, &packet, key.ends(), None, hot.stream, hot.leg);
+            }
         } else {
-            self.look_closely(at, key, rtp, desk);
+            self.look_closely(at, key, rtp, folder);
         }
     }
 
     /// A packet of a flow that is new, of another SSRC than the one before, or after an announcement.
     #[cold]
-    fn look_closely(&mut self, at: Micros, key: &Key, rtp: &Rtp<'_>, desk: &mut Desk) {
+    fn look_closely(&mut self, at: Micros, key: &Key, rtp: &Rtp<'_>, folder: &mut Folder) {
         let packet = rtp.packet;
         let Some(number) = self.flows.find_or_make(at, key) else {
             self.skipped.over_limit += 1;
@@ -292,10 +298,10 @@ impl Router {
         });
         let leg = binding.map_or(LegEnd::NOBODY, Binding::leg);
         let Some((stream, before)) = found else {
-            self.unknown_ssrc(at, number, ends, packet, desk);
+            self.unknown_ssrc(at, number, ends, packet, folder);
             // Whether it is a stream's or not, the leg counts it.
             let heard = if self.listens { rtp.heard() } else { None };
-            desk.leg(at, leg, LegSignal::packet(leg, ends, packet, heard));
+            folder.leg(at, leg, LegSignal::packet(leg, ends, packet, heard));
             return;
         };
         if let Some(before) = before.and_then(|before| self.streams.get_mut(before)) {
@@ -307,12 +313,12 @@ impl Router {
                 known.generation = generation;
                 let payloads = self.calls.payloads(ends.0, ends.1);
                 if let Some(payloads) = binding.and_then(|binding| known.bind(binding, payloads)) {
-                    desk.stream(at, stream, StreamSignal::Described(payloads));
+                    folder.stream(at, stream, StreamSignal::Described(payloads));
                 }
             }
         }
         let heard = if self.listens { rtp.heard() } else { None };
-        desk.packet(at, &packet, ends, heard.as_ref(), stream, leg);
+        folder.packet(at, &packet, ends, heard.as_ref(), stream, leg);
         let is_listed = self.flows.list(number);
         if let Some(hot) = self.flows.hot_mut(number).filter(|_| is_listed) {
             hot.ssrc = packet.ssrc;
@@ -342,7 +348,7 @@ impl Router {
         number: u32,
         (source, destination): (SocketAddr, SocketAddr),
         packet: Packet,
-        desk: &mut Desk,
+        folder: &mut Folder,
     ) {
         let Some(flow) = self.flows.get_mut(number) else { return };
         let binding = flow.binding;
@@ -379,9 +385,9 @@ impl Router {
         });
         flow.streams.insert(0, (packet.ssrc, stream));
         let begin = waiting.first().map_or(at, |first| first.at);
-        desk.stream(begin, stream, StreamSignal::Opened { source, destination, payloads });
+        folder.stream(begin, stream, StreamSignal::Opened { ends: (source, destination), payloads });
         for Waiting { at, packet } in waiting {
-            desk.packet(at, &packet, (source, destination), None, stream, LegEnd::NOBODY);
+            folder.packet(at, &packet, (source, destination), None, stream, LegEnd::NOBODY);
         }
     }
 }

@@ -1,21 +1,24 @@
 //! One RTP stream: the packets of one SSRC from one source to one destination, judged as a leg of its own.
 
-use std::net::SocketAddr;
 use std::sync::{Arc, LazyLock};
 
-use sidetone_media::rtp::{Packet, PayloadKind};
-use sidetone_media::session::{AudioSample, Description, Payload, Report, Session, SessionConfig};
+use sidetone_media::rtp::{Header, Packet, PayloadKind};
+use sidetone_media::session::{AudioSample, Description, Payload, Report, Run, Session, SessionConfig};
 use sidetone_media::time::Micros;
 
 use super::payloads::Meanings;
 use super::rtcp::{About, ReceiverView};
+use super::signal::{Ends, LegEnd};
 
-/// A stream under measurement; what most packets touch lies together, as in a leg.
+/// A stream under measurement; most packets touch no more than the run of its session, which stands in front.
 #[derive(Debug)]
 #[repr(C)]
 pub(super) struct Stream {
     session: Session,
-    source: SocketAddr,
+    /// Who takes in the packets that wait in the run.
+    pub(super) leg: LegEnd,
+    ends: Ends,
+    /// Packets, the last of them and the first; those that wait are not counted.
     packets: u64,
     last: Micros,
     begun: Micros,
@@ -43,28 +46,73 @@ pub(super) struct Outline {
 
 impl Stream {
     /// A stream that begins now.
-    pub(super) fn new(at: Micros, source: SocketAddr, payloads: Meanings) -> Self {
+    pub(super) fn new(at: Micros, ends: Ends, payloads: Meanings) -> Self {
         let mut session = Session::with_shared(Arc::clone(&CONFIG));
         session.reserve_seconds(SECONDS_RESERVED);
-        let receiver = ReceiverView::default();
-        let mut stream = Stream { session, source, packets: 0, last: at, begun: at, payloads, receiver };
+        let mut stream = Stream {
+            session,
+            leg: LegEnd::NOBODY,
+            ends,
+            packets: 0,
+            last: at,
+            begun: at,
+            payloads,
+            receiver: ReceiverView::default(),
+        };
         stream.advertise(at, (None, None));
         stream.session.answer(at);
         stream
     }
 
-    /// Takes one packet of the stream, and what was heard in it.
-    #[inline]
+    /// Takes one packet of the stream, and what was heard in it; none waits, before and after.
     pub(super) fn receive(&mut self, at: Micros, packet: &Packet, heard: Option<&AudioSample>) {
         self.packets += 1;
         self.last = self.last.max(at);
-        self.session.receive_heard(at, self.source, packet, heard);
+        self.session.receive_heard(at, self.ends.0, packet, heard);
+        if !self.session.run().is_empty() {
+            self.session.go_on();
+        }
+    }
+
+    /// Notes the packet that is due; false, and nothing has changed, if it is another.
+    #[inline(always)]
+    pub(super) fn take_next(&mut self, at: Micros, header: Header, payload_len: usize) -> bool {
+        self.session.take_next(at, header, payload_len)
+    }
+
+    /// Whether the run has no room for another packet.
+    #[inline(always)]
+    pub(super) fn is_full(&self) -> bool {
+        self.session.is_full()
+    }
+
+    /// The packets that wait to be folded.
+    pub(super) fn run(&self) -> &Run {
+        self.session.run()
+    }
+
+    /// Folds the packets that wait.
+    pub(super) fn go_on(&mut self) {
+        let run = self.session.run();
+        self.packets += u64::from(run.len());
+        self.last = self.last.max(run.last().unwrap_or(self.last));
+        self.session.go_on();
+    }
+
+    /// No packet waits before another came alone.
+    pub(super) fn expect_nothing(&mut self) {
+        self.session.expect_nothing();
+    }
+
+    /// Between whom the packets go.
+    pub(super) fn ends(&self) -> Ends {
+        self.ends
     }
 
     /// Takes RTCP that tells of the stream.
     pub(super) fn rtcp(&mut self, at: Micros, About { ssrc, by_sender }: About, datagram: &[u8]) {
         if by_sender {
-            self.session.receive_rtcp(at, self.source, datagram);
+            self.session.receive_rtcp(at, self.ends.0, datagram);
             self.receiver.sender_told(at, ssrc, datagram);
         } else {
             let clock = self.session.clock_rate();
@@ -142,11 +190,11 @@ impl Stream {
     /// expected in return.
     fn advertise(&mut self, at: Micros, (ptime_ms, own_ptime_ms): (Option<u32>, Option<u32>)) {
         let description = Description {
-            remote: Some(self.source),
+            remote: Some(self.ends.0),
             receive: true,
             ptime_ms,
             own_ptime_ms,
-            signalling: Some(self.source.ip()),
+            signalling: Some(self.ends.0.ip()),
             ..Description::default()
         };
         self.session.describe_shared(at, description, Arc::clone(&self.payloads));

@@ -1,13 +1,13 @@
-//! Calls and streams on their way out of an engine: asked for, judged by the folders, and taken out of the tables.
+//! Calls and streams on their way out of an engine: judged by the folder, and taken out of the tables.
 
 use std::net::SocketAddr;
 
-use super::desk::Desk;
 use super::dialog::Dialog;
+use super::folder::Folder;
 use super::leg::LegReport;
-use super::order::{LegEnd, LegSignal, StreamSignal};
 use super::report::{StreamFacts, StreamReport};
 use super::router::{Known, Router};
+use super::signal::{LegEnd, LegSignal, StreamSignal};
 use super::stream::Finished;
 
 /// A stream that is over, with what the router says of it.
@@ -43,24 +43,24 @@ impl EndedStream {
     }
 }
 
-/// Has calls and streams judged; [`receive`] takes them.
-pub(super) fn ask(router: &Router, desk: &mut Desk, calls: &[u32], streams: &[EndedStream]) {
+/// Has calls and streams judged, and takes them out of the tables.
+pub(super) fn take(
+    router: &mut Router,
+    folder: &mut Folder,
+    calls: &[u32],
+    streams: &[EndedStream],
+) -> TakenCalls {
     for EndedStream { number, announced, ptime_ms } in streams {
         let Some(known) = router.streams.get(*number) else { continue };
         let taken = StreamSignal::Taken { announced: *announced, ptime_ms: *ptime_ms };
-        desk.stream(known.seen, *number, taken);
+        folder.stream(known.seen, *number, taken);
     }
     for number in calls {
         let Some(call) = router.calls.get(*number) else { continue };
         let taken = LegSignal::Taken { ended: call.ended, last: call.last };
-        desk.leg(call.last, LegEnd::new(*number, true), taken);
+        folder.leg(call.last, LegEnd::new(*number, true), taken);
     }
-    desk.ask();
-}
-
-/// Takes what was asked for out of the tables.
-pub(super) fn receive(router: &mut Router, desk: &mut Desk) -> TakenCalls {
-    let taken = desk.receive();
+    let taken = folder.take();
     let streams = taken.streams.into_iter().filter_map(|(number, finished)| {
         let known = router.streams.remove(number)?;
         let ends = router.flows.forget_stream(known.flow, number)?;

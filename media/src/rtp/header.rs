@@ -4,7 +4,7 @@ use crate::rtp::Packet;
 
 /// The twelve bytes of a header without CSRCs, extension and padding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Header {
+pub struct Header {
     pub(crate) ssrc: u32,
     pub(crate) timestamp: u32,
     pub(crate) sequence: u16,
@@ -15,7 +15,7 @@ pub(crate) struct Header {
 impl Header {
     /// The first twelve bytes of `datagram`, whatever they are, and how many follow; `None` for fewer.
     #[inline(always)]
-    pub(crate) fn split(datagram: &[u8]) -> Option<(Header, usize)> {
+    pub fn split(datagram: &[u8]) -> Option<(Header, usize)> {
         let (header, rest) = datagram.split_first_chunk::<12>()?;
         let [version, kind, s0, s1, t0, t1, t2, t3, r0, r1, r2, r3] = *header;
         let header = Header {
@@ -25,6 +25,12 @@ impl Header {
             types: u16::from_be_bytes([version, kind]),
         };
         Some((header, rest.len()))
+    }
+
+    /// Synchronisation source.
+    #[inline(always)]
+    pub const fn ssrc(&self) -> u32 {
+        self.ssrc
     }
 
     /// That of the next packet, whose timestamp is `step` on.
@@ -41,12 +47,19 @@ impl Header {
         let sequence = self.sequence.wrapping_sub(count.into());
         Header { sequence, timestamp: self.timestamp.wrapping_sub(back), ..self }
     }
+
+    /// The packet that has this header, which is a plain one, and so long a payload.
+    pub(crate) fn packet(self, payload_len: u16) -> Packet {
+        let Header { ssrc, timestamp, sequence, types } = self;
+        let (payload_type, marker) = ((types & 0x7f) as u8, types & 0x80 != 0);
+        Packet { ssrc, timestamp, payload_len: payload_len.into(), sequence, payload_type, marker }
+    }
 }
 
 impl Packet {
     /// The plain header that says the same.
     #[inline(always)]
-    pub(crate) fn header(&self) -> Header {
+    pub fn header(&self) -> Header {
         let kind = u16::from(self.marker) << 7 | u16::from(self.payload_type & 0x7f);
         Header {
             ssrc: self.ssrc,
@@ -78,6 +91,8 @@ mod tests {
         assert_eq!(packet.header().after(160), next.header());
         assert_eq!(next.header().before(1, 160), packet.header());
         assert_eq!(next.header().before(0, 160), next.header());
+        assert_eq!(packet.header().packet(160), packet);
+        assert_eq!(Packet { marker: false, ..next }.header().packet(160), Packet { marker: false, ..next });
     }
 
     #[test]

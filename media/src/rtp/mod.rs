@@ -4,6 +4,6 @@ mod header;
 mod packet;
 mod view;
 
-pub(crate) use header::Header;
+pub use header::Header;
 pub use packet::{Datagram, Packet, PacketError, PayloadKind};
 pub use view::RtpPacket;

@@ -4,10 +4,11 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use crate::rtcp::{self, RtcpFold};
-use crate::rtp::{Datagram, Packet, PayloadKind};
+use crate::rtp::{Datagram, Header, Packet, PayloadKind};
 use crate::session::clock::Stopwatch;
 use crate::session::packets::{Packets, Settled};
 use crate::session::payloads::PTIME_DEFAULT_MS;
+use crate::session::run::Run;
 use crate::session::source::{Admission, SourceFilter};
 use crate::session::{
     Description, Disposition, Input, Output, Payload, Reason, SessionConfig, SessionCounters,
@@ -129,7 +130,7 @@ impl Session {
             return self.receive_undue(now, &source, datagram);
         }
         if self.packets.is_full() || self.packets.listens() {
-            return self.go_on(datagram);
+            return self.go_on_after(datagram);
         }
         Disposition::Relay
     }
@@ -137,7 +138,7 @@ impl Session {
     #[inline(never)]
     fn receive_v6(&mut self, now: Micros, source: &SocketAddr, datagram: &[u8]) -> Disposition {
         if self.packets.take_v6(now, source, datagram) {
-            self.go_on(datagram)
+            self.go_on_after(datagram)
         } else {
             self.receive_undue(now, source, datagram)
         }
@@ -145,7 +146,7 @@ impl Session {
 
     /// Does what has to be done now and then when a packet was due.
     #[inline(never)]
-    fn go_on(&mut self, datagram: &[u8]) -> Disposition {
+    fn go_on_after(&mut self, datagram: &[u8]) -> Disposition {
         if self.packets.is_full() {
             self.packets.go_on();
         }
@@ -222,6 +223,47 @@ impl Session {
         }
         self.packets.count_datagram();
         self.take(now, source, packet)
+    }
+
+    /// Takes in a packet that comes from where the one before it came from, if it is the one that is due; false, and
+    /// nothing has changed, if it is another.
+    ///
+    /// For a driver that knows where packets come from: [`Session::go_on`] is to be called when this
+    /// [`Session::is_full`].
+    #[inline(always)]
+    pub fn take_next(&mut self, now: Micros, header: Header, payload_len: usize) -> bool {
+        self.packets.take_next(now, header, payload_len)
+    }
+
+    /// Whether there is no room for another packet that is due.
+    #[inline(always)]
+    pub fn is_full(&self) -> bool {
+        self.packets.is_full()
+    }
+
+    /// The packets that came as they were due and wait to be folded.
+    pub fn run(&self) -> &Run {
+        self.packets.run()
+    }
+
+    /// Folds the packets that wait, and goes on with the next.
+    pub fn go_on(&mut self) {
+        self.packets.go_on();
+    }
+
+    /// Takes the next packet for one that was not due, whatever it is.
+    pub fn expect_nothing(&mut self) {
+        self.packets.expect_nothing();
+    }
+
+    /// Takes in the packets that wait in the run of another session, as [`Session::receive_packet`] would one after
+    /// the other.
+    pub fn receive_run(&mut self, source: SocketAddr, run: &Run) {
+        if !self.packets.take_run(&source, run) {
+            for (at, packet) in run.packets() {
+                self.receive_packet(at, source, &packet);
+            }
+        }
     }
 
     /// The same of a packet whose payload the driver may have looked at.

@@ -34,6 +34,7 @@ pub use description::{Description, Payload, SessionConfig};
 pub use input::{Disposition, Input, Output, Reason};
 pub use machine::Session;
 pub use report::{Report, SessionCounters};
+pub use run::Run;
 pub use watch::{Change, Warning, Watch};
 
 pub use crate::rtcp::{FarEnd, RoundTrip, RtcpView, SenderCount};

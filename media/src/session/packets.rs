@@ -66,6 +66,38 @@ impl Packets {
         is_known && self.run.take(now, key(source), packet.header(), packet.payload_len as usize)
     }
 
+    /// The same of a packet that is known to come from where the one before it came from.
+    #[inline(always)]
+    pub(super) fn take_next(&mut self, now: Micros, header: Header, payload_len: usize) -> bool {
+        self.run.take_from_there(now, header, payload_len)
+    }
+
+    /// Takes in all that wait in `run`, which came from `source`, if they are what is due; false, and nothing has
+    /// changed, if they are not.
+    pub(super) fn take_run(&mut self, source: &SocketAddr, run: &Run) -> bool {
+        let is_known = source.is_ipv4() || self.settled.source.is_known(source);
+        if !is_known || !self.run.goes_on_with(key(source), run) {
+            return false;
+        }
+        if !self.run.is_empty() {
+            self.fold();
+        }
+        self.settled.fold(run);
+        self.expect_next();
+        true
+    }
+
+    /// Packets that came as they were due and are not folded.
+    #[inline]
+    pub(super) fn run(&self) -> &Run {
+        &self.run
+    }
+
+    /// Expects nothing until a packet was folded.
+    pub(super) fn expect_nothing(&mut self) {
+        self.settled();
+    }
+
     /// Whether there is no room for another packet.
     #[inline(always)]
     pub(super) fn is_full(&self) -> bool {
@@ -160,6 +192,11 @@ impl Packets {
     #[inline(never)]
     pub(super) fn go_on(&mut self) {
         self.fold();
+        self.expect_next();
+    }
+
+    #[inline]
+    fn expect_next(&mut self) {
         match self.settled.stream.next() {
             Some(next) => self.run.go_on(&next),
             None => self.run.forget(),
@@ -168,10 +205,17 @@ impl Packets {
 
     #[inline]
     fn fold(&mut self) {
-        let settled = &mut *self.settled;
-        settled.stream.push_steps(self.run.steps());
-        settled.source.heard(self.run.last());
-        settled.datagrams = settled.datagrams.wrapping_add(self.run.len().into());
+        self.settled.fold(&self.run);
         self.run.clear();
+    }
+}
+
+impl Settled {
+    /// Folds the packets that wait in a run.
+    #[inline]
+    fn fold(&mut self, run: &Run) {
+        self.stream.push_steps(run.steps());
+        self.source.heard(run.last());
+        self.datagrams = self.datagrams.wrapping_add(run.len().into());
     }
 }

@@ -13,10 +13,10 @@ use crate::time::Micros;
 
 /// What is due, and when what came as it was due arrived.
 ///
-/// *Bounds*: [`STEPS_MAX`] packets.
+/// *Bounds*: 63 packets.
 #[derive(Clone, Debug)]
 #[repr(C)]
-pub(super) struct Run {
+pub struct Run {
     /// Whom it is due from, see [`key`]; [`NOBODY`] while nothing is due.
     source: u64,
     /// When the packet before it came.
@@ -60,7 +60,18 @@ impl Run {
     /// else.
     #[inline(always)]
     pub(super) fn take(&mut self, now: Micros, source: u64, header: Header, payload_len: usize) -> bool {
-        if self.header != header || self.source != source || usize::from(self.payload_len) != payload_len {
+        self.source == source && self.take_due(now, header, payload_len)
+    }
+
+    /// The same of what is known to come from where something may be due from.
+    #[inline(always)]
+    pub(super) fn take_from_there(&mut self, now: Micros, header: Header, payload_len: usize) -> bool {
+        self.source != NOBODY && self.take_due(now, header, payload_len)
+    }
+
+    #[inline(always)]
+    fn take_due(&mut self, now: Micros, header: Header, payload_len: usize) -> bool {
+        if self.header != header || usize::from(self.payload_len) != payload_len {
             return false;
         }
         let Ok(gap_us) = u16::try_from(now.0.wrapping_sub(self.at.0)) else { return false };
@@ -78,18 +89,43 @@ impl Run {
         usize::from(self.len) == STEPS_MAX
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    /// Whether no packet waits.
+    pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
     /// Packets that wait.
-    pub(super) fn len(&self) -> u8 {
+    pub fn len(&self) -> u8 {
         self.len
     }
 
     /// When the last of them came.
-    pub(super) fn last(&self) -> Option<Micros> {
+    pub fn last(&self) -> Option<Micros> {
         (self.len > 0).then_some(self.at)
+    }
+
+    /// Synchronisation source of all of them.
+    pub fn ssrc(&self) -> u32 {
+        self.header.ssrc
+    }
+
+    /// The packets that wait, and when each came.
+    pub fn packets(&self) -> impl Iterator<Item = (Micros, Packet)> + '_ {
+        let mut header = self.header.before(self.len, self.step);
+        let mut at = self.from;
+        self.gaps.iter().take(self.len.into()).map(move |gap_us| {
+            at = Micros(at.0.wrapping_add((*gap_us).into()));
+            let packet = header.packet(self.payload_len);
+            header = header.after(self.step);
+            (at, packet)
+        })
+    }
+
+    /// Whether the packets of `other`, which all come from the `source` of that [`key`], are those that are due now.
+    pub(super) fn goes_on_with(&self, source: u64, other: &Run) -> bool {
+        let first = other.header.before(other.len, other.step);
+        (self.source, self.at, self.header) == (source, other.from, first)
+            && (self.step, self.payload_len) == (other.step, other.payload_len)
     }
 
     /// The packets that wait.

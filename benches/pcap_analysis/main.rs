@@ -80,7 +80,7 @@ fn measure(name: &str, path: &Path, rounds: u32) {
     );
     let two = Cost::least(rounds, || stages::analyze(path, 2));
     line("all of it, 2 threads", two);
-    line("  of it, the thread that reads", Cost::least_of_thread(rounds, || stages::analyze(path, 2)));
+    line("  of it, the engine's thread", Cost::least_of_thread(rounds, || stages::analyze(path, 2)));
     println!(
         "  {:<34} {:>9.2} times as fast as one",
         "",

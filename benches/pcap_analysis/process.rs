@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::resource::{Usage, UsageWho, getrusage};
 use nix::sys::time::TimeVal;
-use sidetone::capture::{self, EngineOptions};
+use sidetone::capture::{self, EngineOptions, Source};
 use sidetone::report;
 
 /// What one run took.
@@ -69,8 +69,8 @@ pub fn child(asked: &OsStr) {
     let asked = asked.to_string_lossy();
     let (threads, path) = asked.split_once(' ').expect("threads and a path");
     let options = EngineOptions { threads: threads.parse().expect("a number"), ..EngineOptions::default() };
-    let mut file = File::open(path).expect("the capture can be opened");
-    let outcome = capture::read_parts(options, path, &mut file, &mut |_, _| {});
+    let file = Source::File(File::open(path).expect("the capture can be opened"));
+    let outcome = capture::read_parts(options, path, file, &mut |_, _| {});
     let mut json = report::Json::object(std::io::sink());
     json.parts(outcome.parts).and_then(|()| json.finish()).expect("nothing refuses what is written");
     let status = std::fs::read_to_string("/proc/self/status").expect("Linux tells what a process uses");

@@ -5,7 +5,7 @@ use std::hint::black_box;
 use std::io::Read;
 use std::path::Path;
 
-use sidetone::capture::{self, EngineOptions};
+use sidetone::capture::{self, EngineOptions, Source};
 use sidetone_media::pcap::{Decoder, Record, dissect_plain};
 use sidetone_media::rtp::Packet;
 
@@ -49,7 +49,7 @@ pub fn dissect(path: &Path) {
 /// The whole of it, with as many threads, each call forgotten when it was judged, as it is when it was written.
 pub fn analyze(path: &Path, threads: usize) {
     let options = EngineOptions { threads, ..EngineOptions::default() };
-    let outcome = capture::read_parts(options, "bench", &mut open(path), &mut |_, _| {});
+    let outcome = capture::read_parts(options, "bench", Source::File(open(path)), &mut |_, _| {});
     outcome.parts.for_each(|part| {
         black_box(part);
     });
@@ -74,5 +74,5 @@ fn open(path: &Path) -> File {
     File::open(path).expect("the capture can be opened")
 }
 
-/// As large as the analysis has it.
+/// As large as one thread has it.
 const BUFFER_LEN: usize = 256 << 10;

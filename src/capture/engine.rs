@@ -11,6 +11,7 @@ use super::calls;
 use super::dialog::Dialog;
 use super::flows::Binding;
 use super::folder::Folder;
+use super::frames::{Frames, Read};
 use super::leg::LegReport;
 use super::parts::Parts;
 use super::report::{Analysis, CallReport, StreamReport};
@@ -20,7 +21,8 @@ use super::taking::{self, EndedStream, TakenCalls, TakenStream};
 /// How an engine works.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EngineOptions {
-    /// Threads that share the work, the caller's own among them; 0 and 1 start none. The result is the same.
+    /// Threads that share the reading of a file, the engine's own among them; 0 and 1 start none, nor does whatever is
+    /// no file. The result is the same.
     pub threads: usize,
     /// Whether every call keeps its messages, [`CallReport::ladder`].
     pub ladder: bool,
@@ -82,6 +84,24 @@ impl Engine {
     #[inline]
     pub fn record(&mut self, record: &Record<'_>) {
         self.router.record(record, &mut self.folder);
+    }
+
+    /// Takes frames that were read ahead.
+    pub(super) fn frames(&mut self, frames: &Frames) {
+        let (packets, bytes) = frames.plain_sums();
+        self.router.packets += packets;
+        self.router.bytes += bytes;
+        for frame in frames.iter() {
+            match frame {
+                Read::Rtp(at, rtp) => self.router.ahead(at, rtp, &mut self.folder),
+                Read::Whole(record) => self.router.record(&record, &mut self.folder),
+            }
+        }
+    }
+
+    /// Whether the payloads of RTP are looked at.
+    pub(super) fn listens(&self) -> bool {
+        self.router.listens
     }
 
     /// Frames taken so far.

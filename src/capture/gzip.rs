@@ -73,6 +73,11 @@ impl<R: Read> Plain<R> {
         }
     }
 
+    /// Whether what was read of it last was compressed.
+    pub(super) const fn is_compressed(&self) -> bool {
+        matches!(self.source, Source::Gzip(_))
+    }
+
     fn begin(&mut self, mut input: R) -> io::Result<()> {
         let mut prefix = vec![0; MAGIC.len()];
         let mut len = 0;

@@ -4,14 +4,17 @@
 //! and streams need, so a capture of any length takes bounded memory. Every stream and every caller's leg is
 //! judged by the same `media::session::Session` that carries a live call.
 
+mod ahead;
 mod calls;
 mod carrier;
 mod compose;
 mod dialog;
 mod engine;
 mod explained;
+mod feed;
 mod flows;
 mod folder;
+mod frames;
 pub mod golden;
 mod gzip;
 mod key;
@@ -33,6 +36,7 @@ mod table;
 mod taking;
 mod text;
 mod turn;
+mod turns;
 mod wire;
 
 pub use compose::compose;
@@ -41,7 +45,7 @@ pub use gzip::{GzipDamage, Plain};
 pub use ladder::{Ladder, LadderMessage};
 pub use parts::{Part, Parts};
 pub use report::{Analysis, CallReport, EvidenceReport, Head, Skipped, StreamReport, StreamRtcp};
-pub use source::{Broken, Outcome, PartsOutcome, read, read_parts, read_with};
+pub use source::{Broken, Outcome, PartsOutcome, Source, read, read_parts, read_with};
 pub(crate) use table::grouped;
 pub use table::table;
 

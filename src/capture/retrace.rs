@@ -29,11 +29,7 @@ pub(super) fn is_trace(beginning: &[u8]) -> bool {
 /// Reads the rest of a trace from `input` to its end, or as far as it goes.
 ///
 /// *Bounds*: the buffer holds one block, at most [`Replay::NEEDED_MAX`] bytes.
-pub(super) fn read_trace(
-    name: &str,
-    input: &mut Plain<&mut dyn Read>,
-    progress: &mut dyn FnMut(u64),
-) -> Outcome {
+pub(super) fn read_trace(name: &str, input: &mut Plain<impl Read>, progress: &mut dyn FnMut(u64)) -> Outcome {
     let mut replay = Replay::on_wall_clock();
     let (mut buffer, mut bytes) = (MAGIC.to_vec(), MAGIC.len() as u64);
     let failed = loop {

@@ -70,6 +70,26 @@ pub(super) struct Known {
     payloads: Meanings,
 }
 
+/// An RTP packet in the form that almost every frame of a call has, and between whom it went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct PlainRtp {
+    /// The source address in the upper, the destination address in the lower half.
+    pub(super) addresses: u64,
+    /// The source port in the upper, the destination port in the lower half.
+    pub(super) ports: u32,
+    pub(super) packet: Packet,
+}
+
+impl PlainRtp {
+    /// The packet that a frame holds; `None` for everything that needs a closer look.
+    #[inline]
+    pub(super) fn of(record: &Record<'_>) -> Option<PlainRtp> {
+        let PlainDatagram { addresses, ports, payload } = dissect_plain(record.link, record.frame)?;
+        let packet = is_rtp(payload).then(|| Packet::parse(payload).ok()).flatten()?;
+        Some(PlainRtp { addresses, ports, packet })
+    }
+}
+
 /// An RTP packet with the datagram that it was read from.
 struct Rtp<'a> {
     packet: Packet,
@@ -132,6 +152,26 @@ impl Router {
         let Ok(packet) = Packet::parse(plain.payload) else { return };
         let rtp = Rtp { packet, kept: plain.payload, len: plain.payload.len() };
         self.rtp(at, &Key::v4(plain.addresses, plain.ports), &rtp, folder);
+    }
+
+    /// Takes an RTP packet that was read ahead; nobody looks at its payload, and its frame is counted already.
+    #[inline]
+    pub(super) fn ahead(&mut self, at: Micros, rtp: &PlainRtp, folder: &mut Folder) {
+        let PlainRtp { addresses, ports, packet } = rtp;
+        let continues = self
+            .flows
+            .continued(at, (*addresses, *ports), packet.ssrc)
+            .is_some_and(|stream| folder.continues(at, packet.header(), packet.payload_len as usize, stream));
+        if !continues {
+            self.closer_ahead(at, rtp, folder);
+        }
+    }
+
+    /// One that is not the next packet of its stream.
+    #[inline(never)]
+    fn closer_ahead(&mut self, at: Micros, rtp: &PlainRtp, folder: &mut Folder) {
+        let PlainRtp { addresses, ports, packet } = *rtp;
+        self.rtp(at, &Key::v4(addresses, ports), &Rtp { packet, kept: &[], len: 0 }, folder);
     }
 
     /// A frame that is not RTP in its most frequent form.

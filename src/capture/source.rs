@@ -1,16 +1,27 @@
-//! Drives a capture of any length through the engine with one buffer.
+//! Drives a capture of any length through the engine with one buffer, or with threads that read ahead.
 
+use std::fs::File;
 use std::io::{self, Read};
 
-use sidetone_media::pcap::{Damage, Decoder};
+use sidetone_media::pcap::Damage;
 use sidetone_media::trace::TraceDamage;
 use thiserror::Error;
 
+use super::ahead::Ahead;
 use super::engine::{Engine, EngineOptions};
+use super::feed::Feed;
 use super::gzip::{GzipDamage, Plain};
 use super::parts::Parts;
 use super::report::Analysis;
 use super::retrace::{beginning, is_trace, read_trace};
+
+/// Where a capture is read from.
+pub enum Source<'a> {
+    /// A file that was opened and not read yet. Threads share the reading of a regular one.
+    File(File),
+    /// Anything else that gives bytes, one after the other.
+    Stream(&'a mut dyn Read),
+}
 
 /// What came of reading a capture.
 #[derive(Debug)]
@@ -72,18 +83,54 @@ pub fn read_with(
     input: &mut dyn Read,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Outcome {
-    let PartsOutcome { parts, broken } = read_parts(options, name, input, progress);
+    let PartsOutcome { parts, broken } = read_parts(options, name, Source::Stream(input), progress);
     Outcome { analysis: parts.into_analysis(), broken }
 }
 
 /// As [`read_with`], for whoever writes what was found call by call, and need not have all of it in memory.
+///
+/// Of a file [`EngineOptions::threads`] share the reading. *Bounds*: each of them holds two blocks of 512 KiB; what was
+/// made of at most seven blocks and one per thread waits for the engine, a fifth of their size, and with
+/// [`EngineOptions::audio`] all of it.
 pub fn read_parts(
     options: EngineOptions,
     name: &str,
-    input: &mut dyn Read,
+    source: Source<'_>,
     progress: &mut dyn FnMut(u64, u64),
 ) -> PartsOutcome {
-    let mut input = Plain::new(input);
+    match source {
+        Source::File(file) => read_file(options, Ahead::with_threads(options.threads), name, &file, progress),
+        Source::Stream(input) => read_plain(options, name, Plain::new(input), progress, drive),
+    }
+}
+
+/// Reads a file, ahead of the engine where that is worth it.
+pub(super) fn read_file(
+    options: EngineOptions,
+    ahead: Ahead,
+    name: &str,
+    file: &File,
+    progress: &mut dyn FnMut(u64, u64),
+) -> PartsOutcome {
+    let input = Plain::new(file);
+    if !ahead.suits(file) {
+        return read_plain(options, name, input, progress, drive);
+    }
+    read_plain(options, name, input, progress, |engine, begins, input, progress| {
+        ahead
+            .drive(engine, begins, (file, input), progress)
+            .unwrap_or_else(|input| drive(engine, begins, input, progress))
+    })
+}
+
+/// Reads what may be compressed, a trace or a capture; of a capture, `drive` feeds the engine with all of it.
+fn read_plain<R: Read>(
+    options: EngineOptions,
+    name: &str,
+    mut input: Plain<R>,
+    progress: &mut dyn FnMut(u64, u64),
+    drive: impl FnOnce(&mut Engine, &[u8], Plain<R>, &mut dyn FnMut(u64, u64)) -> Result<(), Broken>,
+) -> PartsOutcome {
     let begins = beginning(&mut input);
     if let Ok(begins) = &begins
         && is_trace(begins)
@@ -94,66 +141,33 @@ pub fn read_parts(
     // Nobody would ask for what is handed out before the end.
     let mut engine = Engine::new(EngineOptions { evict: false, ..options });
     let broken = match begins {
-        Ok(begins) => drive(&mut engine, &begins, &mut input, progress).err(),
+        Ok(begins) => drive(&mut engine, &begins, input, progress).err(),
         Err(error) => Some(error.into()),
     };
     PartsOutcome { parts: engine.close(name), broken }
 }
 
 /// Feeds the engine with what was read already, and with the rest.
-fn drive(
+fn drive<R: Read>(
     engine: &mut Engine,
     begins: &[u8],
-    input: &mut Plain<&mut dyn Read>,
+    mut input: Plain<R>,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<(), Broken> {
-    let mut feed = Feed { engine, decoder: Decoder::new(), bridge: Vec::new(), needed: 0 };
-    feed.take(begins)?;
+    let mut feed = Feed::default();
+    feed.take(begins, |record| engine.record(record))?;
     let mut buffer = vec![0_u8; BUFFER_LEN];
     // Each turn reads a byte at least, or is the last.
     loop {
         match input.read(&mut buffer) {
             Ok(0) => break,
-            Ok(len) => feed.take(buffer.get(..len).unwrap_or_default())?,
+            Ok(len) => feed.take(buffer.get(..len).unwrap_or_default(), |record| engine.record(record))?,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error.into()),
         }
-        progress(input.taken(), feed.engine.packets());
+        progress(input.taken(), engine.packets());
     }
-    Ok(feed.decoder.finish(feed.bridge.len())?)
-}
-
-/// Cuts bytes that come in pieces into frames for the engine.
-struct Feed<'a> {
-    engine: &'a mut Engine,
-    decoder: Decoder,
-    /// An element that began in one piece and goes on in the next, as far as it is there.
-    bridge: Vec<u8>,
-    /// What the decoder needs of that element.
-    needed: usize,
-}
-
-impl Feed<'_> {
-    /// Takes the next piece.
-    fn take(&mut self, mut bytes: &[u8]) -> Result<(), Damage> {
-        // Each turn takes bytes into the bridge, which is complete within a few: the decoder bounds what it needs.
-        while !self.bridge.is_empty() {
-            let missing = self.needed.saturating_sub(self.bridge.len()).max(1);
-            let Some((head, rest)) = bytes.split_at_checked(missing) else {
-                self.bridge.extend_from_slice(bytes);
-                return Ok(());
-            };
-            self.bridge.extend_from_slice(head);
-            bytes = rest;
-            let drained = self.decoder.drain(&self.bridge, |record| self.engine.record(record))?;
-            self.bridge.drain(..drained.consumed);
-            self.needed = drained.needed;
-        }
-        let drained = self.decoder.drain(bytes, |record| self.engine.record(record))?;
-        self.bridge.extend_from_slice(bytes.get(drained.consumed..).unwrap_or_default());
-        self.needed = drained.needed;
-        Ok(())
-    }
+    Ok(feed.finish()?)
 }
 
 impl From<io::Error> for Broken {

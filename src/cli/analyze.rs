@@ -1,7 +1,7 @@
 //! `sidetone analyze FILE…`: calls and RTP streams of captures, with the figures and verdicts of a live call.
 
 use std::fs::File;
-use std::io::{self, IsTerminal, Read, Write};
+use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::capture::{self, Analysis, EngineOptions, Parts};
+use crate::capture::{self, Analysis, EngineOptions, Parts, Source};
 use crate::report::{self, Json};
 
 /// The arguments of `analyze`.
@@ -36,7 +36,7 @@ pub struct AnalyzeArgs {
     /// Look at some samples of G.711 too, and say where packets carry silence or clipped sound.
     #[arg(long)]
     audio: bool,
-    /// Threads that share the reading of one capture [default: 2, or 1 where there is one core]
+    /// Threads that read one file: one analyses it, the others read ahead [default: 2, or 1 where there is one core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=16))]
     threads: Option<u8>,
     /// Write the result here instead of the standard output.
@@ -94,7 +94,7 @@ pub fn run(args: &AnalyzeArgs) -> ExitCode {
     if whole { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// How many threads share the work: reading and looking up on one, the statistics on the others.
+/// How many threads share the work: all of them read, the first one looks up and counts as well.
 fn threads(asked: Option<u8>) -> usize {
     let has_more = || std::thread::available_parallelism().is_ok_and(|cores| cores.get() > 1);
     asked.map_or_else(|| if has_more() { 2 } else { 1 }, usize::from)
@@ -103,19 +103,20 @@ fn threads(asked: Option<u8>) -> usize {
 /// Reads one capture as far as it goes; what is wrong with it is told on stderr.
 fn analyze(path: &Path, options: EngineOptions) -> io::Result<Parts> {
     let name = if path == Path::new("-") { "standard input".into() } else { path.to_string_lossy() };
-    let (mut input, len): (Box<dyn Read>, Option<u64>) = if path == Path::new("-") {
-        (Box::new(io::stdin().lock()), None)
+    let mut stdin;
+    let (source, len) = if path == Path::new("-") {
+        stdin = io::stdin().lock();
+        (Source::Stream(&mut stdin), None)
     } else {
         let file = File::open(path)?;
         let metadata = file.metadata()?;
         if metadata.is_dir() {
             return Err(io::Error::new(io::ErrorKind::IsADirectory, "it is a directory"));
         }
-        let len = metadata.is_file().then_some(metadata.len());
-        (Box::new(file), len)
+        (Source::File(file), metadata.is_file().then_some(metadata.len()))
     };
     let bar = progress_bar(len, &name);
-    let outcome = capture::read_parts(options, &name, &mut input, &mut |bytes, packets| {
+    let outcome = capture::read_parts(options, &name, source, &mut |bytes, packets| {
         bar.set_position(bytes);
         if !bar.is_hidden() {
             bar.set_message(format!("{name}: {}", speed(packets, bar.elapsed())));

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use sidetone_media::simulate::Scenario;
 
 use super::*;
-use crate::capture::{EngineOptions, compose, read_parts, read_with};
+use crate::capture::{EngineOptions, Source, compose, read_parts, read_with};
 
 fn laid_out(value: &impl Serialize, flat_from: usize) -> String {
     let mut layout = Layout::new(flat_from);
@@ -112,7 +112,8 @@ fn what_is_written_call_by_call_is_the_whole() {
         assert_eq!(serde_json::from_slice::<Value>(&whole).unwrap(), value);
         let mut two = Json::list(&mut list);
         for threads in 1..=3 {
-            let parts = || read_parts(options(threads), name, &mut &*bytes, &mut |_, _| {}).parts;
+            let parts =
+                || read_parts(options(threads), name, Source::Stream(&mut &*bytes), &mut |_, _| {}).parts;
             let mut written = Vec::new();
             let mut one = Json::object(&mut written);
             one.parts(parts()).unwrap();

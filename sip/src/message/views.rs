@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 
+use crate::message::address::take_parts;
 use crate::message::fields::{CSeq, Event, RAck, Reason, Replaces, SessionExpires, seconds};
 use crate::message::limits::{LIST_LEN_MAX, VIAS_MAX};
 use crate::message::scan::{Cursor, number};
@@ -51,6 +52,19 @@ impl Headers {
     /// When it is absent or malformed.
     pub fn from(&self) -> Result<NameAddr, FieldError> {
         self.address(Name::From)
+    }
+
+    /// The tag of From, empty when there is none, without the rest of it: the URI is divided off and not looked at.
+    ///
+    /// # Errors
+    ///
+    /// When From is absent or malformed.
+    pub fn from_tag(&self) -> Result<Cow<'_, str>, FieldError> {
+        let malformed = |_| FieldError::Malformed(Name::From.as_str());
+        match self.required(Name::From)? {
+            Cow::Borrowed(text) => tag(text).map(Cow::Borrowed).map_err(malformed),
+            Cow::Owned(text) => tag(&text).map(|tag| Cow::Owned(tag.to_owned())).map_err(malformed),
+        }
     }
 
     /// To.
@@ -140,10 +154,12 @@ impl Headers {
     /// Whether Content-Type names this media type, parameters and case aside.
     #[must_use]
     pub fn is_content_type(&self, media_type: &str) -> bool {
-        let essence = |text: &str| -> String {
-            text.split(';').next().unwrap_or("").chars().filter(|c| !c.is_ascii_whitespace()).collect()
+        let essence = |text: &str| {
+            let bytes =
+                text.bytes().take_while(|byte| *byte != b';').filter(|byte| !byte.is_ascii_whitespace());
+            bytes.map(|byte| byte.to_ascii_lowercase()).eq(media_type.bytes().map(|b| b.to_ascii_lowercase()))
         };
-        self.content_type().is_some_and(|text| essence(text).eq_ignore_ascii_case(media_type))
+        self.content_type().is_some_and(essence)
     }
 
     /// User-Agent of a request or Server of a response, lossy for display.
@@ -302,5 +318,58 @@ impl Headers {
 
     fn required(&self, name: Name<'static>) -> Result<Cow<'_, str>, FieldError> {
         self.header_bytes(name).map(String::from_utf8_lossy).ok_or(FieldError::Missing(name.as_str()))
+    }
+}
+
+/// The tag of the one address that `text` is; empty when it has none.
+fn tag(text: &str) -> Result<&str, Malformed> {
+    let mut cursor = Cursor::new(text);
+    let mut tag = None;
+    take_parts(&mut cursor, &mut |name, value| {
+        if tag.is_none() && name.eq_ignore_ascii_case("tag") {
+            tag = Some(value.unwrap_or_default());
+        }
+    })?;
+    if cursor.is_done() { Ok(tag.unwrap_or_default()) } else { Err(Malformed("address")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tag_is_read_alone_as_with_the_rest() {
+        for text in [
+            "<sip:a@h>;tag=1",
+            "\"A\" <sip:a@h;tag=no>;x=1;TAG = two",
+            "sip:a@h;tag=t",
+            "<sip:a@h>;tag",
+            "<sip:a@h>;tag=one;tag=two",
+            "<sip:a@h>",
+            "<sip:a@h>;tag=1,<sip:b@h>",
+            "<sip:a@h",
+            "\"A <sip:a@h>;tag=1",
+        ] {
+            let mut headers = Headers::new();
+            headers.push(Name::From, text).unwrap();
+            let whole = headers.from().map(|from| from.tag().unwrap_or_default().to_owned());
+            assert_eq!(headers.from_tag().map(Cow::into_owned), whole, "{text}");
+        }
+        assert_eq!(Headers::new().from_tag(), Err(FieldError::Missing("From")));
+    }
+
+    #[test]
+    fn a_media_type_is_told_without_case_space_and_parameters() {
+        for (text, expected) in [
+            ("application/sdp", true),
+            (" Application / SDP ;charset=utf-8", true),
+            ("application/sdpx", false),
+            ("application/sd", false),
+            (";application/sdp", false),
+        ] {
+            let mut headers = Headers::new();
+            headers.push(Name::ContentType, text).unwrap();
+            assert_eq!(headers.is_content_type("application/SDP"), expected, "{text}");
+        }
     }
 }

@@ -69,8 +69,8 @@ impl Codec {
 
     /// Reads the value of `a=rtpmap`: `96 opus/48000/2` (RFC 8866 §6.6). `None` when it makes no sense.
     pub(super) fn from_rtpmap(value: &str) -> Option<Self> {
-        let (number, mapping) = value.trim().split_once([' ', '\t'])?;
-        let payload_type = number.parse().ok().filter(|number| *number < 128)?;
+        let payload_type = Codec::rtpmap_number(value)?;
+        let (_, mapping) = value.trim().split_once([' ', '\t'])?;
         let mut parts = mapping.trim().split('/').map(str::trim);
         let name = parts.next().filter(|name| is_encoding_name(name))?;
         let clock_rate: u32 = parts.next()?.parse().ok().filter(|rate| *rate > 0)?;
@@ -81,6 +81,12 @@ impl Codec {
         // Devices that write G722/16000 mean the codec whose RTP clock is 8,000 (RFC 3551 §4.5.2).
         let clock_rate = if name.eq_ignore_ascii_case("G722") { 8_000 } else { clock_rate };
         Some(Codec::new(payload_type, name, clock_rate, channels))
+    }
+
+    /// The payload type that the value of an `a=rtpmap` is about.
+    pub(super) fn rtpmap_number(value: &str) -> Option<u8> {
+        let (number, _) = value.trim().split_once([' ', '\t'])?;
+        number.parse().ok().filter(|number| *number < 128)
     }
 
     /// Whether the encoding name is `name`, in any case (RFC 8866 §6.6).

@@ -167,10 +167,10 @@ impl MediaKind {
 
 impl From<&str> for MediaKind {
     fn from(word: &str) -> Self {
-        match word.to_ascii_lowercase().as_str() {
-            "audio" => MediaKind::Audio,
-            "image" => MediaKind::Image,
-            "video" => MediaKind::Video,
+        match word {
+            _ if word.eq_ignore_ascii_case("audio") => MediaKind::Audio,
+            _ if word.eq_ignore_ascii_case("image") => MediaKind::Image,
+            _ if word.eq_ignore_ascii_case("video") => MediaKind::Video,
             _ => MediaKind::Other(word.to_owned()),
         }
     }
@@ -310,6 +310,11 @@ impl SessionDescription {
 fn socket_address(address: &Address, port: u16) -> Option<SocketAddr> {
     let ip = address.ip()?;
     (port != 0 && !ip.is_unspecified() && !ip.is_multicast()).then_some(SocketAddr::new(ip, port))
+}
+
+/// Whether a transport is RTP of any profile.
+pub(super) fn is_rtp(protocol: &str) -> bool {
+    protocol.as_bytes().windows(4).any(|word| word.eq_ignore_ascii_case(b"RTP/"))
 }
 
 /// Plain RTP (RFC 3551).

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use crate::sdp::description::is_rtp;
 use crate::sdp::{Codec, Direction, Media, SessionDescription};
 
 /// Failed to agree on media; the SIP answer is 488 Not Acceptable Here (RFC 3261 §21.4.26).
@@ -134,7 +135,7 @@ pub fn audio_place(offer: &SessionDescription, answer: &SessionDescription) -> O
 impl Media {
     /// Whether it is audio over RTP of any profile.
     pub fn is_rtp_audio(&self) -> bool {
-        self.kind == super::MediaKind::Audio && self.protocol.to_ascii_uppercase().contains("RTP/")
+        self.kind == super::MediaKind::Audio && is_rtp(&self.protocol)
     }
 }
 

@@ -7,6 +7,7 @@ use std::net::IpAddr;
 
 use bytes::Bytes;
 
+use crate::sdp::description::is_rtp;
 use crate::sdp::{Address, Codec, Direction, Media, MediaKind, Origin, Rtcp, SessionDescription};
 
 /// The longest body that is read, in bytes.
@@ -45,16 +46,21 @@ impl SessionDescription {
         let session = sdp_types::Session::parse(kept.as_bytes())
             .map_err(|error| SdpError::Malformed(error.to_string()))?;
         let direction = direction(&session.attributes).unwrap_or_default();
+        // No more than are there: descriptions are kept, and a collected result has room for four.
+        let mut sections = Vec::with_capacity(session.medias.len());
+        for section in session.medias {
+            sections.push(media(section, direction)?);
+        }
         Ok(SessionDescription {
             origin: Origin {
-                username: session.origin.username.clone().unwrap_or_else(|| "-".to_owned()),
-                session_id: session.origin.sess_id.clone(),
+                username: session.origin.username.unwrap_or_else(|| "-".to_owned()),
+                session_id: session.origin.sess_id,
                 version: session.origin.sess_version,
                 address: address(&session.origin.unicast_address),
             },
-            name: if session.session_name.is_empty() { "-".to_owned() } else { session.session_name.clone() },
+            name: if session.session_name.is_empty() { "-".to_owned() } else { session.session_name },
             connection: session.connection.as_ref().map(|c| address(&c.connection_address)),
-            media: session.medias.iter().map(|m| media(m, direction)).collect::<Result<_, _>>()?,
+            media: sections,
         })
     }
 
@@ -132,9 +138,9 @@ fn repaired_origin(line: &str) -> String {
     }
 }
 
-fn media(media: &sdp_types::Media, session_direction: Direction) -> Result<Media, SdpError> {
+fn media(media: sdp_types::Media, session_direction: Direction) -> Result<Media, SdpError> {
     let attributes = media.attributes.as_slice();
-    let is_rtp = media.proto.to_ascii_uppercase().contains("RTP/");
+    let is_rtp = is_rtp(&media.proto);
     let mut codecs: Vec<Codec> = Vec::new();
     let mut other_formats: Vec<String> = Vec::new();
     for format in media.fmt.split_ascii_whitespace() {
@@ -155,7 +161,6 @@ fn media(media: &sdp_types::Media, session_direction: Direction) -> Result<Media
     Ok(Media {
         kind: MediaKind::from(media.media.as_str()),
         port: media.port,
-        protocol: media.proto.clone(),
         codecs,
         other_formats,
         connection: media.connections.first().map(|c| address(&c.connection_address)),
@@ -164,6 +169,7 @@ fn media(media: &sdp_types::Media, session_direction: Direction) -> Result<Media
         maxptime_ms: milliseconds(value(attributes, "maxptime")),
         rtcp: value(attributes, "rtcp").and_then(rtcp),
         rtcp_mux: attributes.iter().any(|a| a.attribute == "rtcp-mux"),
+        protocol: media.proto,
     })
 }
 
@@ -171,8 +177,8 @@ fn media(media: &sdp_types::Media, session_direction: Direction) -> Result<Media
 fn codec(format: &str, attributes: &[sdp_types::Attribute]) -> Option<Codec> {
     let number: u8 = format.parse().ok().filter(|number| *number < 128)?;
     let mut codec = values(attributes, "rtpmap")
-        .filter_map(Codec::from_rtpmap)
-        .find(|codec| codec.payload_type == number)
+        .filter(|value| Codec::rtpmap_number(value) == Some(number))
+        .find_map(Codec::from_rtpmap)
         .or_else(|| Codec::from_static(number))?;
     codec.fmtp = values(attributes, "fmtp").find_map(|value| {
         let (of, parameters) = value.trim().split_once([' ', '\t'])?;

@@ -8,13 +8,13 @@ use bytes::Bytes;
 use sidetone_media::time::Micros;
 use sidetone_model::time::Timestamp;
 use sidetone_sip::message::{Datagram, Message, Method, parse_datagram};
-use sidetone_sip::sdp::{Media, SessionDescription};
+use sidetone_sip::sdp::SessionDescription;
 
 use super::dialog::{Announcement, Dialog, announcements, described};
 use super::flows::Binding;
 use super::leg::LegReport;
 use super::lenient;
-use super::payloads::{Announced, Meanings};
+use super::payloads::{Announced, Meanings, is_same};
 use super::report::{CallReport, EvidenceReport, Shared, verdict};
 use super::signal::LegSignal;
 
@@ -53,11 +53,9 @@ struct Endpoint {
     call: u32,
     of_caller: bool,
     audio: bool,
-    /// Boxed, since the table has room for twice as many as there are.
-    media: Box<Media>,
     payloads: Meanings,
-    /// Where its RTCP is, if SDP names a place of its own.
-    rtcp: Option<SocketAddr>,
+    /// Where its RTCP is, if SDP names a place of its own; boxed, since hardly any does.
+    rtcp: Option<Box<SocketAddr>>,
 }
 
 /// What a message changed.
@@ -131,14 +129,13 @@ impl Calls {
                 .flatten()
                 .map(|sdp| self.describe(&sdp)));
         };
-        let Some(dialog) = self.get_mut(number) else { return Ok(None) };
+        let dialog = self.calls.get_mut(number as usize).and_then(Option::as_deref_mut);
+        let Some(dialog) = dialog else { return Ok(None) };
         let mut leg = Vec::new();
         let before = dialog.ended;
-        let announcements = dialog.message(at, hop, message, &mut leg);
+        let announcements = dialog.message(at, hop, message, &mut self.meanings, &mut leg);
         let ended = dialog.ended.filter(|_| dialog.ended != before);
-        if self.keeps_ladders
-            && let Some(dialog) = self.get_mut(number)
-        {
+        if self.keeps_ladders {
             dialog.ladder.push(at, hop, message);
         }
         if let (Some(ends), Some(ended)) = (&mut self.ends, ended) {
@@ -155,7 +152,7 @@ impl Calls {
     pub(super) fn describe(&mut self, description: &SessionDescription) -> News {
         let mut news =
             News { call: Binding::NO_CALL, leg: Vec::new(), announced: Vec::new(), anything: false };
-        for announcement in announcements(description, true, None) {
+        for announcement in announcements(&Arc::new(description.clone()), true, None) {
             let is_a_calls =
                 self.endpoints.get(&announcement.address).is_some_and(|known| known.call != Binding::NO_CALL);
             // What SIP says of an address counts for more.
@@ -259,7 +256,7 @@ impl Calls {
             if self.endpoints.get(address).is_some_and(|endpoint| endpoint.call == number)
                 && let Some(endpoint) = self.endpoints.remove(address)
             {
-                endpoint.rtcp.map(|rtcp| self.rtcp.remove(&rtcp));
+                endpoint.rtcp.map(|rtcp| self.rtcp.remove(&*rtcp));
             }
         }
         self.free.push(number);
@@ -324,20 +321,22 @@ impl Calls {
         if self.endpoints.len() >= ENDPOINTS_MAX {
             return;
         }
-        let Announcement { address, rtcp, of_caller, audio, media } = announcement;
+        let Announcement { address, rtcp, of_caller, audio, sdp, place } = announcement;
+        let Some(media) = sdp.media.get(place) else { return };
+        let payloads = self.meanings.meanings(media);
         let unchanged = self.endpoints.get(&address).is_some_and(|known| {
             known.call == call
                 && known.of_caller == of_caller
                 && known.audio == audio
-                && *known.media == media
+                && known.rtcp.as_deref() == rtcp.as_ref()
+                && is_same(&known.payloads, &payloads)
         });
         if !unchanged {
             self.generation = self.generation.wrapping_add(1);
-            let payloads = self.meanings.meanings(&media);
-            let endpoint = Endpoint { call, of_caller, audio, media: Box::new(media), payloads, rtcp };
+            let endpoint = Endpoint { call, of_caller, audio, payloads, rtcp: rtcp.map(Box::new) };
             let before = self.endpoints.insert(address, endpoint).and_then(|before| before.rtcp);
             if let Some(before) = before {
-                self.rtcp.remove(&before);
+                self.rtcp.remove(&*before);
             }
             if let Some(rtcp) = rtcp {
                 self.rtcp.insert(rtcp, address);

@@ -4,14 +4,16 @@
 //! so nothing here insists on an order that a lost packet could break.
 
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
 use sidetone_media::session::Description;
 use sidetone_media::time::Micros;
 use sidetone_model::call::HangupCause;
 use sidetone_sip::message::{Message, Method};
-use sidetone_sip::sdp::{Media, Negotiated, Role, SessionDescription, audio_place};
+use sidetone_sip::sdp::{Negotiated, Role, SessionDescription, audio_place};
 
 use super::ladder::Ladder;
+use super::payloads::{Announced, Meanings, is_same};
 use super::signal::LegSignal;
 use super::text::session_description;
 use crate::media_plan;
@@ -47,7 +49,8 @@ pub(super) struct Dialog {
     /// The first INVITE went from the first to the second of these.
     hop: (SocketAddr, SocketAddr),
     pending: Option<Offer>,
-    description: Option<Description>,
+    /// What was settled last, its payload types apart.
+    settled: Option<(Description, Meanings)>,
     /// Media messages seen; a bound on what an endless dialog may add.
     exchanges: u32,
 }
@@ -58,7 +61,7 @@ struct Offer {
     /// The transaction that carried it: whose, and its CSeq number.
     transaction: (bool, u32),
     answered: bool,
-    sdp: SessionDescription,
+    sdp: Arc<SessionDescription>,
 }
 
 /// What a message is to offer and answer.
@@ -72,6 +75,15 @@ enum Part {
     Response,
 }
 
+/// Who sent a session description, and in what message.
+#[derive(Clone, Copy, Debug)]
+struct Exchange {
+    by_caller: bool,
+    /// As [`Offer::transaction`].
+    transaction: (bool, u32),
+    part: Part,
+}
+
 /// Where a party wants its media, to be entered into the endpoint table.
 #[derive(Debug)]
 pub(super) struct Announcement {
@@ -82,7 +94,9 @@ pub(super) struct Announcement {
     pub(super) of_caller: bool,
     /// It is the audio that the call is judged by.
     pub(super) audio: bool,
-    pub(super) media: Media,
+    /// Who says so, and the place of its section in it.
+    pub(super) sdp: Arc<SessionDescription>,
+    pub(super) place: usize,
 }
 
 impl Dialog {
@@ -121,7 +135,7 @@ impl Dialog {
             invite_number: headers.cseq().map_or(0, |cseq| cseq.number),
             hop,
             pending: None,
-            description: None,
+            settled: None,
             exchanges: 0,
             describes_far_leg: false,
         })
@@ -151,16 +165,18 @@ impl Dialog {
         at: Micros,
         (source, destination): (SocketAddr, SocketAddr),
         message: &Message,
+        known: &mut Announced,
         leg: &mut Vec<LegSignal>,
     ) -> Vec<Announcement> {
         if !self.is_callers_hop(source, destination) {
             return Vec::new();
         }
-        let (Ok(from), Ok(cseq)) = (message.headers().from(), message.headers().cseq()) else {
+        let headers = message.headers();
+        let (Ok(from_tag), Ok(cseq)) = (headers.from_tag(), headers.cseq()) else {
             return Vec::new();
         };
         self.last = self.last.max(at);
-        let of_caller = from.tag().unwrap_or_default() == self.caller_tag;
+        let of_caller = from_tag == self.caller_tag;
         let sdp = described(message).filter(|_| self.exchanges < EXCHANGES_MAX);
         match message {
             Message::Request(request) => {
@@ -169,7 +185,8 @@ impl Dialog {
                     Method::Ack | Method::Prack => Part::Closing,
                     _ => Part::Request,
                 };
-                self.media(sdp, of_caller, (of_caller, cseq.number), part, leg)
+                let transaction = (of_caller, cseq.number);
+                self.media(sdp, Exchange { by_caller: of_caller, transaction, part }, known, leg)
             }
             Message::Response(response) => {
                 let status = response.status().as_u16();
@@ -180,7 +197,8 @@ impl Dialog {
                     status < 300 && matches!(cseq.method, Method::Invite | Method::Prack | Method::Update);
                 // A response carries the From of its request, and is sent by the other party.
                 let sdp = sdp.filter(|_| usable);
-                self.media(sdp, !of_caller, (of_caller, cseq.number), Part::Response, leg)
+                let (by_caller, transaction) = (!of_caller, (of_caller, cseq.number));
+                self.media(sdp, Exchange { by_caller, transaction, part: Part::Response }, known, leg)
             }
         }
     }
@@ -262,12 +280,11 @@ impl Dialog {
     fn media(
         &mut self,
         sdp: Option<SessionDescription>,
-        by_caller: bool,
-        transaction: (bool, u32),
-        part: Part,
+        Exchange { by_caller, transaction, part }: Exchange,
+        known: &mut Announced,
         leg: &mut Vec<LegSignal>,
     ) -> Vec<Announcement> {
-        let Some(sdp) = sdp else { return Vec::new() };
+        let Some(sdp) = sdp.map(kept) else { return Vec::new() };
         self.exchanges += 1;
         let mut announced = announcements(&sdp, by_caller, first_audio(&sdp));
         let answers = self.pending.as_ref().is_some_and(|offer| {
@@ -296,13 +313,14 @@ impl Dialog {
                 };
                 let far = self.describes_far_leg.then(|| Negotiated::new(&offer.sdp, &sdp, far_role).ok());
                 match Negotiated::new(&offer.sdp, &sdp, role) {
-                    Ok(negotiated) => self.settle(&negotiated, leg),
+                    Ok(negotiated) => self.settle(&negotiated, known, leg),
                     Err(_) if judged.is_none() => self.fall_silent(leg),
                     Err(_) => {}
                 }
                 if let Some(negotiated) = far.flatten() {
-                    let described = media_plan::description(&negotiated, Some(self.hop.1.ip()));
-                    leg.push(LegSignal::FarDescribed(Box::new(described)));
+                    let mut described = media_plan::description(&negotiated, Some(self.hop.1.ip()));
+                    let payloads = known.settled(std::mem::take(&mut described.payloads));
+                    leg.push(LegSignal::FarDescribed(Box::new(described), payloads));
                 }
             }
             // Without an offer to answer, the SDP of an ACK means nothing.
@@ -314,21 +332,28 @@ impl Dialog {
 
     /// The parties took the audio away, for a fax or altogether: from now on none is expected.
     fn fall_silent(&mut self, leg: &mut Vec<LegSignal>) {
-        if let Some(description) = self.description.as_mut().filter(|known| known.receive || known.send) {
+        let settled =
+            self.settled.as_mut().filter(|(description, _)| description.receive || description.send);
+        if let Some((description, payloads)) = settled {
             (description.receive, description.send) = (false, false);
-            leg.push(LegSignal::Described(Box::new(description.clone())));
+            leg.push(LegSignal::Described(Box::new(description.clone()), Arc::clone(payloads)));
         }
     }
 
-    fn settle(&mut self, negotiated: &Negotiated, leg: &mut Vec<LegSignal>) {
+    fn settle(&mut self, negotiated: &Negotiated, known: &mut Announced, leg: &mut Vec<LegSignal>) {
         self.codec = negotiated.codec().map(|codec| media_plan::canonical_name(&codec.name));
         self.ptime_ms = (negotiated.ptime_ms, negotiated.own_ptime_ms);
-        let description = media_plan::description(negotiated, Some(self.hop.0.ip()));
-        if self.description.as_ref() == Some(&description) {
+        let mut description = media_plan::description(negotiated, Some(self.hop.0.ip()));
+        let payloads = known.settled(std::mem::take(&mut description.payloads));
+        let is_unchanged = self
+            .settled
+            .as_ref()
+            .is_some_and(|(before, meant)| *before == description && is_same(meant, &payloads));
+        if is_unchanged {
             return;
         }
-        leg.push(LegSignal::Described(Box::new(description.clone())));
-        self.description = Some(description);
+        leg.push(LegSignal::Described(Box::new(description.clone()), Arc::clone(&payloads)));
+        self.settled = Some((description, payloads));
     }
 }
 
@@ -343,6 +368,15 @@ pub(super) fn described(message: &Message) -> Option<SessionDescription> {
     is_multipart.then(|| session_description(message.body().trim_ascii_start())).flatten()
 }
 
+/// A description without what nobody asks of it later: calls keep theirs as long as they last.
+fn kept(mut sdp: SessionDescription) -> Arc<SessionDescription> {
+    (sdp.origin.username, sdp.origin.session_id, sdp.name) = Default::default();
+    for media in &mut sdp.media {
+        media.codecs.shrink_to_fit();
+    }
+    Arc::new(sdp)
+}
+
 /// The place of the audio that a description is about, as far as it can tell alone.
 fn first_audio(sdp: &SessionDescription) -> Option<usize> {
     sdp.media.iter().position(|media| media.port != 0 && media.is_rtp_audio())
@@ -350,7 +384,7 @@ fn first_audio(sdp: &SessionDescription) -> Option<usize> {
 
 /// Where a session description wants its media; `judged` is the place of the audio that its call is judged by.
 pub(super) fn announcements(
-    sdp: &SessionDescription,
+    sdp: &Arc<SessionDescription>,
     of_caller: bool,
     judged: Option<usize>,
 ) -> Vec<Announcement> {
@@ -363,7 +397,7 @@ pub(super) fn announcements(
             };
             let rtcp = sdp.rtcp_address(media, false).filter(|rtcp| *rtcp != address && !below(rtcp));
             let audio = judged == Some(place);
-            out.push(Announcement { address, rtcp, of_caller, audio, media: media.clone() });
+            out.push(Announcement { address, rtcp, of_caller, audio, sdp: Arc::clone(sdp), place });
         }
     }
     out

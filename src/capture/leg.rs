@@ -7,6 +7,7 @@ use sidetone_media::rtp::Packet;
 use sidetone_media::session::{AudioSample, Description, Report, Run, Session, SessionConfig};
 use sidetone_media::time::Micros;
 
+use super::payloads::Meanings;
 use super::signal::{Ends, LegEnd, LegSignal};
 use super::stream::{SECONDS_RESERVED, tighten};
 
@@ -176,12 +177,14 @@ impl Leg {
                     self.answered = Some(at);
                 }
             }
-            LegSignal::Described(description) => {
+            LegSignal::Described(description, payloads) => {
                 if let Some(session) = self.session() {
-                    session.describe(at, *description);
+                    session.describe_shared(at, *description, payloads);
                 }
             }
-            LegSignal::FarDescribed(description) => self.describe_far(at, *description),
+            LegSignal::FarDescribed(description, payloads) => {
+                self.describe_far(at, *description, payloads);
+            }
             LegSignal::Ended => self.is_ended = true,
             LegSignal::Resumed => self.is_ended = false,
             LegSignal::Closed => self.close(at),
@@ -244,7 +247,7 @@ impl Leg {
     }
 
     /// Tells the called party's leg what was settled; the first time it begins.
-    fn describe_far(&mut self, at: Micros, description: Description) {
+    fn describe_far(&mut self, at: Micros, description: Description, payloads: Meanings) {
         let answered = self.answered;
         let far = self.far.get_or_insert_with(|| {
             let mut session = session();
@@ -254,7 +257,7 @@ impl Leg {
             Box::new(State::Open(session))
         });
         if let State::Open(session) = &mut **far {
-            session.describe(at, description);
+            session.describe_shared(at, description, payloads);
         }
     }
 

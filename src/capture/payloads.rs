@@ -15,21 +15,41 @@ pub(super) type Meanings = Arc<[Payload]>;
 
 /// The meanings that announcements gave lately: parties of one kind announce the same, and share them.
 #[derive(Debug, Default)]
-pub(super) struct Announced(VecDeque<(MediaKind, Vec<Codec>, Meanings)>);
+pub(super) struct Announced {
+    announced: VecDeque<(MediaKind, Vec<Codec>, Meanings)>,
+    /// What offers and answers settled.
+    settled: VecDeque<Meanings>,
+}
 
 impl Announced {
     /// What `media` says its payload types mean.
     pub(super) fn meanings(&mut self, media: &Media) -> Meanings {
-        let known =
-            self.0.iter().position(|(kind, codecs, _)| *kind == media.kind && *codecs == media.codecs);
-        if let Some((_, _, meanings)) = known.and_then(|place| self.0.get(place)) {
+        let mut announced = self.announced.iter();
+        let known = announced.find(|(kind, codecs, _)| *kind == media.kind && *codecs == media.codecs);
+        if let Some((_, _, meanings)) = known {
             return Arc::clone(meanings);
         }
         let meanings = meanings(Some(media));
-        self.0.truncate(ANNOUNCED_MAX - 1);
-        self.0.push_front((media.kind.clone(), media.codecs.clone(), Arc::clone(&meanings)));
+        self.announced.truncate(ANNOUNCED_MAX - 1);
+        self.announced.push_front((media.kind.clone(), media.codecs.clone(), Arc::clone(&meanings)));
         meanings
     }
+
+    /// `payloads` as the calls share it that settled the same.
+    pub(super) fn settled(&mut self, payloads: Vec<Payload>) -> Meanings {
+        if let Some(known) = self.settled.iter().find(|known| ***known == *payloads) {
+            return Arc::clone(known);
+        }
+        let settled = Meanings::from(payloads);
+        self.settled.truncate(ANNOUNCED_MAX - 1);
+        self.settled.push_front(Arc::clone(&settled));
+        settled
+    }
+}
+
+/// Whether two of them are equal, which they mostly are because they are the same.
+pub(super) fn is_same(one: &Meanings, other: &Meanings) -> bool {
+    Arc::ptr_eq(one, other) || one == other
 }
 
 /// The static types, the dynamic types, and what `announced` says of any type.

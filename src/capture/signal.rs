@@ -43,10 +43,10 @@ pub(super) type Ends = (SocketAddr, SocketAddr);
 pub(super) enum LegSignal {
     /// The call was answered.
     Answered,
-    /// Offer and answer settled something.
-    Described(Box<Description>),
+    /// Offer and answer settled something; the payload types are apart.
+    Described(Box<Description>, Meanings),
     /// The same, as the called party's leg has it.
-    FarDescribed(Box<Description>),
+    FarDescribed(Box<Description>, Meanings),
     /// The call seems to be over: packets do not count any more.
     Ended,
     /// It is not over after all.

@@ -15,9 +15,8 @@ pub(crate) struct PayloadMap {
     table: Box<Table>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 struct Table {
-    kinds: [Option<PayloadKind>; 128],
     /// The audio payload type last received.
     audio: Option<u8>,
     /// Bit n says whether payload type n was received.
@@ -26,27 +25,14 @@ struct Table {
     ptime_ms: Option<u32>,
 }
 
-impl Default for Table {
-    fn default() -> Self {
-        Table { kinds: [None; 128], audio: None, seen: 0, payloads: Arc::default(), ptime_ms: None }
-    }
-}
-
 impl PayloadMap {
     /// Replaces what was negotiated; `ptime_ms` is the advertised packet duration, if there is one.
     pub(crate) fn replace(&mut self, payloads: Arc<[Payload]>, ptime_ms: Option<u32>) {
         // The same number may mean another codec now.
         self.table.audio = self.table.audio.filter(|_| self.is(&payloads));
         self.last = None;
-        self.table.kinds = [None; 128];
         self.table.ptime_ms = ptime_ms;
         self.table.payloads = payloads;
-        let table = &mut *self.table;
-        for payload in table.payloads.iter() {
-            if let Some(kind) = table.kinds.get_mut(usize::from(payload.number)) {
-                *kind = Some(payload.kind);
-            }
-        }
     }
 
     /// Whether `payloads` is what is negotiated already.
@@ -71,7 +57,10 @@ impl PayloadMap {
 
     #[cold]
     fn look_up(&self, number: u8) -> Option<PayloadKind> {
-        self.table.kinds.get(usize::from(number)).copied().flatten()
+        // Of two with one number the later holds. A packet has no number that is not looked for here, and only the
+        // first of several with the same is: a table of all 128 numbers for each of many legs would cost more.
+        let payload = self.table.payloads.iter().rev().find(|payload| payload.number == number);
+        payload.map(|payload| payload.kind)
     }
 
     #[cold]

@@ -31,7 +31,8 @@ struct Search {
     described: Option<SocketAddr>,
     /// When signalling last named another address than the accepted one.
     unsettled_at: Micros,
-    candidate: Option<Candidate>,
+    /// Boxed, and only there where one could be latched to: most sessions of a capture never do.
+    candidate: Option<Box<Candidate>>,
     latch_delay_us: Option<i64>,
     changes: u32,
 }
@@ -56,9 +57,10 @@ pub(crate) struct Arrived {
     pub(crate) packet: Packet,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Candidate {
-    source: SocketAddr,
+    /// `None` while there is no candidate.
+    source: Option<SocketAddr>,
     since: Micros,
     /// Consecutive packets so far.
     run: u32,
@@ -71,7 +73,13 @@ impl SourceFilter {
         SourceFilter {
             known: NOBODY,
             accepted_at: Micros::default(),
-            search: Box::new(Search { symmetric, settled: true, ..Search::default() }),
+            search: Box::new(Search {
+                symmetric,
+                settled: true,
+                // Made here so that no packet allocates.
+                candidate: symmetric.then(Box::default),
+                ..Search::default()
+            }),
         }
     }
 
@@ -106,7 +114,7 @@ impl SourceFilter {
             return;
         }
         self.search.described = Some(remote);
-        self.search.candidate = None;
+        self.search.forget_candidate();
         self.search.latched = false;
         if !self.search.symmetric {
             self.search.accepted = None;
@@ -192,15 +200,16 @@ impl SourceFilter {
         described: bool,
     ) -> Admission {
         let arrived = Arrived { at: now, packet: *packet };
-        let candidate = match &mut self.search.candidate {
-            Some(candidate) if candidate.source == source => {
-                candidate.extend(arrived);
-                *candidate
-            }
+        let Some(candidate) = self.search.candidate.as_deref_mut() else { return Admission::Rejected };
+        if candidate.source == Some(source) {
+            candidate.extend(arrived);
+        } else if candidate.source.is_some() && candidate.is_fresh(now) {
             // A stranger cannot take the slot from a candidate that is still at it.
-            Some(candidate) if candidate.is_fresh(now) => return Admission::Rejected,
-            _ => *self.search.candidate.insert(Candidate::new(source, arrived)),
-        };
+            return Admission::Rejected;
+        } else {
+            *candidate = Candidate::new(source, arrived);
+        }
+        let candidate = *candidate;
         let free = self.search.accepted.is_none()
             || !self.search.settled
             || described
@@ -221,7 +230,7 @@ impl SourceFilter {
         self.search.accepted = Some(source);
         self.accepted_at = now;
         self.search.settled = true;
-        self.search.candidate = None;
+        self.search.forget_candidate();
         self.know();
     }
 
@@ -234,10 +243,18 @@ impl SourceFilter {
     }
 }
 
+impl Search {
+    fn forget_candidate(&mut self) {
+        if let Some(candidate) = &mut self.candidate {
+            candidate.source = None;
+        }
+    }
+}
+
 impl Candidate {
     fn new(source: SocketAddr, arrived: Arrived) -> Self {
         let mut candidate =
-            Candidate { source, since: arrived.at, run: 0, recent: [Arrived::default(); RUN] };
+            Candidate { source: Some(source), since: arrived.at, run: 0, recent: [Arrived::default(); RUN] };
         candidate.begin(arrived);
         candidate
     }

@@ -3,7 +3,7 @@
 use crate::session::{Report, Session, SessionConfig, SessionCounters};
 use crate::stats::{AudioFold, Figures, Hundredths, Stream, Timeline, e_model};
 use crate::time::Micros;
-use crate::verdict::address::is_unreachable;
+use crate::verdict::address::{ip_text, is_unreachable, socket_text};
 use crate::verdict::evidence::{count, flag, text};
 use crate::verdict::{Evidence, Facts, Verdict, judge};
 
@@ -185,10 +185,10 @@ impl Session {
             ("last_rejected_source", state.rejected_source),
         ];
         for (name, address) in addresses {
-            measures.extend(address.map(|address| text(name, address)));
+            measures.extend(address.map(|address| text(name, socket_text(address))));
         }
-        measures.extend(self.signalling().map(|address| text("signalling", address)));
-        measures.extend(own.map(|address| text("own_advertised", address)));
+        measures.extend(self.signalling().map(|address| text("signalling", ip_text(address))));
+        measures.extend(own.map(|address| text("own_advertised", ip_text(address))));
         let counts = [
             ("rejected_packets", self.state.counters.rejected_source),
             ("local_drop", self.state.counters.local_drop),

@@ -128,8 +128,8 @@ pub(crate) fn share(name: &'static str, part: i64, whole: i64) -> Measure {
 }
 
 /// An address or a name.
-pub(crate) fn text(name: &'static str, value: impl fmt::Display) -> Measure {
-    plain(name, Value::Text(value.to_string()))
+pub(crate) fn text(name: &'static str, value: String) -> Measure {
+    plain(name, Value::Text(value))
 }
 
 fn plain(name: &'static str, value: Value) -> Measure {

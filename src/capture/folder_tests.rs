@@ -137,16 +137,15 @@ impl World {
                 send: true,
                 receive: true,
                 signalling: Some(remote.ip()),
-                payloads: payloads::meanings(None).to_vec(),
                 ..Description::default()
             })
         };
         let signal = match kind {
-            0 => LegSignal::Described(description()),
+            0 => LegSignal::Described(description(), payloads::meanings(None)),
             1 => LegSignal::Answered,
             2 => LegSignal::Ended,
             3 => LegSignal::Resumed,
-            _ => LegSignal::FarDescribed(description()),
+            _ => LegSignal::FarDescribed(description(), payloads::meanings(None)),
         };
         self.folder.leg(self.now, LegEnd::new(call, true), signal);
     }

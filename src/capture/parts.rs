@@ -41,8 +41,8 @@ struct Rest {
     folder: Folder,
     /// Their numbers, the next one last.
     calls: Vec<u32>,
-    /// The places of their streams.
-    places: HashMap<u32, Vec<usize>>,
+    /// Each with the place of a stream of its, in this order: there may be as many as streams.
+    places: Vec<(u32, usize)>,
     /// The next one last, each with the place of its mirror.
     streams: Vec<(EndedStream, Option<usize>)>,
 }
@@ -56,8 +56,7 @@ impl Parts {
             bytes: router.bytes,
             skipped: router.skipped,
         };
-        let mut rest =
-            Rest { router, folder, calls: Vec::new(), places: HashMap::new(), streams: Vec::new() };
+        let mut rest = Rest { router, folder, calls: Vec::new(), places: Vec::new(), streams: Vec::new() };
         rest.find_streams();
         rest.find_calls();
         Parts { head, ready: VecDeque::new(), rest: Some(Box::new(rest)) }
@@ -138,9 +137,7 @@ impl Rest {
                 }
                 None => {}
             }
-            for binding in &known.bindings {
-                self.places.entry(binding.call).or_default().push(self.streams.len());
-            }
+            self.places.extend(known.bindings.iter().map(|binding| (binding.call, self.streams.len())));
             self.streams.push((ended, None));
         }
         for (place, mirror) in alone.iter().zip(mirrors(&sides)) {
@@ -149,6 +146,14 @@ impl Rest {
             }
         }
         self.streams.reverse();
+        self.places.sort_unstable();
+    }
+
+    /// The places of the streams of a call.
+    fn places(&self, call: u32) -> Vec<usize> {
+        let begin = self.places.partition_point(|(other, _)| *other < call);
+        let places = self.places.get(begin..).unwrap_or_default().iter();
+        places.take_while(|(other, _)| *other == call).map(|(_, place)| *place).collect()
     }
 
     fn find_calls(&mut self) {
@@ -169,7 +174,7 @@ impl Rest {
         let TakenCalls { calls, streams } =
             taking::take(&mut self.router, &mut self.folder, &calls, &streams);
         for (number, dialog, leg) in calls {
-            let places = self.places.remove(&number).unwrap_or_default();
+            let places = self.places(number);
             ready.push_back(Part::Call(Box::new(calls::report(dialog, leg, places))));
         }
         for (TakenStream { report, .. }, mirror) in streams.into_iter().zip(mirrors) {

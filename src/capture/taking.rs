@@ -2,6 +2,8 @@
 
 use std::net::SocketAddr;
 
+use sidetone_media::verdict::socket_text;
+
 use super::dialog::Dialog;
 use super::folder::Folder;
 use super::leg::LegReport;
@@ -84,8 +86,8 @@ fn stream_report(
 ) -> StreamReport {
     let binding = known.bindings.last().filter(|binding| binding.has_call());
     let facts = StreamFacts {
-        src: source.to_string(),
-        dst: destination.to_string(),
+        src: socket_text(source),
+        dst: socket_text(destination),
         ssrc: known.ssrc,
         codec: finished.codec,
         clock_rate: finished.clock_hz,

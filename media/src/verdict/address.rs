@@ -33,8 +33,9 @@ pub(crate) fn is_permitted(address: IpAddr, signalling: Option<IpAddr>) -> bool 
     }
 }
 
-/// An address and a port as their `Display` writes them, which takes several times as long: every report has a few.
-pub(crate) fn socket_text(address: SocketAddr) -> String {
+/// The text of an address and a port, as its `Display` has it: that takes several times as long, and every report has
+/// a few.
+pub fn socket_text(address: SocketAddr) -> String {
     let SocketAddr::V4(v4) = address else { return address.to_string() };
     let mut text = ip_text(IpAddr::V4(*v4.ip()));
     text.push(':');

@@ -13,6 +13,7 @@ mod rules;
 mod thresholds;
 mod words;
 
+pub use address::socket_text;
 pub use evidence::{Evidence, Measure, Value, Verdict};
 pub use explanation::{Affected, Blame, Explanation, Outcome, Party, RuleCheck, explain};
 pub use rules::{Facts, RULES_VERSION, judge};

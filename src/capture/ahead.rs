@@ -59,7 +59,7 @@ impl Ahead {
                 return Ok(Err(damage.into()));
             }
         }
-        let readers = if is_compressed { 1 } else { self.readers };
+        let readers = if is_compressed { self.readers.min(1) } else { self.readers };
         let shared = Shared {
             turns: Mutex::new(Turns::new(feed, readers, !is_compressed)),
             changed: Condvar::new(),

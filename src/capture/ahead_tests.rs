@@ -162,6 +162,22 @@ fn an_error_of_the_disk_is_told_behind_what_was_read() {
 }
 
 #[test]
+fn without_a_thread_the_input_is_as_before() {
+    let bytes = call("clean duration=1s");
+    for bytes in [pack(&bytes), bytes.clone()] {
+        let kept = Kept::new(&bytes);
+        let file = File::open(&kept.0).unwrap();
+        let (mut input, mut begins, mut engine) = (Plain::new(&file), [0; 4], Engine::default());
+        input.read_exact(&mut begins).unwrap();
+        let none = Ahead { readers: 0, block_len: 4_096 };
+        let mut input = none.drive(&mut engine, &begins, (&file, input), &mut |_, _| {}).unwrap_err();
+        let mut rest = Vec::new();
+        input.read_to_end(&mut rest).unwrap();
+        assert_eq!((engine.packets(), [&begins[..], &rest].concat()), (0, call("clean duration=1s")));
+    }
+}
+
+#[test]
 fn the_panic_of_a_reader_ends_the_engine() {
     let shared = Shared {
         turns: Mutex::new(Turns::new(Feed::default(), 1, false)),

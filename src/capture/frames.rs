@@ -1,6 +1,7 @@
 //! Frames that were read ahead of the engine: of plain RTP what its header says, of everything else the bytes.
 
 use sidetone_media::pcap::{LinkType, Record};
+use sidetone_media::rtp::Header;
 use sidetone_media::time::Micros;
 
 use super::router::PlainRtp;
@@ -19,15 +20,28 @@ pub(super) struct Frames {
 /// One frame, small because a thread writes it and another reads it.
 #[derive(Clone, Copy, Debug)]
 enum Frame {
-    Rtp { at: Micros, rtp: PlainRtp },
-    Whole { at: Micros, link: LinkType, begin: u32, len: u32, wire_len: u32 },
+    /// The parts of [`PlainRtp`], which would leave no room for telling it from the other.
+    Rtp {
+        at: Micros,
+        addresses: u64,
+        ports: u32,
+        header: Header,
+        payload_len: u16,
+    },
+    Whole {
+        at: Micros,
+        link: LinkType,
+        begin: u32,
+        len: u32,
+        wire_len: u32,
+    },
 }
 
 /// A frame as the engine takes it.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Read<'a> {
     /// RTP whose payload nobody listens to, and when it was captured.
-    Rtp(Micros, &'a PlainRtp),
+    Rtp(Micros, PlainRtp),
     /// Anything else.
     Whole(Record<'a>),
 }
@@ -40,7 +54,8 @@ impl Frames {
             Some(rtp) if !listens => {
                 self.plain_packets += 1;
                 self.plain_bytes += u64::from(record.wire_len);
-                self.frames.push(Frame::Rtp { at: record.at, rtp });
+                let PlainRtp { addresses, ports, header, payload_len } = rtp;
+                self.frames.push(Frame::Rtp { at: record.at, addresses, ports, header, payload_len });
             }
             _ => self.keep(record),
         }
@@ -72,7 +87,10 @@ impl Frames {
     #[inline]
     pub(super) fn iter(&self) -> impl Iterator<Item = Read<'_>> {
         self.frames.iter().map(|frame| match frame {
-            Frame::Rtp { at, rtp } => Read::Rtp(*at, rtp),
+            Frame::Rtp { at, addresses, ports, header, payload_len } => {
+                let (addresses, ports, header, payload_len) = (*addresses, *ports, *header, *payload_len);
+                Read::Rtp(*at, PlainRtp { addresses, ports, header, payload_len })
+            }
             Frame::Whole { at, link, begin, len, wire_len } => {
                 let (begin, len) = (*begin as usize, *len as usize);
                 let frame = self.kept.get(begin..begin + len).unwrap_or_default();
@@ -100,7 +118,7 @@ mod tests {
 
     fn owned(frames: &Frames) -> Vec<Owned> {
         let each = frames.iter().map(|frame| match frame {
-            Read::Rtp(at, rtp) => Owned::Rtp(at, *rtp),
+            Read::Rtp(at, rtp) => Owned::Rtp(at, rtp),
             Read::Whole(Record { at, link, frame, wire_len }) => {
                 Owned::Whole(at, link, frame.to_vec(), wire_len)
             }

@@ -33,6 +33,12 @@ impl Header {
         self.ssrc
     }
 
+    /// Whether there are no CSRCs, extension and padding in the datagram.
+    #[inline(always)]
+    pub const fn is_plain(&self) -> bool {
+        self.types & 0xff00 == VERSION_2
+    }
+
     /// That of the next packet, whose timestamp is `step` on.
     #[inline(always)]
     pub(crate) fn after(self, step: u16) -> Header {
@@ -49,7 +55,7 @@ impl Header {
     }
 
     /// The packet that has this header, which is a plain one, and so long a payload.
-    pub(crate) fn packet(self, payload_len: u16) -> Packet {
+    pub fn packet(self, payload_len: u16) -> Packet {
         let Header { ssrc, timestamp, sequence, types } = self;
         let (payload_type, marker) = ((types & 0x7f) as u8, types & 0x80 != 0);
         Packet { ssrc, timestamp, payload_len: payload_len.into(), sequence, payload_type, marker }
@@ -102,7 +108,11 @@ mod tests {
         datagram.extend([0xff; 160]);
         let packet = Packet::parse(&datagram).unwrap();
         assert_eq!(Header::split(&datagram), Some((packet.header(), 160)));
-        datagram[0] = 0x81;
-        assert_ne!(Header::split(&datagram), Some((packet.header(), 160)), "another form");
+        assert!(packet.header().is_plain());
+        for first in [0x81, 0x90, 0xa0, 0x40] {
+            datagram[0] = first;
+            let (header, _) = Header::split(&datagram).unwrap();
+            assert!(header != packet.header() && !header.is_plain(), "another form");
+        }
     }
 }

@@ -16,7 +16,7 @@ use super::leg::LegReport;
 use super::parts::Parts;
 use super::report::{Analysis, CallReport, StreamReport};
 use super::router::Router;
-use super::taking::{self, EndedStream, TakenCalls, TakenStream};
+use super::taking::{self, EndedStream, Judged, JudgedStream};
 
 /// How an engine works.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -160,7 +160,7 @@ impl Engine {
             let ended: Vec<EndedStream> =
                 streams.iter().filter_map(|stream| EndedStream::of(&self.router, *stream)).collect();
             let taken = taking::take(&mut self.router, &mut self.folder, &calls, &ended);
-            self.hand_out(&calls, taken);
+            self.hand_out(&calls, taken.judge());
         }
         if self.swept_idle == Some(now) {
             self.router.flows.remove_idle(now + -IDLE_US);
@@ -168,17 +168,17 @@ impl Engine {
     }
 
     /// Queues what was taken: the calls in the order of their ends, then what belongs to none.
-    fn hand_out(&mut self, order: &[u32], taken: TakenCalls) {
+    fn hand_out(&mut self, order: &[u32], judged: Judged) {
         let mut of_calls: HashMap<u32, Vec<StreamReport>> = HashMap::new();
         let mut lone = Vec::new();
-        for TakenStream { known, report } in taken.streams {
+        for JudgedStream { known, report } in judged.streams {
             match known.bindings.last().filter(|binding| binding.has_call()) {
                 Some(binding) => of_calls.entry(binding.call).or_default().push(report),
                 None => lone.push(report),
             }
         }
         let mut calls: HashMap<u32, (Dialog, LegReport)> =
-            taken.calls.into_iter().map(|(number, dialog, leg)| (number, (dialog, leg))).collect();
+            judged.calls.into_iter().map(|(number, dialog, leg)| (number, (dialog, leg))).collect();
         for number in order {
             let Some((dialog, leg)) = calls.remove(number) else { continue };
             let streams = of_calls.remove(number).unwrap_or_default();

@@ -8,33 +8,18 @@ use sidetone_media::rtp::{Header, Packet};
 use sidetone_media::session::AudioSample;
 use sidetone_media::time::Micros;
 
-use super::leg::{Leg, LegReport};
+use super::leg::Leg;
 use super::signal::{Ends, LegEnd, LegSignal, StreamSignal};
-use super::stream::{Finished, Outline, Stream};
+use super::stream::{Outline, Stream};
 
 /// The streams and legs by their numbers.
 #[derive(Debug, Default)]
 pub(super) struct Folder {
     streams: Vec<Option<Stream>>,
     legs: Vec<Option<Leg>>,
-    taken: Taken,
-}
-
-/// What was reported and forgotten, in the order of the requests.
-#[derive(Debug, Default)]
-pub(super) struct Taken {
-    /// Streams that are over; `None` for what turned out to be none.
-    pub(super) outlines: Vec<(u32, Option<Outline>)>,
-    pub(super) streams: Vec<(u32, Option<Finished>)>,
-    pub(super) legs: Vec<(u32, LegReport)>,
 }
 
 impl Folder {
-    /// Everything that was reported since the last time.
-    pub(super) fn take(&mut self) -> Taken {
-        std::mem::take(&mut self.taken)
-    }
-
     /// A packet of a stream that comes between the same ends and for the same leg as the one before it, if it is the one
     /// that is due; false, and nothing has changed, if it is another.
     #[inline(always)]
@@ -72,18 +57,9 @@ impl Folder {
     /// Something that concerns a leg.
     pub(super) fn leg(&mut self, at: Micros, leg: LegEnd, signal: LegSignal) {
         let Some(number) = leg.number() else { return };
-        let Some(slot) = reach(&mut self.legs, number) else { return };
-        let feeds = slot.get_or_insert_default().feeds;
-        for stream in feeds.into_iter().flatten() {
-            self.settle(stream);
-        }
-        let Some(slot) = self.legs.get_mut(number as usize) else { return };
-        if let Some(report) = slot.as_mut().and_then(|known| known.signal(at, signal)) {
-            self.taken.legs.push((number, report));
-            *slot = None;
-            for stream in feeds.into_iter().flatten() {
-                self.detach(stream, number);
-            }
+        self.settle_leg(number);
+        if let Some(known) = self.leg_mut(leg) {
+            known.signal(at, signal);
         }
     }
 
@@ -97,18 +73,43 @@ impl Folder {
             }
             (StreamSignal::Described(payloads), Some(stream)) => stream.describe(at, payloads),
             (StreamSignal::Rtcp { about, datagram }, Some(stream)) => stream.rtcp(at, about, &datagram),
-            (StreamSignal::Concluded { announced }, stream) => {
-                let outline = stream.and_then(|stream| stream.conclude(announced));
-                if outline.is_none() {
-                    *slot = None;
-                }
-                self.taken.outlines.push((number, outline));
-            }
-            (StreamSignal::Taken { announced, ptime_ms }, _) => {
-                let finished = slot.take().and_then(|stream| stream.finish(announced, ptime_ms));
-                self.taken.streams.push((number, finished));
-            }
             (StreamSignal::Described(_) | StreamSignal::Rtcp { .. }, None) => {}
+        }
+    }
+
+    /// Ends a stream that no call announced, before it is taken; `None`, and it is forgotten, when it turns out to be
+    /// none.
+    pub(super) fn conclude(&mut self, number: u32, announced: bool) -> Option<Outline> {
+        self.settle(number);
+        let slot = self.streams.get_mut(number as usize)?;
+        let outline = slot.as_mut()?.conclude(announced);
+        if outline.is_none() {
+            *slot = None;
+        }
+        outline
+    }
+
+    /// Takes a stream out.
+    pub(super) fn take_stream(&mut self, number: u32) -> Option<Stream> {
+        self.settle(number);
+        self.streams.get_mut(number as usize)?.take()
+    }
+
+    /// Takes the leg of a call out; one of which nothing was told when there is none.
+    pub(super) fn take_leg(&mut self, number: u32) -> Leg {
+        self.settle_leg(number);
+        let leg = self.legs.get_mut(number as usize).and_then(Option::take).unwrap_or_default();
+        for stream in leg.feeds.into_iter().flatten() {
+            self.detach(stream, number);
+        }
+        leg
+    }
+
+    /// Folds the runs that a leg takes in.
+    fn settle_leg(&mut self, number: u32) {
+        let Some(Some(leg)) = self.legs.get(number as usize) else { return };
+        for stream in leg.feeds.into_iter().flatten() {
+            self.settle(stream);
         }
     }
 

@@ -50,6 +50,7 @@ struct World {
     /// Whether packets that are due may wait.
     may_wait: bool,
     waited: u32,
+    told: Vec<String>,
 }
 
 fn ends(stream: u32) -> Ends {
@@ -63,8 +64,14 @@ impl World {
         let leg = |stream| if stream == 3 { LegEnd::NOBODY } else { LegEnd::new(0, stream != 2) };
         let senders =
             [0, 1, 2, 3].map(|stream| Sender { sequence: 0, timestamp: 0, leg: leg(stream), is_told: false });
-        let mut world =
-            World { folder: Folder::default(), senders, now: Micros(1_000_000), may_wait, waited: 0 };
+        let mut world = World {
+            folder: Folder::default(),
+            senders,
+            now: Micros(1_000_000),
+            may_wait,
+            waited: 0,
+            told: Vec::new(),
+        };
         for stream in 0..4 {
             let opened = StreamSignal::Opened { ends: ends(stream), payloads: payloads::meanings(None) };
             world.folder.stream(world.now, stream, opened);
@@ -98,8 +105,8 @@ impl World {
                 }
             }
             Event::Taken { call } => {
-                let taken = LegSignal::Taken { ended: None, last: self.now };
-                self.folder.leg(self.now, LegEnd::new(call, true), taken);
+                let last = self.now;
+                self.told.push(format!("{:#?}", self.folder.take_leg(call).finish(None, last)));
                 for sender in &mut self.senders {
                     sender.is_told &= sender.leg.number() != Some(call);
                 }
@@ -152,15 +159,16 @@ impl World {
 
     /// Everything that was found, in words.
     fn finish(mut self) -> String {
+        let last = self.now;
         for call in 0..2 {
-            let taken = LegSignal::Taken { ended: None, last: self.now };
-            self.folder.leg(self.now, LegEnd::new(call, true), taken);
+            self.told.push(format!("{:#?}", self.folder.take_leg(call).finish(None, last)));
         }
         for stream in 0..4 {
-            let taken = StreamSignal::Taken { announced: true, ptime_ms: (Some(20), None) };
-            self.folder.stream(self.now, stream, taken);
+            let finished =
+                self.folder.take_stream(stream).and_then(|stream| stream.finish(true, (Some(20), None)));
+            self.told.push(format!("{finished:#?}"));
         }
-        format!("{:#?}", self.folder.take())
+        self.told.concat()
     }
 }
 

@@ -162,8 +162,8 @@ impl Leg {
         }
     }
 
-    /// Takes in what signalling changed; the report when it is asked for, which is the last that the leg does.
-    pub(super) fn signal(&mut self, at: Micros, signal: LegSignal) -> Option<LegReport> {
+    /// Takes in what signalling changed.
+    pub(super) fn signal(&mut self, at: Micros, signal: LegSignal) {
         self.tell_sent();
         let is_ended = self.is_ended;
         match signal {
@@ -208,15 +208,17 @@ impl Leg {
                     far.receive_rtcp(at, source, &datagram);
                 }
             }
-            LegSignal::Taken { ended, last } => {
-                let last = self.last.map_or(last, |packet| packet.max(last));
-                self.close(ended.unwrap_or(last));
-                let report = std::mem::take(&mut self.state).report().unwrap_or_default();
-                let far = self.far.take().and_then(|far| far.report());
-                return Some(LegReport { report, far, last });
-            }
         }
-        None
+    }
+
+    /// The judgement; `ended` is the call's end, `last` its last message.
+    pub(super) fn finish(mut self, ended: Option<Micros>, last: Micros) -> LegReport {
+        self.tell_sent();
+        let last = self.last.map_or(last, |packet| packet.max(last));
+        self.close(ended.unwrap_or(last));
+        let report = self.state.report().unwrap_or_default();
+        let far = self.far.and_then(|far| far.report());
+        LegReport { report, far, last }
     }
 
     /// The session that a packet counts in.

@@ -9,9 +9,8 @@ use super::folder::Folder;
 use super::mirror::{Side, mirrors};
 use super::report::{Analysis, CallReport, Head, StreamReport};
 use super::router::Router;
-use super::signal::StreamSignal;
 use super::stream::Outline;
-use super::taking::{self, EndedStream, TakenCalls, TakenStream};
+use super::taking::{self, EndedStream, Judged, JudgedStream};
 
 /// An analysis, to be had in parts: its calls in the order of their first INVITEs, then its streams.
 ///
@@ -112,14 +111,14 @@ impl Rest {
         let Rest { router, folder, .. } = self;
         let mut numbers = router.streams.numbers();
         numbers.sort_by_key(|number| router.streams.get(*number).map(|known| known.serial));
+        let mut outlines: HashMap<u32, Option<Outline>> = HashMap::new();
         for number in &numbers {
             let Some(known) = router.streams.get(*number) else { continue };
             if !known.bindings.iter().any(Binding::has_call) {
                 let announced = !known.bindings.is_empty();
-                folder.stream(known.seen, *number, StreamSignal::Concluded { announced });
+                outlines.insert(*number, folder.conclude(*number, announced));
             }
         }
-        let mut outlines: HashMap<u32, Option<Outline>> = folder.take().outlines.into_iter().collect();
         let (mut sides, mut alone) = (Vec::new(), Vec::new());
         for number in numbers {
             let (Some(known), Some(ended)) = (router.streams.get(number), EndedStream::of(router, number))
@@ -171,13 +170,13 @@ impl Rest {
         if calls.is_empty() && streams.is_empty() {
             return false;
         }
-        let TakenCalls { calls, streams } =
-            taking::take(&mut self.router, &mut self.folder, &calls, &streams);
+        let taken = taking::take(&mut self.router, &mut self.folder, &calls, &streams);
+        let Judged { calls, streams } = taken.judge();
         for (number, dialog, leg) in calls {
             let places = self.places(number);
             ready.push_back(Part::Call(Box::new(calls::report(dialog, leg, places))));
         }
-        for (TakenStream { report, .. }, mirror) in streams.into_iter().zip(mirrors) {
+        for (JudgedStream { report, .. }, mirror) in streams.into_iter().zip(mirrors) {
             ready.push_back(Part::Stream(Box::new(StreamReport { mirror, ..report })));
         }
         true

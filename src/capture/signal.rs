@@ -4,7 +4,6 @@ use std::net::SocketAddr;
 
 use sidetone_media::rtp::Packet;
 use sidetone_media::session::{AudioSample, Description};
-use sidetone_media::time::Micros;
 
 use super::payloads::Meanings;
 use super::rtcp::About;
@@ -61,8 +60,6 @@ pub(super) enum LegSignal {
     Sent { ends: Ends, packet: Packet, heard: Option<AudioSample> },
     /// RTCP to the caller.
     SentRtcp { source: SocketAddr, datagram: Box<[u8]> },
-    /// The leg is reported and forgotten. `ended` is the call's end, `last` its last message.
-    Taken { ended: Option<Micros>, last: Micros },
 }
 
 impl LegSignal {
@@ -81,14 +78,10 @@ impl LegSignal {
 pub(super) enum StreamSignal {
     /// It begins.
     Opened { ends: Ends, payloads: Meanings },
-    /// It is over, and what it was is told before its report, which is asked for later.
-    Concluded { announced: bool },
     /// Its payload types mean something else.
     Described(Meanings),
     /// RTCP that tells of it, its sender's or its receiver's.
     Rtcp { about: About, datagram: Box<[u8]> },
-    /// The stream is reported and forgotten. `ptime_ms` is what its sender and its receiver advertised.
-    Taken { announced: bool, ptime_ms: (Option<u32>, Option<u32>) },
 }
 
 /// No stream.

@@ -1,4 +1,4 @@
-//! Calls and streams on their way out of an engine: judged by the folder, and taken out of the tables.
+//! Calls and streams on their way out of an engine: taken out of the tables, and judged.
 
 use std::net::SocketAddr;
 
@@ -6,11 +6,10 @@ use sidetone_media::verdict::socket_text;
 
 use super::dialog::Dialog;
 use super::folder::Folder;
-use super::leg::LegReport;
+use super::leg::{Leg, LegReport};
 use super::report::{StreamFacts, StreamReport};
 use super::router::{Known, Router};
-use super::signal::{LegEnd, LegSignal, StreamSignal};
-use super::stream::Finished;
+use super::stream::{Finished, Stream};
 
 /// A stream that is over, with what the router says of it.
 #[derive(Clone, Copy, Debug)]
@@ -22,16 +21,30 @@ pub(super) struct EndedStream {
     ptime_ms: (Option<u32>, Option<u32>),
 }
 
-/// Calls and streams that were taken out of an engine, each in the order of their beginnings.
+/// Calls and streams that were taken out of an engine, each in the order of their beginnings, to be judged.
 #[derive(Debug)]
-pub(super) struct TakenCalls {
-    pub(super) calls: Vec<(u32, Dialog, LegReport)>,
-    pub(super) streams: Vec<TakenStream>,
+pub(super) struct Taken {
+    calls: Vec<(u32, Dialog, Leg)>,
+    streams: Vec<TakenStream>,
 }
 
-/// A stream that was taken out of an engine.
 #[derive(Debug)]
-pub(super) struct TakenStream {
+struct TakenStream {
+    known: Known,
+    ended: EndedStream,
+    stream: Stream,
+}
+
+/// The same, judged.
+#[derive(Debug)]
+pub(super) struct Judged {
+    pub(super) calls: Vec<(u32, Dialog, LegReport)>,
+    pub(super) streams: Vec<JudgedStream>,
+}
+
+/// A stream that is over and was judged.
+#[derive(Debug)]
+pub(super) struct JudgedStream {
     pub(super) known: Known,
     pub(super) report: StreamReport,
 }
@@ -45,38 +58,45 @@ impl EndedStream {
     }
 }
 
-/// Has calls and streams judged, and takes them out of the tables.
+/// Takes calls and streams out of the tables.
 pub(super) fn take(
     router: &mut Router,
     folder: &mut Folder,
     calls: &[u32],
     streams: &[EndedStream],
-) -> TakenCalls {
-    for EndedStream { number, announced, ptime_ms } in streams {
-        let Some(known) = router.streams.get(*number) else { continue };
-        let taken = StreamSignal::Taken { announced: *announced, ptime_ms: *ptime_ms };
-        folder.stream(known.seen, *number, taken);
-    }
-    for number in calls {
-        let Some(call) = router.calls.get(*number) else { continue };
-        let taken = LegSignal::Taken { ended: call.ended, last: call.last };
-        folder.leg(call.last, LegEnd::new(*number, true), taken);
-    }
-    let taken = folder.take();
-    let streams = taken.streams.into_iter().filter_map(|(number, finished)| {
-        let known = router.streams.remove(number)?;
-        let ends = router.flows.forget_stream(known.flow, number)?;
-        let report = stream_report(ends, &known, finished?);
-        Some(TakenStream { known, report })
+) -> Taken {
+    let streams = streams.iter().filter_map(|ended| {
+        let stream = folder.take_stream(ended.number);
+        let known = router.streams.remove(ended.number)?;
+        router.flows.forget_stream(known.flow, ended.number);
+        Some(TakenStream { known, ended: *ended, stream: stream? })
     });
     let mut streams: Vec<TakenStream> = streams.collect();
-    let legs = taken.legs.into_iter();
-    let mut calls: Vec<(u32, Dialog, LegReport)> = legs
-        .filter_map(|(number, leg)| router.calls.remove(number).map(|dialog| (number, dialog, leg)))
-        .collect();
+    let calls = calls.iter().filter_map(|number| {
+        let leg = folder.take_leg(*number);
+        router.calls.remove(*number).map(|dialog| (*number, dialog, leg))
+    });
+    let mut calls: Vec<(u32, Dialog, Leg)> = calls.collect();
     streams.sort_by_key(|taken| taken.known.serial);
     calls.sort_by_key(|(_, dialog, _)| dialog.serial);
-    TakenCalls { calls, streams }
+    Taken { calls, streams }
+}
+
+impl Taken {
+    /// Judges them; what turns out to be no stream is left out.
+    pub(super) fn judge(self) -> Judged {
+        let calls = self.calls.into_iter().map(|(number, dialog, leg)| {
+            let report = leg.finish(dialog.ended, dialog.last);
+            (number, dialog, report)
+        });
+        let streams = self.streams.into_iter().filter_map(|TakenStream { known, ended, stream }| {
+            let ends = stream.ends();
+            let finished = stream.finish(ended.announced, ended.ptime_ms)?;
+            let report = stream_report(ends, &known, finished);
+            Some(JudgedStream { known, report })
+        });
+        Judged { calls: calls.collect(), streams: streams.collect() }
+    }
 }
 
 fn stream_report(

@@ -9,6 +9,7 @@
 
 mod codec;
 mod description;
+mod lines;
 mod negotiate;
 mod offer_answer;
 mod parse;

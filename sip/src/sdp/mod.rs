@@ -9,7 +9,6 @@
 
 mod codec;
 mod description;
-mod lines;
 mod negotiate;
 mod offer_answer;
 mod parse;

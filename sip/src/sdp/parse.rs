@@ -8,7 +8,6 @@ use std::net::IpAddr;
 use bytes::Bytes;
 
 use crate::sdp::description::is_rtp;
-use crate::sdp::lines::{Attribute, Lines, Section};
 use crate::sdp::{Address, Codec, Direction, Media, MediaKind, Origin, Rtcp, SessionDescription};
 
 /// The longest body that is read, in bytes.
@@ -44,10 +43,25 @@ impl SessionDescription {
     /// When it is over a bound, has no `v=0`, or a line that we act on makes no sense.
     pub fn parse(body: &[u8]) -> Result<Self, SdpError> {
         let kept = keep_lines(body)?;
-        if let Some(lines) = Lines::read(&kept) {
-            return described(&lines);
+        let session = sdp_types::Session::parse(kept.as_bytes())
+            .map_err(|error| SdpError::Malformed(error.to_string()))?;
+        let direction = direction(&session.attributes).unwrap_or_default();
+        // No more than are there: descriptions are kept, and a collected result has room for four.
+        let mut sections = Vec::with_capacity(session.medias.len());
+        for section in session.medias {
+            sections.push(media(section, direction)?);
         }
-        described(&lines(&malformed_or_odd(&kept)?))
+        Ok(SessionDescription {
+            origin: Origin {
+                username: session.origin.username.unwrap_or_else(|| "-".to_owned()),
+                session_id: session.origin.sess_id,
+                version: session.origin.sess_version,
+                address: address(&session.origin.unicast_address),
+            },
+            name: if session.session_name.is_empty() { "-".to_owned() } else { session.session_name },
+            connection: session.connection.as_ref().map(|c| address(&c.connection_address)),
+            media: sections,
+        })
     }
 
     /// The text of the description, as a message's body.
@@ -72,61 +86,6 @@ impl fmt::Display for SessionDescription {
         session.medias = self.media.iter().map(print_media).collect();
         session.fmt(f)
     }
-}
-
-/// What [`Lines::read`] does not take: something that is no description, or one without an origin for the session.
-fn malformed_or_odd(kept: &str) -> Result<sdp_types::Session, SdpError> {
-    sdp_types::Session::parse(kept.as_bytes()).map_err(|error| SdpError::Malformed(error.to_string()))
-}
-
-/// The lines of a description that `sdp-types` has read.
-fn lines(session: &sdp_types::Session) -> Lines<'_> {
-    Lines {
-        username: session.origin.username.as_deref().unwrap_or("-"),
-        session_id: &session.origin.sess_id,
-        version: session.origin.sess_version,
-        maker: &session.origin.unicast_address,
-        name: &session.session_name,
-        connection: session.connection.as_ref().map(|c| c.connection_address.as_str()),
-        attributes: attributes(&session.attributes),
-        sections: session.medias.iter().map(section).collect(),
-    }
-}
-
-fn section(media: &sdp_types::Media) -> Section<'_> {
-    Section {
-        kind: &media.media,
-        port: media.port,
-        protocol: &media.proto,
-        formats: &media.fmt,
-        connection: media.connections.first().map(|c| c.connection_address.as_str()),
-        attributes: attributes(&media.attributes),
-    }
-}
-
-fn attributes(list: &[sdp_types::Attribute]) -> Vec<Attribute<'_>> {
-    list.iter().map(|a| (a.attribute.as_str(), a.value.as_deref())).collect()
-}
-
-/// What the lines of a description say.
-fn described(lines: &Lines<'_>) -> Result<SessionDescription, SdpError> {
-    let direction = direction(&lines.attributes).unwrap_or_default();
-    // No more than are there: descriptions are kept, and a collected result has room for four.
-    let mut sections = Vec::with_capacity(lines.sections.len());
-    for section in &lines.sections {
-        sections.push(media(section, direction)?);
-    }
-    Ok(SessionDescription {
-        origin: Origin {
-            username: lines.username.to_owned(),
-            session_id: lines.session_id.to_owned(),
-            version: lines.version,
-            address: address(lines.maker),
-        },
-        name: if lines.name.is_empty() { "-".to_owned() } else { lines.name.to_owned() },
-        connection: lines.connection.map(address),
-        media: sections,
-    })
 }
 
 /// The lines that we act on, in UTF-8, within the bounds, with what is known to trip the parser put right.
@@ -179,12 +138,12 @@ fn repaired_origin(line: &str) -> String {
     }
 }
 
-fn media(section: &Section<'_>, session_direction: Direction) -> Result<Media, SdpError> {
-    let attributes = section.attributes.as_slice();
-    let is_rtp = is_rtp(section.protocol);
+fn media(media: sdp_types::Media, session_direction: Direction) -> Result<Media, SdpError> {
+    let attributes = media.attributes.as_slice();
+    let is_rtp = is_rtp(&media.proto);
     let mut codecs: Vec<Codec> = Vec::new();
     let mut other_formats: Vec<String> = Vec::new();
-    for format in section.formats.split_ascii_whitespace() {
+    for format in media.fmt.split_ascii_whitespace() {
         let codec = if is_rtp { codec(format, attributes) } else { None };
         match codec {
             Some(codec) if codecs.iter().any(|c| c.payload_type == codec.payload_type) => {}
@@ -196,29 +155,26 @@ fn media(section: &Section<'_>, session_direction: Direction) -> Result<Media, S
     if codecs.is_empty() && other_formats.is_empty() {
         return Err(SdpError::Malformed("m= line without a format".to_owned()));
     }
-    if [section.kind, section.protocol]
-        .iter()
-        .any(|word| word.is_empty() || word.contains(char::is_whitespace))
-    {
+    if [&media.media, &media.proto].iter().any(|word| word.is_empty() || word.contains(char::is_whitespace)) {
         return Err(SdpError::Malformed("m= line with an empty field".to_owned()));
     }
     Ok(Media {
-        kind: MediaKind::from(section.kind),
-        port: section.port,
-        protocol: section.protocol.to_owned(),
+        kind: MediaKind::from(media.media.as_str()),
+        port: media.port,
         codecs,
         other_formats,
-        connection: section.connection.map(address),
+        connection: media.connections.first().map(|c| address(&c.connection_address)),
         direction: direction(attributes).unwrap_or(session_direction),
         ptime_ms: milliseconds(value(attributes, "ptime")),
         maxptime_ms: milliseconds(value(attributes, "maxptime")),
         rtcp: value(attributes, "rtcp").and_then(rtcp),
-        rtcp_mux: attributes.iter().any(|(name, _)| *name == "rtcp-mux"),
+        rtcp_mux: attributes.iter().any(|a| a.attribute == "rtcp-mux"),
+        protocol: media.proto,
     })
 }
 
 /// The codec of one format of an `m=` line: its rtpmap, else the static table, and its fmtp.
-fn codec(format: &str, attributes: &[Attribute<'_>]) -> Option<Codec> {
+fn codec(format: &str, attributes: &[sdp_types::Attribute]) -> Option<Codec> {
     let number: u8 = format.parse().ok().filter(|number| *number < 128)?;
     let mut codec = values(attributes, "rtpmap")
         .filter(|value| Codec::rtpmap_number(value) == Some(number))
@@ -232,16 +188,16 @@ fn codec(format: &str, attributes: &[Attribute<'_>]) -> Option<Codec> {
     Some(codec)
 }
 
-fn values<'a>(attributes: &'a [Attribute<'a>], name: &'a str) -> impl Iterator<Item = &'a str> {
-    attributes.iter().filter(move |(of, _)| *of == name).filter_map(|(_, value)| *value)
+fn values<'a>(attributes: &'a [sdp_types::Attribute], name: &'a str) -> impl Iterator<Item = &'a str> {
+    attributes.iter().filter(move |a| a.attribute == name).filter_map(|a| a.value.as_deref())
 }
 
-fn value<'a>(attributes: &'a [Attribute<'a>], name: &'a str) -> Option<&'a str> {
+fn value<'a>(attributes: &'a [sdp_types::Attribute], name: &'a str) -> Option<&'a str> {
     values(attributes, name).next()
 }
 
-fn direction(attributes: &[Attribute<'_>]) -> Option<Direction> {
-    attributes.iter().find_map(|(name, _)| Direction::from_name(name))
+fn direction(attributes: &[sdp_types::Attribute]) -> Option<Direction> {
+    attributes.iter().find_map(|a| Direction::from_name(&a.attribute))
 }
 
 /// `a=ptime:20`; devices also write `20.0`. Nothing over a second is a packet duration.
@@ -334,81 +290,3 @@ fn print_media(media: &Media) -> sdp_types::Media {
 
 /// Spaces in a well-formed `o=` line.
 const ORIGIN_SPACES: usize = 5;
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    /// Lines as they come, and as they do not.
-    fn line() -> impl Strategy<Value = String> {
-        prop_oneof![20 => prop::sample::select(&KNOWN[..]).prop_map(str::to_owned), 1 => ".{0,20}"]
-    }
-
-    proptest! {
-        #[test]
-        fn a_description_reads_as_sdp_types_reads_it(
-            begins in any::<bool>(),
-            lines in prop::collection::vec(line(), 0..14),
-        ) {
-            let begin = if begins { "v=0\r\no=- 1 1 IN IP4 192.0.2.1\r\n" } else { "" };
-            let text = format!("{begin}{}\r\n", lines.join("\r\n"));
-            if let Ok(kept) = keep_lines(text.as_bytes()) {
-                let slow = malformed_or_odd(&kept).and_then(|session| described(&self::lines(&session)));
-                prop_assert_eq!(SessionDescription::parse(text.as_bytes()), slow);
-                let session = malformed_or_odd(&kept).ok();
-                if let Some(read) = Lines::read(&kept) {
-                    prop_assert_eq!(Some(read), session.as_ref().map(self::lines));
-                }
-            }
-        }
-    }
-
-    const KNOWN: [&str; 44] = [
-        "v=0",
-        "v=1",
-        "o=- 1 1 IN IP4 192.0.2.1",
-        "o=a b 1 1 IN IP4 192.0.2.1",
-        "o=-  7 x IN IP4 h",
-        "o=- 1 1 I(N IP4 h",
-        "s=-",
-        "s=",
-        "s=a=b",
-        "t=0 0",
-        "c=IN IP4 192.0.2.9",
-        "c=IN  IP6 2001:db8::1",
-        "c=IN IP4",
-        "c=IN IP4 224.0.0.1/127 x",
-        "m=audio 4000 RTP/AVP 0 101",
-        "m=audio 4000/2 RTP/AVP 8",
-        "m=audio +5 RTP/AVP 8",
-        "m=audio 70000 RTP/AVP 8",
-        "m=audio 4/x RTP/AVP 8",
-        "m=video 0 RTP/AVP ",
-        "m=audio 9 RTP/AVP",
-        "m=image 9 udptl t38",
-        "m= 9 RTP/AVP 0",
-        "a=rtpmap:101 telephone-event/8000",
-        "a=fmtp:101 0-15",
-        "a=ptime:20",
-        "a=ptime",
-        "a=:x",
-        "a=",
-        "a=sendonly",
-        "a=rtcp:53020 IN IP4 192.0.2.3",
-        "a=rtcp-mux",
-        "i=a title",
-        "k=clear:x",
-        "x=1",
-        "x",
-        "=x",
-        "ab=1",
-        "",
-        "\r",
-        "a=x\r",
-        "a=\0",
-        "é=1",
-        "a=é",
-    ];
-}

@@ -37,15 +37,22 @@ fn main() {
         return;
     }
     let folder = Folder::new();
-    for calls in [1, 200, 1_000, 20_000] {
+    for (calls, network) in
+        [(1, ROUGH), (1, FINE), (200, ROUGH), (200, FINE), (1_000, ROUGH), (20_000, ROUGH)]
+    {
         let path = folder.0.join(format!("{calls}.pcap"));
         // More calls than there are packets for make the file longer.
-        traffic::write(&path, calls, packets.max(calls * 100));
-        let name = if calls == 1 { "one call".to_owned() } else { format!("{calls} calls") };
-        measure(&name, &path, rounds);
+        traffic::write(&path, network, calls, packets.max(calls * 100));
+        let calls = if calls == 1 { "one call".to_owned() } else { format!("{calls} calls") };
+        measure(&format!("{calls}, {network}"), &path, rounds);
         std::fs::remove_file(&path).expect("the capture was written a moment ago");
     }
 }
+
+/// A network that loses and delays a little.
+const ROUGH: &str = "clean loss=0.5 jitter=0..20";
+/// One that does neither.
+const FINE: &str = "clean";
 
 /// Everything about one capture.
 fn measure(name: &str, path: &Path, rounds: u32) {

@@ -20,11 +20,12 @@ struct Piece {
 }
 
 /// Writes a capture of `calls` G.711 calls that begin one after the other within a second and go on beside each other,
-/// all of them together `packets` packets; each call has its SIP, both directions, a little loss and jitter.
-pub fn write(path: &Path, calls: u32, packets: u32) {
+/// all of them together `packets` packets; each call has its SIP and both directions, and `network` is the scenario that
+/// says what becomes of them.
+pub fn write(path: &Path, network: &str, calls: u32, packets: u32) {
     // Both directions of a call make a hundred packets a second.
     let seconds = (packets / calls / 100).max(1);
-    let templates: Vec<Vec<Piece>> = (1..=TEMPLATES).map(|seed| template(seconds, seed)).collect();
+    let templates: Vec<Vec<Piece>> = (1..=TEMPLATES).map(|seed| template(network, seconds, seed)).collect();
     let template = |call: u32| &templates[(call % TEMPLATES) as usize];
     let begin_us = |call: u32| i64::from(call) * 1_000_000 / i64::from(calls);
     let file =
@@ -48,8 +49,8 @@ pub fn write(path: &Path, calls: u32, packets: u32) {
     writer.finish().expect("the disk has room").flush().expect("the disk has room");
 }
 
-fn template(seconds: u32, seed: u32) -> Vec<Piece> {
-    let text = format!("clean loss=0.5 jitter=0..20 duration={seconds}s seed={seed}");
+fn template(network: &str, seconds: u32, seed: u32) -> Vec<Piece> {
+    let text = format!("{network} duration={seconds}s seed={seed}");
     let mut file = Vec::new();
     capture::compose(&text.parse().expect("a scenario"), &mut file).expect("memory takes what is written");
     let pieces = Records::new(&file).map_while(Result::ok).filter_map(|record| {

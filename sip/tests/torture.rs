@@ -267,6 +267,8 @@ fn smuggled_headers_and_swollen_structures() {
         ("a value of 8 KiB", &format!("X: {}\r\n", "a".repeat(8 * 1024)), Ok(())),
         ("a value of more", &format!("X: {}\r\n", "a".repeat(8 * 1024 + 1)), Err(Rejection::ValueTooLong)),
         ("250 lines", &"X: a\r\n".repeat(250), Ok(())),
+        ("256 lines, one of them the length", &format!("{}l: 0\r\n", "X: a\r\n".repeat(250)), Ok(())),
+        ("256 lines, to which a length is added", &"X: a\r\n".repeat(251), Err(Rejection::TooManyHeaders)),
         ("257 lines", &"X: a\r\n".repeat(252), Err(Rejection::TooManyHeaders)),
         ("70 hops", &"v: SIP/2.0/UDP h\r\n".repeat(69), Ok(())),
         (

@@ -8,11 +8,11 @@ use std::ops::Range;
 use bytes::{Bytes, BytesMut};
 use memchr::{memchr, memchr_iter, memchr2};
 
-use crate::message::Rejection;
 use crate::message::headers::{Headers, LineAt};
 use crate::message::limits::{HEADER_LINES_MAX, HEADER_VALUE_LEN_MAX};
 use crate::message::name::Known;
 use crate::message::scan::{is_token, trim, trim_end, trim_start};
+use crate::message::{Name, Rejection};
 
 /// A head that was divided into lines.
 pub(crate) struct Indexed {
@@ -54,6 +54,11 @@ pub(crate) fn index(raw: &Bytes, head: Range<usize>) -> Indexed {
         if let Err(fault) = outcome {
             indexed.fault.get_or_insert(fault);
         }
+    }
+    // Who writes the message adds its length, and whoever reads that must be able to.
+    let is_full = indexed.headers.len() >= HEADER_LINES_MAX;
+    if is_full && !indexed.headers.contains(Name::ContentLength) {
+        indexed.fault.get_or_insert(Rejection::TooManyHeaders);
     }
     indexed
 }

@@ -126,8 +126,11 @@ impl Folder {
         stream.go_on();
     }
 
-    /// From now on the runs of a stream are those of a direction of that leg, and no other stream's are.
+    /// From now on the runs of a stream are those of a direction of that leg, or of none, and no other stream's are.
     fn feed(&mut self, number: u32, leg: LegEnd) {
+        if let Some(Some(stream)) = self.streams.get_mut(number as usize) {
+            stream.leg = leg;
+        }
         let Some(known) = self.leg_mut(leg) else { return };
         let feeds = known.feeds;
         if let Some(slot) = known.feeds.get_mut(usize::from(leg.is_from_caller())) {
@@ -141,9 +144,6 @@ impl Folder {
             {
                 stream.expect_nothing();
             }
-        }
-        if let Some(Some(stream)) = self.streams.get_mut(number as usize) {
-            stream.leg = leg;
         }
     }
 

@@ -13,8 +13,8 @@ enum Event {
     Talk { stream: u32, packets: u16 },
     /// Something that concerns the leg of a call.
     Leg { call: u32, kind: u8 },
-    /// The stream counts for the leg of the other call from now on.
-    Moves { stream: u32 },
+    /// The stream counts for the leg of that call from now on, or for nobody's.
+    Moves { stream: u32, to: Option<u32> },
     /// The leg of a call is taken; a call that comes later has its number.
     Taken { call: u32 },
 }
@@ -37,7 +37,7 @@ fn event() -> impl Strategy<Value = Event> {
         8 => packet,
         6 => (0_u32..4, 1_u16..150).prop_map(|(stream, packets)| Event::Talk { stream, packets }),
         2 => (0_u32..2, 0_u8..5).prop_map(|(call, kind)| Event::Leg { call, kind }),
-        1 => (0_u32..3).prop_map(|stream| Event::Moves { stream }),
+        1 => (0_u32..3, prop::option::of(0_u32..2)).prop_map(|(stream, to)| Event::Moves { stream, to }),
         1 => (0_u32..2).prop_map(|call| Event::Taken { call }),
     ]
 }
@@ -97,10 +97,9 @@ impl World {
                 }
             }
             Event::Leg { call, kind } => self.leg(call, kind),
-            Event::Moves { stream } => {
+            Event::Moves { stream, to } => {
                 if let Some(sender) = self.senders.get_mut(stream as usize) {
-                    let call = 1 - sender.leg.number().unwrap_or(0);
-                    sender.leg = LegEnd::new(call, sender.leg.is_from_caller());
+                    sender.leg = to.map_or(LegEnd::NOBODY, |call| LegEnd::new(call, stream != 2));
                     sender.is_told = false;
                 }
             }

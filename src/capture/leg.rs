@@ -81,9 +81,7 @@ impl Leg {
         let (source, destination) = ends;
         self.last = self.last.max(run.last());
         if end.is_from_caller() {
-            if !self.is_ended
-                && let Some(session) = self.session()
-            {
+            if let Some(session) = self.counted(first) {
                 session.receive_run(source, run);
             }
             if let Some(far) = self.far_counted() {
@@ -91,18 +89,10 @@ impl Leg {
                 far.sent(first, run.len().into(), destination);
             }
         } else {
-            self.sent_run(first, destination, run);
+            self.count_sent(first, destination, run.ssrc(), run.len().into());
             if let Some(far) = self.far_counted() {
                 far.receive_run(source, run);
             }
-        }
-    }
-
-    fn sent_run(&mut self, first: Micros, destination: SocketAddr, run: &Run) {
-        if self.sent.to != Some(destination) || self.sent.ssrc != run.ssrc() || self.is_ended {
-            self.sent_elsewhere(first, destination, run.ssrc(), run.len().into());
-        } else {
-            self.sent.packets = self.sent.packets.saturating_add(run.len().into());
         }
     }
 
@@ -131,14 +121,19 @@ impl Leg {
         packet: &Packet,
         heard: Option<&AudioSample>,
     ) {
-        if self.sent.to == Some(destination) && self.sent.ssrc == packet.ssrc && !self.is_ended {
-            self.last = self.last.max(Some(at));
-            self.sent.packets = self.sent.packets.saturating_add(1);
-        } else {
-            self.sent_elsewhere(at, destination, packet.ssrc, 1);
-        }
+        self.count_sent(at, destination, packet.ssrc, 1);
         if let Some(far) = self.far_counted() {
             far.receive_heard(at, source, packet, heard);
+        }
+    }
+
+    /// Packets that were sent to the caller, the first of them at `at`.
+    fn count_sent(&mut self, at: Micros, to: SocketAddr, ssrc: u32, packets: u32) {
+        if self.sent.to == Some(to) && self.sent.ssrc == ssrc && !self.is_ended {
+            self.last = self.last.max(Some(at));
+            self.sent.packets = self.sent.packets.saturating_add(packets);
+        } else {
+            self.sent_elsewhere(at, to, ssrc, packets);
         }
     }
 

@@ -40,7 +40,7 @@ struct Rest {
     folder: Folder,
     /// Their numbers, the next one last.
     calls: Vec<u32>,
-    /// Each with the place of a stream of its, in this order: there may be as many as streams.
+    /// Calls, each with the place of one of its streams, sorted: as many as streams, where a table of lists would be large.
     places: Vec<(u32, usize)>,
     /// The next one last, each with the place of its mirror.
     streams: Vec<(EndedStream, Option<usize>)>,

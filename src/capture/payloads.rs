@@ -30,8 +30,8 @@ impl Announced {
             return Arc::clone(meanings);
         }
         let meanings = meanings(Some(media));
-        self.announced.truncate(ANNOUNCED_MAX - 1);
-        self.announced.push_front((media.kind.clone(), media.codecs.clone(), Arc::clone(&meanings)));
+        let announced = (media.kind.clone(), media.codecs.clone(), Arc::clone(&meanings));
+        remember(&mut self.announced, announced);
         meanings
     }
 
@@ -41,10 +41,15 @@ impl Announced {
             return Arc::clone(known);
         }
         let settled = Meanings::from(payloads);
-        self.settled.truncate(ANNOUNCED_MAX - 1);
-        self.settled.push_front(Arc::clone(&settled));
+        remember(&mut self.settled, Arc::clone(&settled));
         settled
     }
+}
+
+/// Puts something in front of a list, which forgets its oldest where it is full.
+fn remember<T>(list: &mut VecDeque<T>, value: T) {
+    list.truncate(ANNOUNCED_MAX - 1);
+    list.push_front(value);
 }
 
 /// Whether two of them are equal, which they mostly are because they are the same.

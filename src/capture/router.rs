@@ -138,13 +138,9 @@ impl Router {
         if let Some(plain) = dissect_plain(record.link, record.frame)
             && is_rtp(plain.payload)
         {
-            let Some((header, payload_len)) = Header::split(plain.payload) else { return };
-            let continues = !self.listens
-                && self
-                    .flows
-                    .continued(record.at, (plain.addresses, plain.ports), header.ssrc())
-                    .is_some_and(|stream| folder.continues(record.at, header, payload_len, stream));
-            if !continues {
+            let Some((header, len)) = Header::split(plain.payload) else { return };
+            let ends = (plain.addresses, plain.ports);
+            if self.listens || !self.continues(record.at, ends, header, len, folder) {
                 self.plain(record.at, plain, folder);
             }
         } else {
@@ -164,13 +160,24 @@ impl Router {
     #[inline(always)]
     pub(super) fn ahead(&mut self, at: Micros, rtp: PlainRtp, folder: &mut Folder) {
         let PlainRtp { addresses, ports, header, payload_len } = rtp;
-        let continues = self
-            .flows
-            .continued(at, (addresses, ports), header.ssrc())
-            .is_some_and(|stream| folder.continues(at, header, payload_len.into(), stream));
-        if !continues {
+        if !self.continues(at, (addresses, ports), header, payload_len.into(), folder) {
             self.closer_ahead(at, &rtp, folder);
         }
+    }
+
+    /// Takes the packet that is due of a stream that goes on; false, and nothing has changed but when its flow was heard
+    /// last, for every other.
+    #[inline(always)]
+    fn continues(
+        &mut self,
+        at: Micros,
+        ends: (u64, u32),
+        header: Header,
+        payload_len: usize,
+        folder: &mut Folder,
+    ) -> bool {
+        let stream = self.flows.continued(at, ends, header.ssrc());
+        stream.is_some_and(|stream| folder.continues(at, header, payload_len, stream))
     }
 
     /// One that is not the next packet of its stream.

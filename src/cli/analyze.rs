@@ -36,7 +36,7 @@ pub struct AnalyzeArgs {
     /// Look at some samples of G.711 too, and say where packets carry silence or clipped sound.
     #[arg(long)]
     audio: bool,
-    /// Threads that read one file: one analyses it, the others read ahead [default: 2, or 1 where there is one core]
+    /// Threads that read one file: one analyses it, up to seven read ahead [default: 2, or 1 where there is one core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=16))]
     threads: Option<u8>,
     /// Write the result here instead of the standard output.

@@ -100,9 +100,13 @@ fn rows_of_numbers_are_one_line() {
 #[test]
 fn what_is_written_call_by_call_is_the_whole() {
     let mut file = Vec::new();
-    compose(&"clean duration=3s".parse::<Scenario>().unwrap(), &mut file).unwrap();
+    // Long enough for threads to read ahead.
+    compose(&"clean duration=30s".parse::<Scenario>().unwrap(), &mut file).unwrap();
     let options = |threads| EngineOptions { threads, ..EngineOptions::default() };
     for (name, bytes) in [("of a \"call\"", &file[..]), ("of nothing", &file[..24])] {
+        let path = std::env::temp_dir().join(format!("sidetone-json-{}", uuid::Uuid::new_v4()));
+        std::fs::write(&path, bytes).unwrap();
+        let opened = || Source::File(std::fs::File::open(&path).unwrap());
         let analysis = read_with(options(1), name, &mut &*bytes, &mut |_, _| {}).analysis;
         let (mut whole, mut list) = (Vec::new(), Vec::new());
         let value = serde_json::to_value(&analysis).unwrap();
@@ -112,8 +116,7 @@ fn what_is_written_call_by_call_is_the_whole() {
         assert_eq!(serde_json::from_slice::<Value>(&whole).unwrap(), value);
         let mut two = Json::list(&mut list);
         for threads in 1..=3 {
-            let parts =
-                || read_parts(options(threads), name, Source::Stream(&mut &*bytes), &mut |_, _| {}).parts;
+            let parts = || read_parts(options(threads), name, opened(), &mut |_, _| {}).parts;
             let mut written = Vec::new();
             let mut one = Json::object(&mut written);
             one.parts(parts()).unwrap();
@@ -123,6 +126,7 @@ fn what_is_written_call_by_call_is_the_whole() {
         }
         two.parts(read_with(options(1), name, &mut &*bytes, &mut |_, _| {}).analysis.into()).unwrap();
         two.finish().unwrap();
+        std::fs::remove_file(&path).unwrap();
         let list = String::from_utf8(list).unwrap();
         assert_eq!(serde_json::from_str::<Value>(&list).unwrap(), json!([value, value, value, value]));
         let deeper = String::from_utf8(whole).unwrap().replace('\n', "\n  ");

@@ -55,7 +55,7 @@ pub(crate) fn index(raw: &Bytes, head: Range<usize>) -> Indexed {
             indexed.fault.get_or_insert(fault);
         }
     }
-    // Who writes the message adds its length, and whoever reads that must be able to.
+    // Whoever writes the message adds its length, for which there must be room.
     let is_full = indexed.headers.len() >= HEADER_LINES_MAX;
     if is_full && !indexed.headers.contains(Name::ContentLength) {
         indexed.fault.get_or_insert(Rejection::TooManyHeaders);

@@ -154,12 +154,11 @@ impl Headers {
     /// Whether Content-Type names this media type, parameters and case aside.
     #[must_use]
     pub fn is_content_type(&self, media_type: &str) -> bool {
-        let essence = |text: &str| {
-            let bytes =
-                text.bytes().take_while(|byte| *byte != b';').filter(|byte| !byte.is_ascii_whitespace());
-            bytes.map(|byte| byte.to_ascii_lowercase()).eq(media_type.bytes().map(|b| b.to_ascii_lowercase()))
-        };
-        self.content_type().is_some_and(essence)
+        let Some(text) = self.content_type() else { return false };
+        let essence =
+            text.bytes().take_while(|byte| *byte != b';').filter(|byte| !byte.is_ascii_whitespace());
+        let lower = |byte: u8| byte.to_ascii_lowercase();
+        essence.map(lower).eq(media_type.bytes().map(lower))
     }
 
     /// User-Agent of a request or Server of a response, lossy for display.

@@ -50,6 +50,7 @@ use crate::sound::{self, Followed, Library};
 use crate::store::{IdempotencyKeys, Store, StoreError};
 use crate::studio::{ENDED_LEN_MAX, NodeStudio, pass_on_recordings};
 use crate::sweep::Sweeper;
+use crate::switch::carriers::AddressPolicy;
 use crate::switch::driver::{Driver, Handle, Request};
 use crate::switch::face::{Limits, Reach, Unreachable};
 use crate::switch::machine::{Settings, Switch, SwitchConfig};
@@ -558,6 +559,7 @@ fn switch(config: &Config, node: NodeId, directory: Directory, sender: Sender, r
         calls_max: CALLS_MAX,
         md5_only: config.sip.md5_only.clone(),
         reach,
+        trunk_addresses: AddressPolicy::new(config.sip.allow_trunk_addresses.clone(), our_addresses(config)),
         credit_warning: config.rating.warning,
         rooms: RoomsConfig::default(),
     };

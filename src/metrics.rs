@@ -127,12 +127,33 @@ impl EngineMetrics {
             "sidetone_trunk_credentials_refused_total",
             "Times that a trunk did not take our credentials, or asked for some that it may not have.",
         );
+        let mut addresses = Family::counter(
+            "sidetone_trunk_addresses_refused_total",
+            "Times that a trunk led to an inside address, or to another organisation's, and was not used.",
+        );
         for (notice, count) in counters.notices() {
             if notice == "credentials" {
                 refused = refused.is(count);
+            } else if notice == "trunk_address" {
+                addresses = addresses.is(count);
             } else {
                 dropped = dropped.with([("reason", notice)], count);
             }
+        }
+        let denied = counters.denied();
+        let mut failures = Family::counter(
+            "sidetone_sip_auth_failures_total",
+            "SIP requests whose sender could not prove who it is, by reason.",
+        );
+        for (reason, count) in denied.authentication {
+            failures = failures.with([("reason", reason)], count);
+        }
+        let mut calls_refused = Family::counter(
+            "sidetone_sip_calls_refused_total",
+            "Calls of known senders that were refused, by hangup cause.",
+        );
+        for (cause, count) in denied.calls {
+            calls_refused = calls_refused.with([("hangup_cause", cause)], count);
         }
         let mut queues = Family::gauge("sidetone_queue_length", "What waits in a queue.")
             .with([("queue", "call_news")], self.news.waiting())
@@ -157,7 +178,10 @@ impl EngineMetrics {
             Family::gauge("sidetone_sip_bindings", "Bindings registered now.")
                 .is(self.switch.bindings() as u64),
             dropped,
+            failures,
+            calls_refused,
             refused,
+            addresses,
             queues,
         ]
     }

@@ -120,23 +120,60 @@ pub fn prefix(text: &str) -> Result<Prefix, Rule> {
     })
 }
 
-/// A password for digest authentication, of a phone or at a trunk.
+/// A password that this engine checks, of a phone or of a user: [`phone_password`] and [`user_password`] are the whole
+/// rule, this is the part that needs no owner.
 ///
 /// # Errors
 /// What it must be.
 pub fn password(text: &str) -> Result<String, Rule> {
-    if (1..=PASSWORD_LEN_MAX).contains(&text.len()) && !text.chars().any(char::is_control) {
+    let long_enough = text.chars().count() >= PASSWORD_LEN_MIN && text.len() <= PASSWORD_LEN_MAX;
+    if long_enough && !text.chars().any(char::is_control) {
         return Ok(text.to_owned());
     }
-    Err(format!("must be 1 to {PASSWORD_LEN_MAX} bytes on one line"))
+    Err(format!(
+        "must be {PASSWORD_LEN_MIN} characters to {PASSWORD_LEN_MAX} bytes on one line; without a password one is generated"
+    ))
 }
 
-/// A [`password`] at a trunk; empty answers no challenge.
+/// A [`password`] of the phone of an extension: neither its number nor its name, in any case.
+///
+/// # Errors
+/// What it must be.
+pub fn phone_password(text: &str, number: &str, name: &str) -> Result<String, Rule> {
+    let password = password(text)?;
+    if is_one_of(&password, [number, name]) {
+        return Err("must be neither the number nor the name of the extension".to_owned());
+    }
+    Ok(password)
+}
+
+/// A [`password`] of a user: neither the email address nor its part before the `@`, nor the name, in any case.
+///
+/// # Errors
+/// What it must be.
+pub fn user_password(text: &str, email: &str, name: &str) -> Result<String, Rule> {
+    let password = password(text)?;
+    let local_part = email.rsplit_once('@').map_or(email, |(local_part, _)| local_part);
+    if is_one_of(&password, [email, local_part, name]) {
+        return Err("must be neither the email address, nor its first part, nor the name".to_owned());
+    }
+    Ok(password)
+}
+
+fn is_one_of<const N: usize>(password: &str, names: [&str; N]) -> bool {
+    let password = password.trim().to_lowercase();
+    names.iter().any(|name| name.trim().to_lowercase() == password)
+}
+
+/// A password at a trunk, which the carrier has chosen; empty answers no challenge.
 ///
 /// # Errors
 /// What it must be.
 pub fn trunk_password(text: &str) -> Result<String, Rule> {
-    if text.is_empty() { Ok(String::new()) } else { password(text) }
+    if text.len() <= PASSWORD_LEN_MAX && !text.chars().any(char::is_control) {
+        return Ok(text.to_owned());
+    }
+    Err(format!("must be at most {PASSWORD_LEN_MAX} bytes on one line"))
 }
 
 /// The codecs that a phone may use, in order, as the switch names them.
@@ -277,7 +314,10 @@ const COUNTRY_CODE_LEN_MAX: usize = 3;
 const DOMAIN_LEN_MAX: usize = 253;
 const EXTENSION_LEN_MAX: usize = 15;
 const IDENTITY_LEN_MAX: usize = 128;
-const PASSWORD_LEN_MAX: usize = 128;
+/// What is hashed must not be longer.
+pub const PASSWORD_LEN_MAX: usize = 128;
+/// NIST SP 800-63B §5.1.1.2.
+pub const PASSWORD_LEN_MIN: usize = 8;
 const PREFIX_LEN_MAX: usize = 5;
 /// Below any number that E.164 could make of it.
 const SHORT_NUMBER_LEN_MAX: usize = 6;
@@ -302,7 +342,13 @@ mod tests {
             (sip_domain, "acme..test", None),
             (sip_domain, "-acme.test", None),
             (password, "", None),
-            (password, "p\u{7f}", None),
+            (password, "1234567", None),
+            (password, "12345678", Some("12345678")),
+            (password, "pässwör", None),
+            (password, "password\u{7f}", None),
+            (trunk_password, "", Some("")),
+            (trunk_password, "hush", Some("hush")),
+            (trunk_password, "hush\n", None),
             (e164, "+442071230000", Some("+442071230000")),
             (e164, "442071230000", None),
             (e164, "+0123", None),
@@ -316,6 +362,29 @@ mod tests {
         ];
         for (check, text, expected) in cases {
             assert_eq!(check(text).ok().as_deref(), *expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_password_is_nothing_that_everybody_knows_of_its_owner() {
+        for (text, is_good) in [
+            ("1234567890", false),
+            ("Ada Lovelace", false),
+            (" ADA lovelace ", false),
+            ("ada.lovelace", true),
+            ("1001", false),
+        ] {
+            assert_eq!(phone_password(text, "1234567890", "Ada Lovelace").is_ok(), is_good, "{text}");
+        }
+        for (text, is_good) in [
+            ("ada.lovelace@acme.test", false),
+            ("Ada.Lovelace", false),
+            ("ada lovelace", false),
+            ("correct horse", true),
+            ("horse", false),
+        ] {
+            let checked = user_password(text, "ada.lovelace@acme.test", "Ada Lovelace");
+            assert_eq!(checked.is_ok(), is_good, "{text}");
         }
     }
 

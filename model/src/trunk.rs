@@ -187,8 +187,49 @@ pub fn beyond_tenants(address: Option<&str>, accept_from: &[Network]) -> Vec<Fie
     problems
 }
 
-/// The addresses of examples are nobody's: no packet to them arrives anywhere.
-fn may_be_a_peer(address: IpAddr) -> bool {
+/// What belongs to the organisation of a trunk: its carrier's name or public address, and the networks that it calls
+/// from. A carrier that knows us by our address takes calls of every trunk there as calls of one account.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Claims {
+    /// The name, or the inside address with its port.
+    host: Option<(String, Option<u16>)>,
+    /// The public address of the carrier.
+    carrier: Option<Network>,
+    networks: Vec<Network>,
+}
+
+impl Claims {
+    /// The claims of a trunk with that address and those networks.
+    pub fn of(address: Option<&str>, accept_from: &[Network]) -> Self {
+        let mut claims = Claims { host: None, carrier: None, networks: accept_from.to_vec() };
+        let Some(address) = address.and_then(|address| address.parse::<TrunkAddress>().ok()) else {
+            return claims;
+        };
+        match address.ip().map(|ip| ip.to_canonical()) {
+            Some(ip) if may_be_a_peer(ip) => {
+                let prefix_len = if ip.is_ipv4() { 32 } else { 128 };
+                claims.carrier = Some(Network { address: ip, prefix_len });
+            }
+            Some(ip) => claims.host = Some((ip.to_string(), Some(address.port.unwrap_or(SIP_PORT)))),
+            None => claims.host = Some((address.host, None)),
+        }
+        claims
+    }
+
+    /// The field of this trunk that claims what `other` claims.
+    pub fn clash(&self, other: &Claims) -> Option<&'static str> {
+        let meet = |a: &Network, b: &Network| a.contains(b.address) || b.contains(a.address);
+        let others = || other.networks.iter().chain(&other.carrier);
+        let same_host = self.host.is_some() && self.host == other.host;
+        if same_host || self.carrier.iter().any(|own| others().any(|network| meet(own, network))) {
+            return Some("address");
+        }
+        self.networks.iter().any(|own| others().any(|network| meet(own, network))).then_some("accept_from")
+    }
+}
+
+/// Whether an address may be a carrier's. Those of examples are no host's: no packet to them arrives anywhere.
+pub fn may_be_a_peer(address: IpAddr) -> bool {
     is_public(address) || is_documentation(address)
 }
 
@@ -217,6 +258,8 @@ pub trait Trunks: Send + Sync {
     fn delete(&self, scope: Scope, trunk: TrunkId) -> PortFuture<'_, ()>;
 }
 
+/// The port of an address that names none (RFC 3261 §19.1.2).
+const SIP_PORT: u16 = 5060;
 /// The largest IPv4 block that a tenant may say its calls come from.
 const TENANT_PREFIX_V4_MIN: u8 = 24;
 /// The largest IPv6 block that a tenant may say its calls come from.
@@ -225,6 +268,30 @@ const TENANT_PREFIX_V6_MIN: u8 = 48;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_two_trunks_claim_alike_is_found() {
+        let claims = |address: &str, networks: &[&str]| {
+            let networks: Vec<Network> = networks.iter().map(|network| network.parse().unwrap()).collect();
+            Claims::of(Some(address).filter(|address| !address.is_empty()), &networks)
+        };
+        let first = claims("sip:carrier.example", &["8.8.8.0/24"]);
+        let cases = [
+            ("sip:Carrier.example:5080", &[][..], Some("address")),
+            ("sip:other.example", &[], None),
+            ("sip:8.8.8.8:5080", &[], Some("address")),
+            ("", &["8.8.0.0/16"], Some("accept_from")),
+            ("", &["8.8.8.7"], Some("accept_from")),
+            ("", &["8.8.9.0/24"], None),
+        ];
+        for (address, networks, expected) in cases {
+            assert_eq!(claims(address, networks).clash(&first), expected, "{address} {networks:?}");
+        }
+        let inside = claims("sip:10.0.0.1", &[]);
+        assert_eq!(claims("sip:10.0.0.1:5060", &[]).clash(&inside), Some("address"));
+        assert_eq!(claims("sip:10.0.0.1:5070", &[]).clash(&inside), None);
+        assert_eq!(claims("", &[]).clash(&claims("", &[])), None);
+    }
 
     #[test]
     fn tenants_reach_the_internet_alone() {

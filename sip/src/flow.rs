@@ -3,7 +3,7 @@
 //! A plain value for the cores; what a listener is in the world of sockets is the affair of `transport/`.
 
 use std::fmt;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 /// Names one of our listening sockets; chosen by the transport, stable for its life.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -108,6 +108,15 @@ pub fn canonical(address: SocketAddr) -> SocketAddr {
     match address.ip().to_canonical() {
         IpAddr::V4(ip) => SocketAddr::new(IpAddr::V4(ip), address.port()),
         IpAddr::V6(_) => address,
+    }
+}
+
+/// The source that limits count an address as: an IPv4 address, or the /64 of an IPv6 address, of which one host has
+/// every address.
+pub fn source_of(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(v6) => IpAddr::V6(Ipv6Addr::from_bits(v6.to_bits() & (u128::MAX << 64))),
+        v4 => v4,
     }
 }
 

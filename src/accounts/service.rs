@@ -9,7 +9,8 @@ use sidetone_model::key::{KeyChange, KeyRecord, Keys, NewKey};
 use sidetone_model::listing::Listing;
 use sidetone_model::page::Page;
 use sidetone_model::ports::PortFuture;
-use sidetone_model::problem::Problem;
+use sidetone_model::problem::{FieldProblem, Problem};
+use sidetone_model::rules;
 use sidetone_model::time::Timestamp;
 use sidetone_model::user::{Account, Accounts, Email, NewUser, User, UserChange, Users};
 use uuid::Uuid;
@@ -67,6 +68,9 @@ impl Accounts for People {
             if !self.passwords.verify(old, stored.clone()).await? {
                 return Ok(false);
             }
+            if let Some(own) = self.store.user(user).await? {
+                refuse_guessable("new_password", &new.0, own.email.as_str(), &own.name)?;
+            }
             let hash = self.passwords.hash(new).await?;
             // Of two changes at once from the same old password, one is right.
             Ok(self.store.replace_password(user, &stored.unwrap_or_default(), &hash, now).await?)
@@ -85,6 +89,9 @@ impl Users for People {
 
     fn create(&self, new: NewUser, now: Timestamp) -> PortFuture<'_, (User, Option<Secret>)> {
         Box::pin(async move {
+            if let Some(password) = &new.password {
+                refuse_guessable("password", &password.0, new.email.as_str(), &new.name)?;
+            }
             let generated = new.password.is_none().then(|| self.passwords.generate());
             let password = new.password.as_ref().or(generated.as_ref());
             let hash = self.passwords.hash(password.unwrap_or(&Secret::default())).await?;
@@ -94,6 +101,14 @@ impl Users for People {
 
     fn change(&self, scope: Scope, user: UserId, change: UserChange, now: Timestamp) -> PortFuture<'_, User> {
         Box::pin(async move {
+            if let Some(password) = &change.password {
+                let stored = self.store.user(user).await?;
+                let (email, name) =
+                    stored.map(|stored| (stored.email.as_str().to_owned(), stored.name)).unwrap_or_default();
+                let email = change.email.as_ref().map_or(email.as_str(), Email::as_str);
+                let name = change.name.as_deref().unwrap_or(&name);
+                refuse_guessable("password", &password.0, email, name)?;
+            }
             let hash = match &change.password {
                 Some(password) => Some(self.passwords.hash(password).await?),
                 None => None,
@@ -105,6 +120,13 @@ impl Users for People {
     fn delete(&self, scope: Scope, user: UserId) -> PortFuture<'_, ()> {
         Box::pin(async move { self.store.delete_user(scope, user).await })
     }
+}
+
+/// Refuses a password that everybody knows of its owner.
+fn refuse_guessable(field: &str, password: &str, email: &str, name: &str) -> Result<(), Problem> {
+    rules::user_password(password, email, name)
+        .map(drop)
+        .map_err(|message| Problem::InvalidRequest(vec![FieldProblem { field: field.to_owned(), message }]))
 }
 
 impl Keys for People {

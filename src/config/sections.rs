@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use ipnet::IpNet;
 use sidetone_media::verdict::{ThresholdError, Thresholds};
+use sidetone_model::directory::Network;
 use sidetone_sip::auth::Algorithm;
 use toml::{Table, Value};
 use tracing_subscriber::EnvFilter;
@@ -201,6 +202,9 @@ fn read_sip(mut fields: Fields<'_>, sip: &mut Sip) {
         }
         sip.md5_only = agents;
     }
+    if let Some(networks) = read_allowed(&mut fields, "allow_trunk_addresses") {
+        sip.allow_trunk_addresses = networks;
+    }
     if let Some(servers) = fields.texts("dns") {
         let server = |text: &String| {
             text.parse::<SocketAddr>()
@@ -330,14 +334,8 @@ fn read_http(mut fields: Fields<'_>, http: &mut Http) {
 }
 
 fn read_outbound_http(mut fields: Fields<'_>, settings: &mut OutboundHttp) {
-    if let Some(texts) = fields.texts("allow_addresses") {
-        settings.allow_addresses = texts.iter().filter_map(|text| text.parse().ok()).collect();
-        if settings.allow_addresses.len() != texts.len() || texts.len() > NETWORKS_MAX {
-            fields.refuse::<()>(
-                "allow_addresses",
-                format!("must name at most {NETWORKS_MAX} addresses or networks, such as \"127.0.0.1/32\""),
-            );
-        }
+    if let Some(networks) = read_allowed(&mut fields, "allow_addresses") {
+        settings.allow_addresses = networks;
     }
     if let Some(file) = fields.text("extra_ca").filter(|file| !file.is_empty()) {
         settings.extra_ca = Some(PathBuf::from(file));
@@ -350,6 +348,18 @@ fn read_outbound_http(mut fields: Fields<'_>, settings: &mut OutboundHttp) {
         settings.ports = ports;
     }
     fields.finish();
+}
+
+/// Addresses and networks that are opened although they are not public.
+fn read_allowed(fields: &mut Fields<'_>, name: &'static str) -> Option<Vec<Network>> {
+    let texts = fields.texts(name)?;
+    let networks: Vec<Network> = texts.iter().filter_map(|text| text.parse().ok()).collect();
+    if networks.len() != texts.len() || texts.len() > NETWORKS_MAX {
+        let message =
+            format!("must name at most {NETWORKS_MAX} addresses or networks, such as \"127.0.0.1/32\"");
+        fields.refuse::<()>(name, message);
+    }
+    Some(networks)
 }
 
 fn read_api(mut fields: Fields<'_>, http: &mut Http) {

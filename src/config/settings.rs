@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use sidetone_api::HttpSettings;
 use sidetone_media::verdict::Thresholds;
+use sidetone_model::directory::Network;
 use sidetone_sip::auth::Algorithm;
 
 use crate::outbound_http::OutboundHttp;
@@ -100,6 +101,8 @@ pub struct Sip {
     pub digest: Vec<Algorithm>,
     /// How the User-Agent of phones begins that are offered MD5 alone.
     pub md5_only: Vec<String>,
+    /// Addresses that names of tenants' trunks may resolve to although they are not public.
+    pub allow_trunk_addresses: Vec<Network>,
     /// The name servers to ask for trunks; empty asks those of the system.
     pub dns: Vec<SocketAddr>,
 }
@@ -195,6 +198,7 @@ impl Default for Config {
                 // baresip 1.0 gives up on a challenge that names SHA-256 anywhere ("Function not implemented"),
                 // where RFC 8760 §2.4 wants the one it knows taken.
                 md5_only: vec!["baresip v0".to_owned(), "baresip v1".to_owned()],
+                allow_trunk_addresses: Vec::new(),
                 dns: Vec::new(),
             },
             media: Media {

@@ -5,6 +5,7 @@ use rand::distr::{Alphanumeric, SampleString};
 use sidetone_model::directory::Ha1;
 use sidetone_model::ids::{OrganisationId, TeamId};
 use sidetone_model::time::Timestamp;
+use sidetone_model::trunk::Claims;
 use sidetone_sip::auth::{Algorithm, Credential};
 
 use crate::accounts::hash::HashError;
@@ -15,7 +16,7 @@ use crate::provision::outside::Trunk;
 use crate::provision::report::{ExtensionReport, Named, Numbered, Report};
 use crate::provision::room_pins::DefaultPin;
 use crate::store::{
-    Change, ExtensionRow, NumberRow, OrganisationRow, Store, StoreError, TrunkRow, WriteTransaction,
+    CLASH, Change, ExtensionRow, NumberRow, OrganisationRow, Store, StoreError, TrunkRow, WriteTransaction,
 };
 
 /// Why nothing was applied.
@@ -287,6 +288,12 @@ impl<R: CryptoRng> Work<'_, R> {
             register: declared.register,
             short_numbers: declared.short_numbers.clone(),
         };
+        let stored = self.write.find_trunk(&row.name).await?;
+        let claims = Claims::of(row.address.as_deref(), &row.accept_from);
+        if let Some(field) = self.write.clashing_field(stored, organisation_id, &claims, true).await? {
+            self.refuse(&declared.path, field, CLASH.to_owned());
+            return Ok(());
+        }
         let (id, change) = self.write.declare_trunk(&row, self.now).await?;
         self.report.count(change, format_args!("trunk {}", declared.name), None);
         let shown = self.shown(id, change);

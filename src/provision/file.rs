@@ -197,7 +197,8 @@ fn extension(path: String, table: Table, problems: &mut Vec<Problem>) -> Option<
     let mut fields = Fields::new(path.clone(), table, problems);
     let number = fields.required_checked("number", rules::extension_number);
     let name = fields.checked("name", rules::label).unwrap_or_default();
-    let password = fields.checked("password", rules::password);
+    let of = number.clone().unwrap_or_default();
+    let password = fields.checked("password", |text| rules::phone_password(text, &of, &name));
     let team = fields.text("team").filter(|team| !team.is_empty());
     let codecs = codecs(&mut fields);
     fields.finish();

@@ -10,6 +10,8 @@ use sidetone_model::ids::ExtensionId;
 use sidetone_model::listing::Listing;
 use sidetone_model::page::Page;
 use sidetone_model::ports::PortFuture;
+use sidetone_model::problem::{FieldProblem, Problem};
+use sidetone_model::rules::{self, Rule};
 use sidetone_model::time::Timestamp;
 
 use crate::provision::apply::{PASSWORD_LEN, ha1};
@@ -45,6 +47,9 @@ impl Extensions for Lines {
         now: Timestamp,
     ) -> PortFuture<'_, (ExtensionRecord, Option<Secret>)> {
         Box::pin(async move {
+            if let Some(password) = &new.password {
+                refuse_guessable("password", rules::phone_password(&password.0, &new.number, &new.name))?;
+            }
             let generated = match new.password {
                 Some(_) => None,
                 None => Some(Secret(Alphanumeric.sample_string(&mut *self.rng.lock(), PASSWORD_LEN))),
@@ -64,6 +69,13 @@ impl Extensions for Lines {
     ) -> PortFuture<'_, ExtensionRecord> {
         Box::pin(async move {
             let password = change.password.clone();
+            if let Some(password) = &password {
+                let stored = self.store.extension_by_id(extension).await?;
+                let (number, name) = stored.map(|stored| (stored.number, stored.name)).unwrap_or_default();
+                let number = change.number.as_deref().unwrap_or(&number);
+                let name = change.name.as_deref().unwrap_or(&name);
+                refuse_guessable("password", rules::phone_password(&password.0, number, name))?;
+            }
             let credential = credential(password.as_ref());
             let made = password.is_some().then_some(&credential as _);
             self.store.change_extension(scope, extension, change, made, now).await
@@ -73,6 +85,13 @@ impl Extensions for Lines {
     fn delete(&self, scope: Scope, extension: ExtensionId) -> PortFuture<'_, ()> {
         Box::pin(self.store.delete_extension(scope, extension))
     }
+}
+
+/// Turns what a password must be into the problem of a field.
+fn refuse_guessable(field: &str, checked: Result<String, Rule>) -> Result<(), Problem> {
+    checked
+        .map(drop)
+        .map_err(|message| Problem::InvalidRequest(vec![FieldProblem { field: field.to_owned(), message }]))
 }
 
 /// Makes the credential of a password for any number and domain.

@@ -37,7 +37,9 @@ pub(super) fn user(path: String, table: Table, problems: &mut Vec<Problem>) -> O
     let email =
         fields.required_checked("email", |text| text.parse::<Email>().map_err(|error| error.to_string()));
     let name = fields.checked("name", rules::label);
-    let password = fields.checked("password", rules::password).map(Secret);
+    let of = email.as_ref().map(ToString::to_string).unwrap_or_default();
+    let known = name.clone().unwrap_or_default();
+    let password = fields.checked("password", |text| rules::user_password(text, &of, &known)).map(Secret);
     let role = fields.required_text("role").and_then(|text| {
         Role::from_name(&text).or_else(|| {
             let known = Role::ALL.map(|(_, name)| name).join(", ");

@@ -1,6 +1,6 @@
 //! The directory as the switch reads it on every call: one consistent snapshot, indexed.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::net::IpAddr;
 
 use sidetone_model::directory::{Destination, DirectorySnapshot, Extension, Number, Organisation, Trunk};
@@ -24,11 +24,14 @@ pub struct Directory {
     room_numbers: HashMap<(OrganisationId, String), usize>,
     /// The first number of an organisation.
     main_numbers: HashMap<OrganisationId, usize>,
+    /// The places of trunks in the order in which they were made.
+    trunk_ages: HashMap<TrunkId, usize>,
 }
 
 impl Directory {
-    /// Indexes a snapshot.
+    /// Indexes a snapshot, whose trunks stand in the order in which they were made.
     pub fn new(mut snapshot: DirectorySnapshot) -> Self {
+        let trunk_ages = index(&snapshot.trunks, |trunk| trunk.id);
         snapshot.trunks.sort_by(|a, b| a.priority.cmp(&b.priority).then_with(|| a.name.cmp(&b.name)));
         let organisations = index(&snapshot.organisations, |organisation| organisation.id);
         let domains =
@@ -57,6 +60,7 @@ impl Directory {
             rooms,
             room_numbers,
             main_numbers,
+            trunk_ages,
         }
     }
 
@@ -99,17 +103,25 @@ impl Directory {
         Some(format!("{}@{}", extension.number, organisation.sip_domain))
     }
 
-    /// The addresses of record that `other`, a later reading, no longer has.
-    pub fn lines_missing_in(&self, other: &Directory) -> Vec<String> {
-        let remains: HashSet<String> =
-            other.snapshot.extensions.iter().filter_map(|line| other.aor(line)).collect();
-        let lines = self.snapshot.extensions.iter().filter_map(|line| self.aor(line));
-        lines.filter(|aor| !remains.contains(aor)).collect()
+    /// The extensions whose registrations end with `other`, a later reading: those that are gone, that have another
+    /// address of record, or that have another credential. What was proved with the old one is proved no more.
+    pub fn lines_changed_in(&self, other: &Directory) -> Vec<&Extension> {
+        let is_same = |line: &Extension| {
+            other
+                .extension(line.id)
+                .is_some_and(|after| after.ha1 == line.ha1 && other.aor(after) == self.aor(line))
+        };
+        self.snapshot.extensions.iter().filter(|line| !is_same(line)).collect()
     }
 
     /// The trunk of that id.
     pub fn trunk(&self, id: TrunkId) -> Option<&Trunk> {
         self.snapshot.trunks.iter().find(|trunk| trunk.id == id)
+    }
+
+    /// The place of a trunk in the order in which trunks were made.
+    pub fn trunk_age(&self, id: TrunkId) -> usize {
+        self.trunk_ages.get(&id).copied().unwrap_or(usize::MAX)
     }
 
     /// The phone number `e164`, with its `+`.

@@ -109,7 +109,7 @@ async fn numbers(connection: &mut Connection) -> Result<Vec<Number>, StoreError>
 async fn trunks(connection: &mut Connection) -> Result<Vec<Trunk>, StoreError> {
     let rows = sql(
         "SELECT id, organisation_id, name, address, accept_from, priority, username, password, realm, register,
-         short_numbers FROM trunks ORDER BY priority, name",
+         short_numbers FROM trunks ORDER BY created_at_us, id",
     )
     .fetch_all(connection)
     .await?;

@@ -73,7 +73,7 @@ pub use prompts::StoredPrompt;
 pub use recordings::RecordingPlace;
 pub use rooms::RoomRow;
 pub use session_ends::Orphaned;
-pub use trunks::TrunkRow;
+pub use trunks::{CLASH, TrunkRow};
 pub use users::UserRow;
 pub use webhooks::{ClaimedDelivery, HandedOut, SettledAttempt, Settlement};
 pub use write::{Change, WriteTransaction};

@@ -3,9 +3,10 @@
 use sidetone_model::directory::{Network, Secret};
 use sidetone_model::ids::{OrganisationId, TrunkId};
 use sidetone_model::time::Timestamp;
+use sidetone_model::trunk::Claims;
 use uuid::Uuid;
 
-use crate::store::columns::{networks_text, parsed};
+use crate::store::columns::{networks, networks_text, parsed, parsed_opt};
 use crate::store::search::searchable;
 use crate::store::sql::sql;
 use crate::store::{Change, StoreError, WriteTransaction};
@@ -46,6 +47,40 @@ impl WriteTransaction {
             .fetch_optional(&mut *self.transaction)
             .await?;
         row.map(|row| parsed(&row, "id")).transpose()
+    }
+
+    /// The field in which a trunk claims what a trunk of another organisation claims, or a shared one. An operator may
+    /// give an organisation what is shared.
+    ///
+    /// # Errors
+    /// When the database refuses.
+    pub async fn clashing_field(
+        &mut self,
+        trunk: Option<TrunkId>,
+        owner: Option<OrganisationId>,
+        claims: &Claims,
+        is_operator: bool,
+    ) -> Result<Option<&'static str>, StoreError> {
+        // Of two transactions the later one waits here, and sees what the earlier one has claimed.
+        sql("UPDATE directory_revision SET revision = revision WHERE id = 1")
+            .execute(&mut *self.transaction)
+            .await?;
+        let rows = sql("SELECT id, organisation_id, address, accept_from FROM trunks")
+            .fetch_all(&mut *self.transaction)
+            .await?;
+        for row in rows {
+            let other: Option<OrganisationId> = parsed_opt(&row, "organisation_id")?;
+            let is_given = is_operator && (owner.is_none() || other.is_none());
+            if trunk == Some(parsed(&row, "id")?) || other == owner || is_given {
+                continue;
+            }
+            let address = row.try_get::<Option<String>>("address")?;
+            let theirs = Claims::of(address.as_deref(), &networks(&row, "accept_from")?);
+            if let Some(field) = claims.clash(&theirs) {
+                return Ok(Some(field));
+            }
+        }
+        Ok(None)
     }
 
     /// Makes the trunk as declared.
@@ -128,6 +163,10 @@ impl WriteTransaction {
         Ok((id, self.note(Change::Changed)))
     }
 }
+
+/// Why a trunk is refused, and what to do.
+pub const CLASH: &str =
+    "a trunk of another organisation, or one that all share, has this carrier; make one trunk that all share";
 
 /// What a list of trunks searches.
 pub(super) fn trunk_search(name: &str, address: Option<&str>) -> String {

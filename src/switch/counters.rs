@@ -18,6 +18,7 @@ pub struct Counters {
     sent: Messages,
     ended: Mutex<Ended>,
     notices: [AtomicU64; NOTICES.len()],
+    denied: Mutex<Denials>,
 }
 
 /// Messages in one direction, by method and by class of status.
@@ -36,6 +37,17 @@ pub struct Ended {
     pub calls: BTreeMap<(&'static str, &'static str), u64>,
     /// Calls by media verdict, where there is one.
     pub verdicts: BTreeMap<&'static str, u64>,
+}
+
+/// Requests that were refused because of who sent them.
+///
+/// *Bounds*: reasons and causes are closed sets.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Denials {
+    /// Failed authentications by reason.
+    pub authentication: BTreeMap<&'static str, u64>,
+    /// Refused calls by hangup cause.
+    pub calls: BTreeMap<&'static str, u64>,
 }
 
 impl Counters {
@@ -59,6 +71,11 @@ impl Counters {
         NOTICES.into_iter().zip(self.notices.iter().map(|count| count.load(Ordering::Relaxed)))
     }
 
+    /// Requests that were refused because of who sent them.
+    pub fn denied(&self) -> Denials {
+        self.denied.lock().clone()
+    }
+
     pub(super) fn note_end(&self, record: &Cdr) {
         let mut ended = self.ended.lock();
         let cause = record.hangup_cause.map_or("none", |cause| cause.as_str());
@@ -70,7 +87,15 @@ impl Counters {
 
     pub(super) fn note_notice(&self, notice: &Notice) {
         let place = match notice {
+            Notice::Carrier(..) => 4,
             Notice::Credentials(_) => 0,
+            Notice::Denied(denied) => {
+                let mut all = self.denied.lock();
+                let Denials { authentication, calls } = &mut *all;
+                let kind = if denied.denial.is_authentication() { authentication } else { calls };
+                *kind.entry(denied.denial.as_str()).or_default() += 1;
+                return;
+            }
             Notice::Guessing(_) => 1,
             Notice::Overload(_) => 2,
             Notice::Rejected(..) => 3,
@@ -152,7 +177,7 @@ const METHODS: [&str; 15] = [
     "UPDATE",
     "other",
 ];
-const NOTICES: [&str; 4] = ["credentials", "guessing", "overload", "rejected"];
+const NOTICES: [&str; 5] = ["credentials", "guessing", "overload", "rejected", "trunk_address"];
 
 #[cfg(test)]
 mod tests {

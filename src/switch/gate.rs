@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use sidetone_model::directory::{Extension, Organisation, Trunk};
 use sidetone_model::ids::{ExtensionId, TrunkId};
-use sidetone_sip::auth::{Algorithm, Attempt, Authenticator, Credential, Decision, Refusal};
+use sidetone_sip::auth::{Accounts, Algorithm, Attempt, Authenticator, Credential, Decision, Refusal};
 use sidetone_sip::message::{Digest, Request};
 
 use crate::routing::{Directory, Origin, route};
@@ -21,7 +21,9 @@ pub(super) enum Sender {
     Challenge(Vec<String>, Refusal),
     /// An extension that proved itself.
     Extension(ExtensionId),
-    /// Too many failures, or an extension that was just deleted: 403.
+    /// Too many failures: 403, no digest was computed.
+    Limited,
+    /// An extension that was just deleted: 403.
     Refused,
     /// A trunk.
     Trunk(TrunkId),
@@ -50,11 +52,11 @@ impl Gate {
         request: &Request,
         dialled: &str,
         source: IpAddr,
-        registered: impl Fn(TrunkId) -> bool,
+        registered: Registered<'_>,
     ) -> Sender {
-        match directory.trunk_from(source, dialled, registered) {
+        match directory.trunk_from(source, dialled, registered.trunk) {
             Some(trunk) if !may_be_a_phone(directory, trunk, request, dialled) => Sender::Trunk(trunk.id),
-            _ => self.phone(now, directory, request, source),
+            _ => self.phone(now, directory, request, source, registered.line),
         }
     }
 
@@ -65,24 +67,77 @@ impl Gate {
         directory: &Directory,
         request: &Request,
         source: IpAddr,
+        registered: &dyn Fn(&str) -> bool,
     ) -> Sender {
         let organisation = organisation_of(directory, request);
         // A domain that nobody has is challenged like one of ours: the answer does not tell which there are.
         let realm = organisation.map_or_else(|| claimed_domain(request), |known| known.sip_domain.clone());
         let headers: Vec<Digest> = request.authorization().filter_map(Result::ok).collect();
         let attempt = Attempt { headers: &headers, method: request.method().as_str(), realm: &realm, source };
-        let line = |number: &str| organisation.and_then(|known| directory.line(known.id, number));
-        let decision =
-            self.authenticator.verify(now, attempt, |username| line(username).and_then(credential));
-        match decision {
-            Decision::Accepted { username } => match line(&username) {
+        let lines = Lines { directory, organisation, registered };
+        match self.authenticator.verify(now, attempt, &lines) {
+            Decision::Accepted { username } => match lines.line(&username) {
                 Some(extension) => Sender::Extension(extension.id),
                 None => Sender::Refused,
             },
             Decision::Challenge { challenges, refusal } => Sender::Challenge(challenges, refusal),
-            Decision::Limited => Sender::Refused,
+            Decision::Limited { .. } => Sender::Limited,
         }
     }
+
+    /// Forgets the failures at an extension whose credential is another one.
+    pub(super) fn forget_failures(&mut self, sip_domain: &str, number: &str) {
+        self.authenticator.forget_failures(sip_domain, number);
+    }
+}
+
+/// What is registered: trunks that the switch is registered with at the source of a request, and addresses of record
+/// that are registered from it.
+#[derive(Clone, Copy)]
+pub(super) struct Registered<'a> {
+    pub(super) trunk: &'a dyn Fn(TrunkId) -> bool,
+    pub(super) line: &'a dyn Fn(&str) -> bool,
+}
+
+/// The extensions of one organisation, none for a domain that no organisation has.
+struct Lines<'a> {
+    directory: &'a Directory,
+    organisation: Option<&'a Organisation>,
+    registered: &'a dyn Fn(&str) -> bool,
+}
+
+impl Lines<'_> {
+    fn line(&self, number: &str) -> Option<&Extension> {
+        self.organisation.and_then(|known| self.directory.line(known.id, number))
+    }
+}
+
+impl Accounts for &Lines<'_> {
+    fn credential(&self, username: &str) -> Option<Credential> {
+        self.line(username).and_then(credential)
+    }
+
+    fn is_registered(&self, username: &str) -> bool {
+        let aor = self.line(username).and_then(|line| self.directory.aor(line));
+        aor.is_some_and(|aor| (self.registered)(&aor))
+    }
+}
+
+/// The account that a request claims, for the log: the digest's user name and realm, else the From. Characters that
+/// no address of record needs are replaced, so that a peer can write nothing else into the log.
+pub(super) fn claimed_account(request: &Request) -> String {
+    let of_digest = request.authorization().find_map(|header| {
+        let header = header.ok()?;
+        Some(format!("{}@{}", header.get("username")?, header.get("realm")?))
+    });
+    let of_from = || {
+        let from = request.from().ok()?;
+        let host = from.uri.host()?.to_string();
+        Some(format!("{}@{host}", from.uri.user_decoded().unwrap_or_default()))
+    };
+    let account = of_digest.or_else(of_from).unwrap_or_default();
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || ".-_+*#@:[]".contains(c);
+    account.chars().take(ACCOUNT_CHARS_MAX).map(|c| if is_plain(c) { c } else { '?' }).collect()
 }
 
 /// Whether an INVITE out of a trunk's network is rather a phone's that sits there too: it answers a challenge of
@@ -114,6 +169,9 @@ fn claimed_domain(request: &Request) -> String {
     let from = request.from().ok().and_then(|from| from.uri.host().map(ToString::to_string));
     from.unwrap_or_else(|| "invalid".to_owned())
 }
+
+/// Characters of a claimed account that are logged.
+const ACCOUNT_CHARS_MAX: usize = 64;
 
 fn credential(extension: &Extension) -> Option<Credential> {
     Credential::from_stored(&extension.ha1.md5, &extension.ha1.sha256)
@@ -152,6 +210,15 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_claimed_account_writes_nothing_else_into_the_log() {
+        let mut request = invite("acme.test");
+        assert_eq!(claimed_account(&request), "1001@acme.test");
+        let digest = "Digest username=\"10 01\\\" source=1.2.3.4\", realm=\"acme.test\", nonce=\"\", uri=\"\", response=\"\"";
+        request.headers_mut().push(sidetone_sip::message::Name::Authorization, digest).unwrap();
+        assert_eq!(claimed_account(&request), "10?01??source?1.2.3.4@acme.test");
+    }
+
     /// Which domains there are is nobody's business: known, unknown and none at all look the same.
     #[test]
     fn every_stranger_is_challenged() {
@@ -167,7 +234,8 @@ mod tests {
             (&[], "acme.test", "acme.test"),
         ];
         for (domains, asked, realm) in cases {
-            let sender = gate.caller(now, &directory(domains), &invite(asked), "1002", source, |_| false);
+            let none = Registered { trunk: &|_| false, line: &|_| false };
+            let sender = gate.caller(now, &directory(domains), &invite(asked), "1002", source, none);
             let Sender::Challenge(challenges, _) = sender else { panic!("{asked}: {sender:?}") };
             let expected = format!("realm=\"{realm}\"");
             assert!(

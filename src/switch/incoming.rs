@@ -16,9 +16,10 @@ use crate::cdr::build::{Outcome, build};
 use crate::rooms;
 use crate::routing::Directory;
 use crate::switch::call::Call;
+use crate::switch::denied::{Denial, Denied};
 use crate::switch::events::description;
 use crate::switch::face::{CalleeSide, Callees, CallerSide, MediaCommand, Ports, Setup, Sides};
-use crate::switch::gate::Sender;
+use crate::switch::gate::{Registered, Sender};
 use crate::switch::live::{Caller, LiveCall};
 use crate::switch::machine::{Notice, Now, Output, Switch};
 use crate::switch::placement::{Onward, Placement, Refused};
@@ -47,8 +48,11 @@ impl Switch {
         }
         let directory = Arc::clone(&self.directory);
         let dialled = self.number_dialled(now, &directory, request, source);
-        let registrations = &self.registrations;
-        let registered = |trunk| registrations.is_registered_from(now.instant, trunk, source);
+        let (registrations, registrar) = (&self.registrations, &self.registrar);
+        let registered = Registered {
+            trunk: &|trunk| registrations.is_registered_from(now.instant, trunk, source),
+            line: &|aor| registrar.is_registered_from(aor, now.instant, source),
+        };
         let sender = self.gate.caller(now.instant, &directory, request, &dialled, source, registered);
         let Some(sender) = self.known(now, &key, &flow, request, sender) else { return };
         let offer = match offer_of(request) {
@@ -57,7 +61,11 @@ impl Switch {
         };
         let placement = match self.place(now, &directory, &sender, request, &dialled) {
             Ok(placement) => placement,
-            Err(refused) => return self.refuse_call(now, &key, refused),
+            Err(refused) => {
+                let denial = Denial::Call(refused.cause);
+                self.push(Output::Notice(Notice::Denied(Denied::new(source, request, denial))));
+                return self.refuse_call(now, &key, refused);
+            }
         };
         self.begin(now, (leg, key), source, offer, placement, ports);
     }
@@ -142,8 +150,7 @@ impl Switch {
             }
             // Whoever wants one of these proves who it is before it learns what we know (RFC 3261 §22.1).
             (_, None) => {
-                let directory = Arc::clone(&self.directory);
-                let sender = self.gate.phone(now.instant, &directory, request, flow.remote.ip());
+                let sender = self.phone(now, flow, request);
                 if self.known(now, key, flow, request, sender).is_some() {
                     self.respond(now, key, allow(Reply::new(StatusCode::METHOD_NOT_ALLOWED)));
                 }
@@ -153,7 +160,7 @@ impl Switch {
 
     fn register(&mut self, now: Now, key: &ServerKey, flow: &Flow, request: &Request) {
         let directory = Arc::clone(&self.directory);
-        let sender = self.gate.phone(now.instant, &directory, request, flow.remote.ip());
+        let sender = self.phone(now, flow, request);
         let Some(Sender::Extension(id)) = self.known(now, key, flow, request, sender) else { return };
         let Some((extension, aor)) = directory.extension(id).and_then(|e| Some((e, directory.aor(e)?)))
         else {
@@ -163,6 +170,7 @@ impl Switch {
         let is_own =
             request.to().is_ok_and(|to| to.uri.user_decoded().is_some_and(|user| user == extension.number));
         if !is_own {
+            self.denied(flow, request, Denial::Forbidden);
             return self.refuse(now, key, Reply::new(StatusCode::FORBIDDEN));
         }
         let result = Registration::from_request(request, *flow)
@@ -178,6 +186,18 @@ impl Switch {
             }
         }
         self.respond(now, key, answer);
+    }
+
+    /// The sender of a request that only a phone may send.
+    pub(super) fn phone(&mut self, now: Now, flow: &Flow, request: &Request) -> Sender {
+        let source = flow.remote.ip();
+        let registrar = &self.registrar;
+        let registered = |aor: &str| registrar.is_registered_from(aor, now.instant, source);
+        self.gate.phone(now.instant, &self.directory, request, source, &registered)
+    }
+
+    fn denied(&mut self, flow: &Flow, request: &Request, denial: Denial) {
+        self.push(Output::Notice(Notice::Denied(Denied::new(flow.remote.ip(), request, denial))));
     }
 
     /// The sender when it is somebody; others are challenged or refused here.
@@ -211,10 +231,17 @@ impl Switch {
                         reply = reply.header(Name::WwwAuthenticate.as_str(), challenge);
                     }
                 }
+                if let Some(denial) = Denial::of(why) {
+                    self.denied(flow, request, denial);
+                }
                 if why == (AuthRefusal::Wrong { closed: true }) {
                     self.push(Output::Notice(Notice::Guessing(flow.remote.ip())));
                 }
                 self.refuse(now, key, reply);
+            }
+            Sender::Limited => {
+                self.denied(flow, request, Denial::Limited);
+                self.refuse(now, key, Reply::new(StatusCode::FORBIDDEN));
             }
             Sender::Refused => self.refuse(now, key, Reply::new(StatusCode::FORBIDDEN)),
         }

@@ -2,8 +2,8 @@
 //!
 //! A machine like the others: the driver feeds datagrams, reports and time, and carries out what comes back.
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
-use std::net::IpAddr;
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -33,8 +33,10 @@ use crate::rating::Tariffs;
 use crate::rooms::{self, RoomNote, RoomsConfig};
 use crate::routing::Directory;
 use crate::switch::billing::Billing;
+use crate::switch::carriers::{AddressPolicy, CarrierFault, Carriers};
 use crate::switch::conferencing::Conferences;
 use crate::switch::control::Asked;
+use crate::switch::denied::Denied;
 use crate::switch::face::{self, Limits, MediaCommand, Party, PortId, Ports, Reach};
 use crate::switch::gate::Gate;
 use crate::switch::keys::Way;
@@ -136,6 +138,8 @@ pub enum Output {
     Notice(Notice),
     /// Whoever is at the far end of this connection has proved who it is.
     Proven(Flow),
+    /// Close this connection: the account that it was opened for has another credential, or is gone.
+    Close(Flow),
     /// A phone said something that wants an answer by [`Input::Answer`] within half a second, or it says it again.
     Said(Said),
     /// Ask the name service where that is (RFC 3263), then feed [`Input::Resolved`] whatever it says.
@@ -154,8 +158,12 @@ pub enum Output {
 /// What an operator wants to know of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Notice {
+    /// A trunk does not use one of its addresses.
+    Carrier(TrunkId, IpAddr, CarrierFault),
     /// The trunk does not take our credentials, or wants some that it may not have.
     Credentials(TrunkId),
+    /// A request was refused because of who sent it.
+    Denied(Denied),
     /// Somebody tried too many wrong passwords from there.
     Guessing(IpAddr),
     /// A table is full; a message from there was answered 503.
@@ -189,6 +197,8 @@ pub struct SwitchConfig {
     pub md5_only: Vec<String>,
     /// By which flow trunks are reached.
     pub reach: Reach,
+    /// Which addresses trunks may have.
+    pub trunk_addresses: AddressPolicy,
     /// How long before its credit is used up a call is warned.
     pub credit_warning: Duration,
     /// How much of rooms there may be at once.
@@ -212,6 +222,7 @@ pub struct Switch {
     pub(super) trunks: Trunks,
     pub(super) billing: Billing,
     pub(super) names: Names,
+    carriers: Carriers,
     pub(super) notes: NotesInFlight,
     pub(super) conferences: Conferences,
     pub(super) registrations: Registrations,
@@ -237,6 +248,9 @@ impl Switch {
         let mut trunks = Trunks::default();
         trunks.replace(&directory, &mut rng);
         let billing = Billing::new(config.credit_warning);
+        let names = Names::default();
+        let mut carriers = Carriers::new(config.trunk_addresses.clone());
+        carriers.replace(&directory, &names);
         let conferences = Conferences::new(config.rooms, rng.random());
         Switch {
             config,
@@ -251,7 +265,8 @@ impl Switch {
             outbound: HashMap::new(),
             trunks,
             billing,
-            names: Names::default(),
+            names,
+            carriers,
             notes: NotesInFlight::default(),
             conferences,
             registrations: Registrations::default(),
@@ -483,9 +498,8 @@ impl Switch {
     }
 
     fn replace_directory(&mut self, now: Now, directory: Arc<Directory>) {
-        for aor in self.directory.lines_missing_in(&directory) {
-            self.registrar.handle_input(now.instant, registrar::Input::Forget { aor: &aor });
-        }
+        self.forget_changed_lines(now, &directory);
+        self.carriers.replace(&directory, &self.names);
         // What is taken back is taken back with the credentials it was made with.
         self.follow_registrations(now, &directory);
         self.replace_book(now, &directory);
@@ -493,8 +507,38 @@ impl Switch {
         self.trunks.replace(&self.directory, &mut self.rng);
     }
 
+    /// Ends what former credentials of extensions have proved: their bindings, and the connections that no other
+    /// binding uses.
+    fn forget_changed_lines(&mut self, now: Now, after: &Directory) {
+        let before = Arc::clone(&self.directory);
+        let mut flows = HashSet::new();
+        for line in before.lines_changed_in(after) {
+            let Some(organisation) = before.organisation(line.organisation_id) else { continue };
+            // The failures were failures at another password.
+            self.gate.forget_failures(&organisation.sip_domain, &line.number);
+            let Some(aor) = before.aor(line) else { continue };
+            let bindings = self.registrar.lookup(&aor, now.instant).into_iter().map(|binding| binding.flow);
+            flows.extend(bindings.filter(|flow| flow.protocol.is_reliable()));
+            self.registrar.handle_input(now.instant, registrar::Input::Forget { aor: &aor });
+        }
+        for flow in self.registrar.unused(flows) {
+            self.push(Output::Close(flow));
+        }
+    }
+
+    /// Those of a trunk's addresses that it may reach.
+    pub(super) fn reachable(&mut self, trunk: TrunkId, addresses: Vec<SocketAddr>) -> Vec<SocketAddr> {
+        let (permitted, fault) = self.carriers.permitted(trunk, addresses);
+        if let Some((address, fault)) = fault {
+            self.push(Output::Notice(Notice::Carrier(trunk, address, fault)));
+        }
+        permitted
+    }
+
     fn resolved(&mut self, now: Now, address: &TrunkAddress, answer: Answer) {
-        for waiter in self.names.answered(now.instant, address, answer) {
+        let waiters = self.names.answered(now.instant, address, answer);
+        self.carriers.follow(&self.names);
+        for waiter in waiters {
             match waiter {
                 Waiter::Call(id) => self.hunts.push_back(id),
                 Waiter::Trunk(id) => self.registrant_resolved(now, id),

@@ -108,7 +108,7 @@ impl Switch {
     /// A MESSAGE outside of dialogs.
     pub(super) fn messaged(&mut self, now: Now, key: &ServerKey, flow: &Flow, request: &Request) {
         let directory = Arc::clone(&self.directory);
-        let sender = self.gate.phone(now.instant, &directory, request, flow.remote.ip());
+        let sender = self.phone(now, flow, request);
         let Some(Sender::Extension(extension)) = self.known(now, key, flow, request, sender) else { return };
         let own = directory.extension(extension).filter(|_| is_for_events(&directory, extension, request));
         let Some((own, aor)) = own.and_then(|own| Some((own, directory.aor(own)?))) else {

@@ -5,10 +5,12 @@
 
 mod billing;
 pub mod call;
+pub mod carriers;
 mod carrying;
 mod conferencing;
 pub mod control;
 pub mod counters;
+pub mod denied;
 mod dialling;
 pub mod driver;
 mod ending;

@@ -94,6 +94,12 @@ impl Names {
         self.entries.get(address).map(|entry| order(&entry.servers, rng)).unwrap_or_default()
     }
 
+    /// The addresses of the last answer, in no order.
+    pub(super) fn known(&self, address: &TrunkAddress) -> impl Iterator<Item = SocketAddr> {
+        let servers = self.entries.get(address).map(|entry| entry.servers.as_slice()).unwrap_or_default();
+        servers.iter().flat_map(|server| server.addresses.iter().copied())
+    }
+
     /// Takes an answer; those that waited for it.
     pub(super) fn answered(&mut self, now: Instant, address: &TrunkAddress, answer: Answer) -> Vec<Waiter> {
         let Some(entry) = self.entries.get_mut(address) else { return Vec::new() };

@@ -317,6 +317,7 @@ impl Switch {
                     None => Some(self.names.last(&way.server, &mut self.rng)),
                 };
                 let Some(found) = found else { return Step::Wait };
+                let found = self.reachable(way.trunk, found);
                 way.addresses = found.into_iter().take(ADDRESSES_MAX).collect();
                 way.stage = Stage::Ready;
             }

@@ -126,6 +126,7 @@ impl Switch {
     pub(super) fn registrant_resolved(&mut self, now: Now, id: TrunkId) {
         let Some(link) = self.registrations.links.get(&id) else { return };
         let addresses = self.names.last(&link.server, &mut self.rng);
+        let addresses = self.reachable(id, addresses);
         self.tell_registrant(now, id, registrant::Input::Addresses(addresses));
     }
 
@@ -205,6 +206,7 @@ impl Switch {
                     let server = link.server.clone();
                     let waiter = Waiter::Trunk(id);
                     let found = self.names.lookup(now.instant, &server, waiter, &mut self.rng);
+                    let found = found.map(|addresses| self.reachable(id, addresses));
                     if let (Some(addresses), Some(link)) = (found, self.registrations.links.get_mut(&id)) {
                         let input = registrant::Input::Addresses(addresses);
                         link.registrant.handle_input(now.instant, input);

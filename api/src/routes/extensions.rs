@@ -36,8 +36,8 @@ pub(crate) struct NewExtensionBody {
     /// The person's name; empty unless given.
     #[schema(max_length = 100)]
     name: Option<String>,
-    /// What its phone registers with; made up unless given.
-    #[schema(min_length = 1, max_length = 128, write_only)]
+    /// What its phone registers with, neither its number nor its name; generated unless given.
+    #[schema(min_length = 8, max_length = 128, write_only)]
     password: Option<String>,
     /// The codecs offered, in order, with commas between: of `opus`, `G722`, `PCMA`, `PCMU`. Empty, as when it is left
     /// out, means that the codec profile decides.
@@ -58,8 +58,8 @@ pub(crate) struct ExtensionChangeBody {
     /// Another name.
     #[schema(max_length = 100)]
     name: Option<String>,
-    /// Another password.
-    #[schema(min_length = 1, max_length = 128, write_only)]
+    /// Another password, neither the number nor the name. The registrations of the former one end at once.
+    #[schema(min_length = 8, max_length = 128, write_only)]
     password: Option<String>,
     /// Other codecs.
     codec_string: Option<String>,

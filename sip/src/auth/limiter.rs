@@ -1,29 +1,45 @@
-//! A brake on guessing passwords: too many wrong answers for one account from one source, and no more are looked at.
+//! A limit on guessed passwords: per account and source, per source over all accounts, per account over all sources.
 //!
-//! Only an answer to a nonce that we sent to that source counts, so nobody can lock a phone out by forging its
-//! address, and another source of the same account is not affected.
+//! Only an answer to a nonce that this engine sent to the source counts, so a forged source address closes nothing.
+//! No limit locks an account out: a source with a registration of the account keeps its own limit, and a source
+//! without failures has its first answer checked, however many other sources guess.
 
 use std::collections::{HashMap, VecDeque};
+use std::hash::Hash;
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
+use sha2::{Digest, Sha256};
+
+use crate::auth::SECRET_BYTES;
+use crate::flow::source_of;
+
 /// Wrong answers within a [`WINDOW`] after which an account is closed to a source.
 pub const FAILURES_MAX: u32 = 10;
+/// Wrong answers of one source over all accounts within a [`WINDOW`] after which every account is closed to it that
+/// has no registration from there.
+pub const SOURCE_FAILURES_MAX: u32 = 50;
+/// Wrong answers at one account over all sources within a [`WINDOW`] after which each source has one wrong answer
+/// instead of [`FAILURES_MAX`]; a source with a registration of the account keeps its [`FAILURES_MAX`].
+pub const ACCOUNT_FAILURES_MAX: u32 = 100;
 /// How long failures are remembered, counted from the first.
 pub const WINDOW: Duration = Duration::from_secs(300);
-/// The most pairs of account and source that are remembered; beyond it the oldest is forgotten.
-pub const TRACKED_MAX: usize = 65_536;
+/// The most sources that are remembered; beyond it the oldest is forgotten. One source has one entry.
+pub const SOURCES_MAX: usize = 16_384;
+/// The most accounts that are remembered; beyond it the oldest is forgotten. One source adds at most
+/// [`SOURCE_FAILURES_MAX`] in a [`WINDOW`], and one for each registration.
+pub const ACCOUNTS_MAX: usize = 65_536;
 
-/// Counts failures for each pair of account and source.
-#[derive(Debug, Default)]
+/// Counts failures.
+#[derive(Debug)]
 pub struct FailureLimiter {
-    failures: HashMap<Key, Failures>,
-    /// The pairs by the start of their window, oldest first.
-    order: VecDeque<(Instant, Key)>,
+    secret: [u8; SECRET_BYTES],
+    sources: Table<IpAddr, SourceFailures>,
+    accounts: Table<AccountKey, Failures>,
 }
 
-/// The account's name is cut, or a flood of long names would be a flood of memory.
-type Key = (String, IpAddr);
+/// A realm and a user name as a keyed hash: long names take no memory, and no peer can choose names that collide.
+type AccountKey = u64;
 
 #[derive(Clone, Copy, Debug)]
 struct Failures {
@@ -31,92 +47,254 @@ struct Failures {
     count: u32,
 }
 
+#[derive(Clone, Debug)]
+struct SourceFailures {
+    all: Failures,
+    /// At most [`PAIRS_MAX`].
+    pairs: Vec<(AccountKey, Failures)>,
+}
+
+/// A user name in one realm, asked for by one source.
+#[derive(Clone, Copy, Debug)]
+pub struct Guess<'a> {
+    /// The realm, which is the organisation's domain.
+    pub realm: &'a str,
+    /// The user name.
+    pub username: &'a str,
+    /// Where the request came from.
+    pub source: IpAddr,
+}
+
 impl FailureLimiter {
-    /// A limiter that has seen nothing.
-    pub fn new() -> Self {
-        FailureLimiter::default()
+    /// A limiter without failures. `secret` keys the hashes of its accounts.
+    pub fn new(secret: [u8; SECRET_BYTES]) -> Self {
+        FailureLimiter { secret, sources: Table::new(SOURCES_MAX), accounts: Table::new(ACCOUNTS_MAX) }
     }
 
-    /// Whether the account is closed to the source.
-    pub fn is_closed(&self, now: Instant, account: &str, source: IpAddr) -> bool {
-        self.failures
-            .get(&key(account, source))
-            .is_some_and(|f| f.count >= FAILURES_MAX && now.saturating_duration_since(f.since) < WINDOW)
-    }
-
-    /// Counts a wrong answer. True when it is the one that closes the account to the source.
-    pub fn fail(&mut self, now: Instant, account: &str, source: IpAddr) -> bool {
-        self.forget(now);
-        let key = key(account, source);
-        if let Some(failures) = self.failures.get_mut(&key) {
-            failures.count = failures.count.saturating_add(1);
-            return failures.count == FAILURES_MAX;
+    /// Whether the account is closed to the source; `is_registered` says that it has a registration from there.
+    pub fn is_closed(&self, now: Instant, guess: Guess<'_>, is_registered: bool) -> bool {
+        let account = self.key(guess.realm, guess.username);
+        let source = self.sources.map.get(&source_of(guess.source));
+        let pair = source.and_then(|source| source.pair(account)).map_or(0, |pair| pair.at(now));
+        if pair >= FAILURES_MAX {
+            return true;
         }
-        self.order.push_back((now, key.clone()));
-        self.failures.insert(key, Failures { since: now, count: 1 });
-        FAILURES_MAX == 1
+        if source.is_some_and(|source| source.pair(account).is_none() && source.pairs.len() >= PAIRS_MAX) {
+            return true;
+        }
+        if is_registered {
+            return false;
+        }
+        let over_all_accounts = source.map_or(0, |source| source.all.at(now));
+        let over_all_sources = self.accounts.map.get(&account).map_or(0, |account| account.at(now));
+        over_all_accounts >= SOURCE_FAILURES_MAX || (over_all_sources >= ACCOUNT_FAILURES_MAX && pair > 0)
     }
 
-    /// How many pairs are remembered.
+    /// Counts a wrong answer. True when it is one that reaches a limit.
+    pub fn fail(&mut self, now: Instant, guess: Guess<'_>) -> bool {
+        let account = self.key(guess.realm, guess.username);
+        let fresh = Failures { since: now, count: 0 };
+        let over_all_sources = self.accounts.entry(now, account, || fresh).note(now);
+        let source = source_of(guess.source);
+        let source = self.sources.entry(now, source, || SourceFailures { all: fresh, pairs: Vec::new() });
+        let (over_all_accounts, pair) = source.note(now, account);
+        pair == FAILURES_MAX
+            || over_all_accounts == SOURCE_FAILURES_MAX
+            || over_all_sources == ACCOUNT_FAILURES_MAX
+    }
+
+    /// Forgets the failures at an account: its password is another one.
+    pub fn forget(&mut self, realm: &str, username: &str) {
+        let account = self.key(realm, username);
+        self.accounts.map.remove(&account);
+        for source in self.sources.map.values_mut() {
+            source.pairs.retain(|(key, _)| *key != account);
+        }
+    }
+
+    /// How many sources are remembered.
     pub fn len(&self) -> usize {
-        self.failures.len()
+        self.sources.map.len()
     }
 
     /// Whether nothing is remembered.
     pub fn is_empty(&self) -> bool {
-        self.failures.is_empty()
+        self.sources.map.is_empty()
     }
 
-    fn forget(&mut self, now: Instant) {
-        while let Some((since, _)) = self.order.front() {
-            let over = now.saturating_duration_since(*since) >= WINDOW;
-            if !over && self.order.len() < TRACKED_MAX {
+    fn key(&self, realm: &str, username: &str) -> AccountKey {
+        let mut hash = Sha256::new();
+        hash.update(self.secret);
+        hash.update(realm.len().to_be_bytes());
+        hash.update(realm);
+        hash.update(username);
+        hash.finalize().iter().take(8).fold(0, |key, byte| (key << 8) | u64::from(*byte))
+    }
+}
+
+impl Failures {
+    /// How many count now.
+    fn at(self, now: Instant) -> u32 {
+        if now.saturating_duration_since(self.since) < WINDOW { self.count } else { 0 }
+    }
+
+    /// Counts one more, in a new window when the last is over; how many count now.
+    fn note(&mut self, now: Instant) -> u32 {
+        if self.at(now) == 0 {
+            *self = Failures { since: now, count: 0 };
+        }
+        self.count = self.count.saturating_add(1);
+        self.count
+    }
+}
+
+impl SourceFailures {
+    fn pair(&self, account: AccountKey) -> Option<Failures> {
+        self.pairs.iter().find(|(key, _)| *key == account).map(|(_, failures)| *failures)
+    }
+
+    /// Counts one more at an account; how many count over all accounts, and at this one.
+    fn note(&mut self, now: Instant, account: AccountKey) -> (u32, u32) {
+        let all = self.all.note(now);
+        if let Some((_, failures)) = self.pairs.iter_mut().find(|(key, _)| *key == account) {
+            return (all, failures.note(now));
+        }
+        self.pairs.retain(|(_, failures)| failures.at(now) > 0);
+        if self.pairs.len() < PAIRS_MAX {
+            self.pairs.push((account, Failures { since: now, count: 1 }));
+        }
+        (all, 1)
+    }
+}
+
+/// A bounded map whose entries are forgotten two windows after they were made, the oldest first when it is full.
+#[derive(Debug)]
+struct Table<K, V> {
+    map: HashMap<K, V>,
+    order: VecDeque<(Instant, K)>,
+    len_max: usize,
+}
+
+impl<K: Copy + Eq + Hash, V> Table<K, V> {
+    fn new(len_max: usize) -> Self {
+        Table { map: HashMap::new(), order: VecDeque::new(), len_max }
+    }
+
+    fn entry(&mut self, now: Instant, key: K, fresh: impl FnOnce() -> V) -> &mut V {
+        if !self.map.contains_key(&key) {
+            self.make_room(now);
+            self.order.push_back((now, key));
+        }
+        self.map.entry(key).or_insert_with(fresh)
+    }
+
+    fn make_room(&mut self, now: Instant) {
+        while let Some((made, _)) = self.order.front() {
+            // A window that began in the last moment of an earlier one is over after two.
+            let is_over = now.saturating_duration_since(*made) >= WINDOW * 2;
+            if !is_over && self.order.len() < self.len_max {
                 break;
             }
             if let Some((_, key)) = self.order.pop_front() {
-                self.failures.remove(&key);
+                self.map.remove(&key);
             }
         }
     }
 }
 
-fn key(account: &str, source: IpAddr) -> Key {
-    (account.chars().take(ACCOUNT_CHARS_MAX).collect(), source.to_canonical())
-}
-
-/// Characters of an account's name that are remembered.
-const ACCOUNT_CHARS_MAX: usize = 64;
+/// Accounts that one source is remembered to have failed at: those of its own limit, and registered ones.
+const PAIRS_MAX: usize = 64;
 
 #[cfg(test)]
 #[expect(clippy::disallowed_methods, reason = "a test needs some instant to count from")]
 mod tests {
     use super::*;
 
+    const HERE: &str = "192.0.2.1";
+    const THERE: &str = "192.0.2.2";
+
+    fn guess<'a>(username: &'a str, source: &str) -> Guess<'a> {
+        Guess { realm: "acme.test", username, source: source.parse().unwrap() }
+    }
+
+    fn limiter() -> FailureLimiter {
+        FailureLimiter::new([7; SECRET_BYTES])
+    }
+
     #[test]
     fn ten_failures_close_an_account_to_one_source_for_the_window() {
         let start = Instant::now();
-        let mut limiter = FailureLimiter::new();
-        let (here, there): (IpAddr, IpAddr) = ("192.0.2.1".parse().unwrap(), "192.0.2.2".parse().unwrap());
+        let mut limiter = limiter();
+        let here = guess("1001", HERE);
         for attempt in 1..=12 {
-            assert_eq!(limiter.is_closed(start, "1001", here), attempt > FAILURES_MAX);
-            assert_eq!(limiter.fail(start, "1001", here), attempt == FAILURES_MAX, "told once");
+            assert_eq!(limiter.is_closed(start, here, false), attempt > FAILURES_MAX);
+            assert_eq!(limiter.fail(start, here), attempt == FAILURES_MAX, "reported once");
         }
-        assert!(!limiter.is_closed(start, "1001", there), "the owner elsewhere still gets in");
-        assert!(!limiter.is_closed(start, "1002", here));
-        assert!(limiter.is_closed(start + WINDOW - Duration::from_millis(1), "1001", here));
-        assert!(!limiter.is_closed(start + WINDOW, "1001", here));
-        limiter.fail(start + WINDOW, "1001", here);
-        assert!(!limiter.is_closed(start + WINDOW, "1001", here), "a new window counts from one");
+        assert!(limiter.is_closed(start, here, true), "a registration is no licence to guess");
+        assert!(!limiter.is_closed(start, guess("1001", THERE), false), "the owner elsewhere");
+        assert!(!limiter.is_closed(start, guess("1002", HERE), false));
+        assert!(!limiter.is_closed(start, Guess { realm: "other.test", ..here }, false));
+        assert!(limiter.is_closed(start + WINDOW - Duration::from_millis(1), here, false));
+        assert!(!limiter.is_closed(start + WINDOW, here, false));
+        limiter.fail(start + WINDOW, here);
+        assert!(!limiter.is_closed(start + WINDOW, here, false), "a new window counts from one");
         assert_eq!(limiter.len(), 1);
     }
 
     #[test]
-    fn memory_is_bounded() {
+    fn a_source_that_is_closed_keeps_what_is_registered_from_there() {
         let start = Instant::now();
-        let mut limiter = FailureLimiter::new();
-        for number in 0..TRACKED_MAX + 10 {
-            limiter.fail(start, &format!("{number}{}", "x".repeat(200)), "192.0.2.1".parse().unwrap());
+        let mut limiter = limiter();
+        for account in 0..SOURCE_FAILURES_MAX {
+            let reached = limiter.fail(start, guess(&account.to_string(), HERE));
+            assert_eq!(reached, account + 1 == SOURCE_FAILURES_MAX);
         }
-        assert_eq!((limiter.len(), limiter.order.len()), (TRACKED_MAX, TRACKED_MAX));
+        assert!(limiter.is_closed(start, guess("1001", HERE), false));
+        assert!(!limiter.is_closed(start, guess("1001", HERE), true));
+        assert!(!limiter.is_closed(start, guess("1001", THERE), false));
+        for _ in 0..FAILURES_MAX {
+            limiter.fail(start, guess("1001", HERE));
+        }
+        assert!(limiter.is_closed(start, guess("1001", HERE), true));
+    }
+
+    #[test]
+    fn an_account_under_attack_is_slow_and_never_closed() {
+        let start = Instant::now();
+        let mut limiter = limiter();
+        for source in 0..ACCOUNT_FAILURES_MAX {
+            let source = IpAddr::V4((0xC000_0200 + source).into());
+            limiter.fail(start, Guess { source, ..guess("1001", HERE) });
+        }
+        let new = guess("1001", "198.51.100.1");
+        assert!(!limiter.is_closed(start, new, false), "the first answer of a source is checked");
+        limiter.fail(start, new);
+        assert!(limiter.is_closed(start, new, false), "and no second one");
+        assert!(!limiter.is_closed(start, new, true), "but where the account is registered");
+        limiter.forget("acme.test", "1001");
+        assert!(!limiter.is_closed(start, new, false), "a new password begins anew");
+    }
+
+    #[test]
+    fn memory_is_bounded_and_one_source_forgets_no_other() {
+        let start = Instant::now();
+        let mut limiter = limiter();
+        for _ in 0..FAILURES_MAX {
+            limiter.fail(start, guess("1001", THERE));
+        }
+        for number in 0..ACCOUNTS_MAX + 10 {
+            let name = format!("{number}{}", "x".repeat(200));
+            let guess = guess(&name, HERE);
+            if !limiter.is_closed(start, guess, false) {
+                limiter.fail(start, guess);
+            }
+        }
+        assert_eq!((limiter.len(), limiter.accounts.map.len()), (2, 1 + SOURCE_FAILURES_MAX as usize));
+        assert!(limiter.is_closed(start, guess("1001", THERE), false));
+        for source in 0..u32::try_from(SOURCES_MAX).unwrap() + 10 {
+            let source = IpAddr::V4((0x0A00_0000 + source).into());
+            limiter.fail(start, Guess { source, ..guess("1001", HERE) });
+        }
+        assert_eq!((limiter.len(), limiter.sources.order.len()), (SOURCES_MAX, SOURCES_MAX));
     }
 }

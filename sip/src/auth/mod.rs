@@ -15,10 +15,15 @@ mod server;
 
 pub use client::{Client, Realm};
 pub use digest::{Algorithm, Credential, Qop, response};
-pub use limiter::{FAILURES_MAX, FailureLimiter, TRACKED_MAX, WINDOW};
+pub use limiter::{
+    ACCOUNT_FAILURES_MAX, ACCOUNTS_MAX, FAILURES_MAX, FailureLimiter, Guess, SOURCE_FAILURES_MAX,
+    SOURCES_MAX, WINDOW,
+};
 pub use nonce::{GUARDED_MAX, NONCE_LIFE, NonceFault, Nonces, SECRET_BYTES};
 pub use reply::challenge_reply;
-pub use server::{Attempt, Authenticator, Decision, Refusal};
+pub use server::{Accounts, Attempt, Authenticator, Decision, Refusal};
 
+#[cfg(test)]
+mod guessing;
 #[cfg(test)]
 mod tests;

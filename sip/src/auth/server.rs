@@ -4,7 +4,9 @@ use std::net::IpAddr;
 use std::time::Instant;
 
 use crate::auth::digest::equal;
-use crate::auth::{Algorithm, Credential, FailureLimiter, NonceFault, Nonces, Qop, SECRET_BYTES, response};
+use crate::auth::{
+    Algorithm, Credential, FailureLimiter, Guess, NonceFault, Nonces, Qop, SECRET_BYTES, response,
+};
 use crate::message::Digest;
 
 /// Challenges and verifies for all realms of this process.
@@ -29,6 +31,24 @@ pub struct Attempt<'a> {
     pub source: IpAddr,
 }
 
+/// The accounts that may authenticate.
+pub trait Accounts {
+    /// The credential of a user name; `None` when there is no such account.
+    fn credential(&self, username: &str) -> Option<Credential>;
+
+    /// Whether the account has a registration from the source of the request, so that attacks from elsewhere do not
+    /// slow its phone down.
+    fn is_registered(&self, _username: &str) -> bool {
+        false
+    }
+}
+
+impl<F: Fn(&str) -> Option<Credential>> Accounts for F {
+    fn credential(&self, username: &str) -> Option<Credential> {
+        self(username)
+    }
+}
+
 /// What to do with a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
@@ -44,8 +64,11 @@ pub enum Decision {
         /// Why, for the counters; never for the peer.
         refusal: Refusal,
     },
-    /// Too many failures from this source: answer 403, nothing was computed.
-    Limited,
+    /// Too many failures: answer 403, no digest was computed.
+    Limited {
+        /// The digest's user name, unescaped.
+        username: String,
+    },
 }
 
 /// Why a request is challenged.
@@ -65,7 +88,7 @@ pub enum Refusal {
     Replayed,
     /// The account is unknown or the password wrong; which of the two is not to be told apart.
     Wrong {
-        /// This failure closed the account to the source: worth an alert.
+        /// This failure reached a limit: worth an alert.
         closed: bool,
     },
 }
@@ -77,7 +100,7 @@ impl Authenticator {
         let decoy: String = secret.iter().map(|byte| char::from(*byte)).collect();
         Authenticator {
             nonces: Nonces::new(secret, epoch),
-            limiter: FailureLimiter::new(),
+            limiter: FailureLimiter::new(secret),
             decoy: Credential::new("", "", &decoy),
             algorithms: vec![Algorithm::Sha256, Algorithm::Md5],
         }
@@ -95,17 +118,12 @@ impl Authenticator {
         self.algorithms = algorithms;
     }
 
-    /// Judges a request. `credential` is looked up by the user name, and an account that does not exist takes the
+    /// Judges a request. The account is looked up by the user name, and one that does not exist takes the
     /// same time and gets the same answer as a wrong password.
     ///
     /// The digest's `uri` is hashed as sent and not compared with the Request-URI, which a hop on the way may have
     /// rewritten (RFC 3261 §22.4); a captured response is of no use anyway, since its count is spent.
-    pub fn verify(
-        &mut self,
-        now: Instant,
-        attempt: Attempt<'_>,
-        credential: impl FnOnce(&str) -> Option<Credential>,
-    ) -> Decision {
+    pub fn verify(&mut self, now: Instant, attempt: Attempt<'_>, accounts: impl Accounts) -> Decision {
         let header = attempt
             .headers
             .iter()
@@ -116,16 +134,22 @@ impl Authenticator {
         let Some(answer) = Answer::read(header) else {
             return self.challenge(now, attempt, Refusal::Malformed);
         };
-        if self.limiter.is_closed(now, &answer.username, attempt.source) {
-            return Decision::Limited;
+        let guess = Guess { realm: attempt.realm, username: &answer.username, source: attempt.source };
+        if self.limiter.is_closed(now, guess, accounts.is_registered(&answer.username)) {
+            return Decision::Limited { username: answer.username };
         }
-        match self.judge(now, attempt, &answer, credential) {
+        match self.judge(now, attempt, &answer, accounts) {
             Ok(()) => Decision::Accepted { username: answer.username },
             Err(refusal) => self.challenge(now, attempt, refusal),
         }
     }
 
-    /// How many pairs of account and source have failed lately.
+    /// Forgets the failures at an account whose password is another one.
+    pub fn forget_failures(&mut self, realm: &str, username: &str) {
+        self.limiter.forget(realm, username);
+    }
+
+    /// How many sources have failed lately.
     pub fn tracked(&self) -> usize {
         self.limiter.len()
     }
@@ -135,7 +159,7 @@ impl Authenticator {
         now: Instant,
         attempt: Attempt<'_>,
         answer: &Answer<'_>,
-        credential: impl FnOnce(&str) -> Option<Credential>,
+        accounts: impl Accounts,
     ) -> Result<(), Refusal> {
         let algorithm = answer.algorithm.filter(|algorithm| self.algorithms.contains(algorithm));
         let algorithm = algorithm.ok_or(Refusal::Algorithm)?;
@@ -144,14 +168,15 @@ impl Authenticator {
         let count = u32::from_str_radix(qop.nc, 16).map_err(|_| Refusal::Malformed)?;
         self.nonces.check(now, answer.nonce, attempt.source, attempt.realm, algorithm)?;
 
-        let found = credential(&answer.username);
+        let found = accounts.credential(&answer.username);
         let known = found.is_some();
         // Copied, as a stored one was: even that could be measured.
         let credential = found.unwrap_or_else(|| self.decoy.clone());
         let expected = response(algorithm, &credential, answer.nonce, Some(qop), attempt.method, answer.uri);
         let right = equal(&expected, &answer.response.to_ascii_lowercase());
         if !(right & known) {
-            let closed = self.limiter.fail(now, &answer.username, attempt.source);
+            let guess = Guess { realm: attempt.realm, username: &answer.username, source: attempt.source };
+            let closed = self.limiter.fail(now, guess);
             return Err(Refusal::Wrong { closed });
         }
         self.nonces.spend(now, answer.nonce, count)?;

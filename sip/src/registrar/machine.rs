@@ -1,10 +1,11 @@
 //! The registrar: bindings, their order, their end.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::flow::Flow;
+use crate::flow::{Flow, source_of};
 use crate::message::Uri;
 use crate::registrar::binding::needs_keep_alive;
 use crate::registrar::{Binding, BindingId, ContactUpdate, Contacts, RegisterError, Registration};
@@ -44,7 +45,7 @@ impl Default for RegistrarConfig {
 pub enum Input<'a> {
     /// A flow is gone: its connection closed, or nobody answers there any more.
     FlowFailed(&'a Flow),
-    /// The account of an address of record was deleted.
+    /// The account of an address of record was deleted, or has another credential.
     Forget {
         /// The address of record.
         aor: &'a str,
@@ -95,7 +96,7 @@ pub enum RemovalReason {
     Expired,
     /// Its flow failed.
     FlowFailed,
-    /// Its account is gone.
+    /// Its account is gone, or has another credential.
     Forgotten,
     /// The phone took it back.
     Unregistered,
@@ -214,13 +215,7 @@ impl Registrar {
     pub fn handle_input(&mut self, now: Instant, input: Input<'_>) {
         match input {
             Input::FlowFailed(flow) => self.remove_where(RemovalReason::FlowFailed, |_, b| b.flow == *flow),
-            Input::Forget { aor } => {
-                if let Some(bindings) = self.aors.get(aor).map(Vec::len)
-                    && bindings > 0
-                {
-                    self.remove_where(RemovalReason::Forgotten, |of, _| of == aor);
-                }
-            }
+            Input::Forget { aor } => self.forget(aor),
             Input::Timeout => self.wake(now),
         }
     }
@@ -257,6 +252,24 @@ impl Registrar {
                     || binding.is_beside(contact, flow))
         };
         bindings.iter().find(is_it).map(|binding| binding.flow)
+    }
+
+    /// Whether an address of record is registered from a source, by the address that limits count it as.
+    pub fn is_registered_from(&self, aor: &str, now: Instant, source: IpAddr) -> bool {
+        let source = source_of(source);
+        self.aors.get(aor).is_some_and(|bindings| {
+            bindings.iter().any(|b| b.expires_at > now && source_of(b.flow.remote.ip()) == source)
+        })
+    }
+
+    /// Those of `flows` that no binding uses.
+    pub fn unused(&self, mut flows: HashSet<Flow>) -> HashSet<Flow> {
+        if !flows.is_empty() {
+            for binding in self.aors.values().flatten() {
+                flows.remove(&binding.flow);
+            }
+        }
+        flows
     }
 
     /// How many bindings there are.
@@ -368,6 +381,15 @@ impl Registrar {
                 let (contact, flow) = (binding.contact.clone(), binding.flow);
                 self.outputs.push_back(Output::KeepAlive { aor, contact, flow });
             }
+        }
+    }
+
+    fn forget(&mut self, aor: &str) {
+        let Some((aor, bindings)) = self.aors.remove_entry(aor) else { return };
+        for binding in bindings {
+            self.wakes.remove(&(binding.wakes_at(), binding.id));
+            let (aor, binding) = (Arc::clone(&aor), Box::new(binding));
+            self.outputs.push_back(Output::Removed { aor, binding, reason: RemovalReason::Forgotten });
         }
     }
 

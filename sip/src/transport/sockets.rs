@@ -103,6 +103,13 @@ impl Sender {
         }
     }
 
+    /// Closes the connection of a flow: who it was opened for may not use it any more.
+    pub fn close(&self, flow: &Flow) {
+        if flow.protocol == Protocol::Tcp {
+            self.tcp.close(flow);
+        }
+    }
+
     /// The UDP listener that can reach an address.
     pub fn listener_towards(&self, remote: IpAddr) -> Option<ListenerId> {
         self.udp.listener_towards(remote)

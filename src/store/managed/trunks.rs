@@ -8,14 +8,16 @@ use sidetone_model::page::Page;
 use sidetone_model::ports::PortFuture;
 use sidetone_model::problem::Problem;
 use sidetone_model::time::Timestamp;
-use sidetone_model::trunk::{NewTrunk, TrunkChange, TrunkRecord, Trunks, beyond_tenants, require_possible};
+use sidetone_model::trunk::{
+    Claims, NewTrunk, TrunkChange, TrunkRecord, Trunks, beyond_tenants, require_possible,
+};
 use uuid::Uuid;
 
 use crate::store::columns::{instant, items, networks, networks_text, number, parsed, parsed_opt};
 use crate::store::listing::Table;
 use crate::store::managed::extensions::no_organisation;
 use crate::store::sql::{Row, sql};
-use crate::store::trunks::trunk_search;
+use crate::store::trunks::{CLASH, trunk_search};
 use crate::store::{Change, Store, StoreError, WriteTransaction};
 
 /// Rows that no organisation has are inside no organisation's scope.
@@ -158,7 +160,13 @@ impl WriteTransaction {
         if taken.is_some() {
             return Err(Problem::Conflict("name: another trunk has this name".to_owned()));
         }
-        Ok(())
+        let claims = Claims::of(trunk.address.as_deref(), &trunk.accept_from);
+        let is_operator = scope == Scope::Everything;
+        let clash = self.clashing_field(Some(trunk.id), trunk.organisation_id, &claims, is_operator).await?;
+        match clash {
+            Some(field) => Err(Problem::Conflict(format!("{field}: {CLASH}"))),
+            None => Ok(()),
+        }
     }
 
     async fn insert_trunk(&mut self, trunk: &TrunkRecord, password: &Secret) -> Result<(), StoreError> {

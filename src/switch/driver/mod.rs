@@ -5,6 +5,7 @@
 pub mod handle;
 mod media;
 mod quality;
+mod refusals;
 pub mod task;
 
 pub use handle::{AskError, Handle, Request};

@@ -23,9 +23,11 @@ use crate::cdr::journal::{Committed, DETAILED_LEN_MAX, Journal, JournalFull};
 use crate::dns::Resolver;
 use crate::notes::NoteNews;
 use crate::rooms::RoomNote;
+use crate::switch::carriers::CarrierFault;
 use crate::switch::control::Asked;
 use crate::switch::driver::handle::{self, Gauges, Handle, Request};
 use crate::switch::driver::media::{Media, Studio, Tracing};
+use crate::switch::driver::refusals::RefusalLog;
 use crate::switch::machine::{Input, Notice, Now, Output, Switch};
 use crate::switch::mixing::{MixOrder, Recording};
 use crate::switch::names::Answer;
@@ -54,6 +56,7 @@ pub struct Driver {
     news: Option<Box<dyn Fn(CallNews) + Send>>,
     room_news: Option<Box<dyn Fn(RoomNews) + Send>>,
     room_notes: Option<Box<dyn Fn(RoomNote) + Send>>,
+    refusals: RefusalLog,
     gauges: Arc<Gauges>,
     drain_until: Option<Instant>,
     /// Until when the last CANCELs and BYEs may wait for their answers.
@@ -90,6 +93,7 @@ impl Driver {
             news: None,
             room_news: None,
             room_notes: None,
+            refusals: RefusalLog::default(),
             gauges,
             drain_until: None,
             last_words: None,
@@ -250,9 +254,13 @@ impl Driver {
             }
             Output::Notice(notice) => {
                 self.gauges.counters.note_notice(&notice);
-                log(&notice);
+                match &notice {
+                    Notice::Denied(denied) => self.refusals.write(now.wall, denied),
+                    notice => log(notice),
+                }
             }
             Output::Proven(flow) => self.sender.trust(&flow),
+            Output::Close(flow) => self.sender.close(&flow),
             Output::RoomNews(news) => {
                 if let Some(tell) = &self.room_news {
                     tell(*news);
@@ -427,9 +435,19 @@ async fn wait_for(committed: Committed, call: CallId, done: mpsc::Sender<CallId>
 
 fn log(notice: &Notice) {
     match notice {
+        Notice::Carrier(trunk, address, CarrierFault::Inside) => tracing::warn!(
+            trunk.id = %trunk, %address,
+            "the trunk's name leads to an address that is not public, which is not used; [sip] allow_trunk_addresses opens addresses"
+        ),
+        Notice::Carrier(trunk, address, CarrierFault::Taken) => tracing::warn!(
+            trunk.id = %trunk, %address,
+            "the trunk leads to an address of another organisation's trunk, which is not used; make one trunk that all share"
+        ),
         Notice::Credentials(trunk) => {
             tracing::warn!(trunk.id = %trunk, "the trunk does not take our credentials; check username, password and realm")
         }
+        // Written by the driver, which limits how often.
+        Notice::Denied(_) => {}
         Notice::Guessing(source) => {
             tracing::warn!(%source, "too many wrong passwords, source refused for a while")
         }

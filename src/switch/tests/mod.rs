@@ -3,6 +3,7 @@
 mod answering;
 mod calls;
 mod conferencing;
+mod credentials;
 mod endings;
 mod hunting;
 mod ladder;
@@ -10,7 +11,7 @@ mod live_media;
 mod merging;
 mod messaging;
 mod money;
-mod network;
+pub(in crate::switch) mod network;
 mod news;
 mod notes;
 mod registration;

@@ -33,6 +33,7 @@ use uuid::Uuid;
 use crate::notes::{Dispatch, PhoneAnswer};
 use crate::rooms::{RoomNote, RoomsConfig};
 use crate::routing::Directory;
+use crate::switch::carriers::AddressPolicy;
 use crate::switch::control::Asked;
 use crate::switch::face::{LegName, Limits, MediaCommand, Port, PortId, Ports, Reach, Unreachable};
 use crate::switch::machine::{Input, Notice, Now, Output, Switch, SwitchConfig};
@@ -86,6 +87,8 @@ pub(super) struct Net {
     /// Whether the relay does not say how legs do.
     pub(super) is_relay_slow: bool,
     pub(super) unwritten: Vec<CallId>,
+    /// Connections that were closed.
+    pub(super) closed: Vec<Flow>,
     /// What the carriers were told of requests of their own.
     pub(super) told: Vec<Response>,
 }
@@ -139,7 +142,7 @@ pub(super) fn address(text: &str) -> SocketAddr {
     text.parse().unwrap()
 }
 
-pub(super) fn organisation(n: u128, domain: &str) -> Organisation {
+pub(in crate::switch) fn organisation(n: u128, domain: &str) -> Organisation {
     Organisation {
         id: Uuid::from_u128(n).into(),
         name: domain.into(),
@@ -177,7 +180,7 @@ pub(super) fn number(n: u128, organisation: u128, text: &str, extension: u128) -
 }
 
 /// A shared trunk with that address; of several the first is tried first.
-pub(super) fn trunk(n: u16, address: &str) -> Trunk {
+pub(in crate::switch) fn trunk(n: u16, address: &str) -> Trunk {
     Trunk {
         id: Uuid::from_u128(n.into()).into(),
         organisation_id: None,
@@ -194,7 +197,7 @@ pub(super) fn trunk(n: u16, address: &str) -> Trunk {
 }
 
 /// Acme with 1001 and its number, and these trunks.
-pub(super) fn acme(trunks: Vec<Trunk>) -> DirectorySnapshot {
+pub(in crate::switch) fn acme(trunks: Vec<Trunk>) -> DirectorySnapshot {
     DirectorySnapshot {
         revision: 1,
         organisations: vec![organisation(1, "acme.test")],
@@ -224,6 +227,7 @@ impl Net {
             calls_max: 100,
             md5_only: Vec::new(),
             reach,
+            trunk_addresses: AddressPolicy::default(),
             credit_warning: Duration::from_secs(10),
             rooms: RoomsConfig::default(),
         };
@@ -260,6 +264,7 @@ impl Net {
             is_disk_slow: false,
             is_relay_slow: false,
             unwritten: Vec::new(),
+            closed: Vec::new(),
             told: Vec::new(),
         };
         net.feed(Input::Begin);
@@ -298,6 +303,18 @@ impl Net {
         self.phone.request(self.now, Flow::udp(ListenerId(0), address(SWITCH)), draft).unwrap();
         self.run();
         assert_eq!(self.switch.bindings(), 1, "{:?}", self.heard);
+    }
+
+    /// 1001 sends REGISTER with this password; the first status that is not a challenge's, if it said one.
+    pub(super) fn try_register(&mut self, password: &str) -> Option<String> {
+        let realm = Realm::Exactly("acme.test".into());
+        self.login = Client::new("1001", password, realm, StdRng::seed_from_u64(9));
+        self.heard.clear();
+        let aor = "<sip:1001@acme.test>";
+        let draft = Draft::new(Method::Register, "sip:acme.test", aor, aor).header("Expires", "600");
+        self.phone.request(self.now, Flow::udp(ListenerId(0), address(SWITCH)), draft).unwrap();
+        self.run();
+        self.heard.first().cloned()
     }
 
     /// 1001 says something inside its call.
@@ -505,6 +522,7 @@ impl Net {
             Output::Said(said) => self.said.push(said),
             Output::Resolve(name) => self.questions.push(name),
             Output::Proven(_) => {}
+            Output::Close(flow) => self.closed.push(flow),
             Output::Transmit { flow, bytes, .. } => {
                 self.wire.push_back((address(SWITCH), flow.remote, bytes));
             }

@@ -7,7 +7,9 @@ use sidetone_model::directory::{DirectorySnapshot, Secret, Trunk};
 use sidetone_sip::message::{Digest, Method};
 
 use crate::routing::Directory;
+use crate::switch::carriers::CarrierFault;
 use crate::switch::machine::{Input, Notice};
+use crate::switch::names::{Answer, Server};
 use crate::switch::tests::network::{Net, Plan, acme, address, challenge, number, organisation, trunk};
 
 const CARRIER: &str = "203.0.113.1:5060";
@@ -132,4 +134,60 @@ fn calls_to_our_account_are_for_the_number_behind_it() {
         let reached = net.records.first().and_then(|record| record.destination_number.clone());
         assert_eq!(reached.as_deref(), expected, "{to}");
     }
+}
+
+/// A name is the affair of its owner: what it resolves to today is checked today.
+#[test]
+fn a_tenants_name_that_leads_inside_gets_no_register() {
+    let own = organisation(1, "").id;
+    let named = Trunk {
+        organisation_id: Some(own),
+        address: Some("sip:carrier.example:5060".into()),
+        ..registering()
+    };
+    let shared = Trunk { organisation_id: None, ..named.clone() };
+    for (trunk, inside, expected) in
+        [(&named, "127.0.0.1:5060", 0), (&shared, "127.0.0.1:5060", 1), (&named, "203.0.113.1:5060", 1)]
+    {
+        let mut net = net(acme(vec![trunk.clone()]), [Plan::Accept]);
+        net.carrier(inside, [Plan::Accept]).registers = [Plan::Accept].into();
+        let name = net.questions.pop().unwrap();
+        let servers = vec![Server { priority: 0, weight: 0, addresses: vec![address(inside)] }];
+        let answer = Answer { servers, ttl: Duration::from_secs(60) };
+        net.feed(Input::Resolved(name, answer));
+        net.run();
+        let sent = net.carriers[&address(inside)].of(&Method::Register).len();
+        assert_eq!(sent, expected, "{inside} {:?}", trunk.organisation_id);
+        let is_told = net
+            .notices
+            .iter()
+            .any(|notice| matches!(notice, Notice::Carrier(id, _, CarrierFault::Inside) if *id == trunk.id));
+        assert_eq!(is_told, expected == 0);
+    }
+}
+
+/// A carrier that knows us by our address would take the calls of both for calls of one account.
+#[test]
+fn two_tenants_at_one_carrier_address_are_one_too_many() {
+    let first = Trunk {
+        organisation_id: Some(organisation(2, "").id),
+        address: Some(format!("sip:{CARRIER}")),
+        ..registering()
+    };
+    let second = Trunk {
+        organisation_id: Some(organisation(1, "").id),
+        address: Some("sip:alias.example".into()),
+        ..trunk(2, CARRIER)
+    };
+    let mut net = Net::new(acme(vec![first, second.clone()]));
+    net.carrier(CARRIER, [Plan::Accept]);
+    net.register();
+    net.dial("+447700900123");
+    let name = net.questions.pop().unwrap();
+    let servers = vec![Server { priority: 0, weight: 0, addresses: vec![address(CARRIER)] }];
+    net.feed(Input::Resolved(name, Answer { servers, ttl: Duration::from_secs(60) }));
+    net.run();
+    assert_eq!(net.carriers[&address(CARRIER)].of(&Method::Invite).len(), 0, "{:?}", net.heard);
+    let taken = Notice::Carrier(second.id, address(CARRIER).ip(), CarrierFault::Taken);
+    assert!(net.notices.contains(&taken), "{:?}", net.notices);
 }

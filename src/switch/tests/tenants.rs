@@ -11,7 +11,7 @@ use sidetone_sip::flow::canonical;
 use sidetone_sip::message::{Datagram, Message, Request, parse_datagram};
 
 use crate::routing::{Directory, Origin, Target, route};
-use crate::switch::gate::{Gate, Sender};
+use crate::switch::gate::{Gate, Registered, Sender};
 use crate::switch::tests::ladder::any_instant;
 use crate::switch::tests::network::{extension, number, organisation, trunk};
 
@@ -106,7 +106,8 @@ fn s7_a_call_is_its_tenants_whatever_it_claims() {
             // What an IPv6 socket says of an IPv4 peer.
             let mapped = SocketAddr::new(IpAddr::V6(source.to_ipv6_mapped()), 5060);
             let seen = if rng.random() { IpAddr::V4(source) } else { canonical(mapped).ip() };
-            let sender = gate.caller(now, &directory, &request, &dialled, seen, |_| false);
+            let none = Registered { trunk: &|_| false, line: &|_| false };
+            let sender = gate.caller(now, &directory, &request, &dialled, seen, none);
             let expected = whose(&snapshot, source, &dialled);
             match sender {
                 Sender::Trunk(id) => {

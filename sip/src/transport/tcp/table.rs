@@ -180,6 +180,11 @@ impl Outbox {
         self.queued_bytes.fetch_sub(len, Ordering::Relaxed);
     }
 
+    /// Ends the connection.
+    pub(super) fn end(&self) {
+        self.ending.notify_one();
+    }
+
     /// The connection is to end.
     pub(super) async fn ending(&self) {
         self.ending.notified().await;

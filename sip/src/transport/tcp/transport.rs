@@ -133,6 +133,13 @@ impl TcpSender {
         }
     }
 
+    /// Closes the connection of a flow, when there is one.
+    pub fn close(&self, flow: &Flow) {
+        if let Some(outbox) = self.shared.table.outbox(flow) {
+            outbox.end();
+        }
+    }
+
     /// The addresses of our listeners, with the ports that they really have.
     pub fn listeners(&self) -> impl Iterator<Item = (ListenerId, SocketAddr)> {
         self.shared.listeners.iter().zip(0..).map(|(local, id)| (ListenerId(id), *local))

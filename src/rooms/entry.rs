@@ -173,11 +173,14 @@ impl Rooms {
     fn caller_done(&mut self, now: Now, leg: LegId) {
         let Some(caller) = self.callers.get_mut(&leg) else { return };
         match caller.stage {
-            Stage::Pin(room) if self.guard.is_slow(now.instant, room) => {
-                caller.stage = Stage::Verdict { room, due: now.instant + VERDICT_DELAY };
-                caller.arm(&mut self.desk);
-            }
-            Stage::Pin(room) => self.judge(now, leg, room),
+            Stage::Pin(room) => match self.guard.verdict_at(now.instant, room, &caller.who.counted()) {
+                None => self.judge(now, leg, room),
+                Some(Some(due)) => {
+                    caller.stage = Stage::Verdict { room, due };
+                    caller.arm(&mut self.desk);
+                }
+                Some(None) => self.dismiss(now, leg, vec![Prompt::Goodbye], HangupCause::SwitchCongestion),
+            },
             Stage::Room => self.find_room(now, leg),
             Stage::Verdict { .. } => {}
         }
@@ -219,6 +222,7 @@ impl Rooms {
         };
         if let Some(role) = role_of(config, &digits) {
             if let Some(caller) = self.take_caller(leg) {
+                self.guard.succeeded(room, &caller.who.counted());
                 self.admit(now, caller.who, room, role, false, true);
             }
             return;
@@ -333,6 +337,3 @@ const STAY_MAX: Duration = Duration::from_secs(300);
 
 /// How long after a prompt it is played again.
 const ASK_AGAIN: Duration = Duration::from_secs(10);
-
-/// How long a verdict takes where many fail.
-const VERDICT_DELAY: Duration = Duration::from_secs(3);

@@ -59,7 +59,12 @@ impl Ask {
 
 impl Wire {
     pub async fn open(switch: SocketAddr) -> Wire {
-        let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        Wire::open_from("127.0.0.1", switch).await
+    }
+
+    /// The same from another address of this host.
+    pub async fn open_from(source: &str, switch: SocketAddr) -> Wire {
+        let socket = UdpSocket::bind((source, 0)).await.unwrap();
         Wire { local: socket.local_addr().unwrap(), socket, switch, serial: 0 }
     }
 

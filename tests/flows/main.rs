@@ -17,6 +17,7 @@ mod chosen;
 #[path = "../common/database.rs"]
 mod database;
 mod drain;
+mod enumeration;
 mod events;
 mod forking;
 mod live_calls;

@@ -3,11 +3,12 @@
 use std::net::SocketAddr;
 
 use serde_json::{Value, json};
-use sidetone::phone::{CallPlan, Phone, PhoneConfig};
+use sidetone::phone::{CallPlan, Carrier, Phone, PhoneConfig};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::site::{Site, answering, directory, phone_config, until, within};
+use crate::metrics::scrape;
+use crate::site::{PASSWORD, Site, answering, directory, found, phone_config, until, within};
 
 const ADMIN: &str = "tel_acmeadmin001_0123456789abcdefghijklmnopqrstuvwxyz";
 
@@ -76,9 +77,38 @@ async fn a_new_password_is_the_one_that_counts() {
     let path = format!("/extensions/{}", page["items"][0]["id"].as_str().unwrap());
     let (status, changed) = send(site.http, "PATCH", &path, json!({"password": "another one"})).await;
     assert_eq!(status, 200, "{changed}");
-    followed(&site, 1).await;
+    // The registration that the former password proved has ended.
+    followed(&site, 0).await;
     let old = Phone::start(phone_config(site.sip, "1002", answering())).await.unwrap();
     assert!(old.register("1002").await.is_err());
     let password = "another one".to_owned();
     let _new = site.phone_of(PhoneConfig { password, ..phone_config(site.sip, "1002", answering()) }).await;
+}
+
+/// What an old password has opened is closed with it: the bindings of a phone, and its connection.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_new_password_closes_the_connection_of_the_old_one() {
+    let site = Site::with(&with_admin()).await;
+    let tcp = site.engine().sip_tcp[0];
+    let config = |password: &str| PhoneConfig {
+        switch: tcp,
+        carrier: Carrier::Tcp,
+        password: password.to_owned(),
+        ..phone_config(site.sip, "1002", answering())
+    };
+    let phone = site.phone_of(config(PASSWORD)).await;
+    until("it is registered", || site.engine().bindings() == 1).await;
+    let (_, page) = send(site.http, "GET", "/extensions?q=1002", Value::Null).await;
+    let path = format!("/extensions/{}", page["items"][0]["id"].as_str().unwrap());
+    let (status, changed) = send(site.http, "PATCH", &path, json!({"password": "another one"})).await;
+    assert_eq!(status, 200, "{changed}");
+    until("its binding ends", || site.engine().bindings() == 0).await;
+    let is_closed = async || (scrape(&site).await.1["sidetone_sip_tcp_connections"] == 0.0).then_some(());
+    found("the end of its connection", is_closed).await;
+    assert!(within("a registration", phone.register("1002")).await.is_err(), "its password is the old one");
+    // A phone with the new one registers at once, and is called.
+    let _new = site.phone_of(config("another one")).await;
+    let caller = site.phone("1001", answering()).await;
+    let outcome = within("the call", caller.call(CallPlan::to("1002"))).await.unwrap();
+    assert_eq!(outcome.status, 200);
 }

@@ -18,7 +18,7 @@ fn one_is_made_read_changed_and_removed() {
     let desk = Desk::start();
     let body = json!({
         "number": "1003", "name": "Edsger", "team_id": desk.team(), "codec_string": "OPUS, pcma",
-        "password": "a b c"
+        "password": "a b c d e"
     });
     let made = desk.post(As::Acme, "/extensions", body);
     assert_eq!(made.status, 201, "{}", made.body);
@@ -67,7 +67,7 @@ fn a_number_is_one_extension_of_its_organisation() {
     assert_eq!(answer.message(), "number: the organisation already has an extension 1001");
     assert_eq!(desk.post(As::Bolt, "/extensions", json!({"number": "1001"})).status, 201);
     let path = format!("/extensions/{}", desk.extension("1002"));
-    let body = json!({"number": "1001", "password": "x"});
+    let body = json!({"number": "1001", "password": "a long one"});
     assert_eq!(desk.patch(As::Acme, &path, body).status, 409);
 }
 
@@ -98,7 +98,7 @@ fn a_number_changes_with_a_new_password_alone() {
         "number: needs a new password along with it: a password belongs to a number"
     );
     assert_eq!(desk.patch(As::Acme, &path, json!({"number": "1002"})).status, 200, "the same is no other");
-    let answer = desk.patch(As::Acme, &path, json!({"number": "1099", "password": "new one"}));
+    let answer = desk.patch(As::Acme, &path, json!({"number": "1099", "password": "the new one"}));
     assert_eq!((answer.status, &answer.body["number"]), (200, &json!("1099")));
     assert_eq!(answer.fields(), FIELDS);
 }

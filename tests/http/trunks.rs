@@ -133,14 +133,48 @@ fn what_an_operator_gave_stays() {
     assert_eq!(desk.patch(As::Acme, &path, json!({"accept_from": ["10.0.0.0/9"]})).status, 400);
 }
 
-/// Two tenants may have accounts with one carrier: the number dialled says whose a call is.
+/// A carrier that knows us by our address cannot tell two tenants apart: the calls of one would be billed to the other.
 #[test]
-fn tenants_may_share_a_carrier() {
+fn a_carrier_is_one_organisations_or_shared_by_the_operator() {
     let desk = Desk::start();
-    for network in ["203.0.114.7", "203.0.114.0/25"] {
-        let body = json!({"name": format!("same {network}"), "accept_from": [network]});
-        assert_eq!(desk.post(As::Bolt, "/trunks", body).status, 201, "{network}");
+    let first =
+        json!({"name": "first", "address": "sip:carrier.example:5060", "accept_from": ["203.0.114.0/24"]});
+    assert_eq!(desk.post(As::Acme, "/trunks", first).status, 201);
+    let own =
+        json!({"name": "second of acme", "address": "sip:carrier.example", "accept_from": ["203.0.114.7"]});
+    let own = desk.post(As::Acme, "/trunks", own);
+    assert_eq!(own.status, 201, "an organisation may have two: {}", own.body);
+    let cases = [
+        (json!({"address": "sip:Carrier.example"}), "address"),
+        (json!({"address": "sip:carrier.example.:5070"}), "address"),
+        (json!({"address": "sip:203.0.114.9"}), "address"),
+        (json!({"accept_from": ["203.0.114.7"]}), "accept_from"),
+        (json!({"accept_from": ["203.0.114.0/25"]}), "accept_from"),
+        (json!({"accept_from": ["192.0.2.1"]}), "accept_from"),
+    ];
+    for (mut body, field) in cases {
+        body["name"] = json!("bolt's");
+        let refused = desk.post(As::Bolt, "/trunks", body.clone());
+        assert_eq!(refused.status, 409, "{body}: {}", refused.body);
+        assert!(
+            refused.message().starts_with(&format!("{field}: a trunk of another")),
+            "{}",
+            refused.message()
+        );
+        let path = format!("/trunks/{}", desk.trunk("bolt carrier"));
+        assert_eq!(desk.patch(As::Bolt, &path, body).status, 409);
     }
+    // Not even an operator gives one carrier address to two.
+    let both = json!({
+        "name": "bolt's", "address": "sip:carrier.example", "organisation_id": desk.organisation("Bolt")
+    });
+    assert_eq!(desk.post(As::Operator, "/trunks", both).status, 409);
+    // What all share, an operator may give to one as well.
+    let shared = json!({
+        "name": "bolt's", "accept_from": ["192.0.2.1"], "organisation_id": desk.organisation("Bolt")
+    });
+    let given = desk.post(As::Operator, "/trunks", shared);
+    assert_eq!(given.status, 201, "{}", given.body);
 }
 
 #[test]

@@ -13,8 +13,8 @@ fn one_baresip_calls_another() {
     // With the default settings: baresip 1.0 gives up when any of the challenges is not MD5, and is offered MD5 alone.
     let mut engine = Engine::start(8);
     sound::write_wave(&engine.dir().join("tone.wav"), 180);
-    let mut callee = phone(&engine, "1002", "secret2", "auto");
-    let mut caller = phone(&engine, "1001", "secret1", "manual");
+    let mut callee = phone(&engine, "1002", "the-second-secret", "auto");
+    let mut caller = phone(&engine, "1001", "the-first-secret", "manual");
     for phone in [&mut callee, &mut caller] {
         phone.wait_for("registered successfully");
     }

@@ -142,11 +142,11 @@ sip_domain = "acme.test"
   [[organisations.extensions]]
   number = "1001"
   name = "Caller"
-  password = "secret1"
+  password = "the-first-secret"
   [[organisations.extensions]]
   number = "1002"
   name = "Callee"
-  password = "secret2"
+  password = "the-second-secret"
   [[organisations.api_keys]]
   name = "crm"
   key = "tel_acmecrm00001_0123456789abcdefghijklmnopqrstuvwxyz"

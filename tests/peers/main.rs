@@ -22,6 +22,7 @@ mod process;
 mod records;
 mod rooms;
 mod sipp;
+mod sipvicious;
 mod sound;
 
 use std::io::Write;

@@ -13,8 +13,8 @@ fn baresip_and_its_call_survive_notes() {
     let Some(_turn) = turn() else { return };
     let mut engine = Engine::start(8);
     sound::write_wave(&engine.dir().join("tone.wav"), 180);
-    let mut callee = baresip::phone(&engine, "1002", "secret2", "auto");
-    let mut caller = baresip::phone(&engine, "1001", "secret1", "manual");
+    let mut callee = baresip::phone(&engine, "1002", "the-second-secret", "auto");
+    let mut caller = baresip::phone(&engine, "1001", "the-first-secret", "manual");
     for phone in [&mut callee, &mut caller] {
         phone.wait_for("registered successfully");
     }
@@ -35,8 +35,8 @@ fn linphone_and_its_call_survive_notes() {
     }
     let mut engine = Engine::start(8);
     sound::write_wave(&engine.dir().join("tone.wav"), 180);
-    let mut callee = linphone::phone(&engine, "1002", "secret2");
-    let mut caller = baresip::phone(&engine, "1001", "secret1", "manual");
+    let mut callee = linphone::phone(&engine, "1002", "the-second-secret");
+    let mut caller = baresip::phone(&engine, "1001", "the-first-secret", "manual");
     caller.wait_for("registered successfully");
     linphone::wait_until_registered(&mut callee);
     caller.type_line("/dial sip:1002@acme.test");

@@ -38,8 +38,8 @@ fn baresip_and_linphone_meet_in_a_room() {
         return tell("NOTICE: Linphone in a room is SKIPPED; apt-get install linphone-cli");
     }
     let mut engine = Engine::with(8, DIRECTORY);
-    let mut moderator = baresip_in_room(&engine, "1001", "secret1", TONES_HZ[0], "9876#");
-    let mut member = baresip_in_room(&engine, "1002", "secret2", TONES_HZ[1], "1234#");
+    let mut moderator = baresip_in_room(&engine, "1001", "the-first-secret", TONES_HZ[0], "9876#");
+    let mut member = baresip_in_room(&engine, "1002", "the-second-secret", TONES_HZ[1], "1234#");
     let mut guest = linphone_in_room(&engine);
     let room = engine.wait_for("/api/v1/conferences", "three in the room", |page| {
         let room = &page["items"][0];
@@ -104,7 +104,7 @@ fn baresip_in_room(engine: &Engine, number: &'static str, password: &str, hz: f6
 fn linphone_in_room(engine: &Engine) -> Peer {
     let (number, hz) = ("1003", TONES_HZ[2]);
     sound::write_tone(&engine.dir().join("1003.wav"), 180, hz);
-    let mut phone = linphone::keeping_phone(engine, number, "secret3");
+    let mut phone = linphone::keeping_phone(engine, number, "the-third-secret");
     linphone::wait_until_registered(&mut phone);
     phone.type_line("call sip:200@acme.test");
     phone.wait_for("Media streams established");
@@ -128,7 +128,7 @@ const DIRECTORY: &str = r#"
   [[organisations.extensions]]
   number = "1003"
   name = "Guest"
-  password = "secret3"
+  password = "the-third-secret"
   [[organisations.rooms]]
   name = "Stand-up"
   number = "200"

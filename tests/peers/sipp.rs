@@ -63,13 +63,14 @@ fn ten_calls_to_a_carrier_that_wants_a_digest_behind_one_that_has_no_room() {
     let capture = engine.dir().join("pcma20.pcap");
     sound::write_capture(&capture, 500);
     let run = Run { calls: CALLS, capture: &capture, ptime_ms: 20, talk_ms: 3_000 };
-    register(&engine, "1001", "secret1", caller_port);
+    register(&engine, "1001", "the-first-secret", caller_port);
     let mut carrier = play(&engine, &run, "carrier", carrier_port, &[]);
     let mut full = sipp(&engine, "overloaded", &["-p", &full_port.to_string(), "-m", &CALLS.to_string()]);
     ports::wait_until_bound(carrier_port);
     ports::wait_until_bound(full_port);
     let talk_ms = run.talk_ms.to_string();
-    let caller_args = ["-s", "+447700900123", "-au", "1001", "-ap", "secret1", "-d", &talk_ms, "-r", "2"];
+    let caller_args =
+        ["-s", "+447700900123", "-au", "1001", "-ap", "the-first-secret", "-d", &talk_ms, "-r", "2"];
     let mut caller = play(&engine, &run, "caller", caller_port, &caller_args);
     for peer in [&mut caller, &mut carrier, &mut full] {
         let status = peer.wait_exit();
@@ -97,12 +98,13 @@ fn check(engine: Engine, run: &Run<'_>) {
 /// The same with a transport for the caller, in sipp's words.
 fn check_over(mut engine: Engine, run: &Run<'_>, transport: &[&str]) {
     let (callee_port, caller_port) = (ports::free(1), ports::free(1));
-    register(&engine, "1001", "secret1", caller_port);
-    register(&engine, "1002", "secret2", callee_port);
+    register(&engine, "1001", "the-first-secret", caller_port);
+    register(&engine, "1002", "the-second-secret", callee_port);
     let mut callee = play(&engine, run, "callee", callee_port, &[]);
     ports::wait_until_bound(callee_port);
     let talk_ms = run.talk_ms.to_string();
-    let mut caller_args = vec!["-s", "1002", "-au", "1001", "-ap", "secret1", "-d", &talk_ms, "-r", "5"];
+    let mut caller_args =
+        vec!["-s", "1002", "-au", "1001", "-ap", "the-first-secret", "-d", &talk_ms, "-r", "5"];
     caller_args.extend(transport);
     let mut caller = play(&engine, run, "caller", caller_port, &caller_args);
     for phone in [&mut caller, &mut callee] {

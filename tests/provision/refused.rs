@@ -139,7 +139,7 @@ fn every_mistake_in_a_file_is_named() {
             organisation("[[organisations.extensions]]\nnumber = \"10a\"\npassword = \"\"\ncodecs = [\"G729\", \"pcmu\", \"PCMU\"]\n"),
             vec![
                 "organisations[0].extensions[0].number: must be 1 to 15 digits".to_owned(),
-                "organisations[0].extensions[0].password: must be 1 to 128 bytes on one line".to_owned(),
+                "organisations[0].extensions[0].password: must be 8 characters to 128 bytes on one line; without a password one is generated".to_owned(),
                 "organisations[0].extensions[0].codecs: \"G729\" is none of G722, L16, PCMA, PCMU, opus".to_owned(),
                 "organisations[0].extensions[0].codecs: PCMU is named twice".to_owned(),
             ],
@@ -175,7 +175,7 @@ fn every_mistake_in_a_file_is_named() {
             ),
             vec![
                 "organisations[0].users[0].email: must be an email address such as ada@acme.test".to_owned(),
-                "organisations[0].users[0].password: must be 1 to 128 bytes on one line".to_owned(),
+                "organisations[0].users[0].password: must be 8 characters to 128 bytes on one line; without a password one is generated".to_owned(),
                 "organisations[0].users[0].role: \"root\" is none of agent, operator, org_admin, org_member, \
                  team_supervisor"
                     .to_owned(),
@@ -221,7 +221,7 @@ fn every_mistake_in_a_file_is_named() {
                 .to_owned(),
             vec![
                 "trunks[0].address: goes over UDP in this version, write it without ;transport".to_owned(),
-                "trunks[1].password: must be 1 to 128 bytes on one line".to_owned(),
+                "trunks[1].password: must be at most 128 bytes on one line".to_owned(),
                 "trunks[1].register: needs an address and a username to register with".to_owned(),
                 "trunks[1].short_numbers: must be 1 to 6 digits, such as \"112\"".to_owned(),
             ],

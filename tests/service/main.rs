@@ -16,6 +16,7 @@ mod client;
 mod database;
 mod descriptors;
 mod drain;
+mod fail2ban;
 mod idempotency;
 #[path = "../common/records.rs"]
 mod records;

@@ -123,6 +123,17 @@ async fn nothing_that_is_secret_is_written_anywhere() {
     written += &String::from_utf8_lossy(&output.stderr);
     written += &String::from_utf8_lossy(&output.stdout);
 
+    // A line about a failed attempt says whose account it was tried at, and nothing else of it.
+    let is_attempt = |line: &str| line.contains("authentication failed") || line.contains("login failed");
+    let attempts: Vec<&str> = written.lines().filter(|line| is_attempt(line)).collect();
+    assert!(
+        attempts.iter().any(|line| line.contains(CALLER)) && attempts.iter().any(|line| line.contains(EMAIL))
+    );
+    for secret in [SIP_PASSWORD, WRONG_PASSWORD, LOGIN_PASSWORD, NAME] {
+        assert!(!attempts.iter().any(|line| line.contains(secret)), "{secret}: {attempts:?}");
+    }
+    let written: String =
+        written.lines().filter(|line| !is_attempt(line)).flat_map(|line| [line, "\n"]).collect();
     let canaries = [
         SIP_PASSWORD,
         WRONG_PASSWORD,

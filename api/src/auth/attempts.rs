@@ -1,12 +1,17 @@
-//! How often a password may be tried: so many failures per account and address.
+//! How often a password may be tried: so many failures per account and address, per address over all accounts, and
+//! fewer at an account at which many addresses fail.
 //!
-//! Per account and address, so that nobody locks the owner of an account out from elsewhere. What one address
-//! may try over all accounts is bounded by its own rate.
+//! Nothing locks the owner of an account out: the first try of an address at an account is taken, however many failed
+//! there from elsewhere.
 
 use std::collections::HashMap;
+use std::hash::Hash;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
+use sidetone_model::line_limit::LineLimit;
 use sidetone_model::time::Timestamp;
 
 use crate::auth::rate_limit::{Bucket, seconds_up};
@@ -14,7 +19,16 @@ use crate::auth::rate_limit::{Bucket, seconds_up};
 /// The tries of the last minutes.
 #[derive(Debug, Default)]
 pub(crate) struct Attempts {
-    table: Mutex<HashMap<Key, Window>>,
+    tables: Mutex<Tables>,
+    lines: Mutex<LineLimit>,
+    refused: [AtomicU64; REASONS.len()],
+}
+
+#[derive(Debug, Default)]
+struct Tables {
+    pairs: HashMap<Key, Window>,
+    addresses: HashMap<Bucket, Window>,
+    accounts: HashMap<[u8; 32], Window>,
 }
 
 /// Account and address; the account as a hash, so that its text is neither kept nor bounds the table.
@@ -28,6 +42,15 @@ pub(crate) struct Key {
 struct Window {
     ends_at: Timestamp,
     tries: u32,
+}
+
+/// Why a login is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LoginRefusal {
+    /// Too many failures before: the password was not looked at.
+    Limited,
+    /// An unknown account or a wrong password.
+    Wrong,
 }
 
 impl Key {
@@ -44,33 +67,77 @@ impl Attempts {
     /// # Errors
     /// The seconds to wait when there is none left.
     ///
-    /// *Bounds*: of more than [`WINDOWS_LEN_MAX`] accounts and addresses those are forgotten that end next.
+    /// *Bounds*: of more than [`WINDOWS_LEN_MAX`] entries of a table those are forgotten that end next.
     pub(crate) fn take(&self, key: Key, now: Timestamp) -> Result<(), u64> {
-        let mut table = self.table.lock();
-        if table.len() >= WINDOWS_LEN_MAX && !table.contains_key(&key) {
-            make_room(&mut table, now);
+        let mut tables = self.tables.lock();
+        let of_pair = Window::of(&tables.pairs, &key, now);
+        let of_address = Window::of(&tables.addresses, &key.address, now);
+        let of_account = Window::of(&tables.accounts, &key.account, now);
+        let is_attacked = of_account.tries >= ACCOUNT_TRIES_MAX;
+        let tries_max = if is_attacked { TRIES_MAX_UNDER_ATTACK } else { TRIES_MAX };
+        for (window, most) in [(of_pair, tries_max), (of_address, ADDRESS_TRIES_MAX)] {
+            if window.tries >= most {
+                return Err(seconds_up(window.ends_at.since(now)).max(1));
+            }
         }
-        let fresh = Window { ends_at: now.plus_micros(WINDOW_US), tries: 0 };
-        let window = table.entry(key).or_insert(fresh);
-        // A clock that was set back must not lock anybody out for longer than a window.
-        if window.ends_at <= now || window.ends_at > fresh.ends_at {
-            *window = fresh;
-        }
-        if window.tries >= TRIES_MAX {
-            return Err(seconds_up(window.ends_at.since(now)).max(1));
-        }
-        window.tries += 1;
+        count(&mut tables.pairs, key, of_pair, now);
+        count(&mut tables.addresses, key.address, of_address, now);
+        count(&mut tables.accounts, key.account, of_account, now);
         Ok(())
     }
 
     /// Forgets the tries of who knew the password.
     pub(crate) fn succeed(&self, key: Key) {
-        self.table.lock().remove(&key);
+        let mut tables = self.tables.lock();
+        tables.pairs.remove(&key);
+        let Tables { addresses, accounts, .. } = &mut *tables;
+        for window in [addresses.get_mut(&key.address), accounts.get_mut(&key.account)].into_iter().flatten()
+        {
+            window.tries = window.tries.saturating_sub(1);
+        }
+    }
+
+    /// Counts a refused login, and writes a line about it: at most one a second for each source.
+    pub(crate) fn refused(&self, now: Timestamp, source: IpAddr, account: &str, why: LoginRefusal) {
+        let (at, reason) = match why {
+            LoginRefusal::Limited => (0, "limited"),
+            LoginRefusal::Wrong => (1, "wrong_credentials"),
+        };
+        if let Some(count) = self.refused.get(at) {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+        let Some(left_out) = self.lines.lock().take(now, source) else { return };
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || ".-_+@".contains(c);
+        let account: String =
+            account.chars().take(ACCOUNT_CHARS_MAX).map(|c| if is_plain(c) { c } else { '?' }).collect();
+        tracing::warn!(%source, account, reason, left_out, "login failed");
+    }
+
+    /// How many logins were refused, by reason.
+    pub(crate) fn refusals(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        REASONS.into_iter().zip(self.refused.iter().map(|count| count.load(Ordering::Relaxed)))
     }
 }
 
+impl Window {
+    /// The window that is open for `key`; a fresh one when there is none.
+    fn of<K: Eq + Hash>(table: &HashMap<K, Window>, key: &K, now: Timestamp) -> Window {
+        let fresh = Window { ends_at: now.plus_micros(WINDOW_US), tries: 0 };
+        let open = table.get(key).copied();
+        // A clock that was set back must not lock anybody out for longer than a window.
+        open.filter(|window| window.ends_at > now && window.ends_at <= fresh.ends_at).unwrap_or(fresh)
+    }
+}
+
+fn count<K: Eq + Hash>(table: &mut HashMap<K, Window>, key: K, open: Window, now: Timestamp) {
+    if table.len() >= WINDOWS_LEN_MAX && !table.contains_key(&key) {
+        make_room(table, now);
+    }
+    table.insert(key, Window { tries: open.tries + 1, ..open });
+}
+
 /// Drops what is over, and when that is too little, the eighth that ends next.
-fn make_room(table: &mut HashMap<Key, Window>, now: Timestamp) {
+fn make_room<K: Eq + Hash>(table: &mut HashMap<K, Window>, now: Timestamp) {
     table.retain(|_, window| window.ends_at > now);
     if table.len() < WINDOWS_LEN_MAX {
         return;
@@ -81,8 +148,16 @@ fn make_room(table: &mut HashMap<Key, Window>, now: Timestamp) {
     table.retain(|_, window| window.ends_at > bound);
 }
 
+const REASONS: [&str; 2] = ["limited", "wrong_credentials"];
+/// Characters of an account that are logged.
+const ACCOUNT_CHARS_MAX: usize = 64;
 /// Failures that one account may have from one address …
 const TRIES_MAX: u32 = 5;
+/// … and where the account has [`ACCOUNT_TRIES_MAX`] failures from all addresses …
+const TRIES_MAX_UNDER_ATTACK: u32 = 1;
+const ACCOUNT_TRIES_MAX: u32 = 50;
+/// … and failures of one address at all accounts …
+const ADDRESS_TRIES_MAX: u32 = 30;
 /// … in five minutes.
 const WINDOW_US: i64 = 5 * 60 * 1_000_000;
 const WINDOWS_LEN_MAX: usize = 65_536;
@@ -128,6 +203,38 @@ mod tests {
     }
 
     #[test]
+    fn an_address_that_tries_many_accounts_is_stopped_for_all_of_them() {
+        let attempts = Attempts::default();
+        let accounts = (0..300).map(|number| key(&format!("user{number}"), 1));
+        let taken = accounts.filter(|key| attempts.take(*key, at(0)).is_ok()).count();
+        assert_eq!(taken, ADDRESS_TRIES_MAX as usize);
+        assert_eq!(attempts.take(key("ada", 1), at(0)), Err(300));
+        assert_eq!(attempts.take(key("ada", 2), at(0)), Ok(()), "another address");
+        assert_eq!(attempts.take(key("ada", 1), at(300)), Ok(()), "five minutes later");
+    }
+
+    #[test]
+    fn an_account_that_many_addresses_try_is_slow_and_never_closed() {
+        let attempts = Attempts::default();
+        let tries = (0..200_u32).flat_map(|round| [(round, 10 + round % 100)]);
+        let taken = tries.filter(|(_, address)| attempts.take(key("ada", *address), at(0)).is_ok()).count();
+        assert_eq!(taken, 100, "the second round is refused");
+        assert_eq!(attempts.take(key("ada", 5), at(1)), Ok(()), "the first try from elsewhere");
+        attempts.succeed(key("ada", 5));
+        assert_eq!(attempts.take(key("ada", 5), at(1)), Ok(()));
+    }
+
+    #[test]
+    fn those_who_know_their_passwords_use_nothing_up() {
+        let attempts = Attempts::default();
+        for number in 0..200 {
+            let key = key(&format!("user{number}"), 1);
+            attempts.take(key, at(0)).unwrap();
+            attempts.succeed(key);
+        }
+    }
+
+    #[test]
     fn a_flood_of_accounts_is_bounded_and_locks_nobody_out() {
         let attempts = Attempts::default();
         for _ in 0..5 {
@@ -136,7 +243,7 @@ mod tests {
         for number in 0..80_000_u32 {
             attempts.take(key("x", 10 + number), at(i64::from(number) / 1000)).unwrap();
         }
-        let len = attempts.table.lock().len();
+        let len = attempts.tables.lock().pairs.len();
         assert!(len <= WINDOWS_LEN_MAX, "{len}");
         assert!(attempts.take(key("victim", 1), at(101)).is_err(), "the latest are remembered longest");
         assert_eq!(attempts.take(key("ada", 2), at(101)), Ok(()));

@@ -94,12 +94,20 @@ struct Identity(Result<Admitted, ApiError>);
 
 /// Where a request comes from, whoever sent it.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Client(Bucket);
+pub(crate) struct Client {
+    bucket: Bucket,
+    address: IpAddr,
+}
 
 impl Client {
+    /// The address.
+    pub(crate) fn address(self) -> IpAddr {
+        self.address
+    }
+
     /// The tries of the password of `account` from here.
     pub(crate) fn attempts_at(self, account: &str) -> Key {
-        Key::new(account, self.0)
+        Key::new(account, self.bucket)
     }
 }
 
@@ -148,7 +156,7 @@ pub(crate) async fn identify(State(state): State<ApiState>, mut request: Request
     let mut response = match quota.retry_after_s() {
         Some(seconds) => ApiError::rate_limited(seconds).into_response(),
         None => {
-            request.extensions_mut().insert(Client(client));
+            request.extensions_mut().insert(Client { bucket: client, address });
             request.extensions_mut().insert(ClientAddress(address));
             request.extensions_mut().insert(Identity(found));
             next.run(request).await

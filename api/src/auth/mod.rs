@@ -10,7 +10,7 @@ mod standing;
 mod token;
 
 pub(crate) use address::client_address;
-pub(crate) use attempts::Attempts;
+pub(crate) use attempts::{Attempts, LoginRefusal};
 pub(crate) use caller::{Caller, Client, identify, identity};
 pub(crate) use rate_limit::RateLimits;
 pub(crate) use standing::{Standing, Still};

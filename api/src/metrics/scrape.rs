@@ -38,6 +38,14 @@ pub(crate) async fn metrics(State(state): State<ApiState>, request: Request) -> 
         Family::counter("sidetone_http_panics_total", "Handlers that panicked; anything but 0 is a bug.")
             .is(state.http.panics()),
     );
+    let logins =
+        Family::counter("sidetone_http_login_failures_total", "Logins that were refused, by reason.");
+    families.push(
+        state
+            .attempts
+            .refusals()
+            .fold(logins, |family, (reason, count)| family.with([("reason", reason)], count)),
+    );
     Ok(([(CONTENT_TYPE, text::CONTENT_TYPE)], text::write(&families)).into_response())
 }
 

@@ -8,12 +8,13 @@ use sidetone_model::access::{Permission, Role};
 use sidetone_model::directory::Secret;
 use sidetone_model::ids::{OrganisationId, UserId};
 use sidetone_model::problem::FieldProblem;
+use sidetone_model::rules::{PASSWORD_LEN_MAX, PASSWORD_LEN_MIN};
 use sidetone_model::time::Timestamp;
 use sidetone_model::user::{Email, User};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::auth::{Caller, Client};
+use crate::auth::{Caller, Client, LoginRefusal};
 use crate::body::Body;
 use crate::error::{ApiError, ErrorBody};
 use crate::state::ApiState;
@@ -62,8 +63,9 @@ pub(crate) struct LoginBody {
 /// Log in
 ///
 /// Begins a panel session of 12 hours. An unknown address and a wrong password are answered alike. After five
-/// failures within five minutes for one account from one address the answer is 429 with `Retry-After`; every
-/// login counts against the rate of the address.
+/// failures within five minutes for one account from one address, or 30 for all accounts, the answer is 429 with
+/// `Retry-After`. While an account has 50 failures from all addresses, each address has one failure there. Every login
+/// counts against the rate of the address.
 #[utoipa::path(
     post,
     path = "/auth/login",
@@ -89,9 +91,15 @@ pub(crate) async fn log_in(
     })?;
     let tries = client.attempts_at(&email);
     let now = (state.clock)();
-    state.attempts.take(tries, now).map_err(ApiError::rate_limited)?;
-    let account =
-        panel.accounts.log_in(&email, &password).await?.ok_or_else(ApiError::invalid_credentials)?;
+    let refused = |why| state.attempts.refused(now, client.address(), &email, why);
+    state.attempts.take(tries, now).map_err(|seconds| {
+        refused(LoginRefusal::Limited);
+        ApiError::rate_limited(seconds)
+    })?;
+    let account = panel.accounts.log_in(&email, &password).await?.ok_or_else(|| {
+        refused(LoginRefusal::Wrong);
+        ApiError::invalid_credentials()
+    })?;
     state.attempts.succeed(tries);
     let token = panel.token_key.issue(&account, Uuid::new_v4(), now);
     Ok(Json(Login {
@@ -185,7 +193,3 @@ pub(crate) async fn change_password(
 
 /// Longer than any address.
 const EMAIL_LEN_MAX: usize = 320;
-/// What is hashed must not be as long as somebody likes.
-pub(super) const PASSWORD_LEN_MAX: usize = 128;
-/// NIST SP 800-63B §5.1.1.2.
-pub(super) const PASSWORD_LEN_MIN: usize = 8;

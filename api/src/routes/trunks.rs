@@ -31,7 +31,8 @@ pub(crate) struct TrunkBody {
     /// Unique name; a new trunk has to have one.
     #[schema(min_length = 1, max_length = 100)]
     name: Option<String>,
-    /// Where calls go, such as `sip:carrier.example:5060`; empty takes none. Who is no operator names a public one.
+    /// Where calls go, such as `sip:carrier.example:5060`; empty takes none. Who is no operator names a public one. A
+    /// carrier is one organisation's, or shared: one that another organisation has is refused.
     address: Option<String>,
     /// Networks that its calls come from. Calls from one network are those of one tenant. Who is no operator names
     /// public ones of 24 bits or more (IPv6: 48).
@@ -96,7 +97,7 @@ pub(crate) async fn list(
         (status = 201, description = "The trunk; `Location` names it.", body = TrunkView<'static>),
         (
             status = 409,
-            description = "Another trunk has the name, or calls from one of its networks are another tenant's.",
+            description = "Another trunk has the name, or a trunk of another organisation has the carrier or one of the networks.",
             body = ErrorBody,
         ),
     ),
@@ -153,7 +154,7 @@ pub(crate) async fn find(
         (status = 200, description = "The whole trunk.", body = TrunkView<'static>),
         (
             status = 409,
-            description = "Another trunk has the name, or calls from one of its networks are another tenant's.",
+            description = "Another trunk has the name, or a trunk of another organisation has the carrier or one of the networks.",
             body = ErrorBody,
         ),
     ),

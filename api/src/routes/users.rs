@@ -10,7 +10,7 @@ use sidetone_model::directory::Secret;
 use sidetone_model::ids::{OrganisationId, TeamId, UserId};
 use sidetone_model::listing::ListingSort;
 use sidetone_model::page::Page;
-use sidetone_model::rules;
+use sidetone_model::rules::{self, PASSWORD_LEN_MAX, PASSWORD_LEN_MIN};
 use sidetone_model::user::{Email, NewUser, User, UserChange};
 use utoipa::{IntoParams, ToSchema};
 
@@ -20,7 +20,6 @@ use crate::error::{ApiError, ErrorBody};
 use crate::listing::{self, Kind, ListParams, OrganisationParam, TeamParam};
 use crate::managed::{created, seen};
 use crate::page;
-use crate::routes::auth::{PASSWORD_LEN_MAX, PASSWORD_LEN_MIN};
 use crate::state::ApiState;
 
 /// A user that was made, and the password that was generated for them.

@@ -79,7 +79,8 @@ mod tests {
             realm: "acme.test",
             source: "192.0.2.100".parse().unwrap(),
         };
-        let Decision::Challenge { challenges, .. } = authenticator.verify(now, attempt, |_| None) else {
+        let Decision::Challenge { challenges, .. } = authenticator.verify(now, attempt, |_: &str| None)
+        else {
             panic!()
         };
         let phone = "Contact: <sip:1001@192.0.2.1:5060;transport=udp>\r\nExpires: 3600\r\nUser-Agent: Phone 1.0\r\n\

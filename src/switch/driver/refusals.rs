@@ -9,12 +9,15 @@ use crate::switch::denied::Denied;
 /// Writes refused requests into the log.
 #[derive(Debug, Default)]
 pub(super) struct RefusalLog {
-    limit: LineLimit,
+    /// Apart, so that a refused call hides no guessed password.
+    authentication: LineLimit,
+    calls: LineLimit,
 }
 
 impl RefusalLog {
     pub(super) fn write(&mut self, now: Timestamp, denied: &Denied) {
-        let Some(left_out) = self.limit.take(now, denied.source) else { return };
+        let kind = if denied.denial.is_authentication() { &mut self.authentication } else { &mut self.calls };
+        let Some(left_out) = kind.take(now, denied.source) else { return };
         let Denied { source, account, method, denial } = denied;
         let (source, reason) = (source.to_canonical(), denial.as_str());
         if denial.is_authentication() {

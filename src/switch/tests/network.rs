@@ -55,7 +55,7 @@ pub(super) struct Net {
     pub(super) switch: Switch,
     pub(super) ports: Endless,
     pub(super) phone: Ua,
-    login: Client,
+    pub(super) login: Client,
     /// The phone's present leg.
     pub(super) leg: Option<LegKey>,
     /// What the phone says when it is called, and the requests of that call as they came.
@@ -303,18 +303,6 @@ impl Net {
         self.phone.request(self.now, Flow::udp(ListenerId(0), address(SWITCH)), draft).unwrap();
         self.run();
         assert_eq!(self.switch.bindings(), 1, "{:?}", self.heard);
-    }
-
-    /// 1001 sends REGISTER with this password; the first status that is not a challenge's, if it said one.
-    pub(super) fn try_register(&mut self, password: &str) -> Option<String> {
-        let realm = Realm::Exactly("acme.test".into());
-        self.login = Client::new("1001", password, realm, StdRng::seed_from_u64(9));
-        self.heard.clear();
-        let aor = "<sip:1001@acme.test>";
-        let draft = Draft::new(Method::Register, "sip:acme.test", aor, aor).header("Expires", "600");
-        self.phone.request(self.now, Flow::udp(ListenerId(0), address(SWITCH)), draft).unwrap();
-        self.run();
-        self.heard.first().cloned()
     }
 
     /// 1001 says something inside its call.

@@ -139,7 +139,7 @@ impl Carriers {
         }
     }
 
-    /// Those of `addresses` that the trunk may reach; and why one of them may not be reached, told once until that is
+    /// Those of `addresses` that the trunk may reach; and why one of them may not be reached, reported once until that is
     /// another reason or over.
     pub(super) fn permitted(
         &mut self,
@@ -296,7 +296,7 @@ mod tests {
         // A literal comes before every name.
         assert_eq!(world.resolve(1, "acme.example", &["8.8.4.4:5060"]), 0);
         assert_eq!(world.reach(3, &["8.8.4.4:5060"]), 1);
-        // What the operator shares is nobody's own.
+        // What the operator shares belongs to no organisation.
         assert_eq!(world.resolve(4, "shared.example", &["1.1.1.1:5060"]), 1);
         assert_eq!(world.resolve(1, "acme.example", &["1.1.1.1:5060"]), 0);
     }
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_is_told_once() {
+    fn a_fault_is_reported_once() {
         let mut world = World::new(vec![owned(1, ACME, "acme.example")], AddressPolicy::default());
         let id = trunk(1, "").id;
         let inside: SocketAddr = "10.0.0.1:5060".parse().unwrap();

@@ -53,8 +53,13 @@ fn scanners_learn_no_version_no_extension_and_no_password() {
         }
     }
 
-    let words: String = (0..300).map(|number| format!("guess{number}\n")).collect();
+    // The cracker works: it finds a password that it is given as its first guess.
     let file = engine.dir().join("words");
+    std::fs::write(&file, "the-second-secret\n").unwrap();
+    let words = file.to_str().unwrap();
+    let said = scan(&engine, "svcrack", &["-u", "1002", "-d", words]).unwrap();
+    assert!(rows(&said).iter().any(|row| row.contains(&"the-second-secret")), "{said}");
+    let words: String = (0..300).map(|number| format!("guess{number}\n")).collect();
     std::fs::write(&file, format!("{words}the-first-secret\n")).unwrap();
     for user in ["1001", "1999"] {
         let args = ["-u", user, "-d", file.to_str().unwrap(), "-t", "0.02"];

@@ -42,6 +42,15 @@ fn what_contradicts_the_database_is_refused_by_key() {
             "0: organisations[0].sip_domain: was acme.test; passwords belong to a domain, give those of 1001, 1002 \
              here as well",
         ),
+        (
+            "the carrier of another",
+            "[[organisations]]\nname = \"Acme\"\nsip_domain = \"acme.test\"\n\
+             [[organisations]]\nname = \"Bolt\"\nsip_domain = \"bolt.test\"\n\
+             [[trunks]]\nname = \"one\"\norganisation = \"Acme\"\naddress = \"sip:carrier.example\"\n\
+             [[trunks]]\nname = \"two\"\norganisation = \"Bolt\"\naddress = \"sip:Carrier.example:5060\"\n",
+            "0: trunks[1].address: a trunk of another organisation, or one that all share, has this carrier; make one \
+             trunk that all share",
+        ),
     ];
     with_store(async |store| {
         declare(store, &[ACME], false).await.unwrap();

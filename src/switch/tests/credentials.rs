@@ -1,4 +1,4 @@
-//! What ends when a credential does, and who is told of wrong ones.
+//! What ends when a credential does, and what is reported of wrong ones.
 
 use std::sync::Arc;
 
@@ -82,9 +82,9 @@ fn a_new_password_holds_even_after_too_many_wrong_ones() {
     replace(&mut net, with_password("the second password"));
     assert_eq!(register(&mut net, "the second password"), None);
     assert_eq!(net.switch.bindings(), 1);
-    let told = reasons(&net);
-    assert_eq!(told.iter().filter(|reason| **reason == "wrong_credentials").count(), 10);
-    assert_eq!(told.iter().filter(|reason| **reason == "limited").count(), 3);
+    let reported = reasons(&net);
+    assert_eq!(reported.iter().filter(|reason| **reason == "wrong_credentials").count(), 10);
+    assert_eq!(reported.iter().filter(|reason| **reason == "limited").count(), 3);
 }
 
 #[test]

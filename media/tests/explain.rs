@@ -88,7 +88,7 @@ fn every_verdict_is_said_in_plain_words() {
         "overtaken",
         "wrong-ptime",
         "ptime-payload",
-        "alternating",
+        "sleeps-wide",
         "degraded",
     ];
     let text: String =

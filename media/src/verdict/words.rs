@@ -374,15 +374,21 @@ impl Teller<'_> {
                 self.who.within,
                 counted(figures.timestamp_resets, "time", "times")
             ),
-            _ => format!(
-                "{} of {} packets {} lost{}. {} {}",
-                none_or(figures.lost),
-                grouped(figures.expected),
-                if figures.lost == 1 { "was" } else { "were" },
-                self.when(),
-                self.concealed(),
-                self.repair_path()
-            ),
+            _ => {
+                let when = self.when();
+                let lost = format!(
+                    "{} of {} packets {} lost",
+                    grouped(figures.lost),
+                    grouped(figures.expected),
+                    if figures.lost == 1 { "was" } else { "were" },
+                );
+                let what = match (figures.lost, figures.late_80 | figures.late_200) {
+                    (0, _) => format!("packets came too late{when}"),
+                    (_, 0) => format!("{lost}{when}"),
+                    (_, _) => format!("{lost}, and others came too late{when}"),
+                };
+                format!("{what}. {} {}", self.concealed(), self.repair_path())
+            }
         };
         format!(
             "Only {} % of {}'s audio could be played without a flaw (below {limit} % it is heard): {cause}",

@@ -163,8 +163,11 @@ mod tests {
 
     use super::*;
 
-    /// Both phones after packets of these transits in milliseconds: what each concealed, and in how many runs.
-    fn played(transits_ms: &[i32]) -> [(u64, u64); 2] {
+    /// What each phone concealed, and in how many runs.
+    type Concealed = [(u64, u64); 2];
+
+    /// Both phones after packets of these transits in milliseconds.
+    fn played(transits_ms: &[i32]) -> Concealed {
         let mut players = Players::default();
         players.rebase();
         for transit_ms in transits_ms {
@@ -176,7 +179,7 @@ mod tests {
     #[test]
     fn each_phone_conceals_what_comes_too_late_for_its_buffer() {
         let after = |late: &[i32]| [&[0; 20][..], late, &[0; 5]].concat();
-        let cases: Vec<(&str, Vec<i32>, [(u64, u64); 2])> = vec![
+        let cases: Vec<(&str, Vec<i32>, Concealed)> = vec![
             ("in time", after(&[80, -100, 80]), [(0, 0), (0, 0)]),
             ("late for the short buffer", after(&[100]), [(1, 1), (0, 0)]),
             ("late for both", after(&[300, 280]), [(2, 1), (2, 1)]),

@@ -55,6 +55,27 @@ pub struct Description {
     pub signalling: Option<IpAddr>,
     /// The address we put into our SDP to the party.
     pub own_advertised: Option<IpAddr>,
+    /// Whose packets may be the party's.
+    pub strict_source: StrictSource,
+}
+
+/// Which sources of RTP may become the party's.
+///
+/// A source that SDP names is always admitted. Any other is believed after four consecutive packets, and replaces an
+/// accepted one only as the module `source` says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum StrictSource {
+    /// Every address; those that neither SDP nor signalling names come last.
+    Any,
+    /// Every address, and after two seconds of silence any takes the leg: for a capture, where the parties have decided
+    /// already.
+    Observed,
+    /// The address and port of SDP alone.
+    Sdp,
+    /// Any port of the address of SDP, and of the address that signalling comes from. While signalling comes from an
+    /// unknown address, every one.
+    #[default]
+    Signalling,
 }
 
 /// One negotiated payload type (RFC 8866 §6.6).

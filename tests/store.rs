@@ -44,7 +44,7 @@ use sidetone::store::{
 use sidetone_model::access::{Permission, Scope};
 use sidetone_model::call::{BillingMode, Direction, HangupCause, Transport};
 use sidetone_model::cdr::Cdr;
-use sidetone_model::directory::{Destination, Ha1, Network, Numbering, Secret};
+use sidetone_model::directory::{Destination, Ha1, Network, Numbering, Secret, StrictSource};
 use sidetone_model::ids::{
     AgentId, CampaignId, ContactId, ExtensionId, NodeId, OrganisationId, TeamId, TrunkId,
 };
@@ -205,6 +205,7 @@ fn acme() -> OrganisationRow {
         credit: "25.00".parse().ok(),
         numbering: Numbering { country_code: Some("44".to_owned()), ..Numbering::default() },
         max_outbound_calls: Some(30),
+        max_call_seconds: Some(7_200),
     }
 }
 
@@ -216,6 +217,7 @@ fn line(organisation_id: OrganisationId, team_id: Option<TeamId>) -> ExtensionRo
         team_id,
         ha1: Some(Ha1 { md5: "m".to_owned(), sha256: "s".to_owned() }),
         codecs: vec!["PCMA".to_owned(), "PCMU".to_owned()],
+        strict_source: Some(StrictSource::Sdp),
     }
 }
 
@@ -263,6 +265,8 @@ fn the_directory_is_what_was_declared() {
             realm: "carrier.example".to_owned(),
             register: true,
             short_numbers: vec!["112".to_owned(), "999".to_owned()],
+            strict_source: Some(StrictSource::Any),
+            max_call_seconds: Some(600),
         };
         write.declare_trunk(&trunk, at(0)).await.unwrap();
         assert_eq!(store.directory().await.unwrap().organisations.len(), 0, "not before the commit");
@@ -278,11 +282,14 @@ fn the_directory_is_what_was_declared() {
         assert_eq!(directory.numbers[0].destination, Destination::Extension(extension));
         assert_eq!(directory.organisations[0].numbering, acme().numbering);
         assert_eq!(directory.organisations[0].max_outbound_calls, Some(30));
+        assert_eq!(directory.organisations[0].max_call_seconds, Some(7_200));
+        assert_eq!(extension_row.strict_source, Some(StrictSource::Sdp));
         let stored = &directory.trunks[0];
         assert_eq!((&stored.accept_from, &stored.address), (&trunk.accept_from, &trunk.address));
         assert_eq!((stored.username.as_str(), stored.realm.as_str()), ("acme", "carrier.example"));
         assert_eq!((stored.register, &stored.short_numbers), (true, &trunk.short_numbers));
         assert_eq!(stored.password, Secret("hush".to_owned()));
+        assert_eq!((stored.strict_source, stored.max_call_seconds), (Some(StrictSource::Any), Some(600)));
 
         // A password that is not given again stays; an empty one goes.
         let mut write = store.write().await.unwrap();
@@ -290,8 +297,19 @@ fn the_directory_is_what_was_declared() {
         assert_eq!(write.declare_trunk(&silent, at(1)).await.unwrap().1, Change::Unchanged);
         let none = TrunkRow { password: Some(Secret::default()), ..trunk };
         assert_eq!(write.declare_trunk(&none, at(1)).await.unwrap().1, Change::Changed);
+        // A bound that is not declared again goes.
+        let loose = TrunkRow { strict_source: None, max_call_seconds: None, ..none };
+        assert_eq!(write.declare_trunk(&loose, at(2)).await.unwrap().1, Change::Changed);
+        let unbounded = OrganisationRow { max_call_seconds: None, ..acme() };
+        assert_eq!(write.declare_organisation(&unbounded, at(2)).await.unwrap().1, Change::Changed);
+        let plain = ExtensionRow { strict_source: None, ..line(organisation, Some(team)) };
+        assert_eq!(write.declare_extension(&plain, at(2)).await.unwrap().1, Change::Changed);
         write.commit().await.unwrap();
-        assert_eq!(store.directory().await.unwrap().trunks[0].password, Secret::default());
+        let directory = store.directory().await.unwrap();
+        assert_eq!(directory.trunks[0].password, Secret::default());
+        assert_eq!((directory.trunks[0].strict_source, directory.trunks[0].max_call_seconds), (None, None));
+        assert_eq!(directory.organisations[0].max_call_seconds, None);
+        assert_eq!(directory.extensions[0].strict_source, None);
     });
 }
 

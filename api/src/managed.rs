@@ -5,7 +5,9 @@ use axum::http::header::LOCATION;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
+use sidetone_model::rules;
 
+use crate::body::Fields;
 use crate::error::ApiError;
 
 /// What was found, when the caller may see it: 404 for what is not there, 403 for what is somebody else's. Ids are
@@ -26,4 +28,11 @@ pub(crate) fn created(collection: &str, id: impl std::fmt::Display, body: impl S
         response.headers_mut().insert(LOCATION, location);
     }
     response
+}
+
+/// How long an answered call of an organisation or over a trunk lasts at most.
+pub(crate) fn max_call_seconds(fields: &mut Fields) -> Option<Option<u32>> {
+    fields.or_null("max_call_seconds", |fields, name| {
+        fields.integer(name, rules::CALL_SECONDS).and_then(|seconds| u32::try_from(seconds).ok())
+    })
 }

@@ -24,6 +24,8 @@ pub struct Organisation {
     pub numbering: Numbering,
     /// How many calls out to the world it may have at once; `None` is no limit of its own.
     pub max_outbound_calls: Option<u32>,
+    /// How many seconds an answered call lasts at most; `None` takes the node's limit.
+    pub max_call_seconds: Option<u32>,
 }
 
 /// How an organisation writes phone numbers, from which their E.164 form is made (ITU-T E.164 §6).
@@ -63,6 +65,8 @@ pub struct Extension {
     pub ha1: Ha1,
     /// Encoding names it may use, in order; empty means every codec that the switch carries.
     pub codecs: Vec<String>,
+    /// Which address its media must come from; `None` takes the node's setting.
+    pub strict_source: Option<StrictSource>,
 }
 
 /// H(A1) of one user in the two algorithms that phones use (RFC 7616 §3.4.2); never the password itself.
@@ -172,6 +176,31 @@ pub struct Trunk {
     pub register: bool,
     /// Numbers that go out exactly as dialled, such as `112`.
     pub short_numbers: Vec<String>,
+    /// Which address its media must come from; `None` takes the node's setting.
+    pub strict_source: Option<StrictSource>,
+    /// How many seconds an answered call over it lasts at most; `None` sets no limit of its own.
+    pub max_call_seconds: Option<u32>,
+}
+
+words! {
+    /// Which address the media of a leg must come from.
+    StrictSource {
+        /// Any address. A stranger that sends first takes the leg.
+        Any = "any",
+        /// The address and port of the peer's session description.
+        Sdp = "sdp",
+        /// The address of the session description, or the address that the signalling comes from.
+        Signalling = "signalling",
+    }
+}
+
+impl StrictSource {
+    /// Every word of the setting, as the interfaces read it.
+    pub const WORDS: [(&'static str, StrictSource); 3] = [
+        (StrictSource::Any.as_str(), StrictSource::Any),
+        (StrictSource::Sdp.as_str(), StrictSource::Sdp),
+        (StrictSource::Signalling.as_str(), StrictSource::Signalling),
+    ];
 }
 
 /// A password that has to be kept as it is; never printed.

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::access::Scope;
-use crate::directory::Secret;
+use crate::directory::{Secret, StrictSource};
 use crate::ids::{ExtensionId, OrganisationId, TeamId};
 use crate::listing::Listing;
 use crate::page::Page;
@@ -28,6 +28,9 @@ pub struct ExtensionRecord {
     /// The codecs offered, in order, with commas between; empty means that the codec profile decides: every codec
     /// that the switch carries.
     pub codec_string: String,
+    /// Which address its media must come from; null takes the node's setting.
+    #[cfg_attr(feature = "openapi", schema(required, inline))]
+    pub strict_source: Option<StrictSource>,
     /// When it was made.
     pub created_at: Timestamp,
     /// When it was last changed.
@@ -49,6 +52,8 @@ pub struct NewExtension {
     pub password: Option<Secret>,
     /// Codecs in order; empty is every one.
     pub codecs: Vec<String>,
+    /// See [`ExtensionRecord`].
+    pub strict_source: Option<StrictSource>,
 }
 
 /// What changes of an extension; `None` stays as it is.
@@ -64,6 +69,8 @@ pub struct ExtensionChange {
     pub password: Option<Secret>,
     /// Other codecs.
     pub codecs: Option<Vec<String>>,
+    /// Another source of media, or the node's setting.
+    pub strict_source: Option<Option<StrictSource>>,
 }
 
 /// The stored extensions.

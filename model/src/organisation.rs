@@ -32,6 +32,8 @@ pub struct OrganisationRecord {
     pub numbering: Numbering,
     /// How many calls out to the world it may have at once; `None` is no limit.
     pub max_outbound_calls: Option<u32>,
+    /// How many seconds an answered call lasts at most; `None` takes the node's limit.
+    pub max_call_seconds: Option<u32>,
     /// Where it is asked about answered calls; empty is nowhere.
     pub call_info_url: String,
     /// Whether there is a secret for that; never the secret.
@@ -63,6 +65,7 @@ impl OrganisationRecord {
             national_prefix: &self.numbering.national_prefix,
             international_prefix: &self.numbering.international_prefix,
             max_outbound_calls: self.max_outbound_calls,
+            max_call_seconds: self.max_call_seconds,
             call_info_url: &self.call_info_url,
             has_call_info_secret: self.has_call_info_secret,
             recording_retention_days: self.recording_retention_days,
@@ -102,6 +105,9 @@ pub struct OrganisationView<'a> {
     /// Calls out to the world that it may have at once; null is no limit.
     #[cfg_attr(feature = "openapi", schema(required))]
     max_outbound_calls: Option<u32>,
+    /// How many seconds an answered call lasts at most; null takes the node's limit.
+    #[cfg_attr(feature = "openapi", schema(required))]
+    max_call_seconds: Option<u32>,
     /// Where the service asks, on every answered call, for a note to show on the phone; empty is nowhere.
     call_info_url: &'a str,
     /// Whether there is a secret that the service signs with; the secret itself is never shown.
@@ -129,6 +135,8 @@ pub struct NewOrganisation {
     pub numbering: Numbering,
     /// See [`OrganisationRecord`].
     pub max_outbound_calls: Option<u32>,
+    /// See [`OrganisationRecord`].
+    pub max_call_seconds: Option<u32>,
     /// Where it wants to be asked about answered calls.
     pub call_info: Option<CallInfoTarget>,
     /// See [`OrganisationRecord`].
@@ -154,6 +162,8 @@ pub struct OrganisationChange {
     pub international_prefix: Option<String>,
     /// Another limit, or none.
     pub max_outbound_calls: Option<Option<u32>>,
+    /// Another limit, or the node's.
+    pub max_call_seconds: Option<Option<u32>>,
     /// Another call-info URL; empty is none, and takes the secret along.
     pub call_info_url: Option<String>,
     /// Another secret; empty takes the URL along.
@@ -174,6 +184,7 @@ impl OrganisationChange {
                 "max_outbound_calls",
                 self.max_outbound_calls.is_some_and(|limit| limit != before.max_outbound_calls),
             ),
+            ("max_call_seconds", self.max_call_seconds.is_some_and(|limit| limit != before.max_call_seconds)),
         ];
         differs.into_iter().filter(|(_, differs)| *differs).map(|(name, _)| name).collect()
     }
@@ -231,6 +242,7 @@ impl OrganisationChange {
                 international_prefix: self.international_prefix.unwrap_or(numbering.international_prefix),
             },
             max_outbound_calls: self.max_outbound_calls.unwrap_or(before.max_outbound_calls),
+            max_call_seconds: self.max_call_seconds.unwrap_or(before.max_call_seconds),
             call_info_url: if no_call_info { String::new() } else { call_info_url },
             has_call_info_secret: has_secret && !no_call_info,
             recording_retention_days: self

@@ -5,7 +5,7 @@
 
 use std::ops::RangeInclusive;
 
-use crate::directory::Network;
+use crate::directory::{Network, StrictSource};
 use crate::money::{Amount, Currency};
 use crate::rating::{FxRate, Prefix, Price};
 use crate::trunk_address::TrunkAddress;
@@ -61,6 +61,17 @@ pub fn sip_domain(text: &str) -> Result<String, Rule> {
         return Ok(text.to_ascii_lowercase());
     }
     Err("must be a host name such as acme.test".to_owned())
+}
+
+/// Which address the media of a leg must come from.
+///
+/// # Errors
+/// What it must be.
+pub fn strict_source(text: &str) -> Result<StrictSource, Rule> {
+    StrictSource::from_name(text).ok_or_else(|| {
+        let words: Vec<&str> = StrictSource::WORDS.iter().map(|(word, _)| *word).collect();
+        format!("must be one of {}", words.join(", "))
+    })
 }
 
 /// An ISO 4217 code.
@@ -258,6 +269,8 @@ fn digits(text: &str, len: RangeInclusive<usize>) -> Result<String, Rule> {
 pub const CODECS: [&str; 5] = ["G722", "L16", "PCMA", "PCMU", "opus"];
 /// Calls out to the world that an organisation may be given at once.
 pub const OUTBOUND_CALLS_MAX: u32 = 1_000_000;
+/// How many seconds an answered call may be allowed to last: a minute to a day.
+pub const CALL_SECONDS: RangeInclusive<i64> = 60..=86_400;
 /// Days that an organisation's recordings may be kept: a century.
 pub const RETENTION_DAYS_MAX: u32 = 36_500;
 /// The currency of an organisation that names none.

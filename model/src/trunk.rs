@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use serde::Serialize;
 
 use crate::access::Scope;
-use crate::directory::{Network, Secret};
+use crate::directory::{Network, Secret, StrictSource};
 use crate::ids::{OrganisationId, TrunkId};
 use crate::listing::Listing;
 use crate::page::Page;
@@ -40,6 +40,10 @@ pub struct TrunkRecord {
     pub register: bool,
     /// Numbers that go out exactly as dialled.
     pub short_numbers: Vec<String>,
+    /// Which address its media must come from; `None` takes the node's setting.
+    pub strict_source: Option<StrictSource>,
+    /// How many seconds an answered call over it lasts at most; `None` sets no limit of its own.
+    pub max_call_seconds: Option<u32>,
     /// When it was made.
     pub created_at: Timestamp,
     /// When it was last changed.
@@ -61,6 +65,8 @@ impl TrunkRecord {
             realm: &self.realm,
             register: self.register,
             short_numbers: &self.short_numbers,
+            strict_source: self.strict_source,
+            max_call_seconds: self.max_call_seconds,
             created_at: self.created_at,
             updated_at: self.updated_at,
         }
@@ -94,6 +100,12 @@ pub struct TrunkView<'a> {
     register: bool,
     /// Numbers that go out exactly as dialled, such as `112`.
     short_numbers: &'a [String],
+    /// Which address its media must come from; null takes the node's setting.
+    #[cfg_attr(feature = "openapi", schema(required, inline))]
+    strict_source: Option<StrictSource>,
+    /// How many seconds an answered call over it lasts at most; null leaves the organisation's limit, or the node's.
+    #[cfg_attr(feature = "openapi", schema(required))]
+    max_call_seconds: Option<u32>,
     /// When it was made.
     created_at: Timestamp,
     /// When it was last changed.
@@ -123,6 +135,10 @@ pub struct NewTrunk {
     pub register: bool,
     /// See [`TrunkRecord`].
     pub short_numbers: Vec<String>,
+    /// See [`TrunkRecord`].
+    pub strict_source: Option<StrictSource>,
+    /// See [`TrunkRecord`].
+    pub max_call_seconds: Option<u32>,
 }
 
 /// What changes of a trunk; `None` stays as it is.
@@ -148,6 +164,10 @@ pub struct TrunkChange {
     pub register: Option<bool>,
     /// Other numbers that pass as dialled.
     pub short_numbers: Option<Vec<String>>,
+    /// Another source of media, or the node's setting.
+    pub strict_source: Option<Option<StrictSource>>,
+    /// Another limit, or none of its own.
+    pub max_call_seconds: Option<Option<u32>>,
 }
 
 /// What is wrong with a trunk as a whole.

@@ -124,6 +124,7 @@ impl<R: CryptoRng> Work<'_, R> {
             credit: declared.credit,
             numbering: declared.numbering.clone(),
             max_outbound_calls: declared.max_outbound_calls,
+            max_call_seconds: declared.max_call_seconds,
         };
         let result = self.write.declare_organisation(&row, self.now).await;
         let Some((id, change)) =
@@ -213,6 +214,7 @@ impl<R: CryptoRng> Work<'_, R> {
             team_id,
             ha1: password.map(|password| ha1(&declared.number, &organisation.sip_domain, password)),
             codecs: declared.codecs.clone(),
+            strict_source: declared.strict_source,
         };
         let (extension, change) = self.write.declare_extension(&row, self.now).await?;
         let password = generated.filter(|_| !self.dry_run);
@@ -286,6 +288,8 @@ impl<R: CryptoRng> Work<'_, R> {
             realm: declared.realm.clone(),
             register: declared.register,
             short_numbers: declared.short_numbers.clone(),
+            strict_source: declared.strict_source,
+            max_call_seconds: declared.max_call_seconds,
         };
         let (id, change) = self.write.declare_trunk(&row, self.now).await?;
         self.report.count(change, format_args!("trunk {}", declared.name), None);

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use sidetone_model::call_info::CallInfoTarget;
-use sidetone_model::directory::{Network, Numbering};
+use sidetone_model::directory::{Network, Numbering, StrictSource};
 use sidetone_model::money::{Amount, Currency};
 use sidetone_model::ports::OutgoingUrls;
 use sidetone_model::rules;
@@ -37,6 +37,7 @@ pub(super) struct Organisation {
     pub(super) credit: Option<Amount>,
     pub(super) numbering: Numbering,
     pub(super) max_outbound_calls: Option<u32>,
+    pub(super) max_call_seconds: Option<u32>,
     /// `None` leaves what is stored.
     pub(super) call_info: Option<Option<CallInfoTarget>>,
     /// `None` leaves what is stored.
@@ -57,6 +58,7 @@ pub(super) struct Extension {
     pub(super) password: Option<String>,
     pub(super) team: Option<String>,
     pub(super) codecs: Vec<String>,
+    pub(super) strict_source: Option<StrictSource>,
 }
 
 #[derive(Debug)]
@@ -146,6 +148,7 @@ fn organisation(path: String, table: Table, problems: &mut Vec<Problem>) -> Opti
     let credit = fields.checked("credit", rules::credit);
     let numbering = numbering(&mut fields);
     let max_outbound_calls = fields.integer("max_outbound_calls", 0..=i64::from(rules::OUTBOUND_CALLS_MAX));
+    let max_call_seconds = max_call_seconds(&mut fields);
     let call_info = declared_call_info(&mut fields);
     let retention = fields.integer("recording_retention_days", 0..=i64::from(rules::RETENTION_DAYS_MAX));
     let teams = fields.tables("teams");
@@ -175,6 +178,7 @@ fn organisation(path: String, table: Table, problems: &mut Vec<Problem>) -> Opti
         credit,
         numbering,
         max_outbound_calls: max_outbound_calls.and_then(|limit| u32::try_from(limit).ok()),
+        max_call_seconds,
         call_info,
         recording_retention_days: retention.and_then(|days| u32::try_from(days).ok()),
         teams: teams.into_iter().map(|(_, name)| name).collect(),
@@ -200,8 +204,9 @@ fn extension(path: String, table: Table, problems: &mut Vec<Problem>) -> Option<
     let password = fields.checked("password", rules::password);
     let team = fields.text("team").filter(|team| !team.is_empty());
     let codecs = codecs(&mut fields);
+    let strict_source = fields.checked("strict_source", rules::strict_source);
     fields.finish();
-    Some(Extension { path, number: number?, name, password, team, codecs })
+    Some(Extension { path, number: number?, name, password, team, codecs, strict_source })
 }
 
 fn codecs(fields: &mut Fields<'_>) -> Vec<String> {
@@ -239,6 +244,11 @@ pub(super) fn networks(fields: &mut Fields<'_>, key: &'static str, texts: &[Stri
         }
     }
     networks
+}
+
+/// How long an answered call lasts at most.
+pub(super) fn max_call_seconds(fields: &mut Fields<'_>) -> Option<u32> {
+    fields.integer("max_call_seconds", rules::CALL_SECONDS).and_then(|seconds| u32::try_from(seconds).ok())
 }
 
 pub(super) fn name_of(fields: &mut Fields<'_>) -> Option<String> {

@@ -1,11 +1,11 @@
 //! What an apply file says of the world outside: how numbers are written, and the trunks that lead there.
 
-use sidetone_model::directory::{Network, Numbering, Secret};
+use sidetone_model::directory::{Network, Numbering, Secret, StrictSource};
 use sidetone_model::rules;
 use toml::Table;
 
 use crate::fields::{Fields, Problem};
-use crate::provision::file::{name_of, networks};
+use crate::provision::file::{max_call_seconds, name_of, networks};
 
 #[derive(Debug)]
 pub(super) struct Trunk {
@@ -20,6 +20,8 @@ pub(super) struct Trunk {
     pub(super) realm: String,
     pub(super) register: bool,
     pub(super) short_numbers: Vec<String>,
+    pub(super) strict_source: Option<StrictSource>,
+    pub(super) max_call_seconds: Option<u32>,
 }
 
 pub(super) fn trunk(path: String, table: Table, problems: &mut Vec<Problem>) -> Option<Trunk> {
@@ -48,6 +50,8 @@ pub(super) fn trunk(path: String, table: Table, problems: &mut Vec<Problem>) -> 
     let priority =
         fields.integer("priority", 0..=i64::from(u16::MAX)).unwrap_or(i64::from(rules::PRIORITY_DEFAULT));
     let short_numbers = short_numbers(&mut fields);
+    let strict_source = fields.checked("strict_source", rules::strict_source);
+    let max_call_seconds = max_call_seconds(&mut fields);
     fields.finish();
     let priority = u16::try_from(priority).unwrap_or(u16::MAX);
     Some(Trunk {
@@ -62,6 +66,8 @@ pub(super) fn trunk(path: String, table: Table, problems: &mut Vec<Problem>) -> 
         realm,
         register,
         short_numbers,
+        strict_source,
+        max_call_seconds,
     })
 }
 

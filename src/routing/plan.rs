@@ -179,6 +179,7 @@ mod tests {
             currency: "EUR".parse().unwrap(),
             numbering: Numbering::default(),
             max_outbound_calls: None,
+            max_call_seconds: None,
         }
     }
 
@@ -192,6 +193,7 @@ mod tests {
             name: number.into(),
             ha1: Ha1 { md5: String::new(), sha256: String::new() },
             codecs: Vec::new(),
+            strict_source: None,
         }
     }
 
@@ -208,6 +210,8 @@ mod tests {
             realm: String::new(),
             register: false,
             short_numbers: Vec::new(),
+            strict_source: None,
+            max_call_seconds: None,
         }
     }
 

@@ -1,10 +1,10 @@
 //! The directory as the switch caches it: one consistent read of everything it routes by.
 
 use sidetone_model::directory::{
-    DirectorySnapshot, Extension, Ha1, Number, Numbering, Organisation, Secret, Trunk,
+    DirectorySnapshot, Extension, Ha1, Number, Numbering, Organisation, Secret, StrictSource, Trunk,
 };
 
-use crate::store::columns::{items, networks, number, parsed, parsed_opt};
+use crate::store::columns::{items, networks, number, number_opt, parsed, parsed_opt, word_opt};
 use crate::store::numbers::destination;
 use crate::store::rooms::rooms;
 use crate::store::sql::{Connection, Row, sql};
@@ -43,7 +43,7 @@ impl Store {
 async fn organisations(connection: &mut Connection) -> Result<Vec<Organisation>, StoreError> {
     let rows =
         sql("SELECT id, name, sip_domain, currency, country_code, national_prefix, international_prefix,
-         max_outbound_calls FROM organisations ORDER BY name")
+         max_outbound_calls, max_call_seconds FROM organisations ORDER BY name")
         .fetch_all(connection)
         .await?;
     let organisation = |row: &Row| {
@@ -57,12 +57,8 @@ async fn organisations(connection: &mut Connection) -> Result<Vec<Organisation>,
                 national_prefix: row.try_get("national_prefix")?,
                 international_prefix: row.try_get("international_prefix")?,
             },
-            max_outbound_calls: row
-                .try_get::<Option<i64>>("max_outbound_calls")?
-                .map(|limit| {
-                    u32::try_from(limit).map_err(|_| StoreError::Corrupt { column: "max_outbound_calls" })
-                })
-                .transpose()?,
+            max_outbound_calls: number_opt(row, "max_outbound_calls")?,
+            max_call_seconds: number_opt(row, "max_call_seconds")?,
         })
     };
     rows.iter().map(organisation).collect()
@@ -71,7 +67,7 @@ async fn organisations(connection: &mut Connection) -> Result<Vec<Organisation>,
 async fn extensions(connection: &mut Connection) -> Result<Vec<Extension>, StoreError> {
     let rows = sql("SELECT extensions.id, extensions.organisation_id, agents.id AS agent_id,
          COALESCE(agents.team_id, extensions.team_id) AS team_id, number, extensions.name, ha1_md5, ha1_sha256,
-         codecs FROM extensions LEFT JOIN agents ON agents.extension_id = extensions.id
+         codecs, strict_source FROM extensions LEFT JOIN agents ON agents.extension_id = extensions.id
          ORDER BY extensions.organisation_id, number")
     .fetch_all(connection)
     .await?;
@@ -85,6 +81,7 @@ async fn extensions(connection: &mut Connection) -> Result<Vec<Extension>, Store
             name: row.try_get("name")?,
             ha1: Ha1 { md5: row.try_get("ha1_md5")?, sha256: row.try_get("ha1_sha256")? },
             codecs: items(row, "codecs")?,
+            strict_source: word_opt(row, "strict_source", StrictSource::from_name)?,
         })
     };
     rows.iter().map(extension).collect()
@@ -109,7 +106,7 @@ async fn numbers(connection: &mut Connection) -> Result<Vec<Number>, StoreError>
 async fn trunks(connection: &mut Connection) -> Result<Vec<Trunk>, StoreError> {
     let rows = sql(
         "SELECT id, organisation_id, name, address, accept_from, priority, username, password, realm, register,
-         short_numbers FROM trunks ORDER BY priority, name",
+         short_numbers, strict_source, max_call_seconds FROM trunks ORDER BY priority, name",
     )
     .fetch_all(connection)
     .await?;
@@ -126,6 +123,8 @@ async fn trunks(connection: &mut Connection) -> Result<Vec<Trunk>, StoreError> {
             realm: row.try_get("realm")?,
             register: row.try_get::<i64>("register")? != 0,
             short_numbers: items(row, "short_numbers")?,
+            strict_source: word_opt(row, "strict_source", StrictSource::from_name)?,
+            max_call_seconds: number_opt(row, "max_call_seconds")?,
         })
     };
     rows.iter().map(trunk).collect()

@@ -1,6 +1,6 @@
 //! Extensions: people's lines with their digest credentials.
 
-use sidetone_model::directory::Ha1;
+use sidetone_model::directory::{Ha1, StrictSource};
 use sidetone_model::ids::{ExtensionId, OrganisationId, TeamId};
 use sidetone_model::time::Timestamp;
 use uuid::Uuid;
@@ -25,6 +25,8 @@ pub struct ExtensionRow {
     pub ha1: Option<Ha1>,
     /// Codecs in order; empty is every codec.
     pub codecs: Vec<String>,
+    /// Which address its media must come from; `None` takes the node's setting.
+    pub strict_source: Option<StrictSource>,
 }
 
 impl WriteTransaction {
@@ -69,7 +71,7 @@ impl WriteTransaction {
         declared: &ExtensionRow,
         now: Timestamp,
     ) -> Result<(ExtensionId, Change), StoreError> {
-        let row = sql("SELECT id, name, team_id, ha1_md5, ha1_sha256, codecs FROM extensions
+        let row = sql("SELECT id, name, team_id, ha1_md5, ha1_sha256, codecs, strict_source FROM extensions
              WHERE organisation_id = $1 AND number = $2")
         .bind(declared.organisation_id.to_string())
         .bind(&declared.number)
@@ -78,12 +80,13 @@ impl WriteTransaction {
         let codecs = declared.codecs.join(",");
         let search = extension_search(&declared.number, &declared.name);
         let team = declared.team_id.map(|team| team.to_string());
+        let strict_source = declared.strict_source.map(StrictSource::as_str);
         let Some(row) = row else {
             let ha1 = declared.ha1.as_ref().ok_or(StoreError::Corrupt { column: "ha1_md5" })?;
             let id = ExtensionId(Uuid::new_v4());
             sql("INSERT INTO extensions (id, organisation_id, team_id, number, name, ha1_md5, ha1_sha256,
-                 codecs, search, created_at_us, updated_at_us)
-                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $10)")
+                 codecs, search, created_at_us, updated_at_us, strict_source)
+                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $10, $11)")
             .bind(id.to_string())
             .bind(declared.organisation_id.to_string())
             .bind(team)
@@ -94,6 +97,7 @@ impl WriteTransaction {
             .bind(codecs)
             .bind(search)
             .bind(now.as_micros())
+            .bind(strict_source)
             .execute(&mut *self.transaction)
             .await?;
             return Ok((id, self.note(Change::Created)));
@@ -103,13 +107,14 @@ impl WriteTransaction {
         let same = row.try_get::<&str>("name")? == declared.name
             && row.try_get::<Option<String>>("team_id")? == team
             && row.try_get::<&str>("codecs")? == codecs
+            && row.try_get::<Option<&str>>("strict_source")? == strict_source
             && declared.ha1.as_ref().is_none_or(|ha1| *ha1 == stored);
         if same {
             return Ok((id, Change::Unchanged));
         }
         let ha1 = declared.ha1.as_ref().unwrap_or(&stored);
         sql("UPDATE extensions SET name = $1, team_id = $2, ha1_md5 = $3, ha1_sha256 = $4, codecs = $5,
-             search = $6, updated_at_us = $7 WHERE id = $8")
+             search = $6, updated_at_us = $7, strict_source = $9 WHERE id = $8")
         .bind(&declared.name)
         .bind(team)
         .bind(&ha1.md5)
@@ -118,6 +123,7 @@ impl WriteTransaction {
         .bind(search)
         .bind(now.as_micros())
         .bind(id.to_string())
+        .bind(strict_source)
         .execute(&mut *self.transaction)
         .await?;
         Ok((id, self.note(Change::Changed)))

@@ -26,6 +26,8 @@ pub struct OrganisationRow {
     pub numbering: Numbering,
     /// How many calls out to the world it may have at once; `None` is no limit.
     pub max_outbound_calls: Option<u32>,
+    /// How many seconds an answered call lasts at most; `None` takes the node's limit.
+    pub max_call_seconds: Option<u32>,
 }
 
 impl WriteTransaction {
@@ -62,19 +64,20 @@ impl WriteTransaction {
             return Err(StoreError::Taken { column: "sip_domain" });
         }
         let row = sql("SELECT id, sip_domain, currency, credit_scaled, country_code, national_prefix,
-             international_prefix, max_outbound_calls FROM organisations WHERE name = $1")
+             international_prefix, max_outbound_calls, max_call_seconds FROM organisations WHERE name = $1")
         .bind(&declared.name)
         .fetch_optional(&mut *self.transaction)
         .await?;
         let credit = declared.credit.map(Amount::scaled);
         let numbering = &declared.numbering;
         let max_outbound_calls = declared.max_outbound_calls.map(i64::from);
+        let max_call_seconds = declared.max_call_seconds.map(i64::from);
         let Some(row) = row else {
             let id = OrganisationId(Uuid::new_v4());
             sql("INSERT INTO organisations
                  (id, name, sip_domain, currency, credit_scaled, country_code, national_prefix,
-                 international_prefix, max_outbound_calls, search, created_at_us, updated_at_us)
-                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $11)")
+                 international_prefix, max_outbound_calls, search, created_at_us, updated_at_us, max_call_seconds)
+                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $11, $12)")
             .bind(id.to_string())
             .bind(&declared.name)
             .bind(&declared.sip_domain)
@@ -86,6 +89,7 @@ impl WriteTransaction {
             .bind(max_outbound_calls)
             .bind(organisation_search(&declared.name, &declared.sip_domain))
             .bind(now.as_micros())
+            .bind(max_call_seconds)
             .execute(&mut *self.transaction)
             .await?;
             return Ok((id, self.note(Change::Created)));
@@ -97,7 +101,8 @@ impl WriteTransaction {
             && row.try_get::<Option<String>>("country_code")? == numbering.country_code
             && row.try_get::<&str>("national_prefix")? == numbering.national_prefix
             && row.try_get::<&str>("international_prefix")? == numbering.international_prefix
-            && row.try_get::<Option<i64>>("max_outbound_calls")? == max_outbound_calls;
+            && row.try_get::<Option<i64>>("max_outbound_calls")? == max_outbound_calls
+            && row.try_get::<Option<i64>>("max_call_seconds")? == max_call_seconds;
         if same {
             return Ok((id, Change::Unchanged));
         }
@@ -107,7 +112,7 @@ impl WriteTransaction {
              ELSE credit_used_before_scaled END,
              sip_domain = $1, currency = $2, credit_scaled = $3, country_code = $4,
              national_prefix = $5, international_prefix = $6, max_outbound_calls = $7, search = $8,
-             updated_at_us = $9 WHERE id = $10")
+             updated_at_us = $9, max_call_seconds = $11 WHERE id = $10")
         .bind(&declared.sip_domain)
         .bind(declared.currency.as_str())
         .bind(credit)
@@ -118,6 +123,7 @@ impl WriteTransaction {
         .bind(organisation_search(&declared.name, &declared.sip_domain))
         .bind(now.as_micros())
         .bind(id.to_string())
+        .bind(max_call_seconds)
         .execute(&mut *self.transaction)
         .await?;
         Ok((id, self.note(Change::Changed)))

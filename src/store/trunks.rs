@@ -1,6 +1,6 @@
 //! Trunks: carriers and peers, known by the addresses their calls come from.
 
-use sidetone_model::directory::{Network, Secret};
+use sidetone_model::directory::{Network, Secret, StrictSource};
 use sidetone_model::ids::{OrganisationId, TrunkId};
 use sidetone_model::time::Timestamp;
 use uuid::Uuid;
@@ -33,6 +33,10 @@ pub struct TrunkRow {
     pub register: bool,
     /// Numbers that go out exactly as dialled.
     pub short_numbers: Vec<String>,
+    /// Which address its media must come from; `None` takes the node's setting.
+    pub strict_source: Option<StrictSource>,
+    /// How many seconds an answered call over it lasts at most; `None` sets no limit of its own.
+    pub max_call_seconds: Option<u32>,
 }
 
 impl WriteTransaction {
@@ -63,9 +67,11 @@ impl WriteTransaction {
         let search = trunk_search(&declared.name, declared.address.as_deref());
         let priority = i64::from(declared.priority);
         let register = i64::from(declared.register);
+        let strict_source = declared.strict_source.map(StrictSource::as_str);
+        let max_call_seconds = declared.max_call_seconds.map(i64::from);
         let row = sql(
             "SELECT id, organisation_id, address, accept_from, priority, username, password, realm, register,
-             short_numbers FROM trunks WHERE name = $1",
+             short_numbers, strict_source, max_call_seconds FROM trunks WHERE name = $1",
         )
         .bind(&declared.name)
         .fetch_optional(&mut *self.transaction)
@@ -76,8 +82,9 @@ impl WriteTransaction {
         let Some(row) = row else {
             let id = TrunkId(Uuid::new_v4());
             sql("INSERT INTO trunks (id, organisation_id, name, address, accept_from, priority, username,
-                 password, realm, register, short_numbers, search, created_at_us, updated_at_us)
-                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $13)")
+                 password, realm, register, short_numbers, search, created_at_us, updated_at_us,
+                 strict_source, max_call_seconds)
+                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $13, $14, $15)")
             .bind(id.to_string())
             .bind(organisation)
             .bind(&declared.name)
@@ -91,6 +98,8 @@ impl WriteTransaction {
             .bind(short_numbers)
             .bind(search)
             .bind(now.as_micros())
+            .bind(strict_source)
+            .bind(max_call_seconds)
             .execute(&mut *self.transaction)
             .await?;
             return Ok((id, self.note(Change::Created)));
@@ -104,13 +113,15 @@ impl WriteTransaction {
             && stored_password.as_ref() == Some(&password)
             && row.try_get::<&str>("realm")? == declared.realm
             && row.try_get::<i64>("register")? == register
-            && row.try_get::<&str>("short_numbers")? == short_numbers;
+            && row.try_get::<&str>("short_numbers")? == short_numbers
+            && row.try_get::<Option<&str>>("strict_source")? == strict_source
+            && row.try_get::<Option<i64>>("max_call_seconds")? == max_call_seconds;
         if same {
             return Ok((id, Change::Unchanged));
         }
         sql("UPDATE trunks SET organisation_id = $1, address = $2, accept_from = $3, priority = $4,
              username = $5, password = $6, realm = $7, register = $8, short_numbers = $9, search = $10,
-             updated_at_us = $11 WHERE id = $12")
+             updated_at_us = $11, strict_source = $13, max_call_seconds = $14 WHERE id = $12")
         .bind(organisation)
         .bind(&declared.address)
         .bind(accept_from)
@@ -123,6 +134,8 @@ impl WriteTransaction {
         .bind(search)
         .bind(now.as_micros())
         .bind(id.to_string())
+        .bind(strict_source)
+        .bind(max_call_seconds)
         .execute(&mut *self.transaction)
         .await?;
         Ok((id, self.note(Change::Changed)))

@@ -136,6 +136,7 @@ mod tests {
             currency: "EUR".parse().unwrap(),
             numbering: Numbering::default(),
             max_outbound_calls: None,
+            max_call_seconds: None,
         };
         let organisations = domains.iter().enumerate().map(organisation).collect();
         Directory::new(DirectorySnapshot { organisations, ..DirectorySnapshot::default() })

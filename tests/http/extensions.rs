@@ -4,8 +4,17 @@ use serde_json::json;
 
 use crate::desk::{As, Desk, hold_the_rules};
 
-const FIELDS: [&str; 8] =
-    ["codec_string", "created_at", "id", "name", "number", "organisation_id", "team_id", "updated_at"];
+const FIELDS: [&str; 9] = [
+    "codec_string",
+    "created_at",
+    "id",
+    "name",
+    "number",
+    "organisation_id",
+    "strict_source",
+    "team_id",
+    "updated_at",
+];
 
 #[test]
 fn the_rules_of_all_managed_things_hold() {
@@ -37,6 +46,13 @@ fn one_is_made_read_changed_and_removed() {
     assert_eq!(changed.status, 200, "{}", changed.body);
     assert_eq!((&changed.body["name"], &changed.body["team_id"]), (&json!("Edsger W."), &json!(null)));
     assert_eq!(changed.body["codec_string"], "opus,PCMA", "what is left out stays");
+    let strict = desk.patch(As::Acme, &path, json!({"strict_source": "sdp"}));
+    assert_eq!((strict.status, &strict.body["strict_source"]), (200, &json!("sdp")));
+    assert_eq!(desk.get(As::Reader, &path).body["strict_source"], "sdp");
+    let changed = desk.patch(As::Acme, &path, json!({"strict_source": null}));
+    assert_eq!(changed.body["strict_source"], json!(null));
+    let wrong = desk.patch(As::Acme, &path, json!({"strict_source": "sip"}));
+    assert_eq!((wrong.status, wrong.message()), (400, "strict_source: must be one of any, sdp, signalling"));
     let again = desk.patch(As::Acme, &path, changed.body.clone());
     assert_eq!((again.status, &again.body), (200, &changed.body), "what was read can be sent back");
 
@@ -52,7 +68,9 @@ fn a_password_is_made_up_and_shown_once() {
     let password = made.body["password"].as_str().unwrap().to_owned();
     assert_eq!(password.len(), 20);
     assert_eq!((&made.body["name"], &made.body["codec_string"]), (&json!(""), &json!("")));
-    assert_eq!(made.body["team_id"], json!(null));
+    assert_eq!((&made.body["team_id"], &made.body["strict_source"]), (&json!(null), &json!(null)));
+    let strict = desk.post(As::Acme, "/extensions", json!({"number": "1005", "strict_source": "signalling"}));
+    assert_eq!(strict.body["strict_source"], "signalling");
     let read = desk.get(As::Acme, made.location());
     assert_eq!(read.fields(), FIELDS);
     let other = desk.post(As::Acme, "/extensions", json!({"number": "1004"}));

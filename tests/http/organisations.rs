@@ -24,6 +24,7 @@ fn one_is_made_read_changed_and_removed() {
         "has_call_info_secret",
         "id",
         "international_prefix",
+        "max_call_seconds",
         "max_outbound_calls",
         "name",
         "national_prefix",
@@ -33,25 +34,31 @@ fn one_is_made_read_changed_and_removed() {
     ];
     assert_eq!(made.fields(), fields, "no limit is no credit");
     assert_eq!((&made.body["sip_domain"], &made.body["currency"]), (&json!("coil.test"), &json!("EUR")));
-    assert_eq!(made.body["max_outbound_calls"], json!(null));
+    assert_eq!(
+        (&made.body["max_outbound_calls"], &made.body["max_call_seconds"]),
+        (&json!(null), &json!(null))
+    );
     let path = made.location().to_owned();
     assert_eq!(desk.get(As::Operator, &path).body, made.body);
     let body = json!({
-        "credit": "12.5", "currency": "GBP", "country_code": "44", "max_outbound_calls": 5,
+        "credit": "12.5", "currency": "GBP", "country_code": "44", "max_outbound_calls": 5, "max_call_seconds": 7_200,
         "sip_domain": "coil.example", "recording_retention_days": 30
     });
     let changed = desk.patch(As::Operator, &path, body);
     assert_eq!(changed.status, 200, "{}", changed.body);
     assert_eq!((&changed.body["credit"], &changed.body["country_code"]), (&json!("12.50"), &json!("44")));
     assert_eq!(changed.body["sip_domain"], "coil.example");
+    assert_eq!(changed.body["max_call_seconds"], json!(7_200));
     assert_eq!(
         (&made.body["recording_retention_days"], &changed.body["recording_retention_days"]),
         (&json!(0), &json!(30))
     );
     let again = desk.patch(As::Operator, &path, changed.body.clone());
     assert_eq!((again.status, &again.body), (200, &changed.body));
-    let cleared = desk.patch(As::Operator, &path, json!({"credit": null, "max_outbound_calls": null}));
+    let none = json!({"credit": null, "max_outbound_calls": null, "max_call_seconds": null});
+    let cleared = desk.patch(As::Operator, &path, none);
     assert_eq!(cleared.body.get("credit"), None);
+    assert_eq!(cleared.body["max_call_seconds"], json!(null));
     assert_eq!(desk.delete(As::Operator, &path).status, 204);
     assert_eq!(desk.delete(As::Operator, &path).status, 404);
 }
@@ -61,7 +68,7 @@ fn every_wrong_field_is_named() {
     let desk = Desk::start();
     let body = json!({
         "sip_domain": "acme..test", "currency": "eur", "credit": 12.5, "max_outbound_calls": -1,
-        "recording_retention_days": 36_501, "colour": "red"
+        "max_call_seconds": 86_401, "recording_retention_days": 36_501, "colour": "red"
     });
     let answer = desk.post(As::Operator, "/organisations", body);
     let expected = [
@@ -69,9 +76,10 @@ fn every_wrong_field_is_named() {
         "currency: must be the three letters of a currency, such as EUR",
         "credit: must be a decimal in a string, such as \"12.50\": a JSON number is not exact",
         "max_outbound_calls: must be between 0 and 1000000",
+        "max_call_seconds: must be between 60 and 86400",
         "recording_retention_days: must be between 0 and 36500",
         "colour: is not a field here, the fields are country_code, max_outbound_calls, name, sip_domain, currency, \
-         credit, national_prefix, international_prefix, call_info_url, call_info_secret, \
+         credit, national_prefix, international_prefix, max_call_seconds, call_info_url, call_info_secret, \
          recording_retention_days",
         "name: is required",
     ];
@@ -116,6 +124,7 @@ fn tenants_change_their_own_name_and_nothing_that_is_the_operators() {
     assert_eq!((answer.status, answer.code()), (403, "forbidden"));
     assert_eq!(answer.message(), "only an operator changes sip_domain, currency, credit, max_outbound_calls");
     assert_eq!(desk.patch(As::Acme, &path, json!({"credit": null})).status, 403);
+    assert_eq!(desk.patch(As::Acme, &path, json!({"max_call_seconds": 86_400})).status, 403);
     assert_eq!(desk.delete(As::Acme, &path).status, 403);
     let body = json!({"name": "Coil", "sip_domain": "coil.test"});
     assert_eq!(desk.post(As::Acme, "/organisations", body).status, 403);

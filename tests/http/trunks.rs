@@ -15,7 +15,8 @@ fn one_is_made_read_changed_and_removed() {
     let desk = Desk::start();
     let body = json!({
         "name": "backup", "address": "sip:Carrier.example", "accept_from": ["203.0.113.7/24", "2a00:1450::1/64"],
-        "username": "acme", "password": "s3cret", "register": true, "priority": 20, "short_numbers": ["112"]
+        "username": "acme", "password": "s3cret", "register": true, "priority": 20, "short_numbers": ["112"],
+        "strict_source": "sdp", "max_call_seconds": 3600
     });
     let made = desk.post(As::Acme, "/trunks", body);
     assert_eq!(made.status, 201, "{}", made.body);
@@ -25,12 +26,14 @@ fn one_is_made_read_changed_and_removed() {
         "created_at",
         "has_password",
         "id",
+        "max_call_seconds",
         "name",
         "organisation_id",
         "priority",
         "realm",
         "register",
         "short_numbers",
+        "strict_source",
         "updated_at",
         "username",
     ];
@@ -40,11 +43,18 @@ fn one_is_made_read_changed_and_removed() {
     assert_eq!(made.body["accept_from"], json!(["203.0.113.0/24", "2a00:1450::/64"]));
     assert_eq!((&made.body["has_password"], &made.body["priority"]), (&json!(true), &json!(20)));
     assert_eq!(made.body["organisation_id"], desk.organisation("Acme"));
+    let bounds = |body: &Value| (body["strict_source"].clone(), body["max_call_seconds"].clone());
+    assert_eq!(bounds(&made.body), (json!("sdp"), json!(3_600)));
     let path = made.location().to_owned();
     assert_eq!(desk.get(As::Acme, &path).body, made.body);
     let changed = desk.patch(As::Acme, &path, json!({"password": "", "priority": 5}));
     assert_eq!((&changed.body["has_password"], &changed.body["priority"]), (&json!(false), &json!(5)));
     assert_eq!(changed.body["username"], "acme");
+    assert_eq!(bounds(&changed.body), (json!("sdp"), json!(3_600)));
+    let cleared = desk.patch(As::Acme, &path, json!({"strict_source": null, "max_call_seconds": null}));
+    assert_eq!(bounds(&cleared.body), (json!(null), json!(null)));
+    let changed = desk.patch(As::Acme, &path, json!({"strict_source": "any", "max_call_seconds": 60}));
+    assert_eq!(bounds(&changed.body), (json!("any"), json!(60)));
     let again = desk.patch(As::Acme, &path, changed.body.clone());
     assert_eq!((again.status, &again.body), (200, &changed.body));
     assert_eq!(desk.delete(As::Acme, &path).status, 204);
@@ -66,6 +76,8 @@ fn a_new_one_has_plain_defaults() {
         ("realm", json!("")),
         ("register", json!(false)),
         ("short_numbers", json!([])),
+        ("strict_source", json!(null)),
+        ("max_call_seconds", json!(null)),
     ];
     for (field, value) in expected {
         assert_eq!(made.body[field], value, "{field}");
@@ -77,7 +89,7 @@ fn every_wrong_field_is_named() {
     let desk = Desk::start();
     let body = json!({
         "address": "https://carrier.example", "accept_from": ["0.0.0.0/0", 7, "carrier"], "priority": 65536,
-        "register": "yes", "short_numbers": ["1234567"], "name": " "
+        "register": "yes", "short_numbers": ["1234567"], "strict_source": "Sdp", "max_call_seconds": 59, "name": " "
     });
     let answer = desk.post(As::Acme, "/trunks", body);
     let expected = [
@@ -88,6 +100,8 @@ fn every_wrong_field_is_named() {
         "priority: must be between 0 and 65535",
         "register: must be true or false, not a string",
         "short_numbers[0]: must be 1 to 6 digits, such as \"112\"",
+        "strict_source: must be one of any, sdp, signalling",
+        "max_call_seconds: must be between 60 and 86400",
         "name: must not be empty",
     ];
     assert_eq!(answer.message(), expected.join("; "));

@@ -1,7 +1,7 @@
 //! What a file declares is made true, once.
 
 use serde_json::Value;
-use sidetone_model::directory::Destination;
+use sidetone_model::directory::{Destination, StrictSource};
 use sidetone_model::ports::ApiKeys;
 use sidetone_sip::auth::{Algorithm, Credential};
 
@@ -32,6 +32,13 @@ fn the_file_of_the_contract_becomes_the_directory() {
         assert_eq!(directory.organisations[0].sip_domain, "acme.test");
         let [ada, other] = directory.extensions.as_slice() else { panic!("two extensions") };
         assert_eq!(ada.codecs, ["opus", "G722", "PCMA", "PCMU"]);
+        let trunk = &directory.trunks[0];
+        assert_eq!(
+            (ada.strict_source, trunk.strict_source),
+            (Some(StrictSource::Sdp), Some(StrictSource::Any))
+        );
+        let limits = (directory.organisations[0].max_call_seconds, trunk.max_call_seconds);
+        assert_eq!(limits, (Some(7_200), Some(3_600)));
         assert!(ada.team_id.is_some() && other.team_id.is_none());
         for (extension, password) in [(ada, "correct horse"), (other, password)] {
             let credential = Credential::new(&extension.number, "acme.test", password);

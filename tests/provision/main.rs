@@ -33,6 +33,7 @@ name = "Acme"
 sip_domain = "ACME.test"
 currency = "EUR"
 credit = "25.00"
+max_call_seconds = 7200
   [[organisations.teams]]
   name = "support"
   [[organisations.extensions]]
@@ -41,6 +42,7 @@ credit = "25.00"
   password = "correct horse"
   team = "support"
   codecs = ["Opus", "g722", "PCMA", "PCMU"]
+  strict_source = "sdp"
   [[organisations.extensions]]
   number = "1002"
   [[organisations.api_keys]]
@@ -63,6 +65,8 @@ address = "sip:carrier.example:5060"
 accept_from = ["192.0.2.7/24"]
 username = ""
 priority = 10
+strict_source = "any"
+max_call_seconds = 3600
 "#;
 
 fn parse(text: &str) -> Result<Declaration, Vec<String>> {

@@ -211,29 +211,33 @@ fn every_mistake_in_a_file_is_named() {
             "[[trunks]]\nname = \"t\"\naddress = \"carrier\"\nusername = \"u\"\nregister = true\nport = 1\n".to_owned(),
             vec![
                 "trunks[0].address: must be written like sip:carrier.example:5060".to_owned(),
-                "trunks[0].port: unknown key, known here are: name, organisation, address, accept_from, username, password, realm, register, priority, short_numbers".to_owned(),
+                "trunks[0].port: unknown key, known here are: name, organisation, address, accept_from, username, password, realm, register, priority, short_numbers, strict_source, max_call_seconds".to_owned(),
             ],
         ),
         (
             "a trunk that cannot register",
             "[[trunks]]\nname = \"t\"\naddress = \"sip:carrier.example;transport=tls\"\nregister = true\n\
-             [[trunks]]\nname = \"u\"\nregister = true\npassword = \"a\\nb\"\nshort_numbers = [\"+112\"]\n"
+             [[trunks]]\nname = \"u\"\nregister = true\npassword = \"a\\nb\"\nshort_numbers = [\"+112\"]\n\
+             strict_source = \"rtp\"\nmax_call_seconds = 59\n"
                 .to_owned(),
             vec![
                 "trunks[0].address: goes over UDP in this version, write it without ;transport".to_owned(),
                 "trunks[1].password: must be 1 to 128 bytes on one line".to_owned(),
                 "trunks[1].register: needs an address and a username to register with".to_owned(),
                 "trunks[1].short_numbers: must be 1 to 6 digits, such as \"112\"".to_owned(),
+                "trunks[1].strict_source: must be one of any, sdp, signalling".to_owned(),
+                "trunks[1].max_call_seconds: 59 is out of range, write 60 to 86400".to_owned(),
             ],
         ),
         (
             "numbering",
-            organisation("country_code = \"+44\"\nnational_prefix = \"0x\"\ninternational_prefix = \"\"\nmax_outbound_calls = -1\nrecording_retention_days = -1\n"),
+            organisation("country_code = \"+44\"\nnational_prefix = \"0x\"\ninternational_prefix = \"\"\nmax_outbound_calls = -1\nmax_call_seconds = 86401\nrecording_retention_days = -1\n"),
             vec![
                 "organisations[0].country_code: must be 0 to 3 digits in quotes".to_owned(),
                 "organisations[0].national_prefix: must be 0 to 5 digits in quotes".to_owned(),
                 "organisations[0].international_prefix: must be 1 to 5 digits in quotes".to_owned(),
                 "organisations[0].max_outbound_calls: -1 is out of range, write 0 to 1000000".to_owned(),
+                "organisations[0].max_call_seconds: 86401 is out of range, write 60 to 86400".to_owned(),
                 "organisations[0].recording_retention_days: -1 is out of range, write 0 to 36500".to_owned(),
             ],
         ),

@@ -257,6 +257,7 @@ fn book_of_one(node: sidetone_model::ids::NodeId) -> Book {
             international_prefix: "00".to_owned(),
         },
         max_outbound_calls: None,
+        max_call_seconds: None,
     };
     let snapshot = sidetone_model::directory::DirectorySnapshot {
         organisations: vec![organisation],

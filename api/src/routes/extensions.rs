@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use serde::Serialize;
 use sidetone_model::access::Permission;
-use sidetone_model::directory::Secret;
+use sidetone_model::directory::{Secret, StrictSource};
 use sidetone_model::extension::{ExtensionChange, ExtensionRecord, NewExtension};
 use sidetone_model::ids::{ExtensionId, OrganisationId, TeamId};
 use sidetone_model::page::Page;
@@ -43,6 +43,9 @@ pub(crate) struct NewExtensionBody {
     /// out, means that the codec profile decides.
     #[schema(example = "opus,PCMA")]
     codec_string: Option<String>,
+    /// Which address its media must come from; null, as when it is left out, takes the node's setting.
+    #[schema(value_type = Option<String>, pattern = "^(any|sdp|signalling)$", extensions(("x-nullable" = json!(true))))]
+    strict_source: Option<StrictSource>,
 }
 
 /// What changes of an extension; what is left out stays as it is.
@@ -63,6 +66,9 @@ pub(crate) struct ExtensionChangeBody {
     password: Option<String>,
     /// Other codecs.
     codec_string: Option<String>,
+    /// Another source of media, or null for the node's setting.
+    #[schema(value_type = Option<String>, pattern = "^(any|sdp|signalling)$", extensions(("x-nullable" = json!(true))))]
+    strict_source: Option<StrictSource>,
 }
 
 /// An extension that was just made.
@@ -223,6 +229,7 @@ fn new_extension(fields: &mut Fields) -> Option<(Option<OrganisationId>, NewExte
         name: fields.parsed("name", rules::label).unwrap_or_default(),
         password: fields.parsed("password", rules::password).map(Secret),
         codecs: fields.parsed("codec_string", codecs).unwrap_or_default(),
+        strict_source: strict_source(fields).flatten(),
     };
     fields.read_only(&["id", "created_at", "updated_at"]);
     Some((organisation_id, new))
@@ -235,9 +242,14 @@ fn extension_change(fields: &mut Fields) -> Option<ExtensionChange> {
         name: fields.parsed("name", rules::label),
         password: fields.parsed("password", rules::password).map(Secret),
         codecs: fields.parsed("codec_string", codecs),
+        strict_source: strict_source(fields),
     };
     fields.read_only(READ_ONLY);
     Some(change)
+}
+
+fn strict_source(fields: &mut Fields) -> Option<Option<StrictSource>> {
+    fields.or_null("strict_source", |fields, name| fields.parsed(name, rules::strict_source))
 }
 
 /// `opus, PCMA` as the codecs that the switch knows.

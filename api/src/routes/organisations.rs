@@ -21,7 +21,7 @@ use crate::auth::Caller;
 use crate::body::{Body, Fields};
 use crate::error::{ApiError, ErrorBody};
 use crate::listing::{self, BY_NAME, Kind, ListParams, NameSortParam};
-use crate::managed::{created, seen};
+use crate::managed::{created, max_call_seconds, seen};
 use crate::page;
 use crate::state::ApiState;
 
@@ -52,6 +52,9 @@ pub(crate) struct NewOrganisationBody {
     /// Calls out to the world that it may have at once; null, as when it is left out, is no limit.
     #[schema(minimum = 0, maximum = 1_000_000, extensions(("x-nullable" = json!(true))))]
     max_outbound_calls: Option<i64>,
+    /// How many seconds an answered call lasts at most; null, as when it is left out, takes the node's limit.
+    #[schema(minimum = 60, maximum = 86_400, extensions(("x-nullable" = json!(true))))]
+    max_call_seconds: Option<i64>,
     /// Where the service asks, on every answered call, for a note to show on the phone: `https` on a public address.
     /// Empty, as when it is left out, is nowhere.
     #[schema(max_length = 2048, pattern = "^(https://[^\\s#]+)?$", example = "https://crm.example/sidetone")]
@@ -92,6 +95,9 @@ pub(crate) struct OrganisationChangeBody {
     /// Another limit, or null for none.
     #[schema(minimum = 0, maximum = 1_000_000, extensions(("x-nullable" = json!(true))))]
     max_outbound_calls: Option<i64>,
+    /// Another limit, or null for the node's.
+    #[schema(minimum = 60, maximum = 86_400, extensions(("x-nullable" = json!(true))))]
+    max_call_seconds: Option<i64>,
     /// Another URL, `https` on a public address; empty is none, and the secret goes with it.
     #[schema(max_length = 2048, pattern = "^(https://[^\\s#]+)?$", example = "https://crm.example/sidetone")]
     call_info_url: Option<String>,
@@ -286,6 +292,7 @@ fn new_organisation(fields: &mut Fields, state: &ApiState) -> Option<NewOrganisa
             international_prefix: change.international_prefix.unwrap_or(plain.international_prefix),
         },
         max_outbound_calls: change.max_outbound_calls.flatten(),
+        max_call_seconds: change.max_call_seconds.flatten(),
         call_info,
         recording_retention_days: change.recording_retention_days.unwrap_or_default(),
     })
@@ -309,6 +316,7 @@ fn organisation_change(fields: &mut Fields, state: &ApiState) -> Option<Organisa
         national_prefix: fields.parsed("national_prefix", rules::national_prefix),
         international_prefix: fields.parsed("international_prefix", rules::international_prefix),
         max_outbound_calls: limit,
+        max_call_seconds: max_call_seconds(fields),
         call_info_url: fields.parsed("call_info_url", |url| match url {
             "" => Ok(String::new()),
             url => state.check_outgoing_url(url).map(|()| url.to_owned()),

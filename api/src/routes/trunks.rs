@@ -5,7 +5,7 @@ use axum::extract::{OriginalUri, Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use sidetone_model::access::{Permission, Scope};
-use sidetone_model::directory::Secret;
+use sidetone_model::directory::{Secret, StrictSource};
 use sidetone_model::ids::{OrganisationId, TrunkId};
 use sidetone_model::page::Page;
 use sidetone_model::rules;
@@ -16,7 +16,7 @@ use crate::auth::Caller;
 use crate::body::{Body, Fields};
 use crate::error::{ApiError, ErrorBody};
 use crate::listing::{self, BY_NAME, Kind, ListParams, NameSortParam, OrganisationParam};
-use crate::managed::{created, seen};
+use crate::managed::{created, max_call_seconds, seen};
 use crate::page;
 use crate::state::ApiState;
 
@@ -54,6 +54,13 @@ pub(crate) struct TrunkBody {
     /// Numbers that go out exactly as dialled, such as `112`.
     #[schema(max_items = 64)]
     short_numbers: Option<Vec<String>>,
+    /// Which address its media must come from; null, as when it is left out of a new one, takes the node's setting.
+    #[schema(value_type = Option<String>, pattern = "^(any|sdp|signalling)$", extensions(("x-nullable" = json!(true))))]
+    strict_source: Option<StrictSource>,
+    /// How many seconds an answered call over it lasts at most; null, as when it is left out of a new one, leaves the
+    /// organisation's limit, or the node's.
+    #[schema(minimum = 60, maximum = 86_400, extensions(("x-nullable" = json!(true))))]
+    max_call_seconds: Option<i64>,
 }
 
 const KIND: Kind = Kind { sorts: BY_NAME, organisation_id: true, team_id: false };
@@ -234,6 +241,8 @@ fn new_trunk(fields: &mut Fields) -> Option<(Option<Option<OrganisationId>>, New
         realm: change.realm.unwrap_or_default(),
         register: change.register.unwrap_or_default(),
         short_numbers: change.short_numbers.unwrap_or_default(),
+        strict_source: change.strict_source.flatten(),
+        max_call_seconds: change.max_call_seconds.flatten(),
     };
     Some((change.organisation_id, new))
 }
@@ -253,6 +262,9 @@ fn trunk_change(fields: &mut Fields) -> Option<TrunkChange> {
         realm: fields.parsed("realm", rules::trunk_identity),
         register: fields.boolean("register"),
         short_numbers: fields.texts("short_numbers", 0..=rules::SHORT_NUMBERS_MAX, rules::short_number),
+        strict_source: fields
+            .or_null("strict_source", |fields, name| fields.parsed(name, rules::strict_source)),
+        max_call_seconds: max_call_seconds(fields),
     };
     fields.read_only(READ_ONLY);
     Some(change)

@@ -1,7 +1,7 @@
 //! Extensions. A credential comes from outside: this room knows no digest.
 
 use sidetone_model::access::Scope;
-use sidetone_model::directory::Ha1;
+use sidetone_model::directory::{Ha1, StrictSource};
 use sidetone_model::extension::{ExtensionChange, ExtensionRecord, NewExtension};
 use sidetone_model::ids::{ExtensionId, OrganisationId};
 use sidetone_model::listing::Listing;
@@ -10,7 +10,7 @@ use sidetone_model::problem::{FieldProblem, Problem};
 use sidetone_model::time::Timestamp;
 use uuid::Uuid;
 
-use crate::store::columns::{instant, parsed, parsed_opt};
+use crate::store::columns::{instant, parsed, parsed_opt, word_opt};
 use crate::store::extensions::extension_search;
 use crate::store::listing::Table;
 use crate::store::references::{named, refer};
@@ -69,6 +69,7 @@ impl Store {
             number: new.number.clone(),
             name: new.name.clone(),
             codec_string: new.codecs.join(","),
+            strict_source: new.strict_source,
             created_at: now,
             updated_at: now,
         };
@@ -76,7 +77,8 @@ impl Store {
         let ha1 = ha1(&made.number, &domain);
         let statement = sql(
             "INSERT INTO extensions (id, organisation_id, team_id, number, name, ha1_md5, ha1_sha256, codecs,
-             search, created_at_us, updated_at_us) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $10)",
+             search, created_at_us, updated_at_us, strict_source)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $10, $11)",
         )
         .bind(made.id.to_string())
         .bind(made.organisation_id.to_string())
@@ -87,7 +89,8 @@ impl Store {
         .bind(&ha1.sha256)
         .bind(&made.codec_string)
         .bind(extension_search(&made.number, &made.name))
-        .bind(now.as_micros());
+        .bind(now.as_micros())
+        .bind(made.strict_source.map(StrictSource::as_str));
         write.finish(statement, Change::Created).await?;
         Ok(made)
     }
@@ -111,6 +114,7 @@ impl Store {
             number: change.number.unwrap_or_else(|| before.number.clone()),
             name: change.name.unwrap_or(before.name),
             codec_string: change.codecs.map_or(before.codec_string, |codecs| codecs.join(",")),
+            strict_source: change.strict_source.unwrap_or(before.strict_source),
             updated_at: now,
             ..before
         };
@@ -127,7 +131,8 @@ impl Store {
         };
         let statement =
             sql("UPDATE extensions SET team_id = $1, number = $2, name = $3, ha1_md5 = $4, ha1_sha256 = $5,
-             codecs = $6, search = $7, updated_at_us = $8 WHERE id = $9 AND organisation_id = $10")
+             codecs = $6, search = $7, updated_at_us = $8, strict_source = $11
+             WHERE id = $9 AND organisation_id = $10")
             .bind(after.team_id.map(|team| team.to_string()))
             .bind(&after.number)
             .bind(&after.name)
@@ -137,7 +142,8 @@ impl Store {
             .bind(extension_search(&after.number, &after.name))
             .bind(now.as_micros())
             .bind(id.to_string())
-            .bind(after.organisation_id.to_string());
+            .bind(after.organisation_id.to_string())
+            .bind(after.strict_source.map(StrictSource::as_str));
         write.finish(statement, Change::Changed).await?;
         Ok(after)
     }
@@ -254,6 +260,7 @@ fn extension(row: &Row) -> Result<ExtensionRecord, StoreError> {
         number: row.try_get("number")?,
         name: row.try_get("name")?,
         codec_string: row.try_get("codecs")?,
+        strict_source: word_opt(row, "strict_source", StrictSource::from_name)?,
         created_at: instant(row, "created_at_us")?,
         updated_at: instant(row, "updated_at_us")?,
     })

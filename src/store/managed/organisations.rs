@@ -12,7 +12,7 @@ use sidetone_model::problem::Problem;
 use sidetone_model::time::Timestamp;
 use uuid::Uuid;
 
-use crate::store::columns::{instant, number, parsed};
+use crate::store::columns::{instant, number, number_opt, parsed};
 use crate::store::listing::Table;
 use crate::store::organisations::organisation_search;
 use crate::store::references::named;
@@ -50,6 +50,7 @@ impl Organisations for Store {
                 credit,
                 numbering,
                 max_outbound_calls,
+                max_call_seconds,
                 call_info,
                 recording_retention_days,
             } = new;
@@ -66,6 +67,7 @@ impl Organisations for Store {
                 spent: Amount::ZERO,
                 numbering,
                 max_outbound_calls,
+                max_call_seconds,
                 call_info_url,
                 has_call_info_secret,
                 recording_retention_days,
@@ -77,8 +79,8 @@ impl Organisations for Store {
             let statement =
                 sql("INSERT INTO organisations (id, name, sip_domain, currency, credit_scaled, country_code,
                  national_prefix, international_prefix, max_outbound_calls, search, created_at_us, updated_at_us,
-                 call_info_url, call_info_secret, recording_retention_days)
-                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $11, $12, $13, $14)")
+                 call_info_url, call_info_secret, recording_retention_days, max_call_seconds)
+                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $11, $12, $13, $14, $15)")
             .bind(id.to_string())
             .bind(&made.name)
             .bind(&made.sip_domain)
@@ -92,7 +94,8 @@ impl Organisations for Store {
             .bind(now.as_micros())
             .bind(&made.call_info_url)
             .bind(secret)
-            .bind(i64::from(made.recording_retention_days));
+            .bind(i64::from(made.recording_retention_days))
+            .bind(made.max_call_seconds.map(i64::from));
             write.finish(statement, Change::Created).await?;
             Ok(made)
         })
@@ -129,7 +132,8 @@ impl Organisations for Store {
                  name = $1, sip_domain = $2, currency = $3, credit_scaled = $4,
                  country_code = $5, national_prefix = $6, international_prefix = $7, max_outbound_calls = $8,
                  search = $9, updated_at_us = $10, call_info_url = $12,
-                 call_info_secret = COALESCE($13, call_info_secret), recording_retention_days = $14 WHERE id = $11")
+                 call_info_secret = COALESCE($13, call_info_secret), recording_retention_days = $14,
+                 max_call_seconds = $15 WHERE id = $11")
             .bind(&after.name)
             .bind(&after.sip_domain)
             .bind(after.currency.as_str())
@@ -143,7 +147,8 @@ impl Organisations for Store {
             .bind(id.to_string())
             .bind(&after.call_info_url)
             .bind(secret)
-            .bind(i64::from(after.recording_retention_days));
+            .bind(i64::from(after.recording_retention_days))
+            .bind(after.max_call_seconds.map(i64::from));
             write.finish(statement, Change::Changed).await?;
             Ok(after)
         })
@@ -251,7 +256,6 @@ impl WriteTransaction {
 }
 
 fn organisation(row: &Row) -> Result<OrganisationRecord, StoreError> {
-    let limit = row.try_get::<Option<i64>>("max_outbound_calls")?;
     Ok(OrganisationRecord {
         id: parsed(row, "id")?,
         name: row.try_get("name")?,
@@ -266,11 +270,8 @@ fn organisation(row: &Row) -> Result<OrganisationRecord, StoreError> {
             national_prefix: row.try_get("national_prefix")?,
             international_prefix: row.try_get("international_prefix")?,
         },
-        max_outbound_calls: limit
-            .map(|limit| {
-                u32::try_from(limit).map_err(|_| StoreError::Corrupt { column: "max_outbound_calls" })
-            })
-            .transpose()?,
+        max_outbound_calls: number_opt(row, "max_outbound_calls")?,
+        max_call_seconds: number_opt(row, "max_call_seconds")?,
         call_info_url: row.try_get("call_info_url")?,
         has_call_info_secret: !row.try_get::<&str>("call_info_secret")?.is_empty(),
         recording_retention_days: number(row, "recording_retention_days")?,

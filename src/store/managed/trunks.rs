@@ -1,7 +1,7 @@
 //! Trunks.
 
 use sidetone_model::access::Scope;
-use sidetone_model::directory::Secret;
+use sidetone_model::directory::{Secret, StrictSource};
 use sidetone_model::ids::{OrganisationId, TrunkId};
 use sidetone_model::listing::Listing;
 use sidetone_model::page::Page;
@@ -11,7 +11,9 @@ use sidetone_model::time::Timestamp;
 use sidetone_model::trunk::{NewTrunk, TrunkChange, TrunkRecord, Trunks, beyond_tenants, require_possible};
 use uuid::Uuid;
 
-use crate::store::columns::{instant, items, networks, networks_text, number, parsed, parsed_opt};
+use crate::store::columns::{
+    instant, items, networks, networks_text, number, number_opt, parsed, parsed_opt, word_opt,
+};
 use crate::store::listing::Table;
 use crate::store::managed::extensions::no_organisation;
 use crate::store::sql::{Row, sql};
@@ -52,6 +54,8 @@ impl Trunks for Store {
                 realm: new.realm,
                 register: new.register,
                 short_numbers: new.short_numbers,
+                strict_source: new.strict_source,
+                max_call_seconds: new.max_call_seconds,
                 created_at: now,
                 updated_at: now,
             };
@@ -88,6 +92,8 @@ impl Trunks for Store {
                 realm: change.realm.unwrap_or(before.realm),
                 register: change.register.unwrap_or(before.register),
                 short_numbers: change.short_numbers.unwrap_or(before.short_numbers),
+                strict_source: change.strict_source.unwrap_or(before.strict_source),
+                max_call_seconds: change.max_call_seconds.unwrap_or(before.max_call_seconds),
                 updated_at: now,
                 ..before
             };
@@ -163,8 +169,8 @@ impl WriteTransaction {
 
     async fn insert_trunk(&mut self, trunk: &TrunkRecord, password: &Secret) -> Result<(), StoreError> {
         sql("INSERT INTO trunks (id, organisation_id, name, address, accept_from, priority, username, password,
-             realm, register, short_numbers, search, created_at_us, updated_at_us)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $13)")
+             realm, register, short_numbers, search, created_at_us, updated_at_us, strict_source, max_call_seconds)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $13, $14, $15)")
         .bind(trunk.id.to_string())
         .bind(trunk.organisation_id.map(|owner| owner.to_string()))
         .bind(&trunk.name)
@@ -178,6 +184,8 @@ impl WriteTransaction {
         .bind(trunk.short_numbers.join(","))
         .bind(trunk_search(&trunk.name, trunk.address.as_deref()))
         .bind(trunk.created_at.as_micros())
+        .bind(trunk.strict_source.map(StrictSource::as_str))
+        .bind(trunk.max_call_seconds.map(i64::from))
         .execute(&mut *self.transaction)
         .await?;
         Ok(())
@@ -186,7 +194,7 @@ impl WriteTransaction {
     async fn update_trunk(&mut self, trunk: &TrunkRecord, password: &Secret) -> Result<(), StoreError> {
         sql("UPDATE trunks SET organisation_id = $1, name = $2, address = $3, accept_from = $4, priority = $5,
              username = $6, password = $7, realm = $8, register = $9, short_numbers = $10, search = $11,
-             updated_at_us = $12 WHERE id = $13")
+             updated_at_us = $12, strict_source = $14, max_call_seconds = $15 WHERE id = $13")
         .bind(trunk.organisation_id.map(|owner| owner.to_string()))
         .bind(&trunk.name)
         .bind(&trunk.address)
@@ -200,6 +208,8 @@ impl WriteTransaction {
         .bind(trunk_search(&trunk.name, trunk.address.as_deref()))
         .bind(trunk.updated_at.as_micros())
         .bind(trunk.id.to_string())
+        .bind(trunk.strict_source.map(StrictSource::as_str))
+        .bind(trunk.max_call_seconds.map(i64::from))
         .execute(&mut *self.transaction)
         .await?;
         Ok(())
@@ -241,6 +251,8 @@ fn trunk(row: &Row) -> Result<TrunkRecord, StoreError> {
         realm: row.try_get("realm")?,
         register: row.try_get::<i64>("register")? != 0,
         short_numbers: items(row, "short_numbers")?,
+        strict_source: word_opt(row, "strict_source", StrictSource::from_name)?,
+        max_call_seconds: number_opt(row, "max_call_seconds")?,
         created_at: instant(row, "created_at_us")?,
         updated_at: instant(row, "updated_at_us")?,
     })

@@ -147,6 +147,7 @@ pub(super) fn organisation(n: u128, domain: &str) -> Organisation {
         currency: "EUR".parse().unwrap(),
         numbering: Numbering { country_code: Some("44".into()), ..Numbering::default() },
         max_outbound_calls: None,
+        max_call_seconds: None,
     }
 }
 
@@ -164,6 +165,7 @@ pub(super) fn extension(n: u128, organisation: u128, domain: &str, number: &str)
             sha256: credential.ha1(Algorithm::Sha256).to_owned(),
         },
         codecs: Vec::new(),
+        strict_source: None,
     }
 }
 
@@ -190,6 +192,8 @@ pub(super) fn trunk(n: u16, address: &str) -> Trunk {
         realm: String::new(),
         register: false,
         short_numbers: Vec::new(),
+        strict_source: None,
+        max_call_seconds: None,
     }
 }
 

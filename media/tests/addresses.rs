@@ -87,7 +87,7 @@ fn addresses_that_work_are_right() {
                 sdp.remote = Some(addr("198.51.100.20:4000"));
                 sdp.signalling = Some(ip("198.51.100.2"));
                 sdp.own_advertised = Some(ip("203.0.113.1"));
-                sdp.strict_source = StrictSource::Any;
+                sdp.strict_source = Some(StrictSource::Any);
             });
             leg.answer();
             leg.source = addr("198.51.100.33:6000");

@@ -298,7 +298,7 @@ impl Phone {
             own_maxptime_ms: ptime(choices.byte()),
             signalling: Some(choices.address().ip()),
             own_advertised: Some(choices.address().ip()),
-            strict_source: rules[usize::from(own_ptime >> 2 & 3)],
+            strict_source: (own_ptime & 16 == 0).then_some(rules[usize::from(own_ptime >> 2 & 3)]),
         };
         leg.describe(self.now, description);
     }

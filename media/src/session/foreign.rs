@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use crate::session::{Session, StrictSource};
+use crate::session::{Description, Session, StrictSource};
 use crate::time::Micros;
 
 /// What came from, and went to, addresses that are not the party's.
@@ -17,10 +17,19 @@ pub struct Foreign {
     pub accepted_packets: u64,
     /// RTP packets that were sent there.
     pub sent_packets: u64,
+    /// Times that the leg was taken back from one.
+    pub taken_back: u32,
     /// The last of these addresses.
     pub source: Option<SocketAddr>,
     /// When the first packet came from one, or when the leg was taken back from it.
     pub since: Option<Micros>,
+}
+
+impl Foreign {
+    /// Whether it is more than a stray packet. A stranger that keeps the leg was admitted by the operator.
+    pub fn is_notable(&self) -> bool {
+        self.rejected_packets >= NOTABLE_MIN || self.taken_back > 0
+    }
 }
 
 /// The same as it is counted.
@@ -50,6 +59,7 @@ impl ForeignFold {
         let before = self.past.sent_packets;
         self.past = self.with_accepted(source, received, sent);
         self.past.since.get_or_insert(now);
+        self.past.taken_back = self.past.taken_back.saturating_add(1);
         u32::try_from(self.past.sent_packets.saturating_sub(before)).unwrap_or(u32::MAX)
     }
 
@@ -69,12 +79,14 @@ impl Session {
     /// What came from, and went to, addresses that are not the party's; `None` when nothing did, and of a capture.
     pub fn foreign(&self) -> Option<Foreign> {
         let description = self.state.description.as_ref()?;
-        if description.strict_source == StrictSource::Observed {
+        if self.strict_source(description) == StrictSource::Observed {
             return None;
         }
         let fold = &self.state.foreign;
         let foreign = self.packets.source().stranger().map_or(fold.past, |stranger| {
-            fold.with_accepted(stranger, self.packets.received(), self.state.counters.sent)
+            let foreign = fold.with_accepted(stranger, self.packets.received(), self.state.counters.sent);
+            // Packets that were refused say more.
+            Foreign { source: fold.past.source.or(foreign.source), ..foreign }
         });
         (foreign != Foreign::default()).then_some(foreign)
     }
@@ -90,7 +102,7 @@ impl Session {
             return false;
         }
         let Some(description) = &self.state.description else { return true };
-        if description.strict_source == StrictSource::Observed {
+        if self.strict_source(description) == StrictSource::Observed {
             return true;
         }
         let named = match description.remote_rtcp.filter(|_| !filter.is_latched()) {
@@ -104,8 +116,14 @@ impl Session {
         });
         is_named || is_free
     }
+
+    fn strict_source(&self, description: &Description) -> StrictSource {
+        description.strict_source.unwrap_or(self.state.config.strict_source)
+    }
 }
 
+/// Packets that must be refused before it is worth a warning, as many as rule `rejected_source` asks for.
+const NOTABLE_MIN: u64 = 10;
 /// A source of RTCP this long silent may be replaced by one of the same address: reports come every five seconds
 /// (RFC 3550 §6.2), so two are missing.
 const RTCP_SILENT_US: i64 = 15_000_000;

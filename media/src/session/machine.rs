@@ -328,7 +328,8 @@ impl Session {
         if !same_payloads || self.state.description.as_ref() != Some(&description) {
             settled.stream.begin_segment();
         }
-        settled.source.describe(now, description.remote, description.signalling, description.strict_source);
+        let rule = description.strict_source.unwrap_or(self.state.config.strict_source);
+        settled.source.describe(now, description.remote, description.signalling, rule);
         settled.payloads.replace(payloads, ptime_ms);
         self.state.description = Some(description);
         self.configure_stream();

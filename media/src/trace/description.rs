@@ -23,7 +23,7 @@ pub(super) fn put(out: &mut Vec<u8>, description: &Description) {
         own_advertised,
         strict_source,
     } = description;
-    let strict = rule_bits(*strict_source);
+    let rule = strict_source.map_or(0, rule_bits);
     let flags = [
         *rtcp_mux,
         *receive,
@@ -35,8 +35,9 @@ pub(super) fn put(out: &mut Vec<u8>, description: &Description) {
         own_maxptime_ms.is_some(),
         signalling.is_some(),
         own_advertised.is_some(),
-        strict & 1 != 0,
-        strict & 2 != 0,
+        strict_source.is_some(),
+        rule & 1 != 0,
+        rule & 2 != 0,
     ];
     put_varint(out, flags.iter().rev().fold(0, |bits, flag| bits << 1 | u64::from(*flag)));
     for address in [remote, remote_rtcp].into_iter().flatten() {
@@ -90,15 +91,15 @@ pub(super) fn read(cursor: &mut Cursor<'_>) -> Option<Description> {
         own_maxptime_ms,
         signalling,
         own_advertised,
-        strict_source: rule(u8::from(flag(10)) | u8::from(flag(11)) << 1),
+        strict_source: flag(10).then(|| rule(u8::from(flag(11)) | u8::from(flag(12)) << 1)),
     })
 }
 
-/// Which sources may be the party's, in two bits: traces from before they were written have none of them set.
+/// Which sources may be the party's, in two bits.
 const fn rule_bits(rule: StrictSource) -> u8 {
     match rule {
-        StrictSource::Observed => 0,
-        StrictSource::Any => 1,
+        StrictSource::Any => 0,
+        StrictSource::Observed => 1,
         StrictSource::Sdp => 2,
         StrictSource::Signalling => 3,
     }
@@ -106,8 +107,8 @@ const fn rule_bits(rule: StrictSource) -> u8 {
 
 const fn rule(bits: u8) -> StrictSource {
     match bits {
-        0 => StrictSource::Observed,
-        1 => StrictSource::Any,
+        0 => StrictSource::Any,
+        1 => StrictSource::Observed,
         2 => StrictSource::Sdp,
         _ => StrictSource::Signalling,
     }
@@ -146,7 +147,7 @@ fn payload(cursor: &mut Cursor<'_>) -> Option<Payload> {
 }
 
 /// Bits of a description's flags.
-const FLAGS: u32 = 12;
+const FLAGS: u32 = 13;
 /// Beside the kind: the codec has a constant bit rate.
 const CONSTANT_RATE: u8 = 0x80;
 
@@ -180,11 +181,11 @@ mod tests {
             own_maxptime_ms: None,
             signalling: "192.0.2.1".parse().ok(),
             own_advertised: "2001:db8::2".parse().ok(),
-            strict_source: StrictSource::Sdp,
+            strict_source: Some(StrictSource::Sdp),
         };
         let rules = [StrictSource::Any, StrictSource::Observed, StrictSource::Signalling];
-        let other = rules.map(|strict_source| Description { strict_source, ..Description::default() });
-        for description in other.into_iter().chain([full]) {
+        let other = rules.map(|rule| Description { strict_source: Some(rule), ..Description::default() });
+        for description in other.into_iter().chain([full, Description::default()]) {
             let mut out = Vec::new();
             put(&mut out, &description);
             assert_eq!(read(&mut Cursor::new(&out)), Some(description));

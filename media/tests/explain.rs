@@ -88,7 +88,7 @@ fn every_verdict_is_said_in_plain_words() {
         "overtaken",
         "wrong-ptime",
         "ptime-payload",
-        "alternating",
+        "sleeps-wide",
         "degraded",
     ];
     let text: String =
@@ -113,23 +113,23 @@ fn every_verdict_is_said_in_plain_words() {
         hole-2s: lossy_inbound loss (network, 30..31 s) []
           100 of the 3,000 packets of the caller's audio (3.33 %) were lost on the way here, between second 30 and second 31; from 2 % on, words are cut off. The longest gap lasted 2 seconds. The network between the caller and here must be repaired: a full internet line or poor Wi-Fi is the usual cause.
         unpaced noise=0: unpaced_sender clumps (remote, 0..59 s) []
-          The caller's device sent its audio in bursts, one every 100 ms, instead of a packet every 20 ms: 80.03 % of the packets came right behind another. Much equipment plays such audio with gaps. The device must be repaired: its software, or the power saving of its Wi-Fi.
+          The caller's device sent its audio in bursts, one every 100 ms, instead of a packet every 20 ms: 80.03 % of the packets came right behind another. A phone with a buffer of 80 ms would have had to conceal none of 2,995 packets, one of 200 ms none. The device must be repaired: its software, or the power saving of its Wi-Fi.
         slow noise=0: unpaced_sender pace (remote, 0..59 s) []
           The caller's device sent its audio too slowly, at 80 % of the speed of speech (a packet every 25 ms instead of every 20 ms), so the audio had gaps. The device or its software must be repaired, not the network.
         blast: unpaced_sender pace (remote, 0..0 s) []
           The caller's device sent its audio too fast, at 605.61 times the speed of speech (a packet every 0.03 ms instead of every 20 ms), so parts of the audio were dropped. The device or its software must be repaired, not the network.
         jitter-120: jittery_inbound late (network, 2..59 s) []
-          309 of the 2,996 packets of the caller's audio arrived more than 100 ms late, between second 2 and second 59: too late to be played, so the audio was broken up. The network between the caller and here must be repaired: a full internet line or poor Wi-Fi is the usual cause.
+          309 of the 2,996 packets of the caller's audio arrived more than 100 ms late, between second 2 and second 59. A phone with a buffer of 80 ms would have had to conceal none of 2,996 packets, one of 200 ms none. The network between the caller and here must be repaired: a full internet line or poor Wi-Fi is the usual cause.
         stalls-300: jittery_inbound late (network, 5..116 s) []
-          240 of the 6,000 packets of the caller's audio arrived more than 100 ms late, between second 5 and second 116: too late to be played, so the audio was broken up. The network between the caller and here must be repaired: a full internet line or poor Wi-Fi is the usual cause.
+          240 of the 6,000 packets of the caller's audio arrived more than 100 ms late, between second 5 and second 116. A phone with a buffer of 80 ms would have had to conceal 238 of 6,000 packets, one of 200 ms 94. The network between the caller and here must be repaired: a full internet line or poor Wi-Fi is the usual cause.
         overtaken: jittery_inbound jitter (network, 4..57 s) []
-          The caller's audio arrived unevenly, between second 4 and second 57: the delay varied (jitter) by up to 121.16 ms, and by 30 ms or more in 10.74 % of the packets, so the audio was broken up. The network between the caller and here must be repaired: a full internet line or poor Wi-Fi is the usual cause.
+          The caller's audio arrived unevenly, between second 4 and second 57: the delay varied (jitter) by up to 121.16 ms, and by 30 ms or more in 10.74 % of the packets. A phone with a buffer of 80 ms would have had to conceal 14 of 2,999 packets, one of 200 ms 14. The network between the caller and here must be repaired: a full internet line or poor Wi-Fi is the usual cause.
         wrong-ptime: ptime_mismatch ptime (remote, 0..59 s) []
           The caller's device put 30 ms of audio into each packet, although 20 ms had been announced; much equipment plays such audio chopped or at the wrong speed. The packet time in the settings of the device must be corrected, or its software; the network is not the cause.
         ptime-payload: ptime_mismatch timestamps (remote, 0..59 s) []
           The caller's device put 30 ms of audio into each packet while its time stamps say 20 ms; much equipment plays such audio chopped or at the wrong speed. The packet time in the settings of the device must be corrected, or its software; the network is not the cause.
-        alternating: degraded_audio quality (network, 5..50 s) []
-          Only 87.94 % of the caller's audio could be played without a flaw (below 90 % it is heard): packets were lost close together, or arrived after long pauses, between second 5 and second 50. The network between the caller and here must be repaired: a full internet line or poor Wi-Fi is the usual cause.
+        sleeps-wide: degraded_audio quality (network, 0..59 s) []
+          Only 88.91 % of the caller's audio could be played without a flaw (below 95 % it is heard): packets came too late, from beginning to end. A phone with a buffer of 80 ms would have had to conceal 423 of 2,832 packets, one of 200 ms 206. The network between the caller and here must be repaired: a full internet line or poor Wi-Fi is the usual cause.
         degraded: degraded_audio dead_tail (remote, 19..59 s) []
           The caller's audio stopped 40 seconds before the call ended and never came back. Either the caller's device stopped sending or its connection was cut: look at the device and its network first.
     "#]].assert_eq(&text);
@@ -271,7 +271,7 @@ fn what_a_device_does_wrong_and_what_we_drop_are_said_in_plain_words() {
     }
     expect![[r#"
         a clock that jumps: degraded_audio quality (remote, 0..9 s) []
-          Only 80.2 % of the caller's audio could be played without a flaw (below 90 % it is heard): the clock of the caller's device jumped 99 times. The device must be repaired.
+          Only 80.2 % of the caller's audio could be played without a flaw (below 95 % it is heard): the clock of the caller's device jumped 99 times. The device must be repaired.
         a short call with a hole: lossy_inbound loss (network, 1..1 s) []
           3 of the 83 packets of the caller's audio (3.61 %) were lost on the way here, in second 1; from 2 % on, words are cut off. The network between the caller and here must be repaired: a full internet line or poor Wi-Fi is the usual cause.
         signs of silence alone: ok  (nobody) ["comfort_noise_only"]

@@ -25,6 +25,7 @@ for line in sys.stdin:
         leg.pkt(*row)
     figures = leg.fin()
     state = {k: v for k, v in vars(leg).items() if isinstance(v, int)}
+    state.update(late_80=leg.players[0].late, late_200=leg.players[1].late)
     state.update(pdv=leg.pdv, runs=leg.runs, step_count=leg.steps.get(leg.step, 0), pairs=sum(leg.steps.values()))
     state['verdict'] = model['verdict'](leg, figures, {})
     print(json.dumps({'state': state, 'figures': figures}))
@@ -100,7 +101,7 @@ fn play(stream: &[Arrived]) -> Figures {
 fn compare(seed: usize, figures: &Figures, answer: &Json) {
     let (state, wanted) = (&answer["state"], &answer["figures"]);
     let sums = &figures.sums;
-    let under = state["under"].as_u64().unwrap() + state["flaw"].as_u64().unwrap();
+    let under = ["lost", "under", "flaw"].map(|name| state[name].as_u64().unwrap()).iter().sum::<u64>();
     assert_eq!(figures.flaws, under, "seed {seed}: flaws");
     let counts = [
         ("recv", figures.received as i64),
@@ -130,7 +131,8 @@ fn compare(seed: usize, figures: &Figures, answer: &Json) {
         ("nw", sums.pace_windows as i64),
         ("nwbad", sums.pace_windows_off as i64),
         ("late", sums.late_count as i64),
-        ("under_us", sums.underrun_us),
+        ("late_80", figures.late_80 as i64),
+        ("late_200", figures.late_200 as i64),
         ("step", sums.step_ticks),
         ("step_count", sums.step_count as i64),
         ("pairs", sums.pair_count as i64),

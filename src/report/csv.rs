@@ -74,7 +74,7 @@ fn merge(cells: &mut Map<String, Value>, more: Value) {
 }
 
 /// The columns: the file, the call, the stream, why.
-const COLUMNS: [&str; 56] = [
+const COLUMNS: [&str; 57] = [
     "file",
     "call",
     "call_id",
@@ -113,7 +113,8 @@ const COLUMNS: [&str; 56] = [
     "max_gap_ms",
     "ptime_ms",
     "pace_ratio",
-    "late_ms_total",
+    "late_80",
+    "late_200",
     "clock_skew_ppm",
     "ssrc_changes",
     "ts_resets",

@@ -55,7 +55,8 @@ fn plain(value: &Value) -> String {
 fn unit(name: &str) -> (&str, &'static str) {
     match name {
         "burst_share" | "pace_ratio" => return (name, "%"),
-        "late_ms_total" => return ("late total", "ms"),
+        "late_80" => return ("late for a buffer of 80 ms", "packets"),
+        "late_200" => return ("late for a buffer of 200 ms", "packets"),
         _ => {}
     }
     UNITS

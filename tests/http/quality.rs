@@ -53,7 +53,22 @@ fn records(ids: Ids) -> Vec<Cdr> {
     let silent = Cdr { organisation_id: ids.acme, answered_at: None, ..answered(4) };
     let crashed = Cdr { organisation_id: ids.acme, quality: Quality::default(), ..ended(5) };
     let foreign = with_media(Cdr { organisation_id: ids.bolt, ..ended(6) });
-    vec![full, old, missed, silent, crashed, foreign]
+    let first = Cdr { organisation_id: ids.acme, ..ended(7) };
+    let first = Cdr { media: Some(Box::new(of_rules_1(first.call_uuid))), ..first };
+    vec![full, old, missed, silent, crashed, foreign, first]
+}
+
+/// The quality of a record that was written by the first version of the rules and figures.
+fn of_rules_1(call: CallId) -> CallQuality {
+    let mut body = serde_json::to_value(media(call)).unwrap();
+    body["rules_version"] = json!("1");
+    let inbound = body["legs"][0]["inbound"].as_object_mut().unwrap();
+    inbound.remove("late_80");
+    inbound.remove("late_200");
+    inbound.insert("late_ms_total".to_owned(), json!(340));
+    inbound.insert("quality_pct".to_owned(), json!(84.12));
+    inbound.insert("mos".to_owned(), json!(4.15));
+    serde_json::from_value(body).unwrap()
 }
 
 const BOSS: &str = "acmeboss0001";
@@ -92,6 +107,19 @@ fn both_legs_of_a_record_are_told_as_they_were_measured() {
     let without = serde_json::to_value(expected.clone().without_timeline()).unwrap();
     assert_eq!((bare.status, bare.body), (200, without));
     assert_eq!(engine.get(BOSS, &format!("{}?timeline=true", path(1))).body, body);
+}
+
+/// Figures of another version are shown as they were stored, under their own version.
+#[test]
+fn an_older_record_keeps_its_figures_and_their_version() {
+    let engine = Engine::start(records);
+    let answer = engine.get(BOSS, &path(7));
+    assert_eq!((answer.status, &answer.body["rules_version"]), (200, &json!("1")), "{}", answer.body);
+    let inbound = &answer.body["legs"][0]["inbound"];
+    assert_eq!([&inbound["quality_pct"], &inbound["mos"]], [&json!(84.12), &json!(4.15)]);
+    assert!(["late_80", "late_200", "late_ms_total"].iter().all(|name| inbound.get(*name).is_none()));
+    let new = &engine.get(BOSS, &path(1)).body["legs"][0]["inbound"];
+    assert_eq!([&new["late_80"], &new["late_200"]], [&json!(0), &json!(0)]);
 }
 
 /// A row for every second, each with a number for every column.

@@ -31,7 +31,6 @@ pub(crate) struct Apart {
     pub(crate) media_sum_us: i64,
     pub(crate) clump_sum_us: i64,
     pub(crate) clump_square_sum: i64,
-    pub(crate) pending_us: i64,
     pub(crate) pace_windows: u64,
     pub(crate) pace_windows_off: u64,
     pub(crate) short_pct: u32,

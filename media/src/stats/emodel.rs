@@ -3,33 +3,43 @@
 //! Only what a receiver can measure goes in, everything else is an assumption that the result names: the
 //! default values of G.107 for room, handset and echo, a delay where none was measured, and the codec's
 //! equipment impairment and robustness as ITU-T G.113 Appendix I publishes them. A codec without published
-//! values has no score, nor a wideband one: this is the narrow-band model.
+//! values has no score, nor a wideband one: this is the narrow-band model. How much delay and how many late
+//! packets there are depends on the phone, so the score is the mean of what two phones would have.
 
 use crate::stats::Figures;
 use crate::stats::decimal::Hundredths;
-use crate::stats::stream::mos;
+use crate::stats::players::{LONG_BUFFER_MS, SHORT_BUFFER_MS};
 
 /// What a score by the E-model rests on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EModel {
     /// The score, 1.00 to 4.50.
     pub mos: Hundredths,
-    /// The transmission rating R, 0.00 to 93.20.
-    pub rating: Hundredths,
     /// The codec whose values were taken, as G.113 names it.
     pub codec: &'static str,
     /// Its equipment impairment factor Ie.
     pub impairment: u32,
     /// Its robustness against packet loss Bpl.
     pub robustness: Hundredths,
-    /// Packets that a 100 ms playout buffer would have missed, lost and late together, in percent.
+    /// Whether the network's part of the delay was measured by RTCP; otherwise it is taken for 30 ms.
+    pub is_delay_measured: bool,
+    /// What a phone with a buffer of 80 ms would have heard, and one of 200 ms.
+    pub phones: [PhoneRating; 2],
+}
+
+/// What one phone would have heard.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PhoneRating {
+    /// The phone's buffer in milliseconds.
+    pub buffer_ms: u32,
+    /// The transmission rating R, 0.00 to 93.20.
+    pub rating: Hundredths,
+    /// Packets that never arrived or came too late for the buffer, in percent of the expected.
     pub effective_loss_pct: Hundredths,
-    /// The burst ratio BurstR: mean loss run against that of random loss; 1.00 to 8.00.
+    /// The burst ratio BurstR: mean run of such packets against that of random loss; 1.00 to 8.00.
     pub burst_ratio: Hundredths,
     /// Delay from mouth to ear in milliseconds.
     pub delay_ms: Hundredths,
-    /// Whether the network's part of the delay was measured by RTCP; otherwise it is taken for 30 ms.
-    pub is_delay_measured: bool,
 }
 
 /// The score of audio in the codec that SDP calls `name`; the round trip is RTCP's, if it told one.
@@ -41,40 +51,68 @@ pub fn e_model(figures: &Figures, name: &str, round_trip_ms: Option<Hundredths>)
     if !figures.enough || figures.expected == 0 {
         return None;
     }
-    let bad = figures.lost.saturating_add(figures.sums.late_count).min(figures.expected);
-    let effective_loss_pct = Hundredths::ratio(i128::from(bad) * 100, i128::from(figures.expected))?;
-    let burst_ratio = burst_ratio(figures);
     let network_ms = round_trip_ms.map_or(NETWORK_MS, |round_trip| round_trip.as_f64().max(0.0) / 2.0);
     let packet_ms = figures.ptime_ms.map_or(20.0, Hundredths::as_f64);
-    let delay_ms = (network_ms + packet_ms + BUFFER_MS).min(DELAY_MAX_MS);
+    let before_ms = network_ms + packet_ms;
+    let sums = &figures.sums;
+    let phones = [
+        phone(codec, figures, before_ms, (SHORT_BUFFER_MS, figures.late_80, sums.late_80_runs))?,
+        phone(codec, figures, before_ms, (LONG_BUFFER_MS, figures.late_200, sums.late_200_runs))?,
+    ];
+    let scores = phones.iter().map(|phone| score(phone.rating.as_f64()));
+    Some(EModel {
+        mos: hundredths(scores.sum::<f64>() / 2.0),
+        codec: codec.name,
+        impairment: codec.impairment,
+        robustness: codec.robustness,
+        is_delay_measured: round_trip_ms.is_some(),
+        phones,
+    })
+}
+
+/// What a phone with a buffer of so many milliseconds would have heard, which had to conceal so many late packets in so
+/// many runs.
+fn phone(
+    codec: &Codec,
+    figures: &Figures,
+    before_ms: f64,
+    (buffer_ms, late, late_runs): (u32, u64, u64),
+) -> Option<PhoneRating> {
+    let bad = figures.lost.saturating_add(late).min(figures.expected);
+    let effective_loss_pct = Hundredths::ratio(i128::from(bad) * 100, i128::from(figures.expected))?;
+    let burst_ratio = burst_ratio(figures, late, late_runs);
+    let delay_ms = (before_ms + f64::from(buffer_ms)).min(DELAY_MAX_MS);
     let loss = effective_loss_pct.as_f64();
     let impairment = f64::from(codec.impairment);
     // G.107 (7-29), the effective equipment impairment factor.
     let robust = loss / burst_ratio.as_f64() + codec.robustness.as_f64();
     let equipment = impairment + (95.0 - impairment) * loss / robust;
     let rating = (R_DEFAULT - delay_impairment(delay_ms) - equipment).clamp(0.0, R_DEFAULT);
-    let rating = hundredths(rating);
-    Some(EModel {
-        mos: mos(rating),
-        rating,
-        codec: codec.name,
-        impairment: codec.impairment,
-        robustness: codec.robustness,
+    Some(PhoneRating {
+        buffer_ms,
+        rating: hundredths(rating),
         effective_loss_pct,
         burst_ratio,
         delay_ms: hundredths(delay_ms),
-        is_delay_measured: round_trip_ms.is_some(),
     })
 }
 
-/// Mean length of a loss run against `1 / (1 − p)`, what random loss gives (G.107 §7.5).
-fn burst_ratio(figures: &Figures) -> Hundredths {
+/// The mean opinion score of a rating (G.107 Annex B), between 1.0 and 4.5.
+fn score(rating: f64) -> f64 {
+    let score = 1.0 + 0.035 * rating + 0.000_007 * rating * (rating - 60.0) * (100.0 - rating);
+    score.clamp(1.0, 4.5)
+}
+
+/// Mean length of a run of lost packets, or of late ones, against `1 / (1 − p)`, what random loss gives (G.107 §7.5).
+fn burst_ratio(figures: &Figures, late: u64, late_runs: u64) -> Hundredths {
     let one = Hundredths::from_integer(1);
     let missing = figures.lost.saturating_add(figures.local_drop);
-    let received = figures.expected.saturating_sub(missing);
-    let runs: u64 = figures.loss_runs.iter().map(|count| u64::from(*count)).sum();
+    let bad = missing.saturating_add(late).min(figures.expected);
+    let good = figures.expected.saturating_sub(bad);
+    let loss_runs: u64 = figures.loss_runs.iter().map(|count| u64::from(*count)).sum();
+    let runs = loss_runs.saturating_add(late_runs);
     let ratio = Hundredths::ratio(
-        i128::from(missing) * i128::from(received),
+        i128::from(bad) * i128::from(good),
         i128::from(runs) * i128::from(figures.expected),
     );
     ratio.unwrap_or(one).clamp(one, BURST_RATIO_MAX)
@@ -121,8 +159,6 @@ const CODECS: &[Codec] = &[
 const R_DEFAULT: f64 = 93.2;
 /// One way through the network where RTCP did not measure it.
 const NETWORK_MS: f64 = 30.0;
-/// The playout buffer by which packets are late.
-const BUFFER_MS: f64 = 100.0;
 /// Beyond it R is 0 anyway.
 const DELAY_MAX_MS: f64 = 1_000.0;
 /// The model is not published for a higher ratio.
@@ -133,8 +169,8 @@ mod tests {
     use super::*;
     use crate::stats::Sums;
 
-    /// Ten thousand packets of which `lost` are missing in runs of one.
-    fn figures(lost: u32, late_count: u64) -> Figures {
+    /// Ten thousand packets of which `lost` are missing in runs of one, and `late` too late for both phones.
+    fn figures(lost: u32, late: u64) -> Figures {
         let mut loss_runs = [0; 10];
         loss_runs[0] = lost;
         Figures {
@@ -143,31 +179,45 @@ mod tests {
             lost: lost.into(),
             enough: true,
             loss_runs,
-            sums: Sums { late_count, ..Sums::default() },
+            late_80: late,
+            late_200: late,
+            sums: Sums { late_80_runs: late, late_200_runs: late, ..Sums::default() },
             ..Figures::default()
         }
     }
 
     #[test]
     fn known_points_of_the_model() {
-        // (codec, lost of 10,000, late, round trip in ms, R, score)
+        // (codec, lost of 10,000, late, round trip in ms, R of both phones, score)
         let cases = [
-            ("PCMU", 0, 0, None, 8_960, 433),
-            ("pcma", 0, 0, Some(60), 8_960, 433),
-            ("PCMU", 0, 0, Some(0), 9_032, 435),
-            ("PCMU", 500, 0, None, 7_382, 377),
-            ("PCMU", 250, 250, None, 7_382, 377),
-            ("G729", 0, 0, None, 7_860, 397),
-            ("PCMU", 0, 0, Some(500), 6_312, 326),
+            ("PCMU", 0, 0, None, [9_008, 7_920], 417),
+            ("pcma", 0, 0, Some(60), [9_008, 7_920], 417),
+            ("PCMU", 0, 0, Some(0), [9_080, 8_322], 425),
+            ("PCMU", 500, 0, None, [7_430, 6_342], 353),
+            ("PCMU", 250, 250, None, [7_430, 6_342], 353),
+            ("G729", 0, 0, None, [7_908, 6_820], 375),
+            ("PCMU", 0, 0, Some(500), [6_580, 4_972], 298),
         ];
-        for (codec, lost, late, round_trip, rating, score) in cases {
+        for (codec, lost, late, round_trip, ratings, score) in cases {
             let round_trip = round_trip.map(Hundredths::from_integer);
             let found = e_model(&figures(lost, late), codec, round_trip).unwrap();
             let name = format!("{codec}, {lost} lost, {late} late, {round_trip:?}");
-            assert!((found.rating.0 - rating).abs() <= 2, "{name}: R {}", found.rating);
+            let near = |phone: &PhoneRating, rating: i64| (phone.rating.0 - rating).abs() <= 2;
+            assert!(
+                found.phones.iter().zip(ratings).all(|(phone, rating)| near(phone, rating)),
+                "{name}: {found:?}"
+            );
             assert!((found.mos.0 - score).abs() <= 1, "{name}: {}", found.mos);
             assert_eq!(found.is_delay_measured, round_trip.is_some(), "{name}");
         }
+    }
+
+    #[test]
+    fn each_phone_is_rated_by_what_came_too_late_for_it() {
+        let figures = Figures { late_200: 0, ..figures(0, 500) };
+        let [short, long] = e_model(&figures, "PCMU", None).unwrap().phones;
+        assert_eq!((short.buffer_ms, short.effective_loss_pct), (80, Hundredths(500)));
+        assert_eq!((long.buffer_ms, long.effective_loss_pct), (200, Hundredths(0)));
     }
 
     #[test]
@@ -176,7 +226,7 @@ mod tests {
         assert_eq!(e_model(&figures(0, 0), "G722", None), None, "wideband");
         assert_eq!(e_model(&Figures { enough: false, ..figures(0, 0) }, "PCMU", None), None);
         let all = e_model(&figures(9_999, 9_999), "PCMU", Some(Hundredths(i64::MAX))).unwrap();
-        assert!((100..=450).contains(&all.mos.0) && all.rating.0 >= 0);
+        assert!((100..=450).contains(&all.mos.0) && all.phones.iter().all(|phone| phone.rating.0 >= 0));
     }
 
     #[test]
@@ -187,7 +237,11 @@ mod tests {
         let burst = Figures { loss_runs, ..single.clone() };
         let score = |figures: &Figures| e_model(figures, "PCMU", None).unwrap();
         assert!(score(&burst).mos < score(&single).mos);
-        assert_eq!(score(&burst).burst_ratio, Hundredths(291));
-        assert_eq!(score(&single).burst_ratio, Hundredths(100));
+        let ratio = |figures: &Figures| score(figures).phones[0].burst_ratio;
+        assert_eq!(ratio(&burst), Hundredths(291));
+        assert_eq!(ratio(&single), Hundredths(100));
+        let late = figures(0, 300);
+        let runs = Sums { late_80_runs: 100, ..late.sums };
+        assert_eq!(ratio(&Figures { sums: runs, ..late }), Hundredths(291));
     }
 }

@@ -46,7 +46,8 @@ pub struct Figures {
     pub silence_ms: i64,
     /// Time within interruptions in milliseconds.
     pub interruption_ms: i64,
-    /// Flawed packets: lost, penalties of clustered loss, concealed by underrun, unexplained timestamps.
+    /// Flawed packets: lost, half of what the two phones of `late_80` and `late_200` concealed together, unexplained
+    /// timestamps.
     pub flaws: u64,
     /// Whether there was enough audio to judge loss and quality.
     pub enough: bool,
@@ -80,8 +81,10 @@ pub struct Figures {
     pub longest_loss_packets: u32,
     /// How much audio that was, by the packet duration, in milliseconds.
     pub longest_loss_ms: i64,
-    /// Audio that a notional 100 ms playout buffer had to conceal because packets were late, in milliseconds.
-    pub late_ms_total: i64,
+    /// Packets that a phone with a buffer of 80 ms had to conceal because they came too late.
+    pub late_80: u64,
+    /// Packets that a phone with a buffer of 200 ms had to conceal because they came too late.
+    pub late_200: u64,
     /// Media time in percent of the time in which it came: below 100 the sender is slow.
     pub pace_ratio: Option<Hundredths>,
     /// Missing packets that lay in bursts (RFC 3611 §4.7.2), in percent of all missing.
@@ -151,8 +154,10 @@ pub struct Sums {
     pub payload_len: u64,
     /// How many pairs had it.
     pub payload_len_count: u64,
-    /// Audio that a notional 100 ms buffer had to conceal, in microseconds.
-    pub underrun_us: i64,
+    /// Runs of the packets in `late_80`.
+    pub late_80_runs: u64,
+    /// Runs of the packets in `late_200`.
+    pub late_200_runs: u64,
     /// Whether the last packet was audio.
     pub ends_in_audio: bool,
 }

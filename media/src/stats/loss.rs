@@ -33,8 +33,6 @@ pub(crate) struct LossTotals {
     closed: u64,
     /// Packets known to be lost.
     pub(crate) lost: u64,
-    /// Lost packets and the penalties of clustered loss.
-    pub(crate) flaws: u64,
     pub(crate) duplicates: u64,
     pub(crate) reordered: u64,
     pub(crate) before_segment: u64,
@@ -42,8 +40,6 @@ pub(crate) struct LossTotals {
     pub(crate) segments: u64,
     /// Packets in the loss run that is leaving the window.
     run: u32,
-    /// How many loss runs, each one arrival apart, the latest one makes.
-    cluster: u32,
     /// Loss runs by length.
     pub(crate) runs: [u32; 10],
     pub(crate) longest_run: u32,
@@ -91,7 +87,6 @@ impl LossWindow {
         self.totals.closed = self.totals.closed.saturating_add(self.in_segment.into());
         self.in_segment = 0;
         self.set_seen(0);
-        self.totals.cluster = 0;
         self.since = FAR;
     }
 
@@ -257,12 +252,6 @@ impl LossWindow {
     fn miss(&mut self, count: u32) {
         let totals = &mut *self.totals;
         totals.lost = totals.lost.saturating_add(count.into());
-        totals.flaws = totals.flaws.saturating_add(count.into());
-        if !self.in_run {
-            let clusters = self.since == 1 && totals.cluster > 0;
-            totals.cluster = if clusters { totals.cluster.saturating_add(1) } else { 1 };
-            totals.flaws = totals.flaws.saturating_add(cluster_penalty(totals.cluster));
-        }
         // Within a run nothing has arrived since its first.
         totals.bursts.miss(if self.in_run { 0 } else { self.since.into() }, count);
         totals.run = totals.run.saturating_add(count);
@@ -299,17 +288,6 @@ impl LossWindow {
     }
 }
 
-/// What the `cluster`-th loss run of a cluster adds to the flaws: 2, 0, 3, 4, 5, … in sum 2, 2, 5, 9, 14, …
-///
-/// FreeSWITCH's penalty for loss that comes thick, which its users' figures have long contained.
-const fn cluster_penalty(cluster: u32) -> u64 {
-    match cluster {
-        1 => 2,
-        2 => 0,
-        more => more as u64,
-    }
-}
-
 /// Packets that may still arrive late; the width of the bit field.
 const WINDOW: u32 = 128;
 /// A larger step ahead is a jump, not loss (RFC 3550 A.1 `MAX_DROPOUT`).
@@ -325,9 +303,9 @@ const FAR: u8 = 99;
 mod tests {
     use super::*;
 
-    type Outcome = (u64, u64, u64, u64, u64);
+    type Outcome = (u64, u64, u64, u64);
 
-    /// Feeds `sequences`, closes, and returns (expected, lost, flaws, duplicates, reordered).
+    /// Feeds `sequences`, closes, and returns (expected, lost, duplicates, reordered).
     fn fold(sequences: impl IntoIterator<Item = u16>) -> Outcome {
         let (mut window, mut rows) = (LossWindow::default(), Rows::new(0));
         for sequence in sequences {
@@ -335,32 +313,32 @@ mod tests {
         }
         window.close(&mut rows);
         let totals = window.totals();
-        (window.expected(), totals.lost, totals.flaws, totals.duplicates, totals.reordered)
+        (window.expected(), totals.lost, totals.duplicates, totals.reordered)
     }
 
     #[test]
     fn sequences_are_judged() {
         let without = |missing: &[u16]| (0..300).filter(|n| !missing.contains(n)).collect::<Vec<u16>>();
         let cases: Vec<(&str, Vec<u16>, Outcome)> = vec![
-            ("nothing", vec![], (0, 0, 0, 0, 0)),
-            ("one", vec![7], (1, 0, 0, 0, 0)),
-            ("in order", without(&[]), (300, 0, 0, 0, 0)),
-            ("over the wrap", (65_500..=65_535).chain(0..100).collect(), (136, 0, 0, 0, 0)),
-            ("one lost", without(&[50]), (300, 1, 3, 0, 0)),
-            ("a run of three", without(&[50, 51, 52]), (300, 3, 5, 0, 0)),
-            ("two, one apart", without(&[50, 52]), (300, 2, 4, 0, 0)),
-            ("three, one apart each", without(&[50, 52, 54]), (300, 3, 8, 0, 0)),
-            ("four, one apart each", without(&[50, 52, 54, 56]), (300, 4, 13, 0, 0)),
-            ("two, two apart", without(&[50, 53]), (300, 2, 6, 0, 0)),
-            ("swapped", vec![0, 2, 1, 3], (4, 0, 0, 0, 1)),
-            ("doubled", vec![0, 0, 1, 1, 2, 2], (3, 0, 0, 3, 0)),
-            ("doubled late", vec![0, 1, 2, 0], (3, 0, 0, 1, 0)),
-            ("before the first", vec![10, 9, 11], (2, 0, 0, 0, 0)),
-            ("100 late", (0..20).chain(21..121).chain([20]).collect(), (121, 0, 0, 0, 1)),
-            ("a single far number", vec![0, 1, 40_000, 2, 3], (4, 0, 0, 0, 0)),
-            ("a jump", vec![0, 1, 40_000, 40_001, 40_002], (4, 0, 0, 0, 0)),
-            ("2,999 ahead", vec![0, 2_999], (3_000, 2_998, 3_000, 0, 0)),
-            ("3,000 ahead", vec![0, 3_000, 3_001], (2, 0, 0, 0, 0)),
+            ("nothing", vec![], (0, 0, 0, 0)),
+            ("one", vec![7], (1, 0, 0, 0)),
+            ("in order", without(&[]), (300, 0, 0, 0)),
+            ("over the wrap", (65_500..=65_535).chain(0..100).collect(), (136, 0, 0, 0)),
+            ("one lost", without(&[50]), (300, 1, 0, 0)),
+            ("a run of three", without(&[50, 51, 52]), (300, 3, 0, 0)),
+            ("two, one apart", without(&[50, 52]), (300, 2, 0, 0)),
+            ("three, one apart each", without(&[50, 52, 54]), (300, 3, 0, 0)),
+            ("four, one apart each", without(&[50, 52, 54, 56]), (300, 4, 0, 0)),
+            ("two, two apart", without(&[50, 53]), (300, 2, 0, 0)),
+            ("swapped", vec![0, 2, 1, 3], (4, 0, 0, 1)),
+            ("doubled", vec![0, 0, 1, 1, 2, 2], (3, 0, 3, 0)),
+            ("doubled late", vec![0, 1, 2, 0], (3, 0, 1, 0)),
+            ("before the first", vec![10, 9, 11], (2, 0, 0, 0)),
+            ("100 late", (0..20).chain(21..121).chain([20]).collect(), (121, 0, 0, 1)),
+            ("a single far number", vec![0, 1, 40_000, 2, 3], (4, 0, 0, 0)),
+            ("a jump", vec![0, 1, 40_000, 40_001, 40_002], (4, 0, 0, 0)),
+            ("2,999 ahead", vec![0, 2_999], (3_000, 2_998, 0, 0)),
+            ("3,000 ahead", vec![0, 3_000, 3_001], (2, 0, 0, 0)),
         ];
         for (name, sequences, expected) in cases {
             assert_eq!(fold(sequences), expected, "{name}");

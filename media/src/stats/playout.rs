@@ -1,9 +1,10 @@
-//! How late packets come against the quickest, and what a playout buffer would have had to conceal.
+//! How late packets come against the quickest, and against what two notional phones have a buffer for.
 
 use crate::stats::Lateness;
+use crate::stats::players::{Kept, Players};
 use crate::stats::timeline::Rows;
 
-/// Lateness against a sliding minimum of the transit time, and a notional 100 ms adaptive buffer.
+/// Lateness against a sliding minimum of the transit time, and the transits with which the phones of [`Players`] change.
 ///
 /// All of it is relative: transit counts from zero at every rebase, and from elsewhere whenever it would grow
 /// beyond what its 32 bits hold.
@@ -13,8 +14,8 @@ pub(crate) struct Playout {
     /// The smallest transit of the current bucket, and of the one before.
     pub(super) least_us: i32,
     pub(super) least_before_us: i32,
-    /// The transit beyond which the notional buffer runs dry.
-    pub(super) dry_us: i32,
+    /// The transits with which neither phone changes.
+    pub(super) kept: Kept,
     /// How long the bucket has been going on.
     pub(super) bucket_us: i32,
     pub(super) late_before_us: u32,
@@ -31,7 +32,7 @@ pub(crate) struct Playout {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PlayoutTotals {
     pub(crate) late_count: u32,
-    pub(crate) underrun_us: i64,
+    pub(crate) players: Players,
     lateness: Lateness,
 }
 
@@ -51,7 +52,7 @@ impl Playout {
             transit_us: 0,
             least_us: 0,
             least_before_us: 0,
-            dry_us: BUFFER_US,
+            kept: Kept::NONE,
             bucket_us: 0,
             late_before_us: 0,
             late_limit_us,
@@ -68,11 +69,12 @@ impl Playout {
     }
 
     /// The packet that comes now sets that transit.
-    pub(crate) fn begin(&mut self) {
+    pub(crate) fn begin(&mut self, totals: &mut PlayoutTotals) {
         self.transit_us = 0;
         self.least_us = 0;
         self.least_before_us = 0;
-        self.dry_us = BUFFER_US;
+        totals.players.rebase();
+        self.kept = Kept::NONE;
         self.bucket_us = 0;
         self.rebased = false;
         self.late_in_a_row = 0;
@@ -83,13 +85,13 @@ impl Playout {
     /// Every five seconds it says how far below the packet's transit the least one of them was, never positive.
     pub(crate) fn fold(&mut self, due: &Due, totals: &mut PlayoutTotals, rows: &mut Rows) -> Option<i64> {
         if self.rebased {
-            self.begin();
+            self.begin(totals);
             return Some(0);
         }
         let transit_us = i64::from(self.transit_us) + due.late_us;
         match i32::try_from(transit_us) {
             Ok(transit_us) if transit_us.unsigned_abs() < TRANSIT_MAX_US => self.transit_us = transit_us,
-            _ => self.shift(transit_us),
+            _ => self.shift(transit_us, totals),
         }
         self.bucket_us = narrow(i64::from(self.bucket_us) + due.gap_us);
         self.settle(due.is_overtaken, due.ptime_us, totals, rows)
@@ -110,7 +112,7 @@ impl Playout {
         if transit_us.unsigned_abs() < TRANSIT_MAX_US {
             self.transit_us = transit_us;
         } else {
-            self.shift(transit_us.into());
+            self.shift(transit_us.into(), totals);
         }
         self.bucket_us = self.bucket_us.wrapping_add(gap_us);
         self.settle(false, ptime_us, totals, rows)
@@ -149,8 +151,8 @@ impl Playout {
             self.late_in_a_row = 0;
         }
         self.late_before_us = lateness_us;
-        if self.transit_us > self.dry_us {
-            self.run_dry(is_overtaken, ptime_us, totals);
+        if !self.kept.holds(self.transit_us) {
+            self.kept = totals.players.play(self.transit_us, ptime_us, is_overtaken);
         }
         below_us
     }
@@ -166,12 +168,6 @@ impl Playout {
         lateness.add_least(self.recent);
         lateness.note_max(peak_us.max(self.row_max_us));
         lateness
-    }
-
-    /// The packet before this one waited for it to explain why it came `late_us` late: the network held both.
-    pub(crate) fn stall(totals: &mut PlayoutTotals, late_us: i64) {
-        let over_us = (late_us - i64::from(BUFFER_US)).max(0);
-        totals.underrun_us = totals.underrun_us.saturating_add(over_us);
     }
 
     #[inline]
@@ -195,17 +191,17 @@ impl Playout {
         self.least_before_us = self.least_us;
         self.least_us = self.transit_us;
         self.bucket_us = 0;
-        self.dry_us = self.least_before_us.saturating_add(BUFFER_US);
         (i64::from(self.least_before_us) - i64::from(self.transit_us)).min(0)
     }
 
     /// Counts transit from `transit_us`, the packet's own; what is further off than half an hour stays there.
     #[cold]
-    fn shift(&mut self, transit_us: i64) {
-        for kept in [&mut self.least_us, &mut self.least_before_us, &mut self.dry_us] {
+    fn shift(&mut self, transit_us: i64, totals: &mut PlayoutTotals) {
+        for kept in [&mut self.least_us, &mut self.least_before_us] {
             *kept = narrow(i64::from(*kept).saturating_sub(transit_us));
         }
         self.transit_us = 0;
+        self.kept = totals.players.shift(transit_us);
     }
 
     #[cold]
@@ -225,26 +221,12 @@ impl Playout {
             self.late_in_a_row = 0;
         }
     }
-
-    /// The buffer ran empty: an overtaken packet costs one frame, any other makes it grow.
-    #[cold]
-    fn run_dry(&mut self, is_overtaken: bool, ptime_us: i64, totals: &mut PlayoutTotals) {
-        if is_overtaken {
-            totals.underrun_us = totals.underrun_us.saturating_add(ptime_us);
-        } else {
-            let over_us = i64::from(self.transit_us) - i64::from(self.dry_us);
-            totals.underrun_us = totals.underrun_us.saturating_add(over_us);
-            self.dry_us = self.transit_us;
-        }
-    }
 }
 
 fn narrow(us: i64) -> i32 {
     i32::try_from(us).unwrap_or(if us < 0 { i32::MIN } else { i32::MAX })
 }
 
-/// The buffer that every phone is taken to have.
-const BUFFER_US: i32 = 100_000;
 /// The sliding minimum forgets after one to two of these.
 const BUCKET_US: i32 = 5_000_000;
 /// Transit counts from elsewhere before it gets here, a quarter of an hour.

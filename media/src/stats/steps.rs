@@ -5,6 +5,7 @@
 
 use crate::rtp::{Packet, PayloadKind};
 use crate::stats::Lateness;
+use crate::stats::players::Kept;
 use crate::stats::playout::{Playout, PlayoutTotals, TRANSIT_MAX_US};
 use crate::stats::timing::{Clump, JITTER_LEAD, PACE_WINDOW_US, PAUSE_US, Timing};
 use crate::time::Micros;
@@ -75,7 +76,7 @@ struct Limits {
     media_us: u32,
     short_us: u32,
     late_us: u32,
-    dry_us: i32,
+    kept: Kept,
     least_before_us: i32,
 }
 
@@ -92,7 +93,7 @@ impl Transit {
     /// Out of line, as the loops below are: together they want more registers than there are.
     #[inline(never)]
     fn run(self, gaps: &[u16], limits: &Limits, latenesses: &mut [u32; STEPS_MAX]) -> Transit {
-        let Limits { media_us, short_us, late_us, dry_us, least_before_us } = *limits;
+        let Limits { media_us, short_us, late_us, kept, least_before_us } = *limits;
         let Transit { mut transit_us, mut least_us, mut taken } = self;
         for (gap_us, slot) in gaps.iter().zip(latenesses) {
             let gap_us = u32::from(*gap_us);
@@ -100,7 +101,7 @@ impl Transit {
             let least_then_us = least_us.min(transit_then_us);
             let lateness_us =
                 transit_then_us.wrapping_sub(least_then_us.min(least_before_us)).cast_unsigned();
-            if gap_us < short_us || transit_then_us > dry_us || lateness_us > late_us {
+            if gap_us < short_us || !kept.holds(transit_then_us) || lateness_us > late_us {
                 break;
             }
             *slot = lateness_us;
@@ -245,10 +246,8 @@ impl Timing {
     fn limits(&self, steps: &Steps<'_>, row_us: i64) -> Option<(Limits, usize)> {
         let playout = &self.playout;
         let media_us = self.ptime_us();
-        let is_in_talk = (self.clump == Clump::Before)
-            & !self.is_pending
-            & !playout.rebased
-            & (self.sample_count >= JITTER_LEAD);
+        let is_in_talk =
+            (self.clump == Clump::Before) & !playout.rebased & (self.sample_count >= JITTER_LEAD);
         let is_in_step = (self.next() == Some(steps.first))
             & (media_us <= PAUSE_US)
             & (playout.transit_us.unsigned_abs() < TRANSIT_NEAR_US);
@@ -271,7 +270,7 @@ impl Timing {
             media_us: u32::try_from(media_us).ok()?,
             short_us: self.short_us,
             late_us: playout.late_limit_us,
-            dry_us: playout.dry_us,
+            kept: playout.kept,
             least_before_us: playout.least_before_us,
         };
         Some((limits, most))

@@ -113,13 +113,13 @@ impl Stream {
         if self.rows.is_over(now) {
             self.turn(now);
         }
-        let fresh = match self.window.place(packet.sequence, &mut self.rows) {
-            Place::Ahead | Place::Behind => false,
-            Place::First => true,
+        let place = self.window.place(packet.sequence, &mut self.rows);
+        match place {
+            Place::Ahead | Place::Behind | Place::First => {}
             Place::Duplicate => return Arrival::Duplicate,
             Place::BeforeSegment | Place::Unconfirmed => return Arrival::Set,
-        };
-        self.timing.arrive(now, packet, kind, fresh, &mut self.rows);
+        }
+        self.timing.arrive(now, packet, kind, place, &mut self.rows);
         Arrival::Counted
     }
 
@@ -291,6 +291,7 @@ impl Stream {
         let lost = missing - local_drop;
         let span_us = timing.span().map_or(0, |(first, last)| last.since(first));
         let (sums, lateness) = (timing.sums(&self.rows), timing.lateness(&self.rows));
+        let (late_80, late_200) = timing.late();
         let mut figures = Figures {
             received,
             expected,
@@ -309,7 +310,9 @@ impl Stream {
             interruptions: timing.apart().interruptions,
             silence_ms: timing.apart().silence_us / 1000,
             interruption_ms: timing.apart().interruption_us / 1000,
-            flaws: self.flaws(lost, missing, &sums),
+            flaws: lost
+                .saturating_add(late_80.saturating_add(late_200) / 2)
+                .saturating_add(timing.apart().flaws),
             enough: received >= 10 && (expected >= 50 || (expected >= 20 && span_us >= 1_000_000)),
             jitter_ms: (sums.jitter_count >= 20).then(|| Hundredths::millis_from_us(sums.jitter_peak_us)),
             jitter_mean_ms: mean_millis(sums.jitter_sum_us, sums.jitter_count),
@@ -320,7 +323,8 @@ impl Stream {
             lateness: lateness.coarse(),
             longest_loss_packets: losses.longest_run,
             longest_loss_ms: i64::from(losses.longest_run).saturating_mul(sums.step_us) / 1000,
-            late_ms_total: sums.underrun_us / 1000,
+            late_80,
+            late_200,
             bursts: losses.bursts.figures(expected, missing, sums.step_us),
             clock_skew_ppm: timing.apart().skew_ppm(),
             lateness_percentiles: lateness.percentiles(),
@@ -348,18 +352,6 @@ impl Stream {
         figures
     }
 
-    /// Lost packets with their penalties, unexplained timestamps, and frames that had to be concealed.
-    ///
-    /// Packets that our own host dropped take their share of the penalties with them.
-    fn flaws(&self, lost: u64, missing: u64, sums: &Sums) -> u64 {
-        let of_loss = u128::from(self.window.totals().flaws) * u128::from(lost) / u128::from(missing.max(1));
-        let concealed = u64::try_from(sums.underrun_us / sums.step_us.max(1)).unwrap_or(0);
-        u64::try_from(of_loss)
-            .unwrap_or(u64::MAX)
-            .saturating_add(self.timing.apart().flaws)
-            .saturating_add(concealed)
-    }
-
     #[cold]
     fn apply_restart(&mut self, now: Micros, sequence: u16) {
         let straggler = self.restart == Restart::Signalled
@@ -384,13 +376,16 @@ fn quality_pct(received: u64, flaws: u64) -> Option<Hundredths> {
     Hundredths::ratio(i128::from(received.saturating_sub(flaws)) * 100, i128::from(received))
 }
 
-/// The mean opinion score of a quality: `1 + 0.035 q + 7·10⁻⁶ q (q − 60) (100 − q)` (ITU-T G.107 Annex B),
-/// between 1.00 and 4.50.
-pub(crate) fn mos(quality: Hundredths) -> Hundredths {
-    let q = i128::from(quality.0.clamp(0, 10_000));
-    // In units of 10⁻¹⁰ hundredths, exactly.
-    let scaled = 1_000_000_000_000 + 350_000_000 * q + 7 * q * (q - 6_000) * (10_000 - q);
-    let hundredths = divide_half_even(scaled, 10_000_000_000).and_then(|value| i64::try_from(value).ok());
+/// The mean opinion score of a quality in percent, between 1.00 and 4.50.
+///
+/// With `P = 100 − quality` and `R = 100 − 95 P / (P + 10)` it is `1 + 0.035 R + 7·10⁻⁶ R (R − 60) (100 − R)` (ITU-T
+/// G.107 Annex B).
+fn mos(quality: Hundredths) -> Hundredths {
+    let flawed = i128::from(10_000 - quality.0.clamp(0, 10_000));
+    // R is `n / d`; the score, in units of 1 / (10⁶ d³), is exact.
+    let (n, d) = (100_000 + 5 * flawed, flawed + 1_000);
+    let scaled = 1_000_000 * d * d * d + 35_000 * n * d * d + 7 * n * (n - 60 * d) * (100 * d - n);
+    let hundredths = divide_half_even(scaled, 10_000 * d * d * d).and_then(|value| i64::try_from(value).ok());
     Hundredths(hundredths.unwrap_or(100).clamp(100, 450))
 }
 
@@ -428,7 +423,7 @@ mod tests {
     #[test]
     fn mos_follows_quality() {
         let cases =
-            [(10_000, 450), (8_520, 420), (9_203, 439), (6_667, 344), (0, 100), (990, 103), (7_520, 383)];
+            [(10_000, 450), (9_900, 437), (9_800, 417), (9_500, 352), (9_000, 271), (0, 110), (5_005, 128)];
         for (quality, expected) in cases {
             assert_eq!(mos(Hundredths(quality)), Hundredths(expected), "{quality}");
         }
@@ -457,6 +452,6 @@ mod tests {
         let figures = stream.report(60, None).0;
         assert_eq!((figures.lost, figures.local_drop, figures.loss_pct), (40, 60, Some(Hundredths(400))));
         let figures = stream.figures();
-        assert_eq!((figures.lost, figures.flaws), (100, 300));
+        assert_eq!((figures.lost, figures.flaws), (100, 100));
     }
 }

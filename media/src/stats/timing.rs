@@ -5,6 +5,7 @@
 
 use crate::rtp::{Packet, PayloadKind};
 use crate::stats::apart::Apart;
+use crate::stats::loss::Place;
 use crate::stats::modal::{Followers, narrow};
 use crate::stats::playout::{Due, Playout};
 use crate::stats::stream::StreamConfig;
@@ -52,8 +53,6 @@ pub(crate) struct Timing {
     pub(super) sequence: u16,
     pub(super) kind: Option<PayloadKind>,
     pub(super) clump: Clump,
-    /// The lateness of an interruption waits for the next gap to explain it.
-    pub(super) is_pending: bool,
 }
 
 /// Where the latest clump of packets began.
@@ -92,7 +91,6 @@ impl Timing {
             sequence: 0,
             kind: None,
             clump: Clump::None,
-            is_pending: false,
         };
         timing.set_clock(config.clock_hz(), config.ptime_ticks());
         timing
@@ -122,18 +120,19 @@ impl Timing {
         self.apart.other_payload_lens = Followers::begin(self.pairs);
     }
 
-    /// Takes in one arrival; `fresh` opens a segment and is no sample.
+    /// Takes in one arrival at its place; the first of a segment is no sample.
     #[inline]
     pub(crate) fn arrive(
         &mut self,
         now: Micros,
         packet: &Packet,
         kind: PayloadKind,
-        fresh: bool,
+        place: Place,
         rows: &mut Rows,
     ) {
-        if fresh || kind != PayloadKind::Audio || !self.arrive_in_step(now, packet, rows) {
-            self.arrive_any(now, packet, kind, fresh, rows);
+        let is_ahead = place == Place::Ahead && kind == PayloadKind::Audio;
+        if !is_ahead || !self.arrive_in_step(now, packet, rows) {
+            self.arrive_any(now, packet, kind, place, rows);
         }
     }
 
@@ -149,7 +148,6 @@ impl Timing {
         let (Ok(gap), Ok(media)) = (i32::try_from(gap_us), i32::try_from(media_us)) else { return false };
         let is_in_talk = (self.kind == Some(PayloadKind::Audio))
             & (self.clump == Clump::Before)
-            & !self.is_pending
             & !self.playout.is_rebased();
         let is_next = (packet.sequence.wrapping_sub(self.sequence) == 1)
             & (ticks == self.step)
@@ -181,8 +179,9 @@ impl Timing {
     }
 
     /// Takes in any arrival.
-    fn arrive_any(&mut self, now: Micros, packet: &Packet, kind: PayloadKind, fresh: bool, rows: &mut Rows) {
+    fn arrive_any(&mut self, now: Micros, packet: &Packet, kind: PayloadKind, place: Place, rows: &mut Rows) {
         let before = self.kind;
+        let fresh = place == Place::First;
         let ticks = i64::from(packet.timestamp.wrapping_sub(self.timestamp).cast_signed());
         // Filled in one go and never copied: a copy right after its fields were written stalls the processor.
         let pair = Pair {
@@ -192,6 +191,7 @@ impl Timing {
             media_us: self.to_us(ticks),
             ticks,
             packets: i64::from(packet.sequence.wrapping_sub(self.sequence).cast_signed()),
+            is_overtaken: place == Place::Behind,
             ptime_us: self.ptime_us(),
             short_us: self.short_us.into(),
         };
@@ -233,6 +233,12 @@ impl Timing {
     pub(crate) fn max_gap_us(&self, rows: &Rows) -> i64 {
         let sampled_us = rows.peaks().interval_us.max(self.row_gap_us);
         self.apart.max_gap_us.max(sampled_us.into())
+    }
+
+    /// Packets that a phone with a buffer of 80 ms had to conceal for being late, and one of 200 ms.
+    pub(crate) fn late(&self) -> (u64, u64) {
+        let players = &self.apart.playout.players;
+        (players.short.late, players.long.late)
     }
 
     /// Packets by lateness.
@@ -296,7 +302,8 @@ impl Timing {
             step_us: self.ptime_us(),
             payload_len: u64::try_from(self.payload_len).unwrap_or(0),
             payload_len_count: apart.other_payload_lens.leader_count(self.pairs).into(),
-            underrun_us: apart.playout.underrun_us,
+            late_80_runs: apart.playout.players.short.runs,
+            late_200_runs: apart.playout.players.long.runs,
             ends_in_audio: self.kind == Some(PayloadKind::Audio),
         }
     }
@@ -406,25 +413,15 @@ impl Timing {
             apart.interruptions += 1;
             apart.interruption_us = apart.interruption_us.saturating_add(pair.gap_us);
         }
-        apart.pending_us = pair.lateness_us();
-        self.is_pending = apart.pending_us != 0;
         apart.break_transit();
         apart.mark_transit(self.at, self.timestamp, 0);
         self.rebase();
-        self.playout.begin();
+        self.playout.begin(&mut self.apart.playout);
     }
 
     #[inline]
     fn sample(&mut self, pair: &Pair, rows: &mut Rows) {
         let short = pair.gap_us < pair.short_us;
-        if self.is_pending {
-            // Packets back to back after a long gap were held up: the network stalled.
-            if short {
-                let late_us = self.apart.pending_us;
-                Playout::stall(&mut self.apart.playout, late_us);
-            }
-            self.is_pending = false;
-        }
         let deviation_us = pair.lateness_us().unsigned_abs().min(DEVIATION_MAX_US);
         self.fold_jitter(u32::try_from(deviation_us).unwrap_or_default());
         self.sample_count = self.sample_count.wrapping_add(1);
@@ -439,7 +436,7 @@ impl Timing {
         let due = Due {
             gap_us: pair.gap_us,
             late_us: pair.lateness_us(),
-            is_overtaken: pair.packets < 0,
+            is_overtaken: pair.is_overtaken,
             ptime_us: pair.ptime_us,
         };
         if let Some(below_us) = self.playout.fold(&due, &mut self.apart.playout, rows) {
@@ -571,6 +568,8 @@ struct Pair {
     media_us: i64,
     ticks: i64,
     packets: i64,
+    /// A later one had arrived before the second.
+    is_overtaken: bool,
     /// The packet duration before this pair was counted, and what was back to back then.
     ptime_us: i64,
     short_us: i64,

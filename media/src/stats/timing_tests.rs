@@ -14,7 +14,7 @@ struct Next {
     ticks: u32,
     payload_len: u32,
     kind: PayloadKind,
-    fresh: bool,
+    place: Place,
 }
 
 /// Mostly what a phone sends: long stretches of it, and everything else in between.
@@ -35,14 +35,15 @@ fn next() -> impl Strategy<Value = Next> {
         1 => Just(PayloadKind::ComfortNoise),
         1 => Just(PayloadKind::Event),
     ];
-    (gap_us, packets, ticks, payload_len, kind, prop::bool::weighted(0.01)).prop_map(
-        |(gap_us, packets, ticks, payload_len, kind, fresh)| Next {
+    let place = prop_oneof![90 => Just(Place::Ahead), 9 => Just(Place::Behind), 1 => Just(Place::First)];
+    (gap_us, packets, ticks, payload_len, kind, place).prop_map(
+        |(gap_us, packets, ticks, payload_len, kind, place)| Next {
             gap_us,
             packets,
             ticks,
             payload_len,
             kind,
-            fresh,
+            place,
         },
     )
 }
@@ -71,9 +72,9 @@ proptest! {
                     rows.turn(now, &turn);
                 }
             }
-            let fresh = std::mem::take(&mut fresh) || arrival.fresh;
-            short.arrive(now, &packet, arrival.kind, fresh, &mut short_rows);
-            long.arrive_any(now, &packet, arrival.kind, fresh, &mut long_rows);
+            let place = if std::mem::take(&mut fresh) { Place::First } else { arrival.place };
+            short.arrive(now, &packet, arrival.kind, place, &mut short_rows);
+            long.arrive_any(now, &packet, arrival.kind, place, &mut long_rows);
         }
         prop_assert_eq!(format!("{short:?} {short_rows:?}"), format!("{long:?} {long_rows:?}"));
     }
@@ -92,7 +93,8 @@ fn a_phones_packets_take_the_short_way() {
         if number > 0 && timing.arrive_in_step(now, &packet, &mut rows) {
             short += 1;
         } else {
-            timing.arrive_any(now, &packet, PayloadKind::Audio, number == 0, &mut rows);
+            let place = if number == 0 { Place::First } else { Place::Ahead };
+            timing.arrive_any(now, &packet, PayloadKind::Audio, place, &mut rows);
         }
     }
     assert!(short >= 97, "{short} of 100");

@@ -23,7 +23,7 @@ pub(super) fn affected(report: &Report) -> Option<Affected> {
         (Verdict::UnpacedSender | Verdict::PtimeMismatch, _) => span(report, figures.first?, figures.last?),
         (Verdict::DegradedAudio, "dead_tail") => span(report, figures.last?, report.at),
         (Verdict::DegradedAudio, _) => rows(report, |row| {
-            let late = i64::from(row.lateness_max_us) >= limits.late_ms.0 * 10;
+            let late = i64::from(row.lateness_max_us) >= CONCEALED_US.min(limits.late_ms.0 * 10);
             let jumps = figures.timestamp_resets > 0 && row.has_restart();
             row.lost > 0 || row.late > 0 || late || jumps
         }),
@@ -58,3 +58,5 @@ fn seconds(begins: Micros, first_s: u32, last_s: u32) -> Affected {
 }
 
 const SECOND_US: i64 = 1_000_000;
+/// A later packet may come too late for the smaller of the two buffers.
+const CONCEALED_US: i64 = 80_000;

@@ -131,6 +131,8 @@ impl Leg<'_> {
         vec![
             decimal("quality_pct", figures.quality_pct).held_to(limits.quality_pct),
             count("flaws", figures.flaws),
+            count("late_80", figures.late_80),
+            count("late_200", figures.late_200),
             count("received", figures.received).held_to(limits.quality_packets),
         ]
     }

@@ -10,7 +10,7 @@ use crate::verdict::reading::Reach;
 use crate::verdict::{Evidence, Measure, Thresholds, Verdict};
 
 /// The version of the rules and of the figures they read; it changes when either may judge a leg otherwise.
-pub const RULES_VERSION: &str = "1";
+pub const RULES_VERSION: &str = "2";
 
 /// What signalling, the source filter and the sending side know of a leg.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

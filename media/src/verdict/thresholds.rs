@@ -100,7 +100,7 @@ thresholds! {
     /// Fewer contiguous pairs say nothing about the duration.
     ptime_pairs: 5_000,
     /// Quality below which audio is degraded, in percent.
-    quality_pct: 9_000,
+    quality_pct: 9_500,
     /// Fewer received packets say nothing about quality.
     quality_packets: 10_000,
     /// Silence at the end from which audio has died, in milliseconds.

@@ -281,24 +281,36 @@ impl Teller<'_> {
         let (sums, who) = (&figures.sums, self.who.within);
         if reason == "late" {
             return format!(
-                "{} of the {} packets of {who}'s audio arrived more than {} ms late{}: too late to be played, so the \
-                 audio was broken up. {}",
+                "{} of the {} packets of {who}'s audio arrived more than {} ms late{}. {} {}",
                 grouped(sums.late_count),
                 grouped(figures.received),
                 short(limits.late_ms),
                 self.when(),
+                self.concealed(),
                 self.repair_path(),
             );
         }
         format!(
             "{}'s audio arrived unevenly{}: the delay varied (jitter) by up to {} ms, and by {} ms or more in \
-             {} % of the packets, so the audio was broken up. {}",
+             {} % of the packets. {} {}",
             self.who.first,
             self.when(),
             figures.jitter_ms.map_or_else(|| "?".to_owned(), short),
             short(limits.jitter_ms),
             percent(sums.jitter_high_count, sums.jitter_count),
+            self.concealed(),
             self.repair_path(),
+        )
+    }
+
+    /// What phones with a small and with a large buffer had to conceal because packets came too late.
+    fn concealed(&self) -> String {
+        let figures = &self.report.figures;
+        format!(
+            "A phone with a buffer of 80 ms would have had to conceal {} of {} packets, one of 200 ms {}.",
+            none_or(figures.late_80.min(figures.received)),
+            grouped(figures.received),
+            none_or(figures.late_200.min(figures.received)),
         )
     }
 
@@ -326,12 +338,13 @@ impl Teller<'_> {
             let spacing = Hundredths::ratio(sums.clump_sum_us.into(), i128::from(sums.clump_count) * 1000);
             return format!(
                 "{}'s device sent its audio in bursts, one every {} ms, instead of a packet every {} ms: {} % of \
-                 the packets came right behind another. Much equipment plays such audio with gaps. The device must \
-                 be repaired: its software, or the power saving of its Wi-Fi.",
+                 the packets came right behind another. {} The device must be repaired: its software, or the power \
+                 saving of its Wi-Fi.",
                 self.who.first,
                 spacing.map_or_else(|| "?".to_owned(), short),
                 short(normal),
                 percent(sums.short_gap_count, sums.gap_count),
+                self.concealed(),
             );
         }
         let (pace, effect) = if sums.media_sum_us < sums.gap_sum_us {
@@ -385,11 +398,21 @@ impl Teller<'_> {
                 self.who.within,
                 counted(figures.timestamp_resets, "time", "times")
             ),
-            _ => format!(
-                "packets were lost close together, or arrived after long pauses{}. {}",
-                self.when(),
-                self.repair_path()
-            ),
+            _ => {
+                let when = self.when();
+                let lost = format!(
+                    "{} of {} packets {} lost",
+                    grouped(figures.lost),
+                    grouped(figures.expected),
+                    if figures.lost == 1 { "was" } else { "were" },
+                );
+                let what = match (figures.lost, figures.late_80 | figures.late_200) {
+                    (0, _) => format!("packets came too late{when}"),
+                    (_, 0) => format!("{lost}{when}"),
+                    (_, _) => format!("{lost}, and others came too late{when}"),
+                };
+                format!("{what}. {} {}", self.concealed(), self.repair_path())
+            }
         };
         format!(
             "Only {} % of {}'s audio could be played without a flaw (below {limit} % it is heard): {cause}",
@@ -503,6 +526,11 @@ fn packets(count: u64) -> String {
 
 fn counted(count: u64, one: &str, many: &str) -> String {
     format!("{} {}", grouped(count), if count == 1 { one } else { many })
+}
+
+/// The number, or the word for none.
+fn none_or(number: u64) -> String {
+    if number == 0 { "none".to_owned() } else { grouped(number) }
 }
 
 /// Digits in groups of three.

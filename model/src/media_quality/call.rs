@@ -42,8 +42,9 @@ pub struct CallQuality {
     pub state: QualityState,
     /// When the figures were taken: now, or at the end of the call.
     pub at: Timestamp,
-    /// The version of the rules that it was judged by; left out where nothing was judged.
-    #[cfg_attr(feature = "openapi", schema(example = "1"))]
+    /// The version of the rules that it was judged by and of the figures that they read; left out where nothing was
+    /// judged. A record keeps its own: its figures are never computed again.
+    #[cfg_attr(feature = "openapi", schema(example = "2"))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rules_version: Option<String>,
     /// The judgement on leg `a`, as in the record; null without any media.

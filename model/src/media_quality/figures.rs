@@ -66,7 +66,7 @@ figures! {
         interruptions: u64,
         /// Time within interruptions, ms.
         interruption_ms: i64,
-        /// Flawed packets: lost, penalties of clustered loss, concealed by underrun, unexplained timestamps.
+        /// Flawed packets: lost, half of `late_80` and `late_200` together, unexplained timestamps.
         flaws: u64,
         /// Packets without flaw in percent of the received.
         quality_pct: Hundredths,
@@ -94,8 +94,10 @@ figures! {
         longest_loss_ms: i64,
         /// Missing packets that lay in bursts (RFC 3611 §4.7.2), in percent of all missing.
         burst_share: Hundredths,
-        /// Audio that a buffer of 100 ms had to conceal because packets were late, ms.
-        late_ms_total: i64,
+        /// Packets that a phone with a buffer of 80 ms had to conceal because they came too late.
+        late_80: u64,
+        /// Packets that a phone with a buffer of 200 ms had to conceal because they came too late.
+        late_200: u64,
         /// Media time in percent of the time in which it came: below 100 the sender is slow.
         pace_ratio: Hundredths,
         /// Parts per million by which the sender's clock is fast against ours.

@@ -54,7 +54,7 @@ pub(super) const VERDICTS: [Golden; 10] = [
         "lossy_inbound",
         "Five percent of the caller's packets are lost at random.",
         "lossy_inbound",
-        &[between("/calls/0/loss_pct", 3.0, 8.0), between("/calls/0/mos", 3.5, 4.4)],
+        &[between("/calls/0/loss_pct", 3.0, 8.0), between("/calls/0/mos", 3.2, 3.8)],
         |tape| scenario(tape, "lossy_inbound", "clean loss=5 duration=10s seed=4"),
     ),
     plain(

@@ -36,6 +36,7 @@ use crate::cdr::writer::CdrWriter;
 use crate::config::{Config, Sip, Transport};
 use crate::dns::Resolver;
 use crate::events::Bus;
+use crate::media_plan;
 use crate::metrics::EngineMetrics;
 use crate::notes::NoteRoom;
 use crate::outbound_http::{Client, RootsError};
@@ -348,6 +349,7 @@ impl Engine {
     pub async fn reload(&self, config: &Config) {
         self.http_settings.replace(config.http.settings.clone());
         self.relay.set_thresholds(config.media.verdict.clone());
+        self.relay.set_strict_source(media_plan::strict_source(config.media.strict_source));
         self.traces.set(trace_settings(config));
         let Sip { digest, md5_only, .. } = &config.sip;
         let settings = Settings { digest: digest.clone(), md5_only: md5_only.clone() };
@@ -505,6 +507,7 @@ fn start_relay(config: &Config, rng: &mut StdRng, notices: &Arc<Notify>) -> Resu
     let thresholds = config.media.verdict.clone();
     let audio_evidence = config.media.audio_evidence;
     let session = SessionConfig {
+        strict_source: media_plan::strict_source(config.media.strict_source),
         thresholds,
         own_addresses: our_addresses(config),
         audio_evidence,

@@ -6,9 +6,10 @@ use std::net::IpAddr;
 use sidetone_media::codec;
 use sidetone_media::mix::Formats;
 use sidetone_media::rtp::PayloadKind;
-use sidetone_media::session::{Description, Payload};
+use sidetone_media::session::{Description, Payload, StrictSource};
 use sidetone_media::time::ClockRate;
 use sidetone_media::transcode::{EventPlan, TranscodePlan};
+use sidetone_model::directory;
 use sidetone_sip::sdp::{Codec, Negotiated};
 
 /// The description of a leg's RTP session; `signalling` is where the party's SIP comes from.
@@ -29,6 +30,16 @@ pub fn description(negotiated: &Negotiated, signalling: Option<IpAddr>) -> Descr
         own_maxptime_ms: negotiated.own_maxptime_ms,
         signalling,
         own_advertised: negotiated.local.map(|local| local.ip()),
+        strict_source: None,
+    }
+}
+
+/// The stored rule on a leg's sources in the words of the media core.
+pub fn strict_source(rule: directory::StrictSource) -> StrictSource {
+    match rule {
+        directory::StrictSource::Any => StrictSource::Any,
+        directory::StrictSource::Sdp => StrictSource::Sdp,
+        directory::StrictSource::Signalling => StrictSource::Signalling,
     }
 }
 

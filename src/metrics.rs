@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use sidetone_media::net::{Counters, Relay};
+use sidetone_media::session::Reason;
 use sidetone_model::metrics::{Family, Kind, Metrics, Sample, Value};
 use sidetone_model::ports::PortFuture;
 use sidetone_sip::transport::{TcpCounters, TcpSender};
@@ -355,6 +356,12 @@ fn media(counters: &Counters) -> Vec<Family> {
         let reason = format!("{:?}", discard.reason).to_ascii_lowercase();
         drops = drops.with([("reason", reason.as_str())], discard.packets);
     }
+    let foreign = Family::counter(
+        "sidetone_rtp_foreign_total",
+        "RTP and RTCP refused because of where it came from, and RTP sent to a source that lost its leg again.",
+    )
+    .with([("direction", "received")], counters.discarded_for(Reason::Source))
+    .with([("direction", "sent")], counters.foreign_sent);
     let one = |name, help, value| Family::counter(name, help).is(value);
     vec![
         one("sidetone_rtp_received_total", "RTP and RTCP datagrams received.", counters.received),
@@ -362,6 +369,7 @@ fn media(counters: &Counters) -> Vec<Family> {
         one("sidetone_rtp_relayed_total", "RTP and RTCP datagrams sent to the other leg.", counters.relayed),
         one("sidetone_rtp_relayed_bytes_total", "Octets of RTP and RTCP sent.", counters.relayed_bytes),
         drops,
+        foreign,
         one("sidetone_rtp_unstamped_total", "Datagrams without a kernel receive time.", counters.unstamped),
         one("sidetone_rtp_unreachable_total", "ICMP errors about RTP that was sent.", counters.unreachable),
         one(

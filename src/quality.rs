@@ -5,15 +5,17 @@
 use std::borrow::Cow;
 use std::net::SocketAddr;
 
-use sidetone_media::session::{Change, Figures, Measure, Report, SessionCounters, Value, Verdict, Warning};
+use sidetone_media::session::{
+    Change, Figures, Foreign, Measure, Report, SessionCounters, Value, Verdict, Warning,
+};
 use sidetone_media::stats::{self, Second, Timeline};
 use sidetone_media::time::Micros;
 use sidetone_media::verdict::{self, Party, RULES_VERSION};
 use sidetone_model::ids::CallId;
 use sidetone_model::media_quality::{
-    Affected, AudioEvidence, Blame, CallQuality, InboundMedia, LegAddresses, LegQuality, LegSide, LegTrace,
-    MediaChange, MediaWarning, OutboundMedia, QualitySecond, QualityState, QualityTimeline, QualityValue,
-    RuleCheck, RuleMeasure, RuleOutcome, WorstStretch,
+    Affected, AudioEvidence, Blame, CallQuality, ForeignMedia, InboundMedia, LegAddresses, LegQuality,
+    LegSide, LegTrace, MediaChange, MediaWarning, OutboundMedia, QualitySecond, QualityState,
+    QualityTimeline, QualityValue, RuleCheck, RuleMeasure, RuleOutcome, WorstStretch,
 };
 use sidetone_model::quality::{Hundredths, MediaVerdict};
 use sidetone_model::time::Timestamp;
@@ -76,6 +78,7 @@ pub fn leg_of(
         affected: explanation.affected.map(|stretch| affected(stretch, clock)),
         rules: explanation.checks.iter().map(rule).collect(),
         addresses: addresses(report),
+        foreign: report.foreign.as_ref().map(foreign),
         inbound: inbound(report, clock),
         outbound: outbound(report),
         trace: report.trace.as_ref().map(|trace| LegTrace { file: trace.name.clone(), bytes: trace.bytes }),
@@ -116,6 +119,10 @@ pub fn warning(
     let lasted_s = report.at.since(warning.since) / 1_000_000;
     let (state, sentence) = match warning.change {
         Change::AudioBack => (MediaChange::AudioBack, format!("Audio comes from {name} again.")),
+        Change::ForeignSource => {
+            let sentence = verdict::foreign_sentence(report, whom);
+            (MediaChange::ForeignSource, sentence.unwrap_or_default())
+        }
         Change::NoAudio => {
             (MediaChange::NoAudio, format!("No audio has come from {name} for {lasted_s} seconds."))
         }
@@ -211,6 +218,15 @@ pub(crate) fn addresses(report: &Report) -> LegAddresses {
         signalling: report.signalling.map(|address| address.to_string()),
         rejected_source: text(report.rejected_source),
         latched: report.latched,
+    }
+}
+
+fn foreign(foreign: &Foreign) -> ForeignMedia {
+    ForeignMedia {
+        rejected_packets: foreign.rejected_packets,
+        accepted_packets: foreign.accepted_packets,
+        sent_packets: foreign.sent_packets,
+        last_source: foreign.source.map(|source| source.to_string()),
     }
 }
 

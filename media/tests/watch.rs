@@ -44,6 +44,7 @@ impl Watched {
         let Some(warning) = self.watch.look(Micros::from_millis(at_ms), &self.leg.session) else { return };
         let what = match warning.change {
             Change::AudioBack => "audio back".to_owned(),
+            Change::ForeignSource => "foreign source".to_owned(),
             Change::NoAudio => "no audio".to_owned(),
             Change::Verdict => {
                 assert_eq!(warning.report.at, Micros::from_millis(at_ms));
@@ -151,6 +152,31 @@ fn a_bad_judgement_is_told_once_it_lasts_and_taken_back_once_it_is_over_for_good
     leg.until(400.0, talk);
     assert_eq!(leg.told.len(), 2, "{:?}", leg.told);
     assert!(leg.told[1].contains("lossy_inbound to ok"), "{:?}", leg.told);
+}
+
+#[test]
+fn packets_from_a_foreign_address_are_told_once() {
+    let mut leg = Watched::connected();
+    leg.until(10.0, talk);
+    let mut both = |leg: &mut Leg| {
+        let party = std::mem::replace(&mut leg.source, support::addr("192.0.2.66:4000"));
+        leg.send_one();
+        leg.source = party;
+        leg.packet.sequence = leg.packet.sequence.wrapping_sub(1);
+        leg.packet.timestamp = leg.packet.timestamp.wrapping_sub(160);
+        talk(leg);
+    };
+    // Nine packets are strays.
+    leg.until(10.18, &mut both).until(15.0, talk);
+    leg.told(&[]);
+    leg.until(20.0, &mut both).until(60.0, talk);
+    leg.told(&["16 foreign source since 10.0"]);
+    let report = leg.leg.close();
+    assert_eq!(report.verdict, Some(Verdict::Ok));
+    let said = sidetone_media::verdict::explain(&report, Default::default()).sentence;
+    let expected = "Packets came from 192.0.2.66:4000, which is not this party's address for audio. 259 packets from \
+                    there were refused.";
+    assert!(said.ends_with(expected), "{said}");
 }
 
 #[test]

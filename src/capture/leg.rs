@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, LazyLock};
 
 use sidetone_media::rtp::Packet;
-use sidetone_media::session::{AudioSample, Description, Report, Run, Session, SessionConfig};
+use sidetone_media::session::{AudioSample, Description, Report, Run, Session, SessionConfig, StrictSource};
 use sidetone_media::time::Micros;
 
 use super::payloads::Meanings;
@@ -296,4 +296,6 @@ fn session() -> Session {
 }
 
 /// Of every leg of every capture.
-static CONFIG: LazyLock<Arc<SessionConfig>> = LazyLock::new(Arc::default);
+static CONFIG: LazyLock<Arc<SessionConfig>> = LazyLock::new(|| {
+    Arc::new(SessionConfig { strict_source: StrictSource::Observed, ..SessionConfig::default() })
+});

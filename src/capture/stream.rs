@@ -3,7 +3,9 @@
 use std::sync::{Arc, LazyLock};
 
 use sidetone_media::rtp::{Header, Packet, PayloadKind};
-use sidetone_media::session::{AudioSample, Description, Payload, Report, Run, Session, SessionConfig};
+use sidetone_media::session::{
+    AudioSample, Description, Payload, Report, Run, Session, SessionConfig, StrictSource,
+};
 use sidetone_media::time::Micros;
 
 use super::payloads::Meanings;
@@ -208,7 +210,9 @@ pub(super) fn tighten(report: &mut Report) {
 }
 
 /// Of every stream of every capture.
-static CONFIG: LazyLock<Arc<SessionConfig>> =
-    LazyLock::new(|| Arc::new(SessionConfig { symmetric: false, ..SessionConfig::default() }));
+static CONFIG: LazyLock<Arc<SessionConfig>> = LazyLock::new(|| {
+    let strict_source = StrictSource::Observed;
+    Arc::new(SessionConfig { symmetric: false, strict_source, ..SessionConfig::default() })
+});
 /// Seconds that room is made for at once; most streams of a large capture are short.
 pub(super) const SECONDS_RESERVED: u16 = 4;

@@ -31,10 +31,11 @@ impl Config {
         config.sip.digest.clone_from(digest);
         config.sip.md5_only.clone_from(md5_only);
 
-        let Media { ports, workers, verdict, audio_evidence, trace, trace_days } = &new.media;
+        let Media { ports, workers, strict_source, verdict, audio_evidence, trace, trace_days } = &new.media;
         cold("[media] ports", *ports == self.media.ports);
         cold("[media] workers", *workers == self.media.workers);
         cold("[media] audio_evidence", *audio_evidence == self.media.audio_evidence);
+        config.media.strict_source = *strict_source;
         config.media.verdict = verdict.clone();
         config.media.trace = *trace;
         config.media.trace_days = *trace_days;

@@ -8,6 +8,7 @@ use std::time::Duration;
 use ipnet::IpNet;
 use sidetone_media::verdict::{ThresholdError, Thresholds};
 use sidetone_model::directory::Network;
+use sidetone_model::rules;
 use sidetone_sip::auth::Algorithm;
 use toml::{Table, Value};
 use tracing_subscriber::EnvFilter;
@@ -257,6 +258,9 @@ fn read_media(mut fields: Fields<'_>, media: &mut Media) {
     }
     if let Some(workers) = fields.integer("workers", 0..=1024) {
         media.workers = usize::try_from(workers).ok().filter(|workers| *workers > 0);
+    }
+    if let Some(rule) = fields.checked("strict_source", rules::strict_source) {
+        media.strict_source = rule;
     }
     if let Some(audio_evidence) = fields.boolean("audio_evidence") {
         media.audio_evidence = audio_evidence;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use sidetone_api::HttpSettings;
 use sidetone_media::verdict::Thresholds;
-use sidetone_model::directory::Network;
+use sidetone_model::directory::{Network, StrictSource};
 use sidetone_sip::auth::Algorithm;
 
 use crate::outbound_http::OutboundHttp;
@@ -149,6 +149,8 @@ pub struct Media {
     pub ports: RangeInclusive<u16>,
     /// Worker threads; `None` is one per core.
     pub workers: Option<usize>,
+    /// Whose packets a leg takes, where neither its extension nor its trunk says.
+    pub strict_source: StrictSource,
     /// Thresholds of the verdicts; the file names those that differ from their defaults.
     pub verdict: Thresholds,
     /// Whether some samples of G.711 are looked at, so that silence in healthy packets is seen.
@@ -204,6 +206,7 @@ impl Default for Config {
             media: Media {
                 ports: 20_000..=29_999,
                 workers: None,
+                strict_source: StrictSource::Signalling,
                 verdict: Thresholds::default(),
                 audio_evidence: false,
                 trace: false,

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use sidetone_api::HttpSettings;
 use sidetone_media::stats::Hundredths;
+use sidetone_model::directory::StrictSource;
 
 use crate::config::{Config, parse_toml};
 use crate::outbound_http::OutboundHttp;
@@ -39,6 +40,7 @@ fn the_file_of_the_contract_is_read_whole() {
         [media]
         ports = "30000-30099"
         workers = 2
+        strict_source = "any"
         verdict = { loss_pct = 3.5, lost_packets = 4, strict_address = true }
         [http]
         listen = "[::1]:0"
@@ -75,6 +77,7 @@ fn the_file_of_the_contract_is_read_whole() {
     assert_eq!(config.sip.external_address, Some("203.0.113.5".parse().unwrap()));
     assert_eq!(config.media.ports, 30_000..=30_099);
     assert_eq!(config.media.workers, Some(2));
+    assert_eq!(config.media.strict_source, StrictSource::Any);
     assert_eq!(config.media.verdict.get("loss_pct"), Some(Hundredths(350)));
     assert_eq!(config.media.verdict.get("lost_packets"), Some(Hundredths(400)));
     assert!(config.media.verdict.strict_address);
@@ -163,6 +166,11 @@ fn every_mistake_is_one_line_that_names_the_key() {
             "verdict",
             "[media]\nverdict = { loss_pct = \"a\" }\n",
             "media.verdict.loss_pct: must be a number between 0 and 10,000,000",
+        ),
+        (
+            "strict source",
+            "[media]\nstrict_source = \"anyone\"\n",
+            "media.strict_source: must be one of any, sdp, signalling",
         ),
         (
             "unknown threshold",

@@ -202,7 +202,7 @@ impl Actor {
             Event::Invited { leg, key, request, .. } => self.ring(leg, key, &request).await,
             Event::Answered { leg, response } => self.answered(leg, &response),
             Event::Progress { leg, response } => self.progress(leg, &response),
-            Event::Reinvited { leg, key, request } => self.reinvited(leg, &key, &request),
+            Event::Reinvited { leg, key, request, .. } => self.reinvited(leg, &key, &request),
             Event::Response { leg, key, response, request, .. } => {
                 let is_invite = response.cseq().is_ok_and(|cseq| cseq.method == Method::Invite);
                 match leg.filter(|_| is_invite) {

@@ -9,6 +9,7 @@
 //! `seating` what parties that are up settle with each other and with a room.
 
 use std::collections::VecDeque;
+use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use sidetone_model::call::HangupCause;
@@ -297,6 +298,13 @@ impl Call {
             (Party::Callee(fork), _) => self.forks.get(fork).map(|fork| &fork.leg),
             (Party::Caller, Near::Party(caller)) => Some(&caller.leg),
             (Party::Caller, Near::Room) => None,
+        }
+    }
+
+    /// The SIP of a party comes from `at` now, as after a change of its network.
+    pub(super) fn heard_from(&mut self, party: Party, at: IpAddr) {
+        if let Some(leg) = self.leg_mut(party) {
+            leg.signalling = Some(at);
         }
     }
 

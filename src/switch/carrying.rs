@@ -1,12 +1,14 @@
 //! Calls among the live ones: fed with what happens, and what they say carried out.
 
 use sidetone_model::cdr::Cdr;
+use sidetone_model::directory::StrictSource;
 use sidetone_model::ids::CallId;
 use sidetone_model::live_call::{self, CallNews};
 use sidetone_sip::message::StatusCode;
 
+use crate::media_plan;
 use crate::switch::events::status_code;
-use crate::switch::face::{self, Party};
+use crate::switch::face::{self, MediaCommand, Party, PortId};
 use crate::switch::live::LiveCall;
 use crate::switch::machine::{Now, Output, Switch};
 use crate::switch::outbound::Hunt;
@@ -88,7 +90,12 @@ impl Switch {
             face::Output::Invite(fork, offer) => self.invite(now, id, fork, &offer),
             face::Output::Journal(record) => self.push(Output::Answered(id, record)),
             face::Output::Left(party) => self.seat_left(now, id, party),
-            face::Output::Media(port, command) => self.push(Output::Media(port, command)),
+            face::Output::Media(port, mut command) => {
+                if let MediaCommand::Describe(description) = &mut command {
+                    description.strict_source = self.strict_source(id, port).map(media_plan::strict_source);
+                }
+                self.push(Output::Media(port, command));
+            }
             face::Output::NextAttempt(status) => self.next_attempt(id, status),
             face::Output::Offer(party, offer) => self.offer(now, id, party, &offer),
             face::Output::OfferResult(party, result) => self.offer_result(now, id, party, result),
@@ -107,6 +114,16 @@ impl Switch {
                 }
             }
             face::Output::Seat(party) => self.seat(now, id, party),
+        }
+    }
+
+    /// Whose packets the leg of a port takes, when its extension or its trunk says.
+    fn strict_source(&self, id: CallId, port: PortId) -> Option<StrictSource> {
+        let live = self.calls.get(&id)?;
+        let identity = live.identity_of(live.call.party_at(port)?)?;
+        match identity.extension {
+            Some(extension) => self.directory.extension(extension)?.strict_source,
+            None => self.directory.trunk(live.call.facts().trunk?)?.strict_source,
         }
     }
 

@@ -32,7 +32,7 @@ impl Switch {
                 });
             }
             Event::Ended { leg, cause } => self.leg_ended(now, leg, cause),
-            Event::Reinvited { leg, key, request } => self.reinvited(now, leg, key, &request),
+            Event::Reinvited { leg, key, flow, request } => self.reinvited(now, leg, key, &flow, &request),
             // The 487 is sent; the party's offer is answered to nobody when its result comes.
             Event::ReinviteCancelled { leg, .. } => {
                 if let Some((id, party)) = self.legs.get(&leg)

@@ -2,6 +2,7 @@
 
 use sidetone_model::call::HangupCause;
 use sidetone_model::ids::CallId;
+use sidetone_sip::flow::Flow;
 use sidetone_sip::message::{Request, StatusCode};
 use sidetone_sip::sdp::SessionDescription;
 use sidetone_sip::transaction::ServerKey;
@@ -80,7 +81,14 @@ impl Switch {
     }
 
     /// A party offers anew.
-    pub(super) fn reinvited(&mut self, now: Now, leg: LegKey, key: ServerKey, request: &Request) {
+    pub(super) fn reinvited(
+        &mut self,
+        now: Now,
+        leg: LegKey,
+        key: ServerKey,
+        flow: &Flow,
+        request: &Request,
+    ) {
         let Some((id, party)) = self.legs.get(&leg).copied() else {
             return self.respond(now, &key, Reply::new(StatusCode::NO_TRANSACTION));
         };
@@ -90,6 +98,7 @@ impl Switch {
         }
         if let Some(live) = self.calls.get_mut(&id) {
             live.offers.insert(party, key);
+            live.call.heard_from(party, flow.remote.ip());
         }
         self.tell_call(now, id, Input::Offer(party, offer));
     }

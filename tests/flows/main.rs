@@ -48,6 +48,7 @@ mod rooms;
 mod signalling;
 #[path = "../common/site.rs"]
 mod site;
+mod strangers;
 mod stream;
 #[path = "../common/tones.rs"]
 mod tones;

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use sidetone_media::rtp::Packet;
 use sidetone_media::session::{
     Description, Disposition, Figures, Hundredths, Input, Payload, PayloadKind, Reason, Report, Second,
-    Session, SessionConfig, Timeline,
+    Session, SessionConfig, StrictSource, Timeline,
 };
 use sidetone_media::time::{ClockRate, Micros};
 use sidetone_media::trace::{BLOCK_BYTES, Replay, TraceHead, TraceSink, TracedSession};
@@ -283,18 +283,22 @@ impl Phone {
             payloads.push(payload(96, "x-other", PayloadKind::Other, 90_000));
         }
         let ptime = |choice: u8| [None, Some(10), Some(20), Some(30)][usize::from(choice & 3)];
+        let rules = [StrictSource::Any, StrictSource::Observed, StrictSource::Sdp, StrictSource::Signalling];
+        let remote_rtcp = (flags & 8 != 0).then(|| choices.address());
+        let own_ptime = choices.byte();
         let description = Description {
             remote: (flags & 4 == 0).then_some(remote),
-            remote_rtcp: (flags & 8 != 0).then(|| choices.address()),
+            remote_rtcp,
             rtcp_mux: self.mux,
             receive: flags & 16 == 0,
             send: flags & 32 == 0,
             payloads,
             ptime_ms: ptime(flags >> 6),
-            own_ptime_ms: ptime(choices.byte()),
+            own_ptime_ms: ptime(own_ptime),
             own_maxptime_ms: ptime(choices.byte()),
             signalling: Some(choices.address().ip()),
             own_advertised: Some(choices.address().ip()),
+            strict_source: (own_ptime & 16 == 0).then_some(rules[usize::from(own_ptime >> 2 & 3)]),
         };
         leg.describe(self.now, description);
     }

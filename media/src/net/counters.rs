@@ -15,6 +15,8 @@ pub struct Counters {
     pub commands_refused: u64,
     /// Datagrams that a session did not accept, by its reason; reasons that never occurred are not listed.
     pub discarded: Vec<DiscardCount>,
+    /// Datagrams that went to a source which lost its leg to the party, see [`Foreign`](crate::session::Foreign).
+    pub foreign_sent: u64,
     /// Accepted datagrams with nowhere to go: no bridge, a party on hold, or a target that is never sent to.
     pub held: u64,
     /// Datagrams the kernel dropped because a worker did not read in time (`SO_RXQ_OVFL`).
@@ -148,6 +150,7 @@ impl Counters {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Count {
     CommandsRefused,
+    ForeignSent,
     Held,
     LocalDrops,
     Mixed,
@@ -167,7 +170,7 @@ pub(super) enum Count {
     Unstamped,
 }
 
-const COUNTS: usize = 18;
+const COUNTS: usize = 19;
 
 /// How many numbers [`MixingCounts`] are.
 const MIXING: usize = 7;
@@ -177,12 +180,13 @@ pub(super) const LATE_BOUNDS_US: [u64; 6] = [1_000, 2_000, 5_000, 10_000, 20_000
 const LATES: usize = LATE_BOUNDS_US.len() + 2;
 
 /// Every reason, each at its own position; `place` and the test hold it complete.
-const REASONS: [Reason; 7] = [
+const REASONS: [Reason; 8] = [
     Reason::Closed,
     Reason::Empty,
     Reason::Foreign,
     Reason::Malformed,
     Reason::PayloadType,
+    Reason::Probation,
     Reason::Rtcp,
     Reason::Source,
 ];
@@ -195,8 +199,9 @@ const fn place(reason: Reason) -> usize {
         Reason::Foreign => 2,
         Reason::Malformed => 3,
         Reason::PayloadType => 4,
-        Reason::Rtcp => 5,
-        Reason::Source => 6,
+        Reason::Probation => 5,
+        Reason::Rtcp => 6,
+        Reason::Source => 7,
     }
 }
 
@@ -329,6 +334,7 @@ pub(super) fn sum(tallies: &[Tally]) -> Counters {
     Counters {
         commands_refused: total(Count::CommandsRefused),
         discarded,
+        foreign_sent: total(Count::ForeignSent),
         held: total(Count::Held),
         local_drops: total(Count::LocalDrops),
         mixed: total(Count::Mixed),

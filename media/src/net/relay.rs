@@ -22,7 +22,7 @@ use super::moves::{Handover, worker_of};
 use super::ports::Ports;
 use super::worker::{self, Worker};
 use crate::mix::{MixCommand, MixId};
-use crate::session::{Session, SessionConfig};
+use crate::session::{Session, SessionConfig, StrictSource};
 use crate::time::Micros;
 use crate::verdict::Thresholds;
 
@@ -226,6 +226,11 @@ impl Relay {
     /// Judges legs that open from now on by other thresholds; those that are open keep theirs.
     pub fn set_thresholds(&self, thresholds: Thresholds) {
         lock(&self.shared.session).thresholds = thresholds;
+    }
+
+    /// Lets legs that open from now on take packets by another rule, where their description says nothing else.
+    pub fn set_strict_source(&self, rule: StrictSource) {
+        lock(&self.shared.session).strict_source = rule;
     }
 
     /// The relay's clock: monotonic, from 0 at the start. All times of its reports are on it.

@@ -220,7 +220,8 @@ impl Worker {
             let Some(leg) = find(&mut self.legs, place, id) else { return };
             let Some(output) = leg.session.poll_output() else { return };
             match output {
-                Output::Latched { remote } => {
+                Output::Latched { remote, foreign_sent } => {
+                    self.batch.add(Count::ForeignSent, foreign_sent);
                     leg.retarget(&self.shared.guard);
                     self.notify(Notice::Latched { id, remote });
                 }

@@ -80,6 +80,7 @@ impl Session {
             signalling: self.signalling(),
             sent_to: state.sent_to,
             rejected_source: state.rejected_source,
+            foreign: self.foreign(),
             receive_expected_ms: facts.receive_expected_us / 1000,
             send_expected_ms: facts.send_expected_us / 1000,
             tail_ms: facts.tail_us / 1000,
@@ -194,6 +195,10 @@ impl Session {
             ("local_drop", self.state.counters.local_drop),
             ("source_changes", self.packets.source().changes().into()),
         ];
+        let foreign = self.foreign().unwrap_or_default();
+        let counts = counts
+            .into_iter()
+            .chain([("foreign_accepted", foreign.accepted_packets), ("foreign_sent", foreign.sent_packets)]);
         for (name, value) in counts {
             measures.extend((value > 0).then(|| count(name, value)));
         }

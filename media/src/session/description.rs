@@ -11,6 +11,8 @@ use crate::verdict::Thresholds;
 pub struct SessionConfig {
     /// Whether the party is answered to where its packets come from (symmetric RTP, RFC 4961).
     pub symmetric: bool,
+    /// Which sources may become the party's, where the description says nothing else.
+    pub strict_source: StrictSource,
     /// The numbers the verdict compares with.
     pub thresholds: Thresholds,
     /// This host's own addresses, which no party can sensibly advertise.
@@ -23,6 +25,7 @@ impl Default for SessionConfig {
     fn default() -> Self {
         SessionConfig {
             symmetric: true,
+            strict_source: StrictSource::default(),
             thresholds: Thresholds::default(),
             own_addresses: Vec::new(),
             audio_evidence: false,
@@ -55,6 +58,47 @@ pub struct Description {
     pub signalling: Option<IpAddr>,
     /// The address we put into our SDP to the party.
     pub own_advertised: Option<IpAddr>,
+    /// Which sources may become the party's; `None` takes what the session was set up with.
+    pub strict_source: Option<StrictSource>,
+}
+
+/// Which sources of RTP may become the party's.
+///
+/// A source that SDP names is always admitted. Any other is believed after four consecutive packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum StrictSource {
+    /// Every address; those that neither SDP nor signalling names come last.
+    Any,
+    /// Every address, and after two seconds of silence any takes the leg: for a capture, where the parties have decided
+    /// already.
+    Observed,
+    /// The address and port of SDP alone.
+    Sdp,
+    /// Any port of the address of SDP, and of the address that signalling comes from. While signalling comes from an
+    /// unknown address, every one.
+    #[default]
+    Signalling,
+}
+
+impl StrictSource {
+    /// Every rule.
+    const ALL: [StrictSource; 4] =
+        [StrictSource::Any, StrictSource::Observed, StrictSource::Sdp, StrictSource::Signalling];
+
+    /// The name in settings and traces.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            StrictSource::Any => "any",
+            StrictSource::Observed => "observed",
+            StrictSource::Sdp => "sdp",
+            StrictSource::Signalling => "signalling",
+        }
+    }
+
+    /// The rule of that name.
+    pub fn from_name(name: &str) -> Option<StrictSource> {
+        StrictSource::ALL.into_iter().find(|rule| rule.as_str() == name)
+    }
 }
 
 /// One negotiated payload type (RFC 8866 §6.6).

@@ -60,6 +60,8 @@ pub enum Output {
     Latched {
         /// The party's RTP source.
         remote: SocketAddr,
+        /// Packets that had gone to a source which has just lost the leg to the party.
+        foreign_sent: u32,
     },
 }
 
@@ -87,6 +89,8 @@ pub enum Reason {
     Malformed,
     /// The payload type was not negotiated.
     PayloadType,
+    /// It came from an address that may become the party's.
+    Probation,
     /// RTCP on the RTP port without `a=rtcp-mux`.
     Rtcp,
     /// It came from an address that is not the party's.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::rtcp::{self, RtcpFold};
 use crate::rtp::{Datagram, Header, Packet, PayloadKind};
 use crate::session::clock::Stopwatch;
+use crate::session::foreign::ForeignFold;
 use crate::session::packets::{Packets, Settled};
 use crate::session::payloads::PTIME_DEFAULT_MS;
 use crate::session::run::Run;
@@ -47,7 +48,9 @@ pub(super) struct LegState {
     pub(super) blackhole_clock: Stopwatch,
     pub(super) sent_to: Option<SocketAddr>,
     pub(super) rejected_source: Option<SocketAddr>,
-    pub(super) rtcp_source: Option<SocketAddr>,
+    pub(super) foreign: ForeignFold,
+    /// The accepted source of RTCP, and when it was heard last.
+    pub(super) rtcp_source: Option<(SocketAddr, Micros)>,
     pub(super) rtcp: RtcpFold,
     /// When signalling first described the party; before that it cannot have sent.
     pub(super) described_at: Option<Micros>,
@@ -56,6 +59,8 @@ pub(super) struct LegState {
     /// What was heard; boxed, since most sessions do not listen.
     pub(super) audio: Option<Box<AudioFold>>,
     latched: Option<SocketAddr>,
+    /// What [`Output::Latched`] says beside it.
+    foreign_sent: u32,
 }
 
 impl Session {
@@ -114,7 +119,9 @@ impl Session {
     ///
     /// *Bounds*: one latching is kept; a later one takes its place.
     pub fn poll_output(&mut self) -> Option<Output> {
-        self.state.latched.take().map(|remote| Output::Latched { remote })
+        let remote = self.state.latched.take()?;
+        let foreign_sent = std::mem::take(&mut self.state.foreign_sent);
+        Some(Output::Latched { remote, foreign_sent })
     }
 
     /// When to feed [`Input::Timeout`]: never, since nothing in a session expires.
@@ -293,14 +300,12 @@ impl Session {
             self.state.counters.malformed += 1;
             return Disposition::Discard(Reason::Malformed);
         }
-        // The RTCP port of a party behind NAT cannot be known, its address can.
-        let party = self.packets.source().accepted().or(self.packets.source().described());
-        if party.is_none_or(|party| party.ip().to_canonical() != source.ip().to_canonical()) {
+        if !self.admits_rtcp(now, source) {
             self.state.counters.rtcp_rejected += 1;
             return Disposition::Discard(Reason::Source);
         }
         self.state.counters.rtcp += 1;
-        self.state.rtcp_source = Some(source);
+        self.state.rtcp_source = Some((source, now));
         self.hear_rtcp(now, datagram);
         Disposition::Relay
     }
@@ -323,9 +328,8 @@ impl Session {
         if !same_payloads || self.state.description.as_ref() != Some(&description) {
             settled.stream.begin_segment();
         }
-        if let Some(remote) = description.remote {
-            settled.source.describe(now, remote);
-        }
+        let rule = description.strict_source.unwrap_or(self.state.config.strict_source);
+        settled.source.describe(now, description.remote, description.signalling, rule);
         settled.payloads.replace(payloads, ptime_ms);
         self.state.description = Some(description);
         self.configure_stream();
@@ -393,7 +397,8 @@ impl Session {
         let rtcp = if description.rtcp_mux {
             Some(target)
         } else if source.is_latched() {
-            self.state.rtcp_source.filter(|source| source.ip() == target.ip()).or_else(|| next_port(target))
+            let heard = self.state.rtcp_source.map(|(source, _)| source);
+            heard.filter(|source| source.ip() == target.ip()).or_else(|| next_port(target))
         } else {
             description.remote_rtcp.or_else(|| next_port(remote))
         };
@@ -449,9 +454,10 @@ impl Session {
     fn take(&mut self, now: Micros, source: &SocketAddr, packet: &Packet) -> Disposition {
         let settled = self.packets.settled();
         let kind = settled.payloads.kind(packet.payload_type);
-        if !settled.source.admit_known(now, source) && !self.admit_other(now, *source, packet, kind.is_some())
+        if !settled.source.admit_known(now, source)
+            && let Err(reason) = self.admit_other(now, *source, packet, kind.is_some())
         {
-            return Disposition::Discard(Reason::Source);
+            return Disposition::Discard(reason);
         }
         let Some(kind) = kind else {
             self.state.counters.payload_type += 1;
@@ -489,19 +495,43 @@ impl Session {
         }
     }
 
-    /// Whether a packet that is not from the accepted source is the party's all the same.
+    /// Lets a packet in that is not from the accepted source and is the party's all the same.
     #[cold]
-    fn admit_other(&mut self, now: Micros, source: SocketAddr, packet: &Packet, negotiated: bool) -> bool {
+    fn admit_other(
+        &mut self,
+        now: Micros,
+        source: SocketAddr,
+        packet: &Packet,
+        negotiated: bool,
+    ) -> Result<(), Reason> {
         let usable = negotiated && packet.payload_len > 0;
-        match self.packets.settled().source.admit_other(now, source, packet, usable) {
+        let settled = self.packets.settled();
+        let admission = settled.source.admit_other(now, source, packet, usable);
+        let received = settled.stream.received();
+        let sent = self.state.counters.sent;
+        match admission {
             Admission::Accepted => {}
-            Admission::Rejected => {
+            Admission::Held | Admission::Rejected => {
+                let is_foreign = admission == Admission::Rejected;
                 self.state.counters.rejected_source += 1;
                 self.state.rejected_source = Some(source);
-                return false;
+                if is_foreign {
+                    self.state.foreign.rejected(now, source);
+                }
+                return Err(if is_foreign { Reason::Source } else { Reason::Probation });
             }
-            Admission::Latched => self.source_changed(now),
+            Admission::TakenBack { foreign } => {
+                let lost = self.state.foreign.lost_the_leg(now, foreign, received, sent);
+                self.state.foreign_sent = self.state.foreign_sent.saturating_add(lost);
+                self.state.foreign.begin(received, sent);
+                self.source_changed(now);
+            }
+            Admission::Latched => {
+                self.state.foreign.begin(received, sent);
+                self.source_changed(now);
+            }
             Admission::Found { replay } => {
+                self.state.foreign.begin(received, sent);
                 for held in replay {
                     let refused = &mut self.state.counters.rejected_source;
                     *refused = refused.saturating_sub(1);
@@ -512,7 +542,7 @@ impl Session {
                 self.source_changed(now);
             }
         }
-        true
+        Ok(())
     }
 
     #[inline]
@@ -539,6 +569,7 @@ impl Session {
 
     #[cold]
     fn source_changed(&mut self, now: Micros) {
+        self.state.rtcp_source = None;
         let source = self.packets.source();
         if source.is_latched() || source.changes() > 0 {
             self.state.latched = source.target();

@@ -16,9 +16,11 @@
 //! assert_eq!(session.close(Micros(40_000)).figures.received, 0);
 //! ```
 
+mod candidate;
 mod clock;
 mod closing;
 mod description;
+mod foreign;
 mod input;
 mod machine;
 mod packets;
@@ -30,7 +32,8 @@ mod source;
 mod ssrc;
 mod watch;
 
-pub use description::{Description, Payload, SessionConfig};
+pub use description::{Description, Payload, SessionConfig, StrictSource};
+pub use foreign::Foreign;
 pub use input::{Disposition, Input, Output, Reason};
 pub use machine::Session;
 pub use report::{Report, SessionCounters};

@@ -138,6 +138,11 @@ impl Packets {
         }
     }
 
+    /// Packets of the party.
+    pub(super) fn received(&self) -> u64 {
+        self.settled.stream.received().wrapping_add(self.run.len().into())
+    }
+
     /// Datagrams on the port.
     pub(super) fn datagrams(&self) -> u64 {
         self.settled.datagrams.wrapping_add(self.run.len().into())

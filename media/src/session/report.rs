@@ -3,6 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use crate::rtcp::RtcpView;
+use crate::session::Foreign;
 use crate::stats::{AudioEvidence, Figures, Hundredths, Timeline};
 use crate::time::{ClockRate, Micros};
 use crate::trace::TraceFile;
@@ -43,6 +44,8 @@ pub struct Report {
     pub sent_to: Option<SocketAddr>,
     /// The last source whose packets were refused.
     pub rejected_source: Option<SocketAddr>,
+    /// What came from, and went to, addresses that are not the party's; `None` when nothing did, and of a capture.
+    pub foreign: Option<Foreign>,
     /// Time after the answer in which the party should have sent, in milliseconds.
     pub receive_expected_ms: i64,
     /// Time after the answer in which we should have sent, in milliseconds.

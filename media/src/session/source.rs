@@ -1,14 +1,21 @@
 //! Whose packets are the party's: the source filter, and latching (symmetric RTP, RFC 4961).
 //!
-//! The party is expected where SDP says. Elsewhere it is found by four packets with consecutive numbers and
-//! one SSRC; from then on our packets go there too. A source in use is left only when signalling names
-//! another address, when it has been silent for two seconds, or for the very address that SDP names: what a
-//! stranger sends beside a talking party goes nowhere.
+//! Sources have a [`Rank`]: the address and port of SDP, then any port of that address or of the address of signalling,
+//! then every other address. [`StrictSource`] says which ranks are admitted at all. A source outside SDP is believed
+//! after four packets with consecutive numbers and one SSRC; from then on our packets go there too. An accepted source is
+//! replaced by one of the same rank only when signalling changed, or after five seconds of silence, and takes the leg
+//! back with its first packet. A source of a better rank takes the leg with its first packet. A source of a lesser rank
+//! never replaces it.
+//!
+//! The analysis of a capture observes what others decided, see [`StrictSource::Observed`].
 
-use std::net::{SocketAddr, SocketAddrV4};
+use std::net::{IpAddr, SocketAddr, SocketAddrV4};
 
 use crate::rtp::Packet;
+use crate::session::StrictSource;
+use crate::session::candidate::{Arrived, Candidate, REPLAYED};
 use crate::time::Micros;
+use crate::verdict::address::is_unreachable;
 
 /// The accepted source of one leg, and the one that may become it.
 #[derive(Clone, Debug)]
@@ -29,12 +36,29 @@ struct Search {
     symmetric: bool,
     latched: bool,
     described: Option<SocketAddr>,
+    /// Where the party's SIP comes from.
+    signalling: Option<IpAddr>,
+    rule: StrictSource,
     /// When signalling last named another address than the accepted one.
     unsettled_at: Micros,
+    /// Sources that were accepted before the accepted one and fell silent, the earliest first.
+    earlier: [Option<SocketAddr>; EARLIER_MAX],
     /// Boxed, and only there where one could be latched to: most sessions of a capture never do.
     candidate: Option<Box<Candidate>>,
     latch_delay_us: Option<i64>,
     changes: u32,
+}
+
+/// How much signalling says for a source; a greater one is better.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Rank {
+    /// Neither SDP nor signalling names its address.
+    #[default]
+    Stranger,
+    /// Its address is that of SDP or of signalling.
+    Address,
+    /// SDP names its address and port.
+    Exact,
 }
 
 /// What the filter says of one packet.
@@ -42,30 +66,16 @@ struct Search {
 pub(crate) enum Admission {
     /// The party sent it.
     Accepted,
-    /// The party sent it, and our packets go to where it came from as of now.
-    Latched,
     /// The party sent it, after `replay` that were held back; our packets go there as of now.
     Found { replay: [Arrived; REPLAYED] },
-    /// Somebody else sent it.
+    /// The party may have sent it: its source is on probation.
+    Held,
+    /// The party sent it, and our packets go to where it came from as of now.
+    Latched,
+    /// Another source sent it.
     Rejected,
-}
-
-/// The header of a packet that was held back, and when it came.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Arrived {
-    pub(crate) at: Micros,
-    pub(crate) packet: Packet,
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-struct Candidate {
-    /// `None` while there is no candidate.
-    source: Option<SocketAddr>,
-    since: Micros,
-    /// Consecutive packets so far.
-    run: u32,
-    /// The latest packets, newest last.
-    recent: [Arrived; RUN],
+    /// The party sent it and has the leg again, which `foreign` had taken over.
+    TakenBack { foreign: SocketAddr },
 }
 
 impl SourceFilter {
@@ -108,19 +118,36 @@ impl SourceFilter {
         self.accepted_at = last.unwrap_or(self.accepted_at);
     }
 
-    /// Signalling names `remote` as the party's address.
-    pub(crate) fn describe(&mut self, now: Micros, remote: SocketAddr) {
-        if self.search.described.is_some_and(|before| same(before, remote)) {
+    /// Signalling comes from `signalling` and names `remote` as the party's address; `None` names none, as on hold.
+    pub(crate) fn describe(
+        &mut self,
+        now: Micros,
+        remote: Option<SocketAddr>,
+        signalling: Option<IpAddr>,
+        rule: StrictSource,
+    ) {
+        let search = &mut *self.search;
+        let signalling = signalling.map(|from| from.to_canonical());
+        let remote = remote.filter(|remote| !search.described.is_some_and(|before| same(before, *remote)));
+        let has_moved = rule != StrictSource::Observed && search.signalling != signalling;
+        (search.signalling, search.rule) = (signalling, rule);
+        if remote.is_none() && !has_moved {
             return;
         }
-        self.search.described = Some(remote);
-        self.search.forget_candidate();
-        self.search.latched = false;
-        if !self.search.symmetric {
-            self.search.accepted = None;
+        search.forget_candidate();
+        search.earlier = [None; EARLIER_MAX];
+        if let Some(remote) = remote {
+            search.described = Some(remote);
+            search.latched = false;
+            if !search.is_searching() {
+                search.accepted = None;
+            }
         }
-        self.search.settled = self.search.accepted.is_none_or(|accepted| same(accepted, remote));
-        self.search.unsettled_at = now;
+        search.settled = search.accepted.is_none_or(|accepted| match remote {
+            Some(remote) => same(accepted, remote),
+            None => search.rank(accepted) > Rank::Stranger,
+        });
+        search.unsettled_at = now;
         self.know();
     }
 
@@ -144,6 +171,13 @@ impl SourceFilter {
         self.search.latched
     }
 
+    /// The accepted source, when neither SDP nor signalling names its address.
+    pub(crate) fn stranger(&self) -> Option<SocketAddr> {
+        let search = &*self.search;
+        let can_be_told = search.rule != StrictSource::Observed && search.signalling.is_some();
+        search.accepted.filter(|accepted| can_be_told && search.rank(*accepted) == Rank::Stranger)
+    }
+
     /// How long the winning source's packets were held back, in microseconds.
     pub(crate) fn latch_delay_us(&self) -> Option<i64> {
         self.search.latch_delay_us
@@ -163,73 +197,110 @@ impl SourceFilter {
         packet: &Packet,
         usable: bool,
     ) -> Admission {
-        let described = self.search.described.is_some_and(|described| same(described, source));
-        if self.search.accepted == Some(source) {
+        let search = &*self.search;
+        let described = search.described.is_some_and(|described| same(described, source));
+        if search.accepted == Some(source) {
             return self.admit_unsettled(now);
         }
-        if described && (self.search.accepted.is_none() || !self.search.settled) {
+        if described && (search.accepted.is_none() || !search.settled) {
             if usable {
-                self.accept(now, source);
+                let before = self.target();
+                self.accept(now, source, false);
+                return if self.target() == before { Admission::Accepted } else { Admission::Latched };
             }
             return Admission::Accepted;
         }
-        if !self.search.symmetric || !usable {
+        let rank = search.rank(source);
+        if !search.is_searching() || !usable || !search.admits(rank) {
             return Admission::Rejected;
         }
-        self.try_candidate(now, source, packet, described)
+        if let Some(loser) = search.accepted.filter(|accepted| search.outranks(source, rank, *accepted)) {
+            return self.take_back(now, source, loser, described);
+        }
+        self.try_candidate(now, source, Arrived { at: now, packet: *packet }, described)
     }
 
     /// The old source still sends although signalling named another.
     fn admit_unsettled(&mut self, now: Micros) -> Admission {
+        let search = &mut *self.search;
+        let long = now.since(search.unsettled_at) >= UNSETTLED_US;
+        let is_admitted = search.accepted.is_some_and(|accepted| search.admits(search.rank(accepted)));
+        if long && !is_admitted {
+            // What was on its way when signalling named another address has come.
+            search.accepted = None;
+            search.latched = false;
+            search.settled = true;
+            self.know();
+            return Admission::Rejected;
+        }
         self.accepted_at = now;
-        let long = now.since(self.search.unsettled_at) >= UNSETTLED_US;
         if !long {
             return Admission::Accepted;
         }
-        self.search.settled = true;
-        self.search.latched = true;
+        search.settled = true;
+        search.latched = true;
         self.know();
         Admission::Latched
+    }
+
+    /// The leg goes to a source of a better rank than `loser`, or to one that had it before.
+    fn take_back(
+        &mut self,
+        now: Micros,
+        source: SocketAddr,
+        loser: SocketAddr,
+        described: bool,
+    ) -> Admission {
+        let search = &mut *self.search;
+        let had_it = search.earlier.iter().position(|earlier| *earlier == Some(source));
+        let is_foreign = search.settled && (had_it.is_some() || search.rank(loser) == Rank::Stranger);
+        // Those accepted after it, and those of a lesser rank, have no claim any more.
+        search.earlier.iter_mut().skip(had_it.unwrap_or(0)).for_each(|earlier| *earlier = None);
+        self.accept(now, source, !described);
+        if is_foreign { Admission::TakenBack { foreign: loser } } else { Admission::Latched }
     }
 
     fn try_candidate(
         &mut self,
         now: Micros,
         source: SocketAddr,
-        packet: &Packet,
+        arrived: Arrived,
         described: bool,
     ) -> Admission {
-        let arrived = Arrived { at: now, packet: *packet };
-        let Some(candidate) = self.search.candidate.as_deref_mut() else { return Admission::Rejected };
-        if candidate.source == Some(source) {
-            candidate.extend(arrived);
-        } else if candidate.source.is_some() && candidate.is_fresh(now) {
-            // A stranger cannot take the slot from a candidate that is still at it.
+        let search = &mut *self.search;
+        let rank = search.rank(source);
+        let is_silent = now.since(self.accepted_at) >= search.silent_us();
+        let free = match search.accepted {
+            None => true,
+            Some(_) if search.rule == StrictSource::Observed => !search.settled || described || is_silent,
+            Some(accepted) => (!search.settled || is_silent) && rank >= search.rank(accepted),
+        };
+        let is_learning = search.accepted.is_none() || !search.settled;
+        let refusal = if is_learning && free { Admission::Held } else { Admission::Rejected };
+        let Some(candidate) = search.candidate.as_deref_mut() else { return Admission::Rejected };
+        if !candidate.take(source, rank, arrived, search.rule == StrictSource::Observed) {
             return Admission::Rejected;
-        } else {
-            *candidate = Candidate::new(source, arrived);
+        }
+        if !candidate.is_proven() || !free {
+            return refusal;
         }
         let candidate = *candidate;
-        let free = self.search.accepted.is_none()
-            || !self.search.settled
-            || described
-            || now.since(self.accepted_at) >= SILENT_US;
-        if candidate.run < RUN_PACKETS || !free {
-            return Admission::Rejected;
+        if search.settled {
+            search.note_earlier();
         }
-        self.accept(now, source);
-        self.search.latched = !described;
-        self.search.latch_delay_us = Some(now.since(candidate.since));
+        self.accept(now, source, !described);
+        self.search.latch_delay_us = Some(now.since(candidate.since()));
         Admission::Found { replay: candidate.held_back() }
     }
 
-    fn accept(&mut self, now: Micros, source: SocketAddr) {
+    fn accept(&mut self, now: Micros, source: SocketAddr, latched: bool) {
         if self.search.accepted.is_some_and(|before| before != source) {
             self.search.changes = self.search.changes.saturating_add(1);
         }
         self.search.accepted = Some(source);
         self.accepted_at = now;
         self.search.settled = true;
+        self.search.latched = latched;
         self.search.forget_candidate();
         self.know();
     }
@@ -244,59 +315,69 @@ impl SourceFilter {
 }
 
 impl Search {
+    /// How much signalling says for `source`.
+    ///
+    /// An address in SDP that cannot be reached from where signalling comes says no more than signalling does: on the
+    /// Internet a packet from there is forged.
+    fn rank(&self, source: SocketAddr) -> Rank {
+        if self.rule == StrictSource::Observed {
+            return Rank::Stranger;
+        }
+        let ip = source.ip().to_canonical();
+        let described = self.described.filter(|described| described.ip().to_canonical() == ip);
+        let leads_nowhere = |described: SocketAddr| {
+            self.rule != StrictSource::Sdp
+                && self.signalling.is_some_and(|from| is_unreachable(described.ip(), from, &[]))
+        };
+        match described {
+            Some(described) if described.port() == source.port() && !leads_nowhere(described) => Rank::Exact,
+            Some(_) => Rank::Address,
+            None if self.signalling == Some(ip) => Rank::Address,
+            None => Rank::Stranger,
+        }
+    }
+
+    /// Whether sources of that rank may become the party's.
+    fn admits(&self, rank: Rank) -> bool {
+        match self.rule {
+            StrictSource::Any | StrictSource::Observed => true,
+            StrictSource::Sdp => rank == Rank::Exact,
+            StrictSource::Signalling => rank > Rank::Stranger || self.signalling.is_none(),
+        }
+    }
+
+    /// Whether a packet of `source` takes the leg from the accepted one.
+    fn outranks(&self, source: SocketAddr, rank: Rank, accepted: SocketAddr) -> bool {
+        if self.rule == StrictSource::Observed {
+            return false;
+        }
+        let had_it = self.earlier.contains(&Some(source));
+        let rank_accepted = self.rank(accepted);
+        rank > rank_accepted || (had_it && rank == rank_accepted)
+    }
+
+    /// Whether the party is looked for elsewhere than SDP says.
+    fn is_searching(&self) -> bool {
+        self.symmetric && self.rule != StrictSource::Sdp
+    }
+
+    /// A source in use this long silent may be replaced.
+    fn silent_us(&self) -> i64 {
+        if self.rule == StrictSource::Observed { OBSERVED_SILENT_US } else { SILENT_US }
+    }
+
+    /// The accepted source is replaced because it fell silent; when there is no room, those before it keep theirs.
+    fn note_earlier(&mut self) {
+        let Some(accepted) = self.accepted else { return };
+        if let Some(free) = self.earlier.iter_mut().find(|earlier| earlier.is_none()) {
+            *free = Some(accepted);
+        }
+    }
+
     fn forget_candidate(&mut self) {
         if let Some(candidate) = &mut self.candidate {
-            candidate.source = None;
+            candidate.forget();
         }
-    }
-}
-
-impl Candidate {
-    fn new(source: SocketAddr, arrived: Arrived) -> Self {
-        let mut candidate =
-            Candidate { source: Some(source), since: arrived.at, run: 0, recent: [Arrived::default(); RUN] };
-        candidate.begin(arrived);
-        candidate
-    }
-
-    fn begin(&mut self, arrived: Arrived) {
-        self.since = arrived.at;
-        self.run = 1;
-        if let Some(newest) = self.recent.last_mut() {
-            *newest = arrived;
-        }
-    }
-
-    /// Goes on with the next packet of the same source, or begins anew with it.
-    fn extend(&mut self, arrived: Arrived) {
-        let newest = self.newest();
-        let follows = newest.packet.ssrc == arrived.packet.ssrc
-            && newest.packet.sequence.wrapping_add(1) == arrived.packet.sequence
-            && arrived.at.since(newest.at) < SILENT_US;
-        if follows {
-            self.recent.rotate_left(1);
-            self.run = self.run.saturating_add(1);
-            if let Some(newest) = self.recent.last_mut() {
-                *newest = arrived;
-            }
-        } else {
-            self.begin(arrived);
-        }
-    }
-
-    fn newest(&self) -> Arrived {
-        let [.., newest] = self.recent;
-        newest
-    }
-
-    fn is_fresh(&self, now: Micros) -> bool {
-        now.since(self.newest().at) < CANDIDATE_US
-    }
-
-    /// The packets of the run before the one that completed it.
-    fn held_back(&self) -> [Arrived; REPLAYED] {
-        let [first, second, third, _] = self.recent;
-        [first, second, third]
     }
 }
 
@@ -325,139 +406,15 @@ fn same(one: SocketAddr, other: SocketAddr) -> bool {
     one.port() == other.port() && one.ip().to_canonical() == other.ip().to_canonical()
 }
 
-/// Consecutive packets that make a candidate the party; Asterisk takes four as well.
-const RUN: usize = 4;
-const RUN_PACKETS: u32 = 4;
-/// Those of them that were held back.
-const REPLAYED: usize = RUN - 1;
-/// A source in use this long silent may be replaced.
-const SILENT_US: i64 = 2_000_000;
+/// Sources that may take the leg back.
+const EARLIER_MAX: usize = 4;
+/// A source in use this long silent may be replaced by one of the same rank; Asterisk learns anew after as long.
+const SILENT_US: i64 = 5_000_000;
+/// The same in a capture.
+const OBSERVED_SILENT_US: i64 = 2_000_000;
 /// The old source, still sending this long after signalling named another, is the party after all.
 const UNSETTLED_US: i64 = 1_000_000;
-/// A candidate keeps its slot this long after its latest packet.
-const CANDIDATE_US: i64 = 200_000;
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const DESCRIBED: &str = "10.0.0.1:4000";
-    const OTHER: &str = "192.0.2.1:4000";
-    const STRANGER: &str = "192.0.2.66:4000";
-
-    /// When, from where, and with which number packets come.
-    type Sent = Vec<(i64, &'static str, u16)>;
-
-    /// Feeds (milliseconds, source, number) to a filter that expects `DESCRIBED`; one letter for each packet:
-    /// a accepted, l latched, f found, r rejected.
-    fn letters(symmetric: bool, packets: &[(i64, &str, u16)]) -> String {
-        let mut filter = SourceFilter::new(symmetric);
-        filter.describe(Micros(0), DESCRIBED.parse().unwrap());
-        packets.iter().map(|packet| letter(&mut filter, *packet)).collect()
-    }
-
-    fn letter(filter: &mut SourceFilter, (ms, source, sequence): (i64, &str, u16)) -> char {
-        let packet = Packet { sequence, ..Packet::default() };
-        let (now, source) = (Micros::from_millis(ms), source.parse().unwrap());
-        if filter.admit_known(now, &source) {
-            return 'a';
-        }
-        match filter.admit_other(now, source, &packet, true) {
-            Admission::Accepted => 'a',
-            Admission::Latched => 'l',
-            Admission::Found { .. } => 'f',
-            Admission::Rejected => 'r',
-        }
-    }
-
-    #[test]
-    fn sources_are_judged() {
-        let run = |source, from: i64, count: i64| {
-            (from..from + count).map(move |n| (n * 20, source, u16::try_from(n % 65_536).unwrap()))
-        };
-        let cases: Vec<(&str, bool, Sent, &str)> = vec![
-            ("as described", true, run(DESCRIBED, 0, 5).collect(), "aaaaa"),
-            ("from elsewhere", true, run(OTHER, 0, 6).collect(), "rrrfaa"),
-            ("from elsewhere, latching off", false, run(OTHER, 0, 6).collect(), "rrrrrr"),
-            (
-                "from elsewhere with a gap",
-                true,
-                [0, 1, 2, 4, 5, 6, 7].map(|n| (n * 20, OTHER, n as u16)).to_vec(),
-                "rrrrrrf",
-            ),
-            (
-                "a mapped address is the same",
-                true,
-                vec![(0, "[::ffff:10.0.0.1]:4000", 1), (20, "[::ffff:10.0.0.1]:4000", 2)],
-                "aa",
-            ),
-            (
-                "a stranger beside the party",
-                true,
-                run(DESCRIBED, 0, 6).zip(run(STRANGER, 0, 6)).flat_map(|(a, b)| [a, b]).collect(),
-                "arararararar",
-            ),
-            (
-                "a stranger once the party is silent",
-                true,
-                run(DESCRIBED, 0, 2).chain(run(STRANGER, 99, 5)).collect(),
-                "aarrrfa",
-            ),
-            (
-                "a stranger who began before the silence",
-                true,
-                run(DESCRIBED, 0, 1).chain(run(STRANGER, 96, 6)).collect(),
-                "arrrrfa",
-            ),
-            (
-                "the described one wins back what was latched",
-                true,
-                run(OTHER, 0, 5).chain(run(DESCRIBED, 5, 5)).collect(),
-                "rrrfarrrfa",
-            ),
-            (
-                "a stranger cannot disturb a candidate",
-                true,
-                run(OTHER, 0, 5)
-                    .zip(run(STRANGER, 7, 5))
-                    .flat_map(|(a, (ms, source, n))| [a, (ms - 140, source, n)])
-                    .collect(),
-                "rrrrrrfrar",
-            ),
-        ];
-        for (name, symmetric, packets, expected) in cases {
-            assert_eq!(letters(symmetric, &packets), expected, "{name}");
-        }
-    }
-
-    #[test]
-    fn without_latching_signalling_is_obeyed_at_once() {
-        let mut filter = SourceFilter::new(false);
-        filter.describe(Micros(0), DESCRIBED.parse().unwrap());
-        assert_eq!(letter(&mut filter, (0, DESCRIBED, 0)), 'a');
-        filter.describe(Micros(10_000), OTHER.parse().unwrap());
-        assert_eq!(letter(&mut filter, (20, DESCRIBED, 1)), 'r');
-        assert_eq!(letter(&mut filter, (40, OTHER, 2)), 'a');
-    }
-
-    #[test]
-    fn signalling_unsettles_the_source() {
-        let mut filter = SourceFilter::new(true);
-        let feed = |filter: &mut SourceFilter, packets: &[(i64, &str, u16)]| {
-            packets.iter().map(|packet| letter(filter, *packet)).collect::<String>()
-        };
-        filter.describe(Micros(0), DESCRIBED.parse().unwrap());
-        assert_eq!(feed(&mut filter, &[(0, DESCRIBED, 0)]), "a");
-        filter.describe(Micros(10_000), OTHER.parse().unwrap());
-        assert_eq!(filter.target(), Some(OTHER.parse().unwrap()));
-        assert_eq!(feed(&mut filter, &[(20, DESCRIBED, 1), (40, OTHER, 2), (60, DESCRIBED, 3)]), "aar");
-        assert_eq!(filter.target(), Some(OTHER.parse().unwrap()));
-        assert!(!filter.is_latched());
-        // The new address is named but the packets go on from the old one: it is behind NAT.
-        filter.describe(Micros(100_000), STRANGER.parse().unwrap());
-        assert_eq!(feed(&mut filter, &[(120, OTHER, 4), (1_090, OTHER, 5), (1_100, OTHER, 6)]), "aal");
-        assert_eq!(filter.target(), Some(OTHER.parse().unwrap()));
-        filter.describe(Micros(2_000_000), STRANGER.parse().unwrap());
-        assert!(filter.is_latched(), "the same description again changes nothing");
-    }
-}
+#[path = "source_tests.rs"]
+mod tests;

@@ -4,7 +4,7 @@
 //! and a report only when there is something to tell. What is told is told once, and bounded: a leg says no more than
 //! one thing in five seconds, and a judgement has to last before it is told, longer before it is taken back.
 
-use crate::session::{Report, Session};
+use crate::session::{Foreign, Report, Session};
 use crate::time::Micros;
 use crate::verdict::Verdict;
 
@@ -21,6 +21,8 @@ pub struct Watch {
     judged_next: Micros,
     /// Before that nothing is told.
     silent_until: Micros,
+    /// It was told that packets come from, or went to, addresses that are not the party's.
+    told_foreign: bool,
 }
 
 /// What changed on a leg.
@@ -41,6 +43,8 @@ pub struct Warning {
 pub enum Change {
     /// Audio comes again.
     AudioBack,
+    /// Packets come from an address that is not the party's, or went to one; told once of a leg.
+    ForeignSource,
     /// No audio comes, and nothing says that there should be none.
     NoAudio,
     /// It is judged otherwise than before.
@@ -55,6 +59,7 @@ impl Default for Watch {
             candidate: None,
             judged_next: Micros(i64::MIN),
             silent_until: Micros(i64::MIN),
+            told_foreign: false,
         }
     }
 }
@@ -68,7 +73,8 @@ impl Watch {
         if now < self.silent_until {
             return None;
         }
-        let (change, since, previous) = match self.hear(now, session, expected_since) {
+        let changed = self.hear(now, session, expected_since).or_else(|| self.see_foreign(session));
+        let (change, since, previous) = match changed {
             Some((change, since)) => (change, since, self.told),
             // While nothing comes there is nothing new to judge: what is to be said of it was said.
             None if self.silent_since.is_some() => return None,
@@ -97,6 +103,16 @@ impl Watch {
                 Some((Change::NoAudio, since))
             }
         }
+    }
+
+    /// Whether packets come from, or went to, addresses that are not the party's.
+    fn see_foreign(&mut self, session: &Session) -> Option<(Change, Micros)> {
+        if self.told_foreign {
+            return None;
+        }
+        let foreign = session.foreign().filter(Foreign::is_notable)?;
+        self.told_foreign = true;
+        Some((Change::ForeignSource, foreign.since?))
     }
 
     /// Whether the leg is judged otherwise than was told, and has been for long enough.

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use super::bytes::{Cursor, put_address, put_bytes, put_ip, put_varint};
-use crate::session::{Description, Payload, PayloadKind};
+use crate::session::{Description, Payload, PayloadKind, StrictSource};
 use crate::time::ClockRate;
 
 /// Appends `description`; what is absent costs a bit.
@@ -21,7 +21,9 @@ pub(super) fn put(out: &mut Vec<u8>, description: &Description) {
         own_maxptime_ms,
         signalling,
         own_advertised,
+        strict_source,
     } = description;
+    let rule = strict_source.map_or(0, rule_bits);
     let flags = [
         *rtcp_mux,
         *receive,
@@ -33,6 +35,9 @@ pub(super) fn put(out: &mut Vec<u8>, description: &Description) {
         own_maxptime_ms.is_some(),
         signalling.is_some(),
         own_advertised.is_some(),
+        strict_source.is_some(),
+        rule & 1 != 0,
+        rule & 2 != 0,
     ];
     put_varint(out, flags.iter().rev().fold(0, |bits, flag| bits << 1 | u64::from(*flag)));
     for address in [remote, remote_rtcp].into_iter().flatten() {
@@ -86,7 +91,27 @@ pub(super) fn read(cursor: &mut Cursor<'_>) -> Option<Description> {
         own_maxptime_ms,
         signalling,
         own_advertised,
+        strict_source: flag(10).then(|| rule(u8::from(flag(11)) | u8::from(flag(12)) << 1)),
     })
+}
+
+/// Which sources may be the party's, in two bits.
+const fn rule_bits(rule: StrictSource) -> u8 {
+    match rule {
+        StrictSource::Any => 0,
+        StrictSource::Observed => 1,
+        StrictSource::Sdp => 2,
+        StrictSource::Signalling => 3,
+    }
+}
+
+const fn rule(bits: u8) -> StrictSource {
+    match bits {
+        0 => StrictSource::Any,
+        1 => StrictSource::Observed,
+        2 => StrictSource::Sdp,
+        _ => StrictSource::Signalling,
+    }
 }
 
 fn put_payload(out: &mut Vec<u8>, payload: &Payload) {
@@ -122,7 +147,7 @@ fn payload(cursor: &mut Cursor<'_>) -> Option<Payload> {
 }
 
 /// Bits of a description's flags.
-const FLAGS: u32 = 10;
+const FLAGS: u32 = 13;
 /// Beside the kind: the codec has a constant bit rate.
 const CONSTANT_RATE: u8 = 0x80;
 
@@ -156,8 +181,11 @@ mod tests {
             own_maxptime_ms: None,
             signalling: "192.0.2.1".parse().ok(),
             own_advertised: "2001:db8::2".parse().ok(),
+            strict_source: Some(StrictSource::Sdp),
         };
-        for description in [full, Description::default()] {
+        let rules = [StrictSource::Any, StrictSource::Observed, StrictSource::Signalling];
+        let other = rules.map(|rule| Description { strict_source: Some(rule), ..Description::default() });
+        for description in other.into_iter().chain([full, Description::default()]) {
             let mut out = Vec::new();
             put(&mut out, &description);
             assert_eq!(read(&mut Cursor::new(&out)), Some(description));

@@ -1,6 +1,6 @@
 //! The beginning of a trace: a few lines of text that say whose it is and what its session was set up with.
 
-use crate::session::SessionConfig;
+use crate::session::{SessionConfig, StrictSource};
 use crate::stats::Hundredths;
 
 /// The first bytes of every trace of this version.
@@ -40,8 +40,10 @@ impl TraceHead {
         line("zero_us", &self.zero_us.to_string());
         // Named one by one, so that a new setting does not compile until a trace has it.
         // Audio evidence comes from payloads, and a trace has none.
-        let SessionConfig { symmetric, thresholds, own_addresses, audio_evidence: _ } = &self.config;
+        let SessionConfig { symmetric, strict_source, thresholds, own_addresses, audio_evidence: _ } =
+            &self.config;
         line("symmetric", flag(*symmetric));
+        line("strict_source", strict_source.as_str());
         for address in own_addresses.iter().take(OWN_ADDRESSES_MAX) {
             line("own_address", &address.to_string());
         }
@@ -72,7 +74,9 @@ impl TraceHead {
         };
         let lines = window.get(MAGIC.len()..end.max(MAGIC.len())).unwrap_or_default();
         let text = std::str::from_utf8(lines).map_err(|_| "its head is no text")?;
-        let mut head = TraceHead::default();
+        // A trace that says nothing of it was written when every session did so.
+        let before = SessionConfig { strict_source: StrictSource::Observed, ..SessionConfig::default() };
+        let mut head = TraceHead { config: before, ..TraceHead::default() };
         for line in text.lines() {
             let (name, value) = line.split_once(' ').ok_or("a line of its head has no value")?;
             head.set(name, value).ok_or("a value of its head cannot be read")?;
@@ -87,6 +91,7 @@ impl TraceHead {
             "node" => value.clone_into(&mut self.node),
             "rules" => value.clone_into(&mut self.rules),
             "zero_us" => self.zero_us = value.parse().ok()?,
+            "strict_source" => self.config.strict_source = StrictSource::from_name(value)?,
             "symmetric" => self.config.symmetric = read_flag(value)?,
             "own_address" if self.config.own_addresses.len() < OWN_ADDRESSES_MAX => {
                 self.config.own_addresses.push(value.parse().ok()?);
@@ -142,6 +147,7 @@ mod tests {
             zero_us: -5,
             config: SessionConfig {
                 symmetric: false,
+                strict_source: StrictSource::Any,
                 thresholds,
                 own_addresses: vec!["192.0.2.1".parse().unwrap(), "2001:db8::1".parse().unwrap()],
                 audio_evidence: false,
@@ -188,7 +194,8 @@ mod tests {
         }
         let endless = [MAGIC, &vec![b'x'; HEAD_BYTES_MAX]].concat();
         assert!(TraceHead::read(&endless).is_err());
-        assert!(TraceHead::read(b"sidetone-trace 1\nlater thing\n\n").unwrap().is_some());
+        let old = TraceHead::read(b"sidetone-trace 1\nlater thing\n\n").unwrap().unwrap().0;
+        assert_eq!(old.config.strict_source, StrictSource::Observed);
     }
 
     #[test]

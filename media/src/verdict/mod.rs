@@ -18,3 +18,4 @@ pub use evidence::{Evidence, Measure, Value, Verdict};
 pub use explanation::{Affected, Blame, Explanation, Outcome, Party, RuleCheck, explain};
 pub use rules::{Facts, RULES_VERSION, judge};
 pub use thresholds::{ThresholdError, Thresholds};
+pub use words::foreign_sentence;

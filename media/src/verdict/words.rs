@@ -2,7 +2,7 @@
 //!
 //! No word of the trade stands without its meaning, and every number beside what is normal.
 
-use crate::session::Report;
+use crate::session::{Foreign, Report};
 use crate::stats::Hundredths;
 use crate::verdict::flags::{
     CLIPPED_AUDIO, COMFORT_NOISE_ONLY, FAR_END_DEAF, FAR_END_LOSS, LOCAL_DROP, SILENT_AUDIO,
@@ -12,13 +12,36 @@ use crate::verdict::{Affected, Blame, Explanation, Party, Verdict};
 
 /// The sentences on `report`, as far as `explanation` has been made.
 pub(super) fn sentence(report: &Report, explanation: &Explanation, party: Party) -> String {
-    let teller = Teller { report, explanation, who: Name::of(party) };
+    let teller = Teller { report, explanation, party, who: Name::of(party) };
     let mut text = teller.verdict();
     for remark in teller.remarks() {
         text.push(' ');
         text.push_str(&remark);
     }
     text
+}
+
+/// What came from, and went to, addresses that are not the party's; `None` when that is not worth a word.
+pub fn foreign_sentence(report: &Report, party: Party) -> Option<String> {
+    let Name { within: who, .. } = Name::of(party);
+    let foreign = report.foreign.filter(Foreign::is_notable)?;
+    let source = text(foreign.source);
+    let refused = match foreign.rejected_packets {
+        0 => String::new(),
+        count => {
+            format!(" {} from there {} refused.", packets(count), if count == 1 { "was" } else { "were" })
+        }
+    };
+    let taken = match (foreign.taken_back, foreign.accepted_packets, foreign.sent_packets) {
+        (0, ..) => String::new(),
+        (_, accepted, sent) => format!(
+            " For a time that address was taken for {who}'s: {} from there {} heard, and {} of ours went there.",
+            packets(accepted),
+            if accepted == 1 { "was" } else { "were" },
+            packets(sent),
+        ),
+    };
+    Some(format!("Packets came from {source}, which is not {who}'s address for audio.{refused}{taken}"))
 }
 
 /// How a party is called within a sentence, and at its beginning.
@@ -44,6 +67,7 @@ impl Name {
 struct Teller<'a> {
     report: &'a Report,
     explanation: &'a Explanation,
+    party: Party,
     who: Name,
 }
 
@@ -442,6 +466,10 @@ impl Teller<'_> {
             ));
         }
         remarks.extend(self.heard());
+        // The sentence on a wrong address says so already.
+        if self.report.evidence.reason != "rejected_source" {
+            remarks.extend(foreign_sentence(self.report, self.party));
+        }
         if flags.contains(&FAR_END_DEAF) {
             remarks.push(format!(
                 "{}'s device reports that it hears nothing of what is sent to it.",

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, UdpSocket};
 
 use sidetone_media::net::Notice;
-use sidetone_media::session::{Description, Reason};
+use sidetone_media::session::{Description, Reason, StrictSource};
 
 use crate::{
     Phone, V4, V6, call, close, describe, description, notice, receive, receiver_report, snapshot, socket,
@@ -45,6 +45,11 @@ fn where_packets_come_from_decides_which_are_heard() {
     {
         let (mut caller, callee) = (Phone::new(1), Phone::new(2));
         let (one, other) = call(&relay, group as u64, &caller, &callee);
+        describe(
+            &relay,
+            one.id,
+            Description { strict_source: Some(StrictSource::Any), ..description(&caller) },
+        );
         if let Some(ip) = address {
             caller.rtp = socket(ip);
         }

@@ -106,6 +106,9 @@ pub struct LegQuality {
     /// Who sends from where.
     #[serde(default)]
     pub addresses: LegAddresses,
+    /// What came from, and went to, addresses that are not the party's; left out when nothing did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub foreign: Option<ForeignMedia>,
     /// What the party sent.
     #[serde(default)]
     pub inbound: InboundMedia,
@@ -142,6 +145,22 @@ pub struct LegAddresses {
     pub rejected_source: Option<String>,
     /// Whether the party was found elsewhere than SDP said.
     pub latched: bool,
+}
+
+/// What came from, and went to, addresses that are not the party's.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct ForeignMedia {
+    /// RTP packets that were refused because of where they came from.
+    pub rejected_packets: u64,
+    /// RTP packets that were taken for the party's.
+    pub accepted_packets: u64,
+    /// RTP packets that were sent there.
+    pub sent_packets: u64,
+    /// The last of these addresses, as `address:port`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_source: Option<String>,
 }
 
 /// A packet trace of a leg: headers alone, to be analysed again.
@@ -293,6 +312,7 @@ mod tests {
             affected: None,
             rules: Vec::new(),
             addresses: LegAddresses::default(),
+            foreign: None,
             inbound: InboundMedia::default(),
             outbound: OutboundMedia::default(),
             trace: None,

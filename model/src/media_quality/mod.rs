@@ -11,8 +11,8 @@ mod timeline;
 mod warning;
 
 pub use call::{
-    CallQuality, LegAddresses, LegQuality, LegSide, LegTrace, LiveCallQuality, LiveQuality, QualityState,
-    StoredQuality,
+    CallQuality, ForeignMedia, LegAddresses, LegQuality, LegSide, LegTrace, LiveCallQuality, LiveQuality,
+    QualityState, StoredQuality,
 };
 pub use figures::{AudioEvidence, FarEnd, InboundMedia, OutboundMedia, RoundTrip, VoipMetrics, WorstStretch};
 pub use rules::{Affected, Blame, QualityValue, RuleCheck, RuleMeasure, RuleOutcome};

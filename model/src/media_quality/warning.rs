@@ -15,6 +15,8 @@ words! {
     MediaChange {
         /// Audio comes again.
         AudioBack = "audio_back",
+        /// Packets come from an address that is not the party's, or went to one.
+        ForeignSource = "foreign_source",
         /// No audio comes, and nothing says that there should be none.
         NoAudio = "no_audio",
         /// The leg is judged otherwise than before.

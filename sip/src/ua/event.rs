@@ -101,6 +101,8 @@ pub enum Event {
         leg: LegKey,
         /// The INVITE's transaction.
         key: ServerKey,
+        /// Where it came from.
+        flow: Flow,
         /// The INVITE.
         request: Request,
     },

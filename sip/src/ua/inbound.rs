@@ -98,7 +98,7 @@ impl Ua {
         }
         match request.method() {
             Method::Bye => self.on_bye(now, leg_key, at, key, request),
-            Method::Invite => self.on_reinvite(now, leg_key, at, key, request),
+            Method::Invite => self.on_reinvite(now, (leg_key, at), key, flow, request),
             _ if self.legs.get(&leg_key).is_none_or(|leg| leg.released) => {
                 self.answer(now, &key, StatusCode::NO_TRANSACTION);
             }
@@ -129,7 +129,14 @@ impl Ua {
     }
 
     /// §14.2.
-    fn on_reinvite(&mut self, now: Instant, key: LegKey, at: usize, server: ServerKey, request: Request) {
+    fn on_reinvite(
+        &mut self,
+        now: Instant,
+        (key, at): (LegKey, usize),
+        server: ServerKey,
+        flow: Flow,
+        request: Request,
+    ) {
         let Some(leg) = self.legs.get_mut(&key) else { return };
         let verdict = match leg.phase {
             Phase::Ending => return self.answer(now, &server, StatusCode::NO_TRANSACTION),
@@ -144,7 +151,7 @@ impl Ua {
         match verdict {
             Ok(()) => {
                 self.refresh_target(key, at, &request);
-                self.event(Event::Reinvited { leg: key, key: server, request });
+                self.event(Event::Reinvited { leg: key, key: server, flow, request });
             }
             Err(Clash::Ours) => self.answer(now, &server, StatusCode::REQUEST_PENDING),
             Err(Clash::Theirs) => {

@@ -3,18 +3,20 @@
 use std::sync::mpsc;
 use std::time::Duration;
 
-use sidetone_media::session::{Change, Report, Verdict, Warning};
+use sidetone_media::session::{self as media, Change, Report, Verdict, Warning};
 use sidetone_media::time::Micros;
+use sidetone_model::directory::{StrictSource, Trunk};
 use sidetone_model::event::EventKind;
 use sidetone_model::ids::CallId;
 use sidetone_model::live_call::CallNews;
 use sidetone_model::media_quality::{LegSide, LiveCallQuality, MediaChange, QualityState};
 use sidetone_model::quality::MediaVerdict;
 
-use crate::switch::face::PortId;
+use crate::media_plan::strict_source;
+use crate::switch::face::{MediaCommand, PortId};
 use crate::switch::live_media::{AskMedia, AskedMedia};
 use crate::switch::machine::Input;
-use crate::switch::tests::network::{Net, Plan, acme, trunk};
+use crate::switch::tests::network::{Net, OfRooms, Plan, SDP, acme, trunk};
 
 const FIRST: &str = "203.0.113.1:5060";
 const WORLD: &str = "+447700900123";
@@ -66,6 +68,42 @@ fn questions_that_are_not_answered_are_bounded() {
     let (asked, told) = ask(&mut net, call);
     net.run();
     assert_eq!((asked, told.try_recv().is_ok()), (AskedMedia::Soon, true));
+}
+
+/// What the relay was told last of the leg of a port: whose packets it takes, and where its SIP comes from.
+fn described(net: &Net, port: u64) -> (Option<media::StrictSource>, Option<String>) {
+    let description = net.of_rooms.iter().rev().find_map(|order| match order {
+        OfRooms::Media(of, MediaCommand::Describe(description)) if of.0 == port => Some(description),
+        _ => None,
+    });
+    let description = description.unwrap();
+    (description.strict_source, description.signalling.map(|at| at.to_string()))
+}
+
+#[test]
+fn trunks_and_extensions_say_whose_packets_their_legs_take() {
+    for (of_extension, of_trunk) in
+        [(None, None), (Some(StrictSource::Sdp), None), (None, Some(StrictSource::Any))]
+    {
+        let mut directory = acme(vec![Trunk { strict_source: of_trunk, ..trunk(1, FIRST) }]);
+        directory.extensions[0].strict_source = of_extension;
+        let mut net = Net::new(directory);
+        net.carrier(FIRST, [Plan::Accept]);
+        net.dial(WORLD);
+        assert_eq!(described(&net, 1).0, of_extension.map(strict_source), "the caller");
+        assert_eq!(described(&net, 2).0, of_trunk.map(strict_source), "the trunk");
+    }
+}
+
+/// A phone that changes its network offers anew from there: its media are expected from there as well.
+#[test]
+fn a_reinvite_says_where_signalling_comes_from_now() {
+    let (mut net, _) = up();
+    let before = described(&net, 1).1;
+    net.phone_at = "192.0.2.77:5060".parse().unwrap();
+    net.offer_anew(SDP);
+    assert_eq!((before.as_deref(), described(&net, 1).1.as_deref()), (Some("192.0.2.1"), Some("192.0.2.77")));
+    assert_eq!(described(&net, 2).1.as_deref(), Some("203.0.113.1"), "the other leg stays");
 }
 
 #[test]

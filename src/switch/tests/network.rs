@@ -55,6 +55,8 @@ pub(super) struct Net {
     pub(super) switch: Switch,
     pub(super) ports: Endless,
     pub(super) phone: Ua,
+    /// Where the phone sends from.
+    pub(super) phone_at: SocketAddr,
     pub(super) login: Client,
     /// The phone's present leg.
     pub(super) leg: Option<LegKey>,
@@ -245,6 +247,7 @@ impl Net {
             now: start,
             switch,
             ports: Endless(Vec::new()),
+            phone_at: address(PHONE),
             phone: Ua::new(UaConfig::new(local(PHONE)), StdRng::from_rng(&mut rng)),
             login: Client::new("1001", PASSWORD, realm, StdRng::from_rng(&mut rng)),
             leg: None,
@@ -463,7 +466,7 @@ impl Net {
             let flow = Flow::udp(ListenerId(0), from);
             if to == address(SWITCH) {
                 self.feed(Input::Datagram { flow, bytes });
-            } else if to == address(PHONE) {
+            } else if to == self.phone_at {
                 self.phone.handle_input(self.now, ua::Input::Datagram { flow, bytes });
             } else if let Some(carrier) = self.carriers.get_mut(&to)
                 && let Ok(Datagram::Message(message)) = parse_datagram(bytes)
@@ -546,7 +549,7 @@ impl Net {
     fn phone_says(&mut self, output: ua::Output) {
         match output {
             ua::Output::Transmit { flow, bytes, .. } => {
-                self.wire.push_back((address(PHONE), flow.remote, bytes));
+                self.wire.push_back((self.phone_at, flow.remote, bytes));
             }
             ua::Output::Event(Event::Progress { response, .. }) => {
                 self.heard.push(response.status().as_u16().to_string());

@@ -560,6 +560,8 @@ fn switch(config: &Config, node: NodeId, directory: Directory, sender: Sender, r
         reach,
         credit_warning: config.rating.warning,
         rooms: RoomsConfig::default(),
+        admission: config.sip.admission,
+        epoch: Instant::now(),
     };
     Switch::new(settings, ua, authenticator, Arc::new(directory), StdRng::from_rng(rng))
 }

@@ -3,7 +3,7 @@
 //! A plain value for the cores; what a listener is in the world of sockets is the affair of `transport/`.
 
 use std::fmt;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 /// Names one of our listening sockets; chosen by the transport, stable for its life.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -111,9 +111,30 @@ pub fn canonical(address: SocketAddr) -> SocketAddr {
     }
 }
 
+/// What counts as one source of messages: an IPv4 address, or the first 64 bits of an IPv6 address, which is what one
+/// customer has.
+pub fn source_of(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(v6) => IpAddr::V6(Ipv6Addr::from_bits(v6.to_bits() & (u128::MAX << 64))),
+        v4 => v4,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_source_is_an_ipv4_address_or_an_ipv6_network_of_64_bits() {
+        for (address, source) in [
+            ("192.0.2.1", "192.0.2.1"),
+            ("::ffff:192.0.2.1", "192.0.2.1"),
+            ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::"),
+            ("2001:db8:1:2::", "2001:db8:1:2::"),
+        ] {
+            assert_eq!(source_of(address.parse().unwrap()), source.parse::<IpAddr>().unwrap(), "{address}");
+        }
+    }
 
     #[test]
     fn a_mapped_peer_is_the_ipv4_peer() {

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use sidetone_api::HttpSettings;
 use sidetone_media::verdict::Thresholds;
+use sidetone_sip::admission::AdmissionConfig;
 use sidetone_sip::auth::Algorithm;
 
 use crate::outbound_http::OutboundHttp;
@@ -102,6 +103,8 @@ pub struct Sip {
     pub md5_only: Vec<String>,
     /// The name servers to ask for trunks; empty asks those of the system.
     pub dns: Vec<SocketAddr>,
+    /// How much is read of senders who have proved nothing.
+    pub admission: AdmissionConfig,
 }
 
 impl Sip {
@@ -196,6 +199,7 @@ impl Default for Config {
                 // where RFC 8760 §2.4 wants the one it knows taken.
                 md5_only: vec!["baresip v0".to_owned(), "baresip v1".to_owned()],
                 dns: Vec::new(),
+                admission: AdmissionConfig::default(),
             },
             media: Media {
                 ports: 20_000..=29_999,

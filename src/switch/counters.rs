@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 use sidetone_model::cdr::Cdr;
+use sidetone_sip::admission::Dropped;
 use sidetone_sip::message::Message;
 
 use crate::switch::machine::Notice;
@@ -18,6 +19,7 @@ pub struct Counters {
     sent: Messages,
     ended: Mutex<Ended>,
     notices: [AtomicU64; NOTICES.len()],
+    dropped: [AtomicU64; Dropped::ALL.len()],
 }
 
 /// Messages in one direction, by method and by class of status.
@@ -59,6 +61,12 @@ impl Counters {
         NOTICES.into_iter().zip(self.notices.iter().map(|count| count.load(Ordering::Relaxed)))
     }
 
+    /// Messages that were not read, by reason.
+    pub fn dropped(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let counts = self.dropped.iter().map(|count| count.load(Ordering::Relaxed));
+        Dropped::ALL.into_iter().map(Dropped::as_str).zip(counts)
+    }
+
     pub(super) fn note_end(&self, record: &Cdr) {
         let mut ended = self.ended.lock();
         let cause = record.hangup_cause.map_or("none", |cause| cause.as_str());
@@ -74,6 +82,8 @@ impl Counters {
             Notice::Guessing(_) => 1,
             Notice::Overload(_) => 2,
             Notice::Rejected(..) => 3,
+            Notice::Withheld(_) => 4,
+            Notice::Dropped(_, reason) => return add(self.dropped.get(*reason as usize)),
             // What state a trunk is in is no count.
             Notice::Registered(_) | Notice::Unregistered(..) => return,
         };
@@ -152,7 +162,7 @@ const METHODS: [&str; 15] = [
     "UPDATE",
     "other",
 ];
-const NOTICES: [&str; 4] = ["credentials", "guessing", "overload", "rejected"];
+const NOTICES: [&str; 5] = ["credentials", "guessing", "overload", "rejected", "withheld"];
 
 #[cfg(test)]
 mod tests {

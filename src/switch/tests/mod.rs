@@ -4,6 +4,7 @@ mod answering;
 mod calls;
 mod conferencing;
 mod endings;
+mod flooding;
 mod hunting;
 mod ladder;
 mod live_media;

@@ -18,6 +18,7 @@ mod chosen;
 mod database;
 mod drain;
 mod events;
+mod flooding;
 mod forking;
 mod live_calls;
 mod managed;

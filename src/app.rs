@@ -565,6 +565,8 @@ fn switch(config: &Config, node: NodeId, directory: Directory, sender: Sender, r
         trunk_addresses: AddressPolicy::new(config.sip.allow_trunk_addresses.clone(), our_addresses(config)),
         credit_warning: config.rating.warning,
         rooms: RoomsConfig::default(),
+        admission: config.sip.admission,
+        epoch: Instant::now(),
     };
     Switch::new(settings, ua, authenticator, Arc::new(directory), StdRng::from_rng(rng))
 }

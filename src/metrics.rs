@@ -122,7 +122,7 @@ impl EngineMetrics {
         let counters = self.switch.counters();
         let mut dropped = Family::counter(
             "sidetone_sip_dropped_total",
-            "SIP messages not served: no SIP (rejected), tables full (overload), sources shut out for guessing.",
+            "SIP messages not served, by reason: docs/configuration.md says what each means.",
         );
         let mut refused = Family::counter(
             "sidetone_trunk_credentials_refused_total",
@@ -140,6 +140,9 @@ impl EngineMetrics {
             } else {
                 dropped = dropped.with([("reason", notice)], count);
             }
+        }
+        for (reason, count) in counters.dropped() {
+            dropped = dropped.with([("reason", reason)], count);
         }
         let denied = counters.denied();
         let mut failures = Family::counter(
@@ -325,6 +328,7 @@ fn connections(tcp: &TcpCounters) -> [Family; 3] {
     [
         Family::gauge("sidetone_sip_tcp_connections", "SIP connections over TCP now.").is(tcp.open as u64),
         Family::counter("sidetone_sip_tcp_refused_total", refused)
+            .with([("reason", "displaced")], tcp.displaced)
             .with([("reason", "no_place")], tcp.refused)
             .with([("reason", "no_descriptor")], tcp.accept_errors)
             .with([("reason", "timeout")], tcp.timeouts),

@@ -125,6 +125,18 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_source_is_an_ipv4_address_or_an_ipv6_network_of_64_bits() {
+        for (address, source) in [
+            ("192.0.2.1", "192.0.2.1"),
+            ("::ffff:192.0.2.1", "192.0.2.1"),
+            ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::"),
+            ("2001:db8:1:2::", "2001:db8:1:2::"),
+        ] {
+            assert_eq!(source_of(address.parse().unwrap()), source.parse::<IpAddr>().unwrap(), "{address}");
+        }
+    }
+
+    #[test]
     fn a_mapped_peer_is_the_ipv4_peer() {
         let mapped = Flow::udp(ListenerId(1), "[::ffff:192.0.2.1]:5060".parse().unwrap());
         let plain = Flow::udp(ListenerId(1), "192.0.2.1:5060".parse().unwrap());

@@ -3,6 +3,7 @@
 //! Everything but `transport` is a sans-I/O core: fed with bytes and time, free of sockets and clocks.
 //! Nothing here knows RTP, records or HTTP.
 
+pub mod admission;
 pub mod auth;
 pub mod dialog;
 pub mod flow;

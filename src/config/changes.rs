@@ -23,11 +23,16 @@ impl Config {
 
         cold("[database]", new.database == self.database);
 
-        let Sip { listen, external_address, digest, md5_only, allow_trunk_addresses, dns } = &new.sip;
+        let Sip { listen, external_address, digest, md5_only, allow_trunk_addresses, dns, admission } =
+            &new.sip;
         cold("[sip] listen", *listen == self.sip.listen);
         cold("[sip] external_address", *external_address == self.sip.external_address);
         cold("[sip] allow_trunk_addresses", *allow_trunk_addresses == self.sip.allow_trunk_addresses);
         cold("[sip] dns", *dns == self.sip.dns);
+        cold(
+            "[sip] requests_per_source, burst_per_source, requests_of_strangers",
+            *admission == self.sip.admission,
+        );
         config.sip.digest.clone_from(digest);
         config.sip.md5_only.clone_from(md5_only);
 

@@ -151,7 +151,7 @@ enum Kind {
 }
 
 /// Every key that an environment variable may override.
-const KEYS: [(&str, &str, Kind); 27] = [
+const KEYS: [(&str, &str, Kind); 30] = [
     ("node", "name", Kind::Text),
     ("node", "data_dir", Kind::Text),
     ("node", "drain_seconds", Kind::Integer),
@@ -164,6 +164,9 @@ const KEYS: [(&str, &str, Kind); 27] = [
     ("sip", "digest", Kind::List),
     ("sip", "md5_only", Kind::List),
     ("sip", "allow_trunk_addresses", Kind::List),
+    ("sip", "requests_per_source", Kind::Integer),
+    ("sip", "burst_per_source", Kind::Integer),
+    ("sip", "requests_of_strangers", Kind::Integer),
     ("media", "ports", Kind::Text),
     ("media", "workers", Kind::Integer),
     ("media", "verdict", Kind::Table),

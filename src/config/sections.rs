@@ -222,6 +222,17 @@ fn read_sip(mut fields: Fields<'_>, sip: &mut Sip) {
             );
         }
     }
+    let admission = &mut sip.admission;
+    let rates = [
+        ("requests_per_source", &mut admission.per_source.per_second),
+        ("burst_per_source", &mut admission.per_source.burst),
+        ("requests_of_strangers", &mut admission.strangers_per_second),
+    ];
+    for (name, rate) in rates {
+        if let Some(number) = fields.integer(name, 1..=REQUESTS_PER_SECOND_MAX) {
+            *rate = u32::try_from(number).unwrap_or(*rate);
+        }
+    }
     fields.finish();
 }
 
@@ -420,3 +431,5 @@ const CONNECTIONS_MAX: i64 = 1000;
 /// Networks that one list may name.
 const NETWORKS_MAX: usize = 64;
 const NODE_NAME_LEN_MAX: usize = 64;
+/// Requests a second, of one source or of all.
+const REQUESTS_PER_SECOND_MAX: i64 = 1_000_000;

@@ -9,6 +9,7 @@ use std::time::Duration;
 use sidetone_api::HttpSettings;
 use sidetone_media::verdict::Thresholds;
 use sidetone_model::directory::{Network, StrictSource};
+use sidetone_sip::admission::AdmissionConfig;
 use sidetone_sip::auth::Algorithm;
 
 use crate::outbound_http::OutboundHttp;
@@ -105,6 +106,8 @@ pub struct Sip {
     pub allow_trunk_addresses: Vec<Network>,
     /// The name servers to ask for trunks; empty asks those of the system.
     pub dns: Vec<SocketAddr>,
+    /// How much is read of senders who have proved nothing.
+    pub admission: AdmissionConfig,
 }
 
 impl Sip {
@@ -202,6 +205,7 @@ impl Default for Config {
                 md5_only: vec!["baresip v0".to_owned(), "baresip v1".to_owned()],
                 allow_trunk_addresses: Vec::new(),
                 dns: Vec::new(),
+                admission: AdmissionConfig::default(),
             },
             media: Media {
                 ports: 20_000..=29_999,

@@ -188,7 +188,7 @@ impl Actor {
                     let _ = self.wire.send(flow.remote, &bytes).await;
                 }
                 Output::Event(event) => self.event(event).await,
-                Output::Overload { .. } | Output::Rejected { .. } => {}
+                Output::Overload { .. } | Output::Rejected { .. } | Output::Withheld { .. } => {}
             }
         }
         for (done, outcome) in self.over.drain(..) {

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 use sidetone_model::cdr::Cdr;
+use sidetone_sip::admission::Dropped;
 use sidetone_sip::message::Message;
 
 use crate::switch::machine::Notice;
@@ -19,6 +20,7 @@ pub struct Counters {
     ended: Mutex<Ended>,
     notices: [AtomicU64; NOTICES.len()],
     denied: Mutex<Denials>,
+    dropped: [AtomicU64; Dropped::ALL.len()],
 }
 
 /// Messages in one direction, by method and by class of status.
@@ -76,6 +78,12 @@ impl Counters {
         self.denied.lock().clone()
     }
 
+    /// Messages that were not read, by reason.
+    pub fn dropped(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let counts = self.dropped.iter().map(|count| count.load(Ordering::Relaxed));
+        Dropped::ALL.into_iter().map(Dropped::as_str).zip(counts)
+    }
+
     pub(super) fn note_end(&self, record: &Cdr) {
         let mut ended = self.ended.lock();
         let cause = record.hangup_cause.map_or("none", |cause| cause.as_str());
@@ -87,7 +95,7 @@ impl Counters {
 
     pub(super) fn note_notice(&self, notice: &Notice) {
         let place = match notice {
-            Notice::Carrier(..) => 4,
+            Notice::Carrier(..) => 5,
             Notice::Credentials(_) => 0,
             Notice::Denied(denied) => {
                 let mut all = self.denied.lock();
@@ -99,6 +107,8 @@ impl Counters {
             Notice::Guessing(_) => 1,
             Notice::Overload(_) => 2,
             Notice::Rejected(..) => 3,
+            Notice::Withheld(_) => 4,
+            Notice::Dropped(_, reason) => return add(self.dropped.get(*reason as usize)),
             // What state a trunk is in is no count.
             Notice::Registered(_) | Notice::Unregistered(..) => return,
         };
@@ -177,7 +187,7 @@ const METHODS: [&str; 15] = [
     "UPDATE",
     "other",
 ];
-const NOTICES: [&str; 5] = ["credentials", "guessing", "overload", "rejected", "trunk_address"];
+const NOTICES: [&str; 6] = ["credentials", "guessing", "overload", "rejected", "withheld", "trunk_address"];
 
 #[cfg(test)]
 mod tests {

@@ -44,6 +44,12 @@ impl Gate {
         self.authenticator.offer(algorithms);
     }
 
+    /// Whether an Authorization answers a challenge that we sent to that source lately, be it wrongly.
+    pub(super) fn has_challenged(&self, now: Instant, authorization: &str, source: IpAddr) -> bool {
+        Digest::parse(authorization)
+            .is_ok_and(|answer| self.authenticator.has_challenged(now, &answer, source))
+    }
+
     /// The sender of an INVITE, which may be a trunk.
     pub(super) fn caller(
         &mut self,

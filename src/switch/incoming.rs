@@ -211,8 +211,11 @@ impl Switch {
     ) -> Option<Sender> {
         match sender {
             Sender::Extension(_) | Sender::Trunk(_) => {
+                self.ua.prove(key);
                 if flow.protocol.is_reliable() {
                     self.push(Output::Proven(*flow));
+                } else if matches!(sender, Sender::Extension(_)) {
+                    self.admission.prove(now.instant, flow.remote);
                 }
                 return Some(sender);
             }

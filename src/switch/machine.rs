@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use rand::RngExt;
 use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
 use sidetone_media::mix::MixId;
 use sidetone_media::session::{Report, Warning};
 use sidetone_model::call::HangupCause;
@@ -21,6 +21,7 @@ use sidetone_model::room::news::RoomNews;
 pub use sidetone_model::time::Now;
 use sidetone_model::time::Timestamp;
 use sidetone_model::trunk_address::TrunkAddress;
+use sidetone_sip::admission::{Admission, AdmissionConfig, Dropped};
 use sidetone_sip::auth::{Algorithm, Authenticator};
 use sidetone_sip::flow::Flow;
 use sidetone_sip::message::{Message, Method, Name, Rejection};
@@ -32,6 +33,7 @@ use crate::notes::PhoneAnswer;
 use crate::rating::Tariffs;
 use crate::rooms::{self, RoomNote, RoomsConfig};
 use crate::routing::Directory;
+use crate::switch::admitting::TrunkAddresses;
 use crate::switch::billing::Billing;
 use crate::switch::carriers::{AddressPolicy, CarrierFault, Carriers};
 use crate::switch::conferencing::Conferences;
@@ -69,7 +71,7 @@ pub enum Input {
     Begin,
     /// The party of a port pressed a key.
     Digit(PortId, char),
-    /// A datagram came.
+    /// A datagram came that [`Switch::admit`] let in.
     Datagram {
         /// From where, to which listener.
         flow: Flow,
@@ -164,6 +166,8 @@ pub enum Notice {
     Credentials(TrunkId),
     /// A request was refused because of who sent it.
     Denied(Denied),
+    /// A message from there was not read.
+    Dropped(IpAddr, Dropped),
     /// Somebody tried too many wrong passwords from there.
     Guessing(IpAddr),
     /// A table is full; a message from there was answered 503.
@@ -174,6 +178,8 @@ pub enum Notice {
     Registered(TrunkId),
     /// The trunk does not register us; the status, when it said one.
     Unregistered(TrunkId, Option<u16>),
+    /// A stranger there got no answer: the shortest is more than one and a half times what came.
+    Withheld(IpAddr),
 }
 
 /// What may change while calls are up.
@@ -203,6 +209,10 @@ pub struct SwitchConfig {
     pub credit_warning: Duration,
     /// How much of rooms there may be at once.
     pub rooms: RoomsConfig,
+    /// How much is read of senders who have proved nothing.
+    pub admission: AdmissionConfig,
+    /// Any instant not after the first input.
+    pub epoch: Instant,
 }
 
 /// The switch.
@@ -210,6 +220,8 @@ pub struct Switch {
     pub(super) config: SwitchConfig,
     pub(super) ua: Ua,
     pub(super) gate: Gate,
+    pub(super) admission: Admission,
+    pub(super) trunk_addresses: TrunkAddresses,
     pub(super) registrar: Registrar,
     pub(super) directory: Arc<Directory>,
     pub(super) calls: HashMap<CallId, LiveCall>,
@@ -240,13 +252,17 @@ impl Switch {
     /// A switch that knows no phone yet.
     pub fn new(
         config: SwitchConfig,
-        ua: Ua,
+        mut ua: Ua,
         authenticator: Authenticator,
         directory: Arc<Directory>,
         mut rng: StdRng,
     ) -> Self {
         let mut trunks = Trunks::default();
         trunks.replace(&directory, &mut rng);
+        // Whatever is answered before authentication leaves no state, for there is no end of strangers.
+        ua.forget_strangers();
+        let admission =
+            Admission::new(config.admission, config.epoch, &mut StdRng::seed_from_u64(rng.random()));
         let billing = Billing::new(config.credit_warning);
         let names = Names::default();
         let mut carriers = Carriers::new(config.trunk_addresses.clone());
@@ -256,6 +272,8 @@ impl Switch {
             config,
             ua,
             gate: Gate::new(authenticator),
+            admission,
+            trunk_addresses: TrunkAddresses::of(&directory),
             registrar: Registrar::new(RegistrarConfig::default()),
             directory,
             calls: HashMap::new(),
@@ -442,6 +460,9 @@ impl Switch {
                     ua::Output::Transmit { flow, bytes, key } => {
                         self.push(Output::Transmit { flow, bytes, key })
                     }
+                    ua::Output::Withheld { flow } => {
+                        self.push(Output::Notice(Notice::Withheld(flow.remote.ip())));
+                    }
                 }
             } else if let Some(output) = self.registrar.poll_output() {
                 self.keep_alive(now, output);
@@ -458,7 +479,9 @@ impl Switch {
     }
 
     fn keep_alive(&mut self, now: Now, output: registrar::Output) {
-        if let registrar::Output::KeepAlive { contact, flow, .. } = output {
+        if let registrar::Output::KeepAlive { contact, flow, .. } = output
+            && self.ua.has_spare_room()
+        {
             let to = format!("<{contact}>");
             let draft =
                 Draft::new(Method::Options, contact.to_string(), "<sip:keepalive@sidetone.invalid>", to)
@@ -504,6 +527,7 @@ impl Switch {
         self.follow_registrations(now, &directory);
         self.replace_book(now, &directory);
         self.directory = directory;
+        self.trunk_addresses = TrunkAddresses::of(&self.directory);
         self.trunks.replace(&self.directory, &mut self.rng);
     }
 

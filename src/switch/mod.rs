@@ -3,6 +3,7 @@
 //! [`call`] decides about one call and knows no SIP message; [`machine`] connects calls with dialogs,
 //! the registrar and the directory; [`driver`] alone has sockets, a clock and a task.
 
+pub mod admitting;
 mod billing;
 pub mod call;
 pub mod carriers;

@@ -56,6 +56,11 @@ impl Registrations {
         self.links.len()
     }
 
+    /// The addresses where we are registered now.
+    pub(super) fn servers(&self, now: Instant) -> impl Iterator<Item = IpAddr> {
+        self.links.values().filter_map(move |link| link.registrant.registered_at(now))
+    }
+
     /// Whether a trunk's calls may come from that address because we are registered there.
     pub(super) fn is_registered_from(&self, now: Instant, trunk: TrunkId, source: IpAddr) -> bool {
         let source = source.to_canonical();

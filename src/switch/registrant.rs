@@ -141,6 +141,11 @@ impl Registrant {
         self.registered.is_some_and(|(to, until)| until > now && to.ip() == server)
     }
 
+    /// The server where we are registered now.
+    pub(super) fn registered_at(&self, now: Instant) -> Option<std::net::IpAddr> {
+        self.registered.filter(|(_, until)| *until > now).map(|(to, _)| to.ip())
+    }
+
     /// Whether nothing happens any more.
     pub(super) fn is_gone(&self) -> bool {
         matches!(self.state, State::Gone)

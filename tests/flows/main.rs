@@ -19,6 +19,7 @@ mod database;
 mod drain;
 mod enumeration;
 mod events;
+mod flooding;
 mod forking;
 mod live_calls;
 mod managed;

@@ -149,6 +149,16 @@ impl Authenticator {
         self.limiter.forget(realm, username);
     }
 
+    /// Whether a header answers a challenge of ours to that source, of the last minute. Whether the answer is right is
+    /// not asked: it only shows that the source hears us.
+    pub fn has_challenged(&self, now: Instant, answer: &Digest, source: IpAddr) -> bool {
+        let (realm, algorithm) = (answer.get("realm"), Algorithm::from_token(answer.inner("algorithm")));
+        let (Some(realm), Some(algorithm), Some(nonce)) = (realm, algorithm, answer.inner("nonce")) else {
+            return false;
+        };
+        self.nonces.check(now, nonce, source, &realm, algorithm).is_ok()
+    }
+
     /// How many sources have failed lately.
     pub fn tracked(&self) -> usize {
         self.limiter.len()

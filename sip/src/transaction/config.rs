@@ -16,6 +16,15 @@ pub struct LayerConfig {
     pub client_len_max: usize,
     /// How many server transactions may live at once.
     pub server_len_max: usize,
+    /// How many of them one source may have: an IPv4 address, or an IPv6 network of 64 bits. Requests inside dialogs
+    /// do not count.
+    pub server_len_per_source: usize,
+    /// How many more of each kind there may be for requests inside dialogs, so that a call that is up can always be
+    /// changed and ended.
+    pub reserve_len: usize,
+    /// Whether the final answer to a sender who has proved nothing leaves no transaction (§8.2.7) and is no longer than
+    /// one and a half times the request. A switch wants that, a phone has no strangers.
+    pub forgets_strangers: bool,
     /// Our own address towards the peer of a flow, as Via and Contact are to name it.
     pub local: Local,
 }
@@ -40,6 +49,9 @@ impl LayerConfig {
             timers: Timers::default(),
             client_len_max: TRANSACTIONS_MAX,
             server_len_max: TRANSACTIONS_MAX,
+            server_len_per_source: TRANSACTIONS_MAX / 2,
+            reserve_len: TRANSACTIONS_RESERVE,
+            forgets_strangers: false,
             local,
         }
     }
@@ -51,6 +63,9 @@ impl fmt::Debug for LayerConfig {
             .field("timers", &self.timers)
             .field("client_len_max", &self.client_len_max)
             .field("server_len_max", &self.server_len_max)
+            .field("server_len_per_source", &self.server_len_per_source)
+            .field("reserve_len", &self.reserve_len)
+            .field("forgets_strangers", &self.forgets_strangers)
             .finish_non_exhaustive()
     }
 }
@@ -88,5 +103,9 @@ impl fmt::Display for HostPort {
     }
 }
 
-/// Default bound of each table: 50 calls a second with every transaction lingering 32 s need 3,200.
+/// Default bound of each table: 600 calls a second, whose INVITEs linger for 32 s. What else is finished is no longer in
+/// the table of server transactions.
 pub const TRANSACTIONS_MAX: usize = 20_000;
+
+/// Default room beyond that for requests inside dialogs.
+const TRANSACTIONS_RESERVE: usize = 5_000;

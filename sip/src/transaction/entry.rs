@@ -1,15 +1,16 @@
 //! What the layer keeps for one transaction: its machine, its bytes and its way back.
 
+use std::net::IpAddr;
 use std::time::Instant;
 
 use bytes::Bytes;
 
 use crate::flow::Flow;
 use crate::message::{Method, Request, Response, StatusCode};
-use crate::transaction::key::WireKey;
+use crate::transaction::key::{Seal, WireId, WireKey};
 use crate::transaction::{
-    Client, ClientInput, ClientInvite, ClientOutput, Server, ServerInput, ServerInvite, ServerOutput, Timers,
-    outgoing,
+    Client, ClientInput, ClientInvite, ClientOutput, ResponseClass, Server, ServerInput, ServerInvite,
+    ServerOutput, Timers, outgoing,
 };
 
 /// A client transaction.
@@ -31,8 +32,14 @@ pub(super) struct ServerEntry {
     pub(super) machine: ServerMachine,
     /// Where responses go.
     pub(super) route: Flow,
-    pub(super) wire: WireKey,
-    pub(super) merged: Option<WireKey>,
+    pub(super) wire: Seal,
+    pub(super) merged: Option<WireId>,
+    /// Whose share of the table this takes, if any.
+    pub(super) source: Option<IpAddr>,
+    /// How many bytes may answer the request, while its sender is a stranger; without one any number may.
+    pub(super) budget: Option<usize>,
+    /// Whether the sender is known: by a digest, by its address, or by a dialog that lives.
+    pub(super) is_proven: bool,
     /// Until the final response.
     pub(super) request: Option<Request>,
     /// The latest response.
@@ -88,8 +95,8 @@ impl ServerEntry {
         now: Instant,
         timers: &Timers,
         route: Flow,
-        wire: WireKey,
-        merged: Option<WireKey>,
+        (wire, merged): (Seal, Option<WireId>),
+        budget: Option<usize>,
         request: Request,
     ) -> Self {
         let reliable = route.protocol.is_reliable();
@@ -97,7 +104,34 @@ impl ServerEntry {
             Method::Invite => ServerMachine::Invite(ServerInvite::new(now, *timers, reliable)),
             _ => ServerMachine::Other(Server::new(now, *timers, reliable)),
         };
-        Self { machine, route, wire, merged, request: Some(request), last: None }
+        Self {
+            machine,
+            route,
+            wire,
+            merged,
+            source: None,
+            budget,
+            is_proven: false,
+            request: Some(request),
+            last: None,
+        }
+    }
+
+    /// Whether this response leaves nothing behind when strangers are to be forgotten: a refusal of a sender who has
+    /// proved nothing and was told nothing yet, and every answer of his that takes no call.
+    pub(super) fn is_forgettable(&self, class: ResponseClass) -> bool {
+        let takes_call = class == ResponseClass::Success && matches!(self.machine, ServerMachine::Invite(_));
+        !self.is_proven && self.last.is_none() && class != ResponseClass::Provisional && !takes_call
+    }
+
+    /// The answer to keep when this is a finished request other than INVITE, and when it was for timer J to forget it.
+    pub(super) fn finished(&self) -> Option<(Bytes, Instant)> {
+        match &self.machine {
+            ServerMachine::Other(machine) if !machine.is_pending() => {
+                Some((self.last.clone()?, machine.next_timeout()?))
+            }
+            ServerMachine::Other(_) | ServerMachine::Invite(_) => None,
+        }
     }
 
     /// Whether the user still owes the final response.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::message::{Method, Request, Response};
+use crate::message::{Method, Request, Response, Via};
 
 /// Names one client transaction for the life of its layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -16,20 +16,32 @@ pub struct ServerKey(pub(crate) u64);
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct WireKey(Box<str>);
 
+/// A [`WireKey`] in 16 bytes: the head of a keyed hash, so that no sender can make two requests meet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct WireId(pub(crate) u128);
+
+/// What a server transaction keeps of its key: its name in the tables, and the To tag of its responses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Seal {
+    pub(crate) id: WireId,
+    pub(crate) tag: u64,
+}
+
 impl WireKey {
     /// §17.2.3: branch, sent-by and method, an ACK counting as the INVITE it acknowledges; for branches without the
     /// magic cookie the fields of RFC 2543.
     pub(crate) fn of_request(request: &Request, method: &Method) -> Option<Self> {
         let via = request.via_top().ok()?;
+        if let Some(key) = Self::of_via(&via, method) {
+            return Some(key);
+        }
         let method = if *method == Method::Ack { &Method::Invite } else { method };
-        let sent_by_port = via.port.map_or_else(String::new, |port| port.to_string());
-        let host = via.host.to_string().to_ascii_lowercase();
-        Some(match via.branch().filter(|_| via.has_rfc3261_branch()) {
-            Some(branch) => Self(format!("{method}\n{branch}\n{host}:{sent_by_port}").into()),
+        let host_port = host_port(&via);
+        Some(
             // The To tag is left out: an ACK carries the one of our response and its INVITE carries none.
-            None => Self(
+            Self(
                 format!(
-                    "{method}\n{}\n{}\n{}\n{}\n{host}:{sent_by_port}\n{}",
+                    "{method}\n{}\n{}\n{}\n{}\n{host_port}\n{}",
                     request.uri(),
                     request.from().ok()?.tag().unwrap_or_default(),
                     request.call_id(),
@@ -38,7 +50,14 @@ impl WireKey {
                 )
                 .into(),
             ),
-        })
+        )
+    }
+
+    /// The key of a request by its top Via alone; `None` for a branch without the magic cookie.
+    pub(crate) fn of_via(via: &Via, method: &Method) -> Option<Self> {
+        let method = if *method == Method::Ack { &Method::Invite } else { method };
+        let branch = via.branch().filter(|_| via.has_rfc3261_branch())?;
+        Some(Self(format!("{method}\n{branch}\n{}", host_port(via)).into()))
     }
 
     /// §17.1.3: branch and the method of CSeq; a CANCEL shares its branch with the INVITE.
@@ -65,6 +84,12 @@ impl WireKey {
     pub(crate) fn as_bytes(&self) -> &[u8] {
         self.0.as_bytes()
     }
+}
+
+/// sent-by as it was written, a host in small letters.
+fn host_port(via: &Via) -> String {
+    let port = via.port.map_or_else(String::new, |port| port.to_string());
+    format!("{}:{port}", via.host.to_string().to_ascii_lowercase())
 }
 
 impl fmt::Display for ClientKey {

@@ -2,10 +2,12 @@
 //!
 //! Below it are sockets, above it a user that makes requests and answers. It knows no dialogs: the ACK of a 2xx and the
 //! repetition of a 2xx pass through as they are. Everything is bounded; what finds no room is answered 503 and reported.
+//!
+//! What is said to strangers leaves nothing behind when [`LayerConfig::forgets_strangers`] says so: then the final answer
+//! to a request is kept after [`Layer::prove`] alone, and the table of transactions is no stranger's to fill.
 
 use std::collections::{HashMap, VecDeque};
-use std::fmt::Write as _;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Instant;
 
 use bytes::Bytes;
@@ -14,30 +16,34 @@ use rand::rngs::StdRng;
 use rand::{Rng, RngExt};
 use sha2::Sha256;
 
-use crate::flow::Flow;
+use crate::flow::{Flow, source_of};
 use crate::message::{
     Datagram, Message, Method, Name, Request, Response, StatusCode, Transport, Via, parse_datagram,
 };
 use crate::transaction::deadlines::Deadlines;
 use crate::transaction::entry::{ClientEntry, ServerEntry};
 use crate::transaction::event::{Counters, Event, Output, SendError};
-use crate::transaction::key::{COOKIE, ClientKey, ServerKey, WireKey};
+use crate::transaction::finished::{Answer, Finished};
+use crate::transaction::key::{COOKIE, ClientKey, Seal, ServerKey, WireId, WireKey};
 use crate::transaction::{
-    ClientInput, ClientOutput, LayerConfig, ResponseClass, ServerInput, ServerOutput, outgoing,
+    ClientInput, ClientOutput, LayerConfig, ResponseClass, ServerInput, ServerOutput, modest, outgoing,
 };
 
 /// All transactions of one element.
 pub struct Layer {
     config: LayerConfig,
     rng: StdRng,
-    /// Makes local tags that a stranger cannot guess and a retransmission meets again.
-    tag_secret: [u8; 32],
+    /// Makes tags and branches that a stranger cannot guess and a retransmission meets again.
+    mac: Hmac<Sha256>,
     keys: u64,
     clients: HashMap<ClientKey, ClientEntry>,
     clients_by_wire: HashMap<WireKey, ClientKey>,
     servers: HashMap<ServerKey, ServerEntry>,
-    servers_by_wire: HashMap<WireKey, ServerKey>,
-    servers_by_merge: HashMap<WireKey, ServerKey>,
+    pub(super) servers_by_wire: HashMap<WireId, ServerKey>,
+    servers_by_merge: HashMap<WireId, ServerKey>,
+    /// How many places of the table each source has.
+    servers_by_source: HashMap<IpAddr, usize>,
+    pub(super) finished: Finished,
     deadlines: Deadlines<Key>,
     outputs: VecDeque<Output>,
     counters: Counters,
@@ -83,18 +89,23 @@ enum Key {
 impl Layer {
     /// A layer without transactions; `rng` makes branches and tags.
     pub fn new(config: LayerConfig, mut rng: StdRng) -> Self {
-        let mut tag_secret = [0; 32];
-        rng.fill_bytes(&mut tag_secret);
+        // As long as a block, as the key of an HMAC may be; half of it is all that its strength can use.
+        let mut secret = [0; 64];
+        if let Some(secret) = secret.get_mut(..32) {
+            rng.fill_bytes(secret);
+        }
         Self {
             config,
             rng,
-            tag_secret,
+            mac: Hmac::new(&secret.into()),
             keys: 0,
             clients: HashMap::new(),
             clients_by_wire: HashMap::new(),
             servers: HashMap::new(),
             servers_by_wire: HashMap::new(),
             servers_by_merge: HashMap::new(),
+            servers_by_source: HashMap::new(),
+            finished: Finished::default(),
             deadlines: Deadlines::new(),
             outputs: VecDeque::new(),
             counters: Counters::default(),
@@ -106,7 +117,7 @@ impl Layer {
         match input {
             Input::Datagram { flow, bytes } => self.receive(now, flow, bytes),
             Input::FlowClosed { flow } => self.close(now, flow),
-            Input::Message { flow, message } => self.receive_message(now, flow, message),
+            Input::Message { flow, message } => self.receive_message(now, flow, message, None),
             Input::Timeout => self.timeout(now),
             Input::TransportError { key } => self.feed_client(now, key, ClientInput::TransportError, None),
         }
@@ -119,7 +130,7 @@ impl Layer {
 
     /// When to feed [`Input::Timeout`].
     pub fn next_timeout(&self) -> Option<Instant> {
-        self.deadlines.next()
+        [self.deadlines.next(), self.finished.next_timeout()].into_iter().flatten().min()
     }
 
     /// What was absorbed so far.
@@ -127,9 +138,27 @@ impl Layer {
         self.counters
     }
 
-    /// How many client and server transactions live.
+    /// How many client and server transactions live, those included whose answer is kept for retransmissions.
     pub fn transactions(&self) -> (usize, usize) {
-        (self.clients.len(), self.servers.len())
+        (self.clients.len(), self.servers.len() + self.finished.len())
+    }
+
+    /// Whether there is room for requests that may as well be sent later, such as keep-alives: half of the table is for
+    /// calls.
+    pub fn has_spare_room(&self) -> bool {
+        self.clients.len() < self.config.client_len_max / 2
+    }
+
+    /// Lets answers to senders who have proved nothing leave no state, see [`LayerConfig::forgets_strangers`].
+    pub fn forget_strangers(&mut self) {
+        self.config.forgets_strangers = true;
+    }
+
+    /// The sender of a request is known: its answer is kept for retransmissions, and may be as long as it needs.
+    pub fn prove(&mut self, key: &ServerKey) {
+        if let Some(entry) = self.servers.get_mut(key) {
+            entry.is_proven = true;
+        }
     }
 
     /// The settings.
@@ -139,24 +168,25 @@ impl Layer {
 
     /// Reads one datagram and feeds its message.
     pub fn receive(&mut self, now: Instant, flow: Flow, datagram: Bytes) {
+        let budget = modest::budget_of(datagram.len());
         match parse_datagram(datagram) {
-            Ok(Datagram::Message(message)) => self.receive_message(now, flow, message),
+            Ok(Datagram::Message(message)) => self.receive_message(now, flow, message, Some(budget)),
             // RFC 5626 §4.4.1 has the pong on streams only; on UDP it keeps a NAT open in both directions.
             Ok(Datagram::Ping) => self.transmit(flow, Bytes::from_static(b"\r\n")),
             Ok(Datagram::Pong) => {}
             Err(rejected) => {
                 if let Some(reply) = &rejected.reply {
-                    self.transmit(flow, reply.to_bytes());
+                    self.transmit_within(Some(budget), flow, reply);
                 }
                 self.outputs.push_back(Output::Rejected { flow, reason: rejected.reason });
             }
         }
     }
 
-    /// Feeds one message that has been read already.
-    pub fn receive_message(&mut self, now: Instant, flow: Flow, message: Message) {
+    /// Feeds one message that has been read already; `budget` is how many bytes may answer it.
+    fn receive_message(&mut self, now: Instant, flow: Flow, message: Message, budget: Option<usize>) {
         match message {
-            Message::Request(request) => self.receive_request(now, flow, request),
+            Message::Request(request) => self.receive_request(now, flow, request, budget),
             Message::Response(response) => self.receive_response(now, flow, response),
         }
     }
@@ -172,7 +202,8 @@ impl Layer {
         flow: Flow,
         mut request: Request,
     ) -> Result<ClientKey, SendError> {
-        if self.clients.len() >= self.config.client_len_max {
+        let reserve = if is_in_dialog(&request) { self.config.reserve_len } else { 0 };
+        if self.clients.len() >= self.config.client_len_max.saturating_add(reserve) {
             return Err(SendError::Overload);
         }
         let branch = self.add_via(&flow, &mut request)?;
@@ -186,9 +217,15 @@ impl Layer {
     }
 
     /// Answers a request. Tells whether the response was sent: a transaction takes one final response only.
+    ///
+    /// The sender of a datagram who has proved nothing may be forgotten with it ([`LayerConfig::forgets_strangers`]).
     pub fn respond(&mut self, now: Instant, key: &ServerKey, response: &Response) -> bool {
+        let forgets_strangers = self.config.forgets_strangers;
         let Some(entry) = self.servers.get_mut(key) else { return false };
         let class = ResponseClass::of(response.status().as_u16());
+        if forgets_strangers && entry.is_forgettable(class) {
+            return self.respond_statelessly(now, key, response);
+        }
         let before = entry.last.replace(response.to_bytes());
         if !self.feed_server(now, *key, ServerInput::Response(class)) {
             if let Some(entry) = self.servers.get_mut(key) {
@@ -209,7 +246,8 @@ impl Layer {
             return self.respond(now, key, response);
         }
         let Some(entry) = self.remove_server(*key) else { return false };
-        self.transmit(entry.route, response.to_bytes());
+        let budget = entry.budget.filter(|_| self.config.forgets_strangers && !entry.is_proven);
+        self.transmit_within(budget, entry.route, response);
         true
     }
 
@@ -244,7 +282,7 @@ impl Layer {
 
     /// The To tag for responses to this request: the same for every retransmission, not to be guessed by others.
     pub fn local_tag(&self, key: &ServerKey) -> Option<String> {
-        self.servers.get(key).map(|entry| self.tag(&entry.wire))
+        self.servers.get(key).map(|entry| tag_of(entry.wire))
     }
 
     /// A random token for Call-IDs and tags.
@@ -267,12 +305,13 @@ impl Layer {
         }
     }
 
-    fn receive_request(&mut self, now: Instant, flow: Flow, mut request: Request) {
+    fn receive_request(&mut self, now: Instant, flow: Flow, mut request: Request, budget: Option<usize>) {
         // §18.2.1: the Via is completed before anybody sees the request.
         let Ok(via) = request.note_source(flow.remote) else { return };
         let route = response_route(flow, &via);
         let Some(wire) = WireKey::of_request(&request, request.method()) else { return };
-        let known = self.servers_by_wire.get(&wire).copied();
+        let wire = self.seal(&wire);
+        let known = self.servers_by_wire.get(&wire.id).copied();
 
         if *request.method() == Method::Ack {
             match known {
@@ -286,25 +325,43 @@ impl Layer {
             self.feed_server(now, key, ServerInput::Request);
             return;
         }
-        let merged = WireKey::of_merged(&request);
-        if merged.as_ref().is_some_and(|merged| self.servers_by_merge.contains_key(merged)) {
+        if let Some((route, bytes)) = self.finished.answer(wire.id) {
+            self.counters.retransmitted_requests += 1;
+            return self.transmit(route, bytes);
+        }
+        if *request.method() == Method::Cancel {
+            return self.receive_cancel(now, wire, route, budget, flow, request);
+        }
+        let merged = WireKey::of_merged(&request).map(|merged| self.seal(&merged).id);
+        let came_before =
+            |merged| self.servers_by_merge.contains_key(&merged) || self.finished.is_merged(merged);
+        if merged.is_some_and(came_before) {
             self.counters.merged_requests += 1;
-            self.refuse(route, &wire, &request, StatusCode::LOOP_DETECTED);
+            self.refuse(route, wire, budget, &request, StatusCode::LOOP_DETECTED);
             return;
         }
-        if self.servers.len() >= self.config.server_len_max {
-            self.refuse(route, &wire, &request, StatusCode::SERVICE_UNAVAILABLE);
+        let source = (!is_in_dialog(&request)).then(|| source_of(flow.remote.ip()));
+        if !self.has_place(source) {
+            self.refuse(route, wire, budget, &request, StatusCode::SERVICE_UNAVAILABLE);
             self.outputs.push_back(Output::Overload { flow });
             return;
         }
-        let key =
-            self.start_server(now, ServerEntry::new(now, &self.config.timers, route, wire, merged, request));
-        match self.server_request(&key).cloned() {
-            Some(request) if *request.method() == Method::Cancel => {
-                self.receive_cancel(now, key, flow, request)
+        let mut entry =
+            ServerEntry::new(now, &self.config.timers, route, (wire, merged), budget, request.clone());
+        entry.source = source;
+        let key = self.start_server(now, entry);
+        self.event(Event::Request { key, flow, request });
+    }
+
+    /// Whether the table has a place for a request of that source, or inside a dialog.
+    fn has_place(&self, source: Option<IpAddr>) -> bool {
+        let limit = self.config.server_len_max;
+        match source {
+            None => self.servers.len() < limit.saturating_add(self.config.reserve_len),
+            Some(source) => {
+                let here = self.servers_by_source.get(&source).copied().unwrap_or_default();
+                self.servers.len() < limit && here < self.config.server_len_per_source
             }
-            Some(request) => self.event(Event::Request { key, flow, request }),
-            None => {}
         }
     }
 
@@ -315,23 +372,42 @@ impl Layer {
         }
     }
 
-    /// §9.2. The CANCEL must come from where its INVITE came from: a stranger who learnt a branch ends no call.
-    fn receive_cancel(&mut self, now: Instant, key: ServerKey, flow: Flow, request: Request) {
+    /// §9.2. The CANCEL must come from where its INVITE came from: a stranger who learnt a branch ends no call. The
+    /// answer to one that cancels nothing leaves no state.
+    fn receive_cancel(
+        &mut self,
+        now: Instant,
+        wire: Seal,
+        route: Flow,
+        budget: Option<usize>,
+        flow: Flow,
+        request: Request,
+    ) {
         let invite = WireKey::of_request(&request, &Method::Invite)
-            .and_then(|wire| self.servers_by_wire.get(&wire).copied())
-            .filter(|invite| {
-                self.servers.get(invite).is_some_and(|e| e.route.remote.ip() == flow.remote.ip())
-            });
-        let status = if invite.is_some() { StatusCode::OK } else { StatusCode::NO_TRANSACTION };
+            .and_then(|invite| self.servers_by_wire.get(&self.seal(&invite).id).copied())
+            .and_then(|key| Some((key, self.servers.get(&key)?)))
+            .filter(|(_, entry)| entry.route.remote.ip() == flow.remote.ip())
+            .map(|(key, entry)| (key, entry.wire, entry.is_pending()));
+        let Some((invite, of_invite, is_pending)) = invite else {
+            return self.refuse(route, wire, budget, &request, StatusCode::NO_TRANSACTION);
+        };
         // The To tag is the one of the INVITE's responses (§9.2).
-        let tag = self.local_tag(&invite.unwrap_or(key)).unwrap_or_default();
-        if let Ok(response) = outgoing::reply(&request, status, &tag) {
-            self.respond(now, &key, &response);
+        if let Ok(response) = outgoing::reply(&request, StatusCode::OK, &tag_of(of_invite)) {
+            let bytes = response.to_bytes();
+            if !route.protocol.is_reliable() {
+                let until = now + self.config.timers.give_up();
+                self.finished.keep(Answer {
+                    wire: wire.id,
+                    merged: None,
+                    route,
+                    bytes: bytes.clone(),
+                    until,
+                });
+            }
+            self.transmit(route, bytes);
         }
         // After the final response a CANCEL has no effect.
-        if let Some(invite) =
-            invite.filter(|invite| self.servers.get(invite).is_some_and(ServerEntry::is_pending))
-        {
+        if is_pending {
             self.event(Event::Cancelled { key: invite, request });
         }
     }
@@ -355,6 +431,7 @@ impl Layer {
     }
 
     fn timeout(&mut self, now: Instant) {
+        self.finished.expire(now);
         for _ in 0..TIMEOUTS_PER_INPUT_MAX {
             match self.deadlines.pop_due(now) {
                 None => return,
@@ -464,6 +541,13 @@ impl Layer {
         {
             entry.request = None; // The final response is all that is needed from here on.
         }
+        let finished = self.servers.get(&key).and_then(ServerEntry::finished);
+        if let Some((bytes, until)) = finished
+            && let Some(ServerEntry { wire, merged, route, .. }) = self.remove_server(key)
+        {
+            self.finished.keep(Answer { wire: wire.id, merged, route, bytes, until });
+            return passed;
+        }
         self.deadlines.set(Key::Server(key), deadline);
         passed
     }
@@ -491,9 +575,12 @@ impl Layer {
     fn start_server(&mut self, now: Instant, entry: ServerEntry) -> ServerKey {
         self.keys += 1;
         let key = ServerKey(self.keys);
-        self.servers_by_wire.insert(entry.wire.clone(), key);
-        if let Some(merged) = &entry.merged {
-            self.servers_by_merge.insert(merged.clone(), key);
+        self.servers_by_wire.insert(entry.wire.id, key);
+        if let Some(merged) = entry.merged {
+            self.servers_by_merge.insert(merged, key);
+        }
+        if let Some(source) = entry.source {
+            *self.servers_by_source.entry(source).or_default() += 1;
         }
         self.deadlines.set(Key::Server(key), entry.machine.next_timeout());
         debug_assert!(entry.machine.next_timeout().is_none_or(|at| at >= now));
@@ -503,41 +590,84 @@ impl Layer {
 
     fn remove_server(&mut self, key: ServerKey) -> Option<ServerEntry> {
         let entry = self.servers.remove(&key)?;
-        self.servers_by_wire.remove(&entry.wire);
-        if let Some(merged) = &entry.merged {
-            self.servers_by_merge.remove(merged);
+        self.servers_by_wire.remove(&entry.wire.id);
+        if let Some(merged) = entry.merged {
+            self.servers_by_merge.remove(&merged);
+        }
+        if let Some(source) = entry.source
+            && let Some(here) = self.servers_by_source.get_mut(&source)
+        {
+            *here = here.saturating_sub(1);
+            if *here == 0 {
+                self.servers_by_source.remove(&source);
+            }
         }
         self.deadlines.set(Key::Server(key), None);
         Some(entry)
     }
 
-    fn refuse(&mut self, route: Flow, wire: &WireKey, request: &Request, status: StatusCode) {
-        if let Ok(response) = outgoing::reply(request, status, &self.tag(wire)) {
-            self.transmit(route, response.to_bytes());
+    /// Answers by itself and leaves no state.
+    fn refuse(
+        &mut self,
+        route: Flow,
+        wire: Seal,
+        budget: Option<usize>,
+        request: &Request,
+        status: StatusCode,
+    ) {
+        if let Ok(response) = outgoing::reply(request, status, &tag_of(wire)) {
+            let budget = budget.filter(|_| self.config.forgets_strangers);
+            self.transmit_within(budget, route, &response);
+        }
+    }
+
+    fn transmit_within(&mut self, budget: Option<usize>, flow: Flow, response: &Response) {
+        match modest::within(budget, response) {
+            Some(bytes) => self.transmit(flow, bytes),
+            None => self.outputs.push_back(Output::Withheld { flow }),
         }
     }
 
     fn add_via(&mut self, flow: &Flow, request: &mut Request) -> Result<String, SendError> {
-        let branch = format!("{COOKIE}{:032x}", self.rng.random::<u128>());
+        let branch = self.branch();
         let local = self.config.local.address(flow);
         let transport = Transport::from_token(flow.protocol.as_str());
         request.prepend(Name::Via, Via::new(transport, local.host, local.port, &branch))?;
         Ok(branch)
     }
 
-    fn tag(&self, wire: &WireKey) -> String {
-        let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(&self.tag_secret) else { return String::new() };
-        mac.update(wire.as_bytes());
-        let mut tag = String::with_capacity(16);
-        for byte in mac.finalize().into_bytes().iter().take(8) {
-            let _ = write!(tag, "{byte:02x}"); // A String takes all.
-        }
-        tag
+    /// A branch that this layer knows again without having kept it: 64 random bits and a seal of as many.
+    fn branch(&mut self) -> String {
+        let [random, _] = self.rng.random::<[u64; 2]>();
+        format!("{COOKIE}{random:016x}{:016x}", self.seal_of(&random.to_be_bytes()).tag)
+    }
+
+    pub(super) fn seal(&self, wire: &WireKey) -> Seal {
+        self.seal_of(wire.as_bytes())
+    }
+
+    pub(super) fn seal_of(&self, bytes: &[u8]) -> Seal {
+        let mut mac = self.mac.clone();
+        mac.update(bytes);
+        let sum = mac.finalize().into_bytes();
+        let number = |at: std::ops::Range<usize>| {
+            sum.get(at).unwrap_or_default().iter().fold(0_u128, |sum, byte| (sum << 8) | u128::from(*byte))
+        };
+        Seal { id: WireId(number(8..24)), tag: u64::try_from(number(0..8)).unwrap_or_default() }
     }
 
     fn event(&mut self, event: Event) {
         self.outputs.push_back(Output::Event(event));
     }
+}
+
+/// Our To tag for a transaction: the same for every retransmission, and no stranger can guess it.
+fn tag_of(wire: Seal) -> String {
+    format!("{:016x}", wire.tag)
+}
+
+fn is_in_dialog(request: &Request) -> bool {
+    request.to().is_ok_and(|to| to.tag().is_some())
 }
 
 /// §18.2.2 and RFC 3581 §4: back to the source; its port only if the client asked for that, else the one of sent-by.

@@ -11,13 +11,16 @@ mod config;
 pub(crate) mod deadlines;
 mod entry;
 mod event;
+mod finished;
 mod key;
 #[cfg(test)]
 pub(crate) mod ladder;
 mod layer;
+mod modest;
 pub(crate) mod outgoing;
 mod server;
 mod server_invite;
+mod standing;
 #[cfg(test)]
 mod tests;
 mod timers;

@@ -32,9 +32,13 @@ fn check(script: &str, expected: Expect) {
 }
 
 fn check_with(len_max: usize, script: &str, expected: Expect) {
+    check_by(|config| (config.server_len_max, config.client_len_max) = (len_max, len_max), script, expected);
+}
+
+fn check_by(change: impl FnOnce(&mut LayerConfig), script: &str, expected: Expect) {
     let zero = start();
     let mut config = LayerConfig::new(Local::fixed(Host::V4([198, 51, 100, 1].into()), None));
-    (config.server_len_max, config.client_len_max) = (len_max, len_max);
+    change(&mut config);
     let mut bench = Bench {
         layer: Layer::new(config, StdRng::seed_from_u64(1)),
         zero,
@@ -118,6 +122,7 @@ impl Bench {
     fn user(&mut self, what: &str) {
         match what {
             "cancel" => self.layer.cancel(self.now, &self.client.unwrap()),
+            "prove" => self.layer.prove(&self.server.unwrap()),
             "retransmit" => self.layer.retransmit(self.now, &self.server.unwrap()),
             "unreachable" => {
                 self.layer.handle_input(self.now, Input::TransportError { key: self.client.unwrap() });
@@ -155,6 +160,7 @@ impl Bench {
             let line = match output {
                 Output::Event(event) => format!("  >tu  {}", self.describe(event)),
                 Output::Overload { .. } => "  >tu  overload".to_owned(),
+                Output::Withheld { .. } => "  >tu  withheld".to_owned(),
                 Output::Rejected { reason, .. } => format!("  >tu  rejected: {reason}"),
                 Output::Transmit { flow, bytes, .. } => {
                     format!("  >net {} {}", flow.remote, self.sent(bytes))
@@ -441,6 +447,106 @@ fn a_full_table_answers_503_and_says_so() {
             5ms       >tu  too many transactions or legs are open
             6ms      net 200
             6ms       >tu  200 response, request handed back
+        "#]],
+    );
+}
+
+/// A table that is full has room for what is inside a dialog, and one source has its share of the rest.
+#[test]
+fn the_table_keeps_a_reserve_for_dialogs_and_a_share_for_each_source() {
+    check_by(
+        |config| (config.server_len_max, config.server_len_per_source, config.reserve_len) = (2, 1, 1),
+        "0 net OPTIONS z9hG4bK1
+         1 net OPTIONS z9hG4bK2 cseq=2
+         2 net OPTIONS z9hG4bK3 cseq=3 from=192.0.2.2:5060
+         3 net OPTIONS z9hG4bK4 cseq=4 from=192.0.2.3:5060
+         4 net BYE z9hG4bK5 cseq=5 tag=x
+         5 tu 200
+         6 net BYE z9hG4bK6 cseq=6 tag=x
+         7 tu 200
+         8 net BYE z9hG4bK5 cseq=5 tag=x",
+        expect![[r#"
+            0ms      net OPTIONS z9hG4bK1
+            0ms       >tu  OPTIONS request
+            1ms      net OPTIONS z9hG4bK2 cseq=2
+            1ms       >net 192.0.2.1:5060 503 Service Unavailable OPTIONS via;rport=5060;branch=z9hG4bK2;received=192.0.2.1
+            1ms       >tu  overload
+            2ms      net OPTIONS z9hG4bK3 cseq=3 from=192.0.2.2:5060
+            2ms       >tu  OPTIONS request
+            3ms      net OPTIONS z9hG4bK4 cseq=4 from=192.0.2.3:5060
+            3ms       >net 192.0.2.3:5060 503 Service Unavailable OPTIONS via;rport=5060;branch=z9hG4bK4;received=192.0.2.3
+            3ms       >tu  overload
+            4ms      net BYE z9hG4bK5 cseq=5 tag=x
+            4ms       >tu  BYE request
+            5ms      tu 200
+            5ms       >net 192.0.2.1:5060 200 OK BYE via;rport=5060;branch=z9hG4bK5;received=192.0.2.1
+            6ms      net BYE z9hG4bK6 cseq=6 tag=x
+            6ms       >tu  BYE request
+            7ms      tu 200
+            7ms       >net 192.0.2.1:5060 200 OK BYE via;rport=5060;branch=z9hG4bK6;received=192.0.2.1
+            8ms      net BYE z9hG4bK5 cseq=5 tag=x
+            8ms       >net 192.0.2.1:5060 200 OK BYE via;rport=5060;branch=z9hG4bK5;received=192.0.2.1
+            3500ms    >net 192.0.2.1:5060 100 Trying OPTIONS via;rport=5060;branch=z9hG4bK1;received=192.0.2.1
+            3502ms    >net 192.0.2.2:5060 100 Trying OPTIONS via;rport=5060;branch=z9hG4bK3;received=192.0.2.2
+        "#]],
+    );
+}
+
+/// §8.2.7: a stranger's request is new each time and its answer the same; of somebody who is known it is absorbed.
+#[test]
+fn strangers_are_forgotten_and_who_is_known_is_not() {
+    check_by(
+        |config| config.forgets_strangers = true,
+        "0 net OPTIONS z9hG4bK1
+         1 tu 200
+         500 net OPTIONS z9hG4bK1
+         501 tu 200
+         1000 net OPTIONS z9hG4bK2 cseq=2
+         1001 tu prove
+         1002 tu 200
+         1500 net OPTIONS z9hG4bK2 cseq=2
+         2000 net INVITE z9hG4bK3 cseq=3
+         2001 tu 403
+         2002 net ACK z9hG4bK3 tag=x
+         3000 net INVITE z9hG4bK4 cseq=4
+         3001 tu 180
+         3002 tu 403
+         3003 net ACK z9hG4bK4 tag=x
+         4000 net INVITE z9hG4bK5 cseq=5
+         4001 tu 200",
+        expect![[r#"
+            0ms      net OPTIONS z9hG4bK1
+            0ms       >tu  OPTIONS request
+            1ms      tu 200
+            1ms       >net 192.0.2.1:5060 200 OK OPTIONS via;rport=5060;branch=z9hG4bK1;received=192.0.2.1
+            500ms    net OPTIONS z9hG4bK1
+            500ms     >tu  OPTIONS request
+            501ms    tu 200
+            501ms     >net 192.0.2.1:5060 200 OK OPTIONS via;rport=5060;branch=z9hG4bK1;received=192.0.2.1
+            1000ms   net OPTIONS z9hG4bK2 cseq=2
+            1000ms    >tu  OPTIONS request
+            1001ms   tu prove
+            1002ms   tu 200
+            1002ms    >net 192.0.2.1:5060 200 OK OPTIONS via;rport=5060;branch=z9hG4bK2;received=192.0.2.1
+            1500ms   net OPTIONS z9hG4bK2 cseq=2
+            1500ms    >net 192.0.2.1:5060 200 OK OPTIONS via;rport=5060;branch=z9hG4bK2;received=192.0.2.1
+            2000ms   net INVITE z9hG4bK3 cseq=3
+            2000ms    >tu  INVITE request
+            2001ms   tu 403
+            2001ms    >net 192.0.2.1:5060 403 Forbidden INVITE via;rport=5060;branch=z9hG4bK3;received=192.0.2.1
+            2002ms   net ACK z9hG4bK3 tag=x
+            2002ms    >tu  ACK
+            3000ms   net INVITE z9hG4bK4 cseq=4
+            3000ms    >tu  INVITE request
+            3001ms   tu 180
+            3001ms    >net 192.0.2.1:5060 180 Ringing INVITE via;rport=5060;branch=z9hG4bK4;received=192.0.2.1
+            3002ms   tu 403
+            3002ms    >net 192.0.2.1:5060 403 Forbidden INVITE via;rport=5060;branch=z9hG4bK4;received=192.0.2.1
+            3003ms   net ACK z9hG4bK4 tag=x
+            4000ms   net INVITE z9hG4bK5 cseq=5
+            4000ms    >tu  INVITE request
+            4001ms   tu 200
+            4001ms    >net 192.0.2.1:5060 200 OK INVITE via;rport=5060;branch=z9hG4bK5;received=192.0.2.1
         "#]],
     );
 }

@@ -74,12 +74,14 @@ impl Sockets {
         }
     }
 
-    /// What comes next if it is there already; `turn` alternates, so that neither transport starves the other.
-    pub fn try_recv(&mut self, turn: usize) -> Option<Arrival> {
-        let (udp, tcp) = (&mut self.udp, &mut self.tcp);
-        let mut datagram = || udp.try_recv().map(|(flow, bytes)| Arrival::Datagram { flow, bytes });
-        let mut stream = || tcp.try_recv();
-        if turn.is_multiple_of(2) { stream().or_else(datagram) } else { datagram().or_else(stream) }
+    /// The next datagram if there is one already.
+    pub fn try_recv_datagram(&mut self) -> Option<(Flow, Bytes)> {
+        self.udp.try_recv()
+    }
+
+    /// What a connection brought, if there is something already.
+    pub fn try_recv_message(&mut self) -> Option<Arrival> {
+        self.tcp.try_recv()
     }
 }
 

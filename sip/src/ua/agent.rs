@@ -10,7 +10,7 @@ use crate::dialog::{AnswerInput, AnswerOutput, InviteInput, InviteOutput};
 use crate::flow::Flow;
 use crate::message::{Message, Uri};
 use crate::transaction::deadlines::Deadlines;
-use crate::transaction::{self, ClientKey, Counters, Layer, LayerConfig};
+use crate::transaction::{self, ClientKey, Counters, Layer, LayerConfig, ServerKey};
 use crate::ua::event::{Cause, Event, Output};
 use crate::ua::leg::{Leg, LegKey, Phase};
 
@@ -152,6 +152,23 @@ impl Ua {
         self.layer.transactions()
     }
 
+    /// Whether there is room for requests that may as well be sent later, such as keep-alives.
+    pub fn has_spare_room(&self) -> bool {
+        self.layer.has_spare_room()
+    }
+
+    /// Lets answers to senders who have proved nothing leave no state, and amplify nothing: what a switch wants. From
+    /// then on the final answer to a request outside of dialogs is kept for its retransmissions after [`Ua::prove`]
+    /// alone.
+    pub fn forget_strangers(&mut self) {
+        self.layer.forget_strangers();
+    }
+
+    /// The sender of a request is known, by its digest or by its address.
+    pub fn prove(&mut self, key: &ServerKey) {
+        self.layer.prove(key);
+    }
+
     /// The Call-ID of a leg's INVITE.
     pub fn call_id(&self, leg: LegKey) -> Option<&str> {
         let leg = self.legs.get(&leg)?;
@@ -184,6 +201,7 @@ impl Ua {
                 transaction::Output::Transmit { flow, bytes, key } => {
                     self.outputs.push_back(Output::Transmit { flow, bytes, key });
                 }
+                transaction::Output::Withheld { flow } => self.outputs.push_back(Output::Withheld { flow }),
             }
         }
     }

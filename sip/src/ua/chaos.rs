@@ -156,7 +156,7 @@ impl World {
                 match output {
                     Output::Transmit { bytes, .. } => self.post(1 - who, &bytes),
                     Output::Event(event) => self.ends[who].hear(event),
-                    Output::Rejected { .. } | Output::Overload { .. } => {}
+                    Output::Rejected { .. } | Output::Overload { .. } | Output::Withheld { .. } => {}
                 }
             }
         }

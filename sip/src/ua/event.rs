@@ -34,6 +34,11 @@ pub enum Output {
         /// The transaction to name in [`Input::TransportError`](super::Input::TransportError) if sending fails.
         key: Option<ClientKey>,
     },
+    /// An answer to a stranger was not sent: its shortest form is more than one and a half times what came.
+    Withheld {
+        /// Where the request came from.
+        flow: Flow,
+    },
 }
 
 /// What happened.

@@ -244,6 +244,7 @@ impl Bench {
                     }
                     Output::Overload { .. } => self.print(&format!("  {}: overload", NAMES[who])),
                     Output::Rejected { reason, .. } => panic!("{reason}"),
+                    Output::Withheld { flow } => panic!("{flow}"),
                 }
             }
         }

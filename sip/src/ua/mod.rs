@@ -77,6 +77,7 @@ mod inbound;
 mod ladder;
 mod leg;
 mod outbound;
+mod standing;
 #[cfg(test)]
 mod tests;
 
@@ -84,3 +85,4 @@ pub use agent::{Input, LEGS_MAX, Ua, UaConfig};
 pub use draft::{Content, Draft, Extra, Invite, Reply};
 pub use event::{Cause, Event, Output, Receipt, Retried};
 pub use leg::LegKey;
+pub use standing::Standing;

@@ -67,6 +67,7 @@ pub(super) struct Gauges {
     pub(super) bindings: AtomicUsize,
     pub(super) ports: AtomicUsize,
     pub(super) orders: AtomicUsize,
+    pub(super) intake: AtomicUsize,
     pub(super) unwritten: AtomicUsize,
     pub(super) counters: Counters,
 }
@@ -144,9 +145,10 @@ impl Handle {
     }
 
     /// What waits, by the queue it waits in.
-    pub fn queues(&self) -> [(&'static str, usize); 4] {
+    pub fn queues(&self) -> [(&'static str, usize); 5] {
         [
             ("media_orders", self.gauges.orders.load(Ordering::Relaxed)),
+            ("sip_intake", self.gauges.intake.load(Ordering::Relaxed)),
             ("switch_mailbox", waiting(&self.requests)),
             ("switch_questions", waiting(&self.questions)),
             ("unwritten_records", self.gauges.unwritten.load(Ordering::Relaxed)),

@@ -3,7 +3,9 @@
 //! [`task`] is the loop, [`handle`] how everybody else reaches it, `media` the relay as the switch sees it.
 
 pub mod handle;
+mod intake;
 mod media;
+mod notices;
 mod quality;
 mod refusals;
 pub mod task;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use bytes::Bytes;
 use sidetone_media::mix::MixId;
 use sidetone_media::net::{self, Relay};
 use sidetone_model::call::HangupCause;
@@ -15,6 +16,8 @@ use sidetone_model::live_call::CallNews;
 use sidetone_model::room::news::RoomNews;
 use sidetone_model::time::Timestamp;
 use sidetone_model::trunk_address::TrunkAddress;
+use sidetone_sip::admission::Dropped;
+use sidetone_sip::flow::Flow;
 use sidetone_sip::transport::{Arrival, Sender, Sockets};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{Notify, mpsc};
@@ -23,10 +26,11 @@ use crate::cdr::journal::{Committed, DETAILED_LEN_MAX, Journal, JournalFull};
 use crate::dns::Resolver;
 use crate::notes::NoteNews;
 use crate::rooms::RoomNote;
-use crate::switch::carriers::CarrierFault;
 use crate::switch::control::Asked;
 use crate::switch::driver::handle::{self, Gauges, Handle, Request};
+use crate::switch::driver::intake::Intake;
 use crate::switch::driver::media::{Media, Studio, Tracing};
+use crate::switch::driver::notices::NoticeLog;
 use crate::switch::driver::refusals::RefusalLog;
 use crate::switch::machine::{Input, Notice, Now, Output, Switch};
 use crate::switch::mixing::{MixOrder, Recording};
@@ -58,6 +62,9 @@ pub struct Driver {
     room_notes: Option<Box<dyn Fn(RoomNote) + Send>>,
     refusals: RefusalLog,
     gauges: Arc<Gauges>,
+    /// Datagrams that were let in and wait.
+    intake: Intake,
+    log: NoticeLog,
     drain_until: Option<Instant>,
     /// Until when the last CANCELs and BYEs may wait for their answers.
     last_words: Option<Instant>,
@@ -95,6 +102,8 @@ impl Driver {
             room_notes: None,
             refusals: RefusalLog::default(),
             gauges,
+            intake: Intake::default(),
+            log: NoticeLog::default(),
             drain_until: None,
             last_words: None,
         };
@@ -151,14 +160,9 @@ impl Driver {
         loop {
             let deadline = self.deadline();
             tokio::select! {
-                arrival = self.sockets.recv() => {
-                    self.arrived(arrival);
-                    // A burst is worked off before the clock is looked at again.
-                    for turn in 0..BURST_MAX {
-                        let Some(arrival) = self.sockets.try_recv(turn) else { break };
-                        self.arrived(arrival);
-                    }
-                }
+                arrival = self.sockets.recv() => self.arrived(arrival),
+                // What waits already is worked off in turn with everything else.
+                () = std::future::ready(()), if self.intake.len() > 0 => {}
                 () = self.notices.notified() => self.take_notices(),
                 Some(call) = self.journalled.1.recv() => self.feed(Input::Journalled(call)),
                 Some((address, answer)) = self.resolved.1.recv() => self.feed(Input::Resolved(address, answer)),
@@ -173,6 +177,7 @@ impl Driver {
                 _ = tick.tick() => self.tick(),
                 () = tokio::time::sleep_until(deadline.into()) => {}
             }
+            self.work_off();
             if self.switch.next_timeout().is_some_and(|due| due <= now().instant) {
                 self.feed(Input::Timeout);
             }
@@ -183,6 +188,7 @@ impl Driver {
             self.gauges.legs.store(self.switch.legs(), Ordering::Relaxed);
             self.gauges.ports.store(self.media.ports(), Ordering::Relaxed);
             self.gauges.orders.store(self.media.orders(), Ordering::Relaxed);
+            self.gauges.intake.store(self.intake.len(), Ordering::Relaxed);
             self.gauges.unwritten.store(self.unwritten.len(), Ordering::Relaxed);
             if self.is_drained() {
                 return;
@@ -204,10 +210,7 @@ impl Driver {
     fn arrived(&mut self, arrival: Arrival) {
         match arrival {
             Arrival::Closed(flow) => self.feed(Input::Closed(flow)),
-            Arrival::Datagram { flow, bytes } => {
-                self.gauges.counters.received().note(&bytes);
-                self.feed(Input::Datagram { flow, bytes });
-            }
+            Arrival::Datagram { flow, bytes } => self.knocked(flow, bytes),
             Arrival::Message { flow, message } => {
                 self.gauges.counters.received().note_message(&message);
                 self.feed(Input::Message { flow, message });
@@ -215,6 +218,42 @@ impl Driver {
             Arrival::Rejected { flow, reason } => {
                 self.carry_out(now(), Output::Notice(Notice::Rejected(flow.remote.ip(), reason)));
             }
+        }
+    }
+
+    /// A datagram has come: it waits for its turn, or is dropped before it has cost more than a glance.
+    fn knocked(&mut self, flow: Flow, bytes: Bytes) {
+        self.gauges.counters.received().note(&bytes);
+        let now = now();
+        let admitted = self
+            .switch
+            .admit(now.instant, &flow, &bytes)
+            .and_then(|rank| if self.intake.push(rank, flow, bytes) { Ok(()) } else { Err(Dropped::Queue) });
+        if let Err(reason) = admitted {
+            self.carry_out(now, Output::Notice(Notice::Dropped(flow.remote.ip(), reason)));
+        }
+    }
+
+    /// Works off what waits, and takes what comes meanwhile off the system: what is only to be dropped must not stand
+    /// there in front of what is not.
+    fn work_off(&mut self) {
+        for turn in 0..BURST_MAX {
+            if turn.is_multiple_of(READ_EVERY) {
+                self.empty_sockets();
+            }
+            let Some((flow, bytes)) = self.intake.pop() else { break };
+            self.feed(Input::Datagram { flow, bytes });
+        }
+        for _ in 0..BURST_MAX {
+            let Some(arrival) = self.sockets.try_recv_message() else { break };
+            self.arrived(arrival);
+        }
+    }
+
+    fn empty_sockets(&mut self) {
+        for _ in 0..READ_MAX {
+            let Some((flow, bytes)) = self.sockets.try_recv_datagram() else { break };
+            self.knocked(flow, bytes);
         }
     }
 
@@ -256,7 +295,7 @@ impl Driver {
                 self.gauges.counters.note_notice(&notice);
                 match &notice {
                     Notice::Denied(denied) => self.refusals.write(now.wall, denied),
-                    notice => log(notice),
+                    notice => self.log.note(now.instant, notice),
                 }
             }
             Output::Proven(flow) => self.sender.trust(&flow),
@@ -433,37 +472,6 @@ async fn wait_for(committed: Committed, call: CallId, done: mpsc::Sender<CallId>
     let _ = done.send(call).await;
 }
 
-fn log(notice: &Notice) {
-    match notice {
-        Notice::Carrier(trunk, address, CarrierFault::Inside) => tracing::warn!(
-            trunk.id = %trunk, %address,
-            "the trunk's name leads to an address that is not public, which is not used; [sip] allow_trunk_addresses opens addresses"
-        ),
-        Notice::Carrier(trunk, address, CarrierFault::Taken) => tracing::warn!(
-            trunk.id = %trunk, %address,
-            "the trunk leads to an address of another organisation's trunk, which is not used; make one trunk that all share"
-        ),
-        Notice::Credentials(trunk) => {
-            tracing::warn!(trunk.id = %trunk, "the trunk does not take our credentials; check username, password and realm")
-        }
-        // Written by the driver, which limits how often.
-        Notice::Denied(_) => {}
-        Notice::Guessing(source) => {
-            tracing::warn!(%source, "too many wrong passwords, source refused for a while")
-        }
-        Notice::Overload(source) => {
-            tracing::warn!(%source, "too many SIP transactions, message answered 503")
-        }
-        Notice::Registered(trunk) => tracing::info!(trunk.id = %trunk, "registered with the trunk"),
-        Notice::Unregistered(trunk, status) => tracing::warn!(
-            trunk.id = %trunk,
-            sip.status = status,
-            "cannot register with the trunk; trying again, less often each time"
-        ),
-        Notice::Rejected(source, reason) => tracing::debug!(%source, %reason, "what came is no SIP message"),
-    }
-}
-
 #[expect(clippy::disallowed_methods, reason = "the driver is where the clocks are read")]
 fn now() -> Now {
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -473,6 +481,10 @@ fn now() -> Now {
 
 /// Messages or questions taken in a row before timers and notices have their turn.
 const BURST_MAX: usize = 64;
+/// Messages worked off before the sockets are looked at again.
+const READ_EVERY: usize = 4;
+/// Datagrams taken off the sockets in a row: what a flood brings in a few milliseconds.
+const READ_MAX: usize = 256;
 /// What a phone is told that says something while nobody can hear it.
 const SERVICE_UNAVAILABLE: u16 = 503;
 /// After the drain time, how long the last BYEs and reports may take.

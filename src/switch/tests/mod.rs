@@ -5,6 +5,7 @@ mod calls;
 mod conferencing;
 mod credentials;
 mod endings;
+mod flooding;
 mod hunting;
 mod ladder;
 mod live_media;

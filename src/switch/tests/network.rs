@@ -19,12 +19,13 @@ use sidetone_model::prompt::Prompt;
 use sidetone_model::room::news::{RoomChange, RoomNews};
 use sidetone_model::time::Timestamp;
 use sidetone_model::trunk_address::TrunkAddress;
+use sidetone_sip::admission::{AdmissionConfig, Dropped};
 use sidetone_sip::auth::{Algorithm, Authenticator, Client, Credential, Realm};
 use sidetone_sip::flow::{Flow, ListenerId};
 use sidetone_sip::message::{
     Datagram, Digest, Host, Message, Method, Name, Request, Response, StatusCode, parse_datagram,
 };
-use sidetone_sip::transaction::{LayerConfig, Local, ServerKey};
+use sidetone_sip::transaction::{LayerConfig, Local, ServerKey, TRANSACTIONS_MAX};
 use sidetone_sip::ua::{
     self, Cause, Content, Draft, Event, Extra, Invite, LegKey, Receipt, Reply, Retried, Ua, UaConfig,
 };
@@ -33,6 +34,7 @@ use uuid::Uuid;
 use crate::notes::{Dispatch, PhoneAnswer};
 use crate::rooms::{RoomNote, RoomsConfig};
 use crate::routing::Directory;
+use crate::switch::admitting::Rank;
 use crate::switch::carriers::AddressPolicy;
 use crate::switch::control::Asked;
 use crate::switch::face::{LegName, Limits, MediaCommand, Port, PortId, Ports, Reach, Unreachable};
@@ -93,6 +95,10 @@ pub(super) struct Net {
     pub(super) closed: Vec<Flow>,
     /// What the carriers were told of requests of their own.
     pub(super) told: Vec<Response>,
+    /// Why datagrams were not read.
+    pub(super) dropped: Vec<Dropped>,
+    /// What the switch sent to addresses that are neither the phone's nor a carrier's.
+    pub(super) elsewhere: Vec<(SocketAddr, Bytes)>,
 }
 
 /// What rooms say to the world.
@@ -216,6 +222,11 @@ pub(in crate::switch) fn acme(trunks: Vec<Trunk>) -> DirectorySnapshot {
 
 impl Net {
     pub(super) fn new(directory: DirectorySnapshot) -> Net {
+        Net::with_room(directory, TRANSACTIONS_MAX)
+    }
+
+    /// With so many places for transactions of either kind, beside those that are kept for dialogs.
+    pub(super) fn with_room(directory: DirectorySnapshot, room: usize) -> Net {
         let start = any_instant();
         let mut rng = StdRng::seed_from_u64(1);
         let local = |text: &str| {
@@ -236,8 +247,16 @@ impl Net {
             trunk_addresses: AddressPolicy::default(),
             credit_warning: Duration::from_secs(10),
             rooms: RoomsConfig::default(),
+            admission: AdmissionConfig::default(),
+            epoch: start,
         };
-        let ua = Ua::new(UaConfig::new(local(SWITCH)), StdRng::from_rng(&mut rng));
+        let layer = LayerConfig {
+            server_len_max: room,
+            server_len_per_source: room,
+            client_len_max: room.max(8),
+            ..local(SWITCH)
+        };
+        let ua = Ua::new(UaConfig::new(layer), StdRng::from_rng(&mut rng));
         let authenticator = Authenticator::new([7; 32], start);
         let directory = Arc::new(Directory::new(directory));
         let switch = Switch::new(config, ua, authenticator, directory, StdRng::from_rng(&mut rng));
@@ -273,6 +292,8 @@ impl Net {
             unwritten: Vec::new(),
             closed: Vec::new(),
             told: Vec::new(),
+            dropped: Vec::new(),
+            elsewhere: Vec::new(),
         };
         net.feed(Input::Begin);
         net.run();
@@ -342,6 +363,21 @@ impl Net {
         self.now
     }
 
+    /// The way of a datagram from that address.
+    pub(super) fn flow_of(&self, from: &str) -> Flow {
+        Flow::udp(ListenerId(0), address(from))
+    }
+
+    /// Takes every place of the switch's own requests that is not kept for dialogs: by some that nobody answers.
+    pub(super) fn fill_requests(&mut self) {
+        let flow = self.flow_of("192.0.2.200:5060");
+        let uri = "sip:nobody@192.0.2.200";
+        let draft = Draft::new(Method::Options, uri, "<sip:a@a>", format!("<{uri}>"));
+        while self.switch.ua.request(self.now, flow, draft.clone()).is_ok() {}
+        self.feed(Input::Timeout);
+        self.run();
+    }
+
     /// 1001 takes the call that rings.
     pub(super) fn pick_up(&mut self) {
         let (leg, key) = self.ringing.take().unwrap();
@@ -398,6 +434,17 @@ impl Net {
         let flow = Flow::udp(ListenerId(0), address(from));
         self.feed(Input::Datagram { flow, bytes: text.into() });
         self.run();
+    }
+
+    /// A datagram out of nowhere that is let in, or is not.
+    pub(super) fn knock(&mut self, from: &str, text: &str) -> Result<Rank, Dropped> {
+        let flow = Flow::udp(ListenerId(0), address(from));
+        let admitted = self.switch.admit(self.now, &flow, text.as_bytes());
+        match admitted {
+            Ok(_) => self.inject(from, text.to_owned()),
+            Err(reason) => self.dropped.push(reason),
+        }
+        admitted
     }
 
     /// The disk has written what it held back.
@@ -465,9 +512,16 @@ impl Net {
             let Some((from, to, bytes)) = self.wire.pop_front() else { return };
             let flow = Flow::udp(ListenerId(0), from);
             if to == address(SWITCH) {
+                // What is dropped is sent again by its transaction, as on any network.
+                if let Err(reason) = self.switch.admit(self.now, &flow, &bytes) {
+                    self.dropped.push(reason);
+                    continue;
+                }
                 self.feed(Input::Datagram { flow, bytes });
             } else if to == self.phone_at {
                 self.phone.handle_input(self.now, ua::Input::Datagram { flow, bytes });
+            } else if !self.carriers.contains_key(&to) {
+                self.elsewhere.push((to, bytes));
             } else if let Some(carrier) = self.carriers.get_mut(&to)
                 && let Ok(Datagram::Message(message)) = parse_datagram(bytes)
             {

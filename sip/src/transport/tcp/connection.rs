@@ -9,12 +9,13 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::{mpsc, oneshot, watch};
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 
+use crate::admission::Bucket;
 use crate::message::{StreamEvent, StreamParser};
 use crate::transport::sockets::Arrival;
 use crate::transport::tcp::limits::{
-    CHUNK_BYTES, LAST_WORDS_MAX, LINGER_BYTES_MAX, REJECTIONS_MAX, TcpLimits,
+    CHUNK_BYTES, LAST_WORDS_MAX, LINGER_BYTES_MAX, PACE_PAUSE, REJECTIONS_MAX, TcpLimits,
 };
 use crate::transport::tcp::table::{Outbox, Seat};
 
@@ -105,6 +106,7 @@ async fn read(seat: &Seat, arrivals: &mpsc::Sender<Arrival>, reader: &mut OwnedR
     let mut parser = StreamParser::new();
     let mut chunk = [0; CHUNK_BYTES];
     let mut rejections = 0;
+    let mut pace = Bucket::new(seat.table().limits().stranger_rate);
     loop {
         let due = clock.due(seat.outbox.is_trusted());
         let length = match timeout_at(due, reader.read(&mut chunk)).await {
@@ -144,6 +146,13 @@ async fn read(seat: &Seat, arrivals: &mpsc::Sender<Arrival>, reader: &mut OwnedR
                     arrival
                 }
             };
+            // A stranger that hurries waits, and by TCP whoever sends.
+            while !seat.outbox.is_trusted() && !pace.take(Instant::now().into_std()) {
+                if clock.due(false) <= Instant::now() {
+                    return End::Timeout;
+                }
+                sleep(PACE_PAUSE).await;
+            }
             // A driver that is behind makes this peer wait, and by TCP its sender.
             if arrivals.send(arrival).await.is_err() {
                 return End::Closed;

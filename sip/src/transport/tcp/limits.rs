@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::admission::Rate;
+
 /// How many connections there may be, and how long they may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TcpLimits {
@@ -15,6 +17,8 @@ pub struct TcpLimits {
     pub idle_max: Duration,
     /// For how long a connection may stay whose peer has not proved who it is.
     pub stranger_max: Duration,
+    /// How many messages are read of a connection whose peer has not proved who it is; the rest waits in its socket.
+    pub stranger_rate: Rate,
     /// For how long a peer may take nothing of what is sent to it, and for how long it may let us knock.
     pub stall_max: Duration,
 }
@@ -27,6 +31,7 @@ impl Default for TcpLimits {
             message_max: Duration::from_secs(10),
             idle_max: Duration::from_secs(120),
             stranger_max: Duration::from_secs(30),
+            stranger_rate: Rate { per_second: 30, burst: 60 },
             stall_max: Duration::from_secs(10),
         }
     }
@@ -44,6 +49,8 @@ pub(super) const LINGER_BYTES_MAX: usize = 256 * 1_024;
 /// How long a listener waits after the system had no connection for it: at first, and at most.
 pub(super) const PAUSE_MIN: Duration = Duration::from_millis(50);
 pub(super) const PAUSE_MAX: Duration = Duration::from_secs(1);
+/// How often a stranger that is ahead of its rate is looked at again.
+pub(super) const PACE_PAUSE: Duration = Duration::from_millis(20);
 /// Messages that break a rule, after so many of which a connection ends.
 pub(super) const REJECTIONS_MAX: usize = 16;
 /// What waits to be sent by one connection, in messages and in bytes.

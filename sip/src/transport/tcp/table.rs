@@ -1,7 +1,7 @@
 //! The open connections: who has a place, and the queue of each.
 
-use std::collections::HashMap;
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::collections::{HashMap, VecDeque};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -9,7 +9,7 @@ use bytes::Bytes;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{Notify, mpsc};
 
-use crate::flow::{Flow, ListenerId};
+use crate::flow::{Flow, ListenerId, source_of};
 use crate::transport::error::SendError;
 use crate::transport::tcp::limits::{TcpLimits, UNSENT_BYTES_MAX, UNSENT_MAX};
 
@@ -22,6 +22,8 @@ pub struct TcpCounters {
     pub accepted: u64,
     /// Connections that came and had none.
     pub refused: u64,
+    /// Connections of strangers that gave their place to one that came later.
+    pub displaced: u64,
     /// How often the system gave no connection although one was there.
     pub accept_errors: u64,
     /// Connections that took too long for something and were ended.
@@ -36,6 +38,7 @@ pub(super) struct Table {
     open: Mutex<Open>,
     pub(super) accepted: AtomicU64,
     pub(super) refused: AtomicU64,
+    displaced: AtomicU64,
     pub(super) accept_errors: AtomicU64,
     pub(super) timeouts: AtomicU64,
     pub(super) dropped: AtomicU64,
@@ -45,6 +48,8 @@ pub(super) struct Table {
 struct Open {
     connections: HashMap<Flow, Entry>,
     per_source: HashMap<IpAddr, usize>,
+    /// Connections whose peers had proved nothing when they came, oldest first; those that are over are among them.
+    strangers: VecDeque<(u64, Flow)>,
     serial: u64,
 }
 
@@ -79,6 +84,7 @@ impl Table {
             open: Mutex::default(),
             accepted: AtomicU64::new(0),
             refused: AtomicU64::new(0),
+            displaced: AtomicU64::new(0),
             accept_errors: AtomicU64::new(0),
             timeouts: AtomicU64::new(0),
             dropped: AtomicU64::new(0),
@@ -90,6 +96,9 @@ impl Table {
     }
 
     /// A place for a connection and the queue to serve; `None` when there is none left.
+    ///
+    /// When all are taken, the stranger that has been here longest gives way: connections that say nothing, from however
+    /// many addresses, keep no phone out.
     pub(super) fn seat(
         self: &Arc<Self>,
         flow: Flow,
@@ -105,18 +114,23 @@ impl Table {
             ending: Arc::default(),
         };
         let mut open = self.open();
-        if open.connections.len() >= self.limits.connections_max {
+        let source = source_of(flow.remote.ip());
+        if !is_ours && open.per_source.get(&source).is_some_and(|here| *here >= self.limits.per_source_max) {
             return None;
         }
-        if !is_ours {
-            let here = open.per_source.entry(source(flow.remote.ip())).or_default();
-            if *here >= self.limits.per_source_max {
+        if open.connections.len() >= self.limits.connections_max {
+            if !open.displace_stranger() {
                 return None;
             }
-            *here += 1;
+            self.displaced.fetch_add(1, Ordering::Relaxed);
         }
         open.serial += 1;
         let serial = open.serial;
+        if !is_ours {
+            *open.per_source.entry(source).or_default() += 1;
+            open.strangers.push_back((serial, flow));
+            open.forget_old_strangers(self.limits.connections_max);
+        }
         open.connections.insert(flow, Entry { serial, outbox: outbox.clone(), local });
         Some((Seat { table: Arc::clone(self), flow, serial, outbox }, unsent))
     }
@@ -143,6 +157,7 @@ impl Table {
             open: self.open().connections.len(),
             accepted: read(&self.accepted),
             refused: read(&self.refused),
+            displaced: read(&self.displaced),
             accept_errors: read(&self.accept_errors),
             timeouts: read(&self.timeouts),
             dropped: read(&self.dropped),
@@ -152,6 +167,34 @@ impl Table {
     /// Nothing panics under the lock; were it to, the table is sound at every step.
     fn open(&self) -> MutexGuard<'_, Open> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Open {
+    /// Ends the oldest connection whose peer has proved nothing; false when there is none.
+    fn displace_stranger(&mut self) -> bool {
+        while let Some((serial, flow)) = self.strangers.pop_front() {
+            if self.is_stranger(serial, &flow)
+                && let Some(entry) = self.connections.remove(&flow)
+            {
+                entry.outbox.ending.notify_one();
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Keeps the list of strangers from growing with connections that are over.
+    fn forget_old_strangers(&mut self, connections_max: usize) {
+        if self.strangers.len() > connections_max.saturating_mul(2) {
+            let strangers = std::mem::take(&mut self.strangers);
+            self.strangers =
+                strangers.into_iter().filter(|(serial, flow)| self.is_stranger(*serial, flow)).collect();
+        }
+    }
+
+    fn is_stranger(&self, serial: u64, flow: &Flow) -> bool {
+        self.connections.get(flow).is_some_and(|entry| entry.serial == serial && !entry.outbox.is_trusted())
     }
 }
 
@@ -215,7 +258,7 @@ impl Drop for Seat {
         if self.flow.listener == ListenerId::OUTBOUND {
             return;
         }
-        let source = source(self.flow.remote.ip());
+        let source = source_of(self.flow.remote.ip());
         if let Some(here) = open.per_source.get_mut(&source) {
             *here = here.saturating_sub(1);
             if *here == 0 {
@@ -224,13 +267,3 @@ impl Drop for Seat {
         }
     }
 }
-
-/// What counts as one source: an IPv4 address, or an IPv6 network of 64 bits.
-fn source(ip: IpAddr) -> IpAddr {
-    match ip.to_canonical() {
-        IpAddr::V6(v6) => IpAddr::V6(Ipv6Addr::from_bits(v6.to_bits() & SOURCE_MASK)),
-        v4 => v4,
-    }
-}
-
-const SOURCE_MASK: u128 = u128::MAX << 64;

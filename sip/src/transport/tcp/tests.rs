@@ -8,6 +8,7 @@ use bytes::Bytes;
 use tokio::time::Instant;
 
 use super::*;
+use crate::admission::Rate;
 use crate::flow::{Flow, ListenerId, Protocol};
 use crate::message::{Message, Rejection};
 use crate::transport::error::SendError;
@@ -211,22 +212,62 @@ async fn whoever_proved_itself_stays_and_its_end_is_told() {
     assert!(matches!(transport.sender().try_send(&flow, Bytes::new()), Err(SendError::Closed)));
 }
 
+/// T2 over TCP: a stranger is read no faster than its rate, and nothing of it is lost; who has proved itself is.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn there_are_so_many_places_for_one_address_and_for_all() {
-    for limits in
-        [TcpLimits { per_source_max: 3, ..patient() }, TcpLimits { connections_max: 3, ..patient() }]
-    {
-        let (mut transport, local) = listen(limits);
-        let sender = transport.sender();
-        let held: Vec<TcpStream> = (0..3).map(|_| dial(local)).collect();
-        until("three are in", || sender.counters().accepted == 3).await;
-        assert_eq!(rest(dial(local)).await, "", "closed without a word");
-        assert_eq!((sender.counters().open, sender.counters().refused), (3, 1));
-        drop(held);
-        until("the places are free", || sender.counters().open == 0).await;
-        dial(local).write_all(options("").as_bytes()).unwrap();
+async fn t2_a_stranger_that_hurries_waits_in_its_own_socket() {
+    let stranger_rate = Rate { per_second: 10, burst: 3 };
+    let (mut transport, local) = listen(TcpLimits { stranger_rate, ..patient() });
+    let mut peer = dial(local);
+    let begun = Instant::now();
+    peer.write_all(options("").repeat(20).as_bytes()).unwrap();
+    let (flow, _) = message(&mut transport).await;
+    for _ in 1..8 {
         message(&mut transport).await;
     }
+    assert!(begun.elapsed() >= Duration::from_millis(400), "{:?}", begun.elapsed());
+    transport.sender().trust(&flow);
+    for _ in 8..20 {
+        message(&mut transport).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn there_are_so_many_places_for_one_address() {
+    let (mut transport, local) = listen(TcpLimits { per_source_max: 3, ..patient() });
+    let sender = transport.sender();
+    let held: Vec<TcpStream> = (0..3).map(|_| dial(local)).collect();
+    until("three are in", || sender.counters().accepted == 3).await;
+    assert_eq!(rest(dial(local)).await, "", "closed without a word");
+    assert_eq!((sender.counters().open, sender.counters().refused), (3, 1));
+    drop(held);
+    until("the places are free", || sender.counters().open == 0).await;
+    dial(local).write_all(options("").as_bytes()).unwrap();
+    message(&mut transport).await;
+}
+
+/// T4: connections that only take places give way to one that comes, and those of known peers do not.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn t4_strangers_give_way_when_every_place_is_taken() {
+    let (mut transport, local) = listen(TcpLimits { connections_max: 3, ..patient() });
+    let sender = transport.sender();
+    let mut known = dial(local);
+    known.write_all(options("").as_bytes()).unwrap();
+    let (flow, _) = message(&mut transport).await;
+    sender.trust(&flow);
+    let idle: Vec<TcpStream> = (0..20).map(|_| dial(local)).collect();
+    until("twenty more came", || sender.counters().accepted == 21).await;
+    let mut phone = dial(local);
+    phone.write_all(options("phone").as_bytes()).unwrap();
+    assert_eq!(message(&mut transport).await.1.body(), "phone");
+    known.write_all(options("known").as_bytes()).unwrap();
+    assert_eq!(message(&mut transport).await.1.body(), "known");
+    let counters = sender.counters();
+    assert_eq!((counters.open, counters.displaced, counters.refused), (3, 19, 0));
+    drop(idle);
+    // When all of them are known, there is none to give way.
+    let (transport, local) = listen(TcpLimits { connections_max: 0, ..patient() });
+    assert_eq!(rest(dial(local)).await, "", "closed without a word");
+    assert_eq!(transport.sender().counters().refused, 1);
 }
 
 /// A peer that reads nothing: the sender is told at once, everybody else is served, and the connection ends.

@@ -1,0 +1,172 @@
+//! Requests other than INVITE that have their final response: what is kept to answer a retransmission (RFC 3261
+//! §17.2.2, "Completed", timer J).
+//!
+//! Of such a transaction the bytes of its answer, its way back and two hashes are all that is needed. All live equally
+//! long, so the oldest stands in front and no timer is kept for each.
+
+use std::collections::{HashMap, VecDeque};
+use std::time::Instant;
+
+use bytes::Bytes;
+
+use crate::flow::Flow;
+use crate::transaction::key::WireId;
+
+/// The finished transactions of a layer.
+///
+/// *Bounds*: [`FINISHED_MAX`] answers and [`FINISHED_BYTES_MAX`] bytes; beyond these the oldest is forgotten, whose
+/// retransmission then comes up as a new request.
+#[derive(Debug, Default)]
+pub(super) struct Finished {
+    answers: VecDeque<Answer>,
+    /// How many answers have left in front: the number of the first that is there.
+    gone: u64,
+    by_wire: HashMap<WireId, u64>,
+    by_merge: HashMap<WireId, u64>,
+    bytes: usize,
+}
+
+/// A final response that may be asked for again.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) wire: WireId,
+    pub(super) merged: Option<WireId>,
+    pub(super) route: Flow,
+    pub(super) bytes: Bytes,
+    /// When timer J fires.
+    pub(super) until: Instant,
+}
+
+impl Finished {
+    /// Keeps an answer, whose `until` is not before that of any kept earlier.
+    pub(super) fn keep(&mut self, answer: Answer) {
+        while self.answers.len() >= FINISHED_MAX
+            || (self.bytes.saturating_add(answer.bytes.len()) > FINISHED_BYTES_MAX
+                && !self.answers.is_empty())
+        {
+            self.forget_oldest();
+        }
+        let number = self.gone.wrapping_add(self.answers.len() as u64);
+        self.by_wire.insert(answer.wire, number);
+        if let Some(merged) = answer.merged {
+            self.by_merge.insert(merged, number);
+        }
+        self.bytes += answer.bytes.len();
+        self.answers.push_back(answer);
+    }
+
+    /// The answer to a request that came again.
+    pub(super) fn answer(&self, wire: WireId) -> Option<(Flow, Bytes)> {
+        let place = self.by_wire.get(&wire)?.checked_sub(self.gone)?;
+        let answer = self.answers.get(usize::try_from(place).ok()?)?;
+        Some((answer.route, answer.bytes.clone()))
+    }
+
+    /// Whether such a request was answered lately.
+    pub(super) fn contains(&self, wire: WireId) -> bool {
+        self.by_wire.contains_key(&wire)
+    }
+
+    /// Whether such a request came by another path (§8.2.2.2).
+    pub(super) fn is_merged(&self, merged: WireId) -> bool {
+        self.by_merge.contains_key(&merged)
+    }
+
+    /// Forgets the answers whose time is over.
+    pub(super) fn expire(&mut self, now: Instant) {
+        while self.answers.front().is_some_and(|answer| answer.until <= now) {
+            self.forget_oldest();
+        }
+    }
+
+    /// When the next answer is forgotten.
+    pub(super) fn next_timeout(&self) -> Option<Instant> {
+        self.answers.front().map(|answer| answer.until)
+    }
+
+    /// How many answers are kept.
+    pub(super) fn len(&self) -> usize {
+        self.answers.len()
+    }
+
+    fn forget_oldest(&mut self) {
+        let Some(answer) = self.answers.pop_front() else { return };
+        let number = self.gone;
+        self.gone = self.gone.wrapping_add(1);
+        self.bytes = self.bytes.saturating_sub(answer.bytes.len());
+        // A later answer under the same key stays.
+        if self.by_wire.get(&answer.wire) == Some(&number) {
+            self.by_wire.remove(&answer.wire);
+        }
+        if let Some(merged) = answer.merged
+            && self.by_merge.get(&merged) == Some(&number)
+        {
+            self.by_merge.remove(&merged);
+        }
+    }
+}
+
+/// Answers that are kept: 2,000 a second for the 32 s of timer J.
+pub(super) const FINISHED_MAX: usize = 65_536;
+/// Their bytes in all.
+pub(super) const FINISHED_BYTES_MAX: usize = 64 << 20;
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::flow::ListenerId;
+    use crate::transaction::ladder::start;
+
+    fn answer(number: u128, until: Instant, len: usize) -> Answer {
+        let route = Flow::udp(ListenerId(0), "192.0.2.1:5060".parse().unwrap());
+        let (wire, merged) = (WireId(number), Some(WireId(number + (1 << 100))));
+        Answer { wire, merged, route, bytes: vec![b'x'; len].into(), until }
+    }
+
+    #[test]
+    fn an_answer_is_there_until_its_time_is_over() {
+        let zero = start();
+        let at = |s| zero + Duration::from_secs(s);
+        let mut finished = Finished::default();
+        for number in 0..3 {
+            finished.keep(answer(number, at(32 + u64::try_from(number).unwrap()), 7));
+        }
+        assert_eq!((finished.next_timeout(), finished.len()), (Some(at(32)), 3));
+        finished.expire(at(33));
+        assert_eq!((finished.answer(WireId(1)), finished.len()), (None, 1));
+        assert_eq!(finished.answer(WireId(2)).unwrap().1.len(), 7);
+        assert!(finished.is_merged(WireId(2 + (1 << 100))) && !finished.is_merged(WireId(1 << 100)));
+        finished.expire(at(40));
+        assert_eq!((finished.next_timeout(), finished.bytes), (None, 0));
+        assert!(finished.by_wire.is_empty() && finished.by_merge.is_empty());
+    }
+
+    /// Beside the bytes of the answer: its place in the queue, and one in each of the two tables.
+    #[test]
+    fn a_finished_request_costs_little_more_than_its_answer() {
+        let of_tables = 2 * (size_of::<(WireId, u64)>() + 1) * 8 / 7;
+        let bytes = size_of::<Answer>() + of_tables;
+        assert!(bytes <= 256, "{bytes} bytes");
+    }
+
+    #[test]
+    fn there_are_so_many_answers_and_so_many_bytes() {
+        let zero = start();
+        let mut finished = Finished::default();
+        for number in 0..FINISHED_MAX + 10 {
+            finished.keep(answer(number as u128, zero, 1));
+        }
+        assert_eq!(
+            (finished.len(), finished.by_wire.len(), finished.by_merge.len()),
+            (FINISHED_MAX, FINISHED_MAX, FINISHED_MAX)
+        );
+        assert!(!finished.contains(WireId(9)) && finished.contains(WireId(10)));
+        let mut finished = Finished::default();
+        for number in 0..10 {
+            finished.keep(answer(number, zero, FINISHED_BYTES_MAX / 4));
+        }
+        assert_eq!((finished.len(), finished.bytes), (4, FINISHED_BYTES_MAX));
+    }
+}

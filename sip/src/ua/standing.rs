@@ -1,0 +1,63 @@
+//! What a message is to this user agent, told by a glance: so that what belongs to a call is never kept waiting, and
+//! what belongs to nothing costs nothing.
+
+use crate::message::{Glance, Kind, Method, Via};
+use crate::ua::agent::Ua;
+use crate::ua::leg::LegKey;
+
+/// What a message that has just come is to a user agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// It belongs to a dialog or a transaction that lives, whose number that is.
+    Live(u64),
+    /// It belongs to nothing yet.
+    New,
+    /// It is no SIP.
+    NotSip,
+    /// Nothing here could take it.
+    Stray,
+}
+
+impl Ua {
+    /// What the message is that was glanced at.
+    pub fn standing(&self, glance: &Glance<'_>) -> Standing {
+        match &glance.kind {
+            Kind::KeepAlive => Standing::New,
+            Kind::NotSip => Standing::NotSip,
+            Kind::Response => {
+                let via = glance.via.and_then(|via| Via::parse(via).ok());
+                match via.as_ref().and_then(Via::branch).filter(|branch| self.layer.is_own_branch(branch)) {
+                    // Its seal is as good a number as any.
+                    Some(branch) => Standing::Live(number_of(branch)),
+                    None => Standing::Stray,
+                }
+            }
+            Kind::Request(method) => self.standing_of_request(method, glance),
+        }
+    }
+
+    fn standing_of_request(&self, method: &Method, glance: &Glance<'_>) -> Standing {
+        if let Some(LegKey(number)) = glance.to_tag.and_then(|tag| self.leg_of_tag(tag)) {
+            return Standing::Live(number);
+        }
+        // A request outside of dialogs may be a repetition as well; that is left to the rates of its source.
+        if glance.to_tag.is_none() && *method != Method::Cancel && *method != Method::Ack {
+            return Standing::New;
+        }
+        let via = glance.via.and_then(|via| Via::parse(via).ok());
+        let of = if *method == Method::Cancel { &Method::Invite } else { method };
+        match via.as_ref().and_then(|via| self.layer.transaction_of(via, of)) {
+            Some(number) => Standing::Live(number),
+            // The ACK of a refusal that left no transaction. Of RFC 2543 elements the Via does not tell.
+            None if *method == Method::Ack && via.is_some_and(|via| via.has_rfc3261_branch()) => {
+                Standing::Stray
+            }
+            None => Standing::New,
+        }
+    }
+}
+
+fn number_of(branch: &str) -> u64 {
+    let seal = branch.len().checked_sub(16).and_then(|at| branch.get(at..));
+    seal.and_then(|seal| u64::from_str_radix(seal, 16).ok()).unwrap_or_default()
+}

@@ -15,4 +15,4 @@ mod fuzzing;
 #[path = "../fuzz/src/lib.rs"]
 mod targets;
 
-targets! { sdp sip_message sip_stream }
+targets! { digest sdp sip_dialog sip_message sip_stream }

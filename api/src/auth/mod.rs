@@ -5,6 +5,7 @@ mod api_key;
 mod attempts;
 mod caller;
 mod credential;
+mod key_form;
 mod rate_limit;
 mod standing;
 mod token;

@@ -12,10 +12,14 @@
     reason = "to panic is what a target is for"
 )]
 
+mod dialog;
+mod digest;
 mod message;
 mod sdp;
 mod stream;
 
+pub use dialog::sip_dialog;
+pub use digest::digest;
 pub use message::sip_message;
 pub use sdp::sdp;
 pub use stream::sip_stream;

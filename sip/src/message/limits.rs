@@ -3,6 +3,10 @@
 /// Largest datagram that is read, in bytes: the largest that UDP can carry.
 pub const DATAGRAM_LEN_MAX: usize = 65_535;
 
+/// Largest datagram that a user agent takes from a peer, in bytes. No phone sends one of this size: what is longer comes
+/// from an attacker, or belongs on a stream (RFC 3261 §18.1.1). Captures are read whole.
+pub const PEER_DATAGRAM_LEN_MAX: usize = 16 * 1_024;
+
 /// Largest message on a stream, head and body together, in bytes: with the chunk that follows it a connection's buffer
 /// stays within 64 KiB.
 pub const STREAM_MESSAGE_LEN_MAX: usize = 60 * 1_024;

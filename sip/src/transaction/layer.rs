@@ -17,8 +17,9 @@ use rand::{Rng, RngExt};
 use sha2::Sha256;
 
 use crate::flow::{Flow, source_of};
+use crate::message::limits::PEER_DATAGRAM_LEN_MAX;
 use crate::message::{
-    Datagram, Message, Method, Name, Request, Response, StatusCode, Transport, Via, parse_datagram,
+    Datagram, Message, Method, Name, Rejection, Request, Response, StatusCode, Transport, Via, parse_datagram,
 };
 use crate::transaction::deadlines::Deadlines;
 use crate::transaction::entry::{ClientEntry, ServerEntry};
@@ -115,6 +116,10 @@ impl Layer {
     /// Feeds one event of the driver.
     pub fn handle_input(&mut self, now: Instant, input: Input) {
         match input {
+            // Not answered: it would be read to its end for that.
+            Input::Datagram { flow, bytes } if bytes.len() > PEER_DATAGRAM_LEN_MAX => {
+                self.outputs.push_back(Output::Rejected { flow, reason: Rejection::TooLarge });
+            }
             Input::Datagram { flow, bytes } => self.receive(now, flow, bytes),
             Input::FlowClosed { flow } => self.close(now, flow),
             Input::Message { flow, message } => self.receive_message(now, flow, message, None),

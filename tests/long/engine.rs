@@ -1,0 +1,231 @@
+//! The engine as a process: its directory declared by `sidetone apply`, its addresses, its metrics and its log.
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::chosen::url_in;
+
+/// Every extension's password.
+pub const PASSWORD: &str = "correct horse battery staple";
+/// The key of every organisation made by [`organisation`], by its number.
+pub fn key(organisation: usize) -> String {
+    format!("tel_loadboss{organisation:04}_0123456789abcdefghijklmnopqrstuvwxyz")
+}
+
+/// The declaration of an organisation with extensions `first..first + count`.
+pub fn organisation(index: usize, domain: &str, first: u32, count: u32) -> String {
+    let mut text = format!(
+        "[[organisations]]\nname = \"Load {index}\"\nsip_domain = \"{domain}\"\ncurrency = \"EUR\"\n\
+         [[organisations.api_keys]]\nname = \"boss\"\nkey = \"{}\"\n\
+         permissions = [\"calls:read\", \"calls:control\", \"conferences:read\"]\n\
+         allow = [\"127.0.0.1\"]\nrate_per_minute = 60000\n",
+        key(index)
+    );
+    for number in first..first + count {
+        text += &format!("[[organisations.extensions]]\nnumber = \"{number}\"\npassword = \"{PASSWORD}\"\n");
+    }
+    text
+}
+
+/// How an engine is started.
+pub struct Start {
+    /// Behind the usual settings; sections that those have are not repeated.
+    pub more: String,
+    /// The range of media ports.
+    pub ports: String,
+    /// `RUST_LOG`.
+    pub log: &'static str,
+    /// What runs the engine, such as `prlimit --as=…`.
+    pub wrapper: Vec<String>,
+}
+
+impl Default for Start {
+    fn default() -> Self {
+        let (more, wrapper) = (String::new(), Vec::new());
+        Start { more, ports: "12000-31999".to_owned(), log: "warn", wrapper }
+    }
+}
+
+/// A running `sidetone serve`; killed when dropped.
+pub struct Engine {
+    process: Child,
+    pub sip: SocketAddr,
+    pub tcp: SocketAddr,
+    pub http: SocketAddr,
+    log: PathBuf,
+}
+
+impl Engine {
+    /// Starts the engine on the data of `dir` and waits until it is ready.
+    pub fn start(dir: &Path, start: &Start) -> Engine {
+        let file = config_file(dir, start);
+        let log = dir.join("engine.log");
+        let errors = File::options().create(true).append(true).open(&log).unwrap();
+        let program = start.wrapper.first().cloned().unwrap_or_else(binary);
+        let mut command = Command::new(program);
+        if !start.wrapper.is_empty() {
+            command.args(&start.wrapper[1..]).arg(binary());
+        }
+        command.arg("serve").arg("--config").arg(&file).env("RUST_LOG", start.log);
+        let mut process = command.stdout(Stdio::piped()).stderr(errors).spawn().unwrap();
+        let stdout = BufReader::new(process.stdout.take().unwrap());
+        let lines: Vec<String> =
+            stdout.lines().map(Result::unwrap).take_while(|line| line != "ready").collect();
+        let address = |prefix: &str| {
+            let line = lines.iter().find_map(|line| line.strip_prefix(prefix));
+            line.unwrap_or_else(|| panic!("no {prefix} in {lines:?}: {}", fs::read_to_string(&log).unwrap()))
+                .parse()
+                .unwrap()
+        };
+        let (sip, tcp) = (address("sip udp://"), address("sip tcp://"));
+        Engine { sip, tcp, http: address("http http://"), process, log }
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// Whether the process that was started still runs.
+    pub fn is_alive(&mut self) -> bool {
+        self.process.try_wait().unwrap().is_none()
+    }
+
+    /// What it has logged.
+    pub fn log(&self) -> String {
+        fs::read_to_string(&self.log).unwrap()
+    }
+
+    /// The status and body of `GET path`; `None` when there is no answer in time.
+    pub fn get(&self, path: &str, bearer: Option<&str>) -> Option<(u16, String)> {
+        let mut stream = TcpStream::connect_timeout(&self.http, HTTP_MAX).ok()?;
+        stream.set_read_timeout(Some(HTTP_MAX)).ok()?;
+        let bearer = bearer.map(|key| format!("Authorization: Bearer {key}\r\n")).unwrap_or_default();
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: load.test\r\n{bearer}Connection: close\r\n\r\n").ok()?;
+        let mut text = String::new();
+        stream.read_to_string(&mut text).ok()?;
+        let (head, body) = text.split_once("\r\n\r\n")?;
+        let status = head.split(' ').nth(1)?.parse().ok()?;
+        Some((status, unchunked(head, body)))
+    }
+
+    /// The call records of an organisation, newest first, 500 at most.
+    pub fn records(&self, organisation: usize) -> Vec<Value> {
+        let answer = self.get("/api/v1/cdrs?limit=500", Some(&key(organisation)));
+        let page: Value = match answer {
+            Some((200, body)) => serde_json::from_str(&body).unwrap(),
+            other => panic!("the call log: {other:?}"),
+        };
+        page["items"].as_array().unwrap().clone()
+    }
+
+    /// What `/metrics` says now.
+    pub fn metrics(&self) -> Metrics {
+        let answer = found("metrics", Duration::from_secs(60), || self.get("/metrics", None));
+        Metrics { text: answer.1 }
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// Figures of `/metrics`.
+pub struct Metrics {
+    text: String,
+}
+
+impl Metrics {
+    /// The sum of a family's samples whose labels hold `part`; `None` when there are none.
+    pub fn of(&self, family: &str, part: &str) -> Option<f64> {
+        let mut samples = self
+            .text
+            .lines()
+            .filter(|line| !line.starts_with('#'))
+            .filter_map(|line| line.rsplit_once(' '))
+            .filter(|(name, _)| name.split('{').next() == Some(family) && name.contains(part))
+            .map(|(_, value)| value.parse::<f64>().unwrap())
+            .peekable();
+        samples.peek()?;
+        Some(samples.sum())
+    }
+
+    /// The lines of a family.
+    pub fn lines(&self, family: &str) -> Vec<&str> {
+        self.text.lines().filter(|line| line.starts_with(family)).collect()
+    }
+}
+
+/// Makes a declaration true in the database of `dir`; returns how long that took.
+pub fn apply(dir: &Path, declaration: &str) -> Duration {
+    let file = dir.join("declared.toml");
+    fs::write(&file, declaration).unwrap();
+    let config = config_file(dir, &Start::default());
+    let began = Instant::now();
+    let output = Command::new(binary())
+        .args([Path::new("apply"), &file, Path::new("--config"), &config])
+        .stdout(Stdio::null())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "apply: {}", String::from_utf8_lossy(&output.stderr));
+    began.elapsed()
+}
+
+/// Looks until there is something.
+pub fn found<T>(what: &str, patience: Duration, mut look: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + patience;
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(Instant::now() < deadline, "{what}: not within {patience:?}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+fn config_file(dir: &Path, start: &Start) -> PathBuf {
+    let file = dir.join("sidetone.toml");
+    let text = format!(
+        "[node]\ndata_dir = \"{0}\"\n[database]\nurl = \"{1}\"\n\
+         [sip]\nlisten = [\"udp://127.0.0.1:0\", \"tcp://127.0.0.1:0\"]\n\
+         [media]\nports = \"{2}\"\nworkers = 1\n[http]\nlisten = \"127.0.0.1:0\"\n{3}",
+        dir.display(),
+        url_in(dir),
+        start.ports,
+        start.more
+    );
+    fs::write(&file, text).unwrap();
+    file
+}
+
+/// The engine that is measured: another build of it when `SIDETONE_LONG_BINARY` names one.
+fn binary() -> String {
+    std::env::var("SIDETONE_LONG_BINARY").unwrap_or_else(|_| env!("CARGO_BIN_EXE_sidetone").to_owned())
+}
+
+fn unchunked(head: &str, body: &str) -> String {
+    if !head.to_ascii_lowercase().contains("transfer-encoding: chunked") {
+        return body.to_owned();
+    }
+    let (mut rest, mut whole) = (body, String::new());
+    while let Some((size, tail)) = rest.split_once("\r\n") {
+        let size = usize::from_str_radix(size, 16).unwrap();
+        if size == 0 {
+            break;
+        }
+        whole += &tail[..size];
+        rest = &tail[size + 2..];
+    }
+    whole
+}
+
+const HTTP_MAX: Duration = Duration::from_secs(10);

@@ -175,7 +175,7 @@ fn t1_one_source_hinders_no_other() {
         let mut read = 0;
         for serial in 0..20_000_u32 {
             // Every address of the /64 is the same source.
-            let from = source.replace("5:6]", &format!("{serial:x}]"));
+            let from = source.replace(":6]", &format!(":{serial:x}]"));
             let method = ["OPTIONS", "REGISTER", "INVITE", "CANCEL"][serial as usize % 4];
             read += usize::from(net.knock(&from, &request(method, serial, "")).is_ok());
             match serial {

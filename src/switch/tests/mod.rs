@@ -10,6 +10,7 @@ mod live_media;
 mod merging;
 mod messaging;
 mod money;
+mod mutated;
 mod network;
 mod news;
 mod notes;

@@ -154,7 +154,7 @@ impl World {
                     }
                 }
                 Output::Event(event) => self.event(event),
-                Output::Overload { .. } | Output::Rejected { .. } => {}
+                Output::Overload { .. } | Output::Rejected { .. } | Output::Withheld { .. } => {}
             }
         }
     }

@@ -41,7 +41,7 @@ fn server(headers: &[Digest]) {
                 Digest::parse(challenge).expect("our own challenge is read");
             }
         }
-        Decision::Limited => panic!("one attempt is no flood"),
+        Decision::Limited { .. } => panic!("one attempt is no flood"),
     }
 }
 

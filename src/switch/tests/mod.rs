@@ -12,6 +12,7 @@ mod live_media;
 mod merging;
 mod messaging;
 mod money;
+mod mutated;
 pub(in crate::switch) mod network;
 mod news;
 mod notes;

@@ -208,7 +208,8 @@ fn tasks_and_threads_belong_to_the_supervisor() {
     let mut broken = Vec::new();
     let mut used = vec![false; SPAWNERS.len()];
     for root in ["src", "api/src", "media/src", "model/src", "sip/src"] {
-        for file in rust_files(root).into_iter().filter(|file| !file.ends_with("tests.rs")) {
+        for file in rust_files(root).into_iter().filter(|file| !file.to_string_lossy().ends_with("tests.rs"))
+        {
             let path = relative(&file);
             let allowed = SPAWNERS.iter().position(|(place, _)| path.starts_with(place));
             for (number, _) in code_lines(&file).into_iter().filter(|(_, line)| spawns(line)) {

@@ -189,9 +189,10 @@ fn a_jump_of_the_wall_clock_before_a_crash_is_no_part_of_the_call() {
         let rows = database.rows.lock();
         let billed = |number| rows[&answered(number).call_uuid].billsec;
         assert_eq!((billed(1), billed(2)), (30, 10), "the wall clock jumped by {jump_s} s");
-        assert!(
-            rows.values().all(|row| row.ended_at >= row.answered_at && row.ended_at > Some(row.started_at))
-        );
+        for number in [1, 2] {
+            let row = &rows[&answered(number).call_uuid];
+            assert!(row.ended_at >= row.answered_at && row.ended_at > Some(row.started_at));
+        }
     }
 }
 

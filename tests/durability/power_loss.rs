@@ -48,7 +48,6 @@ fn run(seed: u64) -> (Promised, Rows, TempDir) {
         faults.fails_once = rng.random_bool(0.2);
     });
     let is_cut = || disk.get(|faults| faults.is_cut);
-    let mut present = segment::list(dir.path()).unwrap();
     'calls: for number in 0..CALLS {
         assert!(journal.answered(answered(number)).unwrap().wait());
         if is_cut() {
@@ -73,7 +72,6 @@ fn run(seed: u64) -> (Promised, Rows, TempDir) {
             }
             rows.store(&batch);
             reader.settle(&batch);
-            present = segment::list(dir.path()).unwrap();
         }
     }
     if !is_cut() {
@@ -81,6 +79,8 @@ fn run(seed: u64) -> (Promised, Rows, TempDir) {
         disk.set(|faults| faults.is_cut = true);
     }
     drop(journal);
+    // Nothing was removed after the cut.
+    let present = segment::list(dir.path()).unwrap();
     (promised, rows, disk.after_the_cut(&present, seed))
 }
 

@@ -6,17 +6,17 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use rand::rngs::{StdRng, SysRng};
 use rand::{Rng, RngExt, SeedableRng};
-use sidetone_api::{ApiState, DirectoryPorts, Panel, RatePorts, RoomHistory, SharedSettings, TokenKey};
+use sidetone_api::{
+    ApiState, DirectoryPorts, HttpServer, Panel, RatePorts, RoomHistory, SharedSettings, TokenKey,
+};
 use sidetone_media::net::{Relay, RelayConfig, RelayError};
 use sidetone_media::session::SessionConfig;
 use sidetone_model::ids::NodeId;
-use sidetone_model::ports::Readiness;
 use sidetone_model::room::Rooms;
-use sidetone_model::time::Timestamp;
 use sidetone_sip::auth::Authenticator;
 use sidetone_sip::flow::Flow;
 use sidetone_sip::message::Host;
@@ -31,11 +31,14 @@ use crate::accounts::hash::HashError;
 use crate::accounts::{Passwords, People};
 use crate::call_info::{AnsweredCall, CallInfo};
 use crate::call_news::call_news;
-use crate::cdr::journal::{Journal, JournalError};
+use crate::cdr::journal::{Journal, JournalError, JournalOptions};
 use crate::cdr::writer::CdrWriter;
+pub(crate) use crate::clock::wall_clock;
+use crate::clock::{ClockCounts, instant, steady_clock};
 use crate::config::{Config, Sip, Transport};
 use crate::dns::Resolver;
 use crate::events::Bus;
+use crate::followers::{Followers, serve_http};
 use crate::media_plan;
 use crate::metrics::EngineMetrics;
 use crate::notes::NoteRoom;
@@ -43,20 +46,22 @@ use crate::outbound_http::{Client, RootsError};
 use crate::process;
 use crate::provision::{Lines, RoomPins};
 use crate::rating::{Tariffs, settle};
-use crate::recorder::{DataDisk, Ended, Recorder, Shelf, recover, retain};
+use crate::readiness::EngineReadiness;
+use crate::recorder::{DataDisk, Ended, Recorder, Shelf, recover};
 use crate::room_news::{RecordingRow, Rows, SessionRoom};
 use crate::rooms::RoomsConfig;
 use crate::routing::Directory;
 use crate::sound::{self, Followed, Library};
 use crate::store::{IdempotencyKeys, Store, StoreError};
 use crate::studio::{ENDED_LEN_MAX, NodeStudio, pass_on_recordings};
+use crate::supervise::{Beat, Running, Supervisor, Task};
 use crate::sweep::Sweeper;
 use crate::switch::carriers::AddressPolicy;
 use crate::switch::driver::{Driver, Handle, Request};
 use crate::switch::face::{Limits, Reach, Unreachable};
 use crate::switch::machine::{Settings, Switch, SwitchConfig};
 use crate::traces::{TraceSettings, Traces};
-use crate::watch::{DRAWN_LEN_MAX, Heard, pass_on_draws, watch_stored};
+use crate::watch::{DRAWN_LEN_MAX, Heard, pass_on_draws};
 use crate::webhooks::desk::Desk;
 use crate::webhooks::worker::Worker;
 
@@ -73,26 +78,24 @@ pub struct Engine {
     /// The database.
     pub store: Store,
     switch: Handle,
-    driver: JoinHandle<()>,
-    writer: JoinHandle<()>,
-    news: JoinHandle<()>,
-    web: JoinHandle<io::Result<()>>,
-    watcher: JoinHandle<()>,
-    sweeper: JoinHandle<()>,
-    sounds: JoinHandle<()>,
-    retainer: JoinHandle<()>,
+    supervisor: Supervisor,
+    journal: Option<Journal>,
+    driver: Running,
+    writer: Running,
+    news: Running,
+    web: Running,
+    /// What ends by itself once told to stop.
+    followers: Vec<Running>,
     notes: NoteRoom,
     sessions: SessionRoom,
     bus: Bus,
-    events: JoinHandle<()>,
-    callbacks: JoinHandle<()>,
-    webhooks: JoinHandle<()>,
+    callbacks: Running,
     stop: watch::Sender<bool>,
     draining: Arc<AtomicBool>,
     relay: Arc<Relay>,
     recorder: Recorder,
     traces: Traces,
-    recorded: JoinHandle<Vec<Ended>>,
+    recorded: JoinHandle<Recorded>,
     http_settings: SharedSettings,
 }
 
@@ -145,6 +148,7 @@ impl Engine {
     pub async fn start(config: &Config) -> Result<Engine, StartError> {
         let mut rng =
             StdRng::try_from_rng(&mut SysRng).map_err(|error| StartError::Random(error.to_string()))?;
+        let supervisor = Supervisor::default();
         let store = Store::open(&config.database).await?;
         let node = store.node(&config.node.name, wall_clock()).await?;
         let idempotency = IdempotencyKeys::open(store.clone(), node).await?;
@@ -169,7 +173,13 @@ impl Engine {
         let (journal, mut reader, recovery) = {
             let tariffs = Arc::clone(&tariffs);
             // What a crash interrupted is settled as of then: the rates of today know what held at that time.
-            Journal::open_settling(&journal_dir(config), &move |cdr| settle(cdr, tariffs.fx()))?
+            let options = JournalOptions {
+                reserve_bytes: config.node.journal_reserve_bytes,
+                storage: None,
+                supervisor: supervisor.clone(),
+                clock: Some(steady_clock()),
+            };
+            Journal::open_with(&journal_dir(config), &move |cdr| settle(cdr, tariffs.fx()), options)?
         };
         if recovery.crashed_calls > 0 || recovery.damaged_segments > 0 {
             tracing::warn!(
@@ -181,7 +191,7 @@ impl Engine {
 
         process::raise_open_files();
         let notices = Arc::new(Notify::new());
-        let relay = Arc::new(start_relay(config, &mut rng, &notices)?);
+        let relay = Arc::new(start_relay(config, &mut rng, &notices, supervisor.beat_of(Task::Relay))?);
         let mut switch = switch(config, node, directory, sender, &mut rng);
         switch.bill_by(instant(), tariffs, accounts, reader.take_undrawn());
         let external = config.sip.external_address;
@@ -194,24 +204,30 @@ impl Engine {
             journal.clone(),
             Resolver::new(&config.sip.dns),
         );
+        let driver = driver.supervised(supervisor.clone());
         let (recorded, ended) = mpsc::channel(ENDED_LEN_MAX);
         let disk = DataDisk::of(&config.node.data_dir);
-        let recorder = Recorder::start(disk, config.recordings.reserve_bytes, move |told| {
+        let recorder = Recorder::start(disk, config.recordings.reserve_bytes, &supervisor, move |told| {
             // Nobody is told after the end of the engine.
             let _ = recorded.blocking_send(told);
         })
         .map_err(StartError::Recorder)?;
-        let recorded = tokio::spawn(pass_on_recordings(ended, handle.clone()));
+        let passed_on = Recorded { ended, untold: Vec::new(), switch: handle.clone() };
+        let recorded = supervisor.keep_state(Task::Recordings, passed_on, |recorded| {
+            let Recorded { ended, untold, switch } = recorded;
+            Box::pin(pass_on_recordings(ended, untold, switch))
+        });
         let library = Library::new();
         let studio = NodeStudio { library: library.clone(), recordings: recorder.begins() };
         let driver = driver.sounding(studio, rng.random());
-        let traces = start_traces(config, node)?;
+        let traces = start_traces(config, node, &supervisor)?;
         let driver = driver.traced(traces.begins());
         let (note_news, note_news_heard) = NoteRoom::news();
-        let notes = NoteRoom::open(&store, &handle, node, note_news_heard, Arc::new(wall_clock)).await?;
+        let notes =
+            NoteRoom::open(&store, &handle, node, note_news_heard, Arc::new(wall_clock), &supervisor).await?;
         let driver = driver.noting(note_news);
         let outbound = Client::new(&config.outbound_http, our_addresses(config))?;
-        let (call_info, callbacks) = call_info(&outbound, &store, &notes);
+        let (call_info, callbacks) = call_info(&outbound, &store, &notes, &supervisor);
         let call_info_counts = call_info.counts();
         let (teller, news) = call_news();
         let teller = teller.telling(move |call| call_info.answered(AnsweredCall::of(call)));
@@ -219,31 +235,33 @@ impl Engine {
         let (stop, stopped) = watch::channel(false);
         let disk = DataDisk::of(&config.node.data_dir);
         let shelf = Shelf::new(store.clone(), disk.clone());
-        let retainer = retain(shelf.clone(), node, wall_clock, stopped.clone());
         let recover = move |organisation, session| recover(&disk, organisation, session);
         let (sessions, room_teller) =
-            SessionRoom::open(&store, node, Arc::new(wall_clock), &recover, stopped.clone()).await?;
+            SessionRoom::open(&store, node, Arc::new(wall_clock), &recover, stopped.clone(), &supervisor)
+                .await?;
         let room_notes = notes.from_rooms();
         let driver = driver
             .telling_of_rooms(move |news| room_teller.tell(news))
             .noting_rooms(move |note| room_notes.tell(note));
         let (draws, drawn) = mpsc::channel(DRAWN_LEN_MAX);
         // It ends with the writer.
-        tokio::spawn(pass_on_draws(drawn, handle.clone()));
+        drop(supervisor.keep(Task::CreditDraws, (drawn, handle.clone()), |(drawn, switch)| {
+            Box::pin(pass_on_draws(drawn, switch))
+        }));
         let writer = CdrWriter::new(reader).telling(draws);
-        let (engine_store, news_store, watched) = (store.clone(), store.clone(), store.clone());
         let panel = panel(&store, &mut rng).await?;
         let (events, heard_events) = (Bus::new(&store), store.event_bell().listen());
         let mut followed = Followed::default();
         followed.catch_up(&store, &library).await?;
         let prompts = sound::Desk::new(store.clone(), library.clone());
-        let sounds = sound::follow(store.clone(), library, followed, stopped.clone());
         let sweeper = Sweeper { store: store.clone(), keys: idempotency.clone(), clock: wall_clock };
         let wake = Arc::new(Notify::new());
         let desk = Desk::new(store.clone(), StdRng::from_rng(&mut rng), Arc::clone(&wake));
         let carrier = Arc::new(outbound.clone());
         let sender =
             Worker::new(store.clone(), node, carrier, Arc::new(wall_clock), StdRng::from_rng(&mut rng), wake);
+        let clock_counts = Arc::new(ClockCounts::default());
+        let database_away = Arc::new(AtomicBool::new(false));
         let metrics = EngineMetrics {
             relay: Arc::clone(&relay),
             switch: handle.clone(),
@@ -260,9 +278,17 @@ impl Engine {
             store: store.clone(),
             events: events.clone(),
             webhooks: sender.counters(),
+            supervisor: supervisor.clone(),
+            clock: Arc::clone(&clock_counts),
         };
         let draining = Arc::new(AtomicBool::new(false));
-        let readiness = EngineReadiness { journal, switch: handle.clone(), draining: Arc::clone(&draining) };
+        let readiness = EngineReadiness {
+            journal: journal.clone(),
+            switch: handle.clone(),
+            draining: Arc::clone(&draining),
+            supervisor: supervisor.clone(),
+            database_away: Arc::clone(&database_away),
+        };
         let state = ApiState::new(
             Arc::new(store.clone()),
             Arc::new(store.clone()),
@@ -286,33 +312,47 @@ impl Engine {
         .with_outgoing_urls(Arc::new(outbound.policy().clone()))
         .with_webhooks(Arc::new(desk))
         .with_prompts(Arc::new(prompts))
-        .with_recordings(Arc::new(shelf))
+        .with_recordings(Arc::new(shelf.clone()))
         .with_metrics(Arc::new(metrics));
 
         let http_settings = state.settings();
-        let mut http_stop = stopped.clone();
-        let http_shutdown = async move {
-            let _ = http_stop.wait_for(|stop| *stop).await;
+        let web = HttpServer::new(web, state);
+        let followers = Followers {
+            clock: clock_counts,
+            database_away,
+            directory: heard,
+            events: (events.clone(), heard_events),
+            handle: handle.clone(),
+            node,
+            shelf,
+            sounds: (library, followed),
+            store: store.clone(),
+            sweeper,
+            webhooks: sender,
         };
         Ok(Engine {
             sip,
             sip_tcp,
             http,
             node,
+            driver: supervisor.vital(
+                Task::Sip,
+                driver,
+                |driver| Box::pin(driver.run()),
+                |driver| Box::pin(driver.save()),
+            ),
+            writer: supervisor.keep(Task::RecordWriter, (writer, store.clone()), |(writer, store)| {
+                Box::pin(writer.run(store))
+            }),
+            news: supervisor
+                .keep(Task::CallNews, (news, store.clone()), |(news, store)| Box::pin(news.run(store))),
+            web: serve_http(&supervisor, web, stopped.clone()),
+            followers: followers.start(&supervisor, &stopped),
             store,
-            driver: tokio::spawn(driver.run()),
-            writer: tokio::spawn(async move { writer.run(&engine_store).await }),
-            news: tokio::spawn(async move { news.run(&news_store).await }),
-            web: tokio::spawn(sidetone_api::serve(web, state, http_shutdown)),
-            watcher: tokio::spawn(watch_stored(watched, handle.clone(), heard, stopped.clone())),
-            webhooks: tokio::spawn(sender.run(stopped.clone())),
+            journal: Some(journal),
             notes,
             sessions,
-            sweeper: tokio::spawn(sweeper.run(stopped.clone())),
-            sounds: tokio::spawn(sounds),
-            retainer: tokio::spawn(retainer),
-            bus: events.clone(),
-            events: tokio::spawn(events.run(heard_events, stopped)),
+            bus: events,
             callbacks,
             switch: handle,
             stop,
@@ -322,7 +362,26 @@ impl Engine {
             traces,
             recorded,
             http_settings,
+            supervisor,
         })
+    }
+
+    /// Completes with the task whose failure leaves the process without calls, once everything that the engine knows
+    /// of calls is in the journal. The process has to end then.
+    pub async fn failed(&self) -> Task {
+        let task = self.supervisor.failed().await;
+        if let Some(journal) = &self.journal
+            && task != Task::Journal
+            && !journal.flush(wall_clock(), JOURNAL_FLUSH_MAX).await
+        {
+            tracing::error!("the journal did not take the last records in time");
+        }
+        task
+    }
+
+    /// What owns the engine's tasks.
+    pub fn supervisor(&self) -> &Supervisor {
+        &self.supervisor
     }
 
     /// How many calls there are now.
@@ -359,6 +418,8 @@ impl Engine {
     /// Takes no new calls, lets live ones go on for `limit` at most, stores every record, and stops.
     pub async fn stop(self, limit: Duration) {
         self.draining.store(true, Ordering::Relaxed);
+        self.supervisor.stopping();
+        drop(self.journal);
         self.switch.send(Request::Drain(limit)).await;
         let _ = self.driver.await;
         // What is still recorded is completed; the disk may take its time.
@@ -366,15 +427,12 @@ impl Engine {
         let _ = tokio::task::spawn_blocking(move || recorder.stop()).await;
         let traces = self.traces;
         let _ = tokio::task::spawn_blocking(move || traces.stop()).await;
-        let completed = self.recorded.await.unwrap_or_default();
+        let completed = self.recorded.await.map(|recorded| recorded.untold).unwrap_or_default();
         // The journal closes with its last clone; the writer ends once all of it is stored.
         let _ = self.stop.send(true);
-        let _ = self.watcher.await;
-        let _ = self.sweeper.await;
-        let _ = self.sounds.await;
-        let _ = self.retainer.await;
-        let _ = self.events.await;
-        let _ = self.webhooks.await;
+        for follower in self.followers {
+            let _ = follower.await;
+        }
         let _ = tokio::time::timeout(HTTP_STOP_MAX, self.web).await;
         // The calls that they would tell of are over.
         self.callbacks.abort();
@@ -391,11 +449,19 @@ impl Engine {
     }
 }
 
+/// Recordings on their way to the switch.
+struct Recorded {
+    ended: mpsc::Receiver<Ended>,
+    /// What the switch did not live to hear of.
+    untold: Vec<Ended>,
+    switch: Handle,
+}
+
 /// The thread that writes traces of legs, which go below the data directory.
-fn start_traces(config: &Config, node: NodeId) -> Result<Traces, StartError> {
+fn start_traces(config: &Config, node: NodeId, supervisor: &Supervisor) -> Result<Traces, StartError> {
     let dir = config.node.data_dir.join("traces");
     let reserve_bytes = config.recordings.reserve_bytes;
-    Traces::start(dir, node.to_string(), trace_settings(config), reserve_bytes, wall_clock)
+    Traces::start(dir, node.to_string(), trace_settings(config), reserve_bytes, wall_clock, supervisor)
         .map_err(StartError::Traces)
 }
 
@@ -444,9 +510,14 @@ pub async fn panel(store: &Store, rng: &mut StdRng) -> Result<Panel, StartError>
 }
 
 /// What asks organisations about the calls that they answer, and its task.
-fn call_info(client: &Client, store: &Store, notes: &NoteRoom) -> (CallInfo, JoinHandle<()>) {
+fn call_info(
+    client: &Client,
+    store: &Store,
+    notes: &NoteRoom,
+    supervisor: &Supervisor,
+) -> (CallInfo, Running) {
     let (targets, sink) = (Arc::new(store.clone()), Arc::new(notes.service()));
-    CallInfo::start(client.clone(), targets, sink, Arc::new(wall_clock))
+    CallInfo::start(client.clone(), targets, sink, Arc::new(wall_clock), supervisor)
 }
 
 /// What is managed over HTTP: the store, and what makes the credentials of phones.
@@ -476,34 +547,16 @@ fn room_history(config: &Config, store: &Store) -> RoomHistory {
     RoomHistory { sessions: shared.clone(), meetings: config.ai.enabled.then_some(shared) }
 }
 
-/// What `/readyz` says.
-struct EngineReadiness {
-    journal: Journal,
-    switch: Handle,
-    draining: Arc<AtomicBool>,
-}
-
-impl Readiness for EngineReadiness {
-    fn unready(&self) -> Vec<String> {
-        let mut unready = Vec::new();
-        if self.draining.load(Ordering::Relaxed) {
-            unready.push("draining: the node takes no new calls and stops".to_owned());
-        }
-        if !self.journal.is_healthy() {
-            unready.push("journal: the disk takes no records".to_owned());
-        }
-        if !self.switch.is_running() {
-            unready.push("sip: the switch has stopped".to_owned());
-        }
-        unready
-    }
-}
-
 fn journal_dir(config: &Config) -> PathBuf {
     config.node.data_dir.join("journal")
 }
 
-fn start_relay(config: &Config, rng: &mut StdRng, notices: &Arc<Notify>) -> Result<Relay, StartError> {
+fn start_relay(
+    config: &Config,
+    rng: &mut StdRng,
+    notices: &Arc<Notify>,
+    beat: Beat,
+) -> Result<Relay, StartError> {
     let thresholds = config.media.verdict.clone();
     let audio_evidence = config.media.audio_evidence;
     let session = SessionConfig {
@@ -522,7 +575,13 @@ fn start_relay(config: &Config, rng: &mut StdRng, notices: &Arc<Notify>) -> Resu
         seed: rng.random(),
     };
     let notify = Arc::clone(notices);
-    let relay = Relay::start(relay, Arc::new(move || notify.notify_one()))?;
+    let relay = Relay::start(
+        relay,
+        Arc::new(move || {
+            notify.notify_one();
+            beat.beat();
+        }),
+    )?;
     relay.warn(true);
     Ok(relay)
 }
@@ -546,7 +605,6 @@ fn own_addresses() -> Vec<IpAddr> {
         .collect()
 }
 
-#[expect(clippy::disallowed_methods, reason = "the composition root hands the clock to the machines")]
 fn switch(config: &Config, node: NodeId, directory: Directory, sender: Sender, rng: &mut StdRng) -> Switch {
     let external = config.sip.external_address;
     let reach = {
@@ -555,7 +613,7 @@ fn switch(config: &Config, node: NodeId, directory: Directory, sender: Sender, r
     };
     let layer = LayerConfig::new(Local::new(move |flow| local_towards(&sender, external, flow)));
     let ua = Ua::new(UaConfig::new(layer), StdRng::from_rng(rng));
-    let authenticator = Authenticator::new(rng.random(), Instant::now()).offering(config.sip.digest.clone());
+    let authenticator = Authenticator::new(rng.random(), instant()).offering(config.sip.digest.clone());
     let settings = SwitchConfig {
         node,
         limits: Limits::default(),
@@ -601,19 +659,10 @@ fn local_towards(sender: &Sender, external: Option<IpAddr>, flow: &Flow) -> Host
     HostPort { host, port }
 }
 
-#[expect(clippy::disallowed_methods, reason = "the composition root hands the clock to the machines")]
-fn instant() -> Instant {
-    Instant::now()
-}
-
-#[expect(clippy::disallowed_methods, reason = "the composition root hands the clock to the HTTP face")]
-pub(crate) fn wall_clock() -> Timestamp {
-    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Timestamp::from_micros(i64::try_from(since_epoch.as_micros()).unwrap_or(i64::MAX))
-}
-
 /// Calls that may be up at once; every one costs two port pairs and some kilobytes.
 const CALLS_MAX: usize = 20_000;
+/// How long the last records may take to the disk when the process has to end.
+const JOURNAL_FLUSH_MAX: Duration = Duration::from_secs(5);
 /// How long requests in hand may take at the end.
 pub(crate) const HTTP_STOP_MAX: Duration = Duration::from_secs(5);
 /// How long the last records may take into the database.

@@ -40,6 +40,8 @@ pub struct NewsCounts {
 /// The task that stores them.
 pub struct NewsWriter {
     queue: mpsc::Receiver<CallNews>,
+    /// Taken from the queue and not stored yet; it survives a panic of the task.
+    in_hand: Vec<CallNews>,
     counts: Arc<NewsCounts>,
     pause: Duration,
 }
@@ -49,7 +51,7 @@ pub fn call_news() -> (NewsTeller, NewsWriter) {
     let (sender, queue) = mpsc::channel(QUEUE_LEN_MAX);
     let counts = Arc::new(NewsCounts::default());
     let teller = NewsTeller { queue: sender, answered: None, counts: Arc::clone(&counts) };
-    (teller, NewsWriter { queue, counts, pause: RETRY_AFTER })
+    (teller, NewsWriter { queue, in_hand: Vec::new(), counts, pause: RETRY_AFTER })
 }
 
 impl NewsTeller {
@@ -111,15 +113,17 @@ impl NewsWriter {
         Arc::clone(&self.counts)
     }
 
-    /// Stores what is told until the other end is gone and nothing waits.
-    pub async fn run(mut self, sink: &dyn NewsSink) {
-        let mut batch = Vec::new();
-        while self.queue.recv_many(&mut batch, BATCH_LEN_MAX).await > 0 {
-            self.store(sink, &batch).await;
-            let stored = batch.len() as u64;
+    /// Stores what is told until the other end is gone and nothing waits. It may be run again after a panic.
+    pub async fn run(&mut self, sink: &dyn NewsSink) {
+        loop {
+            if self.in_hand.is_empty() && self.queue.recv_many(&mut self.in_hand, BATCH_LEN_MAX).await == 0 {
+                return;
+            }
+            self.store(sink, &self.in_hand).await;
+            let stored = self.in_hand.len() as u64;
+            self.in_hand.clear();
             self.counts.stored.fetch_add(stored, Ordering::Relaxed);
             self.counts.waiting.fetch_sub(stored, Ordering::Relaxed);
-            batch.clear();
         }
     }
 

@@ -5,6 +5,8 @@ use std::panic::PanicHookInfo;
 
 use tracing_subscriber::EnvFilter;
 
+use crate::supervise::{Task, current_task};
+
 /// How log lines are written to stderr.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
@@ -68,6 +70,7 @@ fn note_panic(panic: &PanicHookInfo<'_>) {
     tracing::error!(
         place,
         thread = thread.name().unwrap_or("unnamed"),
+        task = current_task().map(Task::as_str),
         "a panic: this is a bug, please report it"
     );
 }

@@ -16,12 +16,14 @@ use sidetone_sip::transport::{TcpCounters, TcpSender};
 use crate::call_info;
 use crate::call_news::NewsCounts;
 use crate::cdr::journal::Journal;
+use crate::clock::ClockCounts;
 use crate::events::Bus;
 use crate::notes::NoteCounters;
 use crate::process;
 use crate::recorder::RecorderCounters;
 use crate::room_news::RoomNewsCounts;
 use crate::store::Store;
+use crate::supervise::{Supervisor, Task};
 use crate::switch::counters::Messages;
 use crate::switch::driver::Handle;
 use crate::traces::TraceCounters;
@@ -59,6 +61,10 @@ pub struct EngineMetrics {
     pub events: Bus,
     /// What was sent to webhooks.
     pub webhooks: Arc<WebhookCounters>,
+    /// The tasks and their panics.
+    pub supervisor: Supervisor,
+    /// Jumps of the wall clock.
+    pub clock: Arc<ClockCounts>,
 }
 
 impl Metrics for EngineMetrics {
@@ -79,6 +85,13 @@ impl Metrics for EngineMetrics {
             families.extend(rooms(&self.sessions));
             families.extend(self.events());
             families.extend(self.webhooks.families(self.webhook_queue_len(database_up).await));
+            families.push(self.supervisor.family(&[
+                (Task::Relay, relay.panics),
+                (Task::SipTcp, self.tcp.counters().panics),
+                (Task::Webhooks, self.webhooks.panics.load(Ordering::Relaxed)),
+            ]));
+            families.extend(self.clock.families());
+            families.extend(disk(&self.journal));
             families.extend(process());
             Ok(families)
         })
@@ -245,6 +258,29 @@ pub fn journal_healthy(journal: &Journal) -> Family {
         .is(journal.is_healthy().into())
 }
 
+/// The disk of the journal.
+pub fn disk(journal: &Journal) -> Vec<Family> {
+    let mut families = vec![
+        Family::gauge(
+            "sidetone_disk_full",
+            "Whether the disk of the data directory is full but for the journal's reserve: new calls are refused.",
+        )
+        .is((!journal.has_room()).into()),
+        Family::gauge("sidetone_journal_reserve_ready", "Whether the journal's reserve is untouched.")
+            .is(journal.has_reserve().into()),
+        Family::counter(
+            "sidetone_journal_segments_failed_total",
+            "Segments of the journal that were given up because a write or its synchronisation failed.",
+        )
+        .is(journal.failed_segments()),
+    ];
+    if let Some(free) = journal.free_bytes() {
+        let help = "Octets that the disk of the data directory has left.";
+        families.push(Family::gauge("sidetone_disk_free_bytes", help).is(free));
+    }
+    families
+}
+
 async fn is_up(store: &Store) -> bool {
     matches!(tokio::time::timeout(PING_MAX, store.ping()).await, Ok(Ok(())))
 }
@@ -386,8 +422,6 @@ fn media(counters: &Counters) -> Vec<Family> {
             "Notices of workers that nobody took; never the report of a call.",
             counters.notices_dropped,
         ),
-        Family::counter("sidetone_panics_total", "Panics survived; anything but 0 is a bug.")
-            .with([("part", "media")], counters.panics),
     ]
 }
 

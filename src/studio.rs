@@ -32,16 +32,14 @@ impl Studio for NodeStudio {
     }
 }
 
-/// Tells the switch what became of recordings, until the recorder ends; what ended after the switch is answered.
-pub async fn pass_on_recordings(mut ended: mpsc::Receiver<Ended>, switch: Handle) -> Vec<Ended> {
-    let mut untold = Vec::new();
+/// Tells the switch what became of recordings, until the recorder ends; what ended after the switch is added to `untold`.
+pub async fn pass_on_recordings(ended: &mut mpsc::Receiver<Ended>, untold: &mut Vec<Ended>, switch: &Handle) {
     while let Some(told) = ended.recv().await {
         let recording = Recording { bytes: told.bytes, error: told.error.clone() };
         if !switch.send(Request::Recorded(told.session, recording)).await {
             untold.push(told);
         }
     }
-    untold
 }
 
 /// Recordings that ended and wait to be told of.

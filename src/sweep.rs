@@ -31,7 +31,7 @@ impl Kept {
 
 impl Sweeper {
     /// Deletes batch by batch until told to stop.
-    pub async fn run(self, mut stop: watch::Receiver<bool>) {
+    pub async fn run(&self, mut stop: watch::Receiver<bool>) {
         let mut pause = LOOK_EVERY;
         loop {
             tokio::select! {

@@ -3,34 +3,37 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use rand::SeedableRng;
 use rand::rngs::{StdRng, SysRng};
-use sidetone_api::ApiState;
+use sidetone_api::{ApiState, HttpServer};
 use sidetone_model::ids::NodeId;
 use sidetone_model::metrics::{Family, Metrics};
 use sidetone_model::ports::{PortFuture, Readiness};
 use tokio::net::TcpListener;
 use tokio::sync::{Notify, mpsc, watch};
-use tokio::task::JoinHandle;
 
 use crate::app::{
     HTTP_STOP_MAX, StartError, WRITER_STOP_MAX, directory_ports, panel, rate_ports, wall_clock,
 };
-use crate::cdr::journal::Journal;
+use crate::cdr::journal::{Journal, JournalOptions};
 use crate::cdr::writer::CdrWriter;
+use crate::clock::steady_clock;
 use crate::config::Config;
 use crate::events::Bus;
+use crate::followers::serve_http;
 use crate::metrics;
 use crate::outbound_http::Client;
 use crate::store::{IdempotencyKeys, Store};
+use crate::supervise::{Running, Supervisor, Task};
 use crate::sweep::Sweeper;
 use crate::tap::book::{Book, OwnerError};
 use crate::tap::counters::TapCounters;
 use crate::tap::scribe::{Scribe, Told};
 use crate::tap::session::TapSession;
 use crate::tap::thread::{TapOptions, TapThread, TapThreadError};
+use crate::webhooks::counters::WebhookCounters;
 use crate::webhooks::desk::Desk;
 use crate::webhooks::worker::Worker;
 
@@ -47,13 +50,14 @@ pub struct TapNode {
     /// What it counts.
     pub counters: Arc<TapCounters>,
     thread: TapThread,
-    scribe: JoinHandle<()>,
-    writer: JoinHandle<()>,
-    web: Option<JoinHandle<std::io::Result<()>>>,
-    sweeper: JoinHandle<()>,
-    events: JoinHandle<()>,
-    webhooks: JoinHandle<()>,
+    scribe: Running,
+    writer: Running,
+    web: Option<Running>,
+    sweeper: Running,
+    events: Running,
+    webhooks: Running,
     stop: watch::Sender<bool>,
+    supervisor: Supervisor,
 }
 
 /// What a tap is started with, beside the configuration.
@@ -102,11 +106,19 @@ impl TapNode {
         let web = if start.http { Some(listen(config).await?) } else { None };
         let http = web.as_ref().and_then(|web| web.local_addr().ok());
         let journal_dir = config.node.data_dir.join("tap-journal");
-        let (journal, reader, _) = Journal::open(&journal_dir).map_err(StartError::from)?;
+        let supervisor = Supervisor::default();
+        let options = JournalOptions {
+            reserve_bytes: config.node.journal_reserve_bytes,
+            storage: None,
+            supervisor: supervisor.clone(),
+            clock: Some(steady_clock()),
+        };
+        let opened = Journal::open_with(&journal_dir, &|_| {}, options).map_err(StartError::from)?;
+        let (journal, reader, _) = opened;
         let counters = Arc::new(TapCounters::default());
         let (calls, ended) = mpsc::channel(CALLS_LEN_MAX);
         let session = TapSession::new();
-        let thread = TapThread::start(start.tap, session, Arc::clone(&counters), calls)?;
+        let thread = TapThread::start(start.tap, session, Arc::clone(&counters), calls, &supervisor)?;
 
         let (stop, stopped) = watch::channel(false);
         let scribe = Scribe {
@@ -132,6 +144,8 @@ impl TapNode {
             journal: journal.clone(),
             stored,
             store: store.clone(),
+            supervisor: supervisor.clone(),
+            webhooks: sender.counters(),
         });
         let served = match web {
             None => None,
@@ -149,11 +163,7 @@ impl TapNode {
                     .with_outgoing_urls(Arc::new(outbound.policy().clone()))
                     .with_webhooks(Arc::new(desk))
                     .with_metrics(seen);
-                let mut http_stop = stopped.clone();
-                let shutdown = async move {
-                    let _ = http_stop.wait_for(|stop| *stop).await;
-                };
-                Some(tokio::spawn(sidetone_api::serve(web, state, shutdown)))
+                Some(serve_http(&supervisor, HttpServer::new(web, state), stopped.clone()))
             }
         };
         let (written, counted) = (store.clone(), Arc::clone(&counters));
@@ -164,18 +174,33 @@ impl TapNode {
             store,
             counters: counted,
             thread,
-            scribe: tokio::spawn(scribe.run(ended)),
-            writer: tokio::spawn(async move { writer.run(&written).await }),
+            scribe: supervisor
+                .keep(Task::TapScribe, (scribe, ended), |(scribe, ended)| Box::pin(scribe.run(ended))),
+            writer: supervisor
+                .keep(Task::RecordWriter, (writer, written), |(writer, store)| Box::pin(writer.run(store))),
             web: served,
-            sweeper: tokio::spawn(sweeper.run(stopped.clone())),
-            webhooks: tokio::spawn(sender.run(stopped.clone())),
-            events: tokio::spawn(bus.run(heard_events, stopped)),
+            sweeper: supervisor.keep(Task::Sweep, (sweeper, stopped.clone()), |(sweeper, stop)| {
+                Box::pin(sweeper.run(stop.clone()))
+            }),
+            webhooks: supervisor.keep(Task::Webhooks, (sender, stopped.clone()), |(sender, stop)| {
+                Box::pin(sender.run(stop.clone()))
+            }),
+            events: supervisor.keep(Task::Events, (bus, heard_events, stopped), |(bus, heard, stop)| {
+                Box::pin(bus.run(heard, stop.clone()))
+            }),
             stop,
+            supervisor,
         })
+    }
+
+    /// Completes with the task whose failure leaves the tap without its work; the process has to end then.
+    pub async fn failed(&self) -> Task {
+        self.supervisor.failed().await
     }
 
     /// Ends the calls that are up, stores every record, and stops.
     pub async fn stop(self) {
+        self.supervisor.stopping();
         let thread = self.thread;
         let _ = tokio::task::spawn_blocking(move || thread.stop()).await;
         // The scribe ends with the thread's end of the channel, and the writer with the scribe's journal.
@@ -207,6 +232,8 @@ struct TapMetrics {
     journal: Journal,
     stored: Arc<AtomicU64>,
     store: Store,
+    supervisor: Supervisor,
+    webhooks: Arc<WebhookCounters>,
 }
 
 impl Metrics for TapMetrics {
@@ -216,6 +243,9 @@ impl Metrics for TapMetrics {
             families.extend(self.counters.families());
             families.push(metrics::stored(&self.stored));
             families.push(metrics::journal_healthy(&self.journal));
+            families.extend(metrics::disk(&self.journal));
+            let posts = self.webhooks.panics.load(Ordering::Relaxed);
+            families.push(self.supervisor.family(&[(Task::Webhooks, posts)]));
             Ok(families)
         })
     }
@@ -228,6 +258,7 @@ impl Readiness for TapMetrics {
         if !self.journal.is_healthy() {
             unready.push("journal: the disk takes no records".to_owned());
         }
+        unready.extend(self.supervisor.troubles());
         unready
     }
 }

@@ -1,6 +1,7 @@
 //! Follows what is stored: a running switch hears within two seconds of what `apply`, the API or another node changed.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use sidetone_model::rating::{Account, Drawn};
@@ -23,14 +24,22 @@ pub struct Heard {
     pub accounts: Vec<Account>,
 }
 
-/// Reads again what changed, until told to stop.
-pub async fn watch_stored(store: Store, switch: Handle, mut heard: Heard, mut stop: watch::Receiver<bool>) {
+/// Reads again what changed, until told to stop; `away` says whether the database answered last time.
+pub async fn watch_stored(
+    store: &Store,
+    switch: &Handle,
+    heard: &mut Heard,
+    away: &AtomicBool,
+    mut stop: watch::Receiver<bool>,
+) {
     loop {
         tokio::select! {
             _ = stop.wait_for(|stop| *stop) => return,
             () = tokio::time::sleep(LOOK_EVERY) => {}
         }
-        match news(&store, &mut heard).await {
+        let news = news(store, heard).await;
+        away.store(news.is_err(), Ordering::Relaxed);
+        match news {
             Ok(news) => {
                 for request in news {
                     if !switch.send(request).await {
@@ -69,7 +78,7 @@ async fn news(store: &Store, heard: &mut Heard) -> Result<Vec<Request>, StoreErr
 }
 
 /// Passes on what the writer took from credits.
-pub async fn pass_on_draws(mut drawn: mpsc::Receiver<Vec<Drawn>>, switch: Handle) {
+pub async fn pass_on_draws(drawn: &mut mpsc::Receiver<Vec<Drawn>>, switch: &Handle) {
     while let Some(drawn) = drawn.recv().await {
         if !switch.send(Request::Billing(Input::Drawn(drawn))).await {
             return;

@@ -177,6 +177,54 @@ fn files_stay_readable() {
     assert!(long.is_empty(), "look for a second idea: {long:?}");
 }
 
+/// Where tasks and threads may begin: `(file or folder, why)`. Everywhere else they belong to the supervisor.
+const SPAWNERS: &[(&str, &str)] = &[
+    ("src/supervise", "the supervisor itself"),
+    ("sip/src/transport/tcp/task.rs", "counts panics, tells the driver, starts the listener again"),
+    ("media/src/net/relay.rs", "the workers catch panics themselves; one that ends is noted"),
+    ("api/src/server/accept.rs", "a set of connections whose ends are looked at; a panic is counted"),
+    ("api/src/idempotency/layer.rs", "awaited at once; a panic is a 500"),
+    ("src/call_info/asking.rs", "a set of requests, each of them supervised"),
+    ("src/webhooks/worker.rs", "a set of posts whose ends are looked at; a panic is counted"),
+    ("src/capture/ahead.rs", "threads of one analysis, joined before it returns"),
+    ("src/demo", "phones of the demo, no part of the engine"),
+    ("src/phone", "a phone, no part of the engine"),
+    ("src/softphone", "a phone, no part of the engine"),
+];
+
+/// What begins a task or a thread. `spawn_blocking` is none: its caller awaits it and gets its panic as an error.
+fn spawns(line: &str) -> bool {
+    let begins =
+        ["tokio::spawn(", "thread::spawn(", "task::spawn(", ".spawn(", ".spawn_scoped(", "spawn_local("];
+    begins.iter().any(|call| line.contains(call)) || line.contains("thread::Builder")
+}
+
+/// Every task and thread has an owner that counts its panics (`src/supervise`).
+#[test]
+fn tasks_and_threads_belong_to_the_supervisor() {
+    assert!(spawns("let task = tokio::spawn(work());"));
+    assert!(spawns("std::thread::Builder::new()"));
+    assert!(!spawns("let read = tokio::task::spawn_blocking(move || clip());"));
+    let mut broken = Vec::new();
+    let mut used = vec![false; SPAWNERS.len()];
+    for root in ["src", "api/src", "media/src", "model/src", "sip/src"] {
+        for file in rust_files(root).into_iter().filter(|file| !file.to_string_lossy().ends_with("tests.rs"))
+        {
+            let path = relative(&file);
+            let allowed = SPAWNERS.iter().position(|(place, _)| path.starts_with(place));
+            for (number, _) in code_lines(&file).into_iter().filter(|(_, line)| spawns(line)) {
+                match allowed {
+                    Some(place) => used[place] = true,
+                    None => broken.push(format!("{path}:{number}")),
+                }
+            }
+        }
+    }
+    assert!(broken.is_empty(), "these begin tasks that nobody owns: {broken:#?}");
+    let unused: Vec<_> = SPAWNERS.iter().zip(used).filter(|(_, used)| !used).collect();
+    assert!(unused.is_empty(), "these begin none any more: {unused:?}");
+}
+
 /// A folder's `mod.rs` declares; and `foo.rs` never stands beside `foo/`.
 #[test]
 fn modules_have_one_door() {

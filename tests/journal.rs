@@ -13,12 +13,13 @@ mod records;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use records::{TempDir, answered, at, ended};
-use sidetone::cdr::journal::{Journal, JournalError, Recovery};
+use sidetone::cdr::journal::{Journal, JournalError, JournalOptions, Recovery, SteadyClock};
 use sidetone::cdr::writer::{CdrSink, CdrWriter, Stored};
 use sidetone::quality::{self, WallClock};
 use sidetone::rating::{FxTable, settle};
@@ -33,6 +34,7 @@ use sidetone_model::ports::PortFuture;
 use sidetone_model::problem::Problem;
 use sidetone_model::quality::Hundredths;
 use sidetone_model::rating::{Billing, CreditRate, Increments, Price, Tariff};
+use sidetone_model::time::Timestamp;
 
 /// A database in memory that refuses the first `refusals` transactions.
 #[derive(Default)]
@@ -68,8 +70,9 @@ fn drain(dir: &Path, database: &Memory) -> Recovery {
 }
 
 fn run(writer: CdrWriter, database: &Memory) {
+    let mut writer = writer.with_pause(Duration::from_millis(1));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-    runtime.block_on(writer.with_pause(Duration::from_millis(1)).run(database));
+    runtime.block_on(writer.run(database));
 }
 
 fn segments(dir: &Path) -> Vec<PathBuf> {
@@ -158,6 +161,39 @@ fn a_call_that_a_crash_interrupted_ends_at_the_last_sign_of_life() {
         (Some(at(62)), 60),
         "call 3 ended later than the tick"
     );
+}
+
+/// D12: the ticks follow a clock that never jumps, so that a jump of the wall clock before a crash is charged to nobody.
+#[test]
+fn a_jump_of_the_wall_clock_before_a_crash_is_no_part_of_the_call() {
+    for jump_s in [3_600, -3_600, 86_400, -86_400] {
+        let dir = TempDir::new();
+        let steady = Arc::new(AtomicI64::new(at(0).as_micros()));
+        let read = Arc::clone(&steady);
+        let clock = move || Timestamp::from_micros(read.load(Ordering::SeqCst));
+        let options =
+            JournalOptions { clock: Some(SteadyClock(Arc::new(clock))), ..JournalOptions::default() };
+        let (journal, _reader, _) = Journal::open_with(dir.path(), &|_| {}, options).unwrap();
+        // Answered before the jump and after it, 30 and 10 seconds before the crash.
+        steady.store(at(2).as_micros(), Ordering::SeqCst);
+        drop(journal.answered(answered(1)).unwrap());
+        steady.store(at(22).as_micros(), Ordering::SeqCst);
+        let late = Cdr { started_at: at(20 + jump_s), answered_at: Some(at(22 + jump_s)), ..answered(2) };
+        drop(journal.answered(late).unwrap());
+        drop(journal.ended(Cdr { ended_at: Some(at(25 + jump_s)), ..ended(3) }).unwrap());
+        steady.store(at(32).as_micros(), Ordering::SeqCst);
+        assert!(journal.tick(at(32 + jump_s)).unwrap().wait());
+        let crashed = TempDir::snapshot(dir.path());
+        let database = Memory::default();
+        drain(crashed.path(), &database);
+        let rows = database.rows.lock();
+        let billed = |number| rows[&answered(number).call_uuid].billsec;
+        assert_eq!((billed(1), billed(2)), (30, 10), "the wall clock jumped by {jump_s} s");
+        for number in [1, 2] {
+            let row = &rows[&answered(number).call_uuid];
+            assert!(row.ended_at >= row.answered_at && row.ended_at > Some(row.started_at));
+        }
+    }
 }
 
 /// The prices are in the `answered` record: a call that nobody could end is charged to the last sign of life, and

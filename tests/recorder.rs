@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::mpsc::channel;
 
 use sidetone::recorder::{Begin, DataDisk, Disk, Recorder};
+use sidetone::supervise::Supervisor;
 use sidetone_media::audio::wav::{HEADER_LEN, Wav};
 use sidetone_media::mix::FrameSink;
 use sidetone_media::time::Micros;
@@ -53,7 +54,9 @@ fn a_disk_of_8_mb_fills_up() {
     };
     let (ended, heard) = channel();
     let mut disk = DataDisk::of(&tmpfs.0);
-    let recorder = Recorder::start(disk.clone(), 0, move |told| ended.send(told).unwrap()).unwrap();
+    let recorder =
+        Recorder::start(disk.clone(), 0, &Supervisor::default(), move |told| ended.send(told).unwrap())
+            .unwrap();
     let mut sink = recorder.begins().begin(ACME, SESSION).unwrap();
     // As fast as the disk takes it, until the mix is told that it is over.
     let mut at = Micros(0);

@@ -439,7 +439,7 @@ fn the_journal_becomes_rows_each_once_across_a_crash() {
             let (journal, reader, recovery) = Journal::open(crashed.path()).unwrap();
             assert_eq!(recovery.crashed_calls, 50);
             drop(journal);
-            let writer = CdrWriter::new(reader);
+            let mut writer = CdrWriter::new(reader);
             let stored = writer.stored();
             writer.run(store).await;
             assert_eq!(stored.load(Ordering::Relaxed), new);
@@ -486,7 +486,7 @@ fn a_damaged_write_ahead_log_loses_nothing_that_the_journal_still_has() {
         let store = Store::open(&dir.path().join("sidetone.db")).await.unwrap();
         let journal_dir = TempDir::new();
         let (journal, reader, _) = Journal::open(journal_dir.path()).unwrap();
-        let writer = CdrWriter::new(reader);
+        let mut writer = CdrWriter::new(reader);
         let stored = writer.stored();
         let sink = store.clone();
         let writer = tokio::spawn(async move { writer.run(&sink).await });

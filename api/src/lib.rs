@@ -25,6 +25,6 @@ mod stream;
 
 pub use auth::TokenKey;
 pub use router::{openapi, router};
-pub use server::serve;
+pub use server::HttpServer;
 pub use settings::{HttpSettings, SharedSettings};
 pub use state::{ApiState, Clock, DirectoryPorts, Panel, RatePorts, RoomHistory};

@@ -104,4 +104,9 @@ pub trait OutgoingUrls: Send + Sync {
 pub trait Readiness: Send + Sync {
     /// What is not ready, one fragment each; empty when everything is.
     fn unready(&self) -> Vec<String>;
+
+    /// What fails while the engine works around it, one fragment each: it does not make the engine unready.
+    fn degraded(&self) -> Vec<String> {
+        Vec::new()
+    }
 }

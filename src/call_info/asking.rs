@@ -12,7 +12,7 @@ use sidetone_model::ids::OrganisationId;
 use sidetone_model::note::Note;
 use sidetone_model::time::Timestamp;
 use tokio::sync::mpsc;
-use tokio::task::{JoinHandle, JoinSet};
+use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
 use uuid::Uuid;
 
@@ -20,6 +20,7 @@ use crate::call_info::answer::{ANSWER_BYTES_MAX, judge};
 use crate::call_info::payload::{AnsweredCall, signature};
 use crate::call_info::sink::NoteSink;
 use crate::outbound_http::{Budget, Client};
+use crate::supervise::{Running, Supervisor, Task};
 
 /// Says what time it is.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
@@ -67,12 +68,14 @@ impl CallInfo {
         targets: Arc<dyn CallInfoTargets>,
         sink: Arc<dyn NoteSink>,
         clock: Clock,
-    ) -> (Self, JoinHandle<()>) {
+        supervisor: &Supervisor,
+    ) -> (Self, Running) {
         let (queue, waiting) = mpsc::channel(QUEUE_LEN_MAX);
         let counts = Arc::new(Counts::default());
         let under_way = Mutex::default();
         let asking = Asking { client, targets, sink, clock, counts: Arc::clone(&counts), under_way };
-        let task = tokio::spawn(run(Arc::new(asking), waiting));
+        let waits = Waits { asking: Arc::new(asking), queue: waiting, supervisor: supervisor.clone() };
+        let task = supervisor.keep(Task::CallInfo, waits, |waits| Box::pin(waits.run()));
         (Self { queue, counts }, task)
     }
 
@@ -95,18 +98,28 @@ impl CallInfo {
     }
 }
 
-async fn run(asking: Arc<Asking>, mut queue: mpsc::Receiver<Waiting>) {
-    let mut tasks = JoinSet::new();
-    while let Some(waiting) = queue.recv().await {
-        while tasks.try_join_next().is_some() {}
-        if tasks.len() >= TASKS_MAX {
-            // None of them takes longer than a request may.
-            tasks.join_next().await;
+/// The calls that wait to be asked about; what the task runs on.
+struct Waits {
+    asking: Arc<Asking>,
+    queue: mpsc::Receiver<Waiting>,
+    supervisor: Supervisor,
+}
+
+impl Waits {
+    /// Asks until the last handle is gone. After a panic the requests under way are given up.
+    async fn run(&mut self) {
+        let mut tasks = JoinSet::new();
+        while let Some(waiting) = self.queue.recv().await {
+            while tasks.try_join_next().is_some() {}
+            if tasks.len() >= TASKS_MAX {
+                // None of them takes longer than a request may.
+                tasks.join_next().await;
+            }
+            let (asking, supervisor) = (Arc::clone(&self.asking), self.supervisor.clone());
+            tasks.spawn(async move { supervisor.attempt(Task::CallInfo, asking.one(waiting)).await });
         }
-        let asking = Arc::clone(&asking);
-        tasks.spawn(async move { asking.one(waiting).await });
+        while tasks.join_next().await.is_some() {}
     }
-    while tasks.join_next().await.is_some() {}
 }
 
 impl Asking {

@@ -16,7 +16,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -31,6 +31,8 @@ use tokio::sync::{Notify, oneshot};
 
 use crate::cdr::reader::JournalReader;
 use crate::cdr::segment::{self, Record, Segment, Step};
+use crate::cdr::storage::{Disk, SegmentFile, Storage};
+use crate::supervise::{Beat, Supervisor, Task};
 
 /// The writing end of the journal of one node; clones share it.
 ///
@@ -40,6 +42,30 @@ use crate::cdr::segment::{self, Record, Segment, Step};
 pub struct Journal {
     commands: Sender<Command>,
     shared: Arc<Shared>,
+    clock: Option<SteadyClock>,
+}
+
+/// How a journal is kept.
+#[derive(Debug, Default)]
+pub struct JournalOptions {
+    /// Bytes that are set aside on the disk for the records of calls that are up when the disk is full; 0 for none.
+    pub reserve_bytes: u64,
+    /// Where segments are written; the directory itself when there is none.
+    pub storage: Option<Box<dyn Storage>>,
+    /// Owns the thread.
+    pub supervisor: Supervisor,
+    /// A clock that never jumps, for the ticks; the instants that the caller gives when there is none.
+    pub clock: Option<SteadyClock>,
+}
+
+/// A clock that starts near the wall clock and never jumps.
+#[derive(Clone)]
+pub struct SteadyClock(pub Arc<dyn Fn() -> Timestamp + Send + Sync>);
+
+impl std::fmt::Debug for SteadyClock {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("SteadyClock")
+    }
 }
 
 /// Why a journal cannot be opened.
@@ -104,6 +130,19 @@ impl Journal {
         dir: &Path,
         settle: &dyn Fn(&mut Cdr),
     ) -> Result<(Self, JournalReader, Recovery), JournalError> {
+        Self::open_with(dir, settle, JournalOptions::default())
+    }
+
+    /// As [`Journal::open_settling`], with these options.
+    ///
+    /// # Errors
+    /// As [`Journal::open`].
+    pub fn open_with(
+        dir: &Path,
+        settle: &dyn Fn(&mut Cdr),
+        options: JournalOptions,
+    ) -> Result<(Self, JournalReader, Recovery), JournalError> {
+        let JournalOptions { reserve_bytes, storage, supervisor, clock } = options;
         let failed = |source| JournalError::Io { dir: dir.to_path_buf(), source };
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(failed)?;
         let lock = File::create(dir.join(LOCK_FILE)).map_err(failed)?;
@@ -115,10 +154,12 @@ impl Journal {
         crashed.iter_mut().for_each(settle);
         undrawn.extend(crashed.iter().filter_map(undrawn_by));
         let number = segments.last().map_or(1, |last| last.saturating_add(1));
-        let mut current = Segment::create(dir, number).map_err(failed)?;
+        let mut storage = storage.unwrap_or_else(|| Box::new(Disk::new(dir)));
+        let (file, is_short) = create(storage.as_mut(), number, false).map_err(failed)?;
+        let mut current = Segment::new(number, file);
         let mut bytes = Vec::new();
         for cdr in crashed {
-            encode_or_log(&Record::Ended(Box::new(cdr)), &mut bytes);
+            encode_or_log(&Record::Ended(Box::new(cdr), None), &mut bytes);
         }
         current.append(&bytes).map_err(failed)?;
 
@@ -126,16 +167,28 @@ impl Journal {
             committed: Mutex::new(Mark { segment: number, len: current.len_bytes() }),
             closed: AtomicBool::new(false),
             failing: AtomicBool::new(false),
+            room: AtomicU8::new(if is_short { RESERVE_IN_USE } else { ROOM }),
+            free_bytes: AtomicU64::new(u64::MAX),
+            failed_segments: AtomicU64::new(0),
             written: Notify::new(),
         });
         let (commands, queue) = crossbeam_channel::bounded(QUEUE_LEN_MAX);
-        let appender = Appender { dir: dir.to_path_buf(), current, shared: Arc::clone(&shared), _lock: lock };
-        std::thread::Builder::new()
-            .name("journal".to_owned())
-            .spawn(move || appender.run(&queue))
-            .map_err(failed)?;
+        let mut appender = Appender {
+            dir: dir.to_path_buf(),
+            storage,
+            reserve_bytes,
+            current,
+            queue,
+            open_calls: HashSet::new(),
+            bytes: Vec::new(),
+            waiting: Vec::new(),
+            shared: Arc::clone(&shared),
+            _lock: lock,
+        };
+        appender.look_at_the_disk();
+        supervisor.vital_thread(Task::Journal, appender, Appender::run, Appender::rescue).map_err(failed)?;
         let reader = JournalReader::new(dir, Arc::clone(&shared), undrawn);
-        Ok((Self { commands, shared }, reader, recovery))
+        Ok((Self { commands, shared, clock }, reader, recovery))
     }
 
     /// Notes that a call was answered; `record` is what is known of it, without an end.
@@ -146,7 +199,7 @@ impl Journal {
     /// # Errors
     /// When the queue is full.
     pub fn answered(&self, record: Cdr) -> Result<Committed, JournalFull> {
-        self.send(Record::Answered(Box::new(record)))
+        self.send(Record::Answered(Box::new(record), self.steady()))
     }
 
     /// Notes that the node, and with it every answered call, is alive; said every five seconds.
@@ -154,7 +207,7 @@ impl Journal {
     /// # Errors
     /// When the queue is full.
     pub fn tick(&self, at: Timestamp) -> Result<Committed, JournalFull> {
-        self.send(Record::Tick(at))
+        self.send(Record::Tick(self.steady().unwrap_or(at)))
     }
 
     /// Hands over the whole record of a call that is over, answered or not.
@@ -162,17 +215,48 @@ impl Journal {
     /// # Errors
     /// When the queue is full.
     pub fn ended(&self, record: Cdr) -> Result<Committed, JournalFull> {
-        self.send(Record::Ended(Box::new(record)))
+        self.send(Record::Ended(Box::new(record), self.steady()))
     }
 
-    /// Whether the disk took the last records.
+    /// Whether the disk took the last records and has room for those of new calls.
     pub fn is_healthy(&self) -> bool {
-        !self.shared.failing.load(Ordering::Relaxed)
+        !self.shared.failing.load(Ordering::Relaxed) && self.has_room()
+    }
+
+    /// Whether more room is left than what is set aside for the calls that are up.
+    pub fn has_room(&self) -> bool {
+        self.shared.room.load(Ordering::Relaxed) == ROOM
+    }
+
+    /// Whether what is set aside is still untouched.
+    pub fn has_reserve(&self) -> bool {
+        self.shared.room.load(Ordering::Relaxed) != RESERVE_IN_USE
+    }
+
+    /// What the disk has left, as of the last record; `None` when it did not say.
+    pub fn free_bytes(&self) -> Option<u64> {
+        Some(self.shared.free_bytes.load(Ordering::Relaxed)).filter(|free| *free != u64::MAX)
+    }
+
+    /// Segments that were given up because a write or its synchronisation failed.
+    pub fn failed_segments(&self) -> u64 {
+        self.shared.failed_segments.load(Ordering::Relaxed)
+    }
+
+    /// Waits until everything that was handed over before is on the disk; `false` when that took longer than `patience`.
+    pub async fn flush(&self, at: Timestamp, patience: Duration) -> bool {
+        let Ok(committed) = self.tick(at) else { return false };
+        matches!(tokio::time::timeout(patience, committed).await, Ok(true))
     }
 
     /// How many records wait for the disk.
     pub fn queue_len(&self) -> usize {
         self.commands.len()
+    }
+
+    /// The instant of the clock that never jumps.
+    fn steady(&self) -> Option<Timestamp> {
+        self.clock.as_ref().map(|clock| (clock.0)())
     }
 
     fn send(&self, record: Record) -> Result<Committed, JournalFull> {
@@ -181,7 +265,7 @@ impl Journal {
             Ok(()) => Ok(Committed(receiver)),
             Err(TrySendError::Full(command) | TrySendError::Disconnected(command)) => Err(JournalFull {
                 record: match command.record {
-                    Record::Answered(cdr) | Record::Ended(cdr) => Some(cdr),
+                    Record::Answered(cdr, _) | Record::Ended(cdr, _) => Some(cdr),
                     Record::Tick(_) => None,
                 },
             }),
@@ -218,6 +302,10 @@ pub(super) struct Shared {
     pub(super) closed: AtomicBool,
     pub(super) failing: AtomicBool,
     pub(super) written: Notify,
+    /// [`ROOM`], [`RESERVE_LEFT`] or [`RESERVE_IN_USE`].
+    room: AtomicU8,
+    free_bytes: AtomicU64,
+    failed_segments: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -229,69 +317,169 @@ struct Command {
 /// The thread that owns the file.
 struct Appender {
     dir: PathBuf,
+    storage: Box<dyn Storage>,
+    reserve_bytes: u64,
     current: Segment,
+    queue: Receiver<Command>,
+    open_calls: HashSet<CallId>,
+    /// The records in hand, in their stored form.
+    bytes: Vec<u8>,
+    /// The callers that wait for the records in hand.
+    waiting: Vec<oneshot::Sender<()>>,
     shared: Arc<Shared>,
     _lock: File,
 }
 
 impl Appender {
-    fn run(mut self, queue: &Receiver<Command>) {
-        let mut open_calls: HashSet<CallId> = HashSet::new();
-        let mut bytes = Vec::new();
-        let mut waiting = Vec::new();
-        while let Ok(first) = queue.recv() {
-            bytes.clear();
-            for command in std::iter::once(first).chain(queue.try_iter().take(BATCH_LEN_MAX)) {
-                match &command.record {
-                    Record::Answered(cdr) => {
-                        open_calls.insert(cdr.call_uuid);
-                    }
-                    Record::Ended(cdr) => {
-                        open_calls.remove(&cdr.call_uuid);
-                    }
-                    Record::Tick(_) => {}
-                }
-                // Nobody's end depends on a tick without an answered call.
-                if !(matches!(command.record, Record::Tick(_)) && open_calls.is_empty()) {
-                    encode_or_log(&command.record, &mut bytes);
-                }
-                waiting.push(command.committed);
-            }
-            self.commit(&bytes);
-            for committed in waiting.drain(..) {
-                // Who does not wait has dropped the other end.
-                let _ = committed.send(());
-            }
+    fn run(&mut self, beat: &Beat) {
+        while let Ok(first) = self.queue.recv() {
+            beat.beat();
+            self.take(first);
+            self.write();
+            self.look_at_the_disk();
         }
         self.shared.closed.store(true, Ordering::Release);
         self.shared.written.notify_one();
     }
 
-    /// Makes `bytes` durable, however long it takes: in a new segment when this one fails, since
-    /// after a failed sync nobody knows what the disk holds.
-    fn commit(&mut self, bytes: &[u8]) {
-        let mut result = if bytes.is_empty() { Ok(()) } else { self.current.append(bytes) };
-        while let Err(error) = result {
-            if !self.shared.failing.swap(true, Ordering::Relaxed) {
-                tracing::error!(%error, dir = %self.dir.display(), "the call journal cannot be written");
+    /// After a panic: what was handed over until now goes into a new segment. The process ends afterwards.
+    fn rescue(&mut self) {
+        self.shared.failing.store(true, Ordering::Relaxed);
+        if let Ok(first) = self.queue.try_recv() {
+            self.take(first);
+        }
+        if let Err(error) = self.rotate(false).and_then(|()| self.current.append(&self.bytes)) {
+            tracing::error!(%error, dir = %self.dir.display(), "the last call records could not be written");
+            return;
+        }
+        self.publish();
+        self.tell();
+    }
+
+    /// Takes a record and those that wait behind it.
+    fn take(&mut self, first: Command) {
+        for command in std::iter::once(first).chain(self.queue.try_iter().take(BATCH_LEN_MAX)) {
+            match &command.record {
+                Record::Answered(cdr, _) => {
+                    self.open_calls.insert(cdr.call_uuid);
+                }
+                Record::Ended(cdr, _) => {
+                    self.open_calls.remove(&cdr.call_uuid);
+                }
+                Record::Tick(_) => {}
             }
-            std::thread::sleep(RETRY_AFTER);
-            result = self.rotate().and_then(|()| self.current.append(bytes));
+            // Nobody's end depends on a tick without an answered call.
+            if !(matches!(command.record, Record::Tick(_)) && self.open_calls.is_empty()) {
+                encode_or_log(&command.record, &mut self.bytes);
+            }
+            self.waiting.push(command.committed);
+        }
+    }
+
+    /// Makes what is in hand durable, however long it takes.
+    fn write(&mut self) {
+        self.commit();
+        self.bytes.clear();
+        self.tell();
+    }
+
+    fn tell(&mut self) {
+        for committed in self.waiting.drain(..) {
+            // A caller that does not wait has dropped the other end.
+            let _ = committed.send(());
+        }
+    }
+
+    /// Makes what is in hand durable. A segment whose write or synchronisation failed is given up for a new one: what
+    /// the disk holds of it is not known, and it is never written or synchronised again.
+    fn commit(&mut self) {
+        let mut result = if self.bytes.is_empty() { Ok(()) } else { self.current.append(&self.bytes) };
+        let mut tries = 0;
+        while let Err(error) = result {
+            self.shared.failed_segments.fetch_add(1, Ordering::Relaxed);
+            if !self.shared.failing.swap(true, Ordering::Relaxed) {
+                tracing::error!(
+                    %error,
+                    dir = %self.dir.display(),
+                    segment = self.current.number(),
+                    "a segment of the call journal cannot be written and is given up for a new one; no new calls are taken meanwhile"
+                );
+            }
+            if tries > 0 {
+                std::thread::sleep(RETRY_AFTER);
+            }
+            tries += 1;
+            result = self.rotate(is_full(&error)).and_then(|()| self.current.append(&self.bytes));
         }
         self.shared.failing.store(false, Ordering::Relaxed);
         self.publish();
         if self.current.len_bytes() >= SEGMENT_LEN_MAX
-            && let Err(error) = self.rotate()
+            && let Err(error) = self.rotate(false)
         {
             tracing::warn!(%error, "no new journal segment, the old one grows on");
         }
     }
 
-    fn rotate(&mut self) -> io::Result<()> {
-        let next = segment::list(&self.dir)?.last().map_or(1, |last| last.saturating_add(1));
-        self.current = Segment::create(&self.dir, next.max(self.current.number().saturating_add(1)))?;
+    /// Goes on in a new segment; in the room that was set aside when the disk has no other.
+    fn rotate(&mut self, is_full: bool) -> io::Result<()> {
+        let next = self.storage.list()?.last().map_or(1, |last| last.saturating_add(1));
+        let number = next.max(self.current.number().saturating_add(1));
+        let (file, is_short) = create(self.storage.as_mut(), number, is_full)?;
+        if is_short {
+            self.run_short(RESERVE_IN_USE);
+        }
+        self.current = Segment::new(number, file);
         self.publish();
         Ok(())
+    }
+
+    /// Sets room aside, and notes when no more than that is left.
+    fn look_at_the_disk(&mut self) {
+        if self.reserve_bytes == 0 {
+            return;
+        }
+        let free = self.storage.free_bytes();
+        self.shared.free_bytes.store(*free.as_ref().unwrap_or(&u64::MAX), Ordering::Relaxed);
+        let Ok(free) = free else { return };
+        let room = self.shared.room.load(Ordering::Relaxed);
+        if room != RESERVE_IN_USE && free < self.margin() {
+            self.run_short(RESERVE_LEFT);
+            return;
+        }
+        // Some more than what is needed: a disk at its edge would refuse and take calls in turns.
+        let wanted = if room == RESERVE_IN_USE { self.reserve_bytes } else { 0 } + 2 * self.margin();
+        if room != ROOM && free < wanted {
+            return;
+        }
+        match self.storage.reserve(self.reserve_bytes) {
+            Ok(()) if room != ROOM => {
+                self.shared.room.store(ROOM, Ordering::Relaxed);
+                tracing::info!(
+                    free_bytes = free,
+                    "the disk of the journal has room again: new calls are taken"
+                );
+            }
+            Ok(()) => {}
+            Err(error) => {
+                tracing::debug!(%error, "no room can be set aside for the journal");
+                self.run_short(RESERVE_IN_USE);
+            }
+        }
+    }
+
+    fn run_short(&self, room: u8) {
+        if self.shared.room.swap(room, Ordering::Relaxed) == ROOM {
+            tracing::error!(
+                dir = %self.dir.display(),
+                reserve_bytes = self.reserve_bytes,
+                "the disk of the journal is full: new calls are refused until there is room, calls that are up keep their records"
+            );
+        }
+    }
+
+    /// Free bytes below which the disk counts as full.
+    fn margin(&self) -> u64 {
+        (self.reserve_bytes / 8).max(MARGIN_MIN)
     }
 
     fn publish(&self) {
@@ -301,11 +489,31 @@ impl Appender {
     }
 }
 
+/// A new segment; on a full disk in the room that was set aside, which the second value says.
+fn create(
+    storage: &mut dyn Storage,
+    number: u64,
+    is_full_already: bool,
+) -> io::Result<(Box<dyn SegmentFile>, bool)> {
+    if is_full_already && let Some(file) = storage.take_reserve(number)? {
+        return Ok((file, true));
+    }
+    match storage.create(number) {
+        Ok(file) => Ok((file, false)),
+        Err(error) if is_full(&error) => Ok((storage.take_reserve(number)?.ok_or(error)?, true)),
+        Err(error) => Err(error),
+    }
+}
+
+fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}
+
 /// Reads what earlier runs left: ends the calls that a crash interrupted, and notes what ended calls take from
 /// credits, which the database may not know yet.
 fn recover(dir: &Path, segments: &[u64]) -> io::Result<(Recovery, Vec<Cdr>, Vec<Undrawn>)> {
     let mut recovery = Recovery { segments: segments.len(), ..Recovery::default() };
-    let mut open_calls: HashMap<CallId, Box<Cdr>> = HashMap::new();
+    let mut open_calls: HashMap<CallId, (Box<Cdr>, Timestamp)> = HashMap::new();
     let mut undrawn = Vec::new();
     let mut alive_at = Timestamp::from_micros(i64::MIN);
     for number in segments {
@@ -321,12 +529,14 @@ fn recover(dir: &Path, segments: &[u64]) -> io::Result<(Recovery, Vec<Cdr>, Vec<
                 Step::Good(record, next) => {
                     offset = next;
                     match record {
-                        Record::Answered(cdr) => {
-                            alive_at = alive_at.max(cdr.answered_at.unwrap_or(cdr.started_at));
-                            open_calls.insert(cdr.call_uuid, cdr);
+                        Record::Answered(cdr, steady) => {
+                            let answered = steady.unwrap_or(cdr.answered_at.unwrap_or(cdr.started_at));
+                            alive_at = alive_at.max(answered);
+                            open_calls.insert(cdr.call_uuid, (cdr, answered));
                         }
-                        Record::Ended(cdr) => {
-                            alive_at = alive_at.max(cdr.ended_at.unwrap_or(cdr.started_at));
+                        Record::Ended(cdr, steady) => {
+                            let ended = steady.unwrap_or(cdr.ended_at.unwrap_or(cdr.started_at));
+                            alive_at = alive_at.max(ended);
                             open_calls.remove(&cdr.call_uuid);
                             undrawn.extend(undrawn_by(&cdr));
                         }
@@ -348,19 +558,20 @@ fn recover(dir: &Path, segments: &[u64]) -> io::Result<(Recovery, Vec<Cdr>, Vec<
             }
         }
     }
-    let mut crashed: Vec<Cdr> = open_calls.into_values().map(|cdr| end_by_crash(*cdr, alive_at)).collect();
+    let ended = |(cdr, answered): (Box<Cdr>, Timestamp)| end_by_crash(*cdr, alive_at.since(answered));
+    let mut crashed: Vec<Cdr> = open_calls.into_values().map(ended).collect();
     crashed.sort_unstable_by_key(|cdr| (cdr.started_at, cdr.call_uuid));
     recovery.crashed_calls = crashed.len();
     Ok((recovery, crashed, undrawn))
 }
 
-/// The record of a call whose node died: it lasted until the node was last known to live.
-fn end_by_crash(mut cdr: Cdr, alive_at: Timestamp) -> Cdr {
+/// The record of a call whose node died: it lasted until the node was last known to live, which was `lasted_us` after
+/// the answer, however the wall clock jumped in between.
+fn end_by_crash(mut cdr: Cdr, lasted_us: i64) -> Cdr {
     let answered_at = cdr.answered_at.unwrap_or(cdr.started_at);
-    let ended_at = alive_at.max(answered_at);
-    let seconds = ended_at.since(answered_at) / 1_000_000;
-    cdr.ended_at = Some(ended_at);
-    cdr.billsec = u32::try_from(seconds).unwrap_or(u32::MAX);
+    let lasted_us = lasted_us.max(0);
+    cdr.ended_at = Some(answered_at.plus_micros(lasted_us));
+    cdr.billsec = u32::try_from(lasted_us / 1_000_000).unwrap_or(u32::MAX);
     cdr.hangup_cause = Some(HangupCause::Crash);
     cdr
 }
@@ -373,11 +584,11 @@ fn undrawn_by(cdr: &Cdr) -> Option<Undrawn> {
 fn encode_or_log(record: &Record, bytes: &mut Vec<u8>) {
     let Err(mut error) = segment::encode(record, bytes) else { return };
     // A record is worth more than what is kept beside it.
-    if let Record::Ended(cdr) = record
+    if let Record::Ended(cdr, steady) = record
         && cdr.media.is_some()
     {
         tracing::error!(%error, call.id = %cdr.call_uuid, "a call is journalled without the figures of its media");
-        let bare = Record::Ended(Box::new(Cdr { media: None, ..Cdr::clone(cdr) }));
+        let bare = Record::Ended(Box::new(Cdr { media: None, ..Cdr::clone(cdr) }), *steady);
         match segment::encode(&bare, bytes) {
             Ok(()) => return,
             Err(again) => error = again,
@@ -387,6 +598,14 @@ fn encode_or_log(record: &Record, bytes: &mut Vec<u8>) {
     tracing::error!(%error, "a call record cannot be journalled");
 }
 
+/// The disk has room.
+const ROOM: u8 = 0;
+/// The disk is full but for what is set aside.
+const RESERVE_LEFT: u8 = 1;
+/// What was set aside is written, or could not be set aside.
+const RESERVE_IN_USE: u8 = 2;
+/// The least free bytes that count as room.
+const MARGIN_MIN: u64 = 64 * 1024;
 /// Records in one sync.
 const BATCH_LEN_MAX: usize = 1024;
 /// More records than this that wait, and the next are given without the rows of their timelines: a disk that stalls

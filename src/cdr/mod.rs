@@ -4,4 +4,5 @@ pub mod build;
 pub mod journal;
 pub mod reader;
 pub mod segment;
+pub mod storage;
 pub mod writer;

@@ -87,8 +87,8 @@ impl JournalReader {
                     );
                     self.offset = next;
                 }
-                Step::End if newest => break,
-                Step::Damaged if newest => {
+                Step::End if newest && self.offset >= end => break,
+                Step::End | Step::Damaged if newest => {
                     // We wrote it ourselves and the disk gave something else back.
                     tracing::error!(
                         segment = self.segment,
@@ -139,7 +139,7 @@ impl JournalReader {
     /// Removes everything once the journal is closed and all of it is stored.
     ///
     /// Calls that never ended keep their segments: the next start ends them.
-    pub fn finish(mut self) {
+    pub fn finish(&mut self) {
         self.file = None;
         self.segment = u64::MAX;
         self.remove_settled();
@@ -147,13 +147,13 @@ impl JournalReader {
 
     fn take(&mut self, record: Record, batch: &mut Vec<Cdr>) {
         match record {
-            Record::Answered(cdr) => {
+            Record::Answered(cdr, _) => {
                 if let Entry::Vacant(entry) = self.open_calls.entry(cdr.call_uuid) {
                     entry.insert(self.segment);
                     *self.pins.entry(self.segment).or_default() += 1;
                 }
             }
-            Record::Ended(cdr) => batch.push(*cdr),
+            Record::Ended(cdr, _) => batch.push(*cdr),
             Record::Tick(_) => {}
         }
     }

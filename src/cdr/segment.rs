@@ -9,7 +9,7 @@
 //! CRC. A segment is never appended to after a restart.
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
@@ -18,14 +18,16 @@ use serde::{Deserialize, Serialize};
 use sidetone_model::cdr::Cdr;
 use sidetone_model::time::Timestamp;
 
+use crate::cdr::storage::SegmentFile;
+
 /// One fact about a call or about the node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Record {
-    /// A call was answered; the record as it stands, without an end.
-    Answered(Box<Cdr>),
-    /// A call is over; the whole record.
-    Ended(Box<Cdr>),
-    /// The node, and with it every answered call, was alive at this instant.
+    /// A call was answered; the record as it stands, without an end. And when that was, on the clock of the ticks.
+    Answered(Box<Cdr>, Option<Timestamp>),
+    /// A call is over; the whole record. And when it was handed over, on the clock of the ticks.
+    Ended(Box<Cdr>, Option<Timestamp>),
+    /// The node, and with it every answered call, was alive at this instant of a clock that never jumps.
     Tick(Timestamp),
 }
 
@@ -48,6 +50,9 @@ struct Body {
     started_us: i64,
     answered_us: Option<i64>,
     ended_us: Option<i64>,
+    /// Absent in journals of versions whose ticks followed the wall clock.
+    #[serde(default)]
+    steady_us: Option<i64>,
     cdr: Cdr,
 }
 
@@ -57,6 +62,8 @@ struct WrittenBody<'a> {
     started_us: i64,
     answered_us: Option<i64>,
     ended_us: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    steady_us: Option<i64>,
     cdr: &'a Cdr,
 }
 
@@ -81,13 +88,13 @@ pub enum EncodeError {
 pub fn encode(record: &Record, out: &mut Vec<u8>) -> Result<(), EncodeError> {
     let mut payload = Vec::with_capacity(1024);
     match record {
-        Record::Answered(cdr) => {
+        Record::Answered(cdr, steady) => {
             payload.push(KIND_ANSWERED);
-            write_body(cdr, &mut payload)?;
+            write_body(cdr, *steady, &mut payload)?;
         }
-        Record::Ended(cdr) => {
+        Record::Ended(cdr, steady) => {
             payload.push(KIND_ENDED);
-            write_body(cdr, &mut payload)?;
+            write_body(cdr, *steady, &mut payload)?;
         }
         Record::Tick(at) => {
             payload.push(KIND_TICK);
@@ -102,11 +109,12 @@ pub fn encode(record: &Record, out: &mut Vec<u8>) -> Result<(), EncodeError> {
     Ok(())
 }
 
-fn write_body(cdr: &Cdr, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
+fn write_body(cdr: &Cdr, steady: Option<Timestamp>, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
     let body = WrittenBody {
         started_us: cdr.started_at.as_micros(),
         answered_us: cdr.answered_at.map(Timestamp::as_micros),
         ended_us: cdr.ended_at.map(Timestamp::as_micros),
+        steady_us: steady.map(Timestamp::as_micros),
         cdr,
     };
     serde_json::to_writer(out, &body)
@@ -140,6 +148,10 @@ pub fn read(file: &File, offset: u64, end: u64) -> io::Result<Step> {
     let (mut len, mut crc) = ([0; 4], [0; 4]);
     file.read_exact_at(&mut len, offset)?;
     file.read_exact_at(&mut crc, offset + 4)?;
+    if (len, crc) == ([0; 4], [0; 4]) {
+        // Room that was allocated ahead; nothing was written here.
+        return Ok(Step::End);
+    }
     let payload_len = u32::from_le_bytes(len);
     if payload_len == 0 || payload_len > PAYLOAD_LEN_MAX || u64::from(payload_len) > left - FRAME_LEN {
         return Ok(Step::Damaged);
@@ -156,19 +168,19 @@ pub fn read(file: &File, offset: u64, end: u64) -> io::Result<Step> {
 fn decode(payload: &[u8]) -> Option<Record> {
     let (kind, body) = payload.split_first()?;
     match *kind {
-        KIND_ANSWERED => read_body(body).map(Record::Answered),
-        KIND_ENDED => read_body(body).map(Record::Ended),
+        KIND_ANSWERED => read_body(body).map(|(cdr, steady)| Record::Answered(cdr, steady)),
+        KIND_ENDED => read_body(body).map(|(cdr, steady)| Record::Ended(cdr, steady)),
         KIND_TICK => Some(Record::Tick(Timestamp::from_micros(i64::from_le_bytes(body.try_into().ok()?)))),
         _ => None,
     }
 }
 
-fn read_body(body: &[u8]) -> Option<Box<Cdr>> {
-    let Body { started_us, answered_us, ended_us, mut cdr } = serde_json::from_slice(body).ok()?;
+fn read_body(body: &[u8]) -> Option<(Box<Cdr>, Option<Timestamp>)> {
+    let Body { started_us, answered_us, ended_us, steady_us, mut cdr } = serde_json::from_slice(body).ok()?;
     cdr.started_at = Timestamp::from_micros(started_us);
     cdr.answered_at = answered_us.map(Timestamp::from_micros);
     cdr.ended_at = ended_us.map(Timestamp::from_micros);
-    Some(Box::new(cdr))
+    Some((Box::new(cdr), steady_us.map(Timestamp::from_micros)))
 }
 
 fn checksum(len: [u8; 4], payload: &[u8]) -> u32 {
@@ -181,24 +193,15 @@ fn checksum(len: [u8; 4], payload: &[u8]) -> u32 {
 /// A segment that this process appends to.
 #[derive(Debug)]
 pub struct Segment {
-    file: File,
+    file: Box<dyn SegmentFile>,
     number: u64,
     len: u64,
 }
 
 impl Segment {
-    /// Creates segment `number` of `dir`, durable as an empty file.
-    ///
-    /// # Errors
-    /// When it exists already or cannot be created.
-    pub fn create(dir: &Path, number: u64) -> io::Result<Self> {
-        let path = path_of(dir, number);
-        let mut file = File::options().write(true).create_new(true).open(path)?;
-        file.write_all(HEAD)?;
-        file.sync_data()?;
-        // The name itself has to survive a power cut as well.
-        File::open(dir)?.sync_all()?;
-        Ok(Self { file, number, len: HEAD_LEN })
+    /// Segment `number`, which is `file` and holds nothing but its head.
+    pub fn new(number: u64, file: Box<dyn SegmentFile>) -> Self {
+        Self { file, number, len: HEAD_LEN }
     }
 
     /// Appends `bytes` and waits until they are on the disk.
@@ -206,8 +209,7 @@ impl Segment {
     /// # Errors
     /// After an error nothing is known about the bytes: the segment must be left for a new one.
     pub fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.file.write_all(bytes)?;
-        self.file.sync_data()?;
+        self.file.append(bytes)?;
         self.len = self.len.saturating_add(bytes.len() as u64);
         Ok(())
     }
@@ -246,7 +248,8 @@ pub fn list(dir: &Path) -> io::Result<Vec<u64>> {
 
 /// Bytes before a payload: its length and its CRC.
 const FRAME_LEN: u64 = 8;
-const HEAD: &[u8; 8] = b"SIDEJNL1";
+/// How a segment begins.
+pub const HEAD: &[u8; 8] = b"SIDEJNL1";
 /// Where the first record begins.
 pub const HEAD_LEN: u64 = HEAD.len() as u64;
 const KIND_ANSWERED: u8 = 1;

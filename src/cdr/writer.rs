@@ -35,6 +35,8 @@ pub struct Stored {
 #[derive(Debug)]
 pub struct CdrWriter {
     reader: JournalReader,
+    /// Read from the journal and not stored yet; it survives a panic of the task.
+    in_hand: Vec<Cdr>,
     pause: Duration,
     stored: Arc<AtomicU64>,
     drawn: Option<mpsc::Sender<Vec<Drawn>>>,
@@ -43,7 +45,7 @@ pub struct CdrWriter {
 impl CdrWriter {
     /// A writer of what `reader` has to give.
     pub fn new(reader: JournalReader) -> Self {
-        Self { reader, pause: RETRY_AFTER, stored: Arc::default(), drawn: None }
+        Self { reader, in_hand: Vec::new(), pause: RETRY_AFTER, stored: Arc::default(), drawn: None }
     }
 
     /// The same writer with another pause after a failure.
@@ -67,18 +69,21 @@ impl CdrWriter {
 
     /// Stores ended calls until the journal is closed and everything in it is stored.
     ///
-    /// Cancelling it at any point loses nothing.
-    pub async fn run(mut self, sink: &dyn CdrSink) {
+    /// Cancelling it at any point loses nothing, and it may be run again after a panic.
+    pub async fn run(&mut self, sink: &dyn CdrSink) {
         loop {
-            let batch = self.next_batch().await;
-            if batch.is_empty() {
-                self.reader.settle(&batch);
+            if self.in_hand.is_empty() {
+                self.in_hand = self.next_batch().await;
+            }
+            if self.in_hand.is_empty() {
+                self.reader.settle(&[]);
                 if !self.reader.changed().await {
                     break;
                 }
                 continue;
             }
-            let Stored { new, drawn } = self.store(sink, &batch).await;
+            let Stored { new, drawn } = self.store(sink, &self.in_hand).await;
+            let batch = std::mem::take(&mut self.in_hand);
             self.stored.fetch_add(new as u64, Ordering::Relaxed);
             if let Some(listener) = self.drawn.as_ref().filter(|_| !drawn.is_empty()) {
                 // Nobody listens once the switch has stopped.

@@ -9,6 +9,15 @@ pub mod serve;
 pub mod simulate;
 pub mod tap;
 
+/// Why the process ends although nobody asked it to.
+pub(crate) fn task_failed(task: crate::supervise::Task) -> String {
+    format!(
+        "sidetone: the task {} panicked and the process cannot go on; the call journal is complete, start it again \
+         and report the bug with the log",
+        task.as_str()
+    )
+}
+
 /// The command line or the configuration is wrong.
 pub(crate) const EXIT_WRONG: u8 = 2;
 /// The work failed.

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::app::Engine;
-use crate::cli::{EXIT_FAILED, EXIT_WRONG};
+use crate::cli::{EXIT_FAILED, EXIT_WRONG, task_failed};
 use crate::config::{Config, ConfigError};
 use crate::log::Log;
 
@@ -36,7 +36,10 @@ pub fn run(args: &ServeArgs, log: &Log) -> ExitCode {
             return ExitCode::from(EXIT_FAILED);
         }
     };
-    runtime.block_on(serve(args, config, log))
+    let exit = runtime.block_on(serve(args, config, log));
+    // A thread that hangs does not keep the process from its end.
+    runtime.shutdown_timeout(RUNTIME_STOP_MAX);
+    exit
 }
 
 fn load(args: &ServeArgs) -> Result<Config, ConfigError> {
@@ -57,8 +60,20 @@ async fn serve(args: &ServeArgs, mut config: Config, log: &Log) -> ExitCode {
         }
     };
     announce(&engine, &config);
-    while signals.next().await == Asked::Reload {
-        config = reload(args, config, &engine, log).await;
+    loop {
+        let asked = tokio::select! {
+            asked = signals.next() => asked,
+            task = engine.failed() => {
+                eprintln!("{}", task_failed(task));
+                return ExitCode::from(EXIT_FAILED);
+            }
+        };
+        match asked {
+            Asked::Stop => break,
+            Asked::Reload => config = reload(args, config, &engine, log).await,
+            #[cfg(debug_assertions)]
+            Asked::Panic => inject(&engine),
+        }
     }
     let calls = engine.live_calls();
     tracing::info!(calls, seconds = config.node.drain.as_secs(), "draining: no new calls");
@@ -91,9 +106,20 @@ async fn reload(args: &ServeArgs, config: Config, engine: &Engine, log: &Log) ->
     config
 }
 
+/// Makes the task panic that the environment names: debug builds alone have this, for the tests of the process.
+#[cfg(debug_assertions)]
+fn inject(engine: &Engine) {
+    let named = std::env::var("SIDETONE_PANIC_TASK").ok();
+    if let Some(task) = named.as_deref().and_then(crate::supervise::Task::from_name) {
+        engine.supervisor().inject(task);
+    }
+}
+
 /// What a signal asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Asked {
+    #[cfg(debug_assertions)]
+    Panic,
     Reload,
     Stop,
 }
@@ -103,6 +129,8 @@ struct Signals {
     hangup: Signal,
     interrupt: Signal,
     terminate: Signal,
+    #[cfg(debug_assertions)]
+    panic: Signal,
 }
 
 impl Signals {
@@ -111,9 +139,12 @@ impl Signals {
             hangup: signal(SignalKind::hangup())?,
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
+            #[cfg(debug_assertions)]
+            panic: signal(SignalKind::user_defined2())?,
         })
     }
 
+    #[cfg(not(debug_assertions))]
     async fn next(&mut self) -> Asked {
         tokio::select! {
             _ = self.terminate.recv() => Asked::Stop,
@@ -122,13 +153,26 @@ impl Signals {
         }
     }
 
+    #[cfg(debug_assertions)]
+    async fn next(&mut self) -> Asked {
+        tokio::select! {
+            _ = self.terminate.recv() => Asked::Stop,
+            _ = self.interrupt.recv() => Asked::Stop,
+            _ = self.hangup.recv() => Asked::Reload,
+            _ = self.panic.recv() => Asked::Panic,
+        }
+    }
+
     /// Completes when told to stop; what else is asked comes too late.
     async fn stop(&mut self) {
-        while self.next().await == Asked::Reload {
+        while self.next().await != Asked::Stop {
             tracing::warn!("the configuration is not reloaded any more: the engine stops");
         }
     }
 }
+
+/// How long what still runs may take at the very end.
+const RUNTIME_STOP_MAX: std::time::Duration = std::time::Duration::from_secs(5);
 
 /// One line per listener, then `ready`: what scripts wait for.
 fn announce(engine: &Engine, config: &Config) {

@@ -9,7 +9,7 @@ use sidetone_media::time::Micros;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::app::wall_clock;
-use crate::cli::{EXIT_FAILED, EXIT_WRONG};
+use crate::cli::{EXIT_FAILED, EXIT_WRONG, task_failed};
 use crate::config::Config;
 use crate::log::Log;
 use crate::tap::counters::TapCounters;
@@ -104,6 +104,10 @@ async fn tap(args: &TapArgs, config: &Config) -> ExitCode {
     loop {
         tokio::select! {
             () = stop.told() => break,
+            task = node.failed() => {
+                eprintln!("{}", task_failed(task));
+                return ExitCode::from(EXIT_FAILED);
+            }
             () = tokio::time::sleep(STATE_EVERY) => {
                 if !args.quiet {
                     state.print(&node.counters);

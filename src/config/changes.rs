@@ -16,9 +16,10 @@ impl Config {
             }
         };
 
-        let Node { name, data_dir, drain } = &new.node;
+        let Node { name, data_dir, drain, journal_reserve_bytes } = &new.node;
         cold("[node] name", *name == self.node.name);
         cold("[node] data_dir", *data_dir == self.node.data_dir);
+        cold("[node] journal_reserve_mb", *journal_reserve_bytes == self.node.journal_reserve_bytes);
         config.node.drain = *drain;
 
         cold("[database]", new.database == self.database);

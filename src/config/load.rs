@@ -151,10 +151,11 @@ enum Kind {
 }
 
 /// Every key that an environment variable may override.
-const KEYS: [(&str, &str, Kind); 30] = [
+const KEYS: [(&str, &str, Kind); 31] = [
     ("node", "name", Kind::Text),
     ("node", "data_dir", Kind::Text),
     ("node", "drain_seconds", Kind::Integer),
+    ("node", "journal_reserve_mb", Kind::Integer),
     ("database", "url", Kind::Text),
     ("database", "readers_max", Kind::Integer),
     ("database", "writers_max", Kind::Integer),

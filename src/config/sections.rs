@@ -98,6 +98,9 @@ fn read_node(mut fields: Fields<'_>, node: &mut Node) {
     if let Some(seconds) = fields.integer("drain_seconds", 0..=86_400) {
         node.drain = Duration::from_secs(seconds.unsigned_abs());
     }
+    if let Some(mib) = fields.integer("journal_reserve_mb", 1..=1 << 20) {
+        node.journal_reserve_bytes = mib.unsigned_abs() << 20;
+    }
     fields.finish();
 }
 

@@ -89,6 +89,8 @@ pub struct Node {
     pub data_dir: PathBuf,
     /// How long calls may go on after SIGTERM.
     pub drain: Duration,
+    /// Bytes on the disk that are set aside for the records of calls that are up when the disk is full.
+    pub journal_reserve_bytes: u64,
 }
 
 /// `[sip]`.
@@ -187,6 +189,7 @@ impl Default for Config {
                 name: "node-1".to_owned(),
                 data_dir: PathBuf::from(DATA_DIR),
                 drain: Duration::from_secs(30),
+                journal_reserve_bytes: 16 << 20,
             },
             database: Database::from(&Path::new(DATA_DIR).join(DATABASE_FILE)),
             sip: Sip {

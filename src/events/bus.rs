@@ -74,7 +74,7 @@ impl Bus {
     }
 
     /// Reads the log for the streams until told to stop; then every stream ends.
-    pub async fn run(self, heard: Listener, mut stop: watch::Receiver<bool>) {
+    pub async fn run(&self, heard: &mut Listener, mut stop: watch::Receiver<bool>) {
         tokio::select! {
             _ = stop.wait_for(|stop| *stop) => {}
             () = self.read(heard) => {}
@@ -94,7 +94,7 @@ impl Bus {
         self.0.gaps.lock().clone()
     }
 
-    async fn read(&self, mut heard: Listener) {
+    async fn read(&self, heard: &mut Listener) {
         loop {
             let Some(start) = self.position_to_read() else {
                 // Nobody listens: the log is left alone.

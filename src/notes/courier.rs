@@ -1,7 +1,5 @@
 //! The courier: hands stored notes to the switch, in the order in which they were stored.
 
-use std::sync::Arc;
-
 use tokio::sync::mpsc;
 
 use crate::notes::rules::{PhoneAnswer, outcome};
@@ -13,12 +11,16 @@ pub struct Courier(mpsc::Sender<Dispatch>);
 
 /// What a courier has been given.
 #[derive(Debug)]
-pub struct Errands(mpsc::Receiver<Dispatch>);
+pub struct Errands {
+    errands: mpsc::Receiver<Dispatch>,
+    /// Taken and not handed over yet; it survives a panic of the task.
+    in_hand: Vec<Dispatch>,
+}
 
 /// A courier, and what [`Errands::run`] works on.
 pub fn courier() -> (Courier, Errands) {
     let (courier, errands) = mpsc::channel(ERRANDS_MAX);
-    (Courier(courier), Errands(errands))
+    (Courier(courier), Errands { errands, in_hand: Vec::new() })
 }
 
 impl Courier {
@@ -33,17 +35,21 @@ impl Courier {
 
 impl Errands {
     /// Hands notes over until nobody gives any more; says of those that the switch does not take that no phone was
-    /// sent them.
-    pub async fn run(mut self, phones: Arc<dyn Phones>, orders: Orders) {
-        let mut batch = Vec::new();
-        while self.0.recv_many(&mut batch, BATCH_LEN_MAX).await > 0 {
-            let batch = std::mem::take(&mut batch);
+    /// sent them. It may be run again after a panic: what was in hand then may have been sent, and is not sent twice.
+    pub async fn run(&mut self, phones: &dyn Phones, orders: &Orders) {
+        let interrupted = std::mem::take(&mut self.in_hand);
+        for change in interrupted.iter().flat_map(|dispatch| unsent(dispatch, PhoneAnswer::NotTaken)) {
+            orders.answered(change).await;
+        }
+        while self.errands.recv_many(&mut self.in_hand, BATCH_LEN_MAX).await > 0 {
+            let batch = self.in_hand.clone();
             if let Err(problem) = phones.send(batch.clone()).await {
                 tracing::warn!(error = %problem, notes = batch.len(), "the switch does not take notes now");
                 for change in batch.iter().flat_map(|dispatch| unsent(dispatch, PhoneAnswer::NotTaken)) {
                     orders.answered(change).await;
                 }
             }
+            self.in_hand.clear();
         }
     }
 }

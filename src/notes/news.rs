@@ -7,6 +7,7 @@ use tokio::sync::mpsc;
 
 use crate::notes::rules::outcome;
 use crate::notes::{Change, Clock, Orders, PhoneAnswer, Tap, Tapper, Written};
+use crate::supervise::{Supervisor, Task};
 use crate::switch::driver::Handle;
 use crate::switch::messaging::{Device, Said, Speaker};
 
@@ -27,7 +28,13 @@ pub enum NoteNews {
 }
 
 /// Stores what the switch tells until it stops, and has phones answered by what that did.
-pub async fn follow(mut news: mpsc::Receiver<NoteNews>, orders: Orders, switch: Handle, clock: Clock) {
+pub async fn follow(
+    news: &mut mpsc::Receiver<NoteNews>,
+    orders: &Orders,
+    switch: &Handle,
+    clock: &Clock,
+    supervisor: &Supervisor,
+) {
     while let Some(piece) = news.recv().await {
         match piece {
             NoteNews::Answered { note, place, answer } => {
@@ -36,11 +43,12 @@ pub async fn follow(mut news: mpsc::Receiver<NoteNews>, orders: Orders, switch: 
             NoteNews::Said(said) => {
                 let (orders, switch, now) = (orders.clone(), switch.clone(), clock());
                 // One slow commit does not hold up what others say. No more wait than the writer takes.
-                tokio::spawn(async move {
+                let watched = supervisor.clone();
+                drop(supervisor.once(Task::NoteNews, async move {
                     let key = said.key;
-                    let status = heard(said, &orders, now).await;
-                    switch.answer_said(key, status).await;
-                });
+                    let status = watched.attempt(Task::NoteNews, heard(said, &orders, now)).await;
+                    switch.answer_said(key, status.unwrap_or(SERVICE_UNAVAILABLE)).await;
+                }));
             }
         }
     }

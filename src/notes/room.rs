@@ -6,10 +6,10 @@ use std::time::Duration;
 use sidetone_model::ids::NodeId;
 use sidetone_model::time::Timestamp;
 use tokio::sync::{mpsc, watch};
-use tokio::task::JoinHandle;
 
 use crate::notes::{NoteCounters, NoteNews, NoteService, NoteWriter, RoomNotes, courier, follow};
 use crate::store::{Store, StoreError};
+use crate::supervise::{Running, Supervisor, Task};
 use crate::switch::driver::Handle;
 
 /// Says what time it is.
@@ -21,8 +21,8 @@ pub struct NoteRoom {
     from_rooms: RoomNotes,
     counters: Arc<NoteCounters>,
     stop: watch::Sender<bool>,
-    writer: JoinHandle<()>,
-    sweeper: JoinHandle<()>,
+    writer: Running,
+    sweeper: Running,
 }
 
 impl NoteRoom {
@@ -42,6 +42,7 @@ impl NoteRoom {
         node: NodeId,
         news: mpsc::Receiver<NoteNews>,
         clock: Clock,
+        supervisor: &Supervisor,
     ) -> Result<NoteRoom, StoreError> {
         give_up(store, Some(node), clock().plus_micros(1), RESTARTED).await?;
         let counters = Arc::new(NoteCounters::default());
@@ -50,19 +51,25 @@ impl NoteRoom {
             NoteWriter::new(Arc::new(store.clone()), courier.clone(), Arc::clone(&counters));
         let phones = Arc::new(switch.clone());
         let (stop, stopped) = watch::channel(false);
-        tokio::spawn(errands.run(phones.clone(), orders.clone()));
-        tokio::spawn(follow(news, orders.clone(), switch.clone(), Arc::clone(&clock)));
-        let sweeper = tokio::spawn(sweep(store.clone(), Arc::clone(&clock), stopped.clone()));
+        let to_writer = (phones.clone(), orders.clone());
+        drop(supervisor.keep(Task::NoteCourier, (errands, to_writer), |(errands, (phones, orders))| {
+            Box::pin(async move { errands.run(phones.as_ref(), orders).await })
+        }));
+        let told = (news, orders.clone(), switch.clone(), Arc::clone(&clock), supervisor.clone());
+        drop(supervisor.keep(Task::NoteNews, told, |(news, orders, switch, clock, supervisor)| {
+            Box::pin(follow(news, orders, switch, clock, supervisor))
+        }));
+        let swept = (store.clone(), Arc::clone(&clock), stopped.clone());
+        let sweeper = supervisor.keep(Task::NoteSweep, swept, |(store, clock, stopped)| {
+            Box::pin(sweep(store, clock, stopped.clone()))
+        });
         let from_rooms = RoomNotes::new(orders.clone(), node, Arc::clone(&clock));
-        let service = NoteService::new(store.clone(), phones, (orders, courier), node, clock);
-        Ok(NoteRoom {
-            service,
-            from_rooms,
-            counters,
-            stop,
-            writer: tokio::spawn(writer.run(stopped)),
-            sweeper,
-        })
+        let service = NoteService::new(store.clone(), phones, (orders, courier), node, clock)
+            .supervised(supervisor.clone());
+        let writer = supervisor.keep(Task::NoteWriter, (writer, stopped), |(writer, stopped)| {
+            Box::pin(writer.run(stopped.clone()))
+        });
+        Ok(NoteRoom { service, from_rooms, counters, stop, writer, sweeper })
     }
 
     /// What sends notes.
@@ -105,13 +112,13 @@ async fn give_up(
 
 /// Deletes what was kept for its time, and gives up on what nobody answers for any more: a node that died and never
 /// came back.
-async fn sweep(store: Store, clock: Clock, mut stop: watch::Receiver<bool>) {
+async fn sweep(store: &Store, clock: &Clock, mut stop: watch::Receiver<bool>) {
     loop {
         tokio::select! {
             _ = stop.wait_for(|stop| *stop) => return,
             () = tokio::time::sleep(SWEEP_EVERY) => {}
         }
-        if let Err(error) = sweep_once(&store, clock()).await {
+        if let Err(error) = sweep_once(store, clock()).await {
             tracing::warn!(%error, "old notes cannot be deleted now");
         }
     }

@@ -18,6 +18,7 @@ use crate::notes::{
     CallPhones, Clock, Courier, Destination, Dispatch, NewNote, NewReceipt, NoteLog, Orders, Phones,
 };
 use crate::store::Store;
+use crate::supervise::{Supervisor, Task};
 
 /// Sends notes and reads them back; clones are the same one.
 #[derive(Clone)]
@@ -28,6 +29,7 @@ pub struct NoteService {
     courier: Courier,
     node: NodeId,
     clock: Clock,
+    supervisor: Supervisor,
 }
 
 impl NoteService {
@@ -39,7 +41,14 @@ impl NoteService {
         node: NodeId,
         clock: Clock,
     ) -> Self {
-        Self { store, phones, orders, courier, node, clock }
+        Self { store, phones, orders, courier, node, clock, supervisor: Supervisor::default() }
+    }
+
+    /// The same service, whose tasks belong to `supervisor`.
+    #[must_use]
+    pub fn supervised(mut self, supervisor: Supervisor) -> Self {
+        self.supervisor = supervisor;
+        self
     }
 
     pub(super) async fn to_call(
@@ -147,13 +156,14 @@ impl NoteService {
             return self.orders.store(note, Some(dispatch)).await;
         }
         let (courier, orders) = (self.courier.clone(), self.orders.clone());
+        let supervisor = self.supervisor.clone();
         let committed = Box::new(move || {
             let Err(unsent) = courier.take(dispatch) else { return };
-            tokio::spawn(async move {
+            drop(supervisor.once(Task::NoteCourier, async move {
                 for change in unsent {
                     orders.answered(change).await;
                 }
-            });
+            }));
         });
         self.store.write_within(&note, committed).await
     }

@@ -83,8 +83,11 @@ impl World {
         let (courier, errands) = courier();
         let (orders, writer) = NoteWriter::new(Arc::clone(self) as _, courier, Arc::clone(&counters));
         let (stop, stopped) = watch::channel(false);
-        let task = tokio::spawn(writer.run(stopped));
-        tokio::spawn(errands.run(Arc::clone(self) as _, orders.clone()));
+        let mut writer = writer;
+        let task = tokio::spawn(async move { writer.run(stopped).await });
+        let (phones, to_writer) = (Arc::clone(self) as Arc<dyn Phones>, orders.clone());
+        let mut errands = errands;
+        tokio::spawn(async move { errands.run(phones.as_ref(), &to_writer).await });
         (orders, counters, stop, task)
     }
 

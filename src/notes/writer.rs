@@ -69,6 +69,10 @@ impl Orders {
 /// The task that stores.
 pub struct NoteWriter {
     orders: mpsc::Receiver<Order>,
+    /// Taken from the queue and not stored yet; it survives a panic of the task.
+    in_hand: Vec<Order>,
+    /// The database refused; it is not asked again before.
+    pause_until: Option<Instant>,
     log: Arc<dyn NoteLog>,
     courier: Courier,
     counters: Arc<NoteCounters>,
@@ -78,46 +82,54 @@ impl NoteWriter {
     /// A writer into `log`, and how to give it work.
     pub fn new(log: Arc<dyn NoteLog>, courier: Courier, counters: Arc<NoteCounters>) -> (Orders, NoteWriter) {
         let (sender, orders) = mpsc::channel(ORDERS_MAX);
-        (Orders(sender), NoteWriter { orders, log, courier, counters })
+        (
+            Orders(sender),
+            NoteWriter { orders, in_hand: Vec::new(), pause_until: None, log, courier, counters },
+        )
     }
 
-    /// Stores until it is told to stop and has stored what waited.
-    pub async fn run(mut self, mut stop: watch::Receiver<bool>) {
-        let mut batch: Vec<Order> = Vec::new();
+    /// Stores until it is told to stop and has stored what waited. It may be run again after a panic.
+    pub async fn run(&mut self, mut stop: watch::Receiver<bool>) {
         loop {
-            let room = BATCH_LEN_MAX.saturating_sub(batch.len());
-            if batch.is_empty() {
+            if let Some(until) = self.pause_until {
+                tokio::time::sleep_until(until).await;
+                self.pause_until = None;
+            }
+            let room = BATCH_LEN_MAX.saturating_sub(self.in_hand.len());
+            if self.in_hand.is_empty() {
                 tokio::select! {
-                    taken = self.orders.recv_many(&mut batch, room) => if taken == 0 { return },
+                    taken = self.orders.recv_many(&mut self.in_hand, room) => if taken == 0 { return },
                     _ = stop.wait_for(|stop| *stop), if !self.orders.is_closed() => {
                         self.orders.close();
                         continue;
                     }
                 }
             } else {
-                let more = std::iter::from_fn(|| self.orders.try_recv().ok()).take(room);
-                batch.extend(more);
+                let orders = &mut self.orders;
+                self.in_hand.extend(std::iter::from_fn(|| orders.try_recv().ok()).take(room));
             }
             let now = Instant::now();
             // Dropping it says so to whoever waits.
-            batch.retain(|order| {
+            self.in_hand.retain(|order| {
                 let is_wanted = order.expires.is_none_or(|expires| now < expires);
                 if !is_wanted && order.reply.is_none() {
                     tracing::warn!("what a room tells its phones is not sent: the database took too long");
                 }
                 is_wanted
             });
-            batch = self.write(batch).await;
+            self.write().await;
         }
     }
 
-    /// Stores a batch; what has to be stored next comes back.
-    async fn write(&self, batch: Vec<Order>) -> Vec<Order> {
-        if batch.is_empty() {
-            return batch;
+    /// Stores what is in hand; what has to be stored next is in hand then.
+    async fn write(&mut self) {
+        if self.in_hand.is_empty() {
+            return;
         }
-        let changes: Vec<Change> = batch.iter().map(|order| order.change.clone()).collect();
-        match self.log.write_changes(&changes).await {
+        let changes: Vec<Change> = self.in_hand.iter().map(|order| order.change.clone()).collect();
+        let stored = self.log.write_changes(&changes).await;
+        let batch = std::mem::take(&mut self.in_hand);
+        self.in_hand = match stored {
             Ok(written) => {
                 let settled = batch.into_iter().zip(written);
                 settled.flat_map(|(order, written)| self.settle(order, written)).collect()
@@ -126,11 +138,11 @@ impl NoteWriter {
                 tracing::error!(error = %problem, "notes cannot be stored");
                 let kept: Vec<Order> = batch.into_iter().filter_map(|order| keep(order, &problem)).collect();
                 if !kept.is_empty() {
-                    tokio::time::sleep(RETRY_AFTER).await;
+                    self.pause_until = Some(Instant::now() + RETRY_AFTER);
                 }
                 kept
             }
-        }
+        };
     }
 
     /// Has a stored note sent, and tells who waits; what has to be stored of that comes back.

@@ -16,6 +16,7 @@ use crate::recorder::{
     Begin, DataDisk, Disk, Ended, Recorder, RecorderCounters, RecordingSink, Recordings, Storage, WavFile,
     recover,
 };
+use crate::supervise::Supervisor;
 
 /// A disk in memory; clones are the same disk.
 #[derive(Clone, Default)]
@@ -376,7 +377,9 @@ fn the_recorder_tells_what_became_of_each() {
     let dir = crate_dir();
     let (ended, heard) = std::sync::mpsc::channel();
     let disk = DataDisk::new(dir.clone());
-    let recorder = Recorder::start(disk.clone(), 0, move |told| ended.send(told).unwrap()).unwrap();
+    let recorder =
+        Recorder::start(disk.clone(), 0, &Supervisor::default(), move |told| ended.send(told).unwrap())
+            .unwrap();
     let mut sink = recorder.begins().begin(ACME, SESSION).unwrap();
     for n in 0..100 {
         assert!(sink.frame(Micros(n * 20_000), &[9; 320]));
@@ -401,7 +404,8 @@ fn the_recorder_tells_what_became_of_each() {
     // A file where the directory should be.
     std::fs::write(&dir, "").unwrap();
     let (ended, heard) = std::sync::mpsc::channel();
-    let recorder = Recorder::start(disk, 0, move |told| ended.send(told).unwrap()).unwrap();
+    let recorder =
+        Recorder::start(disk, 0, &Supervisor::default(), move |told| ended.send(told).unwrap()).unwrap();
     let counters = recorder.counters();
     let mut sink = recorder.begins().begin(ACME, SESSION).unwrap();
     let told = heard.recv().unwrap();

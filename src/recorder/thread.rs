@@ -12,12 +12,13 @@ use crate::recorder::counters::RecorderCounters;
 use crate::recorder::disk::DataDisk;
 use crate::recorder::recordings::{Begin, Ended, Recordings};
 use crate::recorder::sink::RecordingSink;
+use crate::supervise::{Beat, Supervisor, Task};
 
 /// Writes the recordings of a node.
 pub struct Recorder {
     orders: Sender<Order>,
     counters: Arc<RecorderCounters>,
-    thread: JoinHandle<()>,
+    thread: JoinHandle<Recordings<DataDisk>>,
 }
 
 /// More recordings wait to begin than the disk opens files.
@@ -46,13 +47,16 @@ impl Recorder {
     pub fn start(
         disk: DataDisk,
         reserve_bytes: u64,
+        supervisor: &Supervisor,
         tell: impl Fn(Ended) + Send + 'static,
     ) -> io::Result<Recorder> {
         let counters = Arc::new(RecorderCounters::default());
         let (orders, received) = crossbeam_channel::bounded(ORDERS_LEN_MAX);
         let recordings = Recordings::new(disk, reserve_bytes, Arc::clone(&counters));
-        let run = move || run(recordings, &received, tell);
-        let thread = std::thread::Builder::new().name("recorder".to_owned()).spawn(run)?;
+        let run = move |recordings: &mut Recordings<DataDisk>, beat: &Beat| {
+            run(recordings, &received, &tell, beat);
+        };
+        let thread = supervisor.keep_thread(Task::Recorder, recordings, run)?;
         Ok(Recorder { orders, counters, thread })
     }
 
@@ -93,8 +97,9 @@ impl Begins {
     }
 }
 
-fn run(mut recordings: Recordings<DataDisk>, orders: &Receiver<Order>, tell: impl Fn(Ended)) {
+fn run(recordings: &mut Recordings<DataDisk>, orders: &Receiver<Order>, tell: &impl Fn(Ended), beat: &Beat) {
     loop {
+        beat.beat();
         let order = orders.recv_timeout(TURN_EVERY);
         let is_over = matches!(order, Ok(Order::Finish) | Err(RecvTimeoutError::Disconnected));
         if let Ok(Order::Begin(begin)) = order {

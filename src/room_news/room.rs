@@ -6,12 +6,12 @@ use std::time::Duration;
 use sidetone_model::ids::{ConferenceSessionId, NodeId, OrganisationId};
 use sidetone_model::time::Timestamp;
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
 
 use crate::room_news::rows::{RecordingRow, Rows};
 use crate::room_news::teller::{RoomNewsCounts, RoomTeller};
 use crate::room_news::writer::{Clock, room_news};
 use crate::store::{Orphaned, Store, StoreError};
+use crate::supervise::{Running, Supervisor, Task};
 
 /// Makes the file of a recording whole that a crash interrupted: its length, 0 when there is none, and why it is not
 /// complete.
@@ -20,8 +20,8 @@ pub type Recover = dyn Fn(OrganisationId, ConferenceSessionId) -> (u64, Option<S
 /// Everything that sessions need of a running engine.
 pub struct SessionRoom {
     counts: Arc<RoomNewsCounts>,
-    writer: JoinHandle<()>,
-    sweeper: JoinHandle<()>,
+    writer: Running,
+    sweeper: Running,
 }
 
 impl SessionRoom {
@@ -36,6 +36,7 @@ impl SessionRoom {
         clock: Clock,
         recover: &Recover,
         stop: watch::Receiver<bool>,
+        supervisor: &Supervisor,
     ) -> Result<(SessionRoom, RoomTeller), StoreError> {
         while store.close_sessions(Orphaned::Of(node)).await? == Store::SESSION_BATCH {}
         let found = recovered(store, node, recover).await?;
@@ -44,8 +45,11 @@ impl SessionRoom {
         }
         let (teller, writer) = room_news(Arc::new(store.clone()), node, Arc::clone(&clock));
         let counts = writer.counts();
-        let sweeper = tokio::spawn(sweep(store.clone(), clock, stop));
-        Ok((SessionRoom { counts, writer: tokio::spawn(writer.run()), sweeper }, teller))
+        let swept = (store.clone(), clock, stop);
+        let sweeper = supervisor
+            .keep(Task::RoomSweep, swept, |(store, clock, stop)| Box::pin(sweep(store, clock, stop.clone())));
+        let writer = supervisor.keep(Task::RoomNews, writer, |writer| Box::pin(writer.run()));
+        Ok((SessionRoom { counts, writer, sweeper }, teller))
     }
 
     /// What is counted.
@@ -75,7 +79,7 @@ async fn recovered(store: &Store, node: NodeId, recover: &Recover) -> Result<Vec
 }
 
 /// Closes the sessions of nodes that died and never came back.
-async fn sweep(store: Store, clock: Clock, mut stop: watch::Receiver<bool>) {
+async fn sweep(store: &Store, clock: &Clock, mut stop: watch::Receiver<bool>) {
     loop {
         tokio::select! {
             _ = stop.wait_for(|stop| *stop) => return,

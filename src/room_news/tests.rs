@@ -80,7 +80,10 @@ fn start(away: usize) -> (Arc<Log>, RoomTeller, Arc<RoomNewsCounts>, tokio::task
     let clock: Clock = Arc::new(|| Timestamp::from_micros(77));
     let (teller, writer) = room_news(log.clone(), NodeId(Uuid::nil()), clock);
     let counts = writer.counts();
-    (log, teller, counts, tokio::spawn(writer.run()))
+    (log, teller, counts, {
+        let mut writer = writer;
+        tokio::spawn(async move { writer.run().await })
+    })
 }
 
 #[tokio::test(start_paused = true)]

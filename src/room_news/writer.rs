@@ -33,6 +33,9 @@ pub struct RoomNewsWriter {
     waiting: VecDeque<RoomNews>,
     ledger: Ledger,
     talk: Talk,
+    /// Cut from the ledger and not stored yet; it survives a panic of the task.
+    in_hand: Rows,
+    is_open: bool,
     /// When the live sessions are to be marked as such.
     mark_at: Instant,
     pause: Duration,
@@ -51,6 +54,8 @@ pub fn room_news(log: Arc<dyn SessionLog>, node: NodeId, clock: Clock) -> (RoomT
         waiting: VecDeque::new(),
         ledger: Ledger::default(),
         talk: Talk::default(),
+        in_hand: Rows::default(),
+        is_open: true,
         mark_at: Instant::now(),
         pause: RETRY_AFTER,
     };
@@ -71,18 +76,19 @@ impl RoomNewsWriter {
     }
 
     /// Stores what is told until the teller is gone and everything is stored; a session that nobody ended ends then.
-    pub async fn run(mut self) {
-        let mut is_open = true;
-        while is_open || !self.waiting.is_empty() {
+    /// It may be run again after a panic.
+    pub async fn run(&mut self) {
+        self.store().await;
+        while self.is_open || !self.waiting.is_empty() {
             if self.waiting.is_empty() {
-                is_open = self.wait().await;
+                self.is_open = self.wait().await;
             }
-            let rows = self.cut();
-            is_open = self.store(rows, is_open).await;
+            self.in_hand = self.cut();
+            self.store().await;
         }
         self.ledger.end_all((self.clock)());
-        let rows = self.ledger.take();
-        self.store(rows, false).await;
+        self.in_hand = self.ledger.take();
+        self.store().await;
     }
 
     /// Waits for something to store; says whether more may be told.
@@ -138,26 +144,49 @@ impl RoomNewsWriter {
         self.ledger.take()
     }
 
-    /// Stores rows, however long it takes, and goes on taking what is told; says whether more may be told.
-    async fn store(&mut self, rows: Rows, mut is_open: bool) -> bool {
+    /// Stores the rows in hand, however long it takes, and goes on taking what is told.
+    async fn store(&mut self) {
         let (log, node, pause) = (Arc::clone(&self.log), self.node, self.pause);
-        if !rows.is_empty() {
-            let storing = store_at_last(log.as_ref(), node, &rows, pause);
-            tokio::pin!(storing);
-            loop {
-                let mut taken = Vec::new();
-                tokio::select! {
-                    biased;
-                    () = &mut storing => break,
-                    count = self.told.recv_many(&mut taken, TAKEN_MAX), if is_open => is_open = count > 0,
-                }
-                self.take_in(taken);
-            }
+        if !self.in_hand.is_empty() {
+            // The rows return to `self` whatever ends the storing.
+            let mut held = Held { rows: std::mem::take(&mut self.in_hand), writer: self };
+            held.store(log.as_ref(), node, pause).await;
         }
-        self.counts.stored.fetch_add(rows.events.len() as u64, Ordering::Relaxed);
+        let events = std::mem::take(&mut self.in_hand).events.len() as u64;
+        self.counts.stored.fetch_add(events, Ordering::Relaxed);
         self.counts.live.store(self.ledger.live() as u64, Ordering::Relaxed);
         self.counts.waiting.store(self.waiting.len() as u64, Ordering::Relaxed);
-        is_open
+    }
+}
+
+/// Rows that are being stored while the writer goes on taking.
+struct Held<'a> {
+    rows: Rows,
+    writer: &'a mut RoomNewsWriter,
+}
+
+impl Held<'_> {
+    async fn store(&mut self, log: &dyn SessionLog, node: NodeId, pause: Duration) {
+        let storing = store_at_last(log, node, &self.rows, pause);
+        tokio::pin!(storing);
+        loop {
+            let mut taken = Vec::new();
+            let is_open = self.writer.is_open;
+            tokio::select! {
+                biased;
+                () = &mut storing => return,
+                count = self.writer.told.recv_many(&mut taken, TAKEN_MAX), if is_open => {
+                    self.writer.is_open = count > 0;
+                }
+            }
+            self.writer.take_in(taken);
+        }
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.writer.in_hand = std::mem::take(&mut self.rows);
     }
 }
 

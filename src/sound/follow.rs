@@ -53,13 +53,18 @@ impl Followed {
 }
 
 /// Follows until told to stop.
-pub async fn follow(store: Store, library: Library, mut followed: Followed, mut stop: watch::Receiver<bool>) {
+pub async fn follow(
+    store: &Store,
+    library: &Library,
+    followed: &mut Followed,
+    mut stop: watch::Receiver<bool>,
+) {
     loop {
         tokio::select! {
             _ = stop.wait_for(|stop| *stop) => return,
             () = tokio::time::sleep(LOOK_EVERY) => {}
         }
-        if let Err(error) = followed.catch_up(&store, &library).await {
+        if let Err(error) = followed.catch_up(store, library).await {
             tracing::warn!(%error, "the sounds of organisations cannot be read again");
         }
     }

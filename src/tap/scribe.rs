@@ -42,7 +42,7 @@ pub struct Told {
 
 impl Scribe {
     /// Writes down every call until there are no more.
-    pub async fn run(mut self, mut calls: mpsc::Receiver<TappedCall>) {
+    pub async fn run(&mut self, calls: &mut mpsc::Receiver<TappedCall>) {
         let mut look = tokio::time::interval(LOOK_EVERY);
         loop {
             tokio::select! {

@@ -17,6 +17,7 @@ use super::counters::TapCounters;
 use super::interfaces::State;
 use super::ring::{self, Ring, RingError, RingOptions};
 use super::session::{TapSession, TappedCall};
+use crate::supervise::{Beat, Supervisor, Task};
 
 /// What is read, and how.
 #[derive(Debug, Clone)]
@@ -33,7 +34,7 @@ pub struct TapOptions {
 #[derive(Debug)]
 pub struct TapThread {
     stop: Arc<AtomicBool>,
-    thread: JoinHandle<()>,
+    thread: JoinHandle<Reader>,
 }
 
 impl TapThread {
@@ -46,6 +47,7 @@ impl TapThread {
         session: TapSession,
         counters: Arc<TapCounters>,
         calls: mpsc::Sender<TappedCall>,
+        supervisor: &Supervisor,
     ) -> Result<Self, TapThreadError> {
         let TapOptions { interfaces, ring, now } = options;
         let mut rings = Vec::with_capacity(interfaces.len());
@@ -68,10 +70,10 @@ impl TapThread {
             last_frame: looked_at,
         };
         let stopped = Arc::clone(&stop);
-        let thread = std::thread::Builder::new()
-            .name("tap".to_owned())
-            .spawn(move || reader.run(&stopped))
-            .map_err(TapThreadError::Thread)?;
+        let run = move |reader: &mut Reader, beat: &Beat| reader.run(&stopped, beat);
+        // The calls that were followed are handed over as far as they were understood.
+        let save = |reader: &mut Reader| reader.finish();
+        let thread = supervisor.vital_thread(Task::Tap, reader, run, save).map_err(TapThreadError::Thread)?;
         Ok(TapThread { stop, thread })
     }
 
@@ -112,8 +114,9 @@ struct Reader {
 }
 
 impl Reader {
-    fn run(mut self, stop: &AtomicBool) {
+    fn run(&mut self, stop: &AtomicBool, beat: &Beat) {
         while !stop.load(Ordering::Relaxed) {
+            beat.beat();
             let fault = ring::wait(&self.rings, TURN);
             let drained = self.read();
             let now = (self.now)();
@@ -235,7 +238,7 @@ impl Reader {
     }
 
     /// Reads what is left, ends what is up, and hands over all of it.
-    fn finish(mut self) {
+    fn finish(&mut self) {
         // Traffic that never pauses would never be read to its end.
         for _ in 0..LAST_TURNS {
             if self.read() {

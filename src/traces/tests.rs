@@ -13,6 +13,7 @@ use sidetone_model::ids::CallId;
 use sidetone_model::time::Timestamp;
 use uuid::Uuid;
 
+use crate::supervise::Supervisor;
 use crate::switch::driver::Tracing;
 use crate::switch::face::LegName;
 use crate::traces::counters::TraceCounters;
@@ -68,7 +69,8 @@ fn until(what: &str, done: impl Fn() -> bool) {
 #[test]
 fn a_leg_is_found_again_on_disk() {
     let dir = tempdir("found");
-    let traces = Traces::start(dir.clone(), "node one".to_owned(), ON, 0, now).unwrap();
+    let traces =
+        Traces::start(dir.clone(), "node one".to_owned(), ON, 0, now, &Supervisor::default()).unwrap();
     let counters = traces.counters();
     let mut live = Vec::new();
     for (number, fork, name) in [(1, None, "a"), (1, Some(0), "b"), (2, Some(1), "b2")] {
@@ -96,7 +98,8 @@ fn a_leg_is_found_again_on_disk() {
 #[test]
 fn a_disk_without_room_costs_the_trace_alone() {
     let dir = tempdir("full");
-    let traces = Traces::start(dir.clone(), String::new(), ON, u64::MAX, now).unwrap();
+    let traces =
+        Traces::start(dir.clone(), String::new(), ON, u64::MAX, now, &Supervisor::default()).unwrap();
     let report = talk(&traces, leg(1, None), 50_000);
     assert_eq!(report.counters.datagrams, 50_000);
     let counters = traces.counters();
@@ -139,7 +142,7 @@ fn days_pass() {
         }
     }
     std::fs::write(dir.join("2026-09-01/mine.txt"), "not a trace").unwrap();
-    let traces = Traces::start(dir.clone(), String::new(), ON, 0, clock).unwrap();
+    let traces = Traces::start(dir.clone(), String::new(), ON, 0, clock, &Supervisor::default()).unwrap();
     let kept = talk(&traces, leg(1, None), 100).trace.unwrap();
     until("the trace is written", || dir.join(&kept.name).exists());
     until("the old day is gone", || !dir.join("2026-09-13").exists());

@@ -15,6 +15,7 @@ use sidetone_media::verdict::RULES_VERSION;
 use sidetone_model::time::Timestamp;
 
 use crate::recorder::{DataDisk, Disk as _};
+use crate::supervise::{Beat, Supervisor, Task};
 use crate::switch::driver::Tracing;
 use crate::switch::face::LegName;
 use crate::traces::counters::TraceCounters;
@@ -33,7 +34,7 @@ pub struct TraceSettings {
 /// The traces of a node.
 pub struct Traces {
     begins: TraceBegins,
-    thread: Option<JoinHandle<()>>,
+    thread: Option<JoinHandle<Writer>>,
     /// Closed to end the thread.
     stop: Option<Sender<()>>,
 }
@@ -67,6 +68,7 @@ impl Traces {
         settings: TraceSettings,
         reserve_bytes: u64,
         clock: fn() -> Timestamp,
+        supervisor: &Supervisor,
     ) -> io::Result<Traces> {
         let (blocks, received) = bounded(BLOCKS_MAX);
         let (emptied, empties) = bounded(BLOCKS_MAX);
@@ -86,8 +88,8 @@ impl Traces {
             room: None,
             troubled: false,
         };
-        let thread =
-            std::thread::Builder::new().name("traces".to_owned()).spawn(move || writer.run(&stopped))?;
+        let run = move |writer: &mut Writer, beat: &Beat| writer.run(&stopped, beat);
+        let thread = supervisor.keep_thread(Task::Traces, writer, run)?;
         let begins = TraceBegins { dir, node, settings: shared, blocks, empties, counters, clock };
         Ok(Traces { begins, thread: Some(thread), stop: Some(stop) })
     }
@@ -168,8 +170,9 @@ struct Writer {
 }
 
 impl Writer {
-    fn run(mut self, stopped: &Receiver<()>) {
+    fn run(&mut self, stopped: &Receiver<()>, beat: &Beat) {
         loop {
+            beat.beat();
             crossbeam_channel::select! {
                 recv(self.blocks) -> block => match block {
                     Ok(block) => self.write(block),

@@ -12,6 +12,8 @@ pub struct WebhookCounters {
     pub(super) failed: AtomicU64,
     pub(super) attempts_failed: AtomicU64,
     pub(super) switched_off: AtomicU64,
+    /// Attempts that panicked; anything but 0 is a bug.
+    pub panics: AtomicU64,
     /// Attempts that run now.
     pub(super) running: AtomicU64,
 }

@@ -41,8 +41,21 @@ pub fn next(
     Some(ended_at.plus_micros(pause.max(asked)))
 }
 
+/// The longest wait before the attempt that follows `attempts` others.
+pub fn pause_max(attempts: u32) -> Duration {
+    if attempts == 0 {
+        // The first attempt waits for nothing but the lease of a node that may be at it.
+        return FIRST_WAIT_MAX;
+    }
+    let index = usize::try_from(attempts).unwrap_or(usize::MAX);
+    let pause_s = PAUSES_S.get(index).copied().unwrap_or_default().unsigned_abs();
+    Duration::from_secs(pause_s * 11 / 10).max(RETRY_AFTER_MAX)
+}
+
 /// Attempts of a round.
 pub const ATTEMPTS_MAX: u32 = 10;
+/// Longer than the lease of an attempt.
+const FIRST_WAIT_MAX: Duration = Duration::from_secs(90);
 /// The pause before each attempt.
 pub const PAUSES_S: [i64; ATTEMPTS_MAX as usize] = [0, 5, 30, 120, 600, 1800, 3600, 7200, 14_400, 26_100];
 /// What an endpoint may ask us to wait.

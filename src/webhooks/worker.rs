@@ -37,6 +37,8 @@ pub struct Worker {
     wake: Arc<Notify>,
     scheduler: Scheduler,
     posts: JoinSet<Posted>,
+    /// What the clock said at the last turn.
+    seen: Option<Timestamp>,
     /// What each of the posts is for.
     running: HashMap<Id, ClaimedDelivery>,
     /// Attempts that ended and are not stored yet; never more than there are places.
@@ -79,6 +81,7 @@ impl Worker {
             wake,
             scheduler: Scheduler::new(PLACES),
             posts: JoinSet::new(),
+            seen: None,
             running: HashMap::new(),
             ended: Vec::new(),
         }
@@ -90,7 +93,14 @@ impl Worker {
     }
 
     /// Works until told to stop; what is being sent then may end within [`STOP_MAX`].
-    pub async fn run(mut self, mut stop: watch::Receiver<bool>) {
+    ///
+    /// It may be run again after a panic. It then begins as after a restart of the node: what was being sent is sent
+    /// again under the same id.
+    pub async fn run(&mut self, mut stop: watch::Receiver<bool>) {
+        self.posts = JoinSet::new();
+        self.running.clear();
+        self.ended.clear();
+        self.scheduler = Scheduler::new(PLACES);
         let mut bell = self.store.event_bell().listen();
         let mut freed = false;
         loop {
@@ -134,6 +144,7 @@ impl Worker {
     /// # Errors
     /// When the database refuses; what ended is kept for the next turn.
     pub async fn turn(&mut self) -> Result<Turn, StoreError> {
+        self.mind_the_clock().await?;
         let mut moved = self.settle().await?;
         for _ in 0..HAND_OUTS_PER_TURN {
             let handed = self.store.hand_out_events((self.clock)()).await?;
@@ -146,6 +157,18 @@ impl Worker {
         moved |= self.begin().await?;
         let next_at = self.store.next_webhook_due((self.clock)()).await?;
         Ok(Turn { moved, next_at })
+    }
+
+    /// After the wall clock was set back: no delivery waits longer than the longest pause of its schedule. One that was
+    /// set forward makes deliveries due early; the places bound how many begin at once.
+    async fn mind_the_clock(&mut self) -> Result<(), StoreError> {
+        let now = (self.clock)();
+        if self.seen.is_some_and(|seen| seen.since(now) >= SET_BACK_US) {
+            self.store.shorten_webhook_waits(now, schedule::pause_max).await?;
+            tracing::warn!("the wall clock was set back: deliveries to webhooks keep their pauses");
+        }
+        self.seen = Some(now);
+        Ok(())
     }
 
     /// Waits until every attempt that runs has ended. Nothing is stored before the next turn.
@@ -230,6 +253,9 @@ impl Worker {
         let (id, posted) = match ended {
             Ok(ended) => ended,
             Err(error) => {
+                if error.is_panic() {
+                    self.counters.panics.fetch_add(1, Ordering::Relaxed);
+                }
                 let carried =
                     Carried { error: Some("the attempt broke off".to_owned()), ..Carried::default() };
                 (error.id(), Posted { carried, began_at: now, ended_at: now })
@@ -274,6 +300,8 @@ async fn news(bell: &mut Listener) {
 pub const STOP_MAX: Duration = Duration::from_secs(3);
 /// How often the queues are looked at: what other nodes queued rings no bell here.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// The clock was set back when it shows so much less than at the last turn.
+const SET_BACK_US: i64 = 2_000_000;
 /// Between two turns of a busy worker: what happens meanwhile is stored together.
 const TURN_PAUSE: Duration = Duration::from_millis(10);
 /// How long a database that refused is left alone.

@@ -201,6 +201,7 @@ pub fn config(dir: &Path) -> Config {
     config.http.listen = ([127, 0, 0, 1], 0).into();
     config.media.ports = 12_000..=31_999;
     config.media.workers = Some(1);
+    config.node.journal_reserve_bytes = 256 << 10;
     config
 }
 

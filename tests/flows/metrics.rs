@@ -46,7 +46,10 @@ async fn a_call_is_counted_and_nobody_is_named() {
         ("sidetone_database_up", 1.0),
         ("sidetone_journal_healthy", 1.0),
         ("sidetone_call_records_stored_total", 1.0),
-        ("sidetone_panics_total{part=\"media\"}", 0.0),
+        ("sidetone_panics_total{task=\"relay\"}", 0.0),
+        ("sidetone_panics_total{task=\"sip\"}", 0.0),
+        ("sidetone_disk_full", 0.0),
+        ("sidetone_clock_jumps_total", 0.0),
         ("sidetone_http_panics_total", 0.0),
         ("sidetone_queue_length{queue=\"unwritten_records\"}", 0.0),
     ] {

@@ -79,7 +79,7 @@ impl Face {
                     // Told to stop, or the face is gone: the same.
                     let _ = stopped.await;
                 };
-                sidetone_api::serve(listener, state, shutdown).await.unwrap();
+                sidetone_api::HttpServer::new(listener, state).run(shutdown).await;
                 store.close().await;
             });
         });

@@ -149,8 +149,10 @@ impl Desk {
             let counters = Arc::new(NoteCounters::default());
             let (orders, writer) = NoteWriter::new(Arc::new(store.clone()), courier.clone(), counters);
             let (running, stop) = watch::channel(false);
-            tokio::spawn(writer.run(stop));
-            tokio::spawn(errands.run(phones.clone(), orders.clone()));
+            let (mut writer, mut errands) = (writer, errands);
+            tokio::spawn(async move { writer.run(stop).await });
+            let (courier_phones, courier_orders) = (phones.clone(), orders.clone());
+            tokio::spawn(async move { errands.run(courier_phones.as_ref(), &courier_orders).await });
             let clock = Arc::new(|| at(1));
             let service = NoteService::new(store.clone(), phones.clone(), (orders, courier), node, clock);
             let keys = IdempotencyKeys::open(store.clone(), node).await.unwrap();

@@ -147,7 +147,8 @@ impl Office {
             let clock = Arc::new(move || Timestamp::from_micros(now.load(Ordering::SeqCst)));
             let panel = sidetone::app::panel(&ground.store, &mut ground.rng).await.unwrap();
             let bus = Bus::new(&ground.store);
-            tokio::spawn(bus.clone().run(ground.store.event_bell().listen(), stopped));
+            let (reader, mut heard) = (bus.clone(), ground.store.event_bell().listen());
+            tokio::spawn(async move { reader.run(&mut heard, stopped).await });
             let state = ApiState::new(shared.clone(), shared.clone(), Arc::new(Ready), clock)
                 .with_stored_quality(shared)
                 .with_panel(panel)

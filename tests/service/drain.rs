@@ -16,7 +16,7 @@ const CALLS: usize = 100;
 
 async fn serve(dir: &TempDir, drain_seconds: u32) -> Served {
     let more = format!("drain_seconds = {drain_seconds}\n[http]\nlisten = \"127.0.0.1:0\"\n");
-    let start = Start { config: config(dir.path(), &more), log: "info", files_max: None };
+    let start = Start { config: config(dir.path(), &more), log: "info", files_max: None, env: Vec::new() };
     Served::with(dir.path(), start).await
 }
 

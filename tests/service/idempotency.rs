@@ -13,11 +13,11 @@ use crate::records::TempDir;
 use crate::served::{Served, Start, config};
 use crate::site::{PASSWORD, Site, answering, calls, declare, open_end, until, within};
 
-const ADMIN: &str = "tel_acmeadmin001_0123456789abcdefghijklmnopqrstuvwxyz";
+pub const ADMIN: &str = "tel_acmeadmin001_0123456789abcdefghijklmnopqrstuvwxyz";
 const OTHER: &str = "tel_acmeother001_0123456789abcdefghijklmnopqrstuvwxyz";
 
 /// Acme with two keys that may do all, two phones, a room, and an operator.
-fn directory() -> String {
+pub fn directory() -> String {
     let key = |name: &str, key: &str| {
         format!(
             "[[organisations.api_keys]]\nname = \"{name}\"\nkey = \"{key}\"\npreset = \"full\"\n\
@@ -37,11 +37,11 @@ fn directory() -> String {
     )
 }
 
-fn post(path: &str, token: &str, key: &str, body: &Value) -> Ask {
+pub fn post(path: &str, token: &str, key: &str, body: &Value) -> Ask {
     Ask::new("POST", format!("/api/v1{path}")).bearer(token).key(key).json(body)
 }
 
-async fn teams(http: SocketAddr) -> Vec<Value> {
+pub async fn teams(http: SocketAddr) -> Vec<Value> {
     let page = Ask::new("GET", "/api/v1/teams?limit=500").bearer(ADMIN).send(http).await;
     page.json()["items"].as_array().unwrap().clone()
 }
@@ -53,7 +53,7 @@ fn id(answer: &Answer) -> String {
 /// An engine that takes a hundred connections of this host.
 async fn serve(dir: &TempDir) -> Served {
     let http = "[http]\nlisten = \"127.0.0.1:0\"\nconnections_per_address_max = 200\n";
-    let start = Start { config: config(dir.path(), http), log: "error", files_max: None };
+    let start = Start { config: config(dir.path(), http), log: "error", files_max: None, env: Vec::new() };
     Served::with(dir.path(), start).await
 }
 

@@ -9,15 +9,19 @@
     reason = "a helper of a test may fail the test"
 )]
 
+mod backup;
 #[path = "../common/chosen.rs"]
 mod chosen;
 mod client;
+mod clock;
 #[path = "../common/database.rs"]
 mod database;
 mod descriptors;
 mod drain;
 mod fail2ban;
+mod full_disk;
 mod idempotency;
+mod migrations;
 #[path = "../common/records.rs"]
 mod records;
 mod reload;
@@ -25,3 +29,5 @@ mod secrets;
 mod served;
 #[path = "../common/site.rs"]
 mod site;
+mod tasks;
+mod two_nodes;

@@ -18,7 +18,7 @@ async fn what_can_hold_holds_and_the_rest_is_named() {
     let dir = TempDir::new();
     declare(dir.path(), &directory()).await;
     let http = "[http]\nlisten = \"127.0.0.1:0\"\n";
-    let start = Start { config: config(dir.path(), http), log: "", files_max: None };
+    let start = Start { config: config(dir.path(), http), log: "", files_max: None, env: Vec::new() };
     let engine = Served::with(dir.path(), start).await;
     let write = |text: &str| std::fs::write(dir.path().join("sidetone.toml"), text).unwrap();
     assert_eq!(forwarded(&engine).await, 200, "nobody is believed");

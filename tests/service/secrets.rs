@@ -100,6 +100,7 @@ async fn nothing_that_is_secret_is_written_anywhere() {
         config: config(dir.path(), "[http]\nlisten = \"127.0.0.1:0\"\n"),
         log: "debug",
         files_max: None,
+        env: Vec::new(),
     };
     let mut engine = Served::with(dir.path(), start).await;
     let mut written = use_it(&engine).await;

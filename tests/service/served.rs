@@ -23,6 +23,8 @@ pub struct Start {
     pub log: &'static str,
     /// Open files that the process may have; as many as the system grants without it.
     pub files_max: Option<u32>,
+    /// More variables of its environment.
+    pub env: Vec<(&'static str, String)>,
 }
 
 /// A configuration with free ports, `more` behind it.
@@ -49,6 +51,7 @@ impl Served {
             .env_remove("RUST_LOG")
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
+        command.envs(start.env);
         if !start.log.is_empty() {
             command.env("RUST_LOG", start.log);
         }

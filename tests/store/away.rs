@@ -67,7 +67,7 @@ fn while_the_server_is_away_records_wait_and_lists_fail_soon() {
         let scope = Scope::Organisation(organisation(1));
         let (journal, reader, _) = Journal::open(&dir.path().join("journal")).unwrap();
         let sink = Arc::new(store.clone());
-        let writer = CdrWriter::new(reader).with_pause(Duration::from_millis(20));
+        let mut writer = CdrWriter::new(reader).with_pause(Duration::from_millis(20));
         let writer = tokio::spawn(async move { writer.run(&*sink).await });
         for number in 0..150 {
             if number == 50 {

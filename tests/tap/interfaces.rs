@@ -4,6 +4,7 @@ use std::net::UdpSocket;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use sidetone::supervise::Supervisor;
 use sidetone::tap::counters::TapCounters;
 use sidetone::tap::ring::{self, Ring, RingError, RingOptions};
 use sidetone::tap::session::TapSession;
@@ -43,8 +44,14 @@ fn an_interface_that_comes_back_is_read_again() {
         assert!(ip("addr add 192.0.2.1/24 dev ear0") && ip("link set ear0 up") && ip("link set ear1 up"));
         let counters = Arc::new(TapCounters::default());
         let (calls, _ended) = mpsc::channel(1);
-        let thread =
-            TapThread::start(options(&["ear0"]), TapSession::new(), Arc::clone(&counters), calls).unwrap();
+        let thread = TapThread::start(
+            options(&["ear0"]),
+            TapSession::new(),
+            Arc::clone(&counters),
+            calls,
+            &Supervisor::default(),
+        )
+        .unwrap();
         // Nobody is there: what is sent are the frames that ask who is.
         let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
         let read = |counters: &TapCounters| TapCounters::read(&counters.packets);
@@ -116,7 +123,13 @@ fn several_interfaces_are_read_in_the_order_of_time() {
 #[test]
 fn an_unknown_interface_is_refused() {
     let (calls, _ended) = mpsc::channel(1);
-    let refused = TapThread::start(options(&["nosuch0"]), TapSession::new(), Arc::default(), calls);
+    let refused = TapThread::start(
+        options(&["nosuch0"]),
+        TapSession::new(),
+        Arc::default(),
+        calls,
+        &Supervisor::default(),
+    );
     let Err(error @ TapThreadError::Ring(RingError::Interface(_))) = refused else { panic!("not refused") };
     assert!(error.to_string().starts_with("there is no interface \"nosuch0\"; there are: lo"), "{error}");
 }

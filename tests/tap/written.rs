@@ -86,8 +86,8 @@ async fn write(store: &Store, dir: &TempDir, calls: Vec<TappedCall>) -> Arc<TapC
     let book = Book::new(store.directory().await.unwrap(), None, node).unwrap();
     let (journal, reader, _) = Journal::open(&dir.path().join("tap-journal")).unwrap();
     let counters = Arc::new(TapCounters::default());
-    let (sender, receiver) = mpsc::channel(100);
-    let scribe = Scribe {
+    let (sender, mut receiver) = mpsc::channel(100);
+    let mut scribe = Scribe {
         book,
         journal,
         store: store.clone(),
@@ -98,7 +98,9 @@ async fn write(store: &Store, dir: &TempDir, calls: Vec<TappedCall>) -> Arc<TapC
         sender.send(call).await.unwrap();
     }
     drop(sender);
-    scribe.run(receiver).await;
+    scribe.run(&mut receiver).await;
+    // The journal closes with it.
+    drop(scribe);
     CdrWriter::new(reader).run(store).await;
     counters
 }

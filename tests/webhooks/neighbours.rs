@@ -106,7 +106,7 @@ async fn ten_thousand_behind_a_hung_endpoint_delay_nobody_else() {
 
         let carrier: Arc<HalfHung> = Arc::default();
         let stop = watch::Sender::new(false);
-        let running = tokio::spawn(real_worker(&world, carrier.clone()).run(stop.subscribe()));
+        let running = run_worker(real_worker(&world, carrier.clone()), stop.subscribe());
         eventually("the endpoint hangs", async || carrier.hung.load(Ordering::SeqCst) == PER_WEBHOOK_MAX)
             .await;
         let mut caused = BTreeMap::new();
@@ -157,7 +157,7 @@ async fn a_hung_socket_delays_nobody_else() {
         }
         // What this machine takes for as many where nothing hangs.
         let stop = watch::Sender::new(false);
-        let running = tokio::spawn(real_worker(&world, Arc::new(client.clone())).run(stop.subscribe()));
+        let running = run_worker(real_worker(&world, Arc::new(client.clone())), stop.subscribe());
         let began = Instant::now();
         let first = world.events(world.bolt, 50).await;
         receiver.seen.count(before + 50).await;
@@ -183,6 +183,10 @@ async fn a_hung_socket_delays_nobody_else() {
         stop.send_replace(true);
         running.await.unwrap();
     }
+}
+
+fn run_worker(mut worker: Worker, stop: watch::Receiver<bool>) -> tokio::task::JoinHandle<()> {
+    tokio::spawn(async move { worker.run(stop).await })
 }
 
 /// A worker on the clock of this machine.

@@ -1,5 +1,7 @@
 //! W1 and W2: endpoints that are down for hours and for days, under a clock that is told.
 
+use std::sync::atomic::Ordering;
+
 use sidetone::webhooks::schedule::{ATTEMPTS_MAX, PAUSES_S};
 use sidetone_model::access::Scope;
 use sidetone_model::webhook::{DeliveryStatus, DisabledReason, Webhooks};
@@ -148,5 +150,43 @@ async fn a_success_forgets_the_failures() {
         }
         let read = world.read(webhook.id).await;
         assert!(read.active && read.failing_since.unwrap() >= to, "{read:?}");
+    }
+}
+
+/// D12: a clock that is set back by a day holds no delivery up for longer than its own pause, and one that is set
+/// forward by a day sends what waits once and not all attempts at once.
+#[tokio::test]
+async fn a_clock_that_is_set_neither_stalls_nor_bursts() {
+    for kind in kinds() {
+        // Some failures each, then the endpoint is well.
+        let mut world = World::new(kind, 8, |_, now| answered(if now < at(1_000) { 503 } else { 204 })).await;
+        let (webhook, _) = world.webhook(world.acme, "/hook").await;
+        world.events(world.acme, 20).await;
+        world.work_until(at(700)).await;
+        let waiting = world.deliveries(webhook.id, Some(DeliveryStatus::Retrying)).await;
+        assert_eq!(waiting.total, 20);
+
+        // A day back: the next attempts are due within an hour, as an endpoint may ask for at most.
+        let back = at(700).plus_micros(-24 * HOUR_US);
+        world.clock.store(back.as_micros(), Ordering::SeqCst);
+        world.worker.turn().await.unwrap();
+        let waiting = world.deliveries(webhook.id, Some(DeliveryStatus::Retrying)).await;
+        for delivery in &waiting.items {
+            let wait = delivery.next_attempt_at.unwrap().since(back);
+            assert!((0..=2 * HOUR_US).contains(&wait), "{kind:?}: {wait} µs after the clock was set back");
+        }
+        // A second node, or a second turn, changes nothing.
+        let before: Vec<_> = waiting.items.iter().map(|it| it.next_attempt_at).collect();
+        world.worker.turn().await.unwrap();
+        let again = world.deliveries(webhook.id, Some(DeliveryStatus::Retrying)).await;
+        assert_eq!(again.items.iter().map(|it| it.next_attempt_at).collect::<Vec<_>>(), before);
+
+        // Two days forward: every delivery is attempted once, and arrives.
+        let sent = world.sent.len();
+        world.clock.store(at(24 * 3_600).as_micros(), Ordering::SeqCst);
+        world.work_until(at(24 * 3_600 + 60)).await;
+        assert_eq!(world.sent.len() - sent, 20, "one attempt each");
+        let delivered = world.deliveries(webhook.id, Some(DeliveryStatus::Delivered)).await;
+        assert_eq!(delivered.total, 20);
     }
 }

@@ -36,7 +36,7 @@ pub(crate) async fn metrics(State(state): State<ApiState>, request: Request) -> 
     families.extend(state.http.families(&state.server));
     families.push(
         Family::counter("sidetone_http_panics_total", "Handlers that panicked; anything but 0 is a bug.")
-            .is(state.http.panics()),
+            .is(state.http.panics() + state.server.panics()),
     );
     let logins =
         Family::counter("sidetone_http_login_failures_total", "Logins that were refused, by reason.");

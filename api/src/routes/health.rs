@@ -13,6 +13,10 @@ use crate::state::ApiState;
 pub(crate) struct Health {
     /// `ok` or `ready`.
     status: &'static str,
+    /// What fails while the engine works around it, such as a database that is away; absent when nothing does.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    degraded: Vec<String>,
 }
 
 /// The process runs
@@ -25,7 +29,7 @@ pub(crate) struct Health {
     security(()),
 )]
 pub(crate) async fn alive() -> Json<Health> {
-    Json(Health { status: "ok" })
+    Json(Health { status: "ok", degraded: Vec::new() })
 }
 
 /// The engine can do its work
@@ -43,5 +47,8 @@ pub(crate) async fn alive() -> Json<Health> {
 )]
 pub(crate) async fn ready(State(state): State<ApiState>) -> Result<Json<Health>, ApiError> {
     let unready = state.readiness.unready();
-    if unready.is_empty() { Ok(Json(Health { status: "ready" })) } else { Err(ApiError::not_ready(&unready)) }
+    if !unready.is_empty() {
+        return Err(ApiError::not_ready(&unready));
+    }
+    Ok(Json(Health { status: "ready", degraded: state.readiness.degraded() }))
 }

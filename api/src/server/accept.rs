@@ -10,7 +10,7 @@ use std::time::Duration;
 use axum::Router;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
 
 use crate::router;
 use crate::server::connection::serve_connection;
@@ -19,24 +19,31 @@ use crate::server::places::{Place, Places};
 use crate::settings::SharedSettings;
 use crate::state::ApiState;
 
-/// Answers requests on `listener` until `shutdown` completes and the requests in hand are done, which they may
-/// take a few seconds for.
-///
-/// # Errors
-/// None today: a listener that gives no connection for a while is asked again.
-pub async fn serve(
-    listener: TcpListener,
+/// The HTTP face on a listener.
+pub struct HttpServer {
+    /// Closed at the end, so that no client connects any more.
+    listener: Option<TcpListener>,
     state: ApiState,
-    shutdown: impl Future<Output = ()> + Send + 'static,
-) -> io::Result<()> {
-    let (settings, counters) = (state.settings.clone(), Arc::clone(&state.server));
-    serve_router(listener, router(state), settings, counters, shutdown).await;
-    Ok(())
 }
 
-/// As [`serve`], over any routes.
+impl HttpServer {
+    /// A server that answers on `listener`.
+    pub fn new(listener: TcpListener, state: ApiState) -> Self {
+        Self { listener: Some(listener), state }
+    }
+
+    /// Answers requests until `shutdown` completes and the requests in hand are done, which they may take a few
+    /// seconds for. It may be run again after a panic: the listener stays open, the connections of that run are closed.
+    pub async fn run(&mut self, shutdown: impl Future<Output = ()> + Send) {
+        let state = self.state.clone();
+        let (settings, counters) = (state.settings.clone(), Arc::clone(&state.server));
+        serve_router(&mut self.listener, router(state), settings, counters, shutdown).await;
+    }
+}
+
+/// As [`HttpServer::run`], over any routes.
 pub(super) async fn serve_router(
-    listener: TcpListener,
+    listening: &mut Option<TcpListener>,
     router: Router,
     settings: SharedSettings,
     counters: Arc<ServerCounters>,
@@ -51,14 +58,15 @@ pub(super) async fn serve_router(
         connections: JoinSet::new(),
         stopped,
     };
+    let Some(listener) = listening else { return };
     let mut shutdown = pin!(shutdown);
     let mut pause = None;
     loop {
         tokio::select! {
             () = &mut shutdown => break,
             // Finished tasks are forgotten as they finish, not when the server stops.
-            Some(_) = server.connections.join_next() => {}
-            accepted = accept(&listener, pause) => match accepted {
+            Some(ended) = server.connections.join_next() => server.note_end(&ended),
+            accepted = accept(listener, pause) => match accepted {
                 Ok((stream, peer)) => {
                     pause = None;
                     server.take(stream, peer);
@@ -68,7 +76,7 @@ pub(super) async fn serve_router(
         }
     }
     // Nobody can connect any more; who is connected gets the answer that is under way.
-    drop(listener);
+    *listening = None;
     let _ = stop.send(true);
     let finish = async { while server.connections.join_next().await.is_some() {} };
     if tokio::time::timeout(FINISH_MAX, finish).await.is_err() {
@@ -111,6 +119,12 @@ impl Server {
                 self.counters.refused(why);
                 refuse(stream);
             }
+        }
+    }
+
+    fn note_end(&self, ended: &Result<(), JoinError>) {
+        if ended.as_ref().is_err_and(JoinError::is_panic) {
+            self.counters.panicked();
         }
     }
 

@@ -10,6 +10,7 @@ pub(crate) struct ServerCounters {
     open: AtomicU64,
     accepted: AtomicU64,
     accept_errors: AtomicU64,
+    panics: AtomicU64,
     refused: [AtomicU64; Refusal::ALL.len()],
     closed: [AtomicU64; Late::ALL.len()],
 }
@@ -48,6 +49,15 @@ impl ServerCounters {
 
     pub(super) fn accept_failed(&self) {
         self.accept_errors.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn panicked(&self) {
+        self.panics.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Connections whose task panicked.
+    pub(crate) fn panics(&self) -> u64 {
+        self.panics.load(Ordering::Relaxed)
     }
 
     pub(super) fn refused(&self, why: Refusal) {

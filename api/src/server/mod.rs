@@ -13,5 +13,5 @@ mod tests;
 mod watch;
 mod wire;
 
-pub use accept::serve;
+pub use accept::HttpServer;
 pub(crate) use counters::ServerCounters;

@@ -46,7 +46,10 @@ impl Server {
         let stopped = async move {
             let _ = stopped.await;
         };
-        let task = tokio::spawn(serve_router(listener, router, shared, Arc::clone(&counters), stopped));
+        let (mut listener, counted) = (Some(listener), Arc::clone(&counters));
+        let task = tokio::spawn(async move {
+            serve_router(&mut listener, router, shared, counted, stopped).await;
+        });
         Server { address, counters, stop: Some(stop), task }
     }
 

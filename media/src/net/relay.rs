@@ -50,6 +50,8 @@ pub(super) struct Shared {
     /// Whether legs are watched.
     pub(super) warns: AtomicBool,
     pub(super) stop: AtomicBool,
+    /// A worker ended although nobody stopped it.
+    pub(super) lost: AtomicBool,
     pub(super) tallies: Vec<Tally>,
     /// Reports of closed legs that found the channel full, over all workers.
     pub(super) backlog: AtomicUsize,
@@ -243,6 +245,11 @@ impl Relay {
         sum(&self.shared.tallies)
     }
 
+    /// Whether a worker ended before the relay was shut down: a bug, and its legs are dead.
+    pub fn has_lost_a_worker(&self) -> bool {
+        self.shared.lost.load(Ordering::SeqCst)
+    }
+
     /// Stops and joins the workers; all ports close.
     ///
     /// Legs that were still open report as far as the channel of notices has room.
@@ -280,11 +287,27 @@ impl Relay {
         };
         let epoll = worker::listen(&alarm)?;
         let own_alarm = Arc::clone(&alarm);
-        let work = move || Worker::new(index, shared, own_alarm, order_receiver, inbox, epoll).run();
+        let work = move || {
+            let watched = Watched(Arc::clone(&shared));
+            Worker::new(index, shared, own_alarm, order_receiver, inbox, epoll).run();
+            drop(watched);
+        };
         let thread = thread::Builder::new().name(format!("rtp-{index}")).spawn(work)?;
         self.workers.push(Handle { orders, alarm });
         lock(&self.threads).push(thread);
         Ok(())
+    }
+}
+
+/// Notes the end of a worker's thread, in whatever way it ends.
+pub(super) struct Watched(pub(super) Arc<Shared>);
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        if !self.0.stop.load(Ordering::SeqCst) {
+            self.0.lost.store(true, Ordering::SeqCst);
+            tracing::error!("an RTP worker ended: its legs are dead");
+        }
     }
 }
 
@@ -322,6 +345,7 @@ impl Shared {
             snapshot_us: AtomicI64::new(0),
             warns: AtomicBool::new(false),
             stop: AtomicBool::new(false),
+            lost: AtomicBool::new(false),
             tallies: std::iter::repeat_with(Tally::default).take(peers.len()).collect(),
             backlog: AtomicUsize::new(0),
             notices: sender,

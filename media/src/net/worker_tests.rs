@@ -6,7 +6,7 @@ use super::*;
 use crate::codec::Codec;
 use crate::mix::{Formats, Hears, Seat};
 use crate::net::RelayConfig;
-use crate::net::relay::Peer;
+use crate::net::relay::{Peer, Watched};
 use crate::session::SessionConfig;
 
 /// A worker on this thread: it turns when the test says so.
@@ -46,6 +46,24 @@ fn admit(worker: &mut Worker, serial: u64) -> PortId {
     let id = PortId::new(serial, 0, pair.rtp.local.port());
     worker.admit(worker.shared.leg(id, pair));
     id
+}
+
+/// The end of a thread is noted unless the relay is being shut down, in whatever way the thread ends.
+#[test]
+fn a_worker_that_ends_before_its_time_is_noted() {
+    let (ended, _orders, _notices) = worker();
+    let shared = Arc::clone(&ended.shared);
+    let watched = Watched(Arc::clone(&shared));
+    let thread = std::thread::spawn(move || {
+        let _watched = watched;
+        panic!("outside of a turn");
+    });
+    assert!(thread.join().is_err());
+    assert!(shared.lost.load(Ordering::SeqCst));
+    let (stopped, _orders, _notices) = worker();
+    stopped.shared.stop.store(true, Ordering::SeqCst);
+    drop(Watched(Arc::clone(&stopped.shared)));
+    assert!(!stopped.shared.lost.load(Ordering::SeqCst));
 }
 
 #[test]

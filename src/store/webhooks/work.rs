@@ -4,6 +4,7 @@
 //! a word. These functions serve every tenant at once, by the ids of rows that they read themselves.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use sidetone_model::directory::Secret;
 use sidetone_model::ids::{DeliveryId, EventId, NodeId, WebhookId};
@@ -42,6 +43,9 @@ pub struct ClaimedDelivery {
     /// Known to this attempt alone.
     lease: String,
 }
+
+/// Attempts of a delivery in a row, as `webhooks::schedule` has them.
+const ATTEMPTS_MAX: u32 = 10;
 
 /// How an attempt ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -102,6 +106,36 @@ impl Store {
         .fetch_all(self.readers())
         .await?;
         rows.iter().map(|row| parsed(row, "id")).collect()
+    }
+
+    /// Has no delivery wait for more than `pause_max` of its attempts: what is due later was put off by a clock that
+    /// has been set back since. Doing it twice, or on several nodes, changes nothing.
+    ///
+    /// # Errors
+    /// When the database refuses.
+    pub async fn shorten_webhook_waits(
+        &self,
+        now: Timestamp,
+        pause_max: fn(u32) -> Duration,
+    ) -> Result<(), StoreError> {
+        let mut transaction = self.writer().begin_write().await?;
+        for attempts in 0..ATTEMPTS_MAX {
+            let pause_us = i64::try_from(pause_max(attempts).as_micros()).unwrap_or(i64::MAX);
+            sql("UPDATE webhook_deliveries SET next_at_us = $1
+                 WHERE next_at_us > $1 AND round_attempts = $2")
+            .bind(now.plus_micros(pause_us).as_micros())
+            .bind(i64::from(attempts))
+            .execute(&mut *transaction)
+            .await?;
+        }
+        sql("UPDATE webhooks SET next_at_us = (SELECT MIN(next_at_us) FROM webhook_deliveries
+                 WHERE webhook_id = webhooks.id AND next_at_us IS NOT NULL)
+             WHERE next_at_us > $1")
+        .bind(now.as_micros())
+        .execute(&mut *transaction)
+        .await?;
+        transaction.commit().await?;
+        Ok(())
     }
 
     /// When the first webhook has something due that has nothing due at `now`.

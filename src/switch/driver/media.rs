@@ -123,6 +123,11 @@ impl Media {
         self.ids.len()
     }
 
+    /// Whether a thread of the relay is gone: its legs are dead.
+    pub(super) fn has_lost_a_worker(&self) -> bool {
+        self.relay.has_lost_a_worker()
+    }
+
     /// How many commands wait for a worker.
     pub(super) fn orders(&self) -> usize {
         self.orders.len()

@@ -26,6 +26,7 @@ use crate::cdr::journal::{Committed, DETAILED_LEN_MAX, Journal, JournalFull};
 use crate::dns::Resolver;
 use crate::notes::NoteNews;
 use crate::rooms::RoomNote;
+use crate::supervise::{Supervisor, Task};
 use crate::switch::control::Asked;
 use crate::switch::driver::handle::{self, Gauges, Handle, Request};
 use crate::switch::driver::intake::Intake;
@@ -65,6 +66,9 @@ pub struct Driver {
     /// Datagrams that were let in and wait.
     intake: Intake,
     log: NoticeLog,
+    supervisor: Supervisor,
+    /// Whether new calls are taken, as the switch heard it last.
+    accepts: bool,
     drain_until: Option<Instant>,
     /// Until when the last CANCELs and BYEs may wait for their answers.
     last_words: Option<Instant>,
@@ -104,6 +108,8 @@ impl Driver {
             gauges,
             intake: Intake::default(),
             log: NoticeLog::default(),
+            supervisor: Supervisor::default(),
+            accepts: true,
             drain_until: None,
             last_words: None,
         };
@@ -153,8 +159,27 @@ impl Driver {
         self
     }
 
+    /// The same driver, whose work beside the switch belongs to `supervisor`.
+    #[must_use]
+    pub fn supervised(mut self, supervisor: Supervisor) -> Self {
+        self.supervisor = supervisor;
+        self
+    }
+
+    /// After a panic: hands every record that has no place in the journal yet to it, and waits until all are on the
+    /// disk. Calls that are up have their answers there; the next start ends them.
+    pub async fn save(&mut self) {
+        while !self.unwritten.is_empty() {
+            self.flush_records();
+            tokio::time::sleep(RETRY_AFTER).await;
+        }
+        if !self.journal.flush(now().wall, SAVE_MAX).await {
+            tracing::error!("the journal did not take the last records in time");
+        }
+    }
+
     /// Runs until drained.
-    pub async fn run(mut self) {
+    pub async fn run(&mut self) {
         let mut tick = tokio::time::interval(TICK_EVERY);
         self.feed(Input::Begin);
         loop {
@@ -183,6 +208,7 @@ impl Driver {
             }
             self.media.flush();
             self.flush_records();
+            self.follow_journal();
             self.gauges.live_calls.store(self.switch.live_calls(), Ordering::Relaxed);
             self.gauges.bindings.store(self.switch.bindings(), Ordering::Relaxed);
             self.gauges.legs.store(self.switch.legs(), Ordering::Relaxed);
@@ -359,11 +385,13 @@ impl Driver {
     /// Names are asked for beside the switch, which never waits.
     fn resolve(&self, address: TrunkAddress) {
         let (resolver, done) = (Arc::clone(&self.resolver), self.resolved.0.clone());
-        tokio::spawn(async move {
-            let answer = resolver.lookup(&address).await;
+        let supervisor = self.supervisor.clone();
+        drop(self.supervisor.once(Task::Names, async move {
+            // A lookup that panics is a name that is not known: the call that waits for it goes on.
+            let answer = supervisor.attempt(Task::Names, resolver.lookup(&address)).await;
             // The driver is gone only when the engine stops.
-            let _ = done.send((address, answer)).await;
-        });
+            let _ = done.send((address, answer.unwrap_or_default())).await;
+        }));
     }
 
     /// The caller hears of the answer once the disk knows it.
@@ -371,13 +399,13 @@ impl Driver {
         match self.journal.answered(*record) {
             Ok(committed) => {
                 let done = self.journalled.0.clone();
-                tokio::spawn(wait_for(committed, call, done));
+                drop(self.supervisor.once(Task::Answers, wait_for(committed, call, done)));
             }
             // A disk that stalls delays records, not people: the record follows at the call's end.
             Err(JournalFull { .. }) => {
                 tracing::error!(call.id = %call, "the journal is full: this call's record would not survive a crash");
                 let done = self.journalled.0.clone();
-                tokio::spawn(async move { done.send(call).await });
+                drop(self.supervisor.once(Task::Answers, async move { done.send(call).await }));
             }
         }
     }
@@ -440,9 +468,17 @@ impl Driver {
     fn tick(&mut self) {
         // A full queue misses one tick; the next follows in seconds.
         let _ = self.journal.tick(now().wall);
-        if self.drain_until.is_none() {
-            // A disk that takes no records takes no calls.
-            self.feed(Input::Accept(self.journal.is_healthy()));
+        if self.media.has_lost_a_worker() {
+            self.supervisor.fail(Task::Relay);
+        }
+    }
+
+    /// A disk that takes no records takes no calls.
+    fn follow_journal(&mut self) {
+        let accepts = self.journal.is_healthy();
+        if self.drain_until.is_none() && accepts != self.accepts {
+            self.accepts = accepts;
+            self.feed(Input::Accept(accepts));
         }
     }
 
@@ -493,5 +529,7 @@ const LAST_WORDS: Duration = Duration::from_secs(5);
 const NEWS_MAX: usize = 1_024;
 /// How soon a busy worker or journal is asked again.
 const RETRY_AFTER: Duration = Duration::from_millis(5);
+/// How long the last records may take to the disk after a panic.
+const SAVE_MAX: Duration = Duration::from_secs(4);
 /// How often the journal hears that calls are alive.
 const TICK_EVERY: Duration = Duration::from_secs(5);

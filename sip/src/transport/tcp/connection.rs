@@ -2,6 +2,7 @@
 
 use std::io;
 use std::pin::pin;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
@@ -18,6 +19,7 @@ use crate::transport::tcp::limits::{
     CHUNK_BYTES, LAST_WORDS_MAX, LINGER_BYTES_MAX, PACE_PAUSE, REJECTIONS_MAX, TcpLimits,
 };
 use crate::transport::tcp::table::{Outbox, Seat};
+use crate::transport::tcp::task::Obituary;
 
 /// A connection and its way to the driver.
 pub(super) struct Connection {
@@ -48,6 +50,16 @@ enum End {
 }
 
 impl Connection {
+    /// What remains of the connection when its task panics.
+    pub(super) fn obituary(&self) -> Obituary {
+        Obituary {
+            table: Arc::clone(self.seat.table()),
+            flow: self.seat.flow,
+            outbox: self.seat.outbox.clone(),
+            arrivals: self.arrivals.clone(),
+        }
+    }
+
     /// Opens the connection and serves it.
     pub(super) async fn dial(self) {
         let knock = timeout(self.seat.table().limits().stall_max, TcpStream::connect(self.seat.flow.remote));

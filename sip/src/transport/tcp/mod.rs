@@ -7,6 +7,7 @@
 mod connection;
 mod limits;
 mod table;
+mod task;
 #[cfg(test)]
 mod tests;
 mod transport;

@@ -30,6 +30,8 @@ pub struct TcpCounters {
     pub timeouts: u64,
     /// Messages that a full queue or a closed connection lost.
     pub dropped: u64,
+    /// Tasks of connections or listeners that panicked; anything but 0 is a bug.
+    pub panics: u64,
 }
 
 /// The open connections of one element.
@@ -42,6 +44,7 @@ pub(super) struct Table {
     pub(super) accept_errors: AtomicU64,
     pub(super) timeouts: AtomicU64,
     pub(super) dropped: AtomicU64,
+    pub(super) panics: AtomicU64,
 }
 
 #[derive(Default)]
@@ -88,6 +91,7 @@ impl Table {
             accept_errors: AtomicU64::new(0),
             timeouts: AtomicU64::new(0),
             dropped: AtomicU64::new(0),
+            panics: AtomicU64::new(0),
         }
     }
 
@@ -161,6 +165,7 @@ impl Table {
             accept_errors: read(&self.accept_errors),
             timeouts: read(&self.timeouts),
             dropped: read(&self.dropped),
+            panics: read(&self.panics),
         }
     }
 

@@ -17,6 +17,7 @@ use crate::transport::sockets::Arrival;
 use crate::transport::tcp::connection::Connection;
 use crate::transport::tcp::limits::{ARRIVALS_MAX, PAUSE_MAX, PAUSE_MIN, TcpLimits};
 use crate::transport::tcp::table::{Table, TcpCounters};
+use crate::transport::tcp::task;
 use crate::transport::udp::local_address_towards;
 
 /// The receiving side of our TCP listeners and connections; all of them end with it.
@@ -59,7 +60,10 @@ impl TcpTransport {
         let table = Arc::new(Table::new(limits));
         let shared = Arc::new(Shared { listeners, table, arrivals: sender, stop: stopped });
         for (socket, id) in sockets.into_iter().zip(0..) {
-            tokio::spawn(accept(socket, ListenerId(id), Arc::clone(&shared)));
+            let accepting = Arc::clone(&shared);
+            task::listener(Arc::clone(&shared.table), socket, move |socket| {
+                accept(socket, ListenerId(id), Arc::clone(&accepting))
+            });
         }
         Ok(TcpTransport { sender: TcpSender { shared }, arrivals, _stop: stop })
     }
@@ -99,7 +103,7 @@ impl TcpSender {
                 connection.and_then(|connection| {
                     // Before the task runs: one that is refused at once takes its queue with it.
                     let queued = connection.seat.outbox.push(bytes);
-                    tokio::spawn(connection.dial());
+                    task::connection(connection.obituary(), connection.dial());
                     queued
                 })
             }
@@ -122,7 +126,7 @@ impl TcpSender {
         let stream = tokio::time::timeout(limits.stall_max, TcpStream::connect(flow.remote)).await??;
         let local = stream.local_addr()?;
         let connection = self.shared.connection(flow, Some(local)).ok_or(io::ErrorKind::QuotaExceeded)?;
-        tokio::spawn(connection.serve(stream));
+        task::connection(connection.obituary(), connection.serve(stream));
         Ok((flow, local))
     }
 
@@ -185,7 +189,7 @@ impl Shared {
 
 /// Takes connections until the transport is gone. When the system has none to give, because all its descriptors are
 /// in use, it is asked again less and less often: trying again at once would only burn the processor.
-async fn accept(listener: TcpListener, id: ListenerId, shared: Arc<Shared>) {
+async fn accept(listener: Arc<TcpListener>, id: ListenerId, shared: Arc<Shared>) {
     let mut stop = shared.stop.clone();
     let mut pause: Option<Duration> = None;
     loop {
@@ -222,7 +226,7 @@ fn take(stream: TcpStream, flow: Flow, shared: &Shared) {
     match shared.connection(flow, local) {
         Some(connection) => {
             shared.table.accepted.fetch_add(1, Ordering::Relaxed);
-            tokio::spawn(connection.serve(stream));
+            task::connection(connection.obituary(), connection.serve(stream));
         }
         // Closed without a word: there is no request yet that could be answered.
         None => drop(shared.table.refused.fetch_add(1, Ordering::Relaxed)),

@@ -1,0 +1,143 @@
+//! The disk under the journal: the operations that a crash, a full disk or a broken disk can interrupt.
+//!
+//! [`Disk`] is the real one. Tests replace it to lose what was not synchronised and to fail at a chosen operation.
+
+use std::fmt::Debug;
+use std::fs::File;
+use std::io::{self, Seek as _, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use nix::fcntl::posix_fallocate;
+use nix::sys::statvfs::statvfs;
+
+use crate::cdr::segment;
+
+/// Where segments are written.
+pub trait Storage: Debug + Send {
+    /// Creates segment `number` with its head, durable as an empty segment; nothing stays behind on an error.
+    ///
+    /// # Errors
+    /// When it exists already or cannot be created.
+    fn create(&mut self, number: u64) -> io::Result<Box<dyn SegmentFile>>;
+
+    /// The numbers of the segments, ascending.
+    ///
+    /// # Errors
+    /// When the directory cannot be read.
+    fn list(&self) -> io::Result<Vec<u64>>;
+
+    /// Bytes that the disk has left for this process.
+    ///
+    /// # Errors
+    /// When the disk does not answer.
+    fn free_bytes(&self) -> io::Result<u64>;
+
+    /// Sets `len` bytes aside, durably and allocated; nothing when there are so many already.
+    ///
+    /// # Errors
+    /// When the disk has no room for them; nothing is set aside then.
+    fn reserve(&mut self, len: u64) -> io::Result<()>;
+
+    /// Turns what was set aside into segment `number`; `None` when there is nothing.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    fn take_reserve(&mut self, number: u64) -> io::Result<Option<Box<dyn SegmentFile>>>;
+}
+
+/// A segment that is written.
+pub trait SegmentFile: Debug + Send {
+    /// Appends `bytes` and waits until they are on the disk.
+    ///
+    /// # Errors
+    /// After an error nothing is known about the bytes.
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()>;
+}
+
+/// A directory of the file system.
+#[derive(Debug)]
+pub struct Disk {
+    dir: PathBuf,
+}
+
+impl Disk {
+    /// The directory, which exists.
+    pub fn new(dir: &Path) -> Self {
+        Self { dir: dir.to_path_buf() }
+    }
+
+    fn sync_names(&self) -> io::Result<()> {
+        File::open(&self.dir)?.sync_all()
+    }
+
+    fn reserve_path(&self) -> PathBuf {
+        self.dir.join(RESERVE_FILE)
+    }
+}
+
+impl Storage for Disk {
+    fn create(&mut self, number: u64) -> io::Result<Box<dyn SegmentFile>> {
+        let path = segment::path_of(&self.dir, number);
+        let mut file = File::options().write(true).create_new(true).open(&path)?;
+        let written = file.write_all(segment::HEAD).and_then(|()| file.sync_data());
+        // The name itself has to survive a power cut as well.
+        if let Err(error) = written.and_then(|()| self.sync_names()) {
+            // A segment without its head is left out by every reader.
+            let _ = std::fs::remove_file(&path);
+            return Err(error);
+        }
+        Ok(Box::new(DiskFile(file)))
+    }
+
+    fn list(&self) -> io::Result<Vec<u64>> {
+        segment::list(&self.dir)
+    }
+
+    fn free_bytes(&self) -> io::Result<u64> {
+        let disk = statvfs(&self.dir).map_err(io::Error::from)?;
+        Ok(disk.blocks_available().saturating_mul(disk.fragment_size()))
+    }
+
+    fn reserve(&mut self, len: u64) -> io::Result<()> {
+        let path = self.reserve_path();
+        if std::fs::metadata(&path).is_ok_and(|found| found.len() == len) {
+            return Ok(());
+        }
+        let mut file = File::options().write(true).create(true).truncate(true).open(&path)?;
+        let allocated = posix_fallocate(&file, 0, i64::try_from(len).unwrap_or(i64::MAX));
+        let done = allocated
+            .map_err(io::Error::from)
+            .and_then(|()| file.write_all(segment::HEAD))
+            .and_then(|()| file.sync_all())
+            .and_then(|()| self.sync_names());
+        if done.is_err() {
+            let _ = std::fs::remove_file(&path);
+        }
+        done
+    }
+
+    fn take_reserve(&mut self, number: u64) -> io::Result<Option<Box<dyn SegmentFile>>> {
+        let mut file = match File::options().write(true).open(self.reserve_path()) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        file.seek(SeekFrom::Start(segment::HEAD_LEN))?;
+        std::fs::rename(self.reserve_path(), segment::path_of(&self.dir, number))?;
+        self.sync_names()?;
+        Ok(Some(Box::new(DiskFile(file))))
+    }
+}
+
+#[derive(Debug)]
+struct DiskFile(File);
+
+impl SegmentFile for DiskFile {
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.0.write_all(bytes)?;
+        self.0.sync_data()
+    }
+}
+
+/// The file that holds the blocks set aside.
+pub const RESERVE_FILE: &str = "reserve";

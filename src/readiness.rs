@@ -1,0 +1,50 @@
+//! What `/readyz` reports of a switch: what keeps it from its work, and what it works around.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use sidetone_model::ports::Readiness;
+
+use crate::cdr::journal::Journal;
+use crate::supervise::{Supervisor, Task};
+use crate::switch::driver::Handle;
+
+/// The parts of a switch that decide whether it is ready.
+pub struct EngineReadiness {
+    /// Takes the records of calls.
+    pub journal: Journal,
+    /// The switch.
+    pub switch: Handle,
+    /// Whether the node takes no new calls because it stops.
+    pub draining: Arc<AtomicBool>,
+    /// Owns the tasks.
+    pub supervisor: Supervisor,
+    /// Whether the database did not answer last time.
+    pub database_away: Arc<AtomicBool>,
+}
+
+impl Readiness for EngineReadiness {
+    fn unready(&self) -> Vec<String> {
+        let mut unready = Vec::new();
+        if self.draining.load(Ordering::Relaxed) {
+            unready.push("draining: the node takes no new calls and stops".to_owned());
+        }
+        if !self.journal.has_room() {
+            unready.push("journal: the disk is full, only the journal's reserve is left".to_owned());
+        } else if !self.journal.is_healthy() {
+            unready.push("journal: the disk takes no records".to_owned());
+        }
+        if !self.switch.is_running() {
+            unready.push(format!("{}: the switch has stopped, its sockets are closed", Task::Sip.as_str()));
+        }
+        unready.extend(self.supervisor.troubles());
+        unready
+    }
+
+    /// Calls survive a database that is away, so it does not make the node unready.
+    fn degraded(&self) -> Vec<String> {
+        let is_away = self.database_away.load(Ordering::Relaxed);
+        let words = "database: it does not answer, call records wait in the journal".to_owned();
+        is_away.then_some(words).into_iter().collect()
+    }
+}

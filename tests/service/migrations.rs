@@ -1,0 +1,188 @@
+//! D8: a process that is killed during a migration, at every step and on both databases.
+
+use std::borrow::Cow;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use sidetone::store::Store;
+use sqlx::migrate::{Migration, Migrator};
+use sqlx::postgres::PgConnection;
+use sqlx::sqlite::SqliteConnection;
+use sqlx::{AssertSqlSafe, Connection, Executor};
+
+use crate::database::{Kind, TestDatabase, kinds};
+use crate::records::{TempDir, ended};
+use crate::served::config;
+
+static MIGRATIONS: Migrator = sqlx::migrate!("./migrations");
+
+/// The first `count` migrations.
+fn first(count: usize) -> Migrator {
+    let migrations: Vec<Migration> = MIGRATIONS.iter().take(count).cloned().collect();
+    Migrator { migrations: Cow::Owned(migrations), ..Migrator::DEFAULT }
+}
+
+/// The tables, columns and indexes, and which migrations are done.
+async fn schema(database: &TestDatabase, kind: Kind) -> Vec<Vec<Option<String>>> {
+    let statement = match kind {
+        Kind::Sqlite => "SELECT name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%' ORDER BY name",
+        Kind::Postgres => {
+            "SELECT table_name::text || '.' || column_name::text, data_type::text FROM information_schema.columns
+             WHERE table_schema = 'public' ORDER BY 1"
+        }
+    };
+    let mut rows = database.texts(statement).await;
+    rows.extend(database.texts("SELECT CAST(version AS TEXT) FROM _sqlx_migrations ORDER BY version").await);
+    rows
+}
+
+/// The statements of a migration up to its middle, cut at a semicolon that ends a line.
+fn half(migration: &Migration) -> String {
+    let text = migration.sql.as_str();
+    let ends: Vec<usize> = text.match_indices(";\n").map(|(at, _)| at + 2).collect();
+    let cut = ends.get(ends.len().saturating_sub(1) / 2).copied().unwrap_or(text.len());
+    text[..cut].to_owned()
+}
+
+/// Runs the first `done` migrations and a part of the next one in a transaction that nobody ends, and dies.
+async fn interrupt(database: &TestDatabase, kind: Kind, done: usize) {
+    let next = half(MIGRATIONS.iter().nth(done).unwrap());
+    match kind {
+        Kind::Sqlite => {
+            let url = format!("{}?mode=rwc", database.url());
+            let mut connection = SqliteConnection::connect(&url).await.unwrap();
+            connection.execute("PRAGMA journal_mode = WAL").await.unwrap();
+            first(done).run(&mut connection).await.unwrap();
+            connection.execute("BEGIN IMMEDIATE").await.unwrap();
+            connection.execute(AssertSqlSafe(next)).await.unwrap();
+            // The files as they are at this instant are what a killed process leaves.
+            let path = database.url().trim_start_matches("sqlite://").to_owned();
+            let left = TempDir::snapshot(std::path::Path::new(&path).parent().unwrap());
+            drop(connection);
+            for entry in std::fs::read_dir(std::path::Path::new(&path).parent().unwrap()).unwrap() {
+                std::fs::remove_file(entry.unwrap().path()).unwrap();
+            }
+            for entry in std::fs::read_dir(left.path()).unwrap() {
+                let entry = entry.unwrap();
+                let name = entry.file_name();
+                std::fs::copy(entry.path(), std::path::Path::new(&path).parent().unwrap().join(name))
+                    .unwrap();
+            }
+        }
+        Kind::Postgres => {
+            let mut connection = PgConnection::connect(&database.url()).await.unwrap();
+            first(done).run(&mut connection).await.unwrap();
+            connection.execute("BEGIN").await.unwrap();
+            connection.execute(AssertSqlSafe(next)).await.unwrap();
+            // Without a goodbye, as a process that is killed.
+            drop(connection);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_kill_in_the_middle_of_any_migration_is_finished_by_the_next_start() {
+    for kind in kinds() {
+        let dir = TempDir::new();
+        let whole = TestDatabase::new(kind, dir.path()).await;
+        Store::open(&whole.database).await.unwrap().close().await;
+        let expected = schema(&whole, kind).await;
+        let steps = MIGRATIONS.iter().count();
+        for done in 0..steps {
+            let dir = TempDir::new();
+            std::fs::create_dir_all(dir.path().join("new")).unwrap();
+            let database = TestDatabase::new(kind, dir.path()).await;
+            interrupt(&database, kind, done).await;
+            Store::open(&database.database).await.unwrap().close().await;
+            assert_eq!(schema(&database, kind).await, expected, "{kind:?}, after step {done}");
+        }
+        println!("D8: {kind:?}, killed in each of {steps} migrations, the next start finished every one");
+    }
+}
+
+/// The real process, killed at a random moment of its first start.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "long: thirty starts that are killed"]
+async fn long_kill_9_during_the_first_start_is_finished_by_the_next() {
+    let dir = TempDir::new();
+    let file = dir.path().join("sidetone.toml");
+    std::fs::write(&file, config(dir.path(), "[http]\nlisten = \"127.0.0.1:0\"\n")).unwrap();
+    let start = || {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_sidetone"));
+        command.arg("serve").arg("--config").arg(&file).env("RUST_LOG", "error");
+        command.stdout(std::process::Stdio::null()).spawn().unwrap()
+    };
+    for round in 0..30 {
+        let mut process = start();
+        // 5, 15, 25 … ms: more and more of the migrations are done.
+        tokio::time::sleep(Duration::from_millis(5 + 10 * round)).await;
+        process.kill().unwrap();
+        process.wait().unwrap();
+    }
+    let store = Store::open(&crate::chosen::database_in(dir.path())).await;
+    store.unwrap().close().await;
+    println!("D8: 30 starts killed with SIGKILL, the next one opened the database");
+}
+
+/// From the version before the last to the last one with a million records.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "long: a million records"]
+async fn long_the_last_migrations_take_less_than_a_minute_with_a_million_records() {
+    for kind in kinds() {
+        let dir = TempDir::new();
+        std::fs::create_dir_all(dir.path().join("new")).unwrap();
+        let older = TestDatabase::new(kind, dir.path()).await;
+        let steps = MIGRATIONS.iter().count();
+        fill(&older, kind, steps - 1).await;
+        let began = Instant::now();
+        let store = Store::open(&older.database).await.unwrap();
+        let took = began.elapsed();
+        store.close().await;
+        let count = older.texts("SELECT CAST(COUNT(*) AS TEXT) FROM cdrs").await;
+        assert_eq!(count[0][0].as_deref(), Some("1000000"));
+        assert!(took < Duration::from_secs(60), "{took:?}");
+        println!("D8: {kind:?}, N-1 → N with 1,000,000 records in {:.1} s", took.as_secs_f64());
+    }
+}
+
+/// A million records in the schema of the first `done` migrations.
+async fn fill(database: &TestDatabase, kind: Kind, done: usize) {
+    let call = ended(0);
+    let organisation = call.organisation_id;
+    let columns = "call_uuid, organisation_id, direction, transport, started_at_us, answered_at_us, ended_at_us, \
+                   billsec, billing_mode, caller_number, destination_number, hangup_cause, sell_scaled, cost_scaled, search";
+    let values = format!(
+        "'{organisation}', 'internal', 'sip', 1767225600000000 + n * 1000000, 1767225602000000 + n * 1000000, \
+         1767225662000000 + n * 1000000, 60, 'free', '1001', '1002', 'NORMAL_CLEARING', 0, 0, '1001 1002'"
+    );
+    let owner = format!(
+        "INSERT INTO organisations (id, name, sip_domain, currency, created_at_us, updated_at_us) \
+         VALUES ('{organisation}', 'Acme', 'acme.test', 'EUR', 0, 0)"
+    );
+    match kind {
+        Kind::Sqlite => {
+            let url = format!("{}?mode=rwc", database.url());
+            let mut connection = SqliteConnection::connect(&url).await.unwrap();
+            connection.execute("PRAGMA journal_mode = WAL").await.unwrap();
+            first(done).run(&mut connection).await.unwrap();
+            connection.execute(AssertSqlSafe(owner)).await.unwrap();
+            let insert = format!(
+                "WITH RECURSIVE number(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM number WHERE n < 1000000) \
+                 INSERT INTO cdrs ({columns}) SELECT printf('00000000-0000-4000-8000-%012x', n), {values} FROM number"
+            );
+            connection.execute(AssertSqlSafe(insert)).await.unwrap();
+            connection.close().await.unwrap();
+        }
+        Kind::Postgres => {
+            let mut connection = PgConnection::connect(&database.url()).await.unwrap();
+            first(done).run(&mut connection).await.unwrap();
+            connection.execute(AssertSqlSafe(owner)).await.unwrap();
+            let insert = format!(
+                "INSERT INTO cdrs ({columns}) SELECT '00000000-0000-4000-8000-' || lpad(to_hex(n), 12, '0'), {values} \
+                 FROM generate_series(1, 1000000) AS number(n)"
+            );
+            connection.execute(AssertSqlSafe(insert)).await.unwrap();
+            connection.close().await.unwrap();
+        }
+    }
+}

@@ -624,7 +624,7 @@ fn switch(config: &Config, node: NodeId, directory: Directory, sender: Sender, r
         credit_warning: config.rating.warning,
         rooms: RoomsConfig::default(),
         admission: config.sip.admission,
-        epoch: Instant::now(),
+        epoch: instant(),
     };
     Switch::new(settings, ua, authenticator, Arc::new(directory), StdRng::from_rng(rng))
 }

@@ -42,8 +42,12 @@ async fn the_documented_filter_finds_failed_attempts_and_nothing_else() {
     let user = "[[organisations.users]]\nemail = \"ada@acme.test\"\npassword = \"correct horse\"\nrole = \"org_admin\"\n";
     let dir = TempDir::new();
     declare(dir.path(), &format!("{}{user}", directory())).await;
-    let start =
-        Start { config: config(dir.path(), "[http]\nlisten = \"127.0.0.1:0\"\n"), log: "", files_max: None };
+    let start = Start {
+        config: config(dir.path(), "[http]\nlisten = \"127.0.0.1:0\"\n"),
+        log: "",
+        files_max: None,
+        env: Vec::new(),
+    };
     let mut engine = Served::with(dir.path(), start).await;
     let good = Phone::start(phone(&engine, "1001", PASSWORD)).await.unwrap();
     good.register("1001").await.unwrap();

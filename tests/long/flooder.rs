@@ -111,12 +111,13 @@ fn pour(
 /// The attack of the flood test: OPTIONS, INVITE, REGISTER, ACK, CANCEL and random bytes, in equal parts.
 pub fn mixed(domain: &str, seed: u64) -> Make {
     let (domain, mut rng) = (domain.to_owned(), StdRng::seed_from_u64(seed));
+    let pool = pool(&mut rng);
     let kinds = ["OPTIONS", "INVITE", "REGISTER", "ACK", "CANCEL"];
     Box::new(move |number, source, out| {
         let kind = kinds.get(usize::try_from(number % 6).unwrap());
         match kind {
             Some(method) => request(method, &domain, number, source, rng.random_range(1000..1100), out),
-            None => junk(&mut rng, out),
+            None => junk(&mut rng, &pool, out),
         }
     })
 }
@@ -133,12 +134,21 @@ pub fn requests(methods: &'static [&'static str], domain: &str, seed: u64) -> Ma
 /// Random bytes alone.
 pub fn noise(seed: u64) -> Make {
     let mut rng = StdRng::seed_from_u64(seed);
-    Box::new(move |_, _, out| junk(&mut rng, out))
+    let pool = pool(&mut rng);
+    Box::new(move |_, _, out| junk(&mut rng, &pool, out))
 }
 
-fn junk(rng: &mut StdRng, out: &mut Vec<u8>) {
-    out.resize(rng.random_range(1..=1_400), 0);
-    rng.fill_bytes(out);
+/// Random bytes to cut datagrams from: to make each anew would cost the attacker more than to send it.
+fn pool(rng: &mut StdRng) -> Vec<u8> {
+    let mut pool = vec![0; 1 << 18];
+    rng.fill_bytes(&mut pool);
+    pool
+}
+
+fn junk(rng: &mut StdRng, pool: &[u8], out: &mut Vec<u8>) {
+    let length = rng.random_range(1..=1_400);
+    let from = rng.random_range(0..pool.len() - length);
+    out.extend_from_slice(&pool[from..from + length]);
 }
 
 /// A sound request that nothing is known of, as small as an attacker writes it.

@@ -4,7 +4,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use crate::check::{Checks, note, seconds, setting};
-use crate::engine::{Engine, Start, apply, found, key, organisation};
+use crate::engine::{Engine, Start, apply, found, organisation};
 use crate::office::Office;
 use crate::records::TempDir;
 use crate::usage::Sample;
@@ -132,8 +132,6 @@ fn long_t11_processors_taken() {
     for pair in 0..calls {
         office.phones[2 * pair].bye();
     }
-    let path = format!("/api/v1/cdrs?limit=1&media_verdict=ok");
-    note(format!("{path}: {:?}", engine.get(&path, Some(&key(1))).map(|answer| answer.0)));
     let records = found("the records", Duration::from_secs(60), || {
         let records = engine.records(1);
         let ended = records.iter().filter(|record| record["destination_number"] != "200").count();

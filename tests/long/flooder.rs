@@ -83,7 +83,7 @@ fn pour(
     let SocketAddr::V4(target) = target else { panic!("an IPv4 target") };
     let to = [Some(SockaddrIn::from(target)); BATCH];
     let mut headers = MultiHeaders::<SockaddrIn>::preallocate(BATCH, None);
-    let mut buffers = vec![Vec::with_capacity(2_048); BATCH];
+    let mut buffers = vec![Vec::new(); BATCH];
     let (began, mut number) = (Instant::now(), 0_u64);
     for socket in sockets.iter().cycle() {
         while began.elapsed().as_secs_f64() * (rate as f64) < (number + BATCH as u64) as f64 {
@@ -103,7 +103,7 @@ fn pour(
         }
         let slices: Vec<[IoSlice; 1]> = buffers.iter().map(|buffer| [IoSlice::new(buffer)]).collect();
         let sent_now =
-            sendmmsg(socket.as_raw_fd(), &mut headers, slices.iter(), &to, [], MsgFlags::MSG_DONTWAIT);
+            sendmmsg(socket.as_raw_fd(), &mut headers, slices.iter(), to, [], MsgFlags::MSG_DONTWAIT);
         sent.fetch_add(sent_now.map_or(0, |results| results.count() as u64), Ordering::Relaxed);
     }
 }

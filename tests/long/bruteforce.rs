@@ -78,7 +78,7 @@ fn judge(
     let log = engine.log();
     let most = guessers
         .iter()
-        .map(|guesser| log.lines().filter(|line| line.contains(&guesser.address.ip().to_string())).count())
+        .map(|guesser| log.lines().filter(|line| names(line, &guesser.address.ip().to_string())).count())
         .max()
         .unwrap_or(0);
     let per_second = most as f64 / lasts.as_secs_f64();
@@ -91,6 +91,12 @@ fn judge(
         .flat_map(|family| metrics.lines(family))
         .collect();
     note(format!("{id}: {counted:?}"));
+}
+
+/// Whether a line holds the address, and not one that only begins like it.
+fn names(line: &str, address: &str) -> bool {
+    line.match_indices(address)
+        .any(|(at, _)| !line[at + address.len()..].starts_with(|c: char| c.is_ascii_digit()))
 }
 
 /// One address that guesses.

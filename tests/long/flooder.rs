@@ -83,7 +83,7 @@ fn pour(
     let SocketAddr::V4(target) = target else { panic!("an IPv4 target") };
     let to = [Some(SockaddrIn::from(target)); BATCH];
     let mut headers = MultiHeaders::<SockaddrIn>::preallocate(BATCH, None);
-    let mut buffers = vec![Vec::with_capacity(2_048); BATCH];
+    let mut buffers = vec![Vec::new(); BATCH];
     let (began, mut number) = (Instant::now(), 0_u64);
     for socket in sockets.iter().cycle() {
         while began.elapsed().as_secs_f64() * (rate as f64) < (number + BATCH as u64) as f64 {
@@ -103,7 +103,7 @@ fn pour(
         }
         let slices: Vec<[IoSlice; 1]> = buffers.iter().map(|buffer| [IoSlice::new(buffer)]).collect();
         let sent_now =
-            sendmmsg(socket.as_raw_fd(), &mut headers, slices.iter(), &to, [], MsgFlags::MSG_DONTWAIT);
+            sendmmsg(socket.as_raw_fd(), &mut headers, slices.iter(), to, [], MsgFlags::MSG_DONTWAIT);
         sent.fetch_add(sent_now.map_or(0, |results| results.count() as u64), Ordering::Relaxed);
     }
 }
@@ -111,12 +111,13 @@ fn pour(
 /// The attack of the flood test: OPTIONS, INVITE, REGISTER, ACK, CANCEL and random bytes, in equal parts.
 pub fn mixed(domain: &str, seed: u64) -> Make {
     let (domain, mut rng) = (domain.to_owned(), StdRng::seed_from_u64(seed));
+    let pool = pool(&mut rng);
     let kinds = ["OPTIONS", "INVITE", "REGISTER", "ACK", "CANCEL"];
     Box::new(move |number, source, out| {
         let kind = kinds.get(usize::try_from(number % 6).unwrap());
         match kind {
             Some(method) => request(method, &domain, number, source, rng.random_range(1000..1100), out),
-            None => junk(&mut rng, out),
+            None => junk(&mut rng, &pool, out),
         }
     })
 }
@@ -133,12 +134,21 @@ pub fn requests(methods: &'static [&'static str], domain: &str, seed: u64) -> Ma
 /// Random bytes alone.
 pub fn noise(seed: u64) -> Make {
     let mut rng = StdRng::seed_from_u64(seed);
-    Box::new(move |_, _, out| junk(&mut rng, out))
+    let pool = pool(&mut rng);
+    Box::new(move |_, _, out| junk(&mut rng, &pool, out))
 }
 
-fn junk(rng: &mut StdRng, out: &mut Vec<u8>) {
-    out.resize(rng.random_range(1..=1_400), 0);
-    rng.fill_bytes(out);
+/// Random bytes to cut datagrams from: to make each anew would cost the attacker more than to send it.
+fn pool(rng: &mut StdRng) -> Vec<u8> {
+    let mut pool = vec![0; 1 << 18];
+    rng.fill_bytes(&mut pool);
+    pool
+}
+
+fn junk(rng: &mut StdRng, pool: &[u8], out: &mut Vec<u8>) {
+    let length = rng.random_range(1..=1_400);
+    let from = rng.random_range(0..pool.len() - length);
+    out.extend_from_slice(&pool[from..from + length]);
 }
 
 /// A sound request that nothing is known of, as small as an attacker writes it.

@@ -137,7 +137,9 @@ fn call_on(office: &Office, lane: u32, cps: u32, stop: &AtomicBool, tally: &Tall
         }
         std::thread::sleep(every.saturating_sub(began.elapsed()));
     }
-    open.into_iter().for_each(|(_, pair)| drop(office.phones[2 * pair].bye()));
+    for (_, pair) in open {
+        office.phones[2 * pair].bye();
+    }
 }
 
 /// A room that fills and empties.
@@ -151,7 +153,9 @@ fn meet(office: &Office, stop: &AtomicBool, tally: &Tally) {
             }
         }
         std::thread::sleep(Duration::from_secs(5));
-        members.iter().for_each(|member| drop(member.bye()));
+        for member in members {
+            member.bye();
+        }
     }
 }
 
@@ -162,7 +166,9 @@ fn read(engine: &Engine, rps: u32, stop: &AtomicBool, tally: &Tally) {
     for path in paths.iter().cycle().take_while(|_| !stop.load(Ordering::Relaxed)) {
         let began = Instant::now();
         match engine.get(path, Some(&key(1))) {
-            Some((200, _)) => drop(tally.reads.fetch_add(1, Ordering::Relaxed)),
+            Some((200, _)) => {
+                tally.reads.fetch_add(1, Ordering::Relaxed);
+            }
             other => tally.error(format!("{path}: {:?}", other.map(|answer| answer.0))),
         }
         std::thread::sleep(every.saturating_sub(began.elapsed()));

@@ -1,6 +1,6 @@
 //! One organisation that calls far over its limit beside one that calls now and then (catalogue T3).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -96,6 +96,8 @@ struct Line {
     client: Client,
     serial: u32,
     pending: BTreeMap<String, Ask>,
+    /// Branches whose answer was counted; what comes again is a copy.
+    answered: HashSet<String>,
 }
 
 /// Sends INVITEs with good credentials, and acknowledges what comes back; how many, and the answers but challenges.
@@ -136,6 +138,7 @@ impl Line {
             number,
             serial: 0,
             pending: BTreeMap::new(),
+            answered: HashSet::new(),
         }
     }
 
@@ -181,11 +184,13 @@ impl Line {
         if status < 200 {
             return;
         }
-        if let Some(ask) = self.pending.remove(&branch) {
-            let to = response.header("To").unwrap_or_default().to_owned();
-            let ack = Ask { method: "ACK", to, headers: Vec::new(), body: String::new(), ..ask };
-            // Lost, it is asked for again.
-            let _ = self.socket.send_to(ack.text().as_bytes(), engine);
+        let Some(ask) = self.pending.get(&branch) else { return };
+        let to = response.header("To").unwrap_or_default().to_owned();
+        let ack = Ask { method: "ACK", to, headers: Vec::new(), body: String::new(), ..ask.clone() };
+        // Lost, it is asked for again.
+        let _ = self.socket.send_to(ack.text().as_bytes(), engine);
+        if !self.answered.insert(branch) {
+            return;
         }
         if status == 401 {
             let challenges: Vec<Digest> = response.www_authenticate().filter_map(Result::ok).collect();

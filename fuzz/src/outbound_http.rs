@@ -1,0 +1,9 @@
+//! The engine's policy for outgoing URLs, under the path that it has there.
+
+#[path = "../../src/outbound_http/policy.rs"]
+mod policy;
+#[path = "../../src/outbound_http/settings.rs"]
+pub(crate) mod settings;
+
+pub(crate) use policy::{Policy, URL_LEN_MAX};
+pub(crate) use settings::OutboundHttp;

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::{Duration, Instant};
 
-use sidetone_sip::admission::Dropped;
+use sidetone_sip::admission::{Dropped, Grant};
 use sidetone_sip::flow::Flow;
 use sidetone_sip::message::glance;
 use sidetone_sip::ua::Standing;
@@ -15,13 +15,13 @@ use sidetone_sip::ua::Standing;
 use crate::routing::Directory;
 use crate::switch::machine::Switch;
 
-/// When a datagram that is let in is read.
+/// When a datagram that is let in is read: those of a rank wait by themselves, so that none takes the room of a better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rank {
-    /// After those of live calls.
-    Ordinary,
-    /// Before all others: it belongs to a live call.
+    /// It belongs to a live call.
     Urgent,
+    /// It belongs to nothing yet: by who sent it.
+    New(Grant),
 }
 
 /// The addresses that calls of trunks come from, for a quick look.
@@ -57,7 +57,7 @@ impl Switch {
                 let is_trunk = || trunks.contains(source);
                 let has_credentials =
                     || seen.authorization.is_some_and(|answer| gate.has_challenged(now, answer, source));
-                self.admission.admit(now, flow.remote, is_trunk, has_credentials).map(|()| Rank::Ordinary)
+                self.admission.admit(now, flow.remote, is_trunk, has_credentials).map(Rank::New)
             }
         }
     }

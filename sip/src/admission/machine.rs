@@ -36,6 +36,17 @@ pub enum Dropped {
     Stray,
 }
 
+/// As what a message is read that belongs to nothing here yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Grant {
+    /// Of somebody who is known: a peer that has proved itself, a trunk, somebody who answers our challenges.
+    Known,
+    /// Beyond what its source may send, out of what is spare.
+    Spare,
+    /// Of a stranger, within what its source may send.
+    Stranger,
+}
+
 /// Decides which datagrams are read.
 pub struct Admission {
     peers: Peers,
@@ -139,23 +150,27 @@ impl Admission {
         remote: SocketAddr,
         is_trunk: impl FnOnce() -> bool,
         has_credentials: impl FnOnce() -> bool,
-    ) -> Result<(), Dropped> {
+    ) -> Result<Grant, Dropped> {
         let source = source_of(remote.ip());
         if self.peers.contains(now, remote) && self.by_peer.take(now, remote) {
-            return Ok(());
+            return Ok(Grant::Known);
         }
         if is_trunk() && self.by_trunk.take(now, source) {
-            return Ok(());
+            return Ok(Grant::Known);
         }
-        if has_credentials() && self.credentials.take(now, source).is_ok() {
-            return Ok(());
+        if has_credentials()
+            && let Ok(is_own) = self.credentials.take(now, source)
+        {
+            return Ok(if is_own { Grant::Known } else { Grant::Stranger });
         }
-        self.strangers.take(now, source)
+        let is_own = self.strangers.take(now, source)?;
+        Ok(if is_own { Grant::Stranger } else { Grant::Spare })
     }
 }
 
 impl Allowance {
-    fn take(&mut self, now: Instant, source: IpAddr) -> Result<(), Dropped> {
+    /// Takes one for a source; whether it is of its own.
+    fn take(&mut self, now: Instant, source: IpAddr) -> Result<bool, Dropped> {
         // What is left when little is left is for those who have not sent much lately: it is not theirs who send all they
         // may all the time, however many they are. What is refused counts as sent.
         let is_fresh = self.own.is_fresh(now, source);
@@ -163,11 +178,11 @@ impl Allowance {
         let is_open = self.total.is_well_filled(now) || (is_fresh && self.total.is_open(now));
         if has_own && is_open {
             self.total.take(now);
-            return Ok(());
+            return Ok(true);
         }
         if self.spare.is_open(now) && self.beyond.take(now, source) {
             self.spare.take(now);
-            return Ok(());
+            return Ok(false);
         }
         Err(if has_own { Dropped::Strangers } else { Dropped::Source })
     }
@@ -206,11 +221,17 @@ mod tests {
             Bench { zero, admission: Admission::new(AdmissionConfig::default(), zero, &mut rng) }
         }
 
-        fn stranger(&mut self, ms: u64, from: &str) -> Result<(), Dropped> {
+        fn stranger(&mut self, ms: u64, from: &str) -> Result<Grant, Dropped> {
             self.ask(ms, from, false, false)
         }
 
-        fn ask(&mut self, ms: u64, from: &str, is_trunk: bool, has_credentials: bool) -> Result<(), Dropped> {
+        fn ask(
+            &mut self,
+            ms: u64,
+            from: &str,
+            is_trunk: bool,
+            has_credentials: bool,
+        ) -> Result<Grant, Dropped> {
             let now = self.zero + Duration::from_millis(ms);
             self.admission.admit(now, from.parse().unwrap(), || is_trunk, || has_credentials)
         }
@@ -317,7 +338,7 @@ mod tests {
             (0..20_000).filter(|n| bench.stranger(0, &format!("[2001:db8:1:2::{n:x}]:5060")).is_ok()).count();
         assert_eq!(let_in, 60 + 2_000, "its burst, and what is spare");
         assert_eq!(bench.stranger(0, "[2001:db8:1:2:9::1]:5060"), Err(Dropped::Source));
-        assert_eq!(bench.stranger(0, "[2001:db8:1:3::1]:5060"), Ok(()));
+        assert_eq!(bench.stranger(0, "[2001:db8:1:3::1]:5060"), Ok(Grant::Stranger));
     }
 
     #[test]

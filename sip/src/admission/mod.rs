@@ -12,5 +12,5 @@ mod machine;
 mod peers;
 
 pub use buckets::{Bucket, Buckets, Rate};
-pub use machine::{Admission, AdmissionConfig, Dropped};
+pub use machine::{Admission, AdmissionConfig, Dropped, Grant};
 pub use peers::{PEERS_MAX, Peers};

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use sidetone_model::directory::{DirectorySnapshot, Trunk};
-use sidetone_sip::admission::Dropped;
+use sidetone_sip::admission::{Dropped, Grant};
 use sidetone_sip::message::{Datagram, Message, Name, Response, StatusCode, parse_datagram};
 use sidetone_sip::transaction::TRANSACTIONS_MAX;
 
@@ -251,11 +251,11 @@ fn a_glance_tells_what_belongs_to_a_call() {
         ("a 200 to our INVITE", response.clone(), Ok(Rank::Urgent)),
         ("a 200 to an INVITE of nobody", response.replace("z9hG4bK", "z9hG4bK0"), Err(Dropped::Stray)),
         ("an ACK of nothing", request("ACK", 1, "x"), Err(Dropped::Stray)),
-        ("a CANCEL of nothing", request("CANCEL", 1, ""), Ok(Rank::Ordinary)),
-        ("a BYE of no call", request("BYE", 1, "x"), Ok(Rank::Ordinary)),
-        ("an OPTIONS", request("OPTIONS", 1, ""), Ok(Rank::Ordinary)),
+        ("a CANCEL of nothing", request("CANCEL", 1, ""), Ok(Rank::New(Grant::Stranger))),
+        ("a BYE of no call", request("BYE", 1, "x"), Ok(Rank::New(Grant::Stranger))),
+        ("an OPTIONS", request("OPTIONS", 1, ""), Ok(Rank::New(Grant::Stranger))),
         ("junk", "\u{1}\u{2}junk".into(), Err(Dropped::NotSip)),
-        ("a keep-alive", "\r\n\r\n".into(), Ok(Rank::Ordinary)),
+        ("a keep-alive", "\r\n\r\n".into(), Ok(Rank::New(Grant::Stranger))),
     ];
     for (name, text, expected) in cases {
         let flow = net.flow_of(STRANGER);
@@ -297,10 +297,10 @@ fn who_is_known_has_buckets_of_its_own() {
         net.switch.admit(net.now(), &net.flow_of(at), text.as_bytes())
     };
     assert_eq!(admit(&mut net, "192.0.2.1:9", request("OPTIONS", 1, "")), Err(Dropped::Source));
-    assert_eq!(admit(&mut net, PHONE, request("OPTIONS", 1, "")), Ok(Rank::Ordinary));
-    assert_eq!(admit(&mut net, "203.0.113.9:9", request("INVITE", 1, "")), Ok(Rank::Ordinary));
+    assert_eq!(admit(&mut net, PHONE, request("OPTIONS", 1, "")), Ok(Rank::New(Grant::Known)));
+    assert_eq!(admit(&mut net, "203.0.113.9:9", request("INVITE", 1, "")), Ok(Rank::New(Grant::Known)));
     assert_eq!(admit(&mut net, STRANGER, request("REGISTER", 1, "")), Err(Dropped::Source));
-    assert_eq!(admit(&mut net, STRANGER, authorized(2, &challenge)), Ok(Rank::Ordinary));
+    assert_eq!(admit(&mut net, STRANGER, authorized(2, &challenge)), Ok(Rank::New(Grant::Known)));
     // The nonce is of that source, and cannot be made up.
     assert_eq!(admit(&mut net, "192.0.2.1:9", authorized(3, &challenge)), Err(Dropped::Source));
     let forged = challenge.replace("nonce=\"0", "nonce=\"1");

@@ -105,7 +105,7 @@ async fn calls_under_a_spray(count: usize) -> (u64, u64) {
     }
     for record in &records {
         let (status, quality) =
-            site.get(&format!("/cdrs/{}/quality", record["uuid"].as_str().unwrap())).await;
+            site.get(&format!("/cdrs/{}/quality", record["call_uuid"].as_str().unwrap())).await;
         assert_eq!(status, 200, "{quality:#}");
         assert!(foreign(&quality, "rejected_packets") > 0, "{quality:#}");
         assert_eq!((foreign(&quality, "accepted_packets"), foreign(&quality, "sent_packets")), (0, 0));

@@ -102,6 +102,10 @@ pub struct Sip {
     pub md5_only: Vec<String>,
     /// The name servers to ask for trunks; empty asks those of the system.
     pub dns: Vec<SocketAddr>,
+    /// How long an answered call lasts at most, unless its organisation or trunk says otherwise.
+    pub max_call: Duration,
+    /// How long a dialog lives without a refresh (RFC 4028); `None` offers no session timer.
+    pub session_expires: Option<Duration>,
 }
 
 impl Sip {
@@ -154,6 +158,10 @@ pub struct Media {
     pub trace: bool,
     /// How many days a trace is kept.
     pub trace_days: u32,
+    /// How long both parties of a call may send nothing; `None` is without end.
+    pub timeout: Option<Duration>,
+    /// The same while a party holds.
+    pub hold_timeout: Option<Duration>,
 }
 
 /// `[http]` and `[api]`.
@@ -196,6 +204,8 @@ impl Default for Config {
                 // where RFC 8760 §2.4 wants the one it knows taken.
                 md5_only: vec!["baresip v0".to_owned(), "baresip v1".to_owned()],
                 dns: Vec::new(),
+                max_call: Duration::from_secs(14_400),
+                session_expires: Some(Duration::from_secs(1_800)),
             },
             media: Media {
                 ports: 20_000..=29_999,
@@ -204,6 +214,8 @@ impl Default for Config {
                 audio_evidence: false,
                 trace: false,
                 trace_days: 7,
+                timeout: Some(Duration::from_secs(60)),
+                hold_timeout: Some(Duration::from_secs(1_800)),
             },
             http: Http {
                 listen: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080),

@@ -187,7 +187,8 @@ impl End {
             | Event::Progress { leg, .. }
             | Event::Reinvited { leg, .. }
             | Event::ReinviteCancelled { leg, .. }
-            | Event::ReinviteDue { leg } => Some(*leg),
+            | Event::ReinviteDue { leg }
+            | Event::RefreshDue { leg } => Some(*leg),
             Event::Request { leg, .. } | Event::Response { leg, .. } | Event::Unanswered { leg, .. } => *leg,
             // A receipt may come after the end of its leg.
             Event::InfoAnswered { key, .. } | Event::MessageAnswered { key, .. } => {

@@ -197,7 +197,54 @@ fn a_refresh_without_an_answer_ends_the_leg() {
          100 b respond 200
          1000 cut it
          1100000 a hangup",
-        expect![[""]],
+        expect![[r#"
+            0ms       a timer 900
+            0ms       b timer 900
+            0ms       a updates
+            0ms         a>b INVITE 1 +sdp x=900
+            10ms        b: Invited
+            100ms     b respond 200
+            100ms       b>a 200 (1 INVITE) x=900;refresher=uas
+            110ms       a: Answered
+            110ms       a>b ACK 1
+            120ms       b: Acked
+            450100ms    b>a UPDATE 1 x=900;refresher=uac   (lost)
+            450600ms    b>a UPDATE 1 x=900;refresher=uac   (lost)
+            451600ms    b>a UPDATE 1 x=900;refresher=uac   (lost)
+            453600ms    b>a UPDATE 1 x=900;refresher=uac   (lost)
+            457600ms    b>a UPDATE 1 x=900;refresher=uac   (lost)
+            461600ms    b>a UPDATE 1 x=900;refresher=uac   (lost)
+            465600ms    b>a UPDATE 1 x=900;refresher=uac   (lost)
+            469600ms    b>a UPDATE 1 x=900;refresher=uac   (lost)
+            473600ms    b>a UPDATE 1 x=900;refresher=uac   (lost)
+            477600ms    b>a UPDATE 1 x=900;refresher=uac   (lost)
+            481600ms    b>a UPDATE 1 x=900;refresher=uac   (lost)
+            482100ms    b: Ended: Gone
+            482100ms    b>a BYE 2   (lost)
+            482600ms    b>a BYE 2   (lost)
+            483600ms    b>a BYE 2   (lost)
+            485600ms    b>a BYE 2   (lost)
+            489600ms    b>a BYE 2   (lost)
+            493600ms    b>a BYE 2   (lost)
+            497600ms    b>a BYE 2   (lost)
+            501600ms    b>a BYE 2   (lost)
+            505600ms    b>a BYE 2   (lost)
+            509600ms    b>a BYE 2   (lost)
+            513600ms    b>a BYE 2   (lost)
+            868110ms    a: Ended: SessionExpired
+            868110ms    a>b BYE 2 +Reason   (lost)
+            868610ms    a>b BYE 2 +Reason   (lost)
+            869610ms    a>b BYE 2 +Reason   (lost)
+            871610ms    a>b BYE 2 +Reason   (lost)
+            875610ms    a>b BYE 2 +Reason   (lost)
+            879610ms    a>b BYE 2 +Reason   (lost)
+            883610ms    a>b BYE 2 +Reason   (lost)
+            887610ms    a>b BYE 2 +Reason   (lost)
+            891610ms    a>b BYE 2 +Reason   (lost)
+            895610ms    a>b BYE 2 +Reason   (lost)
+            899610ms    a>b BYE 2 +Reason   (lost)
+            1100000ms a hangup
+        "#]],
     );
 }
 
@@ -213,7 +260,37 @@ fn an_update_that_is_refused_makes_way_for_an_invite() {
          46000 b reinvite
          46050 a respond 200
          50000 b hangup",
-        expect![[""]],
+        expect![[r#"
+            0ms       a timer 90
+            0ms       b timer 90
+            0ms       a updates
+            0ms         a>b INVITE 1 +sdp x=90
+            10ms        b: Invited
+            100ms     b respond 200
+            100ms       b>a 200 (1 INVITE) x=90;refresher=uas
+            110ms       a: Answered
+            110ms       a>b ACK 1
+            120ms       b: Acked
+            1000ms    a timer off
+            45100ms     b>a UPDATE 1 x=90;refresher=uac
+            45110ms     a: UPDATE request of the leg
+            45200ms   a respond 405
+            45200ms     a>b 405 (1 UPDATE)
+            45210ms     b: RefreshDue
+            46000ms   b reinvite
+            46000ms     b>a INVITE 2 +sdp x=90;refresher=uac
+            46010ms     a: Reinvited
+            46050ms   a respond 200
+            46050ms     a>b 200 (2 INVITE) x=90;refresher=uac require=timer
+            46060ms     b: 200 response
+            46060ms     b>a ACK 2
+            46070ms     a: Acked
+            50000ms   b hangup
+            50000ms     b: Ended: HungUp
+            50000ms     b>a BYE 3
+            50010ms     a: Ended by BYE
+            50010ms     a>b 200 (3 BYE)
+        "#]],
     );
 }
 

@@ -18,6 +18,7 @@ use sidetone_media::session::SessionConfig;
 use sidetone_model::ids::NodeId;
 use sidetone_model::room::Rooms;
 use sidetone_sip::auth::Authenticator;
+use sidetone_sip::dialog::{MIN_SE_S, SessionTimerConfig};
 use sidetone_sip::flow::Flow;
 use sidetone_sip::message::Host;
 use sidetone_sip::transaction::{HostPort, LayerConfig, Local};
@@ -411,7 +412,8 @@ impl Engine {
         self.relay.set_strict_source(media_plan::strict_source(config.media.strict_source));
         self.traces.set(trace_settings(config));
         let Sip { digest, md5_only, .. } = &config.sip;
-        let settings = Settings { digest: digest.clone(), md5_only: md5_only.clone() };
+        let settings =
+            Settings { digest: digest.clone(), md5_only: md5_only.clone(), limits: limits(config) };
         self.switch.send(Request::Settings(settings)).await;
     }
 
@@ -612,11 +614,15 @@ fn switch(config: &Config, node: NodeId, directory: Directory, sender: Sender, r
         Reach::new(move |address| flow_to(&sender, external, address))
     };
     let layer = LayerConfig::new(Local::new(move |flow| local_towards(&sender, external, flow)));
-    let ua = Ua::new(UaConfig::new(layer), StdRng::from_rng(rng));
+    let session_timer = config.sip.session_expires.map(|expires| SessionTimerConfig {
+        expires_s: u32::try_from(expires.as_secs()).unwrap_or(u32::MAX),
+        min_se_s: MIN_SE_S,
+    });
+    let ua = Ua::new(UaConfig { session_timer, ..UaConfig::new(layer) }, StdRng::from_rng(rng));
     let authenticator = Authenticator::new(rng.random(), instant()).offering(config.sip.digest.clone());
     let settings = SwitchConfig {
         node,
-        limits: Limits::default(),
+        limits: limits(config),
         calls_max: CALLS_MAX,
         md5_only: config.sip.md5_only.clone(),
         reach,
@@ -627,6 +633,16 @@ fn switch(config: &Config, node: NodeId, directory: Directory, sender: Sender, r
         epoch: instant(),
     };
     Switch::new(settings, ua, authenticator, Arc::new(directory), StdRng::from_rng(rng))
+}
+
+/// How long calls may take.
+fn limits(config: &Config) -> Limits {
+    Limits {
+        call: config.sip.max_call,
+        silence: config.media.timeout,
+        silence_on_hold: config.media.hold_timeout,
+        ..Limits::default()
+    }
 }
 
 /// The flow to a trunk; our own listeners are none.

@@ -24,8 +24,17 @@ impl Config {
 
         cold("[database]", new.database == self.database);
 
-        let Sip { listen, external_address, digest, md5_only, allow_trunk_addresses, dns, admission } =
-            &new.sip;
+        let Sip {
+            listen,
+            external_address,
+            digest,
+            md5_only,
+            allow_trunk_addresses,
+            dns,
+            admission,
+            max_call,
+            session_expires,
+        } = &new.sip;
         cold("[sip] listen", *listen == self.sip.listen);
         cold("[sip] external_address", *external_address == self.sip.external_address);
         cold("[sip] allow_trunk_addresses", *allow_trunk_addresses == self.sip.allow_trunk_addresses);
@@ -35,9 +44,21 @@ impl Config {
             *admission == self.sip.admission,
         );
         config.sip.digest.clone_from(digest);
+        cold("[sip] session_expires_seconds", *session_expires == self.sip.session_expires);
         config.sip.md5_only.clone_from(md5_only);
+        config.sip.max_call = *max_call;
 
-        let Media { ports, workers, strict_source, verdict, audio_evidence, trace, trace_days } = &new.media;
+        let Media {
+            ports,
+            workers,
+            strict_source,
+            verdict,
+            audio_evidence,
+            trace,
+            trace_days,
+            timeout,
+            hold_timeout,
+        } = &new.media;
         cold("[media] ports", *ports == self.media.ports);
         cold("[media] workers", *workers == self.media.workers);
         cold("[media] audio_evidence", *audio_evidence == self.media.audio_evidence);
@@ -45,6 +66,8 @@ impl Config {
         config.media.verdict = verdict.clone();
         config.media.trace = *trace;
         config.media.trace_days = *trace_days;
+        config.media.timeout = *timeout;
+        config.media.hold_timeout = *hold_timeout;
 
         let Http { listen, settings } = &new.http;
         cold("[http] listen", *listen == self.http.listen);

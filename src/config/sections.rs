@@ -236,7 +236,28 @@ fn read_sip(mut fields: Fields<'_>, sip: &mut Sip) {
             *rate = u32::try_from(number).unwrap_or(*rate);
         }
     }
+    read_call_limits(&mut fields, sip);
     fields.finish();
+}
+
+/// How long a call, and a dialog that is not refreshed, may last.
+fn read_call_limits(fields: &mut Fields<'_>, sip: &mut Sip) {
+    if let Some(seconds) = fields.integer("max_call_seconds", rules::CALL_SECONDS) {
+        sip.max_call = Duration::from_secs(seconds.unsigned_abs());
+    }
+    if let Some(seconds) = fields.integer("session_expires_seconds", 0..=86_400) {
+        match seconds.unsigned_abs() {
+            0 => sip.session_expires = None,
+            // RFC 4028 §5: nobody has to take less.
+            seconds @ 90.. => sip.session_expires = Some(Duration::from_secs(seconds)),
+            _ => {
+                fields.refuse::<()>(
+                    "session_expires_seconds",
+                    "must be 90 to 86400, or 0 for no session timer",
+                );
+            }
+        }
+    }
 }
 
 fn parse_listener(text: &str) -> Result<Listener, String> {
@@ -284,6 +305,14 @@ fn read_media(mut fields: Fields<'_>, media: &mut Media) {
     }
     if let Some(days) = fields.integer("trace_days", 1..=3_650) {
         media.trace_days = u32::try_from(days).unwrap_or(media.trace_days);
+    }
+    let silence =
+        |seconds: i64| Some(Duration::from_secs(seconds.unsigned_abs())).filter(|time| !time.is_zero());
+    if let Some(seconds) = fields.integer("timeout_seconds", 0..=86_400) {
+        media.timeout = silence(seconds);
+    }
+    if let Some(seconds) = fields.integer("hold_timeout_seconds", 0..=86_400) {
+        media.hold_timeout = silence(seconds);
     }
     if let Some((path, table)) = fields.table("verdict") {
         for (name, value) in table {

@@ -110,6 +110,10 @@ pub struct Sip {
     pub dns: Vec<SocketAddr>,
     /// How much is read of senders who have proved nothing.
     pub admission: AdmissionConfig,
+    /// How long an answered call lasts at most, unless its organisation or trunk says otherwise.
+    pub max_call: Duration,
+    /// How long a dialog lives without a refresh (RFC 4028); `None` offers no session timer.
+    pub session_expires: Option<Duration>,
 }
 
 impl Sip {
@@ -164,6 +168,10 @@ pub struct Media {
     pub trace: bool,
     /// How many days a trace is kept.
     pub trace_days: u32,
+    /// How long both parties of a call may send nothing; `None` is without end.
+    pub timeout: Option<Duration>,
+    /// The same while a party holds.
+    pub hold_timeout: Option<Duration>,
 }
 
 /// `[http]` and `[api]`.
@@ -209,6 +217,8 @@ impl Default for Config {
                 allow_trunk_addresses: Vec::new(),
                 dns: Vec::new(),
                 admission: AdmissionConfig::default(),
+                max_call: Duration::from_secs(14_400),
+                session_expires: Some(Duration::from_secs(1_800)),
             },
             media: Media {
                 ports: 20_000..=29_999,
@@ -218,6 +228,8 @@ impl Default for Config {
                 audio_evidence: false,
                 trace: false,
                 trace_days: 7,
+                timeout: Some(Duration::from_secs(60)),
+                hold_timeout: Some(Duration::from_secs(1_800)),
             },
             http: Http {
                 listen: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080),

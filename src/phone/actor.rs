@@ -226,6 +226,8 @@ impl Actor {
             Event::Acked { leg, .. } => self.up(leg),
             Event::ReinviteCancelled { .. } => {}
             Event::ReinviteDue { leg } => self.offer_again(leg),
+            // Only with session timers, which this phone has none of.
+            Event::RefreshDue { .. } => {}
         }
     }
 

@@ -6,7 +6,7 @@
 //! an extension ring at once; the first answer wins, the others are cancelled. Ways to the world are tried in turn.
 //!
 //! `ringing` is how somebody is found to answer, `ending` how a call ends and what its record says, `negotiation` and
-//! `seating` what parties that are up settle with each other and with a room.
+//! `seating` what parties that are up settle with each other and with a room, `stay` how long a call that is up may last.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -23,6 +23,7 @@ use crate::switch::face::{
 };
 use crate::switch::leg::Leg;
 use crate::switch::negotiation::Renegotiation;
+use crate::switch::stay::Stay;
 
 /// One call.
 #[derive(Debug)]
@@ -56,6 +57,8 @@ pub struct Call {
     pub(super) quality: Option<Quality>,
     /// What the audio that the record tells of was really encoded with.
     pub(super) heard_codec: Option<String>,
+    /// How long it may go on.
+    pub(super) stay: Stay,
     outputs: VecDeque<Output>,
 }
 
@@ -162,6 +165,7 @@ impl Call {
             left: None,
             quality: None,
             heard_codec: None,
+            stay: Stay::default(),
             outputs: VecDeque::new(),
         };
         let begun = match callee.map(|callee| callee.callees) {
@@ -191,12 +195,16 @@ impl Call {
             Input::Offer(party, offer) => self.offer(party, offer),
             Input::OfferDue(party) => self.offer_due(party),
             Input::Offered(party, result) => self.offered(now, party, result),
+            Input::Probed(party, is_there) => self.probed(now, party, is_there),
             Input::Provisional(fork, status, answer) => self.provisional(fork, status, answer),
+            Input::Refresh(party) => self.refresh(party),
             Input::Report(port, report) => self.report(now, port, &report),
+            Input::Silent(port, silent_for) => self.silent(now, port, silent_for),
             Input::Timeout => self.timeout(now),
             Input::Warn => self.warn(),
             Input::Unreached(fork, status) => self.failed(now, fork, status, None),
         }
+        self.note_terms(now);
     }
 
     /// The next thing to do; drain to `None` after every input.
@@ -208,7 +216,8 @@ impl Call {
     pub fn next_timeout(&self) -> Option<Instant> {
         match self.state {
             State::Ending { deadline, .. } | State::Ringing { deadline, .. } => Some(deadline),
-            State::Answering { .. } | State::Over | State::Up => None,
+            State::Up => self.stay_until(),
+            State::Answering { .. } | State::Over => None,
         }
     }
 
@@ -335,6 +344,7 @@ impl Call {
         };
         self.answered_after = Some(now.saturating_duration_since(self.started));
         self.state = State::Up;
+        self.stay.begin(now);
         self.tell(Party::Caller, Some(MediaCommand::Answered));
         self.push(Output::Answer(answer));
         self.seat_who_came_for_a_room();
@@ -345,6 +355,7 @@ impl Call {
             State::Ringing { deadline, .. } if deadline <= now => self.ring_out(now),
             // The relay owes a report and does not give it: the record is worth more than its figures.
             State::Ending { deadline, .. } if deadline <= now => self.complete(),
+            State::Up => self.stay_timeout(now),
             _ => {}
         }
     }

@@ -99,6 +99,7 @@ impl Switch {
             face::Output::NextAttempt(status) => self.next_attempt(id, status),
             face::Output::Offer(party, offer) => self.offer(now, id, party, &offer),
             face::Output::OfferResult(party, result) => self.offer_result(now, id, party, result),
+            face::Output::Probe(party) => self.probe(now, id, party),
             face::Output::Reject(status) => {
                 self.answer(now, id, status_code(status), None);
                 self.dial_failed(now, id, status);

@@ -49,8 +49,8 @@ impl Switch {
         let session_id = self.session_id();
         let group = self.group_of(&Goal::Room(room)).unwrap_or(session_id);
         let setup = Setup {
+            limits: self.limits_of(&facts),
             facts,
-            limits: self.config.limits,
             sides: Sides::FromRoom { callee: CalleeSide { policy, callees: rung } },
             session_id,
             group,

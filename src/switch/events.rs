@@ -44,10 +44,13 @@ impl Switch {
             // The party whose offer clashed was told 491 and tries again itself; ours, unless it was made for a room,
             // was its offer passed on.
             Event::ReinviteDue { leg } => self.tell_leg(now, leg, |party| Some(face::Input::OfferDue(party))),
+            Event::RefreshDue { leg } => self.tell_leg(now, leg, |party| Some(face::Input::Refresh(party))),
             Event::Response { leg: Some(leg), flow, response, request, .. } => {
-                let is_invite = response.cseq().is_ok_and(|cseq| cseq.method == Method::Invite);
-                if !is_invite || response.status().is_provisional() {
-                    return; // Nothing but INVITEs is sent inside dialogs yet.
+                if response.status().is_provisional() {
+                    return;
+                }
+                if response.cseq().is_ok_and(|cseq| cseq.method == Method::Options) {
+                    return self.probe_answered(now, leg, Some(response.status()));
                 }
                 if self.reinvite_challenged(now, leg, &flow, &response, request) {
                     return;
@@ -62,9 +65,8 @@ impl Switch {
             Event::InfoAnswered { key, receipt, .. } | Event::MessageAnswered { key, receipt } => {
                 self.note_answered(now, key, &receipt);
             }
-            Event::Unanswered { leg: Some(leg), .. } => {
-                self.tell_leg(now, leg, |party| Some(face::Input::Offered(party, Err(408))));
-            }
+            // An INVITE inside a dialog that stays without an answer ends its leg.
+            Event::Unanswered { leg: Some(leg), .. } => self.probe_answered(now, leg, None),
             // What else comes here is the answer to a keep-alive, or its lack: a phone that is gone stops refreshing.
             Event::Response { leg: None, key, flow, response, request } => match request {
                 Some(bye) if *bye.method() == Method::Bye => self.bye_challenged(now, &flow, &response, bye),

@@ -226,6 +226,8 @@ pub struct Attempt {
     pub port: Port,
     /// What the carrier charges, when the call is rated and it has a rate.
     pub cost: Option<Price>,
+    /// How long an answered call over the trunk lasts at most, when the trunk has a limit of its own.
+    pub limit: Option<Duration>,
 }
 
 /// How long things may take.
@@ -235,11 +237,24 @@ pub struct Limits {
     pub ring: Duration,
     /// From the end of the caller's leg to its media report.
     pub report: Duration,
+    /// From the answer to the end of the call.
+    pub call: Duration,
+    /// How long both parties of a call may send neither RTP nor RTCP; of a party in a room, before it is asked whether
+    /// it is there. `None` is without end.
+    pub silence: Option<Duration>,
+    /// The same while a party holds the call.
+    pub silence_on_hold: Option<Duration>,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits { ring: Duration::from_secs(60), report: Duration::from_secs(2) }
+        Limits {
+            ring: Duration::from_secs(60),
+            report: Duration::from_secs(2),
+            call: Duration::from_secs(4 * 60 * 60),
+            silence: Some(Duration::from_secs(60)),
+            silence_on_hold: Some(Duration::from_secs(30 * 60)),
+        }
     }
 }
 
@@ -274,10 +289,16 @@ pub enum Input {
     OfferDue(Party),
     /// Our own offer inside a party's dialog was answered, or refused with a status.
     Offered(Party, Result<Option<SessionDescription>, u16>),
+    /// Whether the party answered, after [`Output::Probe`], as one does that is in the dialog.
+    Probed(Party, bool),
     /// A fork sent a provisional response above 100.
     Provisional(usize, u16, Option<SessionDescription>),
+    /// The dialog of a party has to be refreshed by an offer of what holds.
+    Refresh(Party),
     /// A port was closed; its report.
     Report(PortId, Box<Report>),
+    /// For how long nothing has come from the party of a port; `None` when it is heard again.
+    Silent(PortId, Option<Duration>),
     /// The time of [`Call::next_timeout`](crate::switch::call::Call::next_timeout) has come.
     Timeout,
     /// The credit for the call is nearly used up: let the caller hear it.
@@ -314,6 +335,8 @@ pub enum Output {
     Offer(Party, SessionDescription),
     /// Answer the party's own offer: a 200 with the description, or a failure status.
     OfferResult(Party, Result<SessionDescription, u16>),
+    /// Ask the party inside its dialog whether it is there, then feed [`Input::Probed`].
+    Probe(Party),
     /// Nobody answers: refuse the caller's INVITE, or tell the room that called.
     Reject(u16),
     /// Tell the caller how far it is.

@@ -94,7 +94,7 @@ impl Switch {
             Onward::World(hunt) => (bridge(side, Callees::InTurn), Vec::new(), Some(*hunt), None),
         };
         let group = goal.as_ref().and_then(|goal| self.group_of(goal)).unwrap_or(session_id);
-        let setup = Setup { facts, limits: self.config.limits, sides, session_id, group };
+        let setup = Setup { limits: self.limits_of(&facts), facts, sides, session_id, group };
         let caller = Caller { invite: key, key: leg, identity: caller };
         match Call::new(now.instant, setup, ports) {
             Ok(call) => self.adopt(now, id, LiveCall::new(call, Some(caller), callees, hunt, goal)),

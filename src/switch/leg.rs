@@ -1,6 +1,7 @@
 //! One party's side of a call: its media port and its offer/answer exchange.
 
 use std::net::{IpAddr, SocketAddr};
+use std::time::Instant;
 
 use sidetone_media::mix::Formats;
 use sidetone_media::transcode::TranscodePlan;
@@ -33,6 +34,21 @@ pub(super) struct Leg {
     transcodes: bool,
     /// What its port said of it when it was closed.
     media: Told,
+    /// Since when nothing comes from the party.
+    pub(super) silent_since: Option<Instant>,
+    /// Whether the party was asked if it is there.
+    pub(super) probe: Probe,
+}
+
+/// Whether a silent party was asked if it is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Probe {
+    /// It said so, then.
+    Answered(Instant),
+    /// It has not answered yet.
+    Asked,
+    /// Never.
+    None,
 }
 
 /// What a leg's port said of it in the end.
@@ -59,6 +75,8 @@ impl Leg {
             holds: false,
             transcodes: false,
             media: Told::Awaited,
+            silent_since: None,
+            probe: Probe::None,
         }
     }
 

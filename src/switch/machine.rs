@@ -103,6 +103,8 @@ pub enum Input {
     Report(PortId, Box<Report>),
     /// What the name service says, after [`Output::Resolve`].
     Resolved(TrunkAddress, Answer),
+    /// For how long nothing has come from the party of a port; `None` when it is heard again.
+    Silent(PortId, Option<Duration>),
     /// Other settings hold from now on.
     Settings(Settings),
     /// How the leg of a port does, as it was asked.
@@ -189,6 +191,8 @@ pub struct Settings {
     pub digest: Vec<Algorithm>,
     /// See [`SwitchConfig::md5_only`].
     pub md5_only: Vec<String>,
+    /// See [`SwitchConfig::limits`]; for calls that begin from now on.
+    pub limits: Limits,
 }
 
 /// What the switch is made of.
@@ -363,6 +367,12 @@ impl Switch {
             Input::Settings(settings) => {
                 self.gate.offer(settings.digest);
                 self.config.md5_only = settings.md5_only;
+                self.config.limits = settings.limits;
+            }
+            Input::Silent(port, silent_for) => {
+                if let Some(call) = self.ports.get(&port).copied() {
+                    self.tell_call(now, call, face::Input::Silent(port, silent_for));
+                }
             }
             Input::Snapshot(port, report) => {
                 if let Some(call) = self.ports.get(&port).copied() {

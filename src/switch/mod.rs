@@ -39,6 +39,7 @@ mod registrant;
 mod ringing;
 mod room_questions;
 mod seating;
+mod stay;
 mod transcoding;
 mod trunks;
 

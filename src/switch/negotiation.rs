@@ -65,7 +65,7 @@ impl Call {
             return self.offered_in_room(now, to, result);
         }
         let Some(Renegotiation { from, .. }) = self.renegotiation.take_if(|open| open.to == to) else {
-            return; // The call moved on: the answer belongs to nothing.
+            return self.refresh_answered(to, result);
         };
         let answer = match result {
             Ok(Some(answer)) => answer,
@@ -95,6 +95,32 @@ impl Call {
             }
             None => self.refuse(from, 488),
         }
+    }
+
+    /// The dialog of a party has to be refreshed (RFC 4028 §7.4): what holds is offered again. An offer that is under
+    /// way refreshes as well.
+    pub(super) fn refresh(&mut self, party: Party) {
+        if !self.is_up() || self.renegotiation.is_some() {
+            return;
+        }
+        let Some(leg) = self.leg_mut(party).filter(|leg| leg.is_open()) else { return };
+        let current = leg.exchange.local().cloned();
+        if let Some(offer) = current.and_then(|current| leg.exchange.send_offer(current).ok()) {
+            self.push(Output::Offer(party, offer));
+        }
+    }
+
+    /// A party answered the offer of a refresh. Where it takes media may have changed; what else it refuses leaves all
+    /// as it was.
+    fn refresh_answered(&mut self, party: Party, result: Result<Option<SessionDescription>, u16>) {
+        let Some(leg) = self.leg_mut(party).filter(|leg| leg.exchange.local_offer().is_some()) else {
+            return; // The call moved on: the answer belongs to nothing.
+        };
+        let taken = result.ok().flatten().is_some_and(|answer| leg.exchange.receive_answer(answer).is_ok());
+        if taken {
+            return self.reconnect();
+        }
+        leg.exchange.roll_back();
     }
 
     /// A party wants our offer: what holds is offered again, its answer comes with the ACK.

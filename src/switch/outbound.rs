@@ -21,6 +21,7 @@ use crate::switch::face::{Attempt, Input, LegName, Party, Ports, Unreachable};
 use crate::switch::live::{Callee, LegIdentity};
 use crate::switch::machine::{Notice, Now, Output, Switch};
 use crate::switch::names::Waiter;
+use crate::switch::stay::limit_of_trunk;
 use crate::switch::trunks::Challenge;
 
 /// The search for a trunk that takes a call.
@@ -200,7 +201,8 @@ impl Switch {
                 let facts = live.call.facts();
                 let number = facts.destination_number.as_deref().unwrap_or_default();
                 let cost = facts.tariff.and_then(|_| self.billing.cost(trunk, number, facts.started_at));
-                input = Some(Input::Attempt(Attempt { trunk, at: flow.remote.ip(), port, cost }));
+                let limit = limit_of_trunk(&self.directory, trunk);
+                input = Some(Input::Attempt(Attempt { trunk, at: flow.remote.ip(), port, cost, limit }));
             }
             (Step::Call { .. }, None) => input = Some(Input::Exhausted(503, HangupCause::SwitchCongestion)),
             (Step::Exhausted, _) => input = Some(Input::Exhausted(fault.0, fault.1)),

@@ -126,7 +126,9 @@ impl Switch {
                 Input::Unreached(fork, StatusCode::SERVICE_UNAVAILABLE.as_u16())
             }
             (_, Cause::Bye(_)) => Input::HungUp(party, HangupCause::NormalClearing),
-            (_, Cause::AckMissing | Cause::Gone) => Input::HungUp(party, HangupCause::RecoveryOnTimerExpire),
+            (_, Cause::AckMissing | Cause::Gone | Cause::SessionExpired) => {
+                Input::HungUp(party, HangupCause::RecoveryOnTimerExpire)
+            }
             // The ends of the other role's INVITE cannot happen to this party; were one told, the call ends.
             (_, Cause::Cancelled(_) | Cause::Refused { .. } | Cause::TimedOut | Cause::Unreachable) => {
                 Input::HungUp(party, HangupCause::NormalTemporaryFailure)

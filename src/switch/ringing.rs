@@ -65,6 +65,7 @@ impl Call {
         // The record tells of the last attempt alone.
         self.far = Far::default();
         self.facts.trunk = Some(attempt.trunk);
+        self.stay.try_trunk(attempt.limit);
         if let Some(tariff) = &mut self.facts.tariff {
             tariff.cost = attempt.cost;
         }

@@ -55,5 +55,6 @@ mod stream;
 mod tones;
 mod transcoded;
 mod trunk;
+mod vanished;
 #[path = "../common/wire.rs"]
 mod wire;

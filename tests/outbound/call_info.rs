@@ -8,6 +8,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use sidetone::call_info::{AnsweredCall, CallInfo, NoteSink, signature};
 use sidetone::outbound_http::OutboundHttp;
+use sidetone::supervise::Supervisor;
 use sidetone_model::call::Direction;
 use sidetone_model::call_info::{CallInfoTarget, CallInfoTargets};
 use sidetone_model::directory::Secret;
@@ -114,7 +115,8 @@ fn world_of(elsewhere: Elsewhere) -> World {
     let sink = Sink(watch::Sender::new(Vec::new()));
     let targets = Arc::new(Targets { asked: AtomicUsize::new(0) });
     let clock = Arc::new(|| Timestamp::from_micros(1_767_225_600_999_999));
-    let (info, _task) = CallInfo::start(client, targets.clone(), Arc::new(sink.clone()), clock);
+    let (info, _task) =
+        CallInfo::start(client, targets.clone(), Arc::new(sink.clone()), clock, &Supervisor::default());
     World { info, sink, elsewhere, targets, began: Instant::now() }
 }
 
@@ -325,8 +327,13 @@ async fn a_sink_that_fails_is_asked_again_for_the_next_call() {
     let client = elsewhere.client(&OutboundHttp::default(), &[]);
     let broken = Arc::new(Broken(Mutex::default(), Notify::new()));
     let targets = Arc::new(Targets { asked: AtomicUsize::new(0) });
-    let (info, task) =
-        CallInfo::start(client, targets, broken.clone(), Arc::new(|| Timestamp::from_micros(0)));
+    let (info, task) = CallInfo::start(
+        client,
+        targets,
+        broken.clone(),
+        Arc::new(|| Timestamp::from_micros(0)),
+        &Supervisor::default(),
+    );
     for number in 0..3 {
         info.answered(call(number, 1));
         broken.1.notified().await;

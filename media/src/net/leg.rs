@@ -8,6 +8,7 @@ use super::counters::{Batch, Count};
 use super::endpoint::{Endpoint, Pair};
 use super::guard::Guard;
 use super::message::PortId;
+use super::presence::Presence;
 use super::reports::Reports;
 use super::transcodings::Transcoding;
 use super::wire::{BATCH, DATAGRAM_BYTES_MAX, Sent, Wire};
@@ -45,6 +46,8 @@ pub(super) struct Leg {
     pub(super) next_snapshot: Micros,
     /// What the switch was told of its media going wrong.
     pub(super) watch: Watch,
+    /// Whether the party is heard at all.
+    pub(super) presence: Presence,
     rtp_target: Option<SocketAddr>,
     rtcp_target: Option<SocketAddr>,
 }
@@ -94,6 +97,7 @@ impl Leg {
             party: None,
             next_snapshot: now,
             watch: Watch::default(),
+            presence: Presence::new(now),
             rtp_target: None,
             rtcp_target: None,
         }
@@ -148,6 +152,7 @@ impl Leg {
                 Disposition::Relay => on_rtcp,
                 Disposition::RelayRtcp => true,
             };
+            self.presence.heard(at);
             let stale = sample.now.since(at) > STALE_US;
             if self.seat.is_some() && !stale {
                 // The mix knows the party's numbers; RTCP ends here.

@@ -187,6 +187,13 @@ pub enum Notice {
         /// The figures so far.
         report: Box<Report>,
     },
+    /// Nothing was accepted from the party for about a second, or something is again. Never lost, as a digit is not.
+    Silent {
+        /// Which port.
+        id: PortId,
+        /// For how long neither RTP nor RTCP came from the party; `None` when it is heard again.
+        since_us: Option<i64>,
+    },
     /// Something goes wrong with what the party sends, or no longer; only while somebody wants to know, see
     /// [`Relay::warn`](super::Relay::warn). Never lost, as a digit is not.
     Warning {

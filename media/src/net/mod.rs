@@ -27,6 +27,7 @@ mod mixes;
 mod moves;
 mod outlet;
 mod ports;
+mod presence;
 mod relay;
 mod reports;
 mod transcodings;

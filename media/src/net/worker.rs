@@ -16,6 +16,7 @@ use super::message::{Command, Notice, PortId};
 use super::mixes::Mixes;
 use super::moves::{Handover, Moves};
 use super::outlet::Outlet;
+use super::presence::Change;
 use super::relay::{Order, Shared};
 use super::transcodings::Transcodings;
 use super::wire::{BATCH, Wire};
@@ -180,6 +181,8 @@ impl Worker {
         self.batch.add(Count::Received, u32::try_from(count).unwrap_or(u32::MAX));
         let picked = leg.measure(&mut self.wire, rtcp, count, sample, &mut self.batch);
         let (mix, peer) = (leg.seat, leg.forward.as_ref().map(|forward| forward.peer));
+        let presence = leg.presence.look(sample.now);
+        self.tell_presence(id, presence);
         self.take_outputs(id);
         if let Some(mix) = mix {
             self.hear(id, mix, &picked, sample);
@@ -354,12 +357,14 @@ impl Worker {
             if leg.reports.is_some() {
                 leg.send_report(&mut self.wire, &self.shared.clock, &mut self.batch);
             }
+            let presence = leg.presence.look(now);
             let warning = if warns { leg.watch.look(now, &leg.session) } else { None };
             if every_us > 0 && leg.next_snapshot <= now {
                 leg.next_snapshot = now + every_us;
                 let report = Box::new(leg.session.report(now));
                 self.notify(Notice::Snapshot { id, report });
             }
+            self.tell_presence(id, presence);
             if let Some(warning) = warning {
                 self.notify(Notice::Warning { id, warning: Box::new(warning) });
             }
@@ -430,6 +435,15 @@ impl Worker {
                 self.give_up_mix(id);
                 self.current = None;
             }
+            None => {}
+        }
+    }
+
+    /// Tells the switch that a party ceased to be heard, or is heard again.
+    fn tell_presence(&mut self, id: PortId, change: Option<Change>) {
+        match change {
+            Some(Change::Heard) => self.notify(Notice::Silent { id, since_us: None }),
+            Some(Change::Silent(since_us)) => self.notify(Notice::Silent { id, since_us: Some(since_us) }),
             None => {}
         }
     }

@@ -7,6 +7,7 @@ mod answer;
 mod dialog;
 mod offer;
 mod route_set;
+mod session_timer;
 #[cfg(test)]
 mod tests;
 
@@ -14,3 +15,7 @@ pub use answer::{Answer, AnswerInput, AnswerOutput};
 pub use dialog::{Dialog, DialogError, DialogId, Role, State};
 pub use offer::{Clash, InviteInput, InviteOutput, InviteUsage};
 pub use route_set::RouteSet;
+pub use session_timer::{
+    MIN_SE_S, SessionAnswer, SessionTerms, SessionTimer, SessionTimerConfig, SessionTimerInput,
+    SessionTimerOutput, TIMER,
+};

@@ -6,7 +6,7 @@ use std::time::Instant;
 use bytes::Bytes;
 use rand::rngs::StdRng;
 
-use crate::dialog::{AnswerInput, AnswerOutput, InviteInput, InviteOutput};
+use crate::dialog::{AnswerInput, AnswerOutput, InviteInput, InviteOutput, SessionTimerConfig};
 use crate::flow::Flow;
 use crate::message::{Message, Uri};
 use crate::transaction::deadlines::Deadlines;
@@ -37,6 +37,8 @@ pub struct UaConfig {
     pub legs_len_max: usize,
     /// The option tags that may stand in Require; any other is answered 420.
     pub extensions: Vec<String>,
+    /// What is asked of session timers; without, no leg has one.
+    pub session_timer: Option<SessionTimerConfig>,
 }
 
 /// What a user agent is fed with by its driver.
@@ -78,14 +80,20 @@ pub(super) enum Purpose {
     Invite(LegKey),
     Message,
     Outside,
-    Reinvite { leg: LegKey, cseq: u32, offered: bool },
+    /// An UPDATE that refreshes the session.
+    Refresh(LegKey),
+    Reinvite {
+        leg: LegKey,
+        cseq: u32,
+        offered: bool,
+    },
     Within(LegKey),
 }
 
 impl UaConfig {
     /// Room for [`LEGS_MAX`] legs, no extension.
     pub fn new(layer: LayerConfig) -> Self {
-        Self { layer, legs_len_max: LEGS_MAX, extensions: Vec::new() }
+        Self { layer, legs_len_max: LEGS_MAX, extensions: Vec::new(), session_timer: None }
     }
 }
 
@@ -215,6 +223,7 @@ impl Ua {
     }
 
     pub(super) fn insert_leg(&mut self, leg: Leg) -> LegKey {
+        let leg = Leg { timer: self.session_timer(), ..leg };
         self.keys += 1;
         let key = LegKey(self.keys);
         self.legs_by_tag.insert(leg.local_tag.clone(), key);
@@ -237,6 +246,7 @@ impl Ua {
             if let Some(client) = &leg.reinvite {
                 self.layer.cancel(now, client);
             }
+            self.drop_refresh(leg.update);
         }
         self.deadlines.set(key, None);
     }
@@ -296,6 +306,7 @@ impl Ua {
             leg.usage.handle_input(now, InviteInput::Timeout, self.layer.rng());
         }
         self.poll_usage(key);
+        self.poll_timer(now, key);
     }
 
     /// Hands a due retry of an INVITE to the user.

@@ -11,6 +11,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
 use super::*;
+use crate::dialog::{MIN_SE_S, SessionTimerConfig};
 use crate::flow::{Flow, ListenerId};
 use crate::message::{Host, Method, Request, StatusCode};
 use crate::transaction::ladder::start;
@@ -47,9 +48,14 @@ struct Act {
 
 impl World {
     fn new(seed: u64, losses: u32, corruptions: u32) -> Self {
+        let timer = SessionTimerConfig { expires_s: 120, min_se_s: MIN_SE_S };
         let end = |n: u8| End {
             ua: Ua::new(
-                UaConfig::new(LayerConfig::new(Local::fixed(Host::V4([192, 0, 2, n].into()), None))),
+                UaConfig {
+                    // Each end has session timers or none.
+                    session_timer: (seed & u64::from(n) != 0).then_some(timer),
+                    ..UaConfig::new(LayerConfig::new(Local::fixed(Host::V4([192, 0, 2, n].into()), None)))
+                },
                 StdRng::seed_from_u64(seed ^ u64::from(n)),
             ),
             legs: HashMap::new(),
@@ -187,7 +193,8 @@ impl End {
             | Event::Progress { leg, .. }
             | Event::Reinvited { leg, .. }
             | Event::ReinviteCancelled { leg, .. }
-            | Event::ReinviteDue { leg } => Some(*leg),
+            | Event::ReinviteDue { leg }
+            | Event::RefreshDue { leg } => Some(*leg),
             Event::Request { leg, .. } | Event::Response { leg, .. } | Event::Unanswered { leg, .. } => *leg,
             // A receipt may come after the end of its leg.
             Event::InfoAnswered { key, .. } | Event::MessageAnswered { key, .. } => {

@@ -123,6 +123,12 @@ pub enum Event {
         /// The leg.
         leg: LegKey,
     },
+    /// The session has to be refreshed by an INVITE in the dialog with the description that holds: see
+    /// [`Ua::reinvite`](super::Ua::reinvite). Told again until it is, or until the session expires.
+    RefreshDue {
+        /// The leg.
+        leg: LegKey,
+    },
     /// Another request came and wants an answer: of a leg (INFO, UPDATE, MESSAGE, …) or outside (REGISTER, OPTIONS, …).
     Request {
         /// The leg, for a request inside its dialog.
@@ -182,6 +188,8 @@ pub enum Cause {
         /// Our INVITE, for [`Ua::retry`](super::Ua::retry) after a 401 or 407.
         request: Option<Request>,
     },
+    /// Nobody refreshed the session in time (RFC 4028 §10); a BYE has been sent.
+    SessionExpired,
     /// No final response came in time (timer B, or the limit of a CANCEL): 408 in effect.
     TimedOut,
     /// Our INVITE could not be sent: 503 in effect.

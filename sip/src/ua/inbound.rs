@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use rand::RngExt;
 
-use crate::dialog::{AnswerInput, Clash, Dialog, DialogError, InviteInput};
+use crate::dialog::{AnswerInput, Clash, Dialog, DialogError, InviteInput, TIMER};
 use crate::flow::Flow;
 use crate::message::{Method, Name, Request, Response, StatusCode};
 use crate::transaction::{self, ClientKey, ServerKey};
@@ -32,8 +32,10 @@ impl Ua {
     }
 
     fn on_request(&mut self, now: Instant, key: ServerKey, flow: Flow, request: Request) {
+        let has_timer = self.config.session_timer.is_some();
         let unknown: Vec<&str> = request
             .list(Name::Require)
+            .filter(|tag| !(has_timer && tag.eq_ignore_ascii_case(TIMER)))
             .filter(|tag| !self.config.extensions.iter().any(|known| known.eq_ignore_ascii_case(tag)))
             .collect();
         if !unknown.is_empty() {
@@ -56,6 +58,9 @@ impl Ua {
         if self.legs.len() >= self.config.legs_len_max {
             self.refuse_quietly(now, &key, &Reply::new(StatusCode::SERVICE_UNAVAILABLE));
             return self.overload(flow);
+        }
+        if let Some(reply) = self.refuse_small(None, &request) {
+            return self.refuse_quietly(now, &key, &reply);
         }
         let Some(local_tag) = self.layer.local_tag(&key) else { return };
         // The same INVITE after the life of its transaction, while its leg lives.
@@ -103,6 +108,10 @@ impl Ua {
             Method::Invite => self.on_reinvite(now, (leg_key, at), key, flow, request),
             _ if self.legs.get(&leg_key).is_none_or(|leg| leg.released) => {
                 self.answer(now, &key, StatusCode::NO_TRANSACTION);
+            }
+            Method::Update if request.body().is_empty() && self.config.session_timer.is_some() => {
+                self.refresh_target(leg_key, at, &request);
+                self.refreshed(now, leg_key, key, &request);
             }
             _ => {
                 self.refresh_target(leg_key, at, &request);
@@ -152,6 +161,10 @@ impl Ua {
         };
         match verdict {
             Ok(()) => {
+                if let Some(reply) = self.refuse_small(Some(key), &request) {
+                    let _ = self.respond(now, &server, reply); // It has no answer yet.
+                    return;
+                }
                 self.refresh_target(key, at, &request);
                 self.event(Event::Reinvited { leg: key, key: server, flow, request });
             }
@@ -233,6 +246,7 @@ impl Ua {
                     self.event(Event::Response { leg: None, key, flow, response, request });
                 }
             }
+            Some(Purpose::Refresh(leg)) if is_final => self.on_refresh_done(now, leg, Some(&response)),
             Some(Purpose::Info(leg)) if is_final => {
                 self.on_receipt(Some(leg), key, Receipt::Answered { flow, response, request });
             }
@@ -254,8 +268,14 @@ impl Ua {
             Some(Purpose::Outside) => self.event(Event::Response { leg: None, key, flow, response, request }),
             // The layer lets nothing but a further 2xx through after the first final response.
             None if response.status().is_success() => self.on_success_again(now, flow, &response),
-            Some(Purpose::Bye(_) | Purpose::Info(_) | Purpose::Message | Purpose::Reinvite { .. }) | None => {
-            }
+            Some(
+                Purpose::Bye(_)
+                | Purpose::Info(_)
+                | Purpose::Message
+                | Purpose::Refresh(_)
+                | Purpose::Reinvite { .. },
+            )
+            | None => {}
         }
     }
 
@@ -271,6 +291,9 @@ impl Ua {
             return self.on_success(now, key, flow, &response);
         }
         if response.status().is_final() {
+            if self.invite_again(now, key, &response) {
+                return;
+            }
             self.release(key, Cause::Refused { flow, response, request });
             return self.remove_leg(now, key);
         }
@@ -313,7 +336,7 @@ impl Ua {
             leg.dialogs.push(dialog);
             let at = leg.dialogs.len() - 1;
             self.send_ack(key, at, cseq, &Extra::new());
-            return self.send_bye(now, key, at);
+            return self.send_bye(now, key, at, None);
         }
         leg.dialogs = vec![dialog];
         leg.phase = Phase::Confirmed { ack_owed: Some(cseq) };
@@ -324,6 +347,7 @@ impl Ua {
             leg.phase = Phase::Confirmed { ack_owed: None };
             self.send_ack(key, 0, cseq, &Extra::new());
         }
+        self.settle_as_uac(now, key, response);
         self.event(Event::Answered { leg: key, response: response.clone() });
     }
 
@@ -381,6 +405,10 @@ impl Ua {
                 Phase::Confirmed { ack_owed } if !offered && !leg.released => *ack_owed = Some(cseq),
                 _ => self.send_ack(key, 0, cseq, &Extra::new()),
             }
+            self.settle_as_uac(now, key, &response);
+        }
+        if status == StatusCode::SESSION_INTERVAL_TOO_SMALL {
+            self.on_small_reinvite(key, &response);
         }
         if matches!(status, StatusCode::NO_TRANSACTION | StatusCode::REQUEST_TIMEOUT) {
             return self.on_gone(now, key, status == StatusCode::REQUEST_TIMEOUT);
@@ -408,6 +436,7 @@ impl Ua {
                 self.settle(now, leg);
             }
             Some(Purpose::Bye(leg)) => self.on_bye_done(now, leg),
+            Some(Purpose::Refresh(leg)) => self.on_refresh_done(now, leg, None),
             Some(Purpose::Within(leg)) if self.legs.get(&leg).is_some_and(|leg| !leg.released) => {
                 self.event(Event::Unanswered { leg: Some(leg), key, unreachable });
             }
@@ -426,7 +455,7 @@ impl Ua {
     }
 
     /// §12.2.1.2: the peer does not know the dialog, or is not there; in the latter case it is told nevertheless.
-    fn on_gone(&mut self, now: Instant, key: LegKey, say_bye: bool) {
+    pub(super) fn on_gone(&mut self, now: Instant, key: LegKey, say_bye: bool) {
         let Some(leg) = self.legs.get_mut(&key) else { return };
         if matches!(leg.phase, Phase::Ending) {
             return;

@@ -10,8 +10,11 @@ use rand::SeedableRng;
 use rand::rngs::StdRng;
 
 use super::*;
+use crate::dialog::{MIN_SE_S, SessionTimerConfig};
 use crate::flow::{Flow, ListenerId};
-use crate::message::{Datagram, Host, Message, Method, Request, Response, StatusCode, parse_datagram};
+use crate::message::{
+    Datagram, Headers, Host, Message, Method, Request, Response, StatusCode, parse_datagram,
+};
 use crate::transaction::ladder::start;
 use crate::transaction::{ClientKey, LayerConfig, Local, ServerKey};
 
@@ -24,6 +27,8 @@ struct Bench {
     posted: u64,
     /// Beginnings of messages to lose, each once.
     losses: Vec<String>,
+    /// Whether every message is lost.
+    is_cut: bool,
     /// The latest INVITE of Alice as Bob got it, for making answers of other forks.
     invite: Option<Request>,
     out: String,
@@ -81,6 +86,7 @@ impl Bench {
             wire: BTreeMap::new(),
             posted: 0,
             losses: Vec::new(),
+            is_cut: false,
             invite: None,
             out: String::new(),
         }
@@ -97,6 +103,7 @@ impl Bench {
                 let text = line.split_once("lose ").unwrap().1;
                 self.losses.push(text.to_owned());
             }
+            "cut" => self.is_cut = true,
             "fork" => self.fork(what.parse().unwrap(), word.unwrap()),
             _ => {
                 self.print(line.split_once(' ').unwrap().1);
@@ -122,6 +129,23 @@ impl Bench {
             ("reinvite", late) => {
                 let extra = if late.is_some() { Extra::new() } else { sdp(Extra::new()) };
                 ua.reinvite(now, leg.unwrap(), &extra).map(|key| *client = Some(key))
+            }
+            // Session timers of so many seconds, and no shorter ones than that.
+            ("timer", Some("off")) => {
+                ua.config.session_timer = None;
+                Ok(())
+            }
+            ("timer", Some(expires)) => {
+                let expires_s = expires.parse().unwrap();
+                ua.config.session_timer =
+                    Some(SessionTimerConfig { expires_s, min_se_s: number.unwrap_or(MIN_SE_S) });
+                Ok(())
+            }
+            ("updates", _) => {
+                let invite = Invite::new("sip:bob@192.0.2.2", "<sip:alice@192.0.2.1>", "<sip:bob@192.0.2.2>")
+                    .header("Allow", "INVITE, UPDATE")
+                    .content("application/sdp", "v=0\r\n");
+                ua.invite(now, to_peer, invite).map(|key| *leg = Some(key))
             }
             ("info", _) => ua.info(now, leg.unwrap(), note()).map(|_| ()),
             ("message", _) => {
@@ -229,12 +253,13 @@ impl Bench {
                         let text = self.summary(who, &bytes);
                         assert_eq!(to, flow(1 - who), "{text}");
                         let lost = self.losses.iter().position(|loss| text.starts_with(loss.as_str()));
-                        let note = if lost.is_some() { "   (lost)" } else { "" };
+                        let note = if lost.is_some() || self.is_cut { "   (lost)" } else { "" };
                         self.print(&format!("  {}>{} {text}{note}", NAMES[who], NAMES[1 - who]));
                         match lost {
                             Some(at) => {
                                 self.losses.remove(at);
                             }
+                            None if self.is_cut => {}
                             None => self.post(1 - who, bytes),
                         }
                     }
@@ -264,7 +289,7 @@ impl Bench {
                     Some("application/json") => " +note",
                     _ => " +sdp",
                 };
-                let line = format!("{} {cseq}{body}", request.method());
+                let line = format!("{} {cseq}{body}{}", request.method(), session(request.headers()));
                 if who == 0 && *request.method() == Method::Invite {
                     self.invite = Some(request);
                 }
@@ -274,7 +299,8 @@ impl Bench {
                 let cseq = response.cseq().unwrap();
                 let extra = response.header("Retry-After").map_or("", |_| " +Retry-After");
                 let extra = response.header("Unsupported").unwrap_or(extra);
-                format!("{} ({} {}){extra}", response.status().as_u16(), cseq.number, cseq.method)
+                let session = session(response.headers());
+                format!("{} ({} {}){extra}{session}", response.status().as_u16(), cseq.number, cseq.method)
             }
             Datagram::Ping | Datagram::Pong => "CRLF".to_owned(),
         }
@@ -310,6 +336,7 @@ impl Bench {
             }
             Event::ReinviteCancelled { .. } => "ReinviteCancelled".to_owned(),
             Event::ReinviteDue { .. } => "ReinviteDue".to_owned(),
+            Event::RefreshDue { .. } => "RefreshDue".to_owned(),
             Event::Request { key, request, leg, .. } => {
                 end.server = Some(key);
                 let route = request.header("Route").map_or("", |_| " +Route");
@@ -340,6 +367,17 @@ impl End {
             other => format!("{other:?}"),
         }
     }
+}
+
+/// What a message says of session timers.
+fn session(headers: &Headers) -> String {
+    let mut text = String::new();
+    for (name, short) in [("Session-Expires", "x"), ("Min-SE", "min-se"), ("Require", "require")] {
+        if let Some(value) = headers.header(name).filter(|value| *value != "100rel") {
+            write!(text, " {short}={value}").unwrap();
+        }
+    }
+    text + headers.header("Reason").map_or("", |_| " +Reason")
 }
 
 fn note() -> Content {

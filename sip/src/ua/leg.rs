@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::{Duration, Instant};
 
-use crate::dialog::{Answer, Dialog, InviteUsage};
+use crate::dialog::{Answer, Dialog, InviteUsage, SessionTimer};
 use crate::flow::Flow;
 use crate::message::Request;
 use crate::transaction::{ClientKey, ServerKey};
@@ -34,6 +34,12 @@ pub(super) struct Leg {
     pub(super) released: bool,
     /// Our BYEs that have no answer yet.
     pub(super) byes: usize,
+    /// The session timer, where the user agent has them.
+    pub(super) timer: Option<SessionTimer>,
+    /// Our UPDATE that refreshes the session, until its final response.
+    pub(super) update: Option<ClientKey>,
+    /// Whether the peer said that it takes UPDATE.
+    pub(super) peer_updates: bool,
 }
 
 pub(super) enum Phase {
@@ -71,6 +77,9 @@ impl Leg {
             answer: None,
             released: false,
             byes: 0,
+            timer: None,
+            update: None,
+            peer_updates: false,
         }
     }
 
@@ -80,7 +89,9 @@ impl Leg {
             _ => None,
         };
         let answer = self.answer.as_ref().and_then(|answer| answer.machine.next_timeout());
-        [refresh, answer, self.usage.next_timeout()].into_iter().flatten().min()
+        let is_up = matches!(self.phase, Phase::Confirmed { .. }) && !self.released;
+        let session = self.timer.as_ref().filter(|_| is_up).and_then(SessionTimer::next_timeout);
+        [refresh, answer, session, self.usage.next_timeout()].into_iter().flatten().min()
     }
 
     /// The dialog with this peer.

@@ -8,7 +8,9 @@
 //! exactly one [`Event::Ended`], whoever ended it; after that event its key means nothing, but that the INFOs it sent
 //! are still told of.
 //!
-//! Not here: session timers (RFC 4028), reliable provisionals (RFC 3262), resolving of names (RFC 3263): a request
+//! Session timers (RFC 4028) run by themselves where [`UaConfig::session_timer`] asks for them.
+//!
+//! Not here: reliable provisionals (RFC 3262), resolving of names (RFC 3263): a request
 //! goes to the [`Flow`](crate::flow::Flow) it is given, one inside a dialog to the address in its route or target.
 //!
 //! # The loop
@@ -77,6 +79,7 @@ mod inbound;
 mod ladder;
 mod leg;
 mod outbound;
+mod session;
 mod standing;
 #[cfg(test)]
 mod tests;

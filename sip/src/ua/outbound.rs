@@ -31,7 +31,8 @@ impl Ua {
     ///
     /// When a table is full or a value is not fit for a header.
     pub fn invite(&mut self, now: Instant, flow: Flow, invite: Invite) -> Result<LegKey, SendError> {
-        let request = self.build(&flow, &invite.0)?;
+        let mut request = self.build(&flow, &invite.0)?;
+        self.offer_timer(None, &mut request)?;
         self.start_leg(now, flow, request)
     }
 
@@ -84,8 +85,12 @@ impl Ua {
     ///
     /// [`SendError::WrongState`] when the request has its final answer already.
     pub fn respond(&mut self, now: Instant, key: &ServerKey, reply: Reply) -> Result<(), SendError> {
-        let response = self.build_reply(key, &reply)?;
         let invite = self.leg_of_invite(key);
+        let reply = match invite {
+            Some(leg) if reply.status.is_success() => self.settle_as_uas(now, leg, key, reply),
+            _ => reply,
+        };
+        let response = self.build_reply(key, &reply)?;
         let cseq = response.cseq().map_err(|_| InvalidValue::Token)?.number;
         if !self.layer.respond(now, key, &response) {
             return Err(SendError::WrongState);
@@ -247,7 +252,8 @@ impl Ua {
         if let Some(cseq) = owed {
             self.send_ack(key, 0, cseq, &Extra::new());
         }
-        self.send_bye(now, key, 0);
+        let reason = matches!(cause, Cause::SessionExpired).then_some(EXPIRED);
+        self.send_bye(now, key, 0, reason);
         self.release(key, cause);
     }
 
@@ -261,12 +267,15 @@ impl Ua {
         }
     }
 
-    pub(super) fn send_bye(&mut self, now: Instant, key: LegKey, at: usize) {
+    pub(super) fn send_bye(&mut self, now: Instant, key: LegKey, at: usize, reason: Option<&str>) {
         let Some(dialog) = self.legs.get_mut(&key).and_then(|leg| leg.dialogs.get_mut(at)) else { return };
         dialog.terminate();
         let cseq = dialog.next_cseq();
         let (flow, request) = (dialog.route(), dialog.request(Method::Bye, cseq));
-        let Ok(request) = request else { return };
+        let Ok(mut request) = request else { return };
+        if let Some(reason) = reason {
+            let _ = request.push(Name::Reason, reason); // A constant, fit for a header.
+        }
         // A full table is no reason to keep the leg: the peer's own timers find out.
         if let Ok(client) = self.layer.request(now, flow, request) {
             self.purposes.insert(client, Purpose::Bye(key));
@@ -397,7 +406,7 @@ impl Ua {
         Ok(request)
     }
 
-    fn build_within(
+    pub(super) fn build_within(
         &mut self,
         key: LegKey,
         method: Method,
@@ -406,9 +415,13 @@ impl Ua {
         let leg = self.legs.get_mut(&key).filter(|leg| !leg.released).ok_or(SendError::WrongState)?;
         let dialog = leg.dialogs.first_mut().ok_or(SendError::WrongState)?;
         let cseq = dialog.next_cseq();
+        let flow = dialog.route();
         let mut request = dialog.request(method, cseq)?;
+        if matches!(request.method(), Method::Invite | Method::Update) {
+            self.offer_timer(Some(key), &mut request)?;
+        }
         add_extra(&mut request, extra)?;
-        Ok((dialog.route(), cseq, request))
+        Ok((flow, cseq, request))
     }
 
     pub(super) fn build_reply(&self, key: &ServerKey, reply: &Reply) -> Result<Response, SendError> {
@@ -449,6 +462,9 @@ fn way(flow: Flow, wide: Option<Flow>, request: &Request) -> Flow {
         _ => flow,
     }
 }
+
+/// Why a BYE ends a session that nobody refreshed (RFC 3326, Q.850 "recovery on timer expiry").
+const EXPIRED: &str = "Q.850;cause=102;text=\"Session timer expired\"";
 
 /// The longest request that is sure to fit into a datagram, without the Via that is added to it.
 const SHORT_BYTES_MAX: usize = 1_300 - 120;

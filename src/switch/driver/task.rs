@@ -430,6 +430,10 @@ impl Driver {
                 net::Notice::Played { id, token } => {
                     self.media.port(id).map(|port| Input::Played(port, token))
                 }
+                net::Notice::Silent { id, since_us } => {
+                    let since = since_us.map(|us| Duration::from_micros(us.unsigned_abs()));
+                    self.media.port(id).map(|port| Input::Silent(port, since))
+                }
                 net::Notice::Snapshot { id, report } => {
                     self.media.port(id).map(|port| Input::Snapshot(port, report))
                 }

@@ -205,6 +205,7 @@ fn write_output(log: &mut String, output: &Output) {
         Output::Offer(party, sdp) => format!("re-INVITE {} [{}]", name(party), summary(sdp)),
         Output::OfferResult(party, Ok(sdp)) => format!("re-INVITE {} 200 [{}]", name(party), summary(sdp)),
         Output::OfferResult(party, Err(status)) => format!("re-INVITE {} {status}", name(party)),
+        Output::Probe(party) => format!("are you there, {}", name(party)),
         Output::Reject(status) => format!("{status} caller"),
         Output::Ring(status, sdp) => {
             format!(
@@ -277,6 +278,7 @@ pub(super) fn attempt(trunk: u128, ports: &mut Counting) -> Input {
         at,
         port: ports.open(LegName { call: CallId(Uuid::nil()), fork: None }, 0, at).unwrap(),
         cost: None,
+        limit: None,
     })
 }
 
@@ -298,6 +300,12 @@ pub(super) fn input(what: &str) -> Input {
         "offer" => Input::Offer(party(words[1]), sdp(2)),
         "offered" if words.len() == 3 => Input::Offered(party(words[1]), Err(words[2].parse().unwrap())),
         "offered" => Input::Offered(party(words[1]), Ok(sdp(2))),
+        "heard" => Input::Silent(PortId(words[1].parse().unwrap()), None),
+        "probed" => Input::Probed(party(words[1]), words[2] == "yes"),
+        "silent" => {
+            let silent_for = Duration::from_millis(words[2].parse().unwrap());
+            Input::Silent(PortId(words[1].parse().unwrap()), Some(silent_for))
+        }
         "ringing" => Input::Provisional(words[1].parse().unwrap(), words[2].parse().unwrap(), sdp(3)),
         "report" => {
             let codec = words.get(2).map(|name| (*name).to_owned());

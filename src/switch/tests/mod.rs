@@ -20,6 +20,7 @@ mod registration;
 mod room_chaos;
 mod rooms_soak;
 mod seating;
+mod stay;
 mod tenants;
 mod transcoding;
 mod world;

@@ -21,6 +21,7 @@ use sidetone_model::time::Timestamp;
 use sidetone_model::trunk_address::TrunkAddress;
 use sidetone_sip::admission::{AdmissionConfig, Dropped};
 use sidetone_sip::auth::{Algorithm, Authenticator, Client, Credential, Realm};
+use sidetone_sip::dialog::{MIN_SE_S, SessionTimerConfig};
 use sidetone_sip::flow::{Flow, ListenerId};
 use sidetone_sip::message::{
     Datagram, Digest, Host, Message, Method, Name, Request, Response, StatusCode, parse_datagram,
@@ -65,6 +66,8 @@ pub(super) struct Net {
     /// What the phone says when it is called, and the requests of that call as they came.
     pub(super) refusal: Option<Reply>,
     pub(super) called: Vec<Request>,
+    /// When the phone was offered something anew, in seconds.
+    pub(super) reinvited: Vec<u64>,
     /// The last INVITE that the phone has not answered.
     pub(super) ringing: Option<(LegKey, ServerKey)>,
     pub(super) carriers: BTreeMap<SocketAddr, Carrier>,
@@ -86,6 +89,8 @@ pub(super) struct Net {
     /// The notes that the phone was sent.
     pub(super) noted: Vec<Request>,
     pub(super) answers: Vec<(NoteId, usize, PhoneAnswer)>,
+    /// Whether the phone is gone: it neither hears nor says anything.
+    pub(super) is_phone_gone: bool,
     /// Whether the disk is slow, and the answered calls that it has not written yet.
     pub(super) is_disk_slow: bool,
     /// Whether the relay does not say how legs do.
@@ -256,7 +261,9 @@ impl Net {
             client_len_max: room.max(8),
             ..local(SWITCH)
         };
-        let ua = Ua::new(UaConfig::new(layer), StdRng::from_rng(&mut rng));
+        let session_timer = Some(SessionTimerConfig { expires_s: 1_800, min_se_s: MIN_SE_S });
+        let ua = UaConfig { session_timer, ..UaConfig::new(layer) };
+        let ua = Ua::new(ua, StdRng::from_rng(&mut rng));
         let authenticator = Authenticator::new([7; 32], start);
         let directory = Arc::new(Directory::new(directory));
         let switch = Switch::new(config, ua, authenticator, directory, StdRng::from_rng(&mut rng));
@@ -272,6 +279,7 @@ impl Net {
             leg: None,
             refusal: None,
             called: Vec::new(),
+            reinvited: Vec::new(),
             ringing: None,
             carriers: BTreeMap::new(),
             wire: VecDeque::new(),
@@ -287,6 +295,7 @@ impl Net {
             taking: None,
             noted: Vec::new(),
             answers: Vec::new(),
+            is_phone_gone: false,
             is_disk_slow: false,
             is_relay_slow: false,
             unwritten: Vec::new(),
@@ -484,6 +493,18 @@ impl Net {
         self.run();
     }
 
+    /// The relay hears nothing from the party of a port any more, for now.
+    pub(super) fn silent(&mut self, port: u64, silent_for: Duration) {
+        self.feed(Input::Silent(PortId(port), Some(silent_for)));
+        self.run();
+    }
+
+    /// The relay hears the party of a port again.
+    pub(super) fn heard(&mut self, port: u64) {
+        self.feed(Input::Silent(PortId(port), None));
+        self.run();
+    }
+
     /// Lets so much time pass.
     pub(super) fn wait(&mut self, wait: Duration) {
         let until = self.now + wait;
@@ -511,6 +532,9 @@ impl Net {
             }
             let Some((from, to, bytes)) = self.wire.pop_front() else { return };
             let flow = Flow::udp(ListenerId(0), from);
+            if self.is_phone_gone && [from, to].contains(&address(PHONE)) {
+                continue;
+            }
             if to == address(SWITCH) {
                 // What is dropped is sent again by its transaction, as on any network.
                 if let Err(reason) = self.switch.admit(self.now, &flow, &bytes) {
@@ -629,6 +653,7 @@ impl Net {
             ua::Output::Event(Event::Reinvited { key, .. }) => {
                 let reply = Reply::new(StatusCode::OK).content("application/sdp", SDP);
                 self.phone.respond(self.now, &key, reply).unwrap();
+                self.reinvited.push((self.now - self.start).as_secs());
             }
             ua::Output::Event(Event::Invited { leg, key, request, .. }) => {
                 self.called.push(request);

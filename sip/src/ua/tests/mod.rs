@@ -2,4 +2,5 @@
 
 mod calls;
 mod notes;
+mod session;
 mod within;

@@ -1,0 +1,78 @@
+//! Whether anything is accepted from a party, RTP or RTCP: a phone that is gone sends neither.
+
+use crate::time::Micros;
+
+/// What is known of a party being there.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Presence {
+    /// When the last packet of the party was accepted; at first when the leg was opened.
+    heard_at: Micros,
+    /// Whether the switch was told that the party is silent.
+    is_silent: bool,
+}
+
+/// What the switch has to be told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Change {
+    /// The party is heard again.
+    Heard,
+    /// Nothing came for so many microseconds.
+    Silent(i64),
+}
+
+impl Presence {
+    /// A leg that opens.
+    pub(super) fn new(now: Micros) -> Self {
+        Self { heard_at: now, is_silent: false }
+    }
+
+    /// A packet of the party was accepted.
+    pub(super) fn heard(&mut self, at: Micros) {
+        if at.since(self.heard_at) > 0 {
+            self.heard_at = at;
+        }
+    }
+
+    /// Looks at the party; to be called after packets and about once a second.
+    pub(super) fn look(&mut self, now: Micros) -> Option<Change> {
+        let silent_us = now.since(self.heard_at);
+        let is_silent = silent_us >= SILENT_AFTER_US;
+        let was_silent = std::mem::replace(&mut self.is_silent, is_silent);
+        match (was_silent, is_silent) {
+            (false, true) => Some(Change::Silent(silent_us)),
+            (true, false) => Some(Change::Heard),
+            (false, false) | (true, true) => None,
+        }
+    }
+}
+
+/// Longer than a packet of any payload lasts; a party that sends comfort noise or RTCP alone is silent in between.
+const SILENT_AFTER_US: i64 = 1_000_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn silence_and_its_end_are_told_once() {
+        let at = |millis: i64| Micros(millis * 1_000);
+        let mut presence = Presence::new(at(0));
+        assert_eq!(presence.look(at(999)), None);
+        assert_eq!(
+            presence.look(at(1_000)),
+            Some(Change::Silent(1_000_000)),
+            "nothing came since it was opened"
+        );
+        assert_eq!(presence.look(at(2_000)), None);
+        presence.heard(at(2_500));
+        assert_eq!(presence.look(at(2_600)), Some(Change::Heard));
+        // A packet that was read late does not take the time back.
+        presence.heard(at(2_400));
+        assert_eq!(presence.look(at(3_400)), None);
+        assert_eq!(presence.look(at(3_700)), Some(Change::Silent(1_200_000)));
+        presence.heard(at(3_800));
+        assert_eq!(presence.look(at(4_900)), None, "heard in between, and silent again");
+        presence.heard(at(5_000));
+        assert_eq!(presence.look(at(5_100)), Some(Change::Heard));
+    }
+}

@@ -1,0 +1,217 @@
+//! Session timers (RFC 4028) of the legs: the headers, the refreshes, and the end of a session that is not refreshed.
+//!
+//! A refresh is an UPDATE without a body where the peer takes one, and else an INVITE with the session description that
+//! holds, which only the user knows: [`Event::RefreshDue`]. A refresh that is answered with 481 or 408, or not at all,
+//! ends the leg at once; one that is refused otherwise is tried again until the session expires.
+
+use std::time::Instant;
+
+use crate::dialog::{SessionAnswer, SessionTimer, SessionTimerInput, SessionTimerOutput, TIMER};
+use crate::message::{Headers, InvalidValue, Method, Name, Request, Response, SessionExpires, StatusCode};
+use crate::transaction::{ClientKey, ServerKey};
+use crate::ua::agent::{Purpose, Ua};
+use crate::ua::draft::{Extra, Reply};
+use crate::ua::event::{Cause, Event};
+use crate::ua::leg::{LegKey, Phase};
+
+impl Ua {
+    /// A timer for a new leg, when the user agent has them.
+    pub(super) fn session_timer(&self) -> Option<SessionTimer> {
+        self.config.session_timer.map(SessionTimer::new)
+    }
+
+    /// Offers a timer in an INVITE or UPDATE of ours; of a leg by what holds in its dialog.
+    pub(super) fn offer_timer(&self, key: Option<LegKey>, request: &mut Request) -> Result<(), InvalidValue> {
+        let own = key.and_then(|key| self.legs.get(&key)).and_then(|leg| leg.timer.clone());
+        let Some(timer) = own.or_else(|| self.session_timer()) else { return Ok(()) };
+        let (expires, min_se) = timer.offer();
+        if !request.headers().lists(Name::Supported, TIMER) {
+            request.push(Name::Supported, TIMER)?;
+        }
+        request.set(Name::SessionExpires, expires)?;
+        match min_se {
+            Some(min_se) => request.set(Name::MinSe, min_se),
+            None => Ok(()),
+        }
+    }
+
+    /// Reads what a request of the peer asks for; the 422 it gets, if it asks for too little.
+    pub(super) fn refuse_small(&self, key: Option<LegKey>, request: &Request) -> Option<Reply> {
+        let own = key.and_then(|key| self.legs.get(&key)).and_then(|leg| leg.timer.clone());
+        match own.or_else(|| self.session_timer())?.answer(request.headers()) {
+            SessionAnswer::TooSmall(min_se) => {
+                let reply = Reply::new(StatusCode::SESSION_INTERVAL_TOO_SMALL);
+                Some(reply.header(Name::MinSe.as_str(), min_se.to_string()))
+            }
+            SessionAnswer::Off | SessionAnswer::On { .. } => None,
+        }
+    }
+
+    /// A 2xx of ours to an INVITE or UPDATE of the peer goes out: its headers, and the timer begins anew.
+    pub(super) fn settle_as_uas(
+        &mut self,
+        now: Instant,
+        key: LegKey,
+        server: &ServerKey,
+        reply: Reply,
+    ) -> Reply {
+        let Some(request) = self.layer.server_request(server) else { return reply };
+        let Some(leg) = self.legs.get_mut(&key) else { return reply };
+        leg.peer_updates |= takes_updates(request.headers());
+        let Some(timer) = &mut leg.timer else { return reply };
+        let (terms, required) = match timer.answer(request.headers()) {
+            SessionAnswer::On { terms, required } => (terms, required),
+            SessionAnswer::Off | SessionAnswer::TooSmall(_) => {
+                timer.handle_input(now, SessionTimerInput::Settled(None));
+                return reply;
+            }
+        };
+        timer.handle_input(now, SessionTimerInput::Settled(Some(terms)));
+        let expires =
+            SessionExpires { interval_s: terms.interval_s, refresher_is_uac: Some(!terms.we_refresh) };
+        let reply = reply.header(Name::SessionExpires.as_str(), expires.to_string());
+        let reply = reply.header(Name::Supported.as_str(), TIMER);
+        if required { reply.header(Name::Require.as_str(), TIMER) } else { reply }
+    }
+
+    /// The peer answered an INVITE or UPDATE of ours with 2xx: the timer begins anew, or there is none.
+    pub(super) fn settle_as_uac(&mut self, now: Instant, key: LegKey, response: &Response) {
+        let Some(leg) = self.legs.get_mut(&key) else { return };
+        leg.peer_updates |= takes_updates(response.headers());
+        if let Some(timer) = &mut leg.timer {
+            let terms = timer.settled_by(response.headers());
+            timer.handle_input(now, SessionTimerInput::Settled(terms));
+        }
+    }
+
+    /// The peer answered our first INVITE with 422: it goes out again with what the peer takes, as the same leg.
+    /// `false` when that is no use.
+    pub(super) fn invite_again(&mut self, now: Instant, key: LegKey, response: &Response) -> bool {
+        if response.status() != StatusCode::SESSION_INTERVAL_TOO_SMALL {
+            return false;
+        }
+        let Some(leg) = self.legs.get_mut(&key).filter(|leg| !leg.released) else { return false };
+        let raised = leg.timer.as_mut().is_some_and(|timer| timer.raise(min_se(response)));
+        let (Some(invite), true) = (leg.invite.as_deref().cloned(), raised) else { return false };
+        let flow = leg.flow;
+        let Some(request) = self.next_invite(key, invite) else { return false };
+        let Ok(client) = self.layer.request(now, flow, request.clone()) else { return false };
+        self.purposes.insert(client, Purpose::Invite(key));
+        if let Some(leg) = self.legs.get_mut(&key) {
+            leg.phase = Phase::Calling { client };
+            leg.invite = Some(Box::new(request));
+            leg.dialogs.clear();
+        }
+        true
+    }
+
+    fn next_invite(&self, key: LegKey, mut request: Request) -> Option<Request> {
+        let number = request.cseq().ok()?.number;
+        request.remove(Name::Via);
+        request.set(Name::CSeq, format_args!("{} {}", number + 1, Method::Invite)).ok()?;
+        self.offer_timer(Some(key), &mut request).ok()?;
+        Some(request)
+    }
+
+    /// Looks at the timer of a leg.
+    pub(super) fn poll_timer(&mut self, now: Instant, key: LegKey) {
+        let Some(leg) = self.legs.get_mut(&key) else { return };
+        let Some(timer) = &mut leg.timer else { return };
+        timer.handle_input(now, SessionTimerInput::Timeout);
+        match timer.poll_output() {
+            Some(SessionTimerOutput::Expired) if leg.confirmed().is_some() => {
+                self.end_by_bye(now, key, Cause::SessionExpired);
+            }
+            Some(SessionTimerOutput::Refresh) if leg.confirmed().is_some() => self.refresh(now, key),
+            Some(SessionTimerOutput::Expired | SessionTimerOutput::Refresh) | None => {}
+        }
+    }
+
+    fn refresh(&mut self, now: Instant, key: LegKey) {
+        let Some(leg) = self.legs.get(&key) else { return };
+        if leg.update.is_some() || !leg.may_reinvite() {
+            return; // One is on its way, or an INVITE that is as good as one.
+        }
+        if !leg.peer_updates {
+            return self.event(Event::RefreshDue { leg: key });
+        }
+        let sent =
+            self.build_within(key, Method::Update, &Extra::new()).ok().and_then(|(flow, _, request)| {
+                let client = self.layer.request(now, flow, request).ok()?;
+                self.purposes.insert(client, Purpose::Refresh(key));
+                Some(client)
+            });
+        if let Some(leg) = self.legs.get_mut(&key) {
+            leg.update = sent;
+        }
+    }
+
+    /// The peer sent an UPDATE without an offer, which is a refresh and no more (RFC 3311 §5.2).
+    pub(super) fn refreshed(&mut self, now: Instant, key: LegKey, server: ServerKey, request: &Request) {
+        if let Some(reply) = self.refuse_small(Some(key), request) {
+            return self.answer_with(now, &server, &reply);
+        }
+        let reply = self.settle_as_uas(now, key, &server, Reply::new(StatusCode::OK));
+        self.answer_with(now, &server, &reply);
+    }
+
+    /// Our UPDATE came to its end; without a response nobody answered it.
+    pub(super) fn on_refresh_done(&mut self, now: Instant, key: LegKey, response: Option<&Response>) {
+        let Some(leg) = self.legs.get_mut(&key) else { return };
+        leg.update = None;
+        let status = response.map_or(StatusCode::REQUEST_TIMEOUT, Response::status);
+        match (status, response) {
+            (_, Some(response)) if status.is_success() => {
+                if let Some(dialog) = leg.dialogs.first_mut() {
+                    let _ = dialog.refresh_target(response); // An unreadable Contact leaves the old target.
+                }
+                self.settle_as_uac(now, key, response);
+            }
+            (StatusCode::NO_TRANSACTION | StatusCode::REQUEST_TIMEOUT, _) => {
+                self.on_gone(now, key, status == StatusCode::REQUEST_TIMEOUT);
+            }
+            (StatusCode::SESSION_INTERVAL_TOO_SMALL, Some(response)) => {
+                if leg.timer.as_mut().is_some_and(|timer| timer.raise(min_se(response))) {
+                    self.refresh(now, key);
+                }
+            }
+            // Busy with something else: later.
+            (StatusCode::REQUEST_PENDING | StatusCode::SERVER_ERROR | StatusCode::SERVICE_UNAVAILABLE, _) => {
+            }
+            // It takes none after all, or wants credentials, which go with an INVITE.
+            _ => {
+                leg.peer_updates = false;
+                self.refresh(now, key);
+            }
+        }
+        self.settle(now, key);
+    }
+
+    /// An INVITE of ours inside the dialog was answered with 422: the next one asks for more.
+    pub(super) fn on_small_reinvite(&mut self, key: LegKey, response: &Response) {
+        if let Some(timer) = self.legs.get_mut(&key).and_then(|leg| leg.timer.as_mut()) {
+            timer.raise(min_se(response));
+        }
+    }
+
+    fn answer_with(&mut self, now: Instant, server: &ServerKey, reply: &Reply) {
+        if let Ok(response) = self.build_reply(server, reply) {
+            self.layer.respond(now, server, &response);
+        }
+    }
+
+    /// Forgets the UPDATE of a leg that is removed.
+    pub(super) fn drop_refresh(&mut self, client: Option<ClientKey>) {
+        if let Some(client) = client {
+            self.purposes.remove(&client);
+        }
+    }
+}
+
+fn takes_updates(headers: &Headers) -> bool {
+    headers.lists(Name::Allow, "UPDATE")
+}
+
+fn min_se(response: &Response) -> Option<u32> {
+    response.header(Name::MinSe)?.split(';').next()?.trim().parse().ok()
+}

@@ -1,5 +1,6 @@
 //! Whose audio a leg takes and who gets ours, with an attacker on the leg's port: simulated time, one packet each 20 ms.
 
+#![allow(clippy::single_range_in_vec_init, reason = "a sender has any number of spells")]
 #![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
 
 mod support;

@@ -157,6 +157,18 @@ impl ApiError {
         }
     }
 
+    /// The database cannot do it now; the same request may be sent again after `retry_after_s` seconds.
+    pub(crate) fn unavailable(retry_after_s: u64) -> Self {
+        Self {
+            retry_after_s: Some(retry_after_s),
+            ..Self::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "node_busy",
+                format!("the database does not answer in time, try again in {retry_after_s} s"),
+            )
+        }
+    }
+
     /// The answer that is kept belongs to an earlier session of the user.
     pub(crate) fn answered_in_another_session() -> Self {
         Self::new(
@@ -222,12 +234,14 @@ impl From<Problem> for ApiError {
             Problem::Busy { retry_after_s } => Self::busy(retry_after_s),
             Problem::Conflict(message) => Self::conflict(message),
             Problem::Forbidden(message) => Self::forbidden(message),
-            Problem::Internal(text) => {
+            Problem::Internal(text) | Problem::Refused(text) => {
                 tracing::error!(error = text, "a request failed");
                 Self::internal()
             }
             Problem::InvalidRequest(fields) => Self::invalid(fields),
             Problem::NotFound(message) => Self::not_found(message),
+            // The store has logged it, once for all requests that it meets.
+            Problem::Unavailable { retry_after_s, .. } => Self::unavailable(retry_after_s),
         }
     }
 }

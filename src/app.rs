@@ -34,6 +34,7 @@ use crate::call_news::call_news;
 use crate::cdr::journal::{Journal, JournalError};
 use crate::cdr::writer::CdrWriter;
 use crate::config::{Config, Sip, Transport};
+use crate::dead_letters::DeadLetters;
 use crate::dns::Resolver;
 use crate::events::Bus;
 use crate::metrics::EngineMetrics;
@@ -205,13 +206,16 @@ impl Engine {
         let driver = driver.sounding(studio, rng.random());
         let traces = start_traces(config, node)?;
         let driver = driver.traced(traces.begins());
+        let letters = DeadLetters::below(&config.node.data_dir);
         let (note_news, note_news_heard) = NoteRoom::news();
-        let notes = NoteRoom::open(&store, &handle, node, note_news_heard, Arc::new(wall_clock)).await?;
+        let notes =
+            NoteRoom::open(&store, &handle, node, note_news_heard, Arc::new(wall_clock), &letters).await?;
         let driver = driver.noting(note_news);
         let outbound = Client::new(&config.outbound_http, our_addresses(config))?;
         let (call_info, callbacks) = call_info(&outbound, &store, &notes);
         let call_info_counts = call_info.counts();
         let (teller, news) = call_news();
+        let news = news.with_letters(letters.clone());
         let teller = teller.telling(move |call| call_info.answered(AnsweredCall::of(call)));
         let driver = driver.telling(move |news| teller.tell(news));
         let (stop, stopped) = watch::channel(false);
@@ -220,7 +224,8 @@ impl Engine {
         let retainer = retain(shelf.clone(), node, wall_clock, stopped.clone());
         let recover = move |organisation, session| recover(&disk, organisation, session);
         let (sessions, room_teller) =
-            SessionRoom::open(&store, node, Arc::new(wall_clock), &recover, stopped.clone()).await?;
+            SessionRoom::open(&store, node, Arc::new(wall_clock), &recover, stopped.clone(), &letters)
+                .await?;
         let room_notes = notes.from_rooms();
         let driver = driver
             .telling_of_rooms(move |news| room_teller.tell(news))
@@ -228,7 +233,7 @@ impl Engine {
         let (draws, drawn) = mpsc::channel(DRAWN_LEN_MAX);
         // It ends with the writer.
         tokio::spawn(pass_on_draws(drawn, handle.clone()));
-        let writer = CdrWriter::new(reader).telling(draws);
+        let writer = CdrWriter::new(reader).telling(draws).with_letters(letters.clone());
         let (engine_store, news_store, watched) = (store.clone(), store.clone(), store.clone());
         let panel = panel(&store, &mut rng).await?;
         let (events, heard_events) = (Bus::new(&store), store.event_bell().listen());
@@ -248,6 +253,7 @@ impl Engine {
             tcp,
             journal: journal.clone(),
             journal_dir: journal_dir(config),
+            letters,
             notes: notes.counters(),
             recordings: recorder.counters(),
             traces: traces.counters(),
@@ -267,6 +273,7 @@ impl Engine {
             Arc::new(readiness),
             Arc::new(wall_clock),
         )
+        .with_tenants(Arc::new(store.clone()))
         .with_panel(panel)
         .with_settings(config.http.settings.clone())
         .with_conversations(Arc::new(store.clone()), Arc::new(store.clone()))

@@ -13,6 +13,8 @@ use sidetone_model::live_call::{CallNews, LiveCall};
 use sidetone_model::ports::PortFuture;
 use tokio::sync::mpsc;
 
+use crate::dead_letters::{DeadLetters, Letter, Storing, event_to_json, store_all};
+
 /// Where news of calls are stored as events.
 pub trait NewsSink: Send + Sync {
     /// Stores the event of each, in one transaction.
@@ -42,6 +44,7 @@ pub struct NewsWriter {
     queue: mpsc::Receiver<CallNews>,
     counts: Arc<NewsCounts>,
     pause: Duration,
+    letters: DeadLetters,
 }
 
 /// Both ends of a queue of [`QUEUE_LEN_MAX`] news.
@@ -49,7 +52,7 @@ pub fn call_news() -> (NewsTeller, NewsWriter) {
     let (sender, queue) = mpsc::channel(QUEUE_LEN_MAX);
     let counts = Arc::new(NewsCounts::default());
     let teller = NewsTeller { queue: sender, answered: None, counts: Arc::clone(&counts) };
-    (teller, NewsWriter { queue, counts, pause: RETRY_AFTER })
+    (teller, NewsWriter { queue, counts, pause: RETRY_AFTER, letters: DeadLetters::default() })
 }
 
 impl NewsTeller {
@@ -106,6 +109,13 @@ impl NewsWriter {
         self
     }
 
+    /// The same writer, which writes to `letters` what the database refuses for good.
+    #[must_use]
+    pub fn with_letters(mut self, letters: DeadLetters) -> Self {
+        self.letters = letters;
+        self
+    }
+
     /// What can be read of it at any time.
     pub fn counts(&self) -> Arc<NewsCounts> {
         Arc::clone(&self.counts)
@@ -115,23 +125,30 @@ impl NewsWriter {
     pub async fn run(mut self, sink: &dyn NewsSink) {
         let mut batch = Vec::new();
         while self.queue.recv_many(&mut batch, BATCH_LEN_MAX).await > 0 {
-            self.store(sink, &batch).await;
+            store_all(&Sink(sink), &batch, self.pause, &self.letters, "news of calls").await;
             let stored = batch.len() as u64;
             self.counts.stored.fetch_add(stored, Ordering::Relaxed);
             self.counts.waiting.fetch_sub(stored, Ordering::Relaxed);
             batch.clear();
         }
     }
+}
 
-    async fn store(&self, sink: &dyn NewsSink, batch: &[CallNews]) {
-        let mut failing = false;
-        while let Err(error) = sink.store(batch).await {
-            if !failing {
-                tracing::error!(%error, "news of calls wait for the database");
-            }
-            failing = true;
-            tokio::time::sleep(self.pause).await;
-        }
+struct Sink<'s>(&'s dyn NewsSink);
+
+impl Storing<CallNews, ()> for Sink<'_> {
+    fn store<'a>(&'a self, news: &'a [CallNews]) -> PortFuture<'a, ()> {
+        self.0.store(news)
+    }
+}
+
+impl Letter for CallNews {
+    fn kind(&self) -> &'static str {
+        "event"
+    }
+
+    fn content(&self) -> Result<serde_json::Value, serde_json::Error> {
+        event_to_json(&self.event())
     }
 }
 
@@ -190,7 +207,7 @@ mod tests {
                     .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1))
                     .is_ok()
                 {
-                    return Err(Problem::Internal("away".to_owned()));
+                    return Err(Problem::Unavailable { reason: "away".to_owned(), retry_after_s: 1 });
                 }
                 self.batches.lock().push(news.len());
                 Ok(())

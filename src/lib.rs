@@ -8,6 +8,7 @@ pub mod capture;
 pub mod cdr;
 pub mod cli;
 pub mod config;
+pub mod dead_letters;
 pub mod demo;
 pub mod dns;
 pub mod events;

@@ -21,6 +21,7 @@ use crate::app::{
 use crate::cdr::journal::Journal;
 use crate::cdr::writer::CdrWriter;
 use crate::config::Config;
+use crate::dead_letters::DeadLetters;
 use crate::events::Bus;
 use crate::metrics;
 use crate::outbound_http::Client;
@@ -116,7 +117,8 @@ impl TapNode {
             counters: Arc::clone(&counters),
             tell: start.tell,
         };
-        let writer = CdrWriter::new(reader);
+        let letters = DeadLetters::below(&config.node.data_dir);
+        let writer = CdrWriter::new(reader).with_letters(letters.clone());
         let stored = writer.stored();
         let outbound = Client::new(&config.outbound_http, Vec::new()).map_err(StartError::from)?;
         let wake = Arc::new(Notify::new());
@@ -131,6 +133,7 @@ impl TapNode {
             counters: Arc::clone(&counters),
             journal: journal.clone(),
             stored,
+            letters,
             store: store.clone(),
         });
         let served = match web {
@@ -138,6 +141,7 @@ impl TapNode {
             Some(web) => {
                 let shared = Arc::new(store.clone());
                 let state = ApiState::new(shared.clone(), shared.clone(), seen.clone(), Arc::new(wall_clock))
+                    .with_tenants(Arc::new(store.clone()))
                     .with_stored_quality(shared.clone())
                     .with_panel(panel(&store, &mut rng).await?)
                     .with_settings(config.http.settings.clone())
@@ -206,6 +210,7 @@ struct TapMetrics {
     counters: Arc<TapCounters>,
     journal: Journal,
     stored: Arc<AtomicU64>,
+    letters: DeadLetters,
     store: Store,
 }
 
@@ -216,6 +221,7 @@ impl Metrics for TapMetrics {
             families.extend(self.counters.families());
             families.push(metrics::stored(&self.stored));
             families.push(metrics::journal_healthy(&self.journal));
+            families.push(metrics::dead_letters(&self.letters));
             Ok(families)
         })
     }

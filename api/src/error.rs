@@ -157,6 +157,18 @@ impl ApiError {
         }
     }
 
+    /// There are as many connections as there may be, in all or of the address.
+    pub(crate) fn too_many_connections() -> Self {
+        Self {
+            retry_after_s: Some(1),
+            ..Self::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "node_busy",
+                "too many connections, try again shortly",
+            )
+        }
+    }
+
     /// The database cannot do it now; the same request may be sent again after `retry_after_s` seconds.
     pub(crate) fn unavailable(retry_after_s: u64) -> Self {
         Self {
@@ -216,7 +228,10 @@ impl ApiError {
             StatusCode::UNSUPPORTED_MEDIA_TYPE => {
                 ("unsupported_media_type", "send the body as application/json")
             }
-            StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE => ("headers_too_large", "the headers are too large"),
+            StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE => (
+                "headers_too_large",
+                "the headers are too large or too many, send at most 100 lines and 64 KiB",
+            ),
             status if status.is_client_error() => ("invalid_request", "the request is not valid"),
             _ => ("internal", "something failed here; the request id finds it in the log"),
         };

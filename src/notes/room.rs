@@ -8,6 +8,7 @@ use sidetone_model::time::Timestamp;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
+use crate::dead_letters::DeadLetters;
 use crate::notes::{NoteCounters, NoteNews, NoteService, NoteWriter, RoomNotes, courier, follow};
 use crate::store::{Store, StoreError};
 use crate::switch::driver::Handle;
@@ -42,6 +43,7 @@ impl NoteRoom {
         node: NodeId,
         news: mpsc::Receiver<NoteNews>,
         clock: Clock,
+        letters: &DeadLetters,
     ) -> Result<NoteRoom, StoreError> {
         give_up(store, Some(node), clock().plus_micros(1), RESTARTED).await?;
         let counters = Arc::new(NoteCounters::default());
@@ -60,7 +62,7 @@ impl NoteRoom {
             from_rooms,
             counters,
             stop,
-            writer: tokio::spawn(writer.run(stopped)),
+            writer: tokio::spawn(writer.with_letters(letters.clone()).run(stopped)),
             sweeper,
         })
     }

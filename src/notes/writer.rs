@@ -7,6 +7,7 @@ use sidetone_model::problem::Problem;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
+use crate::dead_letters::{DeadLetters, Fault};
 use crate::notes::{Change, Courier, Dispatch, NewNote, NoteCounters, NoteLog, Tap, Written};
 
 /// Gives the writer its work; clones give it to the same one.
@@ -72,13 +73,21 @@ pub struct NoteWriter {
     log: Arc<dyn NoteLog>,
     courier: Courier,
     counters: Arc<NoteCounters>,
+    letters: DeadLetters,
 }
 
 impl NoteWriter {
     /// A writer into `log`, and how to give it work.
     pub fn new(log: Arc<dyn NoteLog>, courier: Courier, counters: Arc<NoteCounters>) -> (Orders, NoteWriter) {
         let (sender, orders) = mpsc::channel(ORDERS_MAX);
-        (Orders(sender), NoteWriter { orders, log, courier, counters })
+        (Orders(sender), NoteWriter { orders, log, courier, counters, letters: DeadLetters::default() })
+    }
+
+    /// The same writer, which writes to `letters` what the database refuses for good.
+    #[must_use]
+    pub fn with_letters(mut self, letters: DeadLetters) -> Self {
+        self.letters = letters;
+        self
     }
 
     /// Stores until it is told to stop and has stored what waited.
@@ -122,9 +131,24 @@ impl NoteWriter {
                 let settled = batch.into_iter().zip(written);
                 settled.flat_map(|(order, written)| self.settle(order, written)).collect()
             }
+            // One of them is refused for good, perhaps: each by itself, the others are stored.
+            Err(problem) if batch.len() > 1 && Fault::of(&problem) != Fault::Passing => {
+                let mut kept = Vec::new();
+                for order in batch {
+                    kept.extend(Box::pin(self.write(vec![order])).await);
+                }
+                kept
+            }
             Err(problem) => {
                 tracing::error!(error = %problem, "notes cannot be stored");
-                let kept: Vec<Order> = batch.into_iter().filter_map(|order| keep(order, &problem)).collect();
+                let refused = Fault::of(&problem) == Fault::Refused;
+                let is_lost = |order: &Order| {
+                    refused
+                        && order.reply.is_none()
+                        && self.letters.bury_text("note", &order.change, &problem)
+                };
+                let left = batch.into_iter().filter(|order| !is_lost(order));
+                let kept: Vec<Order> = left.filter_map(|order| keep(order, &problem)).collect();
                 if !kept.is_empty() {
                     tokio::time::sleep(RETRY_AFTER).await;
                 }

@@ -8,6 +8,7 @@ use sidetone_model::time::Timestamp;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use crate::dead_letters::DeadLetters;
 use crate::room_news::rows::{RecordingRow, Rows};
 use crate::room_news::teller::{RoomNewsCounts, RoomTeller};
 use crate::room_news::writer::{Clock, room_news};
@@ -36,6 +37,7 @@ impl SessionRoom {
         clock: Clock,
         recover: &Recover,
         stop: watch::Receiver<bool>,
+        letters: &DeadLetters,
     ) -> Result<(SessionRoom, RoomTeller), StoreError> {
         while store.close_sessions(Orphaned::Of(node)).await? == Store::SESSION_BATCH {}
         let found = recovered(store, node, recover).await?;
@@ -43,6 +45,7 @@ impl SessionRoom {
             store.store_sessions(node, &Rows { recordings: found, ..Rows::default() }).await?;
         }
         let (teller, writer) = room_news(Arc::new(store.clone()), node, Arc::clone(&clock));
+        let writer = writer.with_letters(letters.clone());
         let counts = writer.counts();
         let sweeper = tokio::spawn(sweep(store.clone(), clock, stop));
         Ok((SessionRoom { counts, writer: tokio::spawn(writer.run()), sweeper }, teller))

@@ -11,6 +11,7 @@ use sidetone_model::time::Timestamp;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
+use crate::dead_letters::{DeadLetters, Fault};
 use crate::room_news::ledger::Ledger;
 use crate::room_news::rows::{Rows, SessionLog};
 use crate::room_news::talk::Talk;
@@ -36,6 +37,7 @@ pub struct RoomNewsWriter {
     /// When the live sessions are to be marked as such.
     mark_at: Instant,
     pause: Duration,
+    letters: DeadLetters,
 }
 
 /// Both ends of the queue.
@@ -53,6 +55,7 @@ pub fn room_news(log: Arc<dyn SessionLog>, node: NodeId, clock: Clock) -> (RoomT
         talk: Talk::default(),
         mark_at: Instant::now(),
         pause: RETRY_AFTER,
+        letters: DeadLetters::default(),
     };
     (teller, writer)
 }
@@ -62,6 +65,13 @@ impl RoomNewsWriter {
     #[must_use]
     pub fn with_pause(mut self, pause: Duration) -> Self {
         self.pause = pause;
+        self
+    }
+
+    /// The same writer, which writes to `letters` what the database refuses for good.
+    #[must_use]
+    pub fn with_letters(mut self, letters: DeadLetters) -> Self {
+        self.letters = letters;
         self
     }
 
@@ -141,8 +151,9 @@ impl RoomNewsWriter {
     /// Stores rows, however long it takes, and goes on taking what is told; says whether more may be told.
     async fn store(&mut self, rows: Rows, mut is_open: bool) -> bool {
         let (log, node, pause) = (Arc::clone(&self.log), self.node, self.pause);
+        let letters = self.letters.clone();
         if !rows.is_empty() {
-            let storing = store_at_last(log.as_ref(), node, &rows, pause);
+            let storing = store_at_last(log.as_ref(), node, &rows, pause, &letters);
             tokio::pin!(storing);
             loop {
                 let mut taken = Vec::new();
@@ -161,9 +172,30 @@ impl RoomNewsWriter {
     }
 }
 
-async fn store_at_last(log: &dyn SessionLog, node: NodeId, rows: &Rows, pause: Duration) {
+async fn store_at_last(
+    log: &dyn SessionLog,
+    node: NodeId,
+    rows: &Rows,
+    pause: Duration,
+    letters: &DeadLetters,
+) {
     let mut is_failing = false;
+    let mut refused = 0;
     while let Err(error) = log.store(node, rows).await {
+        if Fault::of(&error) == Fault::Refused {
+            refused += 1;
+            // One session may be refused for good: the others are stored.
+            let parts = rows.by_session();
+            if parts.len() > 1 {
+                for part in parts {
+                    Box::pin(store_at_last(log, node, &part, pause, letters)).await;
+                }
+                return;
+            }
+            if refused >= REFUSALS_MAX && letters.bury_text("room_history", rows, &error) {
+                return;
+            }
+        }
         if !is_failing {
             tracing::error!(%error, "what happens in rooms waits for the database");
         }
@@ -172,6 +204,8 @@ async fn store_at_last(log: &dyn SessionLog, node: NodeId, rows: &Rows, pause: D
     }
 }
 
+/// How often one session is refused before what is told of it is a dead letter.
+const REFUSALS_MAX: u32 = 3;
 /// Changes in one transaction.
 const BATCH_LEN_MAX: usize = 500;
 /// How often live sessions are marked as such: after a crash their ends are right to this and the time of one commit.

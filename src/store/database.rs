@@ -268,6 +268,12 @@ impl Store {
         Ok(WriteTransaction::new(transaction))
     }
 
+    /// Closes the connections that organisations share and those that write: what is asked of them from then on is
+    /// unavailable. Those stay that find out who asks.
+    pub async fn close_shared(&self) {
+        tokio::join!(self.readers.close(), self.writer.close());
+    }
+
     /// Closes every connection; the write-ahead log is folded into the file.
     pub async fn close(&self) {
         tokio::join!(self.readers.close(), self.own_readers.close());

@@ -19,6 +19,7 @@ mod database;
 mod drain;
 mod events;
 mod forking;
+mod frozen;
 mod live_calls;
 mod managed;
 mod media;

@@ -492,3 +492,61 @@ async fn metrics_are_for_this_host_and_whom_it_allows() {
         assert_eq!(text.contains("# TYPE sidetone_http_connections gauge\n"), status == 200, "{text}");
     }
 }
+
+/// What the server says on a connection that sends `bytes`, until it closes.
+async fn raw(address: SocketAddr, bytes: &[u8]) -> (String, String) {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+    // The server may close before it has taken all of it.
+    let _ = stream.write_all(bytes).await;
+    let mut text = Vec::new();
+    let read = tokio::time::timeout(std::time::Duration::from_secs(60), stream.read_to_end(&mut text));
+    read.await.expect("the end of the connection").unwrap();
+    let text = String::from_utf8(text).unwrap();
+    let (head, body) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("{text:?}"));
+    (head.to_lowercase(), body.to_owned())
+}
+
+#[tokio::test]
+async fn what_is_no_request_has_the_envelope_and_the_headers_of_every_answer() {
+    let settings =
+        HttpSettings { header_time: std::time::Duration::from_millis(300), ..HttpSettings::default() };
+    let clock = Arc::new(|| Timestamp::from_micros(1_767_225_600_000_000));
+    let state = ApiState::new(Arc::new(Log), Arc::new(Keys::default()), Arc::new(NotReady(vec![])), clock)
+        .with_settings(settings);
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(sidetone_api::serve(listener, state, std::future::pending()));
+    let many = format!("GET /api/v1/cdrs HTTP/1.1\r\n{}\r\n", "a: b\r\n".repeat(101));
+    let large = format!("GET /api/v1/cdrs HTTP/1.1\r\na: {}\r\n\r\n", "x".repeat(100_000));
+    let long = format!("GET /api/v1/cdrs?q={} HTTP/1.1\r\nHost: a\r\n\r\n", "x".repeat(66_000));
+    let cases: [(&str, &[u8], &[&str]); 7] = [
+        ("a malformed line", b"HELLO THERE\r\n\r\n", &["400 invalid_request"]),
+        ("bytes", &[0x16, 3, 1, 0, 0xff, b'\r', b'\n', b'\r', b'\n'], &["400 invalid_request"]),
+        ("another preface", b"PRI * HTTP/2.0\r\n\r\nXX\r\n\r\n", &["400 invalid_request"]),
+        ("101 lines", many.as_bytes(), &["431 headers_too_large"]),
+        ("100 kB of headers", large.as_bytes(), &["431 headers_too_large"]),
+        ("66 kB of an address", long.as_bytes(), &["414 uri_too_long", "431 headers_too_large"]),
+        ("half a head", b"GET /api/v1/cdrs HTTP/1.1\r\nHost: a\r\n", &["408 request_timeout"]),
+    ];
+    for (at, (name, bytes, expected)) in cases.into_iter().enumerate() {
+        let (head, body) = raw(address, bytes).await;
+        let body: Value = serde_json::from_str(&body).unwrap_or_else(|_| panic!("{name}: {body}"));
+        let code = body["error"]["code"].as_str().unwrap();
+        let status = head.split(' ').nth(1).unwrap();
+        assert!(expected.contains(&format!("{status} {code}").as_str()), "{name}: {head} {body}");
+        assert!(!body["error"]["message"].as_str().unwrap().is_empty(), "{name}");
+        for line in [
+            "content-type: application/json",
+            "cache-control: no-store",
+            "x-content-type-options: nosniff",
+            "x-request-id: ",
+            "x-ratelimit-limit: 60",
+            &format!("x-ratelimit-remaining: {}", 59 - at),
+            "x-ratelimit-reset: 1767225660",
+            "connection: close",
+        ] {
+            assert!(head.contains(&format!("\r\n{line}")), "{name}: {line} is missing in {head}");
+        }
+    }
+}

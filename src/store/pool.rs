@@ -141,7 +141,7 @@ impl Pool {
             }
             Ok(connection)
         };
-        let connection = self.vitals.answered(begun).await?;
+        let connection = Box::pin(self.vitals.answered(begun)).await?;
         Ok(Transaction { connection, bell: self.bell.clone(), events: 0, committed: Hooks::default() })
     }
 
@@ -171,7 +171,7 @@ impl Transaction {
                 Connection::Sqlite(lent, _) => lent.commit().await,
             }
         };
-        vitals.answered(commit).await?;
+        Box::pin(vitals.answered(commit)).await?;
         bell.ring(events);
         for hook in committed.0 {
             hook();

@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 use std::future::Future;
+use std::pin::Pin;
 
 use sqlx::postgres::{PgArguments, PgRow};
 use sqlx::sqlite::{SqliteArguments, SqliteRow};
@@ -104,7 +105,13 @@ impl Query {
 
     /// Runs the statement where it belongs: in the transaction of the unit of work, in the transaction that is
     /// given, or on a connection of the pool.
-    async fn run(self, target: Target<'_>, wanted: Wanted) -> Result<Answer, sqlx::Error> {
+    ///
+    /// Boxed: what runs many statements would be as large as all of them together.
+    fn run(self, target: Target<'_>, wanted: Wanted) -> BoxedAnswer<'_> {
+        Box::pin(self.run_unboxed(target, wanted))
+    }
+
+    async fn run_unboxed(self, target: Target<'_>, wanted: Wanted) -> Result<Answer, sqlx::Error> {
         let mut held = target.held();
         match held.as_mut().and_then(Held::connection).map_or(target, Target::Connection) {
             Target::Connection(connection) => {
@@ -189,6 +196,8 @@ enum Wanted {
     /// Every row.
     Rows,
 }
+
+type BoxedAnswer<'c> = Pin<Box<dyn Future<Output = Result<Answer, sqlx::Error>> + Send + 'c>>;
 
 /// An answer of the database.
 enum Answer {

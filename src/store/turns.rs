@@ -230,7 +230,9 @@ mod tests {
                 tokio::spawn(async move { turns.take(organisation(1)).await.is_err() })
             })
             .collect();
-        tokio::task::yield_now().await;
+        while turns.0.lock().seats.values().map(|seat| seat.waiting.len()).sum::<usize>() < WAITING_MAX {
+            tokio::task::yield_now().await;
+        }
         let began = tokio::time::Instant::now();
         assert!(turns.take(organisation(1)).await.is_err(), "one too many");
         assert_eq!(began.elapsed(), Duration::ZERO);

@@ -8,21 +8,21 @@ use ipnet::IpNet;
 /// Whether the address that [`client_address`] finds is known to be that of the client itself.
 ///
 /// A proxy on this host hides who asks: its address is this host's. Where a request carries any mark of a proxy, the
-/// client is known only when the peer is a trusted proxy and names an address in `X-Forwarded-For`; where the peer is a
-/// trusted proxy, only when it names one.
+/// client is known only when the peer is a trusted proxy and names addresses in `X-Forwarded-For`.
 pub(crate) fn is_client_known(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> bool {
     let peer = peer.to_canonical();
-    if !trusted.iter().any(|network| network.contains(&peer)) {
-        return !PROXY_MARKS.iter().any(|mark| headers.contains_key(*mark));
+    if !PROXY_MARKS.iter().any(|mark| headers.contains_key(*mark)) {
+        return true;
     }
-    let last = headers.get_all("x-forwarded-for").iter().next_back();
-    let last = last.and_then(|value| value.to_str().ok()?.rsplit(',').next());
     let mut hops = headers
         .get_all("x-forwarded-for")
         .iter()
-        .flat_map(|value| value.to_str().unwrap_or_default().split(','));
+        .flat_map(|value| value.to_str().unwrap_or_default().split(','))
+        .peekable();
     // A hop that is no address may hide anybody.
-    last.is_some_and(|hop| !hop.trim().is_empty()) && hops.all(|hop| parse_hop(hop.trim()).is_some())
+    trusted.iter().any(|network| network.contains(&peer))
+        && hops.peek().is_some()
+        && hops.all(|hop| parse_hop(hop.trim()).is_some())
 }
 
 /// Headers that proxies add.
@@ -83,7 +83,7 @@ mod tests {
             ("an unnamed proxy of another kind", "127.0.0.1", &[("x-real-ip", "127.0.0.1")], false),
             ("a proxy that says so", "127.0.0.1", &[("via", "1.1 proxy")], false),
             ("a trusted proxy", "10.0.0.1", &[("x-forwarded-for", "198.51.100.7")], true),
-            ("a trusted proxy that names nobody", "10.0.0.1", &[], false),
+            ("the host of a trusted proxy itself", "10.0.0.1", &[], true),
             ("a trusted proxy that hides it", "10.0.0.1", &[("x-forwarded-for", "unknown")], false),
             ("a hidden hop", "10.0.0.1", &[("x-forwarded-for", "_hidden, 10.0.0.2")], false),
             ("an empty word", "10.0.0.1", &[("x-forwarded-for", "")], false),

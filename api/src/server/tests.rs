@@ -262,19 +262,27 @@ async fn what_is_no_request_is_answered_by_us_behind_every_answer_of_a_route() {
     let lines = "a: b\r\n".repeat(101);
     let long = "x".repeat(66_000);
     let cases = [
-        ("no request line", "HELLO\r\n\r\n".to_owned(), 400),
-        ("no version", "GET /\r\n\r\n".to_owned(), 400),
-        ("a NUL", "GET /\0 HTTP/1.1\r\nHost: a\r\n\r\n".to_owned(), 400),
-        ("a space before the colon", "GET / HTTP/1.1\r\nHost : a\r\n\r\n".to_owned(), 400),
-        ("two lengths", "POST / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n".to_owned(), 400),
-        ("no HTTP/2", "PRI * HTTP/2.0\r\n\r\nXX\r\n\r\n".to_owned(), 400),
-        ("101 lines", format!("GET / HTTP/1.1\r\n{lines}\r\n"), 431),
-        ("66 kB of an address", format!("GET /{long} HTTP/1.1\r\nHost: a\r\n\r\n"), 431),
-        ("66 kB of a header", format!("GET / HTTP/1.1\r\na: {long}\r\n\r\n"), 431),
+        ("no request line", "HELLO\r\n\r\n".to_owned(), &[400][..]),
+        ("no version", "GET /\r\n\r\n".to_owned(), &[400][..]),
+        ("a NUL", "GET /\0 HTTP/1.1\r\nHost: a\r\n\r\n".to_owned(), &[400][..]),
+        ("a space before the colon", "GET / HTTP/1.1\r\nHost : a\r\n\r\n".to_owned(), &[400][..]),
+        (
+            "two lengths",
+            "POST / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n".to_owned(),
+            &[400][..],
+        ),
+        ("no HTTP/2", "PRI * HTTP/2.0\r\n\r\nXX\r\n\r\n".to_owned(), &[400][..]),
+        ("101 lines", format!("GET / HTTP/1.1\r\n{lines}\r\n"), &[431]),
+        // What is found first: that the address is too long, or that the head is.
+        ("66 kB of an address", format!("GET /{long} HTTP/1.1\r\nHost: a\r\n\r\n"), &[414, 431]),
+        ("200 kB of a header", format!("GET / HTTP/1.1\r\na: {long}{long}{long}\r\n\r\n"), &[431]),
     ];
-    for (name, head, status) in cases {
+    for (name, head, statuses) in cases {
         let answer = to_end(&mut server.say(&head).await).await;
-        assert!(answer.starts_with(&format!("HTTP/1.1 {status} Refused\r\n")), "{name}: {answer}");
+        let refused = |text: &str| {
+            statuses.iter().any(|status| text.starts_with(&format!("HTTP/1.1 {status} Refused\r\n")))
+        };
+        assert!(refused(&answer), "{name}: {answer}");
         assert!(answer.ends_with("\r\n\r\nnode_busy"), "{name}: {answer}");
         if name != "no HTTP/2" {
             let before = "GET / HTTP/1.1\r\nHost: a\r\n\r\nHEAD / HTTP/1.1\r\nHost: a\r\n\r\n";
@@ -282,7 +290,8 @@ async fn what_is_no_request_is_answered_by_us_behind_every_answer_of_a_route() {
             let (first, last) = answer.split_once("hello").unwrap();
             assert!(first.starts_with("HTTP/1.1 200 OK\r\n"), "{name}: {answer}");
             assert!(last.starts_with("HTTP/1.1 200 OK\r\n"), "{name}: {answer}");
-            assert!(last.contains(&format!("\r\n\r\nHTTP/1.1 {status} Refused\r\n")), "{name}: {answer}");
+            let (_, refusal) = last.split_once("\r\n\r\n").unwrap();
+            assert!(refused(refusal), "{name}: {answer}");
         }
     }
     server.is_well().await;

@@ -160,7 +160,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for WatchedIo<S> {
         };
         let poll = Pin::new(&mut this.stream).poll_write(context, ours);
         if let Poll::Ready(Ok(len)) = &poll {
-            this.pulse.framing.lock().wrote(ours.get(..*len).unwrap_or(ours));
+            this.pulse.framing.lock().wrote(bytes, *len);
         }
         self.noticed(poll)
     }

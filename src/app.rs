@@ -37,6 +37,7 @@ use crate::cdr::writer::CdrWriter;
 pub(crate) use crate::clock::wall_clock;
 use crate::clock::{ClockCounts, instant, steady_clock};
 use crate::config::{Config, Sip, Transport};
+use crate::dead_letters::DeadLetters;
 use crate::dns::Resolver;
 use crate::events::Bus;
 use crate::followers::{Followers, serve_http};
@@ -223,23 +224,40 @@ impl Engine {
         let driver = driver.sounding(studio, rng.random());
         let traces = start_traces(config, node, &supervisor)?;
         let driver = driver.traced(traces.begins());
+        let letters = DeadLetters::below(&config.node.data_dir);
         let (note_news, note_news_heard) = NoteRoom::news();
-        let notes =
-            NoteRoom::open(&store, &handle, node, note_news_heard, Arc::new(wall_clock), &supervisor).await?;
+        let notes = NoteRoom::open(
+            &store,
+            &handle,
+            node,
+            note_news_heard,
+            Arc::new(wall_clock),
+            &supervisor,
+            &letters,
+        )
+        .await?;
         let driver = driver.noting(note_news);
         let outbound = Client::new(&config.outbound_http, our_addresses(config))?;
         let (call_info, callbacks) = call_info(&outbound, &store, &notes, &supervisor);
         let call_info_counts = call_info.counts();
         let (teller, news) = call_news();
+        let news = news.with_letters(letters.clone());
         let teller = teller.telling(move |call| call_info.answered(AnsweredCall::of(call)));
         let driver = driver.telling(move |news| teller.tell(news));
         let (stop, stopped) = watch::channel(false);
         let disk = DataDisk::of(&config.node.data_dir);
         let shelf = Shelf::new(store.clone(), disk.clone());
         let recover = move |organisation, session| recover(&disk, organisation, session);
-        let (sessions, room_teller) =
-            SessionRoom::open(&store, node, Arc::new(wall_clock), &recover, stopped.clone(), &supervisor)
-                .await?;
+        let (sessions, room_teller) = SessionRoom::open(
+            &store,
+            node,
+            Arc::new(wall_clock),
+            &recover,
+            stopped.clone(),
+            &supervisor,
+            &letters,
+        )
+        .await?;
         let room_notes = notes.from_rooms();
         let driver = driver
             .telling_of_rooms(move |news| room_teller.tell(news))
@@ -249,7 +267,7 @@ impl Engine {
         drop(supervisor.keep(Task::CreditDraws, (drawn, handle.clone()), |(drawn, switch)| {
             Box::pin(pass_on_draws(drawn, switch))
         }));
-        let writer = CdrWriter::new(reader).telling(draws);
+        let writer = CdrWriter::new(reader).telling(draws).with_letters(letters.clone());
         let panel = panel(&store, &mut rng).await?;
         let (events, heard_events) = (Bus::new(&store), store.event_bell().listen());
         let mut followed = Followed::default();
@@ -269,6 +287,7 @@ impl Engine {
             tcp,
             journal: journal.clone(),
             journal_dir: journal_dir(config),
+            letters,
             notes: notes.counters(),
             recordings: recorder.counters(),
             traces: traces.counters(),
@@ -296,6 +315,7 @@ impl Engine {
             Arc::new(readiness),
             Arc::new(wall_clock),
         )
+        .with_tenants(Arc::new(store.clone()))
         .with_panel(panel)
         .with_settings(config.http.settings.clone())
         .with_conversations(Arc::new(store.clone()), Arc::new(store.clone()))

@@ -13,6 +13,8 @@ use sidetone_model::live_call::{CallNews, LiveCall};
 use sidetone_model::ports::PortFuture;
 use tokio::sync::mpsc;
 
+use crate::dead_letters::{DeadLetters, Letter, Storing, event_to_json, store_all};
+
 /// Where news of calls are stored as events.
 pub trait NewsSink: Send + Sync {
     /// Stores the event of each, in one transaction.
@@ -44,6 +46,7 @@ pub struct NewsWriter {
     in_hand: Vec<CallNews>,
     counts: Arc<NewsCounts>,
     pause: Duration,
+    letters: DeadLetters,
 }
 
 /// Both ends of a queue of [`QUEUE_LEN_MAX`] news.
@@ -51,7 +54,8 @@ pub fn call_news() -> (NewsTeller, NewsWriter) {
     let (sender, queue) = mpsc::channel(QUEUE_LEN_MAX);
     let counts = Arc::new(NewsCounts::default());
     let teller = NewsTeller { queue: sender, answered: None, counts: Arc::clone(&counts) };
-    (teller, NewsWriter { queue, in_hand: Vec::new(), counts, pause: RETRY_AFTER })
+    let letters = DeadLetters::default();
+    (teller, NewsWriter { queue, in_hand: Vec::new(), counts, pause: RETRY_AFTER, letters })
 }
 
 impl NewsTeller {
@@ -108,6 +112,13 @@ impl NewsWriter {
         self
     }
 
+    /// The same writer, which writes to `letters` what the database refuses for good.
+    #[must_use]
+    pub fn with_letters(mut self, letters: DeadLetters) -> Self {
+        self.letters = letters;
+        self
+    }
+
     /// What can be read of it at any time.
     pub fn counts(&self) -> Arc<NewsCounts> {
         Arc::clone(&self.counts)
@@ -119,23 +130,30 @@ impl NewsWriter {
             if self.in_hand.is_empty() && self.queue.recv_many(&mut self.in_hand, BATCH_LEN_MAX).await == 0 {
                 return;
             }
-            self.store(sink, &self.in_hand).await;
+            store_all(&Sink(sink), &self.in_hand, self.pause, &self.letters, "news of calls").await;
             let stored = self.in_hand.len() as u64;
             self.in_hand.clear();
             self.counts.stored.fetch_add(stored, Ordering::Relaxed);
             self.counts.waiting.fetch_sub(stored, Ordering::Relaxed);
         }
     }
+}
 
-    async fn store(&self, sink: &dyn NewsSink, batch: &[CallNews]) {
-        let mut failing = false;
-        while let Err(error) = sink.store(batch).await {
-            if !failing {
-                tracing::error!(%error, "news of calls wait for the database");
-            }
-            failing = true;
-            tokio::time::sleep(self.pause).await;
-        }
+struct Sink<'s>(&'s dyn NewsSink);
+
+impl Storing<CallNews, ()> for Sink<'_> {
+    fn store<'a>(&'a self, news: &'a [CallNews]) -> PortFuture<'a, ()> {
+        self.0.store(news)
+    }
+}
+
+impl Letter for CallNews {
+    fn kind(&self) -> &'static str {
+        "event"
+    }
+
+    fn content(&self) -> Result<serde_json::Value, serde_json::Error> {
+        event_to_json(&self.event())
     }
 }
 
@@ -194,7 +212,7 @@ mod tests {
                     .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1))
                     .is_ok()
                 {
-                    return Err(Problem::Internal("away".to_owned()));
+                    return Err(Problem::Unavailable { reason: "away".to_owned(), retry_after_s: 1 });
                 }
                 self.batches.lock().push(news.len());
                 Ok(())

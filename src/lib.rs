@@ -9,6 +9,7 @@ pub mod cdr;
 pub mod cli;
 pub mod clock;
 pub mod config;
+pub mod dead_letters;
 pub mod demo;
 pub mod dns;
 pub mod events;

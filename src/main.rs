@@ -27,6 +27,8 @@ enum Command {
     Apply(cli::apply::ApplyArgs),
     /// Look at the configuration, the ports, the limits and the database, and name every problem.
     Check(cli::check::CheckArgs),
+    /// List what the database refused to store, and store it again.
+    DeadLetters(cli::dead_letters::DeadLettersArgs),
     /// Place real calls between built-in phones on a throw-away engine, and show their records.
     Demo(cli::demo::DemoArgs),
     /// Be a phone: register, call, answer, see notes and acknowledge them, by hand or by a script.
@@ -64,6 +66,7 @@ fn main() -> ExitCode {
         Command::Simulate(args) => cli::simulate::run(&args),
         Command::Apply(args) => cli::apply::run(&args),
         Command::Check(args) => cli::check::run(&args),
+        Command::DeadLetters(args) => cli::dead_letters::run(&args),
         Command::Demo(args) => cli::demo::run(&args),
         Command::Phone(args) => cli::phone::run(&args),
         Command::Serve(args) => cli::serve::run(&args, &log),

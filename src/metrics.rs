@@ -17,6 +17,7 @@ use crate::call_info;
 use crate::call_news::NewsCounts;
 use crate::cdr::journal::Journal;
 use crate::clock::ClockCounts;
+use crate::dead_letters::DeadLetters;
 use crate::events::Bus;
 use crate::notes::NoteCounters;
 use crate::process;
@@ -41,6 +42,8 @@ pub struct EngineMetrics {
     pub journal: Journal,
     /// Where the journal keeps its files.
     pub journal_dir: PathBuf,
+    /// What the database refused for good.
+    pub letters: DeadLetters,
     /// Notes to phones.
     pub notes: Arc<NoteCounters>,
     /// Recordings of rooms.
@@ -235,6 +238,8 @@ impl EngineMetrics {
                 "Octets of the journal on disk; grows while the database takes no records.",
             )
             .is(process::dir_bytes(&self.journal_dir)),
+            dead_letters(&self.letters),
+            database_failures(&self.store),
         ]
     }
 }
@@ -279,6 +284,24 @@ pub fn disk(journal: &Journal) -> Vec<Family> {
         families.push(Family::gauge("sidetone_disk_free_bytes", help).is(free));
     }
     families
+}
+
+/// Files of rows that the database refused for good.
+pub fn dead_letters(letters: &DeadLetters) -> Family {
+    let count = letters.files().map_or(0, |files| files.len() as u64);
+    Family::gauge(
+        "sidetone_dead_letters",
+        "Call records, events and notes that the database refused and that lie in files; anything but 0 needs a look.",
+    )
+    .is(count)
+}
+
+fn database_failures(store: &Store) -> Family {
+    let family = Family::counter(
+        "sidetone_database_failures_total",
+        "Statements that failed: for now (passing), for good (refused), or for a reason that is not known.",
+    );
+    store.failures().fold(family, |family, (kind, count)| family.with([("kind", kind)], count))
 }
 
 async fn is_up(store: &Store) -> bool {

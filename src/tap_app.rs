@@ -21,6 +21,7 @@ use crate::cdr::journal::{Journal, JournalOptions};
 use crate::cdr::writer::CdrWriter;
 use crate::clock::steady_clock;
 use crate::config::Config;
+use crate::dead_letters::DeadLetters;
 use crate::events::Bus;
 use crate::followers::serve_http;
 use crate::metrics;
@@ -128,7 +129,8 @@ impl TapNode {
             counters: Arc::clone(&counters),
             tell: start.tell,
         };
-        let writer = CdrWriter::new(reader);
+        let letters = DeadLetters::below(&config.node.data_dir);
+        let writer = CdrWriter::new(reader).with_letters(letters.clone());
         let stored = writer.stored();
         let outbound = Client::new(&config.outbound_http, Vec::new()).map_err(StartError::from)?;
         let wake = Arc::new(Notify::new());
@@ -143,6 +145,7 @@ impl TapNode {
             counters: Arc::clone(&counters),
             journal: journal.clone(),
             stored,
+            letters,
             store: store.clone(),
             supervisor: supervisor.clone(),
             webhooks: sender.counters(),
@@ -152,6 +155,7 @@ impl TapNode {
             Some(web) => {
                 let shared = Arc::new(store.clone());
                 let state = ApiState::new(shared.clone(), shared.clone(), seen.clone(), Arc::new(wall_clock))
+                    .with_tenants(Arc::new(store.clone()))
                     .with_stored_quality(shared.clone())
                     .with_panel(panel(&store, &mut rng).await?)
                     .with_settings(config.http.settings.clone())
@@ -231,6 +235,7 @@ struct TapMetrics {
     counters: Arc<TapCounters>,
     journal: Journal,
     stored: Arc<AtomicU64>,
+    letters: DeadLetters,
     store: Store,
     supervisor: Supervisor,
     webhooks: Arc<WebhookCounters>,
@@ -246,6 +251,7 @@ impl Metrics for TapMetrics {
             families.extend(metrics::disk(&self.journal));
             let posts = self.webhooks.panics.load(Ordering::Relaxed);
             families.push(self.supervisor.family(&[(Task::Webhooks, posts)]));
+            families.push(metrics::dead_letters(&self.letters));
             Ok(families)
         })
     }

@@ -48,7 +48,7 @@ impl CdrSink for Memory {
     fn store<'a>(&'a self, cdrs: &'a [Cdr]) -> PortFuture<'a, Stored> {
         Box::pin(async move {
             if self.refusals.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |n| n.checked_sub(1)).is_ok() {
-                return Err(Problem::Internal("the database is away".to_owned()));
+                return Err(Problem::Unavailable { reason: "away".to_owned(), retry_after_s: 1 });
             }
             self.offered.fetch_add(cdrs.len(), Ordering::SeqCst);
             let mut rows = self.rows.lock();

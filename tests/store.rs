@@ -17,6 +17,8 @@ mod call_log;
 mod conversations;
 #[path = "common/database.rs"]
 mod database;
+#[path = "store/dead_letters.rs"]
+mod dead_letters;
 #[path = "store/events.rs"]
 mod events;
 #[path = "store/idempotency.rs"]

@@ -12,11 +12,20 @@ use crate::auth;
 use crate::error::ApiError;
 use crate::state::ApiState;
 
-/// Refuses an address that is longer than any of ours; within the layer that counts, so that the answer says what is
+/// Refuses an address or headers that are longer than any of ours; within the layer that counts, so that the answer says what is
 /// left as every other does.
 pub(crate) async fn bound_address(request: Request, next: Next) -> Response {
     let too_long = request.uri().path_and_query().is_some_and(|text| text.as_str().len() > URI_LEN_MAX);
-    if too_long { ApiError::uri_too_long().into_response() } else { next.run(request).await }
+    if too_long {
+        return ApiError::uri_too_long().into_response();
+    }
+    // Over HTTP/1 such a head is refused before it is a request.
+    let lines = request.headers().iter();
+    let len: usize = lines.map(|(name, value)| name.as_str().len() + value.len() + LINE_OVERHEAD).sum();
+    if request.headers().len() > HEADERS_MAX || len > HEADERS_LEN_MAX {
+        return ApiError::of_status(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE).into_response();
+    }
+    next.run(request).await
 }
 
 /// Hands the body on in memory; 408 when it takes too long, 413 when it is too long.
@@ -69,6 +78,12 @@ fn is_too_large(error: &axum::Error) -> bool {
 const SOUND_PATH: &str = "/organisations/{id}/prompts/{name}";
 /// The longest body of the API but for sounds; no resource comes near.
 const BODY_LEN_MAX: usize = 1024 * 1024;
+/// Lines of a head.
+const HEADERS_MAX: usize = 100;
+/// Bytes of them; a head as a whole may have 64 KiB.
+const HEADERS_LEN_MAX: usize = 64 * 1024;
+/// `: ` and the end of a line.
+const LINE_OVERHEAD: usize = 4;
 /// Every filter of the call log at its longest fits.
 const URI_LEN_MAX: usize = 8 * 1024;
 /// The longest body of somebody who is not let in: an address and a password.

@@ -157,6 +157,30 @@ impl ApiError {
         }
     }
 
+    /// There are as many connections as there may be, in all or of the address.
+    pub(crate) fn too_many_connections() -> Self {
+        Self {
+            retry_after_s: Some(1),
+            ..Self::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "node_busy",
+                "too many connections, try again shortly",
+            )
+        }
+    }
+
+    /// The database cannot do it now; the same request may be sent again after `retry_after_s` seconds.
+    pub(crate) fn unavailable(retry_after_s: u64) -> Self {
+        Self {
+            retry_after_s: Some(retry_after_s),
+            ..Self::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "node_busy",
+                format!("the database does not answer in time, try again in {retry_after_s} s"),
+            )
+        }
+    }
+
     /// The answer that is kept belongs to an earlier session of the user.
     pub(crate) fn answered_in_another_session() -> Self {
         Self::new(
@@ -204,7 +228,10 @@ impl ApiError {
             StatusCode::UNSUPPORTED_MEDIA_TYPE => {
                 ("unsupported_media_type", "send the body as application/json")
             }
-            StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE => ("headers_too_large", "the headers are too large"),
+            StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE => (
+                "headers_too_large",
+                "the headers are too large or too many, send at most 100 lines and 64 KiB",
+            ),
             status if status.is_client_error() => ("invalid_request", "the request is not valid"),
             _ => ("internal", "something failed here; the request id finds it in the log"),
         };
@@ -222,12 +249,14 @@ impl From<Problem> for ApiError {
             Problem::Busy { retry_after_s } => Self::busy(retry_after_s),
             Problem::Conflict(message) => Self::conflict(message),
             Problem::Forbidden(message) => Self::forbidden(message),
-            Problem::Internal(text) => {
+            Problem::Internal(text) | Problem::Refused(text) => {
                 tracing::error!(error = text, "a request failed");
                 Self::internal()
             }
             Problem::InvalidRequest(fields) => Self::invalid(fields),
             Problem::NotFound(message) => Self::not_found(message),
+            // The store has logged it, once for all requests that it meets.
+            Problem::Unavailable { retry_after_s, .. } => Self::unavailable(retry_after_s),
         }
     }
 }

@@ -9,7 +9,7 @@
 //!    `#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]`. An `Option` is documented as left out when it has
 //!    no value; one that is written as null carries `#[schema(required)]`. Lists are `body = Page<ThingView>`.
 //! 3. `extensions(("x-permission" = json!("calls:read")))` names the permission, or `security(())` says that nobody
-//!    needs a token. Failures that follow from that (400, 401, 403, 404, 408, 413, 414, 415, 429, 500) and the
+//!    needs a token. Failures that follow from that (400, 401, 403, 404, 408, 413, 414, 415, 429, 500, 503) and the
 //!    common headers are added; name the others: `(status = 409, description = "..", body = ErrorBody)`.
 //! 4. Add `.routes(routes!(things::find))` to [`v1`]; handlers of one path go into one `routes!`. `.route(..)` is for
 //!    nobody: what it adds would be undocumented, and a test refuses it.
@@ -21,7 +21,7 @@ use std::sync::{Arc, OnceLock};
 
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::header::CACHE_CONTROL;
-use axum::http::{HeaderName, HeaderValue};
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Router};
@@ -55,6 +55,7 @@ pub fn router(state: ApiState) -> Router {
     let v1 = Router::from(v1())
         .fallback(nothing_here)
         .layer(catch_panic.clone())
+        .layer(from_fn_with_state(state.clone(), auth::act))
         .layer(from_fn_with_state(state.clone(), idempotency::once))
         .layer(from_fn_with_state(state.clone(), arrival::read_body))
         .layer(from_fn(arrival::bound_address))
@@ -189,11 +190,15 @@ async fn finish(State(state): State<ApiState>, request: Request, next: Next) -> 
         duration_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
         "request answered"
     );
-    let headers = response.headers_mut();
+    common_headers(response.headers_mut(), request_id);
+    response
+}
+
+/// Writes what every answer has.
+pub(crate) fn common_headers(headers: &mut HeaderMap, request_id: HeaderValue) {
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.insert(REQUEST_ID, request_id);
-    response
 }
 
 /// The caller's own id when it is a short plain text, a new one otherwise.
@@ -201,10 +206,12 @@ fn request_id(request: &Request) -> HeaderValue {
     let own = request.headers().get(REQUEST_ID).filter(|id| {
         (1..=REQUEST_ID_LEN_MAX).contains(&id.len()) && id.as_bytes().iter().all(u8::is_ascii_graphic)
     });
-    own.cloned().unwrap_or_else(|| {
-        HeaderValue::from_str(&Uuid::new_v4().to_string())
-            .unwrap_or_else(|_| HeaderValue::from_static("unknown"))
-    })
+    own.cloned().unwrap_or_else(new_request_id)
+}
+
+/// An id that no other request has.
+pub(crate) fn new_request_id() -> HeaderValue {
+    HeaderValue::from_str(&Uuid::new_v4().to_string()).unwrap_or_else(|_| HeaderValue::from_static("unknown"))
 }
 
 /// What it said stays unsaid: a panic's text may hold what it was working on. The hook of the process logs where.

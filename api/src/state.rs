@@ -8,7 +8,7 @@ use sidetone_model::conversation::Conversations;
 use sidetone_model::event::EventStreams;
 use sidetone_model::extension::Extensions;
 use sidetone_model::idempotency::{Claim, Idempotency, KeptAnswer, Once};
-use sidetone_model::ids::RoomId;
+use sidetone_model::ids::{OrganisationId, RoomId};
 use sidetone_model::key::Keys;
 use sidetone_model::live_call::LiveCalls;
 use sidetone_model::media_quality::{LiveQuality, StoredQuality};
@@ -16,7 +16,7 @@ use sidetone_model::metrics::{Family, Metrics};
 use sidetone_model::note::Notes;
 use sidetone_model::number::Numbers;
 use sidetone_model::organisation::Organisations;
-use sidetone_model::ports::{ApiKeys, CdrLog, OutgoingUrls, PortFuture, Readiness};
+use sidetone_model::ports::{ApiKeys, CdrLog, OutgoingUrls, PortFuture, Readiness, Tenants};
 use sidetone_model::problem::Problem;
 use sidetone_model::prompt::Prompts;
 use sidetone_model::rate_book::RateBook;
@@ -31,7 +31,7 @@ use sidetone_model::trunk::Trunks;
 use sidetone_model::user::{Accounts, Users};
 use sidetone_model::webhook::Webhooks;
 
-use crate::auth::{Attempts, RateLimits, TokenKey};
+use crate::auth::{Attempts, KnownTokens, RateLimits, TokenKey};
 use crate::error::ApiError;
 use crate::metrics::HttpMetrics;
 use crate::server::ServerCounters;
@@ -54,6 +54,8 @@ pub struct ApiState {
     pub(crate) clock: Clock,
     pub(crate) settings: SharedSettings,
     pub(crate) limits: Arc<RateLimits>,
+    pub(crate) known_tokens: Arc<KnownTokens>,
+    pub(crate) tenants: Arc<dyn Tenants>,
     pub(crate) metrics: Arc<dyn Metrics>,
     pub(crate) http: Arc<HttpMetrics>,
     pub(crate) server: Arc<ServerCounters>,
@@ -143,6 +145,8 @@ impl ApiState {
             clock,
             settings: SharedSettings::default(),
             limits: Arc::new(RateLimits::default()),
+            known_tokens: Arc::default(),
+            tenants: Arc::new(Nowhere),
             metrics: Arc::new(Nowhere),
             http: Arc::default(),
             server: Arc::default(),
@@ -169,6 +173,13 @@ impl ApiState {
     #[must_use]
     pub fn with_panel(mut self, panel: Panel) -> Self {
         self.panel = Some(Arc::new(panel));
+        self
+    }
+
+    /// The same state, in which each organisation has a share of the store.
+    #[must_use]
+    pub fn with_tenants(mut self, tenants: Arc<dyn Tenants>) -> Self {
+        self.tenants = tenants;
         self
     }
 
@@ -422,6 +433,12 @@ impl ApiState {
 
 /// Where nothing is kept and nothing counted: a request that must be carried out once is not carried out at all.
 struct Nowhere;
+
+impl Tenants for Nowhere {
+    fn acting_for(&self, _organisation: OrganisationId, work: &mut dyn FnMut()) {
+        work();
+    }
+}
 
 impl Idempotency for Nowhere {
     fn once<'a>(

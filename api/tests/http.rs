@@ -46,6 +46,7 @@ impl CdrLog for Log {
             match window.offset {
                 666 => panic!("secret detail"),
                 500 => Err(Problem::Internal("secret detail".to_owned())),
+                503 => Err(Problem::Unavailable { reason: "secret detail".to_owned(), retry_after_s: 2 }),
                 _ => Ok(Page { items: vec![], total: 7, limit: window.limit, offset: window.offset }),
             }
         })
@@ -75,10 +76,13 @@ impl CdrLog for Log {
     }
 }
 
-struct Keys;
+/// The stored keys, and how often they were looked up.
+#[derive(Default)]
+struct Keys(AtomicI64);
 
 impl ApiKeys for Keys {
     fn find(&self, id: &str) -> PortFuture<'_, Option<ApiKey>> {
+        self.0.fetch_add(1, Ordering::Relaxed);
         let network = |address: &str| Network { address: address.parse().unwrap(), prefix_len: 32 };
         let key = ApiKey {
             key: ApiKeyId(Uuid::from_u128(id.len() as u128)),
@@ -94,9 +98,13 @@ impl ApiKeys for Keys {
             "OLD" => Ok(Some(ApiKey { allow: vec![], ..key })),
             "SLOW" => Ok(Some(ApiKey { rate_per_minute: 2, ..key })),
             "FAILS" => Err(Problem::Internal("secret detail".to_owned())),
+            "AWAY" => Err(Problem::Unavailable { reason: "secret detail".to_owned(), retry_after_s: 2 }),
             _ => Ok(None),
         };
-        Box::pin(async { found })
+        Box::pin(async {
+            tokio::task::yield_now().await;
+            found
+        })
     }
 }
 
@@ -126,6 +134,7 @@ impl Answer {
 
 struct Api {
     router: Router,
+    keys: Arc<Keys>,
     clock: Arc<AtomicI64>,
 }
 
@@ -138,9 +147,10 @@ impl Api {
         let clock = Arc::new(AtomicI64::new(1_767_225_600_000_000));
         let now = Arc::clone(&clock);
         let now = Arc::new(move || Timestamp::from_micros(now.load(Ordering::Relaxed)));
-        let state = ApiState::new(Arc::new(Log), Arc::new(Keys), Arc::new(NotReady(unready)), now)
+        let keys = Arc::new(Keys::default());
+        let state = ApiState::new(Arc::new(Log), keys.clone(), Arc::new(NotReady(unready)), now)
             .with_trusted_proxies(vec!["10.0.0.0/8".parse().unwrap()]);
-        Self { router: router(state), clock }
+        Self { router: router(state), keys, clock }
     }
 
     async fn send_from(&self, peer: &str, request: axum::http::request::Builder, body: Body) -> Answer {
@@ -182,7 +192,8 @@ fn every_failure_has_the_envelope_and_the_common_headers() {
         ("no uuid", "GET", "/api/v1/cdrs/123", 400, "invalid_request"),
         ("no UTF-8", "GET", "/api/v1/cdrs/%FF", 400, "invalid_request"),
         ("no record", "GET", "/api/v1/cdrs/00000000-0000-0000-0000-000000000001", 404, "not_found"),
-        ("database away", "GET", "/api/v1/cdrs?offset=500", 500, "internal"),
+        ("database broken", "GET", "/api/v1/cdrs?offset=500", 500, "internal"),
+        ("database away", "GET", "/api/v1/cdrs?offset=503", 503, "node_busy"),
         ("panic", "GET", "/api/v1/cdrs?offset=666", 500, "internal"),
         ("long address", "GET", long.as_str(), 414, "uri_too_long"),
     ];
@@ -234,7 +245,8 @@ fn who_is_let_in() {
         ("another address", "Bearer tel_GOOD_secret", "127.0.0.2", 403, "ip_not_allowed"),
         ("a key without an allowlist", "Bearer tel_OLD_secret", "127.0.0.1", 403, "ip_allowlist_required"),
         ("a key without the permission", "Bearer tel_BARE_secret", "127.0.0.1", 403, "forbidden"),
-        ("the database is away", "Bearer tel_FAILS_secret", "127.0.0.1", 500, "internal"),
+        ("the database fails", "Bearer tel_FAILS_secret", "127.0.0.1", 500, "internal"),
+        ("the database is away", "Bearer tel_AWAY_secret", "127.0.0.1", 503, "node_busy"),
     ];
     check(async {
         let api = Api::new();
@@ -353,16 +365,60 @@ fn a_key_has_its_rate_and_every_answer_says_what_is_left() {
 }
 
 #[test]
-fn guessing_keys_is_slow_and_hurts_nobody_else() {
+fn guessing_keys_is_slow_and_hurts_nobody_who_was_let_in() {
     check(async {
         let api = Api::new();
+        assert_eq!(api.get("/api/v1/cdrs").await.status, 200);
         for _ in 0..60 {
             assert_eq!(api.get_as("tel_GOOD_guess", "/api/v1/cdrs").await.status, 401);
         }
         assert_eq!(api.get_as("tel_GOOD_guess", "/api/v1/cdrs").await.status, 429);
         let answer = api.get("/api/v1/cdrs").await;
         assert_eq!(answer.status, 200, "the right key is let in from the same address");
-        assert_eq!(answer.headers["x-ratelimit-remaining"], "99");
+        assert_eq!(answer.headers["x-ratelimit-remaining"], "98");
+    });
+}
+
+#[test]
+fn keys_are_looked_up_no_oftener_than_their_address_may_guess() {
+    check(async {
+        let api = Api::new();
+        let guesses =
+            (0..400).map(|number| {
+                let api = &api;
+                async move {
+                    api.get_as(&format!("tel_GUESS{number}_secret"), "/api/v1/cdrs").await.status.as_u16()
+                }
+            });
+        let statuses = futures_util::future::join_all(guesses).await;
+        let refused = statuses.iter().filter(|status| **status == 401).count();
+        assert_eq!((refused, statuses.iter().filter(|status| **status == 429).count()), (60, 340));
+        assert_eq!(api.keys.0.load(Ordering::Relaxed), 60, "look-ups");
+        // A key beyond its own rate is not looked up either.
+        let before = api.keys.0.load(Ordering::Relaxed);
+        let slow = |peer: &'static str| {
+            let request = Request::get("/api/v1/cdrs").header("authorization", "Bearer tel_SLOW_secret");
+            api.send_from(peer, request, Body::empty())
+        };
+        api.clock.fetch_add(60_000_000, Ordering::Relaxed);
+        for _ in 0..20 {
+            slow("127.0.0.1").await;
+        }
+        assert_eq!(
+            api.keys.0.load(Ordering::Relaxed) - before,
+            2,
+            "look-ups of a key of two requests a minute"
+        );
+    });
+}
+
+#[test]
+fn many_requests_with_one_new_key_at_once_are_all_served() {
+    check(async {
+        let api = Api::new();
+        let requests = (0..90).map(|_| api.get("/api/v1/cdrs"));
+        let answers = futures_util::future::join_all(requests).await;
+        assert!(answers.iter().all(|answer| answer.status == 200));
     });
 }
 
@@ -403,7 +459,7 @@ async fn metrics_are_for_this_host_and_whom_it_allows() {
     };
     let state = ApiState::new(
         Arc::new(Log),
-        Arc::new(Keys),
+        Arc::new(Keys::default()),
         Arc::new(NotReady(vec![])),
         Arc::new(|| Timestamp::from_micros(0)),
     )
@@ -420,6 +476,8 @@ async fn metrics_are_for_this_host_and_whom_it_allows() {
         ("10.0.0.1", Some("192.0.2.9"), 200),
         ("10.0.0.1", Some("192.0.2.8"), 403),
         ("10.0.0.1", None, 403),
+        ("10.0.0.1", Some("192.0.2.9, unknown"), 403),
+        ("10.0.0.1", Some("127.0.0.1, 192.0.2.8"), 403),
     ] {
         let mut request = Request::get("/metrics");
         if let Some(forwarded) = forwarded {
@@ -432,5 +490,65 @@ async fn metrics_are_for_this_host_and_whom_it_allows() {
         let text = response.into_body().collect().await.unwrap().to_bytes();
         let text = std::str::from_utf8(&text).unwrap();
         assert_eq!(text.contains("# TYPE sidetone_http_connections gauge\n"), status == 200, "{text}");
+    }
+}
+
+/// What the server says on a connection that sends `bytes`, until it closes.
+async fn raw(address: SocketAddr, bytes: &[u8]) -> (String, String) {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+    // The server may close before it has taken all of it.
+    let _ = stream.write_all(bytes).await;
+    let mut text = Vec::new();
+    let read = tokio::time::timeout(std::time::Duration::from_secs(60), stream.read_to_end(&mut text));
+    read.await.expect("the end of the connection").unwrap();
+    let text = String::from_utf8(text).unwrap();
+    let (head, body) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("{text:?}"));
+    (head.to_lowercase(), body.to_owned())
+}
+
+#[tokio::test]
+async fn what_is_no_request_has_the_envelope_and_the_headers_of_every_answer() {
+    let settings =
+        HttpSettings { header_time: std::time::Duration::from_millis(300), ..HttpSettings::default() };
+    let clock = Arc::new(|| Timestamp::from_micros(1_767_225_600_000_000));
+    let state = ApiState::new(Arc::new(Log), Arc::new(Keys::default()), Arc::new(NotReady(vec![])), clock)
+        .with_settings(settings);
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(
+        async move { sidetone_api::HttpServer::new(listener, state).run(std::future::pending()).await },
+    );
+    let many = format!("GET /api/v1/cdrs HTTP/1.1\r\n{}\r\n", "a: b\r\n".repeat(101));
+    let large = format!("GET /api/v1/cdrs HTTP/1.1\r\na: {}\r\n\r\n", "x".repeat(100_000));
+    let long = format!("GET /api/v1/cdrs?q={} HTTP/1.1\r\nHost: a\r\n\r\n", "x".repeat(66_000));
+    let cases: [(&str, &[u8], &[&str]); 7] = [
+        ("a malformed line", b"HELLO THERE\r\n\r\n", &["400 invalid_request"]),
+        ("bytes", &[0x16, 3, 1, 0, 0xff, b'\r', b'\n', b'\r', b'\n'], &["400 invalid_request"]),
+        ("another preface", b"PRI * HTTP/2.0\r\n\r\nXX\r\n\r\n", &["400 invalid_request"]),
+        ("101 lines", many.as_bytes(), &["431 headers_too_large"]),
+        ("100 kB of headers", large.as_bytes(), &["431 headers_too_large"]),
+        ("66 kB of an address", long.as_bytes(), &["414 uri_too_long", "431 headers_too_large"]),
+        ("half a head", b"GET /api/v1/cdrs HTTP/1.1\r\nHost: a\r\n", &["408 request_timeout"]),
+    ];
+    for (at, (name, bytes, expected)) in cases.into_iter().enumerate() {
+        let (head, body) = raw(address, bytes).await;
+        let body: Value = serde_json::from_str(&body).unwrap_or_else(|_| panic!("{name}: {body}"));
+        let code = body["error"]["code"].as_str().unwrap();
+        let status = head.split(' ').nth(1).unwrap();
+        assert!(expected.contains(&format!("{status} {code}").as_str()), "{name}: {head} {body}");
+        assert!(!body["error"]["message"].as_str().unwrap().is_empty(), "{name}");
+        for line in [
+            "content-type: application/json",
+            "cache-control: no-store",
+            "x-content-type-options: nosniff",
+            "x-request-id: ",
+            "x-ratelimit-limit: 60",
+            &format!("x-ratelimit-remaining: {}", 59 - at),
+            "x-ratelimit-reset: 1767225660",
+            "connection: close",
+        ] {
+            assert!(head.contains(&format!("\r\n{line}")), "{name}: {line} is missing in {head}");
+        }
     }
 }

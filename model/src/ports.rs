@@ -49,6 +49,12 @@ pub trait CdrLog: Send + Sync {
     fn find(&self, call: CallId) -> PortFuture<'_, Option<Cdr>>;
 }
 
+/// Whose work is done, for stores that give each organisation a share of what they have.
+pub trait Tenants: Send + Sync {
+    /// Runs `work` for `organisation`: what it asks of the store counts against that organisation's share.
+    fn acting_for(&self, organisation: OrganisationId, work: &mut dyn FnMut());
+}
+
 /// The stored integration keys.
 pub trait ApiKeys: Send + Sync {
     /// The key whose text carries the short id `id`.

@@ -33,4 +33,15 @@ pub enum Problem {
     /// There is no such thing.
     #[error("not found: {0}")]
     NotFound(String),
+    /// The database refuses what is to be stored, and will refuse it again; the text is for the log.
+    #[error("refused: {0}")]
+    Refused(String),
+    /// The database cannot do it now; the same request may be sent again. The text is for the log.
+    #[error("unavailable: {reason}")]
+    Unavailable {
+        /// Why, for the log.
+        reason: String,
+        /// Seconds to wait.
+        retry_after_s: u64,
+    },
 }

@@ -183,6 +183,25 @@ fn read_body(body: &[u8]) -> Option<(Box<Cdr>, Option<Timestamp>)> {
     Some((Box::new(cdr), steady_us.map(Timestamp::from_micros)))
 }
 
+/// A record as a dead letter keeps it, with its instants in full.
+///
+/// # Errors
+/// When it does not become JSON.
+pub fn to_json(cdr: &Cdr) -> Result<serde_json::Value, serde_json::Error> {
+    serde_json::to_value(WrittenBody {
+        started_us: cdr.started_at.as_micros(),
+        answered_us: cdr.answered_at.map(Timestamp::as_micros),
+        ended_us: cdr.ended_at.map(Timestamp::as_micros),
+        steady_us: None,
+        cdr,
+    })
+}
+
+/// The record that [`to_json`] wrote; `None` when it is none.
+pub fn of_json(content: &serde_json::Value) -> Option<Cdr> {
+    read_body(content.to_string().as_bytes()).map(|(cdr, _)| *cdr)
+}
+
 fn checksum(len: [u8; 4], payload: &[u8]) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(&len);

@@ -1,7 +1,8 @@
 //! The writer: takes ended calls from the journal into the database, many in one transaction.
 //!
 //! A database that is away delays and never drops: the batch in hand is tried until it is taken,
-//! and the rest waits in the journal's files. A record that is there already (a replay after a
+//! and the rest waits in the journal's files. A record that the database refuses for good becomes a dead letter
+//! (`dead_letters.rs`) and holds up no other. A record that is there already (a replay after a
 //! crash between the commit and the removal of the segment) changes nothing.
 
 use std::sync::Arc;
@@ -14,6 +15,8 @@ use sidetone_model::rating::Drawn;
 use tokio::sync::mpsc;
 
 use crate::cdr::reader::JournalReader;
+use crate::cdr::segment;
+use crate::dead_letters::{DeadLetters, Letter, Storing, store_all};
 
 /// Where ended calls are stored.
 pub trait CdrSink: Send + Sync {
@@ -40,12 +43,20 @@ pub struct CdrWriter {
     pause: Duration,
     stored: Arc<AtomicU64>,
     drawn: Option<mpsc::Sender<Vec<Drawn>>>,
+    letters: DeadLetters,
 }
 
 impl CdrWriter {
     /// A writer of what `reader` has to give.
     pub fn new(reader: JournalReader) -> Self {
-        Self { reader, in_hand: Vec::new(), pause: RETRY_AFTER, stored: Arc::default(), drawn: None }
+        Self {
+            reader,
+            in_hand: Vec::new(),
+            pause: RETRY_AFTER,
+            stored: Arc::default(),
+            drawn: None,
+            letters: DeadLetters::default(),
+        }
     }
 
     /// The same writer with another pause after a failure.
@@ -59,6 +70,13 @@ impl CdrWriter {
     #[must_use]
     pub fn telling(mut self, drawn: mpsc::Sender<Vec<Drawn>>) -> Self {
         self.drawn = Some(drawn);
+        self
+    }
+
+    /// The same writer, which writes to `letters` what the database refuses for good.
+    #[must_use]
+    pub fn with_letters(mut self, letters: DeadLetters) -> Self {
+        self.letters = letters;
         self
     }
 
@@ -82,7 +100,13 @@ impl CdrWriter {
                 }
                 continue;
             }
-            let Stored { new, drawn } = self.store(sink, &self.in_hand).await;
+            let stored =
+                store_all(&Sink(sink), &self.in_hand, self.pause, &self.letters, "call records").await;
+            let (mut new, mut drawn) = (0, Vec::new());
+            for part in stored {
+                new += part.new;
+                drawn.extend(part.drawn);
+            }
             let batch = std::mem::take(&mut self.in_hand);
             self.stored.fetch_add(new as u64, Ordering::Relaxed);
             if let Some(listener) = self.drawn.as_ref().filter(|_| !drawn.is_empty()) {
@@ -107,23 +131,23 @@ impl CdrWriter {
             tokio::time::sleep(self.pause).await;
         }
     }
+}
 
-    async fn store(&self, sink: &dyn CdrSink, batch: &[Cdr]) -> Stored {
-        let mut failing = false;
-        loop {
-            match sink.store(batch).await {
-                Ok(stored) => {
-                    if failing {
-                        tracing::info!("the database takes call records again");
-                    }
-                    return stored;
-                }
-                Err(error) if failing => tracing::debug!(%error, "call records still wait for the database"),
-                Err(error) => tracing::error!(%error, "call records wait for the database"),
-            }
-            failing = true;
-            tokio::time::sleep(self.pause).await;
-        }
+struct Sink<'s>(&'s dyn CdrSink);
+
+impl Storing<Cdr, Stored> for Sink<'_> {
+    fn store<'a>(&'a self, cdrs: &'a [Cdr]) -> PortFuture<'a, Stored> {
+        self.0.store(cdrs)
+    }
+}
+
+impl Letter for Cdr {
+    fn kind(&self) -> &'static str {
+        "call_record"
+    }
+
+    fn content(&self) -> Result<serde_json::Value, serde_json::Error> {
+        segment::to_json(self)
     }
 }
 

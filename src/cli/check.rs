@@ -13,6 +13,7 @@ use sidetone_sip::transport::UdpTransport;
 
 use crate::cli::{EXIT_FAILED, EXIT_WRONG};
 use crate::config::{Config, Listener, Transport};
+use crate::dead_letters::DeadLetters;
 use crate::outbound_http::Roots;
 use crate::recorder::{DataDisk, Disk as _};
 use crate::store::{Location, Schema, Store};
@@ -74,6 +75,7 @@ async fn look(config: &Config) -> Vec<Finding> {
     let mut findings = vec![data_dir(&config.node.data_dir), database(config).await];
     // Each by itself, so that every address that cannot be bound is named.
     findings.extend(config.sip.listen.iter().map(sip));
+    findings.push(letters(config));
     findings.extend([recordings(config), http(config.http.listen), media(config), open_files(config)]);
     findings.extend(authorities(config));
     findings
@@ -92,6 +94,23 @@ fn data_dir(dir: &Path) -> Finding {
             "[node] data_dir {shown}: {} cannot be written to; choose another one or change its owner",
             obstacle.display()
         )),
+    }
+}
+
+/// What the database refused.
+fn letters(config: &Config) -> Finding {
+    let letters = DeadLetters::below(&config.node.data_dir);
+    let shown = letters.dir().map(|dir| dir.display().to_string()).unwrap_or_default();
+    match letters.files() {
+        Ok(files) if files.is_empty() => Finding::Well("no dead letters".to_owned()),
+        Ok(files) => Finding::Problem(format!(
+            "{} dead letters lie in {shown}: the database refused them; `sidetone dead-letters` says why, repair the \
+             cause and run `sidetone dead-letters --replay`",
+            files.len()
+        )),
+        Err(error) => {
+            Finding::Problem(format!("dead letters {shown}: cannot be read ({error}); check its owner"))
+        }
     }
 }
 

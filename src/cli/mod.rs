@@ -3,6 +3,7 @@
 pub mod analyze;
 pub mod apply;
 pub mod check;
+pub mod dead_letters;
 pub mod demo;
 pub mod phone;
 pub mod serve;

@@ -7,6 +7,7 @@ use sidetone_model::ids::NodeId;
 use sidetone_model::time::Timestamp;
 use tokio::sync::{mpsc, watch};
 
+use crate::dead_letters::DeadLetters;
 use crate::notes::{NoteCounters, NoteNews, NoteService, NoteWriter, RoomNotes, courier, follow};
 use crate::store::{Store, StoreError};
 use crate::supervise::{Running, Supervisor, Task};
@@ -43,6 +44,7 @@ impl NoteRoom {
         news: mpsc::Receiver<NoteNews>,
         clock: Clock,
         supervisor: &Supervisor,
+        letters: &DeadLetters,
     ) -> Result<NoteRoom, StoreError> {
         give_up(store, Some(node), clock().plus_micros(1), RESTARTED).await?;
         let counters = Arc::new(NoteCounters::default());
@@ -66,9 +68,11 @@ impl NoteRoom {
         let from_rooms = RoomNotes::new(orders.clone(), node, Arc::clone(&clock));
         let service = NoteService::new(store.clone(), phones, (orders, courier), node, clock)
             .supervised(supervisor.clone());
-        let writer = supervisor.keep(Task::NoteWriter, (writer, stopped), |(writer, stopped)| {
-            Box::pin(writer.run(stopped.clone()))
-        });
+        let writer = supervisor.keep(
+            Task::NoteWriter,
+            (writer.with_letters(letters.clone()), stopped),
+            |(writer, stopped)| Box::pin(writer.run(stopped.clone())),
+        );
         Ok(NoteRoom { service, from_rooms, counters, stop, writer, sweeper })
     }
 

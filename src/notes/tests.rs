@@ -34,7 +34,7 @@ impl NoteLog for World {
             // As long as a disk takes, so that others come meanwhile.
             tokio::time::sleep(Duration::from_millis(5)).await;
             if self.is_away.load(Ordering::Relaxed) {
-                return Err(Problem::Internal("away".to_owned()));
+                return Err(Problem::Unavailable { reason: "away".to_owned(), retry_after_s: 1 });
             }
             self.transactions.lock().push(changes.to_vec());
             Ok(vec![Written::Done; changes.len()])

@@ -7,6 +7,7 @@ use sidetone_model::problem::Problem;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
+use crate::dead_letters::{DeadLetters, Fault};
 use crate::notes::{Change, Courier, Dispatch, NewNote, NoteCounters, NoteLog, Tap, Written};
 
 /// Gives the writer its work; clones give it to the same one.
@@ -71,21 +72,39 @@ pub struct NoteWriter {
     orders: mpsc::Receiver<Order>,
     /// Taken from the queue and not stored yet; it survives a panic of the task.
     in_hand: Vec<Order>,
+    /// Orders to store one by one, because the database refused one of them.
+    singly: usize,
     /// The database refused; it is not asked again before.
     pause_until: Option<Instant>,
     log: Arc<dyn NoteLog>,
     courier: Courier,
     counters: Arc<NoteCounters>,
+    letters: DeadLetters,
 }
 
 impl NoteWriter {
     /// A writer into `log`, and how to give it work.
     pub fn new(log: Arc<dyn NoteLog>, courier: Courier, counters: Arc<NoteCounters>) -> (Orders, NoteWriter) {
         let (sender, orders) = mpsc::channel(ORDERS_MAX);
-        (
-            Orders(sender),
-            NoteWriter { orders, in_hand: Vec::new(), pause_until: None, log, courier, counters },
-        )
+        let letters = DeadLetters::default();
+        let writer = NoteWriter {
+            orders,
+            in_hand: Vec::new(),
+            singly: 0,
+            pause_until: None,
+            log,
+            courier,
+            counters,
+            letters,
+        };
+        (Orders(sender), writer)
+    }
+
+    /// The same writer, which writes to `letters` what the database refuses for good.
+    #[must_use]
+    pub fn with_letters(mut self, letters: DeadLetters) -> Self {
+        self.letters = letters;
+        self
     }
 
     /// Stores until it is told to stop and has stored what waited. It may be run again after a panic.
@@ -121,28 +140,46 @@ impl NoteWriter {
         }
     }
 
-    /// Stores what is in hand; what has to be stored next is in hand then.
+    /// Stores what is in hand, or its first order where one of them was refused; what is left or follows is in hand then.
     async fn write(&mut self) {
         if self.in_hand.is_empty() {
             return;
         }
-        let changes: Vec<Change> = self.in_hand.iter().map(|order| order.change.clone()).collect();
+        let count = if self.singly > 0 { 1 } else { self.in_hand.len() };
+        let changes: Vec<Change> =
+            self.in_hand.iter().take(count).map(|order| order.change.clone()).collect();
         let stored = self.log.write_changes(&changes).await;
+        let rest = self.in_hand.split_off(count);
         let batch = std::mem::take(&mut self.in_hand);
+        self.singly = self.singly.saturating_sub(1);
         self.in_hand = match stored {
             Ok(written) => {
                 let settled = batch.into_iter().zip(written);
                 settled.flat_map(|(order, written)| self.settle(order, written)).collect()
             }
-            Err(problem) => {
-                tracing::error!(error = %problem, "notes cannot be stored");
-                let kept: Vec<Order> = batch.into_iter().filter_map(|order| keep(order, &problem)).collect();
-                if !kept.is_empty() {
-                    self.pause_until = Some(Instant::now() + RETRY_AFTER);
-                }
-                kept
+            // One of them may be refused for good: each is stored by itself.
+            Err(problem) if count > 1 && Fault::of(&problem) != Fault::Passing => {
+                self.singly = count;
+                batch
             }
+            Err(problem) => self.unstored(batch, &problem),
         };
+        self.in_hand.extend(rest);
+    }
+
+    /// What is left to store of a batch that could not be stored.
+    fn unstored(&mut self, batch: Vec<Order>, problem: &Problem) -> Vec<Order> {
+        tracing::error!(error = %problem, "notes cannot be stored");
+        let refused = Fault::of(problem) == Fault::Refused;
+        let is_lost = |order: &Order| {
+            refused && order.reply.is_none() && self.letters.bury_text("note", &order.change, problem)
+        };
+        let left = batch.into_iter().filter(|order| !is_lost(order));
+        let kept: Vec<Order> = left.filter_map(|order| keep(order, problem)).collect();
+        if !kept.is_empty() {
+            self.pause_until = Some(Instant::now() + RETRY_AFTER);
+        }
+        kept
     }
 
     /// Has a stored note sent, and tells who waits; what has to be stored of that comes back.

@@ -7,6 +7,7 @@ use sidetone_model::ids::{ConferenceSessionId, NodeId, OrganisationId};
 use sidetone_model::time::Timestamp;
 use tokio::sync::watch;
 
+use crate::dead_letters::DeadLetters;
 use crate::room_news::rows::{RecordingRow, Rows};
 use crate::room_news::teller::{RoomNewsCounts, RoomTeller};
 use crate::room_news::writer::{Clock, room_news};
@@ -37,6 +38,7 @@ impl SessionRoom {
         recover: &Recover,
         stop: watch::Receiver<bool>,
         supervisor: &Supervisor,
+        letters: &DeadLetters,
     ) -> Result<(SessionRoom, RoomTeller), StoreError> {
         while store.close_sessions(Orphaned::Of(node)).await? == Store::SESSION_BATCH {}
         let found = recovered(store, node, recover).await?;
@@ -44,6 +46,7 @@ impl SessionRoom {
             store.store_sessions(node, &Rows { recordings: found, ..Rows::default() }).await?;
         }
         let (teller, writer) = room_news(Arc::new(store.clone()), node, Arc::clone(&clock));
+        let writer = writer.with_letters(letters.clone());
         let counts = writer.counts();
         let swept = (store.clone(), clock, stop);
         let sweeper = supervisor

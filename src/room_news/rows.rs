@@ -1,5 +1,7 @@
 //! What is stored of sessions: rows as they are from now on, and events.
 
+use std::collections::BTreeMap;
+
 use sidetone_model::event::Event;
 use sidetone_model::ids::{ConferenceSessionId, NodeId, OrganisationId, RoomId};
 use sidetone_model::ports::PortFuture;
@@ -131,6 +133,36 @@ impl Rows {
             && self.recordings.is_empty()
             && self.events.is_empty()
             && self.seen_at.is_none()
+    }
+}
+
+impl Rows {
+    /// The same rows apart: those of each session, and the instant that belongs to none.
+    pub(super) fn by_session(&self) -> Vec<Rows> {
+        type Parts = BTreeMap<Option<ConferenceSessionId>, Rows>;
+        fn of(parts: &mut Parts, session: Option<ConferenceSessionId>) -> &mut Rows {
+            parts.entry(session).or_default()
+        }
+        let mut parts = Parts::new();
+        if self.seen_at.is_some() {
+            of(&mut parts, None).seen_at = self.seen_at;
+        }
+        for row in &self.sessions {
+            of(&mut parts, Some(row.id)).sessions.push(row.clone());
+        }
+        for row in &self.people {
+            of(&mut parts, Some(row.session)).people.push(row.clone());
+        }
+        for row in &self.invites {
+            of(&mut parts, Some(row.session)).invites.push(row.clone());
+        }
+        for row in &self.recordings {
+            of(&mut parts, Some(row.session)).recordings.push(row.clone());
+        }
+        for row in &self.events {
+            of(&mut parts, Some(row.session)).events.push(row.clone());
+        }
+        parts.into_values().collect()
     }
 }
 

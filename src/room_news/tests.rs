@@ -30,7 +30,7 @@ impl SessionLog for Log {
         Box::pin(async move {
             let left = |left: usize| left.checked_sub(1);
             if self.away.fetch_update(Ordering::Relaxed, Ordering::Relaxed, left).is_ok() {
-                return Err(Problem::Internal("away".to_owned()));
+                return Err(Problem::Unavailable { reason: "away".to_owned(), retry_after_s: 1 });
             }
             let began = *self.began.lock().get_or_insert_with(Instant::now);
             self.stored.lock().push((began.elapsed(), rows.clone()));

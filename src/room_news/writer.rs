@@ -11,6 +11,7 @@ use sidetone_model::time::Timestamp;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
+use crate::dead_letters::{DeadLetters, Fault};
 use crate::room_news::ledger::Ledger;
 use crate::room_news::rows::{Rows, SessionLog};
 use crate::room_news::talk::Talk;
@@ -39,6 +40,7 @@ pub struct RoomNewsWriter {
     /// When the live sessions are to be marked as such.
     mark_at: Instant,
     pause: Duration,
+    letters: DeadLetters,
 }
 
 /// Both ends of the queue.
@@ -58,6 +60,7 @@ pub fn room_news(log: Arc<dyn SessionLog>, node: NodeId, clock: Clock) -> (RoomT
         is_open: true,
         mark_at: Instant::now(),
         pause: RETRY_AFTER,
+        letters: DeadLetters::default(),
     };
     (teller, writer)
 }
@@ -67,6 +70,13 @@ impl RoomNewsWriter {
     #[must_use]
     pub fn with_pause(mut self, pause: Duration) -> Self {
         self.pause = pause;
+        self
+    }
+
+    /// The same writer, which writes to `letters` what the database refuses for good.
+    #[must_use]
+    pub fn with_letters(mut self, letters: DeadLetters) -> Self {
+        self.letters = letters;
         self
     }
 
@@ -147,10 +157,11 @@ impl RoomNewsWriter {
     /// Stores the rows in hand, however long it takes, and goes on taking what is told.
     async fn store(&mut self) {
         let (log, node, pause) = (Arc::clone(&self.log), self.node, self.pause);
+        let letters = self.letters.clone();
         if !self.in_hand.is_empty() {
             // The rows return to `self` whatever ends the storing.
             let mut held = Held { rows: std::mem::take(&mut self.in_hand), writer: self };
-            held.store(log.as_ref(), node, pause).await;
+            held.store(log.as_ref(), node, pause, &letters).await;
         }
         let events = std::mem::take(&mut self.in_hand).events.len() as u64;
         self.counts.stored.fetch_add(events, Ordering::Relaxed);
@@ -166,8 +177,8 @@ struct Held<'a> {
 }
 
 impl Held<'_> {
-    async fn store(&mut self, log: &dyn SessionLog, node: NodeId, pause: Duration) {
-        let storing = store_at_last(log, node, &self.rows, pause);
+    async fn store(&mut self, log: &dyn SessionLog, node: NodeId, pause: Duration, letters: &DeadLetters) {
+        let storing = store_at_last(log, node, &self.rows, pause, letters);
         tokio::pin!(storing);
         loop {
             let mut taken = Vec::new();
@@ -190,9 +201,30 @@ impl Drop for Held<'_> {
     }
 }
 
-async fn store_at_last(log: &dyn SessionLog, node: NodeId, rows: &Rows, pause: Duration) {
+async fn store_at_last(
+    log: &dyn SessionLog,
+    node: NodeId,
+    rows: &Rows,
+    pause: Duration,
+    letters: &DeadLetters,
+) {
     let mut is_failing = false;
+    let mut refused = 0;
     while let Err(error) = log.store(node, rows).await {
+        if Fault::of(&error) == Fault::Refused {
+            refused += 1;
+            // One session may be refused for good: the others are stored.
+            let parts = rows.by_session();
+            if parts.len() > 1 {
+                for part in parts {
+                    Box::pin(store_at_last(log, node, &part, pause, letters)).await;
+                }
+                return;
+            }
+            if refused >= REFUSALS_MAX && letters.bury_text("room_history", rows, &error) {
+                return;
+            }
+        }
         if !is_failing {
             tracing::error!(%error, "what happens in rooms waits for the database");
         }
@@ -201,6 +233,8 @@ async fn store_at_last(log: &dyn SessionLog, node: NodeId, rows: &Rows, pause: D
     }
 }
 
+/// How often one session is refused before what is told of it is a dead letter.
+const REFUSALS_MAX: u32 = 3;
 /// Changes in one transaction.
 const BATCH_LEN_MAX: usize = 500;
 /// How often live sessions are marked as such: after a crash their ends are right to this and the time of one commit.

@@ -1,7 +1,9 @@
 //! Opening the database: one writer, several readers, migrations first.
 
+use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use sidetone_model::problem::Problem;
@@ -12,16 +14,22 @@ use sqlx::sqlite::{
 };
 
 use crate::store::bell::Bell;
+use crate::store::failure::Failure;
 use crate::store::location::{Database, Location};
 use crate::store::plans;
 use crate::store::sql::{Connections, Pool, sql};
+use crate::store::turns::{self, Turns};
+use crate::store::vitals::{Heartbeat, Trouble, Vitals};
 use crate::store::write::WriteTransaction;
 
 /// The database of one installation; clones share its connections.
 #[derive(Debug, Clone)]
 pub struct Store {
     writer: Pool,
+    /// Those that organisations share.
     readers: Pool,
+    /// Those of the engine itself, and of finding out who asks: no organisation keeps them busy.
+    own_readers: Pool,
     bell: Bell,
 }
 
@@ -82,6 +90,13 @@ impl From<StoreError> for Problem {
             StoreError::Sql(sqlx::Error::Database(refusal)) if refusal.is_unique_violation() => {
                 Problem::Conflict("another one already has this".to_owned())
             }
+            StoreError::Sql(failed) => match Failure::of(failed) {
+                Failure::Passing => {
+                    Problem::Unavailable { retry_after_s: RETRY_AFTER_S, reason: error.to_string() }
+                }
+                Failure::Refused => Problem::Refused(error.to_string()),
+                Failure::Unknown => Problem::Internal(error.to_string()),
+            },
             _ => Problem::Internal(error.to_string()),
         }
     }
@@ -142,22 +157,30 @@ impl Store {
             source: Box::new(source),
         })?;
         plans::fix(&writer).await.map_err(failed)?;
-        let readers = SqlitePoolOptions::new()
-            .max_connections(database.readers_max)
-            .acquire_timeout(READER_TIMEOUT)
-            .connect_with(
-                options
-                    .pragma("cache_size", READER_CACHE_KIB)
-                    .read_only(true)
-                    .create_if_missing(false)
-                    .busy_timeout(READER_TIMEOUT),
-            )
-            .await
-            .map_err(failed)?;
-        Ok(Self::of(Connections::Sqlite(writer), Connections::Sqlite(readers)))
+        let options = options
+            .pragma("cache_size", READER_CACHE_KIB)
+            .read_only(true)
+            .create_if_missing(false)
+            .busy_timeout(READER_TIMEOUT);
+        let readers = async |connections| {
+            let pool = SqlitePoolOptions::new()
+                .max_connections(connections)
+                .acquire_timeout(READER_TIMEOUT)
+                .connect_with(options.clone());
+            pool.await.map(Connections::Sqlite).map_err(failed)
+        };
+        let trouble = Arc::new(Trouble::default());
+        let bounded = |connections| (connections, Vitals::of_file(Arc::clone(&trouble)));
+        Ok(Self::of(
+            database,
+            bounded(Connections::Sqlite(writer)),
+            bounded(readers(database.readers_max).await?),
+            bounded(readers(OWN_READERS_MAX).await?),
+        ))
     }
 
     async fn open_postgres(database: &Database, options: PgConnectOptions) -> Result<Self, StoreError> {
+        let location = &database.location;
         let failed = |source| StoreError::Open { location: database.location.clone(), source };
         let options = options.application_name("sidetone").disable_statement_logging();
         let writer = PgPoolOptions::new()
@@ -170,29 +193,55 @@ impl Store {
             ]))
             .await
             .map_err(failed)?;
-        migrate_postgres(&writer).await.map_err(|source| StoreError::Migrate {
-            location: database.location.clone(),
-            source: Box::new(source),
-        })?;
-        let readers = PgPoolOptions::new()
-            .max_connections(database.readers_max)
-            .acquire_timeout(READER_TIMEOUT)
-            .connect_with(options.options([
-                ("default_transaction_read_only", "on".to_owned()),
-                ("statement_timeout", millis(database.statement_timeout)),
-                // One plan for a large and a small organisation alike is a wrong one for either.
-                ("plan_cache_mode", "force_custom_plan".to_owned()),
-            ]))
-            .await
-            .map_err(failed)?;
+        let heartbeat = Heartbeat::start(options.clone());
+        let migrated = heartbeat.unless_away(START_PATIENCE, migrate_postgres(&writer)).await;
+        let migrated = migrated.ok_or_else(|| failed(silent()))?;
+        migrated
+            .map_err(|source| StoreError::Migrate { location: location.clone(), source: Box::new(source) })?;
+        let options = options.options([
+            ("default_transaction_read_only", "on".to_owned()),
+            ("statement_timeout", millis(database.statement_timeout)),
+            // One plan for a large and a small organisation alike is a wrong one for either.
+            ("plan_cache_mode", "force_custom_plan".to_owned()),
+        ]);
+        let readers = async |connections| {
+            let pool = PgPoolOptions::new()
+                .max_connections(connections)
+                .acquire_timeout(READER_TIMEOUT)
+                .connect_with(options.clone());
+            pool.await.map(Connections::Postgres).map_err(failed)
+        };
+        let trouble = Arc::new(Trouble::default());
+        let bounded = |connections, limit| {
+            (connections, Vitals::of_server(limit, Some(heartbeat.clone()), Arc::clone(&trouble)))
+        };
         let reader_max = database.statement_timeout.saturating_add(NETWORK_MAX);
-        let writer = Connections::Postgres(writer, WRITER_ANSWER_MAX);
-        Ok(Self::of(writer, Connections::Postgres(readers, reader_max)))
+        Ok(Self::of(
+            database,
+            bounded(Connections::Postgres(writer), WRITER_ANSWER_MAX),
+            bounded(readers(database.readers_max).await?, reader_max),
+            bounded(readers(OWN_READERS_MAX).await?, reader_max),
+        ))
     }
 
-    fn of(writer: Connections, readers: Connections) -> Self {
+    fn of(
+        database: &Database,
+        (writer, writer_vitals): (Connections, Vitals),
+        (readers, reader_vitals): (Connections, Vitals),
+        (own_readers, own_vitals): (Connections, Vitals),
+    ) -> Self {
         let bell = Bell::default();
-        Self { writer: Pool::new(writer, bell.clone()), readers: Pool::new(readers, bell.clone()), bell }
+        // On PostgreSQL some are left for what the engine itself writes; on SQLite there is one.
+        let writers = match writer {
+            Connections::Postgres(_) => database.writers_max.saturating_sub(OWN_WRITERS).max(1),
+            Connections::Sqlite(_) => 1,
+        };
+        Self {
+            writer: Pool::new(writer, writer_vitals, bell.clone()).shared(Turns::new(writers)),
+            readers: Pool::new(readers, reader_vitals, bell.clone()).shared(Turns::new(database.readers_max)),
+            own_readers: Pool::new(own_readers, own_vitals, bell.clone()),
+            bell,
+        }
     }
 
     /// Whether the database answers.
@@ -200,7 +249,7 @@ impl Store {
     /// # Errors
     /// When it does not.
     pub async fn ping(&self) -> Result<(), StoreError> {
-        sql("SELECT 1").execute(&self.readers).await?;
+        sql("SELECT 1").execute(self.readers()).await?;
         Ok(())
     }
 
@@ -219,9 +268,15 @@ impl Store {
         Ok(WriteTransaction::new(transaction))
     }
 
+    /// Closes the connections that organisations share and those that write: what is asked of them from then on is
+    /// unavailable. Those stay that find out who asks.
+    pub async fn close_shared(&self) {
+        tokio::join!(self.readers.close(), self.writer.close());
+    }
+
     /// Closes every connection; the write-ahead log is folded into the file.
     pub async fn close(&self) {
-        self.readers.close().await;
+        tokio::join!(self.readers.close(), self.own_readers.close());
         self.writer.close().await;
     }
 
@@ -235,9 +290,14 @@ impl Store {
         &self.bell
     }
 
-    /// The connections that read, and can do no more.
+    /// The connections that read, and can do no more: those that organisations share where work is done for one.
     pub(super) fn readers(&self) -> &Pool {
-        &self.readers
+        if turns::tenant().is_some() { &self.readers } else { &self.own_readers }
+    }
+
+    /// How often the database failed, by what that means: `passing`, `refused` or `unknown`.
+    pub fn failures(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        self.readers.vitals().trouble().failures()
     }
 }
 
@@ -252,6 +312,13 @@ async fn migrate_postgres(writer: &PgPool) -> Result<(), sqlx::migrate::MigrateE
     sqlx::query(INSTR).execute(&mut *transaction).await?;
     transaction.commit().await?;
     Ok(())
+}
+
+fn silent() -> sqlx::Error {
+    sqlx::Error::Io(io::Error::new(
+        io::ErrorKind::TimedOut,
+        "the server takes connections and does not answer; check that it runs",
+    ))
 }
 
 fn millis(duration: Duration) -> String {
@@ -290,6 +357,14 @@ const READER_CACHE_KIB: &str = "-16384";
 const CHECKPOINT_PAGES: &str = "16384";
 /// A reader that gets no connection in this time fails: lists must not hang.
 const READER_TIMEOUT: Duration = Duration::from_millis(1500);
+/// Connections that read for the engine itself, and to find out who asks.
+const OWN_READERS_MAX: u32 = 4;
+/// Connections to PostgreSQL that no organisation's request writes on.
+const OWN_WRITERS: u32 = 2;
+/// When a caller may try again what the database could not do.
+const RETRY_AFTER_S: u64 = 2;
+/// How long a server may be silent while its schema is brought to this version.
+const START_PATIENCE: Duration = Duration::from_secs(15);
 /// What an answer may take longer than the statement, which the server bounds itself.
 const NETWORK_MAX: Duration = Duration::from_secs(1);
 const WRITER_ANSWER_MAX: Duration = Duration::from_secs(30);

@@ -4,6 +4,10 @@
 //! with its answer and on the condition that the claim is still its own: whenever the process is killed, either
 //! both are there and a retry gets the same answer, or none is and a retry does the work.
 
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 use sidetone_model::idempotency::{Claim, Idempotency, KeptAnswer, Once};
 use sidetone_model::ids::NodeId;
 use sidetone_model::ports::PortFuture;
@@ -22,6 +26,35 @@ use crate::store::{Store, StoreError};
 pub struct IdempotencyKeys {
     store: Store,
     node: NodeId,
+    given_up: Arc<GivenUp>,
+}
+
+/// Tries of this node that came to nothing and whose claims the database may still hold: it was failing. The next try
+/// of the request takes such a claim over.
+///
+/// *Bounds*: [`GIVEN_UP_MAX`]; of more the oldest is forgotten, whose lease ends by itself.
+#[derive(Debug, Default)]
+struct GivenUp(Mutex<VecDeque<(String, String)>>);
+
+impl GivenUp {
+    fn note(&self, id: &str, attempt: &str) {
+        let mut given_up = self.0.lock();
+        if given_up.len() >= GIVEN_UP_MAX {
+            given_up.pop_front();
+        }
+        given_up.push_back((id.to_owned(), attempt.to_owned()));
+    }
+
+    /// The last try of the request that was given up; empty without one.
+    fn attempt(&self, id: &str) -> String {
+        let given_up = self.0.lock();
+        let found = given_up.iter().rev().find(|(own, _)| own == id);
+        found.map(|(_, attempt)| attempt.clone()).unwrap_or_default()
+    }
+
+    fn forget(&self, id: &str) {
+        self.0.lock().retain(|(own, _)| own != id);
+    }
 }
 
 /// What became of the try to claim a request.
@@ -41,12 +74,24 @@ impl Idempotency for IdempotencyKeys {
     ) -> PortFuture<'a, Once> {
         Box::pin(async move {
             let attempt = Attempt { keys: self, id: to_hex(&claim.id), token: Uuid::new_v4().to_string() };
-            if let Claimed::Theirs(once) = attempt.claim(&to_hex(&claim.fingerprint), now).await? {
-                return Ok(once);
+            match attempt.claim(&to_hex(&claim.fingerprint), now).await {
+                Ok(Claimed::Ours) => {}
+                Ok(Claimed::Theirs(once)) => return Ok(once),
+                Err(error) => {
+                    // It may be stored, although nothing was heard of it.
+                    self.given_up.note(&attempt.id, &attempt.token);
+                    return Err(error.into());
+                }
             }
             let (result, unit) = unit::within(work).await;
             match result {
-                Ok(Some(answer)) => attempt.keep(&answer, unit).await,
+                Ok(Some(answer)) => {
+                    let kept = attempt.keep(&answer, unit).await;
+                    if kept.is_err() {
+                        attempt.release().await;
+                    }
+                    kept
+                }
                 Ok(None) => {
                     drop(unit);
                     attempt.release().await;
@@ -73,7 +118,7 @@ impl IdempotencyKeys {
             .bind(node.to_string())
             .execute(store.writer())
             .await?;
-        Ok(Self { store, node })
+        Ok(Self { store, node, given_up: Arc::default() })
     }
 
     /// Deletes what was kept for its time, a bounded number of rows; says how many.
@@ -113,7 +158,7 @@ impl Attempt<'_> {
              expires_at_us = excluded.expires_at_us, status = NULL, content_type = NULL, location = NULL,
              sealed_body = NULL
              WHERE own.expires_at_us <= $7 OR (own.status IS NULL AND own.leased_until_us <= $7
-             AND own.fingerprint = excluded.fingerprint)")
+             AND own.fingerprint = excluded.fingerprint) OR (own.status IS NULL AND own.attempt = $8)")
         .bind(&self.id)
         .bind(fingerprint)
         .bind(self.keys.node.to_string())
@@ -121,9 +166,11 @@ impl Attempt<'_> {
         .bind(now.plus_micros(LEASE_US).as_micros())
         .bind(now.plus_micros(KEPT_FOR_US).as_micros())
         .bind(now.as_micros())
+        .bind(self.keys.given_up.attempt(&self.id))
         .execute(self.keys.store.writer())
         .await?;
         if done.rows_affected() > 0 {
+            self.keys.given_up.forget(&self.id);
             return Ok(Claimed::Ours);
         }
         self.theirs(fingerprint).await.map(Claimed::Theirs)
@@ -157,10 +204,7 @@ impl Attempt<'_> {
     async fn keep(&self, answer: &KeptAnswer, unit: Unit) -> Result<Once, Problem> {
         let written = match unit.into_transaction() {
             Ok(written) => written.filter(|_| answer.is_success()),
-            Err(undone) if answer.is_success() => {
-                self.release().await;
-                return Err(Problem::Internal(undone.to_string()));
-            }
+            Err(undone) if answer.is_success() => return Err(Problem::Internal(undone.to_string())),
             Err(_) => None,
         };
         let mut transaction = match written {
@@ -187,15 +231,20 @@ impl Attempt<'_> {
         Ok(Once::Executed)
     }
 
-    /// Gives the claim up. Where that fails the lease ends by itself.
+    /// Gives the claim up. Where that fails, the next try of the request on this node takes it over; for other nodes
+    /// the lease ends by itself.
     async fn release(&self) {
+        self.keys.given_up.note(&self.id, &self.token);
         let released = sql("DELETE FROM idempotency_keys WHERE id = $1 AND attempt = $2 AND status IS NULL")
             .bind(&self.id)
             .bind(&self.token)
             .execute(self.keys.store.writer())
             .await;
-        if let Err(error) = released {
-            tracing::warn!(%error, "an Idempotency-Key stays claimed until its lease ends");
+        match released {
+            Ok(_) => self.keys.given_up.forget(&self.id),
+            Err(error) => {
+                tracing::warn!(%error, "an Idempotency-Key stays claimed until it is tried again or its lease ends");
+            }
         }
     }
 }
@@ -204,4 +253,6 @@ impl Attempt<'_> {
 const KEPT_FOR_US: i64 = 24 * 60 * 60 * 1_000_000;
 /// How long a try may take before another may take its claim over.
 const LEASE_US: i64 = 60 * 1_000_000;
+/// Tries that were given up and are remembered.
+const GIVEN_UP_MAX: usize = 4_096;
 const PURGE_ROWS_MAX: i64 = 500;

@@ -145,7 +145,7 @@ impl fmt::Debug for PostgresUrl {
     }
 }
 
-const READERS_MAX: u32 = 4;
+const READERS_MAX: u32 = 8;
 const WRITERS_MAX: u32 = 4;
 const STATEMENT_TIMEOUT: Duration = Duration::from_secs(10);
 

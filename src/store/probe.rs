@@ -1,5 +1,6 @@
 //! Looking at a database without changing it: whether it can be reached, and who wrote it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use sqlx::postgres::{PgPool, PgPoolOptions};
@@ -10,6 +11,7 @@ use crate::store::bell::Bell;
 use crate::store::database::MIGRATIONS;
 use crate::store::location::{Database, Location};
 use crate::store::sql::{Connections, Pool, sql};
+use crate::store::vitals::Vitals;
 use crate::store::{Store, StoreError};
 
 /// What a database is to this version.
@@ -47,17 +49,20 @@ impl Store {
             Location::Postgres(url) => {
                 let options = url.options().map_err(failed)?;
                 // A pool tries again and again and says only that it took too long.
-                options.connect().await.map_err(failed)?.close().await.map_err(failed)?;
+                let connected = async { options.connect().await?.close().await };
+                let connected = tokio::time::timeout(PROBE_TIME, connected).await;
+                connected.unwrap_or_else(|_| Err(sqlx::Error::PoolTimedOut)).map_err(failed)?;
                 let pool: PgPool = PgPoolOptions::new()
                     .max_connections(1)
                     .acquire_timeout(PROBE_TIME)
                     .connect_with(options)
                     .await
                     .map_err(failed)?;
-                Connections::Postgres(pool, PROBE_TIME)
+                Connections::Postgres(pool)
             }
         };
-        let pool = Pool::new(connections, Bell::default());
+        let vitals = Vitals::of_server(PROBE_TIME, None, Arc::default());
+        let pool = Pool::new(connections, vitals, Bell::default());
         let schema = schema(&pool).await;
         pool.close().await;
         schema.map_err(failed)

@@ -184,10 +184,15 @@ pub async fn calls(phone: &Phone, ringing: usize, up: usize) {
 /// Declares what `text` says in the database of a data directory.
 pub async fn declare(dir: &Path, text: &str) {
     let store = Store::open(&config(dir).database).await.unwrap();
+    declare_in(&store, text).await;
+    store.close().await;
+}
+
+/// Declares what `text` says in a database.
+pub async fn declare_in(store: &Store, text: &str) {
     let declaration = Declaration::parse(text.parse().unwrap()).unwrap();
     let mut rng = StdRng::seed_from_u64(1);
-    apply(&store, &[declaration], false, at(0), &mut rng).await.unwrap();
-    store.close().await;
+    apply(store, &[declaration], false, at(0), &mut rng).await.unwrap();
 }
 
 /// Ports of the system's choosing; RTP below the range that it chooses from.

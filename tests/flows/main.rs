@@ -21,6 +21,7 @@ mod enumeration;
 mod events;
 mod flooding;
 mod forking;
+mod frozen;
 mod live_calls;
 mod managed;
 mod media;

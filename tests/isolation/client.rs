@@ -8,6 +8,8 @@ use serde_json::Value;
 /// An answer, read whole.
 pub struct Answer {
     pub status: u16,
+    /// The status line and the headers, in lower case.
+    pub head: String,
     pub text: String,
 }
 
@@ -32,8 +34,21 @@ pub fn send(
     token: Option<&str>,
     body: &Value,
 ) -> Answer {
+    send_with(engine, from, method, path, token, "", body)
+}
+
+/// The same with more header lines.
+pub fn send_with(
+    engine: SocketAddr,
+    from: Option<&str>,
+    method: &str,
+    path: &str,
+    token: Option<&str>,
+    lines: &str,
+    body: &Value,
+) -> Answer {
     let mut stream = TcpStream::connect(engine).unwrap();
-    let mut head = format!("{method} {path} HTTP/1.0\r\nHost: sidetone.test\r\n");
+    let mut head = format!("{method} {path} HTTP/1.0\r\nHost: sidetone.test\r\n{lines}");
     if let Some(from) = from {
         head += &format!("X-Forwarded-For: {from}\r\n");
     }
@@ -58,5 +73,5 @@ pub fn send(
     let text = String::from_utf8_lossy(&bytes).into_owned();
     let (head, body) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("{method} {path}: {text:?}"));
     let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-    Answer { status, text: body.to_owned() }
+    Answer { status, head: head.to_lowercase(), text: body.to_owned() }
 }

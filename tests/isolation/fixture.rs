@@ -32,6 +32,10 @@ pub const PASSWORD: &str = "correct horse battery staple";
 pub struct Fixture {
     pub acme: Tenant,
     pub bolt: Tenant,
+    /// The engine's own.
+    pub store: Store,
+    /// Where another client reaches the database.
+    pub database_url: String,
     address: SocketAddr,
     operator: String,
     requests: AtomicU32,
@@ -100,16 +104,18 @@ impl Fixture {
                 config.outbound_http.allow_addresses = vec!["127.0.0.1/32".parse().unwrap()];
                 let engine = Engine::start(&config).await.unwrap();
                 let phones = talking(engine.sip[0]).await;
-                started.send((engine.http, engine.store.clone())).unwrap();
+                started.send((engine.http, engine.store.clone(), crate::chosen::url_in(dir.path()))).unwrap();
                 let _ = stopped.await;
                 engine.stop(Duration::ZERO).await;
                 drop(phones);
             });
         });
-        let (address, store) = start.recv().unwrap();
+        let (address, store, database_url) = start.recv().unwrap();
         let mut fixture = Self {
             acme: tenant("acmeplant"),
             bolt: tenant("boltplant"),
+            store: store.clone(),
+            database_url,
             address,
             operator: String::new(),
             requests: AtomicU32::new(0),

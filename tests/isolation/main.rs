@@ -24,6 +24,7 @@ mod records;
 mod schemathesis;
 #[path = "../common/site.rs"]
 mod site;
+mod unavailable;
 
 use std::collections::BTreeSet;
 

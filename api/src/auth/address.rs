@@ -5,6 +5,38 @@ use std::net::{IpAddr, SocketAddr};
 use axum::http::HeaderMap;
 use ipnet::IpNet;
 
+/// Whether the address that [`client_address`] finds is known to be that of the client itself.
+///
+/// A proxy on this host hides who asks: its address is this host's. Where a request carries any mark of a proxy, the
+/// client is known only when the peer is a trusted proxy and names addresses in `X-Forwarded-For`.
+pub(crate) fn is_client_known(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> bool {
+    let peer = peer.to_canonical();
+    if !PROXY_MARKS.iter().any(|mark| headers.contains_key(*mark)) {
+        return true;
+    }
+    let mut hops = headers
+        .get_all("x-forwarded-for")
+        .iter()
+        .flat_map(|value| value.to_str().unwrap_or_default().split(','))
+        .peekable();
+    // A hop that is no address may hide anybody.
+    trusted.iter().any(|network| network.contains(&peer))
+        && hops.peek().is_some()
+        && hops.all(|hop| parse_hop(hop.trim()).is_some())
+}
+
+/// Headers that proxies add.
+const PROXY_MARKS: [&str; 8] = [
+    "forwarded",
+    "via",
+    "x-client-ip",
+    "x-forwarded-for",
+    "x-forwarded-host",
+    "x-forwarded-proto",
+    "x-forwarded-server",
+    "x-real-ip",
+];
+
 /// The address a request comes from.
 ///
 /// `X-Forwarded-For` counts only when the peer itself is a trusted proxy; then the right-most
@@ -41,6 +73,31 @@ fn parse_hop(text: &str) -> Option<IpAddr> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn behind_a_proxy_the_client_is_known_by_the_word_of_a_trusted_one_alone() {
+        let cases: [(&str, &str, &[(&str, &str)], bool); 11] = [
+            ("direct", "127.0.0.1", &[], true),
+            ("an unnamed proxy", "127.0.0.1", &[("x-forwarded-for", "198.51.100.7")], false),
+            ("an unnamed proxy by its RFC", "127.0.0.1", &[("forwarded", "for=127.0.0.1")], false),
+            ("an unnamed proxy of another kind", "127.0.0.1", &[("x-real-ip", "127.0.0.1")], false),
+            ("a proxy that says so", "127.0.0.1", &[("via", "1.1 proxy")], false),
+            ("a trusted proxy", "10.0.0.1", &[("x-forwarded-for", "198.51.100.7")], true),
+            ("the host of a trusted proxy itself", "10.0.0.1", &[], true),
+            ("a trusted proxy that hides it", "10.0.0.1", &[("x-forwarded-for", "unknown")], false),
+            ("a hidden hop", "10.0.0.1", &[("x-forwarded-for", "_hidden, 10.0.0.2")], false),
+            ("an empty word", "10.0.0.1", &[("x-forwarded-for", "")], false),
+            ("another header", "10.0.0.1", &[("forwarded", "for=127.0.0.1")], false),
+        ];
+        let trusted = ["10.0.0.0/8".parse().unwrap()];
+        for (name, peer, lines, expected) in cases {
+            let mut headers = HeaderMap::new();
+            for (header, value) in lines {
+                headers.append(axum::http::HeaderName::from_static(header), value.parse().unwrap());
+            }
+            assert_eq!(is_client_known(peer.parse().unwrap(), &headers, &trusted), expected, "{name}");
+        }
+    }
 
     #[test]
     fn only_trusted_proxies_are_believed_and_from_the_right() {

@@ -1,19 +1,23 @@
 //! The layer that finds out who asks and counts it, and the extractors that routes insist with.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::pin::pin;
+use std::time::Duration;
 
 use axum::extract::{ConnectInfo, FromRequestParts, Request, State};
-use axum::http::Extensions;
 use axum::http::request::Parts;
+use axum::http::{Extensions, HeaderMap};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use sidetone_model::access::{Permission, Principal, Scope, Who};
 use sidetone_model::ids::{OrganisationId, UserId};
+use sidetone_model::time::Timestamp;
 
 use crate::auth::address::client_address;
 use crate::auth::attempts::Key;
-use crate::auth::credential::{Admitted, admit};
-use crate::auth::rate_limit::{Bucket, UNAUTHENTICATED_PER_MINUTE};
+use crate::auth::credential::{Admitted, admit, bearer};
+use crate::auth::known::Token;
+use crate::auth::rate_limit::{Bucket, Place, Quota, UNAUTHENTICATED_PER_MINUTE};
 use crate::auth::token::Session;
 use crate::error::ApiError;
 use crate::state::ApiState;
@@ -135,23 +139,13 @@ pub(crate) async fn identify(State(state): State<ApiState>, mut request: Request
         .map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |ConnectInfo(peer)| peer.ip());
     let address = client_address(peer, request.headers(), &state.settings.current().trusted_proxies);
     let now = (state.clock)();
-    let found = if request.uri().path() == LOGIN_PATH {
-        // Nobody yet. All that a login can be refused for before it is read is what it would have one read.
-        Err(ApiError::payload_too_large())
-    } else {
-        admit(&state, request.headers(), address, now).await
-    };
     let client = Bucket::of_address(address);
-    let quota = match &found {
-        Ok(admitted) => {
-            let bucket = Bucket::Caller(admitted.principal.who);
-            state.limits.take(bucket, admitted.rate_per_minute, 1, now)
-        }
-        Err(error) => {
-            // Our own failure costs nobody anything.
-            let cost = if error.is_internal() { 0 } else { 1 };
-            state.limits.take(client, UNAUTHENTICATED_PER_MINUTE, cost, now)
-        }
+    let (found, quota) = if request.uri().path() == LOGIN_PATH {
+        // Nobody yet. All that a login can be refused for before it is read is what it would have one read.
+        let quota = state.limits.take(client, UNAUTHENTICATED_PER_MINUTE, 1, now);
+        (Err(ApiError::payload_too_large()), quota)
+    } else {
+        admitted(&state, request.headers(), address, now).await
     };
     let mut response = match quota.retry_after_s() {
         Some(seconds) => ApiError::rate_limited(seconds).into_response(),
@@ -166,5 +160,86 @@ pub(crate) async fn identify(State(state): State<ApiState>, mut request: Request
     response
 }
 
+/// Who presents the token, and what is left of their allowance.
+///
+/// No token is looked up that has nothing left: of a caller who was let in before, what is left of their own; of any
+/// other, what is left of their address. Our own failure costs nobody anything.
+async fn admitted(
+    state: &ApiState,
+    headers: &HeaderMap,
+    address: IpAddr,
+    now: Timestamp,
+) -> (Result<Admitted, ApiError>, Quota) {
+    let (limits, client) = (&state.limits, Bucket::of_address(address));
+    let refuse = |error: ApiError| {
+        let cost = if error.is_internal() { 0 } else { 1 };
+        let quota = limits.take(client, UNAUTHENTICATED_PER_MINUTE, cost, now);
+        (Err(error), quota)
+    };
+    let token = match bearer(headers) {
+        Ok(token) => token,
+        Err(error) => return refuse(error),
+    };
+    let name = Token::new(token, address);
+    let patience = tokio::time::Instant::now() + PLACE_PATIENCE;
+    let pending = loop {
+        if let Some(known) = state.known_tokens.find(name) {
+            let quota = limits.look(Bucket::Caller(known.who), known.rate_per_minute, now);
+            if quota.retry_after_s().is_some() {
+                return (Err(ApiError::rate_limited(1)), quota);
+            }
+            break None;
+        }
+        let mut settled = pin!(limits.settled());
+        settled.as_mut().enable();
+        match limits.place(client, UNAUTHENTICATED_PER_MINUTE, now) {
+            Place::Full(quota) => return (Err(ApiError::rate_limited(1)), quota),
+            Place::Taken(bucket) => break Some(Pending { state, bucket }),
+            Place::Wait if tokio::time::timeout_at(patience, settled).await.is_err() => {
+                return refuse(ApiError::busy(PLACE_RETRY_S));
+            }
+            Place::Wait => {}
+        }
+    };
+    let found = admit(state, token, address, now).await;
+    let outcome = match found {
+        Ok(admitted) => {
+            let (who, rate) = (admitted.principal.who, admitted.rate_per_minute);
+            state.known_tokens.note(name, who, rate, now);
+            (Ok(admitted), limits.take(Bucket::Caller(who), rate, 1, now))
+        }
+        Err(error) => {
+            if !error.is_internal() {
+                state.known_tokens.forget(name);
+            }
+            refuse(error)
+        }
+    };
+    drop(pending);
+    outcome
+}
+
+/// Counts something that never became a request against the rate of its address, and says what is left of that.
+pub(crate) fn charge(state: &ApiState, peer: IpAddr, headers: &mut HeaderMap) {
+    let now = (state.clock)();
+    let bucket = Bucket::of_address(peer.to_canonical());
+    state.limits.take(bucket, UNAUTHENTICATED_PER_MINUTE, 1, now).write(headers);
+}
+
+/// A look-up that may turn out to be of a wrong token.
+struct Pending<'s> {
+    state: &'s ApiState,
+    bucket: Bucket,
+}
+
+impl Drop for Pending<'_> {
+    fn drop(&mut self) {
+        self.state.limits.settle(self.bucket);
+    }
+}
+
+/// How long a token waits for its look-up while many others of its address are looked up.
+const PLACE_PATIENCE: Duration = Duration::from_secs(2);
+const PLACE_RETRY_S: u64 = 1;
 /// Within `/api/v1`.
 const LOGIN_PATH: &str = "/auth/login";

@@ -22,15 +22,13 @@ pub(super) struct Admitted {
     pub(super) session: Option<Session>,
 }
 
-/// Who presents the token in `headers` from `address`.
+/// Who presents `token` from `address`.
 pub(super) async fn admit(
     state: &ApiState,
-    headers: &HeaderMap,
+    token: &str,
     address: IpAddr,
     now: Timestamp,
 ) -> Result<Admitted, ApiError> {
-    let token =
-        bearer(headers).ok_or_else(|| ApiError::unauthenticated("send Authorization: Bearer <token>"))?;
     // No key has a dot and every session has two.
     if !token.contains('.') {
         let key = api_key::authenticate(state.keys.as_ref(), token, address).await?;
@@ -53,8 +51,16 @@ pub(super) fn refused() -> ApiError {
     ApiError::unauthenticated("the token is not valid")
 }
 
+/// The token that a request carries.
+///
+/// # Errors
+/// When there is none.
+pub(super) fn bearer(headers: &HeaderMap) -> Result<&str, ApiError> {
+    token(headers).ok_or_else(|| ApiError::unauthenticated("send Authorization: Bearer <token>"))
+}
+
 /// The token of the one `Authorization` header; the scheme's name is case-insensitive.
-fn bearer(headers: &HeaderMap) -> Option<&str> {
+fn token(headers: &HeaderMap) -> Option<&str> {
     let mut values = headers.get_all(AUTHORIZATION).iter();
     let value = values.next()?.to_str().ok()?;
     if values.next().is_some() {
@@ -89,7 +95,7 @@ mod tests {
             for value in values {
                 headers.append(AUTHORIZATION, value.parse().unwrap());
             }
-            assert_eq!(bearer(&headers), expected, "{values:?}");
+            assert_eq!(token(&headers), expected, "{values:?}");
         }
     }
 }

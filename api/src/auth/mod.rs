@@ -1,18 +1,22 @@
 //! Who asks: the key or the session, the address it is used from, how often, and what it may do.
 
+mod acting;
 mod address;
 mod api_key;
 mod attempts;
 mod caller;
 mod credential;
 mod key_form;
+mod known;
 mod rate_limit;
 mod standing;
 mod token;
 
-pub(crate) use address::client_address;
+pub(crate) use acting::act;
+pub(crate) use address::{client_address, is_client_known};
 pub(crate) use attempts::{Attempts, LoginRefusal};
-pub(crate) use caller::{Caller, Client, identify, identity};
+pub(crate) use caller::{Caller, Client, charge, identify, identity};
+pub(crate) use known::KnownTokens;
 pub(crate) use rate_limit::RateLimits;
 pub(crate) use standing::{Standing, Still};
 pub use token::TokenKey;

@@ -7,6 +7,8 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use parking_lot::Mutex;
 use sidetone_model::access::Who;
 use sidetone_model::time::Timestamp;
+use tokio::sync::Notify;
+use tokio::sync::futures::Notified;
 
 /// Who shares one allowance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -35,6 +37,7 @@ impl Bucket {
 #[derive(Debug, Default)]
 pub(crate) struct RateLimits {
     table: Mutex<Table>,
+    settled: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -48,6 +51,19 @@ struct Table {
 struct Window {
     ends_at: Timestamp,
     used: u32,
+    /// Requests that may come to count: it is being found out who sends them.
+    pending: u32,
+}
+
+/// What a bucket says to one more request that it is not known yet whether it counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    /// The allowance is used up.
+    Full(Quota),
+    /// It may go on; to be ended by [`RateLimits::settle`] with the bucket.
+    Taken(Bucket),
+    /// The rest of the allowance is pending; it may be asked again when one of those is settled.
+    Wait,
 }
 
 /// What is left of an allowance after a request.
@@ -67,11 +83,11 @@ impl RateLimits {
     pub(super) fn take(&self, bucket: Bucket, limit: u32, cost: u32, now: Timestamp) -> Quota {
         let mut table = self.table.lock();
         let bucket = table.place_for(bucket, now);
-        let fresh = Window { ends_at: now.plus_micros(WINDOW_US), used: 0 };
+        let fresh = Window { ends_at: now.plus_micros(WINDOW_US), used: 0, pending: 0 };
         let window = table.windows.entry(bucket).or_insert(fresh);
         // A clock that was set back must not lock anybody out for longer than a window.
         if window.ends_at <= now || window.ends_at > fresh.ends_at {
-            *window = fresh;
+            *window = Window { pending: window.pending, ..fresh };
         }
         let allowed = window.used.saturating_add(cost) <= limit;
         if allowed {
@@ -86,6 +102,47 @@ impl RateLimits {
     }
 }
 
+impl RateLimits {
+    /// What is left of an allowance; takes nothing.
+    pub(super) fn look(&self, bucket: Bucket, limit: u32, now: Timestamp) -> Quota {
+        let mut quota = self.take(bucket, limit, 0, now);
+        if quota.remaining == 0 {
+            quota.retry_after_s = Some(seconds_up(quota.ends_at.since(now)).max(1));
+        }
+        quota
+    }
+
+    /// A place for a request that counts against `bucket` only if it turns out to be wrong. As many are pending at
+    /// once as may still turn out so: not one more is ever looked at.
+    pub(super) fn place(&self, bucket: Bucket, limit: u32, now: Timestamp) -> Place {
+        let quota = self.look(bucket, limit, now);
+        if quota.retry_after_s.is_some() {
+            return Place::Full(quota);
+        }
+        let mut table = self.table.lock();
+        let bucket = table.place_for(bucket, now);
+        let Some(window) = table.windows.get_mut(&bucket) else { return Place::Wait };
+        if window.used.saturating_add(window.pending) >= limit {
+            return Place::Wait;
+        }
+        window.pending += 1;
+        Place::Taken(bucket)
+    }
+
+    /// Ends what [`RateLimits::place`] gave.
+    pub(super) fn settle(&self, bucket: Bucket) {
+        if let Some(window) = self.table.lock().windows.get_mut(&bucket) {
+            window.pending = window.pending.saturating_sub(1);
+        }
+        self.settled.notify_waiters();
+    }
+
+    /// Completes when a pending request is settled; to be made before [`RateLimits::place`] is asked.
+    pub(super) fn settled(&self) -> Notified<'_> {
+        self.settled.notified()
+    }
+}
+
 impl Table {
     /// `bucket` itself while there is room for it.
     fn place_for(&mut self, bucket: Bucket, now: Timestamp) -> Bucket {
@@ -93,7 +150,7 @@ impl Table {
             return bucket;
         }
         if now >= self.sweep_after {
-            self.windows.retain(|_, window| window.ends_at > now);
+            self.windows.retain(|_, window| window.ends_at > now || window.pending > 0);
             self.sweep_after = now.plus_micros(SWEEP_EVERY_US);
         }
         let full = self.windows.len() >= WINDOWS_LEN_MAX;

@@ -9,7 +9,7 @@ use axum::http::request::Parts;
 use sidetone_model::access::Principal;
 
 use crate::auth::caller::{ClientAddress, identity};
-use crate::auth::credential::admit;
+use crate::auth::credential::{admit, bearer};
 use crate::error::ApiError;
 use crate::state::ApiState;
 
@@ -35,7 +35,11 @@ pub(crate) enum Still {
 impl Standing {
     /// Asks again, as at a new request; it counts against no rate.
     pub(crate) async fn ask(&self, state: &ApiState) -> Still {
-        match admit(state, &self.headers, self.address, (state.clock)()).await {
+        let token = match bearer(&self.headers) {
+            Ok(token) => token,
+            Err(_) => return Still::Refused,
+        };
+        match admit(state, token, self.address, (state.clock)()).await {
             Ok(admitted) if admitted.principal == self.principal => Still::LetIn,
             Err(error) if error.is_internal() => Still::Unknown,
             Ok(_) | Err(_) => Still::Refused,

@@ -53,6 +53,11 @@ impl HttpMetrics {
         }
     }
 
+    /// Counts a head that never became a request.
+    pub(crate) fn refused(&self, status: StatusCode) {
+        self.answered(None, &Method::from_bytes(b"REFUSED").unwrap_or_default(), status, Duration::ZERO);
+    }
+
     /// Counts a handler that panicked.
     pub(crate) fn panicked(&self) {
         self.panics.fetch_add(1, Ordering::Relaxed);

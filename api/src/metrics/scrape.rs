@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use axum::extract::{ConnectInfo, Request, State};
-use axum::http::header::{CONTENT_TYPE, FORWARDED};
+use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use sidetone_model::metrics::Family;
 
@@ -51,14 +51,12 @@ pub(crate) async fn metrics(State(state): State<ApiState>, request: Request) -> 
 
 /// Whether the request comes from where metrics may be read.
 ///
-/// A proxy on this host that nobody named as trusted hides who asks: what it forwards is a stranger's.
+/// A proxy on this host has this host's address: behind one, the client's own address decides, and none may read where
+/// that is not known.
 fn may_read(state: &ApiState, request: &Request) -> bool {
     let settings = state.settings.current();
     let Some(ConnectInfo(peer)) = request.extensions().get::<ConnectInfo<SocketAddr>>() else { return false };
     let headers = request.headers();
-    let forwarded = headers.contains_key("x-forwarded-for") || headers.contains_key(FORWARDED);
-    if forwarded && !settings.trusts(peer.ip()) {
-        return false;
-    }
-    settings.may_read_metrics(auth::client_address(peer.ip(), headers, &settings.trusted_proxies))
+    auth::is_client_known(peer.ip(), headers, &settings.trusted_proxies)
+        && settings.may_read_metrics(auth::client_address(peer.ip(), headers, &settings.trusted_proxies))
 }

@@ -9,7 +9,7 @@ type Failure = (u16, &'static str);
 pub(super) fn of(path: &str, method: &str, operation: &Map<String, Value>, public: bool) -> Vec<Failure> {
     let mut found = Vec::new();
     if !path.starts_with("/api/") {
-        return vec![(500, "Internal")];
+        return vec![(500, "Internal"), (503, "Unavailable")];
     }
     let parameters: &[Value] =
         operation.get("parameters").and_then(Value::as_array).map_or(&[], Vec::as_slice);
@@ -33,7 +33,7 @@ pub(super) fn of(path: &str, method: &str, operation: &Map<String, Value>, publi
     if with("header") && matches!(method, "post" | "patch") {
         found.extend([(409, "Conflict"), (422, "Unprocessable")]);
     }
-    found.extend([(429, "RateLimited"), (500, "Internal")]);
+    found.extend([(429, "RateLimited"), (500, "Internal"), (503, "Unavailable")]);
     found
 }
 
@@ -60,7 +60,11 @@ pub(super) fn responses() -> Value {
         ("RateLimited", "Too many requests, wait as long as `Retry-After` says (`rate_limited`)."),
         ("RequestTimeout", "The body took too long to arrive (`request_timeout`)."),
         ("Unauthenticated", "The token is missing, invalid or expired (`unauthenticated`)."),
-        ("Unavailable", "The engine cannot do it now; the same request may be sent again (`node_busy`)."),
+        (
+            "Unavailable",
+            "The engine or its database cannot do it now. The same request may be sent again after `Retry-After`, with \
+             the same `Idempotency-Key` as well (`node_busy`).",
+        ),
         (
             "Unprocessable",
             "The `Idempotency-Key` was used for another request (`idempotency_key_reused`), or the request is \

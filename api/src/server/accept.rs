@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use axum::http::StatusCode;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
@@ -16,6 +17,7 @@ use crate::router;
 use crate::server::connection::serve_connection;
 use crate::server::counters::ServerCounters;
 use crate::server::places::{Place, Places};
+use crate::server::refusal::{Refusals, refusals};
 use crate::settings::SharedSettings;
 use crate::state::ApiState;
 
@@ -37,7 +39,8 @@ impl HttpServer {
     pub async fn run(&mut self, shutdown: impl Future<Output = ()> + Send) {
         let state = self.state.clone();
         let (settings, counters) = (state.settings.clone(), Arc::clone(&state.server));
-        serve_router(&mut self.listener, router(state), settings, counters, shutdown).await;
+        let refusals = refusals(&state);
+        serve_router(&mut self.listener, router(state), settings, counters, refusals, shutdown).await;
     }
 }
 
@@ -47,12 +50,14 @@ pub(super) async fn serve_router(
     router: Router,
     settings: SharedSettings,
     counters: Arc<ServerCounters>,
+    refusals: Refusals,
     shutdown: impl Future<Output = ()>,
 ) {
     let (stop, stopped) = watch::channel(false);
     let mut server = Server {
         settings,
         counters,
+        refusals,
         router,
         places: Places::default(),
         connections: JoinSet::new(),
@@ -87,6 +92,7 @@ pub(super) async fn serve_router(
 struct Server {
     settings: SharedSettings,
     counters: Arc<ServerCounters>,
+    refusals: Refusals,
     router: Router,
     places: Places,
     /// *Bounds*: as many as [`Places`] gives away.
@@ -110,14 +116,16 @@ impl Server {
                 let (router, counters) = (self.router.clone(), Arc::clone(&self.counters));
                 let connection = Open::new(place, Arc::clone(&counters));
                 let stopped = self.stopped.clone();
+                let refusals = Arc::clone(&self.refusals);
+                let refuse = Arc::new(move |status| refusals(status, peer.ip()));
                 self.connections.spawn(async move {
                     let _open = connection;
-                    serve_connection(stream, peer, router, settings, counters, stopped).await;
+                    serve_connection(stream, peer, router, settings, counters, refuse, stopped).await;
                 });
             }
             Err(why) => {
                 self.counters.refused(why);
-                refuse(stream);
+                refuse(stream, &(self.refusals)(StatusCode::SERVICE_UNAVAILABLE, peer.ip()));
             }
         }
     }
@@ -164,10 +172,10 @@ impl Drop for Open {
 }
 
 /// Says 503 and closes, without waiting for anything: a fresh socket has room for these few bytes.
-fn refuse(stream: TcpStream) {
+fn refuse(stream: TcpStream, answer: &[u8]) {
     if let Ok(mut stream) = stream.into_std() {
         // A client that is gone already needs no answer.
-        let _ = stream.write(REFUSAL.as_bytes());
+        let _ = stream.write(answer);
         let _ = stream.shutdown(Shutdown::Write);
     }
 }
@@ -176,17 +184,3 @@ fn refuse(stream: TcpStream) {
 const FINISH_MAX: Duration = Duration::from_secs(4);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 const PAUSE_MIN: Duration = Duration::from_millis(50);
-const REFUSAL: &str = "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\n\
-     Content-Length: 82\r\nCache-Control: no-store\r\nRetry-After: 1\r\nConnection: close\r\n\r\n\
-     {\"error\":{\"code\":\"node_busy\",\"message\":\"too many connections, try again shortly\"}}";
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_refusal_is_as_long_as_it_says() {
-        let (head, body) = REFUSAL.split_once("\r\n\r\n").unwrap();
-        assert!(head.contains(&format!("Content-Length: {}\r\n", body.len())), "{}", body.len());
-    }
-}

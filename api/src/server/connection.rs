@@ -9,7 +9,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::ConnectInfo;
-use axum::http::{Request, Response, Version};
+use axum::http::{Method, Request, Response, Version};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -21,7 +21,7 @@ use tower::ServiceExt;
 
 use crate::server::counters::ServerCounters;
 use crate::server::watch::{Late, Watch};
-use crate::server::wire::{InHand, Pulse, WatchedBody, WatchedIo};
+use crate::server::wire::{InHand, Pulse, Refuse, WatchedBody, WatchedIo};
 use crate::settings::HttpSettings;
 
 /// Serves one connection to its end.
@@ -31,12 +31,13 @@ pub(super) async fn serve_connection(
     router: Router,
     settings: Arc<HttpSettings>,
     counters: Arc<ServerCounters>,
+    refuse: Refuse,
     mut stop: watch::Receiver<bool>,
 ) {
     // Answers are written whole: waiting for more only delays them. A socket that refuses is slower, not wrong.
     let _ = stream.set_nodelay(true);
     let pulse = Pulse::new(Watch::new(Instant::now().into_std(), &settings));
-    let io = TokioIo::new(WatchedIo { stream, pulse: pulse.clone() });
+    let io = TokioIo::new(WatchedIo::new(stream, pulse.clone(), refuse));
     let requests = pulse.clone();
     let service = service_fn(move |request| answer(router.clone(), peer, requests.clone(), request));
     let builder = builder();
@@ -70,6 +71,13 @@ pub(super) async fn serve_connection(
                 give_up = Some(Instant::now() + FAREWELL);
             }
             Some((_, Late::Idle)) => {}
+            Some((_, Late::Header)) if give_up.is_some() => {}
+            Some((_, Late::Header)) if pulse.with(|watch, _| watch.is_within_head()) => {
+                counters.closed(Late::Header);
+                // The socket answers 408 as soon as hyper asks it for more of the head.
+                pulse.expire();
+                give_up = Some(Instant::now() + FAREWELL);
+            }
             Some((_, late)) => {
                 counters.closed(late);
                 return;
@@ -108,10 +116,13 @@ async fn answer(
     pulse: Pulse,
     request: Request<Incoming>,
 ) -> Result<Response<WatchedBody>, Infallible> {
-    let in_hand = InHand::new(pulse, request.version() == Version::HTTP_2);
+    let http2 = request.version() == Version::HTTP_2;
+    let in_hand = InHand::new(pulse.clone(), http2);
+    let is_head = request.method() == Method::HEAD;
     let mut request = request.map(Body::new);
     request.extensions_mut().insert(ConnectInfo(peer));
     let response = router.oneshot(request).await?;
+    pulse.answered(is_head, http2);
     Ok(response.map(|body| WatchedBody::new(body, in_hand)))
 }
 
@@ -121,8 +132,9 @@ const CONNECTION_WINDOW: u32 = 1024 * 1024;
 const FAREWELL: Duration = Duration::from_secs(1);
 /// A request's line and headers in HTTP/1.1; more is answered 431.
 const HEAD_LEN_MAX: usize = 64 * 1024;
-/// A request's headers in HTTP/2, as RFC 9113 §10.5.1 counts them.
-const HEADER_LIST_LEN_MAX: u32 = 32 * 1024;
+/// A request's headers in HTTP/2, as RFC 9113 §10.5.1 counts them, with room for those that the routes refuse: beyond
+/// this the library answers 431 without a body.
+const HEADER_LIST_LEN_MAX: u32 = 256 * 1024;
 /// How often a silent HTTP/2 client is asked whether it is still there.
 const PING_EVERY: Duration = Duration::from_secs(20);
 /// How long its answer may take.

@@ -55,7 +55,11 @@ enum Phase {
         progress: Instant,
     },
     /// Bytes of a head are awaited; from the start of the connection or from the head's first byte.
-    Head { since: Instant },
+    Head {
+        since: Instant,
+        /// Whether the first byte is there.
+        begun: bool,
+    },
     /// All requests are answered.
     Idle { since: Instant },
 }
@@ -67,7 +71,7 @@ impl Watch {
             header_time: settings.header_time,
             idle_time: settings.idle_time,
             stall_time: settings.stall_time,
-            phase: Phase::Head { since: now },
+            phase: Phase::Head { since: now, begun: false },
             http2: false,
             blocked_since: None,
         }
@@ -75,10 +79,10 @@ impl Watch {
 
     /// Bytes came. An HTTP/2 client says much that belongs to no request; its heads are bounded by the idle time.
     pub(super) fn read(&mut self, now: Instant) {
-        if let Phase::Idle { .. } = self.phase
-            && !self.http2
-        {
-            self.phase = Phase::Head { since: now };
+        match &mut self.phase {
+            Phase::Head { begun, .. } => *begun = true,
+            Phase::Idle { .. } if !self.http2 => self.phase = Phase::Head { since: now, begun: true },
+            Phase::Busy { .. } | Phase::Idle { .. } => {}
         }
     }
 
@@ -134,10 +138,15 @@ impl Watch {
         }
     }
 
+    /// Whether a part of a head is there, so that its client waits for an answer.
+    pub(super) fn is_within_head(&self) -> bool {
+        matches!(self.phase, Phase::Head { begun: true, .. })
+    }
+
     /// What the client must do next and until when; `None` while everything waits for us.
     pub(super) fn deadline(&self) -> Option<(Instant, Late)> {
         let waits = match &self.phase {
-            Phase::Head { since } => Some((*since + self.header_time, Late::Header)),
+            Phase::Head { since, .. } => Some((*since + self.header_time, Late::Header)),
             Phase::Idle { since } => Some((*since + self.idle_time, Late::Idle)),
             Phase::Busy { sending, producing, progress, .. } => {
                 (sending > producing).then(|| (*progress + self.stall_time, Late::Stall))

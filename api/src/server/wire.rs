@@ -1,45 +1,128 @@
-//! A socket and an answer's body that tell the [`Watch`] what happens to them.
+//! A socket and an answer's body that tell the [`Watch`] what happens to them. The socket writes our envelope in place
+//! of an answer that hyper made by itself ([`Framing`]).
 
+use std::future::Future;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use axum::body::{Body, Bytes, HttpBody};
+use axum::http::StatusCode;
 use hyper::body::{Frame, SizeHint};
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::time::Instant;
+use tokio::time::{Instant, Sleep};
 
+use crate::server::framing::{Framing, Written};
 use crate::server::watch::{Change, Watch};
 
-/// The watch of one connection, shared by its socket, its requests and its task.
+/// The watch of one connection and the framing of its answers, shared by its socket, its requests and its task.
 #[derive(Debug, Clone)]
-pub(super) struct Pulse(Arc<Mutex<Watch>>);
+pub(super) struct Pulse {
+    watch: Arc<Mutex<Watch>>,
+    framing: Arc<Mutex<Framing>>,
+    expired: Arc<AtomicBool>,
+}
 
 impl Pulse {
     pub(super) fn new(watch: Watch) -> Self {
-        Self(Arc::new(Mutex::new(watch)))
+        Self { watch: Arc::new(Mutex::new(watch)), framing: Arc::default(), expired: Arc::default() }
+    }
+
+    /// A route has answered a request.
+    pub(super) fn answered(&self, is_head: bool, http2: bool) {
+        let mut framing = self.framing.lock();
+        if http2 { framing.open() } else { framing.answered(is_head) }
+    }
+
+    /// The head that is under way takes too long: the socket answers 408 and ends.
+    pub(super) fn expire(&self) {
+        self.expired.store(true, Ordering::Relaxed);
     }
 
     /// Tells or asks the watch.
     pub(super) fn with<T>(&self, act: impl FnOnce(&mut Watch, std::time::Instant) -> T) -> T {
-        act(&mut self.0.lock(), Instant::now().into_std())
+        act(&mut self.watch.lock(), Instant::now().into_std())
     }
 }
 
+/// Makes the answer to a head that is no request, whole as it is written.
+pub(super) type Refuse = Arc<dyn Fn(StatusCode) -> Vec<u8> + Send + Sync>;
+
 /// A socket whose reads and writes are noticed.
 pub(super) struct WatchedIo<S> {
-    pub(super) stream: S,
-    pub(super) pulse: Pulse,
+    stream: S,
+    pulse: Pulse,
+    refuse: Refuse,
+    refusal: Option<Refusal>,
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for WatchedIo<S> {
+/// An answer of ours that is the last thing on the connection.
+struct Refusal {
+    bytes: Vec<u8>,
+    written: usize,
+    /// Once it is written, what the client still sends is read and dropped: closing a socket with unread bytes resets
+    /// the connection, and the client may lose the answer.
+    drained: usize,
+    until: Pin<Box<Sleep>>,
+}
+
+impl Refusal {
+    fn new(bytes: Vec<u8>) -> Self {
+        Self { bytes, written: 0, drained: 0, until: Box::pin(tokio::time::sleep(DRAIN_TIME)) }
+    }
+
+    fn poll_write<S: AsyncWrite + Unpin>(
+        &mut self,
+        stream: &mut S,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<()>> {
+        while let Some(rest) = self.bytes.get(self.written..).filter(|rest| !rest.is_empty()) {
+            match ready!(Pin::new(&mut *stream).poll_write(context, rest))? {
+                0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                written => self.written += written,
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_drain<S: AsyncRead + Unpin>(&mut self, stream: &mut S, context: &mut Context<'_>) -> Poll<()> {
+        let mut bytes = [0; 4096];
+        while self.drained < DRAIN_LEN_MAX {
+            let mut buffer = ReadBuf::new(&mut bytes);
+            match Pin::new(&mut *stream).poll_read(context, &mut buffer) {
+                Poll::Pending => return self.until.as_mut().poll(context),
+                Poll::Ready(Ok(())) if !buffer.filled().is_empty() => self.drained += buffer.filled().len(),
+                Poll::Ready(_) => break,
+            }
+        }
+        Poll::Ready(())
+    }
+}
+
+impl<S> WatchedIo<S> {
+    /// `stream`, told of by `pulse`; heads that are no requests are answered by `refuse`.
+    pub(super) fn new(stream: S, pulse: Pulse, refuse: Refuse) -> Self {
+        Self { stream, pulse, refuse, refusal: None }
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for WatchedIo<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        if self.pulse.expired.load(Ordering::Relaxed) {
+            let this = &mut *self;
+            let refusal =
+                this.refusal.get_or_insert_with(|| Refusal::new((this.refuse)(StatusCode::REQUEST_TIMEOUT)));
+            // The end of what the client says, for hyper.
+            return refusal.poll_write(&mut this.stream, context);
+        }
         let before = buffer.filled().len();
         ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
         if buffer.filled().len() > before {
@@ -56,27 +139,35 @@ impl<S> WatchedIo<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for WatchedIo<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for WatchedIo<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let poll = Pin::new(&mut self.stream).poll_write(context, bytes);
+        let this = &mut *self;
+        if let Some(refusal) = &mut this.refusal {
+            let poll = refusal.poll_write(&mut this.stream, context).map_ok(|()| bytes.len());
+            return self.noticed(poll);
+        }
+        let looked = this.pulse.framing.lock().look(bytes);
+        let ours = match looked {
+            Written::Bare(status) => {
+                this.refusal = Some(Refusal::new((this.refuse)(status)));
+                return self.poll_write(context, bytes);
+            }
+            Written::Ours(len) => bytes.get(..len).unwrap_or(bytes),
+        };
+        let poll = Pin::new(&mut this.stream).poll_write(context, ours);
+        if let Poll::Ready(Ok(len)) = &poll {
+            this.pulse.framing.lock().wrote(bytes, *len);
+        }
         self.noticed(poll)
     }
 
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        slices: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        let poll = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
-        self.noticed(poll)
-    }
-
+    // One piece at a time: the framing follows what is written.
     fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
+        false
     }
 
     // Flushing a TCP socket does nothing, and says nothing about the client.
@@ -85,9 +176,18 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for WatchedIo<S> {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
+        let this = &mut *self;
+        ready!(Pin::new(&mut this.stream).poll_shutdown(context))?;
+        match &mut this.refusal {
+            Some(refusal) => refusal.poll_drain(&mut this.stream, context).map(Ok),
+            None => Poll::Ready(Ok(())),
+        }
     }
 }
+
+/// How much a client may still send once it is refused, and for how long.
+const DRAIN_LEN_MAX: usize = 1024 * 1024;
+const DRAIN_TIME: Duration = Duration::from_secs(1);
 
 /// One request of a connection; over when dropped.
 #[derive(Debug)]

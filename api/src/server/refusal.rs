@@ -1,0 +1,51 @@
+//! The answer to a head that never became a request: the envelope and the headers of every other answer.
+
+use std::fmt::Write as _;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use axum::http::StatusCode;
+use axum::response::IntoResponse;
+use futures_util::FutureExt;
+use http_body_util::BodyExt;
+
+use crate::auth;
+use crate::error::ApiError;
+use crate::state::ApiState;
+
+/// Makes the whole answer to a client at an address.
+pub(super) type Refusals = Arc<dyn Fn(StatusCode, IpAddr) -> Vec<u8> + Send + Sync>;
+
+/// The refusals of these routes: each counts against the rate of its address, as a request without a token does.
+pub(super) fn refusals(state: &ApiState) -> Refusals {
+    let state = state.clone();
+    Arc::new(move |status, peer| {
+        let error = match status {
+            StatusCode::SERVICE_UNAVAILABLE => ApiError::too_many_connections(),
+            status => ApiError::of_status(status),
+        };
+        let mut response = error.into_response();
+        auth::charge(&state, peer, response.headers_mut());
+        crate::router::common_headers(response.headers_mut(), crate::router::new_request_id());
+        state.http.refused(status);
+        written(response)
+    })
+}
+
+/// The answer as it goes over HTTP/1, after which the connection ends.
+fn written(response: axum::response::Response) -> Vec<u8> {
+    let (parts, body) = response.into_parts();
+    // Its body is in memory: it is there at once.
+    let body =
+        body.collect().now_or_never().and_then(Result::ok).map(|body| body.to_bytes()).unwrap_or_default();
+    let reason = parts.status.canonical_reason().unwrap_or_default();
+    let mut head = format!("HTTP/1.1 {} {reason}\r\n", parts.status.as_u16());
+    for (name, value) in &parts.headers {
+        // Ours alone; writing to a string cannot fail.
+        let _ = write!(head, "{name}: {}\r\n", value.to_str().unwrap_or_default());
+    }
+    let _ = write!(head, "content-length: {}\r\nconnection: close\r\n\r\n", body.len());
+    let mut bytes = head.into_bytes();
+    bytes.extend_from_slice(&body);
+    bytes
+}

@@ -1,0 +1,96 @@
+//! `sidetone dead-letters`: what the database refused to store, and storing it again.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use crate::cli::{EXIT_FAILED, EXIT_WRONG};
+use crate::config::Config;
+use crate::dead_letters::{DeadLetters, replay};
+use crate::store::Store;
+
+/// The arguments of `dead-letters`.
+#[derive(Debug, clap::Args)]
+pub struct DeadLettersArgs {
+    /// Store them again; the file of each that is stored is removed.
+    #[arg(long)]
+    replay: bool,
+    /// The configuration, which says where the data directory and the database are.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+}
+
+/// Lists the letters, one line each, or stores them again. Fails when a letter is left after that.
+pub fn run(args: &DeadLettersArgs) -> ExitCode {
+    let config = match Config::load(args.config.as_deref(), std::env::vars()) {
+        Ok(config) => config,
+        Err(error) => {
+            eprintln!("sidetone: {error}");
+            return ExitCode::from(EXIT_WRONG);
+        }
+    };
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            eprintln!("sidetone: cannot start the runtime ({error})");
+            return ExitCode::from(EXIT_FAILED);
+        }
+    };
+    match runtime.block_on(work(&config, args.replay)) {
+        Ok((text, left)) => {
+            // A closed stdout changes nothing about what was done.
+            let _ = std::io::stdout().write_all(text.as_bytes());
+            if left == 0 { ExitCode::SUCCESS } else { ExitCode::from(EXIT_FAILED) }
+        }
+        Err(error) => {
+            eprintln!("sidetone: {error}");
+            ExitCode::from(EXIT_FAILED)
+        }
+    }
+}
+
+/// What is printed, and how many letters were to be stored and are left.
+async fn work(config: &Config, again: bool) -> Result<(String, usize), String> {
+    let letters = DeadLetters::below(&config.node.data_dir);
+    let found =
+        letters.list().map_err(|error| format!("dead letters cannot be read: {error}; check its owner"))?;
+    let (mut text, mut left) = (String::new(), 0);
+    if found.is_empty() {
+        return Ok(("no dead letters\n".to_owned(), 0));
+    }
+    let store = if again {
+        let opened = Store::open(&config.database).await;
+        Some(opened.map_err(|error| format!("[database] url: failed to {error}"))?)
+    } else {
+        None
+    };
+    for (path, letter) in found {
+        let outcome = match &store {
+            None => letter.reason.clone(),
+            Some(store) => match replay(store, &letter).await {
+                Ok(true) => match std::fs::remove_file(&path) {
+                    Ok(()) => "stored".to_owned(),
+                    Err(error) => {
+                        left += 1;
+                        format!("stored; remove the file by hand ({error})")
+                    }
+                },
+                Ok(false) => {
+                    left += 1;
+                    "is not stored again; read it and remove the file".to_owned()
+                }
+                Err(problem) => {
+                    left += 1;
+                    format!("still refused: {problem}")
+                }
+            },
+        };
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "{} {}: {outcome}", letter.kind, path.display());
+    }
+    if let Some(store) = store {
+        store.close().await;
+    }
+    Ok((text, left))
+}

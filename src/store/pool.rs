@@ -162,7 +162,7 @@ impl Pool {
 impl Transaction {
     /// Makes everything visible at once; within a unit of work, when the unit is committed.
     pub(super) async fn commit(self) -> Result<(), sqlx::Error> {
-        let Err(transaction) = unit::keep(self) else { return Ok(()) };
+        let Some(transaction) = unit::keep(self) else { return Ok(()) };
         let Transaction { mut connection, bell, events, committed } = transaction;
         let vitals = connection.vitals().clone();
         let commit = async {

@@ -40,21 +40,15 @@ pub(super) fn resume() -> Option<Transaction> {
     UNIT.try_with(|unit| unit.lock().transaction.take()).ok().flatten()
 }
 
-/// Keeps a transaction open for the unit.
-///
-/// # Errors
-/// The transaction itself outside of any unit.
-pub(super) fn keep(transaction: Transaction) -> Result<(), Transaction> {
+/// Keeps a transaction open for the unit; outside of any unit it comes back.
+pub(super) fn keep(transaction: Transaction) -> Option<Transaction> {
     let mut transaction = Some(transaction);
-    let kept = UNIT.try_with(|unit| {
+    let _ = UNIT.try_with(|unit| {
         let mut unit = unit.lock();
         unit.transaction = transaction.take();
         unit.written = true;
     });
-    match (kept, transaction) {
-        (Err(_), Some(transaction)) => Err(transaction),
-        _ => Ok(()),
-    }
+    transaction
 }
 
 /// The unit's transaction for one statement; given back when dropped.

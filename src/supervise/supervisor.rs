@@ -355,6 +355,10 @@ impl Supervisor {
         })
     }
 
+    #[expect(
+        clippy::panic,
+        reason = "a test asked for it; a build without debug assertions has no such place"
+    )]
     fn panic_if_due(&self, task: Task) {
         if cfg!(debug_assertions) && self.place(task).due.swap(false, Ordering::SeqCst) {
             std::panic::panic_any(INJECTED);

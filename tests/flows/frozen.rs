@@ -80,7 +80,7 @@ fn place(
     let plan = CallPlan {
         talk: None,
         talk_time: Some(Duration::from_millis(millis)),
-        ..CallPlan::to(&callee.to_string())
+        ..CallPlan::to(callee.to_string())
     };
     tokio::spawn(async move {
         let began = Instant::now();
@@ -137,7 +137,7 @@ async fn freeze(calls: usize, frozen: Duration) {
         assert_eq!((status, ended_by_peer), (200, false));
     }
     let took = stored(&site, (calls + new) as u64).await;
-    println!(
+    eprintln!(
         "D3 frozen {frozen:?} with {calls} calls: none ended, {new} new ones carried, {reads} reads answered 503, slowest \
          {slowest:?}; all {} records stored {took:?} after the last call",
         calls + new
@@ -218,7 +218,7 @@ async fn long_calls_do_not_wait_for_a_slow_database() {
     let p99 = setups[setups.len() * 99 / 100];
     let took = stored(&site, setups.len() as u64).await;
     assert!(statuses.iter().all(|status| *status == 503), "{statuses:?}");
-    println!(
+    eprintln!(
         "D4 slow by 2 s: {} calls, set up and ended beside their time: p99 {p99:?}; {} reads answered 503, slowest \
          {slowest:?}; all records stored {took:?} after the delay ended",
         setups.len(),

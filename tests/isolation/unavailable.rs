@@ -1,6 +1,6 @@
 //! A database that cannot do it now: 503 with `Retry-After` from every operation, nothing kept, nobody else held up.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use sqlx::postgres::PgConnection;
@@ -156,16 +156,9 @@ fn slow_reads_of_one_organisation_hold_up_no_other_and_no_login() {
         // By now those that may wait for the table do, and the others for their turn.
         std::thread::sleep(Duration::from_millis(500));
         for _ in 0..5 {
-            let began = Instant::now();
             let key = Some(fixture.bolt.key.as_str());
             let answer = fixture.send("GET", "/api/v1/teams", key, &Value::Null);
-            assert_eq!(
-                answer.status,
-                200,
-                "another organisation, after {:?}: {}",
-                began.elapsed(),
-                answer.text
-            );
+            assert_eq!(answer.status, 200, "another organisation: {}", answer.text);
             fixture.log_in(&fixture.acme.user("supervisor"));
         }
         runtime.block_on(held.release());

@@ -106,7 +106,7 @@ async fn starved(failures: usize) {
     for call in placed {
         within("the end of a call", call).await.unwrap().unwrap();
     }
-    println!(
+    eprintln!(
         "T9: {failures} failed set-ups, {ports} ports and {files} files open before and after; \
          {used} hundredths of a second of processor in {:.1} s; a call {:.2} s after the release",
         took.as_secs_f64(),

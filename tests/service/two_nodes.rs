@@ -70,7 +70,7 @@ fn address_in(url: &str) -> SocketAddr {
 fn is_postgres() -> bool {
     let is_there = server().is_some() && crate::database::chosen() == crate::database::Kind::Postgres;
     if !is_there {
-        println!("NOTICE: D10 and D11 need SIDETONE_TEST_DATABASE=postgres: not tested");
+        eprintln!("NOTICE: D10 and D11 need SIDETONE_TEST_DATABASE=postgres: not tested");
     }
     is_there
 }
@@ -110,7 +110,7 @@ async fn the_calls_of_a_node_that_is_killed_are_recorded_at_its_next_start() {
     within("the end of the kept call", kept).await.unwrap().unwrap();
     let records = site::records(first.http, 6).await;
     assert_eq!(records.iter().filter(|record| record["hangup_cause"] == "NORMAL_CLEARING").count(), 1);
-    println!(
+    eprintln!(
         "D10: 5 calls of a killed node recorded {:.1} s after its start; the other node's call went on",
         took.as_secs_f64()
     );
@@ -191,7 +191,7 @@ async fn a_node_without_its_database_does_nothing_twice_and_comes_back() {
     caller.hang_up().await.unwrap();
     within("the end of the call", placed).await.unwrap().unwrap();
     site::records(second.http, 2).await;
-    println!(
+    eprintln!(
         "D11: without its database a node answers {} after {:.1} s, goes on with calls, and is back {:.1} s after the cut",
         refused.status,
         took.as_secs_f64(),

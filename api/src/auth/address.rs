@@ -76,7 +76,8 @@ mod tests {
 
     #[test]
     fn behind_a_proxy_the_client_is_known_by_the_word_of_a_trusted_one_alone() {
-        let cases: [(&str, &str, &[(&str, &str)], bool); 11] = [
+        type Lines = &'static [(&'static str, &'static str)];
+        let cases: [(&str, &str, Lines, bool); 11] = [
             ("direct", "127.0.0.1", &[], true),
             ("an unnamed proxy", "127.0.0.1", &[("x-forwarded-for", "198.51.100.7")], false),
             ("an unnamed proxy by its RFC", "127.0.0.1", &[("forwarded", "for=127.0.0.1")], false),

@@ -1,7 +1,7 @@
 //! The wall clock: where it is read, and what watches it for jumps.
 //!
 //! Durations, timers, registrations and nonces follow the monotonic clock. What is stored carries wall time. When
-//! the wall clock jumps, [`watch`] reports it in one log line and one metric.
+//! the wall clock jumps, [`watch()`] reports it in one log line and one metric.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};

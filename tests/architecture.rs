@@ -186,6 +186,8 @@ const SPAWNERS: &[(&str, &str)] = &[
     ("api/src/idempotency/layer.rs", "awaited at once; a panic is a 500"),
     ("src/call_info/asking.rs", "a set of requests, each of them supervised"),
     ("src/webhooks/worker.rs", "a set of posts whose ends are looked at; a panic is counted"),
+    ("src/store/lent.rs", "gives a connection back; after a panic the pool opens another one"),
+    ("src/store/vitals.rs", "asks whether the server answers; without it the time-outs of statements hold"),
     ("src/capture/ahead.rs", "threads of one analysis, joined before it returns"),
     ("src/demo", "phones of the demo, no part of the engine"),
     ("src/phone", "a phone, no part of the engine"),

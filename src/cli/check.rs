@@ -75,7 +75,7 @@ async fn look(config: &Config) -> Vec<Finding> {
     let mut findings = vec![data_dir(&config.node.data_dir), database(config).await];
     // Each by itself, so that every address that cannot be bound is named.
     findings.extend(config.sip.listen.iter().map(sip));
-    findings.push(letters(config));
+    findings.extend(letters(config));
     findings.extend([recordings(config), http(config.http.listen), media(config), open_files(config)]);
     findings.extend(authorities(config));
     findings
@@ -97,12 +97,14 @@ fn data_dir(dir: &Path) -> Finding {
     }
 }
 
-/// What the database refused.
-fn letters(config: &Config) -> Finding {
+/// What the database refused; nothing when it refused nothing.
+fn letters(config: &Config) -> Option<Finding> {
     let letters = DeadLetters::below(&config.node.data_dir);
     let shown = letters.dir().map(|dir| dir.display().to_string()).unwrap_or_default();
-    match letters.files() {
-        Ok(files) if files.is_empty() => Finding::Well("no dead letters".to_owned()),
+    Some(match letters.files() {
+        Ok(files) if files.is_empty() => return None,
+        // The data directory is named as a problem by itself.
+        Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => return None,
         Ok(files) => Finding::Problem(format!(
             "{} dead letters lie in {shown}: the database refused them; `sidetone dead-letters` says why, repair the \
              cause and run `sidetone dead-letters --replay`",
@@ -111,7 +113,7 @@ fn letters(config: &Config) -> Finding {
         Err(error) => {
             Finding::Problem(format!("dead letters {shown}: cannot be read ({error}); check its owner"))
         }
-    }
+    })
 }
 
 /// Where rooms are recorded to, and whether there is room.

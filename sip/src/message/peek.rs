@@ -36,7 +36,7 @@ pub enum Kind {
     Response,
 }
 
-/// Looks at a datagram; takes no more than [`GLANCE_BYTES`] and [`GLANCE_LINES`] of it.
+/// Looks at a datagram; takes no more than `GLANCE_BYTES` and `GLANCE_LINES` of it.
 pub fn glance(datagram: &[u8]) -> Glance<'_> {
     let mut found = Glance { kind: Kind::NotSip, via: None, to_tag: None, authorization: None };
     let skipped =

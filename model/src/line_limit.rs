@@ -26,7 +26,7 @@ impl LineLimit {
     /// Whether a line about `source` is written now; with the number of lines about this source, or about sources that
     /// had none, that were left out before.
     ///
-    /// *Bounds*: [`LINES_PER_SECOND_MAX`] lines a second; a table of [`SOURCES_MAX`] sources.
+    /// *Bounds*: [`LINES_PER_SECOND_MAX`] lines a second; a table of `SOURCES_MAX` sources.
     pub fn take(&mut self, now: Timestamp, source: IpAddr) -> Option<u64> {
         let second = now.as_micros().div_euclid(1_000_000);
         if second != self.second {

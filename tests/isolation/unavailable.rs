@@ -12,6 +12,7 @@ use crate::client::{self, Answer};
 use crate::database::{Kind, chosen};
 use crate::fixture::Fixture;
 use crate::policy::{ROWS, Row, Shape};
+use crate::site;
 
 /// Operations that ask nothing of the connections that organisations share: the switch knows the answer, or it is found
 /// out who asks.
@@ -132,6 +133,17 @@ fn a_failure_that_passes_is_not_kept_for_its_key() {
     assert!(answer.head.contains("idempotency-replayed: true"), "{}", answer.head);
 }
 
+/// Waits until so many connections wait for a lock.
+async fn waiting(fixture: &Fixture, count: i64) {
+    let mut connection = PgConnection::connect(&fixture.database_url).await.unwrap();
+    let query = "SELECT COUNT(*) FROM pg_locks WHERE NOT granted
+        AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
+    while sqlx::query_scalar::<_, i64>(query).fetch_one(&mut connection).await.unwrap() < count {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    connection.close().await.unwrap();
+}
+
 /// On PostgreSQL alone: what is read there can be made to wait.
 #[test]
 fn slow_reads_of_one_organisation_hold_up_no_other_and_no_login() {
@@ -153,8 +165,7 @@ fn slow_reads_of_one_organisation_hold_up_no_other_and_no_login() {
                 })
             })
             .collect();
-        // By now those that may wait for the table do, and the others for their turn.
-        std::thread::sleep(Duration::from_millis(500));
+        runtime.block_on(site::within("reads that wait for the table", waiting(&fixture, 2)));
         for _ in 0..5 {
             let key = Some(fixture.bolt.key.as_str());
             let answer = fixture.send("GET", "/api/v1/teams", key, &Value::Null);

@@ -10,7 +10,7 @@ pub mod serve;
 pub mod simulate;
 pub mod tap;
 
-/// Why the process ends although nobody asked it to.
+/// Why the process ends without a request to stop.
 pub(crate) fn task_failed(task: crate::supervise::Task) -> String {
     format!(
         "sidetone: the task {} panicked and the process cannot go on; the call journal is complete, start it again \

@@ -1,7 +1,7 @@
 //! Which datagrams the switch reads: told by a glance, before they cost anything.
 //!
 //! What belongs to a live call goes first and has room of its own. What belongs to nothing yet is a matter of who sends
-//! it: a phone that has proved itself, a trunk, somebody who answers a challenge of ours, or a stranger.
+//! it: an authenticated phone, a trunk, a source that answers a challenge of ours, or a stranger.
 
 use std::collections::{BTreeMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -15,7 +15,7 @@ use sidetone_sip::ua::Standing;
 use crate::routing::Directory;
 use crate::switch::machine::Switch;
 
-/// When a datagram that is let in is read: those of a rank wait by themselves, so that none takes the room of a better.
+/// When a datagram that is admitted is read: those of a rank wait by themselves, so that none takes the room of a better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rank {
     /// It belongs to a live call.

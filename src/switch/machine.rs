@@ -71,7 +71,7 @@ pub enum Input {
     Begin,
     /// The party of a port pressed a key.
     Digit(PortId, char),
-    /// A datagram came that [`Switch::admit`] let in.
+    /// A datagram came that [`Switch::admit`] admitted.
     Datagram {
         /// From where, to which listener.
         flow: Flow,

@@ -163,7 +163,7 @@ pub(crate) async fn identify(State(state): State<ApiState>, mut request: Request
 /// Who presents the token, and what is left of their allowance.
 ///
 /// No token is looked up that has nothing left: of a caller who was let in before, what is left of their own; of any
-/// other, what is left of their address. Our own failure costs nobody anything.
+/// other, what is left of their address. A failure of our own counts against no limit.
 async fn admitted(
     state: &ApiState,
     headers: &HeaderMap,

@@ -1,7 +1,7 @@
-//! Tokens that were let in lately: their look-ups do not count against their address.
+//! Tokens that authenticated lately: their look-ups do not count against their address.
 //!
-//! A look-up of a token that nobody knows is bounded by the rate of its address, so that guessing costs the database
-//! little. A caller who was let in before goes on beside somebody who guesses from the same address.
+//! A look-up of an unknown token is bounded by the rate of its address, so that guessing costs the database
+//! little. A caller who has authenticated goes on beside a client that guesses from the same address.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -21,7 +21,7 @@ pub(crate) struct KnownTokens {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Token([u8; 32]);
 
-/// Whose token it was when it was let in.
+/// Whose token it was when it authenticated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Known {
     pub(super) who: Who,
@@ -41,12 +41,12 @@ impl Token {
 }
 
 impl KnownTokens {
-    /// Whose token it was when it was let in last.
+    /// Whose token it was when it last authenticated.
     pub(super) fn find(&self, token: Token) -> Option<Known> {
         self.table.lock().get(&token).copied()
     }
 
-    /// Notes that it was let in.
+    /// Notes that it authenticated.
     ///
     /// *Bounds*: of more than [`TOKENS_LEN_MAX`] the half is forgotten that was not seen for longest.
     pub(super) fn note(&self, token: Token, who: Who, rate_per_minute: u32, now: Timestamp) {
@@ -60,7 +60,7 @@ impl KnownTokens {
         table.insert(token, Known { who, rate_per_minute, seen_at: now });
     }
 
-    /// Notes that it is let in no more.
+    /// Notes that it no longer authenticates.
     pub(super) fn forget(&self, token: Token) {
         self.table.lock().remove(&token);
     }

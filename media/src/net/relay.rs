@@ -50,7 +50,7 @@ pub(super) struct Shared {
     /// Whether legs are watched.
     pub(super) warns: AtomicBool,
     pub(super) stop: AtomicBool,
-    /// A worker ended although nobody stopped it.
+    /// A worker ended without an order to stop.
     pub(super) lost: AtomicBool,
     pub(super) tallies: Vec<Tally>,
     /// Reports of closed legs that found the channel full, over all workers.

@@ -26,7 +26,7 @@ pub enum Dropped {
     Dialog,
     /// It is no SIP.
     NotSip,
-    /// It was let in, and too much waited already.
+    /// It was admitted, and too much waited already.
     Queue,
     /// Its source has proved nothing and exceeds its rate.
     Source,
@@ -39,7 +39,7 @@ pub enum Dropped {
 /// As what a message is read that belongs to nothing here yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Grant {
-    /// Of somebody who is known: a peer that has proved itself, a trunk, somebody who answers our challenges.
+    /// Of a known sender: an authenticated peer, a trunk, a source that answers our challenges.
     Known,
     /// Beyond what its source may send, out of what is spare.
     Spare,
@@ -82,7 +82,7 @@ impl Dropped {
         Dropped::Stray,
     ];
 
-    /// Whether somebody sends too much, and not only what nobody wants.
+    /// Whether a sender sends too much, and not only what belongs to nothing.
     pub const fn is_flood(self) -> bool {
         !matches!(self, Dropped::NotSip | Dropped::Stray)
     }
@@ -126,7 +126,7 @@ impl Admission {
         }
     }
 
-    /// Somebody has proved by digest who he is from there.
+    /// A peer has authenticated by digest from there.
     pub fn prove(&mut self, now: Instant, remote: SocketAddr) {
         self.peers.prove(now, remote);
     }

@@ -1,4 +1,4 @@
-//! Far addresses from where somebody has proved who he is.
+//! Far addresses from which a peer has authenticated.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
@@ -19,7 +19,7 @@ pub struct Peers {
 }
 
 impl Peers {
-    /// Somebody has proved who he is from there.
+    /// A peer has authenticated from there.
     pub fn prove(&mut self, now: Instant, remote: SocketAddr) {
         self.expire(now);
         let until = now + PEER_LIFE;
@@ -36,7 +36,7 @@ impl Peers {
         self.order.push_back((until, remote));
     }
 
-    /// Whether somebody has.
+    /// Whether a peer has.
     pub fn contains(&self, now: Instant, remote: SocketAddr) -> bool {
         self.until.get(&remote).is_some_and(|until| *until > now)
     }

@@ -159,7 +159,7 @@ impl SessionTimer {
                 let refresh = terms.we_refresh.then(|| now + interval / 2);
                 self.state = State::On { terms, expires, refresh };
             }
-            // A timer of somebody else.
+            // A timer of another owner.
             (State::Off, SessionTimerInput::Timeout) => {}
             (State::On { expires, .. }, SessionTimerInput::Timeout) if now >= *expires => {
                 self.state = State::Off;
@@ -197,7 +197,7 @@ pub const MIN_SE_S: u32 = 90;
 
 /// §10.
 const BYE_BEFORE: Duration = Duration::from_secs(32);
-/// A day: nobody has to wait longer for a dead peer.
+/// A day: no call waits longer for a dead peer.
 const INTERVAL_MAX_S: u32 = 86_400;
 /// How soon a refresh that did not come about is tried again.
 const RETRY_AFTER: Duration = Duration::from_secs(5);

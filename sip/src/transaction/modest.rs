@@ -1,6 +1,6 @@
 //! What may be said to a sender who has proved nothing: not more than one and a half times the bytes that came.
 //!
-//! The source of a datagram may be forged, and then an answer goes to somebody who never asked. A response that is too
+//! The source of a datagram may be forged, and then an answer goes to a host that never asked. A response that is too
 //! long is written again with the headers alone that RFC 3261 §8.2.6 asks for, in compact form, and with the one
 //! challenge that every phone knows; one that is still too long is not sent at all.
 

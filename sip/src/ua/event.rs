@@ -188,7 +188,7 @@ pub enum Cause {
         /// Our INVITE, for [`Ua::retry`](super::Ua::retry) after a 401 or 407.
         request: Option<Request>,
     },
-    /// Nobody refreshed the session in time (RFC 4028 §10); a BYE has been sent.
+    /// The session was not refreshed in time (RFC 4028 §10); a BYE has been sent.
     SessionExpired,
     /// No final response came in time (timer B, or the limit of a CANCEL): 408 in effect.
     TimedOut,

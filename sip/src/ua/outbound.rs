@@ -463,7 +463,7 @@ fn way(flow: Flow, wide: Option<Flow>, request: &Request) -> Flow {
     }
 }
 
-/// Why a BYE ends a session that nobody refreshed (RFC 3326, Q.850 "recovery on timer expiry").
+/// Why a BYE ends a session that was not refreshed (RFC 3326, Q.850 "recovery on timer expiry").
 const EXPIRED: &str = "Q.850;cause=102;text=\"Session timer expired\"";
 
 /// The longest request that is sure to fit into a datagram, without the Via that is added to it.

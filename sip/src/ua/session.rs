@@ -155,7 +155,7 @@ impl Ua {
         self.answer_with(now, &server, &reply);
     }
 
-    /// Our UPDATE came to its end; without a response nobody answered it.
+    /// Our UPDATE came to its end; without a response it timed out.
     pub(super) fn on_refresh_done(&mut self, now: Instant, key: LegKey, response: Option<&Response>) {
         let Some(leg) = self.legs.get_mut(&key) else { return };
         leg.update = None;

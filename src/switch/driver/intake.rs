@@ -1,4 +1,4 @@
-//! What was let in and waits to be read: messages of live calls before all others, within bounds.
+//! What was admitted and waits to be read: messages of live calls before all others, within bounds.
 //!
 //! The sockets are emptied again and again while the switch works, so that what is dropped never stands in front of what
 //! is not in the system's buffers.

@@ -63,7 +63,7 @@ pub struct Driver {
     room_notes: Option<Box<dyn Fn(RoomNote) + Send>>,
     refusals: RefusalLog,
     gauges: Arc<Gauges>,
-    /// Datagrams that were let in and wait.
+    /// Datagrams that were admitted and wait.
     intake: Intake,
     log: NoticeLog,
     supervisor: Supervisor,

@@ -237,6 +237,8 @@ impl Driver {
     }
 
     fn arrived(&mut self, arrival: Arrival) {
+        // `/readyz` reads the journal itself: a call that comes after it answered 200 is taken.
+        self.follow_journal();
         match arrival {
             Arrival::Closed(flow) => self.feed(Input::Closed(flow)),
             Arrival::Datagram { flow, bytes } => self.knocked(flow, bytes),

@@ -5,7 +5,7 @@
 //! `P-Asserted-Identity` claims and proves nothing.
 
 use std::net::IpAddr;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use sidetone_model::directory::{Extension, Organisation, Trunk};
 use sidetone_model::ids::{ExtensionId, TrunkId};
@@ -21,8 +21,8 @@ pub(super) enum Sender {
     Challenge(Vec<String>, Refusal),
     /// An extension that proved itself.
     Extension(ExtensionId),
-    /// Too many failures: 403, no digest was computed.
-    Limited,
+    /// Too many failures: 403 for this long, no digest was computed.
+    Limited(Duration),
     /// An extension that was just deleted: 403.
     Refused,
     /// A trunk.
@@ -87,7 +87,7 @@ impl Gate {
                 None => Sender::Refused,
             },
             Decision::Challenge { challenges, refusal } => Sender::Challenge(challenges, refusal),
-            Decision::Limited { .. } => Sender::Limited,
+            Decision::Limited { retry_after, .. } => Sender::Limited(retry_after),
         }
     }
 

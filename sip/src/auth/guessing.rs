@@ -81,6 +81,22 @@ fn wrong_passwords_at_one_tenant_close_nothing_at_another() {
 }
 
 #[test]
+fn a_closed_account_says_nothing_of_whether_it_is_there() {
+    let mut server = Server::new();
+    let mut closed = |account: &str| {
+        for _ in 0..FAILURES_MAX {
+            server.attempt(Duration::ZERO, (OURS, account), v4(1), "a guess");
+        }
+        server.attempt(Duration::from_secs(20), (OURS, account), v4(1), PASSWORD)
+    };
+    // Names of four letters are accounts.
+    for account in ["1001", "10017"] {
+        let retry_after = WINDOW - Duration::from_secs(20);
+        assert_eq!(closed(account), Decision::Limited { retry_after, username: account.to_owned() });
+    }
+}
+
+#[test]
 fn a_source_that_tries_many_accounts_once_each_is_stopped() {
     let mut server = Server::new();
     for account in 1_000..1_300 {

@@ -1,7 +1,7 @@
 //! The server's side: challenges, and what comes back to them.
 
 use std::net::IpAddr;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::auth::digest::equal;
 use crate::auth::{
@@ -64,8 +64,10 @@ pub enum Decision {
         /// Why, for the counters; never for the peer.
         refusal: Refusal,
     },
-    /// Too many failures: answer 403, no digest was computed.
+    /// Too many failures: answer 403, no digest was computed. The same whether or not there is such an account.
     Limited {
+        /// How long it stays so.
+        retry_after: Duration,
         /// The digest's user name, unescaped.
         username: String,
     },
@@ -135,8 +137,9 @@ impl Authenticator {
             return self.challenge(now, attempt, Refusal::Malformed);
         };
         let guess = Guess { realm: attempt.realm, username: &answer.username, source: attempt.source };
-        if self.limiter.is_closed(now, guess, accounts.is_registered(&answer.username)) {
-            return Decision::Limited { username: answer.username };
+        let is_registered = accounts.is_registered(&answer.username);
+        if let Some(retry_after) = self.limiter.closed_for(now, guess, is_registered) {
+            return Decision::Limited { retry_after, username: answer.username };
         }
         match self.judge(now, attempt, &answer, accounts) {
             Ok(()) => Decision::Accepted { username: answer.username },

@@ -175,7 +175,7 @@ fn guessing_is_stopped_for_the_guesser_alone() {
     }
     let challenges = server.challenges(0);
     let right = client("1001", "secret").answer(&challenges, false, "REGISTER", URI).unwrap();
-    let limited = Decision::Limited { username: "1001".to_owned() };
+    let limited = Decision::Limited { retry_after: WINDOW, username: "1001".to_owned() };
     assert_eq!(server.verify(0, Some(&right)), limited, "not even the right one is looked at");
     let Decision::Challenge { challenges, .. } = server.verify_from(0, "192.0.2.77", None) else { panic!() };
     let elsewhere = client("1001", "secret").answer(&parsed(&challenges), false, "REGISTER", URI).unwrap();

@@ -105,7 +105,7 @@ pub struct Engine {
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The HTTP address cannot be bound.
-    #[error("[http] listen {address}: {source}; choose another address or stop what uses it")]
+    #[error("[http] listen {address}: {source}; {}", process::bind_advice(source, address.port()))]
     Http {
         /// The address.
         address: SocketAddr,
@@ -135,7 +135,7 @@ pub enum StartError {
     #[error("[media] ports: {0}")]
     Relay(#[from] RelayError),
     /// A SIP address cannot be bound.
-    #[error("[sip] {}: {}; choose another address or stop what uses it", .0, .0.source)]
+    #[error("[sip] {}: {}; {}", .0, .0.source, process::bind_advice(&.0.source, .0.address.port()))]
     Sip(#[from] BindError),
     /// The database cannot be opened or read.
     #[error("[database] url: failed to {0}")]
@@ -569,7 +569,8 @@ fn room_history(config: &Config, store: &Store) -> RoomHistory {
     RoomHistory { sessions: shared.clone(), meetings: config.ai.enabled.then_some(shared) }
 }
 
-fn journal_dir(config: &Config) -> PathBuf {
+/// Where the records are before the database has them; an engine locks it.
+pub(crate) fn journal_dir(config: &Config) -> PathBuf {
     config.node.data_dir.join("journal")
 }
 

@@ -3,9 +3,11 @@
 pub mod analyze;
 pub mod apply;
 pub mod check;
+pub mod completions;
 pub mod dead_letters;
 pub mod demo;
 mod holders;
+pub mod man;
 pub mod phone;
 pub mod serve;
 pub mod simulate;

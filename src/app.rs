@@ -18,7 +18,7 @@ use sidetone_media::session::SessionConfig;
 use sidetone_model::ids::NodeId;
 use sidetone_model::room::Rooms;
 use sidetone_sip::auth::Authenticator;
-use sidetone_sip::dialog::{MIN_SE_S, SessionTimerConfig};
+use sidetone_sip::dialog::SessionTimerConfig;
 use sidetone_sip::flow::Flow;
 use sidetone_sip::message::Host;
 use sidetone_sip::transaction::{HostPort, LayerConfig, Local};
@@ -637,7 +637,7 @@ fn switch(config: &Config, node: NodeId, directory: Directory, sender: Sender, r
     let layer = LayerConfig::new(Local::new(move |flow| local_towards(&sender, external, flow)));
     let session_timer = config.sip.session_expires.map(|expires| SessionTimerConfig {
         expires_s: u32::try_from(expires.as_secs()).unwrap_or(u32::MAX),
-        min_se_s: MIN_SE_S,
+        min_se_s: u32::try_from(config.sip.min_se.as_secs()).unwrap_or(u32::MAX),
     });
     let ua = Ua::new(UaConfig { session_timer, ..UaConfig::new(layer) }, StdRng::from_rng(rng));
     let authenticator = Authenticator::new(rng.random(), instant()).offering(config.sip.digest.clone());

@@ -79,7 +79,10 @@ impl Gate {
         // A domain that nobody has is challenged like one of ours: the answer does not tell which there are.
         let realm = organisation.map_or_else(|| claimed_domain(request), |known| known.sip_domain.clone());
         let headers: Vec<Digest> = request.authorization().filter_map(Result::ok).collect();
-        let attempt = Attempt { headers: &headers, method: request.method().as_str(), realm: &realm, source };
+        let method = request.method().as_str();
+        let cseq = request.cseq().map_or(0, |cseq| cseq.number);
+        let number = format!("{cseq} {}", request.call_id());
+        let attempt = Attempt { headers: &headers, method, request: &number, realm: &realm, source };
         let lines = Lines { directory, organisation, registered };
         match self.authenticator.verify(now, attempt, &lines) {
             Decision::Accepted { username } => match lines.line(&username) {

@@ -25,6 +25,8 @@ pub struct Attempt<'a> {
     pub headers: &'a [Digest],
     /// The request's method.
     pub method: &'a str,
+    /// What no other request of the source has, and a retransmission shares: its Call-ID and CSeq.
+    pub request: &'a str,
     /// Our realm: the organisation's SIP domain.
     pub realm: &'a str,
     /// Where the request came from, as the socket says.
@@ -200,10 +202,10 @@ impl Authenticator {
         Ok(())
     }
 
-    fn challenge(&mut self, now: Instant, attempt: Attempt<'_>, refusal: Refusal) -> Decision {
-        let nonces = &mut self.nonces;
+    fn challenge(&self, now: Instant, attempt: Attempt<'_>, refusal: Refusal) -> Decision {
+        let nonces = &self.nonces;
         let challenges = self.algorithms.iter().map(|algorithm| {
-            let nonce = nonces.mint(now, attempt.source, attempt.realm, *algorithm);
+            let nonce = nonces.mint(now, attempt.request, attempt.source, attempt.realm, *algorithm);
             let challenge = Digest::new()
                 .with_quoted("realm", attempt.realm)
                 .with_quoted("nonce", &nonce)

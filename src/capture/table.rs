@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use sidetone_model::media_quality::{LegQuality, RuleCheck, RuleOutcome};
+use sidetone_model::media_quality::{LegQuality, RuleCheck};
 use sidetone_model::quality::Hundredths;
 
 use super::parts::{Part, Parts};
@@ -79,24 +79,7 @@ fn summary(head: &Head, calls: usize, streams: usize) -> String {
 /// What is said below a row: why, and which rule nearly gave another verdict.
 fn remarks(quality: &LegQuality) -> Vec<String> {
     let mut remarks = vec![quality.sentence.clone()];
-    let near = |check: &&RuleCheck| {
-        check.outcome != RuleOutcome::Fired && check.reached_pct.is_some_and(|reached| reached.0 >= NEAR_MISS)
-    };
-    for check in quality.rules.iter().filter(near).take(NEAR_MISSES_MAX) {
-        let mut remark = format!("near: {}", check.rule.as_str());
-        if let Some(reason) = &check.reason {
-            let _ = write!(remark, " ({reason})");
-        }
-        let measures = check.measures.iter().filter(|measure| measure.threshold.is_some());
-        let reached = check.reached_pct.map_or(0, |reached| reached.0 / 100);
-        let _ = write!(remark, " at {reached} %");
-        for measure in measures {
-            if let (Some(value), Some(limit)) = (&measure.value, &measure.threshold) {
-                let _ = write!(remark, ", {} {} of {}", measure.name, value, limit);
-            }
-        }
-        remarks.push(remark);
-    }
+    remarks.extend(quality.rules.iter().filter_map(RuleCheck::remark).take(NEAR_MISSES_MAX));
     remarks
 }
 
@@ -269,8 +252,7 @@ const STREAM_COLUMNS: [&str; 7] = ["stream", "from", "to", "SSRC", "codec", "pac
 const FIGURE_COLUMNS: [&str; 6] = ["loss %", "jitter ms", "interval ms", "quality %", "MOS", "verdict"];
 /// The width of a remark.
 const REMARK_WIDTH: usize = 100;
-/// A rule is nearly the verdict from this share of its threshold on, in hundredths of a percent.
-const NEAR_MISS: i64 = 8_000;
+/// Rules that hold as well, or nearly, and are told.
 const NEAR_MISSES_MAX: usize = 3;
 /// The widest cell; a Call-ID or a name may be of any length.
 const CELL_WIDTH_MAX: usize = 120;

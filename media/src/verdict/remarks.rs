@@ -127,15 +127,19 @@ impl Teller<'_> {
         }
         let due = self.short_by_time()?;
         let report = self.report;
-        let first = report.first_after_answer_ms.map_or(0, |ms| ms.0 / 100);
+        let begins_ms = report.first_after_answer_ms.map_or(0, |ms| ms.0 / 100);
+        let edges =
+            [(begins_ms, "the first", "after the answer"), (report.tail_ms, "the last", "before the end")];
+        let edges = edges.into_iter().filter(|(ms, ..)| *ms >= EDGE_MIN_MS);
+        let edges: Vec<String> =
+            edges.map(|(ms, which, of)| format!("{which} {} {of}", seconds_of_ms(ms))).collect();
         Some(format!(
-            "By the time, some {} were due in the {} for which audio was expected, and {} came: the first {} after the \
-             answer, the last {} before the end. Without sender reports (RTCP) it is not known whether more were sent.",
+            "By the time, some {} were due in the {} for which audio was expected, and {} came: {}. Without sender \
+             reports (RTCP) it is not known whether more were sent.",
             packets(due),
             seconds_of_ms(report.receive_expected_ms),
             grouped(report.counters.received_after_answer),
-            seconds_of_ms(first),
-            seconds_of_ms(report.tail_ms),
+            edges.join(", "),
         ))
     }
 
@@ -183,6 +187,8 @@ pub(super) fn short_of(sent: &SenderCount, report: &Report) -> bool {
 
 /// Silence at the beginning and the end together that is told.
 const UNCOUNTED_MIN_MS: i64 = 1_000;
+/// Silence at the beginning or at the end that is told by itself: of a second together one has half.
+const EDGE_MIN_MS: i64 = UNCOUNTED_MIN_MS / 2;
 /// Fewer packets after the answer are no audio.
 const HEARD_MIN: u64 = 5;
 /// Media to real time of a sender whose packets can be counted by the time, in percent.

@@ -58,10 +58,8 @@ impl Teller<'_> {
     fn fine(&self) -> String {
         let (who, figures) = (self.who.within, &self.report.figures);
         let limit = short(self.report.thresholds.loss_pct);
-        let short_of = self.is_short();
         let missing = match (figures.lost, figures.loss_pct) {
-            // What is numbered before the first or after the last is another matter, and is said behind this.
-            (0, _) if short_of => "none of them is missing between the first and the last".to_owned(),
+            (0, _) if self.is_short() => "none is missing".to_owned(),
             (0, _) => "none was lost".to_owned(),
             (lost, Some(loss)) => {
                 format!("{} lost ({} %, limit {limit} %)", counted(lost, "was", "were"), short(loss))
@@ -69,9 +67,11 @@ impl Teller<'_> {
             (lost, None) => format!("{} lost", counted(lost, "was", "were")),
         };
         let evenly = figures.jitter_ms.map_or_else(String::new, |jitter| self.evenness(jitter));
-        if short_of {
+        // What was sent before the first and after the last is said behind this.
+        if self.is_short() {
             return format!(
-                "What came of {who}'s audio was in order, but not all of it came: of {} packets {missing}{evenly}.",
+                "What came of {who}'s audio was in order, but not all of it came. Of the {} packets from the first to \
+                 the last that came {missing}{evenly}.",
                 grouped(figures.expected)
             );
         }

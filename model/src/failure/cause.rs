@@ -20,10 +20,14 @@ pub fn of_record(cdr: &Cdr) -> Option<String> {
             "The call was not answered: the far end refused it ({code}), which means that {means}. {advice}"
         ));
     }
-    Some(match cdr.hangup_cause.and_then(why) {
-        Some((why, advice)) => format!("The call was not answered: {why}. {advice}"),
-        None => "The call was not answered.".to_owned(),
-    })
+    let of_cause = cdr.hangup_cause.and_then(of_cause);
+    Some(of_cause.unwrap_or_else(|| "The call was not answered.".to_owned()))
+}
+
+/// What the cause of the caller's leg alone says of a call that was not answered; `None` for a cause that such a call
+/// does not have.
+pub fn of_cause(cause: HangupCause) -> Option<String> {
+    why(cause).map(|(why, advice)| format!("The call was not answered: {why}. {advice}"))
 }
 
 /// What a cause of this switch means, and what to do; `None` for one that a call without an answer does not have.

@@ -9,8 +9,8 @@ mod words;
 
 use serde::Serialize;
 
-pub use cause::of_record;
-pub use status::{Request, phrase};
+pub use cause::{of_cause, of_record};
+pub use status::{Request, known, phrase};
 
 use crate::call::words as named;
 
@@ -55,6 +55,9 @@ pub struct Failure {
     pub tries: u32,
     /// All copies of requests, also of those that were sent again for want of an answer.
     pub sent: u32,
+    /// How often the final response came in a row, to tries that differ.
+    #[serde(skip_serializing_if = "is_one")]
+    pub repeated: u32,
     /// Responses that asked for a password.
     #[serde(skip_serializing_if = "is_zero")]
     pub challenges: u32,
@@ -99,6 +102,7 @@ impl Failure {
             rang: false,
             tries: 1,
             sent: 1,
+            repeated: 1,
             challenges: 0,
             credentials: 0,
             lasted_ms: 0,
@@ -111,4 +115,8 @@ impl Failure {
 
 fn is_zero(number: &u32) -> bool {
     *number == 0
+}
+
+fn is_one(number: &u32) -> bool {
+    *number == 1
 }

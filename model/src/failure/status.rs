@@ -14,6 +14,11 @@ pub fn phrase(status: u16) -> &'static str {
     STATUSES.iter().find(|row| row.0 == status).map_or("", |row| row.1)
 }
 
+/// The statuses that have words of their own, in ascending order.
+pub fn known() -> impl Iterator<Item = u16> {
+    STATUSES.iter().map(|row| row.0)
+}
+
 /// What a status means, completing "which means that", and what to do.
 pub(super) fn meaning(status: u16, request: Request) -> (&'static str, &'static str) {
     let registering = REGISTERING.iter().filter(|_| request == Request::Registration);
@@ -79,8 +84,8 @@ const STATUSES: &[Row] = &[
     (
         403,
         "Forbidden",
-        "the caller may not make this call",
-        "Check what the caller's account, its address and its number are allowed to call there.",
+        "it read the request and will not carry it out",
+        "Check the caller's account and password there, and what its account, its address and its number may call.",
     ),
     (
         404,
@@ -313,7 +318,7 @@ const REGISTERING: &[(u16, &str, &str)] = &[
     ),
     (
         403,
-        "the account may not register there",
+        "it will not register this account",
         "Check whether the account is locked, whether its password is right, and from which addresses it may register.",
     ),
     (404, "the account is not known there", "Check the user name and the domain in the device."),

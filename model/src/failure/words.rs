@@ -19,7 +19,13 @@ impl Failure {
     pub fn advice(&self, request: Request) -> &'static str {
         let status = self.status.unwrap_or_default();
         match (self.kind, request) {
-            (FailureKind::Cancelled, _) => "Nothing has to be repaired where the caller hung up.",
+            (FailureKind::Cancelled, _) if self.reasons.iter().any(Reason::is_elsewhere) => {
+                "Nothing has to be repaired: the call was answered elsewhere."
+            }
+            (FailureKind::Cancelled, _) if self.rang => "Nothing has to be repaired where a person hung up.",
+            (FailureKind::Cancelled, _) => {
+                "Nothing has to be repaired where a person hung up; if it never rings, look at where the request went."
+            }
             (FailureKind::Challenged, Request::Call) if self.credentials == 0 => {
                 "Set the user name and the password of the account in the caller's device, or let the machine that \
                  asked accept calls from its address."
@@ -52,31 +58,42 @@ impl Failure {
         let by = self.by();
         let code = self.code();
         match self.kind {
+            FailureKind::Cancelled if self.rang => {
+                format!("{what}: {whose} gave up after {}, while it rang.", self.lasted())
+            }
             FailureKind::Cancelled => {
-                let rang = if self.rang { "while it rang" } else { "before it rang" };
-                format!("{what}: {whose} hung up after {}, {rang}.", self.lasted())
+                format!("{what}: {whose} gave up after {}; it had not rung by then.", self.lasted())
             }
             FailureKind::Challenged if self.credentials == 0 => {
                 format!("{what}: {by} asked for a password{code}, and {whose} sent none.")
             }
-            FailureKind::Challenged => format!(
-                "{what}: {by} asked for a password {}{code}, and accepted none of the {} that {whose} sent.",
-                times(self.challenges),
-                counted(self.credentials, "answer", "answers"),
-            ),
+            FailureKind::Challenged => {
+                let accepted = match self.credentials {
+                    1 => format!("did not accept the one that {whose} sent"),
+                    count => format!("accepted none of the {count} that {whose} sent"),
+                };
+                format!("{what}: {by} asked for a password {}{code}, and {accepted}.", times(self.challenges))
+            }
             FailureKind::NoFinalResponse => {
                 let state = if self.rang { "it rang" } else { "the request was taken" };
-                format!("{what}: {state} at {by}, and no final response was seen within {}.", self.lasted())
+                format!("{what}: {state} at {by}, and no final response was seen{}.", self.within())
             }
-            FailureKind::NoResponse => format!(
-                "{what}: no response came from {by}, where the request was sent {} within {}.",
-                times(self.sent),
-                self.lasted()
-            ),
+            FailureKind::NoResponse if self.sent <= 1 => {
+                format!("{what}: one request went to {by}, and no response to it was seen.")
+            }
+            FailureKind::NoResponse => {
+                format!(
+                    "{what}: {} requests went to {by}{}, and no response was seen.",
+                    self.sent,
+                    self.within()
+                )
+            }
             FailureKind::Redirected | FailureKind::Refused => {
                 let meaning = status::meaning(self.status.unwrap_or_default(), request).0;
                 let rang = if self.rang { " after it had rung" } else { "" };
-                format!("{what}: {by} refused it{code}{rang}, which means that {meaning}.")
+                let often =
+                    if self.repeated > 1 { format!(" {}", times(self.repeated)) } else { String::new() };
+                format!("{what}: {by} refused it{often}{code}{rang}, which means that {meaning}.")
             }
         }
     }
@@ -111,6 +128,11 @@ impl Failure {
         }
     }
 
+    /// ` within 31.5 seconds`, or nothing where that is no time to speak of.
+    fn within(&self) -> String {
+        if self.lasted_ms < 1_000 { String::new() } else { format!(" within {}", self.lasted()) }
+    }
+
     fn lasted(&self) -> String {
         let tenths = (self.lasted_ms.max(0) + 50) / 100;
         match (tenths / 10, tenths % 10) {
@@ -122,9 +144,16 @@ impl Failure {
 }
 
 impl Reason {
+    /// Whether another phone has answered (RFC 3326 §2, Q.850).
+    fn is_elsewhere(&self) -> bool {
+        let is_sip = self.protocol.eq_ignore_ascii_case("SIP");
+        self.cause == Some(if is_sip { 200 } else { 26 })
+    }
+
     /// `Q.850 cause 17 (user busy), "No answer"`.
     fn words(&self) -> String {
-        let mut text = self.protocol.clone();
+        let mut text = self.protocol.to_ascii_uppercase();
+        let mut known = None;
         if let Some(cause) = self.cause {
             text.push_str(&format!(" cause {cause}"));
             let is_q850 = self.protocol.eq_ignore_ascii_case("Q.850");
@@ -136,8 +165,12 @@ impl Reason {
             if let Some(name) = name {
                 text.push_str(&format!(" ({name})"));
             }
+            known = name;
         }
-        if let Some(said) = &self.text {
+        // A text that says no more than the number need not be told.
+        let said =
+            self.text.as_ref().filter(|said| !known.is_some_and(|name| said.eq_ignore_ascii_case(name)));
+        if let Some(said) = said {
             text.push_str(&format!(", \"{said}\""));
         }
         text
@@ -155,8 +188,4 @@ fn times(count: u32) -> String {
         2 => "twice".to_owned(),
         count => format!("{count} times"),
     }
-}
-
-fn counted(count: u32, one: &str, many: &str) -> String {
-    format!("{count} {}", if count == 1 { one } else { many })
 }

@@ -170,6 +170,8 @@ pub(super) const MISREAD: [Golden; 20] = [
             number("/streams/1/lost", 0.0),
             number("/streams/1/packets", 305.0),
             number("/streams/1/rtcp/sr_missing_tail", 150.0),
+            text("/calls/0/flags/0", "sender_counts_more"),
+            text("/calls/0/sentence", HEAD_AND_TAIL),
             flag("/streams/1/rtcp/goodbye", true),
         ],
         record: head_and_tail_missing,
@@ -370,6 +372,8 @@ fn caller_of(tape: &mut Tape, name: &'static str, text: &str) {
     simulate(tape, text);
     Voice::of_called(495).speak(tape, |_| false);
 }
+
+const HEAD_AND_TAIL: &str = "";
 
 /// An extended report of the caller with one VoIP metrics block about what it is sent (RFC 3611 §4.7).
 const VOIP_METRICS: [u8; 44] = [

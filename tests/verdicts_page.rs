@@ -39,7 +39,10 @@ const CASES: &[Case] = &[
     }),
     ("address", "`own_unreachable`", || {
         silent(
-            |sdp| (sdp.own_advertised, sdp.signalling) = (Some(ip("10.0.0.5")), Some(ip("198.51.100.7"))),
+            |sdp| {
+                sdp.remote = Some(addr("198.51.100.7:4000"));
+                (sdp.own_advertised, sdp.signalling) = (Some(ip("10.0.0.5")), Some(ip("198.51.100.7")));
+            },
             0,
         )
     }),
@@ -247,7 +250,7 @@ fn figure(measure: &RuleMeasure) -> Option<String> {
 /// What is said of calls that are refused, by status, and of registrations where that is another thing.
 fn refusals(request: Request) -> String {
     let mut text = "| Status | What is said |\n|---|---|\n".to_owned();
-    for status in known() {
+    for status in known(request) {
         let challenge = matches!(status, 401 | 407);
         let kind = match status {
             300..=399 => FailureKind::Redirected,

@@ -105,7 +105,7 @@ fn every_verdict_is_said_in_plain_words() {
         no-inbound: no_inbound_media silent (remote, 0..9 s) []
           The caller could not be heard: no audio arrived during the 10 seconds for which it was expected. Either the caller's device sent nothing, or something on its way blocked it, such as a firewall in the caller's own network: that is where to look first.
         no-outbound: no_outbound_media silent (us, 0..9 s) []
-          The caller could hear none of the call: no audio went there during the 10 seconds for which audio was expected. Either the other party's audio never reached us, or the fault is ours: look at the other party's side of this call first.
+          No audio was sent to the caller during the 10 seconds for which audio was expected, so the caller could hear nothing. Either the other party's audio never reached us, or the fault is ours: look at the other party's side of this call first.
         wrong-address: wrong_advertised_address rejected_source (remote, 0..9 s) ["rejected_source"]
           The caller could not be heard: no audio arrived during the 10 seconds for which it was expected. 500 packets came from 192.0.2.77:4000 instead of 192.0.2.1:4000, the address that the caller's device had announced, and were refused. The caller's device or router must announce its real address.
         loss-periodic: lossy_inbound loss (network, 0..59 s) []

@@ -70,7 +70,7 @@ type Claim = (&'static str, fn(&Report) -> bool);
 
 const CLAIMS: &[Claim] = &[
     ("could not be heard", |it| it.counters.received_after_answer < 5 && it.receive_expected_ms >= 500),
-    ("could hear none", |it| it.counters.sent_after_answer < 5 && it.send_expected_ms >= 500),
+    ("could hear nothing", |it| it.counters.sent_after_answer < 5 && it.send_expected_ms >= 500),
     ("none was lost", |it| it.figures.lost == 0 && !is_short_by_reports(it)),
     ("none is missing", |it| it.figures.lost == 0),
     ("were lost on the way here", |it| {

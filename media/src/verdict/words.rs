@@ -174,14 +174,14 @@ impl Teller<'_> {
             );
         }
         let sent = match report.counters.sent_after_answer {
-            0 => "no audio".to_owned(),
-            sent => format!("only {}", packets(sent)),
+            0 => "No audio was sent".to_owned(),
+            1 => "Only 1 packet was sent".to_owned(),
+            sent => format!("Only {} were sent", packets(sent)),
         };
         format!(
-            "{} could hear none of the call: {sent} went there during the {expected} for which audio was expected. \
-             Either the other party's audio never reached us, or the fault is ours: look at the other party's side of \
-             this call first.",
-            who.first
+            "{sent} to {} during the {expected} for which audio was expected, so {} could hear nothing. Either the other \
+             party's audio never reached us, or the fault is ours: look at the other party's side of this call first.",
+            who.within, who.within
         )
     }
 

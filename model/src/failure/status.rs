@@ -14,34 +14,36 @@ pub fn phrase(status: u16) -> &'static str {
     STATUSES.iter().find(|row| row.0 == status).map_or("", |row| row.1)
 }
 
-/// The statuses that have words of their own, in ascending order.
-pub fn known() -> impl Iterator<Item = u16> {
-    STATUSES.iter().map(|row| row.0)
+/// The statuses that have words of their own for that, in ascending order.
+pub fn known(request: Request) -> Vec<u16> {
+    match request {
+        Request::Call => STATUSES.iter().map(|row| row.0).collect(),
+        Request::Registration => REGISTERING.iter().map(|row| row.0).collect(),
+    }
 }
 
 /// What a status means, completing "which means that", and what to do.
 pub(super) fn meaning(status: u16, request: Request) -> (&'static str, &'static str) {
-    let registering = REGISTERING.iter().filter(|_| request == Request::Registration);
-    let special = registering.map(|row| (row.0, row.1, row.2)).find(|row| row.0 == status);
-    let known = STATUSES.iter().map(|row| (row.0, row.2, row.3));
-    match special.or_else(|| known.into_iter().find(|row| row.0 == status)) {
-        Some((_, meaning, advice)) => (meaning, advice),
-        None => general(status),
-    }
+    let words = match request {
+        Request::Call => STATUSES.iter().find(|row| row.0 == status).map(|row| (row.2, row.3)),
+        Request::Registration => REGISTERING.iter().find(|row| row.0 == status).map(|row| (row.1, row.2)),
+    };
+    words.unwrap_or_else(|| general(status))
 }
 
 /// By the first digit (RFC 3261 §8.1.3.2).
 fn general(status: u16) -> (&'static str, &'static str) {
     match status {
-        300..=399 => {
-            ("the call is to be sent elsewhere", "See whether the caller's device follows redirections.")
-        }
+        300..=399 => ("the request is to be sent elsewhere", "See whether the device follows redirections."),
         400..=499 => (
             "it will not take the request in this form",
             "Compare the request with what the other side accepts; its log says more.",
         ),
         500..=599 => ("it failed or is not ready", "Look at the log of the machine that answered so."),
-        _ => ("no other place would take the call either", "Ask the called party."),
+        _ => (
+            "no other place would take the request either",
+            "Look at the log of the machine that answered so.",
+        ),
     }
 }
 
@@ -312,6 +314,11 @@ const STATUSES: &[Row] = &[
 /// The same of a registration, where that is another matter: status, meaning, what to do.
 const REGISTERING: &[(u16, &str, &str)] = &[
     (
+        400,
+        "it could not read the request",
+        "Look at the request in the capture, and at the log of the registrar.",
+    ),
+    (
         401,
         "it wants a password",
         "Check the user name, the password and the realm of the account in the device.",
@@ -338,7 +345,13 @@ const REGISTERING: &[(u16, &str, &str)] = &[
         "the registration time asked for is too short for it",
         "Raise the registration time of the device.",
     ),
+    (
+        439,
+        "the first hop does not support Outbound (RFC 5626)",
+        "Switch Outbound off in the device, or on at the first proxy.",
+    ),
     (480, "the account cannot register at present", "Look at the log of the registrar."),
+    (500, "it failed", "Look at the log of the registrar."),
     (501, "it is no registrar", "Check the address of the registrar in the device."),
     (503, "it is overloaded or being serviced", "Check the load of the registrar."),
 ];

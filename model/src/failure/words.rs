@@ -88,7 +88,11 @@ impl Failure {
                     self.within()
                 )
             }
-            FailureKind::Redirected | FailureKind::Refused => {
+            FailureKind::Redirected => {
+                let meaning = status::meaning(self.status.unwrap_or_default(), request).0;
+                format!("{what}: {by} redirected it{code}, which means that {meaning}.")
+            }
+            FailureKind::Refused => {
                 let meaning = status::meaning(self.status.unwrap_or_default(), request).0;
                 let rang = if self.rang { " after it had rung" } else { "" };
                 let often =

@@ -303,7 +303,7 @@ pub trait StoredQuality: Send + Sync {
 
 const NO_MEDIA: &str = "The call had no media.";
 /// The reasons for which an address kept a party from being heard.
-const REASONS_OF_SILENCE: [&str; 4] =
+pub(super) const REASONS_OF_SILENCE: [&str; 4] =
     ["rejected_source", "advertised_unreachable", "own_unreachable", "icmp_unreachable"];
 
 #[cfg(test)]

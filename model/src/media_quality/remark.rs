@@ -1,6 +1,8 @@
 //! A rule that holds beside the judgement, or nearly does, in words.
 
+use crate::media_quality::call::REASONS_OF_SILENCE;
 use crate::media_quality::{QualityValue, RuleCheck, RuleMeasure, RuleOutcome};
+use crate::quality::MediaVerdict;
 
 impl RuleCheck {
     /// What is also true beside the judgement, or nearly: `also true: quality 93 % (limit 95 %)`.
@@ -10,13 +12,25 @@ impl RuleCheck {
         let holds = self.outcome == RuleOutcome::Outranked;
         let is_near = self.outcome == RuleOutcome::Clear
             && self.reached_pct.is_some_and(|reached| reached.0 >= NEAR_MISS_PCT * 100);
-        if !holds && !is_near {
+        // That the party was not heard is said once, by the rule that explains it best.
+        let is_said = holds && (self.rule == MediaVerdict::NoInboundMedia || self.is_of_silence());
+        if is_said || (!holds && !is_near) {
             return None;
         }
         let begin = if holds { "also true" } else { "nearly" };
-        let numbers: Vec<String> = self.measures.iter().filter_map(RuleMeasure::words).collect();
+        let beside = |measure: &&RuleMeasure| {
+            self.rule == MediaVerdict::NoInboundMedia && CIRCUMSTANCES.contains(&measure.name.as_ref())
+        };
+        let numbers: Vec<String> =
+            self.measures.iter().filter(|it| !beside(it)).filter_map(RuleMeasure::words).collect();
         let what = if numbers.is_empty() { self.rule.as_str().to_owned() } else { numbers.join(", ") };
         Some(format!("{begin}: {what}"))
+    }
+
+    /// Whether it is one of the rules on why a party was not heard.
+    fn is_of_silence(&self) -> bool {
+        let reason = self.reason.as_deref().unwrap_or_default();
+        self.rule == MediaVerdict::WrongAdvertisedAddress && REASONS_OF_SILENCE.contains(&reason)
     }
 }
 
@@ -44,6 +58,8 @@ impl RuleMeasure {
 
 /// How much there must be to ask a rule at all; worth a word where it is too little.
 const GUARDS: &[&str] = &["gaps", "receive_expected_ms", "received", "send_expected_ms"];
+/// What stands beside the rule on silence as a hint at its cause: no condition of it.
+const CIRCUMSTANCES: &[&str] = &["rejected_source", "unreachable_errors"];
 /// How near a rule must come to be told, in percent of its threshold.
 const NEAR_MISS_PCT: i64 = 80;
 /// The numbers that have a limit: their key, what they are called, and their unit.
@@ -82,7 +98,7 @@ mod tests {
     use std::borrow::Cow;
 
     use super::*;
-    use crate::quality::{Hundredths, MediaVerdict};
+    use crate::quality::Hundredths;
 
     fn check(outcome: RuleOutcome, reached: i64, received: i64) -> RuleCheck {
         let measure =

@@ -95,6 +95,8 @@ fn why(cause: HangupCause) -> Option<(&'static str, &'static str)> {
         HangupCause::NormalTemporaryFailure => {
             ("a machine on the way failed", "Look at the log of the far end.")
         }
-        HangupCause::MediaTimeout | HangupCause::NormalClearing => return None,
+        HangupCause::MaxCallDuration | HangupCause::MediaTimeout | HangupCause::NormalClearing => {
+            return None;
+        }
     })
 }

@@ -90,7 +90,7 @@ fn a_leg_is_found_again_on_disk() {
         assert_eq!(std::fs::metadata(&path).unwrap().len(), file.bytes);
         let told = crate::capture::read("leg", &mut std::fs::File::open(&path).unwrap(), &mut |_| {});
         let call = &told.analysis.calls[0];
-        let whose = if file.name.ends_with("-a.trace") { "the caller's" } else { "the called party's" };
+        let whose = if file.name.ends_with("-a.trace") { "the caller" } else { "the called party" };
         assert!(call.quality().sentence.contains(whose), "{}: {}", file.name, call.quality().sentence);
         assert_eq!(replay(&path), Report { trace: None, ..report });
         bytes += file.bytes;

@@ -6,6 +6,7 @@
 mod cases;
 mod entry;
 mod index;
+mod signalling;
 mod sip;
 mod talk;
 mod tape;

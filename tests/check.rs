@@ -30,7 +30,7 @@ fn check(dir: &Path, config: &str) -> (i32, String, String) {
 fn port() -> u16 {
     loop {
         let port = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        if port % 2 == 0 && UdpSocket::bind(("127.0.0.1", port + 1)).is_ok() {
+        if port.is_multiple_of(2) && UdpSocket::bind(("127.0.0.1", port + 1)).is_ok() {
             return port;
         }
     }

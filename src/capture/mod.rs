@@ -7,6 +7,7 @@
 mod ahead;
 mod calls;
 mod carrier;
+mod clock;
 mod compose;
 mod dialog;
 mod engine;

@@ -8,7 +8,7 @@ use crate::verdict::flags::{
     CLIPPED_AUDIO, COMFORT_NOISE_ONLY, FAR_END_DEAF, FAR_END_LOSS, LOCAL_DROP, SILENT_AUDIO,
 };
 use crate::verdict::rules::TOO_LITTLE_AUDIO;
-use crate::verdict::{Affected, Blame, Explanation, Party, Verdict};
+use crate::verdict::{Affected, Blame, Explanation, Party, Verdict, not_audio};
 
 /// The sentences on `report`, as far as `explanation` has been made.
 pub(super) fn sentence(report: &Report, explanation: &Explanation, party: Party) -> String {
@@ -74,6 +74,9 @@ struct Teller<'a> {
 impl Teller<'_> {
     fn verdict(&self) -> String {
         let Name { within: who, .. } = self.who;
+        if let Some(sentence) = not_audio::sentence(self.report, who, &self.when(), &self.repair_path()) {
+            return sentence;
+        }
         match (self.report.verdict, self.report.evidence.reason) {
             (None, _) => {
                 format!("No audio was ever agreed upon with {who}, so there is nothing to judge.")
@@ -129,6 +132,10 @@ impl Teller<'_> {
     fn too_little(&self) -> String {
         let (who, received) = (self.who.within, self.report.figures.received);
         match received {
+            0 if self.report.facts.only_listens => format!(
+                "The SDP of the call has {who} listen only (recvonly), so no audio was expected from {who} and there is \
+                 nothing to judge."
+            ),
             0 => format!(
                 "The call was too short, or on hold for too long, for audio from {who} to be missed, so there is \
                  nothing to judge."
@@ -465,6 +472,8 @@ impl Teller<'_> {
                 self.who.within
             ));
         }
+        remarks.extend(not_audio::remark(self.report, self.who.within));
+        remarks.extend(self.inferred());
         remarks.extend(self.heard());
         // The sentence on a wrong address says so already.
         if self.report.evidence.reason != "rejected_source" {
@@ -491,6 +500,17 @@ impl Teller<'_> {
             ));
         }
         remarks
+    }
+
+    /// How the clock is known where nobody announced it.
+    fn inferred(&self) -> Option<String> {
+        let report = self.report;
+        let clock = report.clock_rate.filter(|_| report.is_clock_inferred)?;
+        Some(format!(
+            "No SDP says what {} sent; by its timestamps it is audio at {} Hz.",
+            self.who.within,
+            grouped(clock.hz().into())
+        ))
     }
 
     /// What was heard in the packets, where that is not what a conversation sounds like.
@@ -524,7 +544,7 @@ fn packets(count: u64) -> String {
     counted(count, "packet", "packets")
 }
 
-fn counted(count: u64, one: &str, many: &str) -> String {
+pub(super) fn counted(count: u64, one: &str, many: &str) -> String {
     format!("{} {}", grouped(count), if count == 1 { one } else { many })
 }
 
@@ -534,7 +554,7 @@ fn none_or(number: u64) -> String {
 }
 
 /// Digits in groups of three.
-fn grouped(number: u64) -> String {
+pub(super) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
     for (place, digit) in digits.chars().enumerate() {
@@ -547,7 +567,7 @@ fn grouped(number: u64) -> String {
 }
 
 /// A decimal without the zeros at its end.
-fn short(number: Hundredths) -> String {
+pub(super) fn short(number: Hundredths) -> String {
     let text = number.to_string();
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }

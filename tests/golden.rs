@@ -174,6 +174,27 @@ fn a_live_leg_gives_the_same_answer() {
     }
 }
 
+/// A call's leg takes what was agreed on, its stream what there is: the numbers of both are the same.
+#[test]
+fn a_call_loses_what_its_only_stream_loses() {
+    let mut compared = 0;
+    for golden in golden::all() {
+        let analysis = analysis(golden);
+        let call = &analysis.calls[0];
+        let streams = call.streams.iter().map(|place| &analysis.streams[*place]);
+        let streams: Vec<_> = streams.filter(|stream| stream.direction == Some("from_caller")).collect();
+        let [stream] = streams[..] else { continue };
+        compared += 1;
+        let counted = |report: &Report| {
+            let figures = &report.figures;
+            (figures.received, figures.expected, figures.lost, figures.duplicates, figures.loss_pct)
+        };
+        assert_eq!(counted(&call.leg), counted(&stream.report), "{}", golden.name);
+        assert_eq!((call.loss_pct, call.mos), (stream.loss_pct, stream.mos), "{}", golden.name);
+    }
+    assert!(compared >= 25, "only {compared} calls have one stream of the caller");
+}
+
 /// What TShark says of a stream.
 struct Theirs {
     packets: u64,

@@ -331,7 +331,7 @@ pub(super) fn tighten(report: &mut Report) {
 /// Of every stream of every capture.
 static CONFIG: LazyLock<Arc<SessionConfig>> = LazyLock::new(|| {
     let strict_source = StrictSource::Observed;
-    Arc::new(SessionConfig { symmetric: false, strict_source, ..SessionConfig::default() })
+    Arc::new(SessionConfig { symmetric: false, strict_source, observed: true, ..SessionConfig::default() })
 });
 /// Packets and RTCP that wait for one stream's clock.
 const HELD_MAX: usize = 640;

@@ -4,7 +4,7 @@
 use crate::session::{Report, is_static_noise};
 use crate::stats::Hundredths;
 use crate::verdict::Verdict;
-use crate::verdict::words::{counted, grouped, short};
+use crate::verdict::phrase::{counted, grouped, packets, short};
 
 /// The sentence on a leg or stream whose packets are mostly no audio; `None` where they are, and where another sentence is
 /// true of them: on silence, addresses and calls without an answer.
@@ -73,10 +73,6 @@ fn listed(types: &[u8]) -> String {
         Some((last, [])) => format!("payload type {last}"),
         Some((last, before)) => format!("payload types {} and {last}", before.join(", ")),
     }
-}
-
-fn packets(count: u64) -> String {
-    counted(count, "packet", "packets")
 }
 
 fn pct(share: Option<Hundredths>) -> String {

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::call::words;
 use crate::cdr::Cdr;
+use crate::failure;
 use crate::ids::{CallId, OrganisationId, TeamId};
 use crate::media_quality::{Affected, Blame, InboundMedia, OutboundMedia, RuleCheck};
 use crate::ports::PortFuture;
@@ -204,11 +205,12 @@ impl CallQuality {
     pub fn nothing_of(cdr: &Cdr) -> Self {
         let verdict = cdr.quality.verdict;
         let sentence = match verdict {
-            Some(MediaVerdict::Unanswered) => "The call was not answered.",
-            Some(_) => "Nothing but the record's own figures was kept of this call's media.",
+            Some(MediaVerdict::Unanswered) | None if cdr.answered_at.is_none() => {
+                failure::of_record(cdr).unwrap_or_else(|| NO_MEDIA.to_owned())
+            }
+            Some(_) => "Nothing but the record's own figures was kept of this call's media.".to_owned(),
             // An engine that died with the call could not tell.
-            None if cdr.answered_at.is_some() => "Nothing is known of this call's media.",
-            None => NO_MEDIA,
+            None => "Nothing is known of this call's media.".to_owned(),
         };
         CallQuality {
             call_uuid: cdr.call_uuid,
@@ -218,10 +220,19 @@ impl CallQuality {
             media_verdict: verdict,
             reason: None,
             blame: None,
-            sentence: sentence.to_owned(),
+            sentence,
             flags: Vec::new(),
             legs: Vec::new(),
         }
+    }
+
+    /// The same of a call whose record says why it was not answered.
+    #[must_use]
+    pub fn ended_as(mut self, cdr: &Cdr) -> Self {
+        if let Some(sentence) = failure::of_record(cdr) {
+            self.sentence = sentence;
+        }
+        self
     }
 
     /// What can be said of these legs together; the judgement is that of leg `a`.
@@ -292,7 +303,7 @@ pub trait StoredQuality: Send + Sync {
 
 const NO_MEDIA: &str = "The call had no media.";
 /// The reasons for which an address kept a party from being heard.
-const REASONS_OF_SILENCE: [&str; 4] =
+pub(super) const REASONS_OF_SILENCE: [&str; 4] =
     ["rejected_source", "advertised_unreachable", "own_unreachable", "icmp_unreachable"];
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 
 mod call;
 mod figures;
+mod remark;
 mod rules;
 mod timeline;
 mod warning;

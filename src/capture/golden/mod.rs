@@ -7,6 +7,7 @@ mod cases;
 mod counted;
 mod entry;
 mod index;
+mod signalling;
 mod sip;
 mod talk;
 mod tape;

@@ -342,7 +342,8 @@ fn measured(figures: &Figures) -> InboundMedia {
         lateness_p95_ms: figures.lateness_percentiles.map(|late| decimal(late.p95_ms)),
         lateness_p99_ms: figures.lateness_percentiles.map(|late| decimal(late.p99_ms)),
         lateness_max_ms: figures.lateness_percentiles.map(|late| decimal(late.max_ms)),
-        dtmf_events: Some(figures.dtmf_events),
+        // Where unknown types came there may be keys among them.
+        dtmf_events: (figures.dtmf_events > 0 || figures.others == 0).then_some(figures.dtmf_events),
         worst_10s: figures.worst_10s.map(|worst| WorstStretch {
             at_s: Some(worst.at_s),
             loss_pct: Some(decimal(worst.loss_pct)),

@@ -70,7 +70,7 @@ fn streams_are_counted_as_tshark_counts_them() {
                     .loss_pct
                     .map_or_else(|| row["lost_pct"].clone(), |loss| format!("{:.2}", loss.as_f64()));
                 let ours = (stream.packets.to_string(), stream.lost.to_string(), loss);
-                let truth = (row["packets"].clone(), row["lost"].clone(), row["lost_pct"].clone());
+                let truth = (row["unique"].clone(), row["lost"].clone(), row["lost_pct"].clone());
                 if ours != truth {
                     problems.push(format!("{file} {ssrc}: {ours:?}, TShark {truth:?}"));
                 }

@@ -49,7 +49,7 @@ fn the_rule_that_fired_is_the_verdict_and_those_before_it_are_clear() {
         for check in &explanation.checks {
             let judged = check.outcome != Outcome::NotJudged;
             assert_eq!(check.reached_pct.is_some(), judged);
-            assert_eq!(check.why_not_judged().is_some(), !judged);
+            assert_eq!(check.not_judged.is_some(), !judged);
         }
         let blamed = !matches!(report.verdict, Some(Verdict::Ok | Verdict::Unanswered));
         assert_eq!(explanation.blame.is_some(), blamed, "{}", entry.name);

@@ -8,6 +8,7 @@ mod ahead;
 mod attempt;
 mod calls;
 mod carrier;
+mod clock;
 mod compose;
 mod dialog;
 mod engine;

@@ -59,8 +59,8 @@ pub(super) fn is_same(one: &Meanings, other: &Meanings) -> bool {
 
 /// The static types, the dynamic types, and what `announced` says of any type.
 ///
-/// A dynamic type that nobody announced is [`PayloadKind::Other`]: it is counted, and not timed, because its
-/// clock would be a guess.
+/// A dynamic type that nobody announced is [`PayloadKind::Other`]: it is counted, and not timed, unless its clock can be
+/// inferred ([`super::clock`]).
 pub(super) fn meanings(announced: Option<&Media>) -> Meanings {
     let fixed = STATIC.into_iter().filter_map(|(name, number, hz, kind, bytes_per_ms)| {
         let clock = ClockRate::new(hz)?;
@@ -81,6 +81,21 @@ pub(super) fn meanings(announced: Option<&Media>) -> Meanings {
             }
             Err(place) => payloads.insert(place, payload),
         }
+    }
+    payloads.into()
+}
+
+/// Whether `number` is a dynamic type that nobody announced.
+pub(super) fn is_unannounced(payloads: &[Payload], number: u8) -> bool {
+    let payload = payloads.iter().find(|payload| payload.number == number);
+    payload.is_some_and(|payload| payload.kind == PayloadKind::Other && payload.name.is_empty())
+}
+
+/// The same meanings, but `number` is audio of that clock. It has no name.
+pub(super) fn with_clock(payloads: &[Payload], number: u8, clock: ClockRate) -> Meanings {
+    let mut payloads = payloads.to_vec();
+    for payload in payloads.iter_mut().filter(|payload| payload.number == number) {
+        *payload = Payload { kind: PayloadKind::Audio, clock, ..unannounced(number) };
     }
     payloads.into()
 }

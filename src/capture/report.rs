@@ -196,7 +196,10 @@ pub struct StreamReport {
     /// The RTP clock in Hz, where it is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clock_rate: Option<u32>,
-    /// Packets captured, copies included.
+    /// The clock was inferred from timestamps and arrival times, because no SDP names it.
+    #[serde(skip_serializing_if = "is_false")]
+    pub clock_rate_inferred: bool,
+    /// Unique packets captured.
     pub packets: u64,
     /// Packets that the sequence numbers say were sent.
     pub expected: u64,
@@ -292,8 +295,8 @@ pub(super) struct StreamFacts {
     pub(super) ssrc: u32,
     pub(super) codec: Option<String>,
     pub(super) clock_rate: Option<u32>,
-    /// Copies included.
-    pub(super) packets: u64,
+    /// Nobody announced the clock.
+    pub(super) is_clock_inferred: bool,
     /// Whether the caller sends it; `None` without signalling.
     pub(super) from_caller: Option<bool>,
 }
@@ -301,7 +304,7 @@ pub(super) struct StreamFacts {
 impl StreamReport {
     /// A stream on which that is the report.
     pub(super) fn of(facts: StreamFacts, report: Box<Report>) -> Self {
-        let StreamFacts { src, dst, ssrc, codec, clock_rate, packets, from_caller } = facts;
+        let StreamFacts { src, dst, ssrc, codec, clock_rate, is_clock_inferred, from_caller } = facts;
         let figures = &report.figures;
         let shared = Shared::new(figures);
         StreamReport {
@@ -311,7 +314,8 @@ impl StreamReport {
             payload_types: report.payload_types.clone(),
             codec,
             clock_rate,
-            packets,
+            clock_rate_inferred: is_clock_inferred,
+            packets: figures.received,
             expected: figures.expected,
             lost: figures.lost,
             loss_pct: shared.loss_pct,
@@ -422,6 +426,10 @@ pub(super) fn decimal(number: sidetone_media::session::Hundredths) -> Hundredths
 /// The name of a report's verdict.
 pub(super) fn verdict(report: &Report) -> Option<&'static str> {
     report.verdict.map(sidetone_media::session::Verdict::as_str)
+}
+
+fn is_false(flag: &bool) -> bool {
+    !flag
 }
 
 fn is_zero(number: &u64) -> bool {

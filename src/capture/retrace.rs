@@ -136,7 +136,7 @@ fn stream(replayed: &Replayed, ssrc: u32) -> StreamReport {
         ssrc,
         codec: report.codec.clone(),
         clock_rate: report.clock_rate.map(|clock| clock.hz()),
-        packets: report.figures.received + report.figures.duplicates,
+        is_clock_inferred: false,
         from_caller: Some(replayed.head.leg == "a"),
     };
     StreamReport::of(facts, Box::new(report.clone()))

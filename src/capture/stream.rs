@@ -8,7 +8,8 @@ use sidetone_media::session::{
 };
 use sidetone_media::time::Micros;
 
-use super::payloads::Meanings;
+use super::clock::{self, Inferred};
+use super::payloads::{self, Meanings};
 use super::rtcp::{About, ReceiverView};
 use super::signal::{Ends, LegEnd};
 
@@ -26,15 +27,35 @@ pub(super) struct Stream {
     begun: Micros,
     payloads: Meanings,
     receiver: ReceiverView,
+    /// What waits until the clock of a type that nobody announced is inferred.
+    undecided: Option<Box<Undecided>>,
+    inferred: Option<Inferred>,
+}
+
+/// What came of a stream whose clock is not known yet.
+#[derive(Debug, Default)]
+struct Undecided {
+    held: Vec<Held>,
+    /// Packets among them.
+    packets: usize,
+}
+
+/// One thing that waits.
+#[derive(Debug)]
+enum Held {
+    Packet(Micros, Packet, Option<AudioSample>),
+    /// With the packets that had come before it.
+    Rtcp(Micros, About, Box<[u8]>, u64),
 }
 
 /// What a stream has come to.
 #[derive(Debug)]
 pub(super) struct Finished {
-    pub(super) packets: u64,
     pub(super) report: Box<Report>,
     pub(super) codec: Option<String>,
     pub(super) clock_hz: Option<u32>,
+    /// The clock was inferred: nobody announced it.
+    pub(super) is_clock_inferred: bool,
 }
 
 /// What is known of a stream that is over before its report is made.
@@ -60,6 +81,8 @@ impl Stream {
             begun: at,
             payloads,
             receiver: ReceiverView::default(),
+            undecided: None,
+            inferred: None,
         };
         stream.advertise(at, (None, None));
         stream.session.answer(at);
@@ -68,12 +91,61 @@ impl Stream {
 
     /// Takes one packet of the stream, and what was heard in it; none waits, before and after.
     pub(super) fn receive(&mut self, at: Micros, packet: &Packet, heard: Option<&AudioSample>) {
+        if self.packets == 0 && payloads::is_unannounced(&self.payloads, packet.payload_type) {
+            self.undecided = Some(Box::default());
+        }
         self.packets += 1;
         self.last = self.last.max(at);
+        if let Some(undecided) = &mut self.undecided {
+            undecided.held.push(Held::Packet(at, *packet, heard.copied()));
+            undecided.packets += 1;
+            self.consider();
+        } else {
+            self.fold(at, packet, heard);
+        }
+    }
+
+    fn fold(&mut self, at: Micros, packet: &Packet, heard: Option<&AudioSample>) {
         self.session.receive_heard(at, self.ends.0, packet, heard);
         if !self.session.run().is_empty() {
             self.session.go_on();
         }
+    }
+
+    /// Infers the clock where enough packets wait for it.
+    fn consider(&mut self) {
+        let Some(undecided) = &self.undecided else { return };
+        let stage = clock::STAGES.iter().find(|(packets, _)| *packets == undecided.packets);
+        let Some((packets, within_pct)) = stage else { return };
+        let inferred = undecided.infer(*within_pct);
+        let is_last = clock::STAGES.last().is_some_and(|(last, _)| last == packets);
+        if is_last || undecided.is_full() || inferred.is_some() {
+            self.decide(inferred);
+        }
+    }
+
+    /// Takes in what waited, with the clock that was inferred, if one was.
+    fn decide(&mut self, inferred: Option<(u8, Inferred)>) {
+        let Some(undecided) = self.undecided.take() else { return };
+        if let Some((number, inferred)) = inferred {
+            self.inferred = Some(inferred);
+            if inferred.is_audio {
+                self.payloads = payloads::with_clock(&self.payloads, number, inferred.clock);
+                self.advertise(self.begun, (None, None));
+            }
+        }
+        for held in undecided.held {
+            match held {
+                Held::Packet(at, packet, heard) => self.fold(at, &packet, heard.as_ref()),
+                Held::Rtcp(at, about, datagram, packets) => self.take_rtcp(at, about, &datagram, packets),
+            }
+        }
+    }
+
+    /// Decides by what there is.
+    fn settle_clock(&mut self) {
+        let inferred = self.undecided.as_ref().and_then(|undecided| undecided.infer(clock::LEAST_PCT));
+        self.decide(inferred);
     }
 
     /// Notes the packet that is due; false, and nothing has changed, if it is another.
@@ -112,13 +184,24 @@ impl Stream {
     }
 
     /// Takes RTCP that tells of the stream.
-    pub(super) fn rtcp(&mut self, at: Micros, About { ssrc, by_sender }: About, datagram: &[u8]) {
+    pub(super) fn rtcp(&mut self, at: Micros, about: About, datagram: &[u8]) {
+        if let Some(undecided) = &mut self.undecided {
+            undecided.held.push(Held::Rtcp(at, about, datagram.into(), self.packets));
+            if undecided.is_full() {
+                self.settle_clock();
+            }
+        } else {
+            self.take_rtcp(at, about, datagram, self.packets);
+        }
+    }
+
+    fn take_rtcp(&mut self, at: Micros, About { ssrc, by_sender }: About, datagram: &[u8], packets: u64) {
         if by_sender {
             self.session.receive_rtcp(at, self.ends.0, datagram);
             self.receiver.sender_told(at, ssrc, datagram);
         } else {
             let clock = self.session.clock_rate();
-            self.receiver.receiver_told(at, (ssrc, self.packets), clock, datagram);
+            self.receiver.receiver_told(at, (ssrc, packets), clock, datagram);
         }
     }
 
@@ -126,6 +209,9 @@ impl Stream {
     pub(super) fn describe(&mut self, at: Micros, payloads: Meanings) {
         self.payloads = payloads;
         self.advertise(at, (None, None));
+        // What it says holds for the packets that waited as well.
+        let unknown = self.undecided.as_ref().and_then(|undecided| undecided.infer(clock::LEAST_PCT));
+        self.decide(unknown.filter(|(number, _)| payloads::is_unannounced(&self.payloads, *number)));
     }
 
     /// Ends a stream that no call announced, before its report is asked for; `None` as for [`Stream::finish`].
@@ -143,6 +229,7 @@ impl Stream {
         ptime_ms: (Option<u32>, Option<u32>),
     ) -> Option<Finished> {
         self.end(announced, ptime_ms)?;
+        let is_clock_inferred = self.is_clock_inferred();
         let mut report = Box::new(self.session.into_report(self.last));
         tighten(&mut report);
         self.receiver.complete(&mut report.rtcp);
@@ -155,18 +242,27 @@ impl Stream {
         };
         let named = seen().find(audio).or_else(|| seen().next()).filter(|payload| !payload.name.is_empty());
         Some(Finished {
-            packets: self.packets,
             codec: report.codec.clone().or_else(|| named.map(|payload| payload.name.clone())),
             clock_hz: report
                 .clock_rate
                 .or_else(|| named.map(|payload| payload.clock))
+                .or_else(|| self.inferred.map(|inferred| inferred.clock))
                 .map(|clock| clock.hz()),
+            is_clock_inferred,
             report,
         })
     }
 
+    /// Whether the clock of its packets, or of most of them, was inferred.
+    fn is_clock_inferred(&self) -> bool {
+        let Some(inferred) = self.inferred else { return false };
+        // An announcement that came later names the type.
+        !inferred.is_audio || self.session.is_clock_inferred()
+    }
+
     /// Nothing comes any more; says by what duration the packets are judged, unless that was done already.
     fn end(&mut self, announced: bool, ptime_ms: (Option<u32>, Option<u32>)) -> Option<()> {
+        self.settle_clock();
         if !self.session.is_closed() {
             let ptime_ms = if announced { ptime_ms } else { self.unannounced_ptime_ms()? };
             self.advertise(self.last, ptime_ms);
@@ -203,6 +299,29 @@ impl Stream {
     }
 }
 
+impl Undecided {
+    /// Room is made for no more.
+    fn is_full(&self) -> bool {
+        self.held.len() >= HELD_MAX
+    }
+
+    /// The payload type that most packets have, and its clock.
+    fn infer(&self, within_pct: f64) -> Option<(u8, Inferred)> {
+        let packets = || {
+            self.held.iter().filter_map(|held| match held {
+                Held::Packet(at, packet, _) => Some((*at, *packet)),
+                Held::Rtcp(..) => None,
+            })
+        };
+        let (_, first) = packets().next()?;
+        let number = first.payload_type;
+        let of_it: Vec<(Micros, Packet)> =
+            packets().filter(|(_, packet)| packet.payload_type == number).collect();
+        let is_most = of_it.len() * 2 > self.packets;
+        clock::infer(&of_it, within_pct).filter(|_| is_most).map(|inferred| (number, inferred))
+    }
+}
+
 /// Gives back what a report has no use for: a large capture holds many of them.
 pub(super) fn tighten(report: &mut Report) {
     report.timeline.seconds.shrink_to_fit();
@@ -214,5 +333,7 @@ static CONFIG: LazyLock<Arc<SessionConfig>> = LazyLock::new(|| {
     let strict_source = StrictSource::Observed;
     Arc::new(SessionConfig { symmetric: false, strict_source, observed: true, ..SessionConfig::default() })
 });
+/// Packets and RTCP that wait for one stream's clock.
+const HELD_MAX: usize = 640;
 /// Seconds that room is made for at once; most streams of a large capture are short.
 pub(super) const SECONDS_RESERVED: u16 = 4;

@@ -142,7 +142,10 @@ fn stream_cells(place: usize, stream: &StreamReport, call: Option<usize>) -> Vec
         (None, _) => (place + 1).to_string(),
     };
     let codec = stream.codec.clone().unwrap_or_else(|| {
-        stream.payload_types.iter().map(|number| format!("type {number}")).collect::<Vec<_>>().join(", ")
+        let types: Vec<String> = stream.payload_types.iter().map(|number| format!("type {number}")).collect();
+        let clock = stream.clock_rate.filter(|_| stream.clock_rate_inferred);
+        let inferred = clock.map_or_else(String::new, |hz| format!(" ({hz} Hz inferred)"));
+        format!("{}{inferred}", types.join(", "))
     });
     let mut cells = vec![
         name,

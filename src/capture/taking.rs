@@ -111,7 +111,7 @@ fn stream_report(
         ssrc: known.ssrc,
         codec: finished.codec,
         clock_rate: finished.clock_hz,
-        packets: finished.packets,
+        is_clock_inferred: finished.is_clock_inferred,
         from_caller: binding.map(|binding| binding.from_caller),
     };
     StreamReport::of(facts, finished.report)

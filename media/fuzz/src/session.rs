@@ -97,8 +97,10 @@ fn check_timeline(report: &Report) {
 fn check_figures(figures: &Figures) {
     assert_eq!(figures.lost + figures.local_drop + figures.received, figures.expected);
     assert!(figures.audio + figures.comfort_noise + figures.events <= figures.received);
-    let judged = [figures.loss_pct, figures.quality_pct, figures.mos];
-    assert!(judged.iter().all(|figure| figure.is_some() == figures.enough));
+    assert!(figures.others <= figures.events);
+    assert_eq!(figures.loss_pct.is_some(), figures.enough);
+    let is_scored = figures.enough && !figures.is_mostly_other();
+    assert!([figures.quality_pct, figures.mos].iter().all(|figure| figure.is_some() == is_scored));
     assert_eq!(figures.jitter_ms.is_some(), figures.sums.jitter_count >= 20);
     assert_eq!(figures.mean_interval_ms.is_some(), figures.sums.gap_count >= 20);
     let within = |figure: Option<Hundredths>, least: i64, most: i64| {

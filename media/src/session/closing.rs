@@ -44,6 +44,11 @@ impl Session {
         self.packets.outline().into_figures(self.state.counters.local_drop)
     }
 
+    /// Whether nobody announced the audio last received: its clock was inferred.
+    pub fn is_clock_inferred(&self) -> bool {
+        self.packets.payloads().received_audio().is_some_and(|audio| audio.name.is_empty())
+    }
+
     /// The payload types received so far, in ascending order.
     pub fn payload_types(&self) -> Vec<u8> {
         self.packets.payloads().seen()
@@ -71,10 +76,12 @@ impl Session {
             nothing_captured: false,
             observed: state.config.observed,
             evidence,
-            codec: audio.map(|audio| audio.name.clone()),
+            codec: audio.map(|audio| audio.name.clone()).filter(|name| !name.is_empty()),
             clock_rate: audio.map(|audio| audio.clock),
             ssrc: self.packets.gate().current(),
+            is_clock_inferred: self.is_clock_inferred(),
             payload_types: self.packets.payloads().seen(),
+            refused_types: self.packets.payloads().refused(),
             latched: self.packets.source().is_latched(),
             source: self.packets.source().accepted(),
             advertised: self.packets.source().described(),
@@ -130,8 +137,10 @@ impl Session {
     fn completed(&self, mut figures: Figures, round_trip_ms: Option<Hundredths>) -> Figures {
         figures.ssrc_changes = self.packets.gate().changes();
         figures.stray_ssrc = self.packets.gate().strays();
-        let codec = self.packets.payloads().received_audio().map_or("", |audio| audio.name.as_str());
-        figures.e_model = e_model(&figures, codec, round_trip_ms);
+        let payloads = self.packets.payloads();
+        let codec = payloads.received_audio().map_or("", |audio| audio.name.as_str());
+        let heard = |is_one_of: &dyn Fn(&str) -> bool| payloads.heard(figures.audio, is_one_of);
+        figures.e_model = e_model(&figures, codec, heard, round_trip_ms);
         figures.mos_e_model = figures.e_model.as_ref().map(|score| score.mos);
         figures
     }
@@ -144,7 +153,7 @@ impl Session {
         let from = self.signalling();
         let own_advertised = description.and_then(|description| description.own_advertised);
         let dead_end = |address, own| from.is_some_and(|from| is_unreachable(address, from, own));
-        let received = stream.received();
+        let received = stream.accepted();
         let answered = state.answered.is_some();
         Facts {
             answered,
@@ -169,6 +178,9 @@ impl Session {
             ptime_ms: self.packets.payloads().ptime_ms(),
             own_ptime_ms: description.and_then(|description| description.own_ptime_ms),
             own_maxptime_ms: description.and_then(|description| description.own_maxptime_ms),
+            only_listens: description.is_some_and(|description| {
+                description.remote.is_some() && description.send && !description.receive
+            }),
         }
     }
 

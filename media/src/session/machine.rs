@@ -8,7 +8,7 @@ use crate::rtp::{Datagram, Header, Packet, PayloadKind};
 use crate::session::clock::Stopwatch;
 use crate::session::foreign::ForeignFold;
 use crate::session::packets::{Packets, Settled};
-use crate::session::payloads::PTIME_DEFAULT_MS;
+use crate::session::payloads::{PTIME_DEFAULT_MS, is_static_noise};
 use crate::session::run::Run;
 use crate::session::source::{Admission, SourceFilter};
 use crate::session::{
@@ -55,6 +55,8 @@ pub(super) struct LegState {
     /// When signalling first described the party; before that it cannot have sent.
     pub(super) described_at: Option<Micros>,
     pub(super) counters: SessionCounters,
+    /// Comfort noise among the packets whose payload type was not negotiated.
+    pub(super) noise_unannounced: u64,
     pub(super) closed: Option<Micros>,
     /// What was heard; boxed, since most sessions do not listen.
     pub(super) audio: Option<Box<AudioFold>>,
@@ -330,7 +332,7 @@ impl Session {
         }
         let rule = description.strict_source.unwrap_or(self.state.config.strict_source);
         settled.source.describe(now, description.remote, description.signalling, rule);
-        settled.payloads.replace(payloads, ptime_ms);
+        settled.payloads.replace(payloads, ptime_ms, settled.stream.audio());
         self.state.description = Some(description);
         self.configure_stream();
         self.set_clocks(now);
@@ -343,7 +345,7 @@ impl Session {
         }
         self.state.answered = Some(now);
         let stream = &mut self.packets.settled().stream;
-        self.state.received_at_answer = stream.received();
+        self.state.received_at_answer = stream.accepted();
         stream.begin_segment();
         self.awaiting_first = true;
         // What the network plays while it rings says nothing of the conversation.
@@ -459,17 +461,41 @@ impl Session {
         {
             return Disposition::Discard(reason);
         }
-        let Some(kind) = kind else {
-            self.state.counters.payload_type += 1;
-            return Disposition::Discard(Reason::PayloadType);
+        let Some(kind) = kind.filter(|_| packet.payload_len > 0) else {
+            return Disposition::Discard(self.refuse_payload(now, packet, kind));
         };
-        if packet.payload_len == 0 {
-            self.state.counters.empty += 1;
-            return Disposition::Discard(Reason::Empty);
-        }
         self.fold(now, packet, kind);
         self.packets.expect(source, packet);
         Disposition::Relay
+    }
+
+    /// Counts a packet of the party that goes nowhere for its payload: it has a number all the same, which is not lost.
+    #[cold]
+    fn refuse_payload(&mut self, now: Micros, packet: &Packet, kind: Option<PayloadKind>) -> Reason {
+        let counters = &mut self.state.counters;
+        let reason = match kind {
+            Some(_) => {
+                counters.empty += 1;
+                Reason::Empty
+            }
+            None => {
+                counters.payload_type += 1;
+                Reason::PayloadType
+            }
+        };
+        let Settled { gate, stream, payloads, .. } = self.packets.settled();
+        if kind.is_none() {
+            payloads.note_refused(packet.payload_type);
+        }
+        if kind.is_none() && packet.payload_len > 0 && is_static_noise(packet.payload_type) {
+            self.state.noise_unannounced += 1;
+            payloads.note_noise(packet.payload_type);
+            gate.fold(stream, now, packet, PayloadKind::ComfortNoise);
+            self.note_first(now);
+        } else {
+            gate.pass_over(stream, now, packet);
+        }
+        reason
     }
 
     /// Looks at the payload of the packet that was due, if it is one of those; it is of the confirmed source.
@@ -547,11 +573,18 @@ impl Session {
 
     #[inline]
     fn fold(&mut self, now: Micros, packet: &Packet, kind: PayloadKind) {
-        if self.packets.settled().payloads.note(packet.payload_type, kind) {
+        let Settled { payloads, stream, .. } = self.packets.settled();
+        if payloads.note(packet.payload_type, kind, || stream.audio()) {
             self.configure_stream();
         }
         let Settled { gate, stream, .. } = self.packets.settled();
         gate.fold(stream, now, packet, kind);
+        self.note_first(now);
+    }
+
+    /// Notes the first packet after the answer.
+    #[inline]
+    fn note_first(&mut self, now: Micros) {
         if self.awaiting_first {
             self.awaiting_first = false;
             self.state.first_after_answer = Some(now);

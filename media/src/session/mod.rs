@@ -36,6 +36,7 @@ pub use description::{Description, Payload, SessionConfig, StrictSource};
 pub use foreign::Foreign;
 pub use input::{Disposition, Input, Output, Reason};
 pub use machine::Session;
+pub(crate) use payloads::is_static_noise;
 pub use report::{Report, SessionCounters};
 pub use run::Run;
 pub use watch::{Change, Warning, Watch};

@@ -21,13 +21,21 @@ struct Table {
     audio: Option<u8>,
     /// Bit n says whether payload type n was received.
     seen: u128,
+    /// The same of those that were not negotiated.
+    refused: u128,
     payloads: Arc<[Payload]>,
     ptime_ms: Option<u32>,
+    /// Audio packets by the name of their encoding, but for those since the last change.
+    heard: Vec<(String, u64)>,
+    /// How many of the stream's those are.
+    heard_sum: u64,
 }
 
 impl PayloadMap {
-    /// Replaces what was negotiated; `ptime_ms` is the advertised packet duration, if there is one.
-    pub(crate) fn replace(&mut self, payloads: Arc<[Payload]>, ptime_ms: Option<u32>) {
+    /// Replaces what was negotiated after so many audio packets; `ptime_ms` is the advertised packet duration, if there is
+    /// one.
+    pub(crate) fn replace(&mut self, payloads: Arc<[Payload]>, ptime_ms: Option<u32>, audio_packets: u64) {
+        self.settle_audio(audio_packets);
         // The same number may mean another codec now.
         self.table.audio = self.table.audio.filter(|_| self.is(&payloads));
         self.last = None;
@@ -49,10 +57,57 @@ impl PayloadMap {
         }
     }
 
-    /// Notes a received payload type; true when the audio goes on with another.
+    /// Notes a received payload type; true when the audio goes on with another, after so many audio packets.
     #[inline]
-    pub(crate) fn note(&mut self, number: u8, kind: PayloadKind) -> bool {
-        self.last != Some((number, kind)) && self.note_other(number, kind)
+    pub(crate) fn note(
+        &mut self,
+        number: u8,
+        kind: PayloadKind,
+        audio_packets: impl FnOnce() -> u64,
+    ) -> bool {
+        self.last != Some((number, kind)) && self.note_other(number, kind, audio_packets)
+    }
+
+    /// Notes a received payload type that was not negotiated.
+    pub(crate) fn note_refused(&mut self, number: u8) {
+        self.table.refused |= 1 << (number & 0x7f);
+    }
+
+    /// The payload types received that were not negotiated, in ascending order.
+    pub(crate) fn refused(&self) -> Vec<u8> {
+        (0..128).filter(|number| self.table.refused >> number & 1 == 1).collect()
+    }
+
+    /// Notes that comfort noise came whose type nobody announced.
+    pub(crate) fn note_noise(&mut self, number: u8) {
+        self.table.seen |= 1 << (number & 0x7f);
+    }
+
+    /// Audio packets of the encodings that `is_one_of` names, when `audio_packets` have come.
+    pub(crate) fn heard(&self, audio_packets: u64, is_one_of: impl Fn(&str) -> bool) -> u64 {
+        let settled = self.table.heard.iter().filter(|(name, _)| is_one_of(name));
+        let settled: u64 = settled.map(|(_, packets)| packets).sum();
+        let is_current = self.received_audio().is_some_and(|audio| is_one_of(&audio.name));
+        let current = audio_packets.saturating_sub(self.table.heard_sum);
+        settled.saturating_add(if is_current { current } else { 0 })
+    }
+
+    /// Enters the audio packets since the last change.
+    fn settle_audio(&mut self, audio_packets: u64) {
+        let since = audio_packets.saturating_sub(self.table.heard_sum);
+        self.table.heard_sum = audio_packets;
+        let Some(audio) = self.received_audio().filter(|_| since > 0) else { return };
+        let known = self.table.heard.iter().position(|(name, _)| *name == audio.name);
+        let Some(place) = known else {
+            let name = audio.name.clone();
+            if self.table.heard.len() < HEARD_MAX {
+                self.table.heard.push((name, since));
+            }
+            return;
+        };
+        if let Some((_, packets)) = self.table.heard.get_mut(place) {
+            *packets = packets.saturating_add(since);
+        }
     }
 
     #[cold]
@@ -64,11 +119,12 @@ impl PayloadMap {
     }
 
     #[cold]
-    fn note_other(&mut self, number: u8, kind: PayloadKind) -> bool {
+    fn note_other(&mut self, number: u8, kind: PayloadKind, audio_packets: impl FnOnce() -> u64) -> bool {
         self.last = Some((number, kind));
         self.table.seen |= 1 << (number & 0x7f);
         let changes = kind == PayloadKind::Audio && self.table.audio != Some(number);
         if changes {
+            self.settle_audio(audio_packets());
             self.table.audio = Some(number);
         }
         changes
@@ -113,5 +169,12 @@ fn default_ptime_ms(name: &str) -> u32 {
     if frames_of_30_ms.iter().any(|codec| name.eq_ignore_ascii_case(codec)) { 30 } else { PTIME_DEFAULT_MS }
 }
 
+/// Whether a payload type means comfort noise although nobody announced it (RFC 3551 table 4; 19 is its number of old).
+pub(crate) fn is_static_noise(number: u8) -> bool {
+    matches!(number, 13 | 19)
+}
+
+/// Encodings of one leg whose packets are counted apart.
+const HEARD_MAX: usize = 16;
 /// The default packet duration of almost every codec (RFC 3551 §4.2).
 pub(crate) const PTIME_DEFAULT_MS: u32 = 20;

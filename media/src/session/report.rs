@@ -32,8 +32,12 @@ pub struct Report {
     pub clock_rate: Option<ClockRate>,
     /// The synchronisation source last confirmed.
     pub ssrc: Option<u32>,
+    /// Whether nobody announced that audio: its clock was inferred.
+    pub is_clock_inferred: bool,
     /// The payload types received, in ascending order.
     pub payload_types: Vec<u8>,
+    /// Those received that were not negotiated, in ascending order.
+    pub refused_types: Vec<u8>,
     /// Whether the party was found elsewhere than SDP said.
     pub latched: bool,
     /// Where the party's accepted packets come from.
@@ -100,7 +104,7 @@ pub struct SessionCounters {
     pub foreign: u64,
     /// RTP packets without payload.
     pub empty: u64,
-    /// RTP packets of payload types that were not negotiated.
+    /// RTP packets of payload types that were not negotiated, comfort noise among them.
     pub payload_type: u64,
     /// RTCP datagrams accepted.
     pub rtcp: u64,

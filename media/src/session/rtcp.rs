@@ -61,13 +61,11 @@ impl Session {
         let clock = Some(self.audio_clock());
         let state = &self.state;
         let counters = &state.counters;
-        let mut heard = Heard {
-            refused: counters.payload_type.saturating_add(counters.empty),
-            sent: counters.sent,
-            clock,
-            ..Heard::default()
-        };
+        let mut heard = Heard { sent: counters.sent, clock, ..Heard::default() };
+        let refused = counters.payload_type.saturating_add(counters.empty);
         let Settled { gate, stream, .. } = self.packets.settled();
+        // Those whose numbers the stream took in are among the received.
+        heard.refused = refused.saturating_sub(stream.refused()).saturating_sub(state.noise_unannounced);
         if let Some(source) = gate.source() {
             let since = source.last_before.or(state.described_at).unwrap_or(source.begun_at);
             heard.ssrc = Some(source.ssrc);

@@ -52,6 +52,19 @@ impl SsrcGate {
         }
     }
 
+    /// Lets `stream` take in the number of a packet that is refused for its payload, when it is of the confirmed SSRC.
+    #[cold]
+    pub(crate) fn pass_over(&self, stream: &mut Stream, now: Micros, packet: &Packet) {
+        if self.current != Some(packet.ssrc) {
+            return;
+        }
+        if packet.payload_len == 0 {
+            stream.push_empty(now, packet);
+        } else {
+            stream.push_refused(now, packet);
+        }
+    }
+
     /// The confirmed SSRC.
     pub(crate) fn current(&self) -> Option<u32> {
         self.current

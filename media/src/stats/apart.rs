@@ -23,6 +23,10 @@ pub(crate) struct Apart {
     pub(crate) comfort_noise: u32,
     /// Packets of telephone events and of other kinds.
     pub(crate) events: u32,
+    /// Those of them that are of other kinds.
+    pub(crate) others: u32,
+    /// Those of them whose payload type was not negotiated.
+    pub(crate) refused: u32,
     pub(crate) first: Option<Micros>,
     pub(crate) max_gap_us: i64,
     // The parts of the sums that the 32 bits of a packet's own do not hold.
@@ -79,8 +83,16 @@ impl Apart {
             PayloadKind::Event | PayloadKind::Other => &mut self.events,
         };
         *count = count.wrapping_add(1);
+        self.others = self.others.wrapping_add(u32::from(kind == PayloadKind::Other));
         if kind == PayloadKind::Event {
             self.count_event(packet);
+        }
+    }
+
+    /// Counts a packet of a payload type that was not negotiated.
+    pub(crate) fn count_refused(&mut self) {
+        for count in [&mut self.events, &mut self.others, &mut self.refused] {
+            *count = count.wrapping_add(1);
         }
     }
 

@@ -44,10 +44,20 @@ pub struct PhoneRating {
 
 /// The score of audio in the codec that SDP calls `name`; the round trip is RTCP's, if it told one.
 ///
-/// `None` without enough packets, and for codecs without published values.
-pub fn e_model(figures: &Figures, name: &str, round_trip_ms: Option<Hundredths>) -> Option<EModel> {
-    let codec =
-        CODECS.iter().find(|codec| codec.names.iter().any(|known| name.eq_ignore_ascii_case(known)))?;
+/// `heard` counts the audio packets of encodings by their names. `None` without enough packets, for codecs without
+/// published values, and where fewer than nine packets of ten are of the codec: one codec's values say nothing of another.
+pub fn e_model(
+    figures: &Figures,
+    name: &str,
+    heard: impl Fn(&dyn Fn(&str) -> bool) -> u64,
+    round_trip_ms: Option<Hundredths>,
+) -> Option<EModel> {
+    let codec = CODECS.iter().find(|codec| codec.is(name))?;
+    let of_codec = heard(&|name| codec.is(name));
+    let of_any = figures.audio.saturating_add(figures.others);
+    if of_codec.saturating_mul(100) < of_any.saturating_mul(OF_CODEC_MIN_PCT) {
+        return None;
+    }
     if !figures.enough || figures.expected == 0 {
         return None;
     }
@@ -137,6 +147,12 @@ struct Codec {
     robustness: Hundredths,
 }
 
+impl Codec {
+    fn is(&self, name: &str) -> bool {
+        self.names.iter().any(|known| name.eq_ignore_ascii_case(known))
+    }
+}
+
 /// Ie and Bpl of G.113 Appendix I, tables I.1 to I.4.
 const CODECS: &[Codec] = &[
     Codec {
@@ -155,6 +171,8 @@ const CODECS: &[Codec] = &[
     Codec { names: &["GSM-EFR"], name: "GSM EFR", impairment: 5, robustness: Hundredths(1_000) },
 ];
 
+/// So many of a hundred packets must be of the codec whose values are taken.
+const OF_CODEC_MIN_PCT: u64 = 90;
 /// R of the short form without any impairment.
 const R_DEFAULT: f64 = 93.2;
 /// One way through the network where RTCP did not measure it.
@@ -186,6 +204,21 @@ mod tests {
         }
     }
 
+    /// The score of audio that is all in one codec.
+    fn score_of(figures: &Figures, name: &str, round_trip_ms: Option<Hundredths>) -> Option<EModel> {
+        e_model(figures, name, |_| figures.received, round_trip_ms)
+    }
+
+    #[test]
+    fn one_codecs_values_say_nothing_of_another() {
+        let figures = Figures { audio: 900, others: 100, ..figures(0, 0) };
+        let score =
+            |packets| e_model(&figures, "PCMU", |is_one| if is_one("PCMA") { packets } else { 0 }, None);
+        assert!(score(900).is_some());
+        assert_eq!(score(899), None);
+        assert_eq!(e_model(&figures, "PCMU", |is_one| u64::from(is_one("G722")) * 1_000, None), None);
+    }
+
     #[test]
     fn known_points_of_the_model() {
         // (codec, lost of 10,000, late, round trip in ms, R of both phones, score)
@@ -200,7 +233,7 @@ mod tests {
         ];
         for (codec, lost, late, round_trip, ratings, score) in cases {
             let round_trip = round_trip.map(Hundredths::from_integer);
-            let found = e_model(&figures(lost, late), codec, round_trip).unwrap();
+            let found = score_of(&figures(lost, late), codec, round_trip).unwrap();
             let name = format!("{codec}, {lost} lost, {late} late, {round_trip:?}");
             let near = |phone: &PhoneRating, rating: i64| (phone.rating.0 - rating).abs() <= 2;
             assert!(
@@ -215,17 +248,17 @@ mod tests {
     #[test]
     fn each_phone_is_rated_by_what_came_too_late_for_it() {
         let figures = Figures { late_200: 0, ..figures(0, 500) };
-        let [short, long] = e_model(&figures, "PCMU", None).unwrap().phones;
+        let [short, long] = score_of(&figures, "PCMU", None).unwrap().phones;
         assert_eq!((short.buffer_ms, short.effective_loss_pct), (80, Hundredths(500)));
         assert_eq!((long.buffer_ms, long.effective_loss_pct), (200, Hundredths(0)));
     }
 
     #[test]
     fn nothing_is_made_up() {
-        assert_eq!(e_model(&figures(0, 0), "opus", None), None);
-        assert_eq!(e_model(&figures(0, 0), "G722", None), None, "wideband");
-        assert_eq!(e_model(&Figures { enough: false, ..figures(0, 0) }, "PCMU", None), None);
-        let all = e_model(&figures(9_999, 9_999), "PCMU", Some(Hundredths(i64::MAX))).unwrap();
+        assert_eq!(score_of(&figures(0, 0), "opus", None), None);
+        assert_eq!(score_of(&figures(0, 0), "G722", None), None, "wideband");
+        assert_eq!(score_of(&Figures { enough: false, ..figures(0, 0) }, "PCMU", None), None);
+        let all = score_of(&figures(9_999, 9_999), "PCMU", Some(Hundredths(i64::MAX))).unwrap();
         assert!((100..=450).contains(&all.mos.0) && all.phones.iter().all(|phone| phone.rating.0 >= 0));
     }
 
@@ -235,7 +268,7 @@ mod tests {
         let mut loss_runs = [0; 10];
         loss_runs[2] = 100;
         let burst = Figures { loss_runs, ..single.clone() };
-        let score = |figures: &Figures| e_model(figures, "PCMU", None).unwrap();
+        let score = |figures: &Figures| score_of(figures, "PCMU", None).unwrap();
         assert!(score(&burst).mos < score(&single).mos);
         let ratio = |figures: &Figures| score(figures).phones[0].burst_ratio;
         assert_eq!(ratio(&burst), Hundredths(291));

@@ -28,6 +28,9 @@ pub struct Figures {
     pub comfort_noise: u64,
     /// Received telephone-event packets and packets of other kinds.
     pub events: u64,
+    /// Those of them that are neither audio, comfort noise nor telephone events as far as is known: video, types that
+    /// nobody announced, types that were not negotiated.
+    pub others: u64,
     /// Runs of continuous numbering.
     pub segments: u64,
     /// Confirmed jumps of the sequence number within one SSRC.
@@ -109,6 +112,13 @@ pub struct Figures {
     pub dtmf_events: u64,
     /// The exact sums below the figures, which the verdict's rules compare.
     pub sums: Sums,
+}
+
+impl Figures {
+    /// Whether most packets are no audio as far as is known: nothing is said of when they came, nor of how they sounded.
+    pub fn is_mostly_other(&self) -> bool {
+        self.others.saturating_mul(2) > self.received
+    }
 }
 
 /// The exact sums and counts behind [`Figures`], for comparisons without rounding.

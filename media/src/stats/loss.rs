@@ -13,7 +13,7 @@ pub(crate) struct LossWindow {
     /// Bit i says whether the packet i before `newest` arrived; the low half first, so that nothing is lost to
     /// alignment.
     seen: [u64; 2],
-    /// Packets of the open segment that should have arrived; 0 while none is open.
+    /// Numbers of the open segment; 0 while none is open.
     in_segment: u32,
     newest: u16,
     /// The number that would confirm a jump (RFC 3550 A.1 `bad_seq`).
@@ -29,8 +29,10 @@ pub(crate) struct LossWindow {
 /// The counts of all segments so far.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LossTotals {
-    /// Packets of the segments closed so far that should have arrived.
+    /// Numbers of the segments closed so far.
     closed: u64,
+    /// Numbers that were used by packets without payload: they are no media, neither received nor lost.
+    skipped: u64,
     /// Packets known to be lost.
     pub(crate) lost: u64,
     pub(crate) duplicates: u64,
@@ -110,14 +112,62 @@ impl LossWindow {
                 Place::Ahead
             }
             far if far >= MISORDER_START => self.fill(u32::from(far.wrapping_neg()), rows),
-            _ if self.awaited == Some(sequence) => {
-                self.totals.jumps += 1;
-                self.open(sequence, rows);
-                Place::First
+            _ => self.jump(sequence, rows),
+        }
+    }
+
+    /// Takes in a number that does not go on from those before it: the second in a row opens a segment (RFC 3550 A.1).
+    pub(crate) fn jump(&mut self, sequence: u16, rows: &mut Rows) -> Place {
+        if self.awaits(sequence) {
+            self.totals.jumps += 1;
+            self.open(sequence, rows);
+            Place::First
+        } else {
+            self.awaited = Some(sequence.wrapping_add(1));
+            Place::Unconfirmed
+        }
+    }
+
+    /// Whether `sequence` would confirm a jump.
+    #[inline]
+    pub(crate) fn awaits(&self, sequence: u16) -> bool {
+        self.awaited == Some(sequence)
+    }
+
+    /// The numbers that were left out before `sequence` if it goes on from the newest; 0 otherwise.
+    #[inline]
+    pub(crate) fn left_out(&self, sequence: u16) -> u16 {
+        match sequence.wrapping_sub(self.newest) {
+            ahead @ 2..DROPOUT_MAX if self.in_segment > 0 => ahead - 1,
+            _ => 0,
+        }
+    }
+
+    /// Whether `sequence` is at most the window's width ahead of the newest, or among the numbers behind it.
+    pub(crate) fn is_near(&self, sequence: u16) -> bool {
+        let ahead = sequence.wrapping_sub(self.newest);
+        self.in_segment > 0 && (u32::from(ahead) < WINDOW || ahead >= MISORDER_START)
+    }
+
+    /// Takes in the number of a packet without payload, which is neither received nor lost.
+    pub(crate) fn skip(&mut self, sequence: u16, rows: &mut Rows) {
+        if !self.is_near(sequence) {
+            return;
+        }
+        match sequence.wrapping_sub(self.newest) {
+            ahead @ 1..MISORDER_START => {
+                self.advance(u32::from(ahead), rows);
+                self.newest = sequence;
+                self.awaited = None;
+                self.totals.skipped += 1;
             }
-            _ => {
-                self.awaited = Some(sequence.wrapping_add(1));
-                Place::Unconfirmed
+            far => {
+                let behind = u32::from(far.wrapping_neg());
+                let bit = 1_u128 << (behind & (WINDOW - 1));
+                if behind < self.in_segment && self.seen() & bit == 0 {
+                    self.set_seen(self.seen() | bit);
+                    self.totals.skipped += 1;
+                }
             }
         }
     }
@@ -160,7 +210,7 @@ impl LossWindow {
 
     /// Packets that should have arrived, over all segments.
     pub(crate) fn expected(&self) -> u64 {
-        self.totals.closed.saturating_add(self.in_segment.into())
+        self.totals.closed.saturating_add(self.in_segment.into()).saturating_sub(self.totals.skipped)
     }
 
     /// The newest number, how many its open segment has so far, and which segment that is; `None` while none is
@@ -342,6 +392,33 @@ mod tests {
         ];
         for (name, sequences, expected) in cases {
             assert_eq!(fold(sequences), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn numbers_without_payload_are_neither_received_nor_lost() {
+        /// A name, numbers, those of them that are skipped, expected and lost.
+        type Case<'a> = (&'a str, &'a [u16], &'a [u16], (u64, u64));
+        let cases: [Case<'_>; 7] = [
+            ("one between others", &[0, 1, 2, 3], &[2], (3, 0)),
+            ("a row of them", &[0, 1, 2, 3, 4], &[1, 2, 3], (2, 0)),
+            ("behind the newest", &[0, 2, 1, 3], &[1], (3, 0)),
+            ("twice", &[0, 1, 1, 2], &[1], (2, 0)),
+            ("after a loss", &[0, 3, 4], &[3], (4, 2)),
+            ("far off", &[0, 500, 1, 2], &[500], (3, 0)),
+            ("before the first", &[9, 10, 11], &[9], (2, 0)),
+        ];
+        for (name, numbers, skipped, expected) in cases {
+            let (mut window, mut rows) = (LossWindow::default(), Rows::new(0));
+            for number in numbers {
+                if skipped.contains(number) {
+                    window.skip(*number, &mut rows);
+                } else {
+                    window.place(*number, &mut rows);
+                }
+            }
+            window.close(&mut rows);
+            assert_eq!((window.expected(), window.totals().lost), expected, "{name}");
         }
     }
 

@@ -39,6 +39,12 @@ impl Kept {
     /// Every packet changes a phone.
     pub(crate) const NONE: Kept = Kept { least_us: i32::MAX, most_us: i32::MIN };
 
+    /// Whether every packet changes a phone.
+    #[inline]
+    pub(crate) fn is_empty(self) -> bool {
+        self.least_us > self.most_us
+    }
+
     /// Whether a packet of this transit changes neither phone.
     #[inline]
     pub(crate) fn holds(self, transit_us: i32) -> bool {

@@ -246,8 +246,10 @@ impl Timing {
     fn limits(&self, steps: &Steps<'_>, row_us: i64) -> Option<(Limits, usize)> {
         let playout = &self.playout;
         let media_us = self.ptime_us();
-        let is_in_talk =
-            (self.clump == Clump::Before) & !playout.rebased & (self.sample_count >= JITTER_LEAD);
+        let is_in_talk = (self.clump == Clump::Before)
+            & !playout.rebased
+            & !playout.kept.is_empty()
+            & (self.sample_count >= JITTER_LEAD);
         let is_in_step = (self.next() == Some(steps.first))
             & (media_us <= PAUSE_US)
             & (playout.transit_us.unsigned_abs() < TRANSIT_NEAR_US);

@@ -113,7 +113,11 @@ impl Stream {
         if self.rows.is_over(now) {
             self.turn(now);
         }
-        let place = self.window.place(packet.sequence, &mut self.rows);
+        let place = if kind == PayloadKind::Audio && self.is_renumbered(now, packet) {
+            self.window.jump(packet.sequence, &mut self.rows)
+        } else {
+            self.window.place(packet.sequence, &mut self.rows)
+        };
         match place {
             Place::Ahead | Place::Behind | Place::First => {}
             Place::Duplicate => return Arrival::Duplicate,
@@ -121,6 +125,41 @@ impl Stream {
         }
         self.timing.arrive(now, packet, kind, place, &mut self.rows);
         Arrival::Counted
+    }
+
+    /// Whether the sender counts anew although its audio goes on: numbers were left out, and for packets to be lost time
+    /// must have passed.
+    #[inline]
+    fn is_renumbered(&self, now: Micros, packet: &Packet) -> bool {
+        match self.window.left_out(packet.sequence) {
+            0 => false,
+            missing => self.window.awaits(packet.sequence) || self.timing.is_too_soon(now, packet, missing),
+        }
+    }
+
+    /// Takes in the number of a packet whose payload type was not negotiated: it came, so it is not lost.
+    ///
+    /// A number that does not go on from the others is passed over: keepalives have any (RFC 6263 §4).
+    pub(crate) fn push_refused(&mut self, now: Micros, packet: &Packet) {
+        if self.restart != Restart::No || !self.window.is_near(packet.sequence) {
+            return;
+        }
+        if self.rows.is_over(now) {
+            self.turn(now);
+        }
+        if matches!(self.window.place(packet.sequence, &mut self.rows), Place::Ahead | Place::Behind) {
+            self.timing.count_refused(&mut self.rows);
+        }
+    }
+
+    /// Takes in the number of a packet without payload, as a probe or a keepalive is: it is not lost, and no media.
+    pub(crate) fn push_empty(&mut self, now: Micros, packet: &Packet) {
+        if self.restart == Restart::No {
+            if self.rows.is_over(now) {
+                self.turn(now);
+            }
+            self.window.skip(packet.sequence, &mut self.rows);
+        }
     }
 
     /// The packet that follows the last one in step; `None` where anything else is as likely.
@@ -202,6 +241,21 @@ impl Stream {
     pub fn received(&self) -> u64 {
         let apart = self.timing.apart();
         self.timing.audio() + u64::from(apart.comfort_noise) + u64::from(apart.events)
+    }
+
+    /// The same without those whose payload type was not negotiated.
+    pub(crate) fn accepted(&self) -> u64 {
+        self.received().saturating_sub(self.refused())
+    }
+
+    /// Those whose payload type was not negotiated.
+    pub(crate) fn refused(&self) -> u64 {
+        self.timing.apart().refused.into()
+    }
+
+    /// Audio packets so far.
+    pub(crate) fn audio(&self) -> u64 {
+        self.timing.audio()
     }
 
     /// Packets that should have arrived so far by their numbers, over all segments.
@@ -303,6 +357,7 @@ impl Stream {
             audio: timing.audio(),
             comfort_noise: timing.apart().comfort_noise.into(),
             events: timing.apart().events.into(),
+            others: timing.apart().others.into(),
             segments: losses.segments,
             sequence_jumps: losses.jumps,
             timestamp_resets: timing.apart().timestamp_resets,
@@ -345,8 +400,10 @@ impl Stream {
         }
         if figures.enough {
             figures.loss_pct = Hundredths::ratio(i128::from(lost) * 100, i128::from(expected));
-            figures.quality_pct = quality_pct(received, figures.flaws);
-            figures.mos = figures.quality_pct.map(mos);
+            if !figures.is_mostly_other() {
+                figures.quality_pct = quality_pct(received, figures.flaws);
+                figures.mos = figures.quality_pct.map(mos);
+            }
         }
         figures.sums = sums;
         figures

@@ -258,6 +258,24 @@ impl Timing {
         self.pairs.wrapping_sub(self.apart.pairs_before)
     }
 
+    /// Whether too little time has passed for `missing` packets to be lost between the last arrival and `packet`: neither
+    /// by the timestamps, which go on, nor by the clock is there half a packet's duration for each of them.
+    pub(crate) fn is_too_soon(&self, now: Micros, packet: &Packet, missing: u16) -> bool {
+        let ticks = i64::from(packet.timestamp.wrapping_sub(self.timestamp).cast_signed());
+        let needed_us = self.ptime_us() * i64::from(missing) / 2;
+        self.kind == Some(PayloadKind::Audio)
+            && ticks > 0
+            && self.to_us(ticks) < needed_us
+            && (0..needed_us).contains(&between(self.at, now))
+    }
+
+    /// Counts a packet of a payload type that was not negotiated: it has no part in the timing of the audio.
+    #[cold]
+    pub(crate) fn count_refused(&mut self, rows: &mut Rows) {
+        rows.receive(PayloadKind::Other);
+        self.apart.count_refused();
+    }
+
     /// The packet duration by the most frequent step.
     #[inline]
     pub(crate) fn ptime_us(&self) -> i64 {

@@ -7,7 +7,7 @@ use crate::verdict::affected::affected;
 use crate::verdict::blame::blame;
 use crate::verdict::flags::flags;
 use crate::verdict::leg::Leg;
-use crate::verdict::rules::{RULES, RULES_VERSION, TOO_LITTLE_AUDIO};
+use crate::verdict::rules::{RULES, RULES_VERSION};
 use crate::verdict::words::sentence;
 use crate::verdict::{Measure, Verdict};
 
@@ -78,6 +78,8 @@ pub struct RuleCheck {
     pub reason: &'static str,
     /// What came of it.
     pub outcome: Outcome,
+    /// Why it was not judged, where it was not.
+    pub not_judged: Option<&'static str>,
     /// Its numbers and their thresholds.
     pub measures: Vec<Measure>,
     /// How much of its threshold the condition reached that is furthest from it, in percent.
@@ -96,7 +98,7 @@ pub enum Outcome {
     Clear,
     /// It is the verdict.
     Fired,
-    /// There was too little audio to ask it.
+    /// There was too little audio to ask it, or what came is no audio as far as is known.
     NotJudged,
     /// It holds as well, but one before it is the verdict.
     Outranked,
@@ -154,7 +156,8 @@ fn checks(report: &Report) -> Vec<RuleCheck> {
     RULES
         .iter()
         .map(|rule| {
-            let reached_pct = rule.applies(&leg).then(|| (rule.reach)(&leg).0);
+            let not_judged = rule.is_not_judged(&leg);
+            let reached_pct = not_judged.is_none().then(|| (rule.reach)(&leg).0);
             let outcome = match reached_pct {
                 None => Outcome::NotJudged,
                 Some(reached) if reached < Hundredths::from_integer(100) => Outcome::Clear,
@@ -166,16 +169,10 @@ fn checks(report: &Report) -> Vec<RuleCheck> {
                 verdict: rule.verdict,
                 reason: rule.reason,
                 outcome,
+                not_judged,
                 measures: (rule.measures)(&leg),
                 reached_pct,
             }
         })
         .collect()
-}
-
-impl RuleCheck {
-    /// Why the rule was not judged, where it was not.
-    pub fn why_not_judged(&self) -> Option<&'static str> {
-        (self.outcome == Outcome::NotJudged).then_some(TOO_LITTLE_AUDIO)
-    }
 }

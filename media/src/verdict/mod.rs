@@ -8,6 +8,7 @@ mod explanation;
 mod flags;
 mod leg;
 mod measures;
+mod not_audio;
 mod phrase;
 mod reading;
 mod remarks;

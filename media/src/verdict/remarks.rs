@@ -8,7 +8,7 @@ use crate::verdict::flags::{
 };
 use crate::verdict::phrase::{Name, counted, grouped, packets, seconds_of_ms, short, text};
 use crate::verdict::words::Teller;
-use crate::verdict::{Blame, Party};
+use crate::verdict::{Blame, Party, not_audio};
 
 /// What came from, and went to, addresses that are not the party's; `None` when that is not worth a word.
 pub fn foreign_sentence(report: &Report, party: Party) -> Option<String> {
@@ -46,6 +46,8 @@ impl Teller<'_> {
                 self.who.first
             ));
         }
+        remarks.extend(not_audio::remark(self.report, self.who.within));
+        remarks.extend(self.inferred());
         remarks.extend(self.heard());
         // The sentence on a wrong address says so already.
         if self.report.evidence.reason != "rejected_source" {
@@ -72,6 +74,17 @@ impl Teller<'_> {
             ));
         }
         remarks
+    }
+
+    /// How the clock is known where nobody announced it.
+    fn inferred(&self) -> Option<String> {
+        let report = self.report;
+        let clock = report.clock_rate.filter(|_| report.is_clock_inferred)?;
+        Some(format!(
+            "No SDP says what {} sent; by its timestamps it is audio at {} Hz.",
+            self.who.within,
+            grouped(clock.hz().into())
+        ))
     }
 
     /// What was heard in the packets, where that is not what a conversation sounds like.

@@ -45,6 +45,8 @@ pub struct Facts {
     pub own_ptime_ms: Option<u32>,
     /// Our own `a=maxptime` in milliseconds.
     pub own_maxptime_ms: Option<u32>,
+    /// Whether SDP has the party listen and send nothing (`a=recvonly`).
+    pub only_listens: bool,
 }
 
 /// Judges one leg.
@@ -72,7 +74,19 @@ pub(super) struct Rule {
 impl Rule {
     /// Whether the leg has what the rule asks about.
     pub(super) fn applies(&self, leg: &Leg<'_>) -> bool {
-        leg.figures.enough || !self.needs_audio
+        self.is_not_judged(leg).is_none()
+    }
+
+    /// Why the rule cannot be asked; `None` when it can.
+    pub(super) fn is_not_judged(&self, leg: &Leg<'_>) -> Option<&'static str> {
+        if !self.needs_audio {
+            None
+        } else if !leg.figures.enough {
+            Some(TOO_LITTLE_AUDIO)
+        } else {
+            // Loss needs numbers alone.
+            (self.verdict != Verdict::LossyInbound && leg.figures.is_mostly_other()).then_some(NOT_AUDIO)
+        }
     }
 }
 
@@ -125,6 +139,9 @@ fn fine(leg: &Leg<'_>) -> Evidence {
         let measures = vec![count("received", leg.figures.received)];
         return Evidence { rule: Some(Verdict::Ok), reason: TOO_LITTLE_AUDIO, measures };
     }
+    if leg.figures.is_mostly_other() {
+        return Evidence { rule: Some(Verdict::Ok), reason: NOT_AUDIO, measures: leg.loss_measures() };
+    }
     let parts = [
         leg.loss_measures(),
         leg.jitter_measures(),
@@ -143,6 +160,8 @@ const MEASURES_RESERVED: usize = 24;
 
 /// Why rules about audio were not judged.
 pub(super) const TOO_LITTLE_AUDIO: &str = "too_little_audio";
+/// The same of rules about its timing: most packets are no audio as far as is known.
+pub(super) const NOT_AUDIO: &str = "not_audio";
 
 #[cfg(test)]
 #[path = "rules_tests.rs"]

@@ -64,7 +64,7 @@ fn figures() -> impl Strategy<Value = Figures> {
 fn facts() -> impl Strategy<Value = Facts> {
     let times = (us(), us(), us(), us());
     let counts = (small(), small(), small(), small());
-    let answers = any::<[bool; 4]>();
+    let answers = any::<[bool; 5]>();
     (times, counts, answers, 0..80_u32, proptest::option::of(0..80_u32), proptest::option::of(0..80_u32))
         .prop_map(|(times, counts, answers, ptime_ms, own_ptime_ms, own_maxptime_ms)| Facts {
             answered: answers[0],
@@ -82,6 +82,7 @@ fn facts() -> impl Strategy<Value = Facts> {
             ptime_ms,
             own_ptime_ms,
             own_maxptime_ms,
+            only_listens: answers[4],
         })
 }
 

@@ -9,7 +9,7 @@ use crate::verdict::phrase::{
     Name, counted, grouped, none_or, packets, percent, seconds_of_ms, short, speed, text,
 };
 use crate::verdict::rules::TOO_LITTLE_AUDIO;
-use crate::verdict::{Affected, Blame, Explanation, Party, Verdict};
+use crate::verdict::{Affected, Blame, Explanation, Party, Verdict, not_audio};
 
 /// The sentences on `report`, as far as `explanation` has been made.
 pub(super) fn sentence(report: &Report, explanation: &Explanation, party: Party) -> String {
@@ -33,6 +33,9 @@ pub(super) struct Teller<'a> {
 impl Teller<'_> {
     fn verdict(&self) -> String {
         let Name { within: who, .. } = self.who;
+        if let Some(sentence) = not_audio::sentence(self.report, who, &self.when(), &self.repair_path()) {
+            return sentence;
+        }
         match (self.report.verdict, self.report.evidence.reason) {
             (None, _) if self.report.nothing_captured => {
                 "There is no audio in this capture, so none is judged.".to_owned()
@@ -100,8 +103,12 @@ impl Teller<'_> {
     fn too_little(&self) -> String {
         let (who, report) = (self.who.within, self.report);
         match (report.figures.received, report.receive_expected_ms) {
+            (0, _) if report.facts.only_listens => format!(
+                "The SDP of the call has {who} listen only (recvonly), so no audio was expected from {who} and there is \
+                 nothing to judge."
+            ),
             (0, ..=0) => format!(
-                "No audio from {who} was expected at any time (on hold, or receiving only), so there is nothing to \
+                "No audio from {who} was expected at any time (on hold), so there is nothing to \
                  judge."
             ),
             (0, expected_ms) => format!(

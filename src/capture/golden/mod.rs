@@ -4,6 +4,7 @@
 //! The same build gives the same bytes. `docs/golden.md` tells what each file shows.
 
 mod cases;
+mod counted;
 mod entry;
 mod index;
 mod signalling;

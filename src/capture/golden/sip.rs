@@ -28,11 +28,13 @@ pub(super) struct Sdp {
     /// Payload types and their encodings.
     pub(super) codecs: &'static [(u8, &'static str)],
     pub(super) ptime_ms: Option<u32>,
+    /// Who sends, by its attribute.
+    pub(super) direction: &'static str,
 }
 
 impl Sdp {
     pub(super) const fn of(codecs: &'static [(u8, &'static str)]) -> Sdp {
-        Sdp { ip: None, codecs, ptime_ms: Some(20) }
+        Sdp { ip: None, codecs, ptime_ms: Some(20), direction: "sendrecv" }
     }
 }
 
@@ -109,7 +111,7 @@ pub(super) fn body(sdp: &Sdp, own: std::net::SocketAddr) -> String {
     if let Some(ptime_ms) = sdp.ptime_ms {
         let _ = write!(text, "a=ptime:{ptime_ms}\r\n");
     }
-    text.push_str("a=sendrecv\r\n");
+    let _ = write!(text, "a={}\r\n", sdp.direction);
     text
 }
 

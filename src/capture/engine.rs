@@ -6,13 +6,14 @@ use std::collections::{HashMap, VecDeque};
 
 use sidetone_media::pcap::Record;
 use sidetone_media::time::Micros;
+use sidetone_media::verdict::Thresholds;
 
 use super::calls;
 use super::dialog::Dialog;
 use super::flows::Binding;
 use super::folder::Folder;
 use super::frames::{Frames, Read};
-use super::leg::LegReport;
+use super::leg::{LegReport, config_with};
 use super::parts::Parts;
 use super::report::{Analysis, CallReport, StreamReport};
 use super::router::Router;
@@ -78,6 +79,13 @@ impl Engine {
             swept: None,
             swept_idle: None,
         }
+    }
+
+    /// An engine that has seen nothing, which judges the legs of calls by these thresholds.
+    pub fn with_thresholds(options: EngineOptions, thresholds: Thresholds) -> Self {
+        let mut engine = Engine::new(options);
+        engine.folder.config = Some(config_with(thresholds));
+        engine
     }
 
     /// Takes one frame.

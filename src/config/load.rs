@@ -181,6 +181,7 @@ const KEYS: [(&str, &str, Kind); 31] = [
     ("http", "idle_seconds", Kind::Integer),
     ("http", "stall_seconds", Kind::Integer),
     ("tap", "organisation", Kind::Text),
+    ("tap", "verdict", Kind::Table),
     ("log", "level", Kind::Text),
     ("cluster", "nats", Kind::Text),
 ];

@@ -290,3 +290,21 @@ fn what_is_over_is_forgotten() {
     }
     assert_eq!(calls, 200);
 }
+
+#[test]
+fn a_tap_judges_by_thresholds_of_its_own() {
+    let file = captured("lossy duration=10s");
+    let mut lenient = sidetone_media::verdict::Thresholds::default();
+    for (name, value) in [("loss_pct", 90.0), ("quality_pct", 1.0)] {
+        lenient.set(name, value).unwrap();
+    }
+    let verdicts = [TapSession::new(), TapSession::with_thresholds(lenient)].map(|mut session| {
+        let heard = hear(&mut session, &file, 10_000_000);
+        // A call that the end of the listening cuts off is judged by the same.
+        let cut = hear(&mut session, &captured("lossy duration=10s seed=2"), 0);
+        session.end(Micros(i64::MAX / 2));
+        let cut = cut.into_iter().chain(std::iter::from_fn(|| session.poll(Micros(i64::MAX / 2))));
+        heard.into_iter().chain(cut).map(|call| call.call.media_verdict).collect::<Vec<_>>()
+    });
+    assert_eq!(verdicts, [vec![Some("lossy_inbound"); 2], vec![Some("ok"); 2]]);
+}

@@ -5,6 +5,7 @@ pub mod apply;
 pub mod check;
 pub mod dead_letters;
 pub mod demo;
+mod inputs;
 pub mod phone;
 pub mod serve;
 pub mod simulate;

@@ -44,7 +44,9 @@ pub use engine::{Engine, EngineOptions, FinishedCall};
 pub use gzip::{GzipDamage, Plain};
 pub use ladder::{Ladder, LadderMessage};
 pub use parts::{Part, Parts};
-pub use report::{Analysis, CallReport, EvidenceReport, Head, Skipped, StreamReport, StreamRtcp};
+pub use report::{
+    Analysis, CallDirection, CallReport, EvidenceReport, Head, Skipped, StreamReport, StreamRtcp,
+};
 pub use source::{Broken, Outcome, PartsOutcome, Source, read, read_parts, read_with};
 pub(crate) use table::grouped;
 pub use table::table;

@@ -3,10 +3,10 @@
 use std::fmt::Write;
 
 use sidetone_model::media_quality::{LegQuality, RuleCheck, RuleOutcome};
-use sidetone_model::quality::Hundredths;
+use sidetone_model::quality::{Hundredths, MediaVerdict};
 
 use super::parts::{Part, Parts};
-use super::report::{CallReport, Head, StreamReport};
+use super::report::{CallDirection, CallReport, Head, StreamReport};
 
 /// Renders an analysis as aligned text: a summary, the calls, the streams, and below each what was wrong.
 ///
@@ -17,7 +17,8 @@ pub fn table(parts: Parts) -> String {
         Grid::new(&[&CALL_COLUMNS[..], &FIGURE_COLUMNS].concat()),
         Grid::new(&[&STREAM_COLUMNS[..], &FIGURE_COLUMNS].concat()),
     );
-    let mut owners: Vec<Option<usize>> = Vec::new();
+    let mut owners: Vec<Option<Owner>> = Vec::new();
+    let mut called = 0;
     for part in parts {
         match part {
             Part::Call(call) => {
@@ -26,29 +27,56 @@ pub fn table(parts: Parts) -> String {
                         owners.resize(place + 1, None);
                     }
                     if let Some(owner) = owners.get_mut(*place) {
-                        *owner = Some(calls.rows.len());
+                        *owner = Some(Owner { call: called, has_callee: call.callee().is_some() });
                     }
                 }
-                calls.push(call_cells(calls.rows.len(), &call), remarks(&call.quality()));
+                push_call(&mut calls, called, &call);
+                called += 1;
             }
             Part::Stream(stream) => {
                 let place = streams.rows.len();
-                let call = owners.get(place).copied().flatten();
-                // What a stream of a call has to say, its call says; unless it goes the other way.
-                let told = call.is_some()
-                    && (stream.direction == Some("from_caller") || stream.verdict == Some("ok"));
+                let owner = owners.get(place).copied().flatten();
+                // What a stream of a call has to say, its call says; unless it judges the caller alone.
+                let told = owner.is_some_and(|owner| {
+                    owner.has_callee
+                        || stream.direction == Some("from_caller")
+                        || stream.verdict == Some("ok")
+                });
                 let remarks = if told { Vec::new() } else { remarks(&stream.quality()) };
-                streams.push(stream_cells(place, &stream, call), remarks);
+                streams.push(stream_cells(place, &stream, owner.map(|owner| owner.call)), remarks);
             }
         }
     }
-    let mut out = summary(&head, calls.rows.len(), streams.rows.len());
+    let mut out = summary(&head, called, streams.rows.len());
     for grid in [calls, streams] {
         if !grid.rows.is_empty() {
             grid.write(&mut out);
         }
     }
     out
+}
+
+/// The call that a stream belongs to.
+#[derive(Clone, Copy)]
+struct Owner {
+    call: usize,
+    /// Whether the call says of the audio towards the caller what its stream could.
+    has_callee: bool,
+}
+
+/// A row for each direction of a call, the worse one first; what the call itself is stands in the first one.
+fn push_call(calls: &mut Grid, place: usize, call: &CallReport) {
+    for (row, direction) in call.directions().into_iter().enumerate() {
+        let mut remarks = call.quality_of(direction.side).as_ref().map(remarks).unwrap_or_default();
+        if row > 0 && direction.figures.verdict == Some(MediaVerdict::Ok) {
+            // That nothing is wrong is in the row; what nearly is stands below it.
+            remarks.drain(..1);
+        }
+        let mut cells =
+            if row == 0 { call_cells(place, call) } else { vec![String::new(); CALL_COLUMNS.len() - 2] };
+        cells.extend(direction_cells(&direction));
+        calls.push(cells, remarks);
+    }
 }
 
 fn summary(head: &Head, calls: usize, streams: usize) -> String {
@@ -108,18 +136,22 @@ fn call_cells(place: usize, call: &CallReport) -> Vec<String> {
         (None, Some(cause)) => cause.to_string(),
         (None, None) => "no end captured".to_owned(),
     };
-    let mut cells = vec![
+    vec![
         (place + 1).to_string(),
         started.get(..19).unwrap_or(&started).replace('T', " "),
         call.from.clone(),
         call.to.clone(),
         ended,
         if call.answered_at.is_some() { format!("{} s", call.billsec) } else { String::new() },
-        call.codec_a.clone().unwrap_or_default(),
-    ];
-    let figures = [call.loss_pct, call.jitter_ms, call.mean_interval_ms, call.quality_pct, call.mos];
-    cells.extend(figures.map(figure));
-    cells.push(call.media_verdict.unwrap_or("no media").to_owned());
+    ]
+}
+
+/// Whose audio it is, its codec, its figures and its verdict.
+fn direction_cells(direction: &CallDirection) -> Vec<String> {
+    let of = &direction.figures;
+    let mut cells = vec![direction.sender().to_owned(), direction.codec.clone().unwrap_or_default()];
+    cells.extend([of.loss_pct, of.jitter_ms, of.mean_interval_ms, of.quality_pct, of.mos].map(figure));
+    cells.push(direction.verdict().unwrap_or("no media").to_owned());
     cells
 }
 
@@ -263,7 +295,8 @@ fn wrapped(remark: &str) -> Vec<String> {
     lines
 }
 
-const CALL_COLUMNS: [&str; 7] = ["call", "started (UTC)", "from", "to", "status", "billed", "codec"];
+const CALL_COLUMNS: [&str; 8] =
+    ["call", "started (UTC)", "from", "to", "status", "billed", "audio of", "codec"];
 const STREAM_COLUMNS: [&str; 7] = ["stream", "from", "to", "SSRC", "codec", "packets", "lost"];
 /// What follows the columns of both.
 const FIGURE_COLUMNS: [&str; 6] = ["loss %", "jitter ms", "interval ms", "quality %", "MOS", "verdict"];

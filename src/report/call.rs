@@ -1,5 +1,8 @@
 //! Calls: one row each, and what is behind it.
 
+use sidetone_model::media_quality::{LegQuality, LegSide};
+use sidetone_model::quality::MediaVerdict;
+
 use crate::capture::{Analysis, CallReport};
 
 use super::facts::{NO_VERDICT, chip};
@@ -18,12 +21,14 @@ pub(super) fn table(
 ) {
     html.raw(
         "<div class=\"scroll\"><table class=\"sortable\"><thead><tr><th class=\"n\">#</th><th>verdict</th>\
-         <th>started (UTC)</th><th>from</th><th>to</th><th>ended</th><th class=\"n\">billed s</th><th>codec</th>\
+         <th>started (UTC)</th><th>from</th><th>to</th><th>ended</th><th class=\"n\">billed s</th><th>audio of</th><th>codec</th>\
          <th class=\"n\">loss %</th><th class=\"n\">jitter ms</th><th class=\"n\">quality %</th>\
          <th class=\"n\">MOS</th></tr></thead><tbody>",
     );
     for (place, call) in calls {
-        let verdict = call.media_verdict.unwrap_or(NO_VERDICT);
+        // The worse direction: its verdict, and its figures beside it.
+        let Some(worse) = call.directions().into_iter().next() else { continue };
+        let verdict = worse.verdict().unwrap_or(NO_VERDICT);
         html.element("<tr data-v=\"", verdict, "\"><td class=\"n\">").text(place + 1).raw("</td><td>");
         if linked(*place) {
             html.element("<a href=\"#", Anchor { kind: 'c', file, place: *place }, "\">");
@@ -37,8 +42,10 @@ pub(super) fn table(
         if call.answered_at.is_some() {
             html.text(call.billsec);
         }
-        html.element("</td><td>", call.codec_a.as_deref().unwrap_or_default(), "</td>");
-        for figure in [call.loss_pct, call.jitter_ms, call.quality_pct, call.mos] {
+        html.element("</td><td>", worse.sender(), "</td>");
+        html.element("<td>", shown(worse.codec.as_deref().unwrap_or_default()), "</td>");
+        let of = &worse.figures;
+        for figure in [of.loss_pct, of.jitter_ms, of.quality_pct, of.mos] {
             html.element("<td class=\"n\">", decimal(figure), "</td>");
         }
         html.raw("</tr>");
@@ -56,27 +63,29 @@ pub(super) fn section(
     owners: &[Option<usize>],
     how: How,
 ) {
-    let quality = call.quality();
     html.raw("<details class=\"call\"").raw(if how.open { " open" } else { "" }).raw("><summary>");
-    chip(html, call.media_verdict.unwrap_or(NO_VERDICT));
+    chip(html, call.media_verdict_worse.unwrap_or(NO_VERDICT));
     html.raw(" <b>").text(shown(&call.from)).raw(" → ").text(shown(&call.to)).raw("</b> <span>");
     html.text(started(call)).raw(", ").text(ended(call)).raw("</span></summary><div id=\"");
     html.text(Anchor { kind: 'c', file, place }).raw("\">");
-    said(html, &quality);
+    let legs: Vec<LegQuality> =
+        call.directions().iter().filter_map(|one| call.quality_of(one.side)).collect();
+    for quality in &legs {
+        if legs.len() > 1 {
+            html.element("<h4>Audio of the ", name(quality.leg), " ");
+            chip(html, quality.media_verdict.map_or(NO_VERDICT, MediaVerdict::as_str));
+            html.raw("</h4>");
+        }
+        said(html, quality);
+    }
     html.element("<p class=\"note\">Call-ID ", shown(&call.call_id), "</p>");
     ladder(html, &call.ladder);
-    if !quality.rules.is_empty() {
-        html.raw("<h4>The rules, and how near they came</h4>");
-        rules(html, &quality.rules, is_near);
-        html.raw("<details><summary>All rules, in the order in which they are asked</summary>");
-        rules(html, &quality.rules, any);
-        html.raw("</details>");
+    for (place, quality) in legs.iter().enumerate() {
+        // Of a direction that is well beside another, the stream below has the figures.
+        if place == 0 || quality.media_verdict != Some(MediaVerdict::Ok) {
+            leg(html, quality);
+        }
     }
-    html.raw("<details><summary>The caller's leg in figures</summary>");
-    figures(html, &quality.addresses);
-    figures(html, &quality.outbound);
-    figures(html, &quality.inbound);
-    html.raw("</details>");
     for number in &call.streams {
         // A stream that several calls used one after the other is drawn in the first.
         let owner = owners.get(*number).copied().flatten();
@@ -92,6 +101,30 @@ pub(super) fn section(
         }
     }
     html.raw("</div></details>");
+}
+
+/// What the rules measured on a leg, and its figures.
+fn leg(html: &mut Html, quality: &LegQuality) {
+    let name = name(quality.leg);
+    if !quality.rules.is_empty() {
+        html.element("<h4>The rules, and how near they came: audio of the ", name, "</h4>");
+        rules(html, &quality.rules, is_near);
+        html.raw("<details><summary>All rules, in the order in which they are asked</summary>");
+        rules(html, &quality.rules, any);
+        html.raw("</details>");
+    }
+    html.element("<details><summary>The leg of the ", name, " in figures</summary>");
+    figures(html, &quality.addresses);
+    figures(html, &quality.outbound);
+    figures(html, &quality.inbound);
+    html.raw("</details>");
+}
+
+fn name(side: LegSide) -> &'static str {
+    match side {
+        LegSide::A => "caller",
+        LegSide::B => "called party",
+    }
 }
 
 /// How a call is shown.

@@ -3,7 +3,7 @@
 use sidetone_media::simulate::Scenario;
 
 use super::*;
-use crate::capture::{Analysis, EngineOptions, compose, read_with};
+use crate::capture::{Analysis, EngineOptions, compose, golden, read_with};
 
 fn analyze(name: &str, file: &[u8]) -> Analysis {
     let options = EngineOptions { ladder: true, ..EngineOptions::default() };
@@ -107,6 +107,55 @@ fn rows_name_the_call_and_the_stream() {
     assert_eq!((cell(1, "stream"), cell(1, "call_verdict")), ("1", "lossy_inbound"));
     assert!(cell(1, "call_sentence").contains("lost on the way here"));
     assert_eq!((cell(3, "call_verdict"), cell(3, "stream")), ("no_inbound_media", ""));
+}
+
+/// The called party's direction has columns of its own, in every row of the call; the page and the table begin with the
+/// worse direction, and show its figures.
+#[test]
+fn the_worse_direction_comes_first() {
+    let golden = golden::all().find(|golden| golden.name == "lossy_towards_the_caller").unwrap();
+    let mut file = Vec::new();
+    golden.write(&mut file).unwrap();
+    let analysis = analyze("callee.pcap", &file);
+    let far = analysis.calls[0].callee_quality().unwrap();
+    let loss = far.figures().loss_pct.unwrap().as_f64();
+
+    let text = csv(std::slice::from_ref(&analysis));
+    let rows: Vec<Vec<String>> = text.lines().map(cells).collect();
+    let cell = |row: usize, name: &str| {
+        let column = rows[0].iter().position(|column| column == name).unwrap();
+        rows[row][column].as_str()
+    };
+    assert_eq!(rows.len(), 3, "two streams: {text}");
+    for row in 1..3 {
+        assert_eq!([cell(row, "call_verdict"), cell(row, "callee_verdict")], ["ok", "lossy_inbound"]);
+        assert_eq!(
+            [cell(row, "call_verdict_worse"), cell(row, "callee_blame")],
+            ["lossy_inbound", "network"]
+        );
+        assert_eq!(cell(row, "callee_sentence"), far.sentence);
+        assert_eq!(cell(row, "callee_loss_pct"), loss.to_string());
+        assert!(cell(row, "callee_mos").parse::<f64>().unwrap() < 3.5);
+    }
+
+    let page = html(std::slice::from_ref(&analysis));
+    let of_callee = page.find("<h4>Audio of the called party").unwrap();
+    assert!(of_callee < page.find("<h4>Audio of the caller").unwrap());
+    let (head, row) = page.split_once("<tbody><tr data-v=\"").unwrap();
+    assert!(head.contains("<th>audio of</th>") && row.starts_with("lossy_inbound\""), "{row}");
+    let row = row.split_once("</tr>").unwrap().0;
+    assert!(row.contains("<td>callee</td>") && row.contains(&format!("{loss:.2}")), "{row}");
+
+    let table = crate::capture::table(analysis.into());
+    let lines: Vec<&str> = table.lines().collect();
+    let place = |words: [&str; 2]| {
+        lines.iter().position(|line| words.iter().all(|word| line.contains(word))).unwrap()
+    };
+    let (callee, caller) = (place(["callee", "lossy_inbound"]), place(["caller", " ok"]));
+    assert!(callee < caller, "{table}");
+    assert!(lines[callee].contains(&format!("{loss:.2}")) && lines[callee].contains("NORMAL_CLEARING"));
+    assert!(lines[callee + 1].contains("↳") && !lines[caller].contains("NORMAL_CLEARING"), "{table}");
+    assert!(table.contains("1 call, 2 RTP streams"), "{table}");
 }
 
 #[test]

@@ -15,7 +15,7 @@ use super::flows::Binding;
 use super::leg::LegReport;
 use super::lenient;
 use super::payloads::{Announced, Meanings, is_same};
-use super::report::{CallReport, EvidenceReport, Shared, verdict};
+use super::report::{CallReport, EvidenceReport, Shared, verdict, worse};
 use super::signal::LegSignal;
 
 /// Why a message was not taken.
@@ -43,7 +43,6 @@ pub(super) struct Calls {
     generation: u32,
     meanings: Announced,
     keeps_ladders: bool,
-    describes_far_legs: bool,
     /// The ends of calls in the order in which they came, where calls are forgotten.
     ends: Option<VecDeque<(Micros, u32)>>,
 }
@@ -84,14 +83,8 @@ impl Calls {
             generation: 0,
             meanings: Announced::default(),
             keeps_ladders,
-            describes_far_legs: false,
             ends: evicts.then(VecDeque::new),
         }
-    }
-
-    /// Says whether calls that begin from now on tell of the called party's leg as well.
-    pub(super) fn describe_far_legs(&mut self, wanted: bool) {
-        self.describes_far_legs = wanted;
     }
 
     /// Changes whenever a flow could be bound to another call.
@@ -182,7 +175,6 @@ impl Calls {
             return Err(Refused::OverLimit);
         }
         dialog.serial = self.begun;
-        dialog.describes_far_leg = self.describes_far_legs;
         self.begun += 1;
         let number = match self.free.pop() {
             Some(number) => number,
@@ -383,6 +375,7 @@ pub(super) fn report(call: Dialog, leg: LegReport, streams: Vec<usize>) -> CallR
         quality_pct: shared.quality_pct,
         mos: shared.mos,
         media_verdict: verdict(&leg),
+        media_verdict_worse: worse(verdict(&leg), far_leg.as_deref()),
         evidence: leg.verdict.map(|_| EvidenceReport(leg.evidence.clone())),
         streams,
         ladder: call.ladder,

@@ -27,8 +27,6 @@ pub struct EngineOptions {
     pub threads: usize,
     /// Whether every call keeps its messages, [`CallReport::ladder`].
     pub ladder: bool,
-    /// Whether the called party's leg is judged as well, [`CallReport::far_leg`].
-    pub far_legs: bool,
     /// Whether some samples of G.711 are looked at: silence, clipping, level.
     pub audio: bool,
     /// Whether calls are handed out and forgotten soon after their end, [`Engine::poll_finished`]: for captures that
@@ -69,7 +67,6 @@ impl Engine {
     /// An engine that has seen nothing.
     pub fn new(options: EngineOptions) -> Self {
         let mut router = Router::new(options.ladder, options.evict);
-        router.calls.describe_far_legs(options.far_legs);
         router.listens = options.audio;
         Engine {
             options,

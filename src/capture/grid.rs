@@ -126,7 +126,9 @@ impl Grid {
             let heading = self.header.first().map_or("", String::as_str);
             let (open, close) = if look.colour { (row.colour, PLAIN) } else { ("", "") };
             let (name, verdict) = (name.map_or("", String::as_str), verdict.map_or("", String::as_str));
-            let _ = writeln!(out, "{heading} {name}: {open}{verdict}{close}");
+            // A row without a name goes on with the one above it.
+            let name = if name.is_empty() { "  and".to_owned() } else { format!("{heading} {name}") };
+            let _ = writeln!(out, "{name}: {open}{verdict}{close}");
             for line in wrapped(&words.join(", "), width, INDENT, INDENT) {
                 let _ = writeln!(out, "{line}");
             }

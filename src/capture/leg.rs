@@ -1,4 +1,4 @@
-//! The caller's leg of a call, and where it is asked for the called party's: under measurement, or judged.
+//! The caller's leg of a call and the called party's: under measurement, or judged.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, LazyLock};
@@ -25,7 +25,7 @@ pub(super) struct Leg {
     sent: Sent,
     /// The call seems to be over: packets do not count.
     is_ended: bool,
-    /// The called party's leg, once somebody asks for it.
+    /// The called party's leg, once SDP has settled it.
     far: Option<Box<State>>,
     answered: Option<Micros>,
 }

@@ -53,7 +53,9 @@ pub use ladder::{Ladder, LadderMessage};
 pub use parts::{Part, Parts};
 pub use playback::Playback;
 pub use remark::remark;
-pub use report::{Analysis, CallReport, EvidenceReport, Head, Skipped, StreamReport, StreamRtcp};
+pub use report::{
+    Analysis, CallDirection, CallReport, EvidenceReport, Head, Skipped, StreamReport, StreamRtcp,
+};
 pub use source::{Broken, Outcome, PartsOutcome, Source, read, read_parts, read_with};
 pub(crate) use table::grouped;
 pub use table::{Look, Table, table};

@@ -10,7 +10,7 @@ use super::grid::{Grid, MIN_WIDTH, Row, printable, wrapped};
 use super::groups::Group;
 use super::parts::Parts;
 use super::remark::remark;
-use super::report::{CallReport, Head, StreamReport};
+use super::report::{CallDirection, CallReport, Head, StreamReport};
 
 /// How a table is laid out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,6 +27,7 @@ pub struct Look {
 #[derive(Debug)]
 pub struct Table {
     look: Look,
+    shown_calls: usize,
     calls: Grid,
     streams: Grid,
     /// The sentences of earlier rows, with the name of the row.
@@ -48,6 +49,7 @@ impl Table {
     pub fn new(look: Look) -> Self {
         Table {
             look,
+            shown_calls: 0,
             calls: Grid::new(&[&CALL_COLUMNS[..], &FIGURE_COLUMNS].concat()),
             streams: Grid::new(&[&STREAM_COLUMNS[..], &FIGURE_COLUMNS].concat()),
             said: HashMap::new(),
@@ -57,16 +59,16 @@ impl Table {
     /// Takes a call with its streams, or streams without signalling.
     pub fn push(&mut self, group: &Group) {
         if let Some((place, call)) = &group.call {
-            let quality = call.quality();
-            let remarks = self.remarks(&quality, call.media_verdict, || format!("call {}", place + 1));
-            let cells = call_cells(*place, call);
-            self.calls.push(Row::new(cells, remarks, call.media_verdict));
+            self.push_call(*place, call);
         }
         for (place, stream) in &group.streams {
             let call = group.call.as_ref().map(|(place, _)| *place);
-            // What a stream of a call has to say, its call says; unless it goes the other way.
-            let told =
-                call.is_some() && (stream.direction == Some("from_caller") || stream.verdict == Some("ok"));
+            // What a stream of a call has to say, its call says; unless it judges the caller alone.
+            let told = group.call.as_ref().is_some_and(|(_, call)| {
+                call.callee().is_some()
+                    || stream.direction == Some("from_caller")
+                    || stream.verdict == Some("ok")
+            });
             let remarks = if told {
                 Vec::new()
             } else {
@@ -76,9 +78,28 @@ impl Table {
         }
     }
 
+    /// A row for each direction of a call, the worse one first; what the call itself is stands in the first one.
+    fn push_call(&mut self, place: usize, call: &CallReport) {
+        self.shown_calls += 1;
+        for (row, direction) in call.directions().into_iter().enumerate() {
+            let quality = call.quality_of(direction.side);
+            let verdict = direction.verdict();
+            let remarks = match &quality {
+                // That nothing is wrong is in the row; what nearly is stands below it.
+                Some(quality) if row > 0 && verdict == Some("ok") => near(quality),
+                Some(quality) => self.remarks(quality, verdict, || format!("call {}", place + 1)),
+                None => Vec::new(),
+            };
+            let mut cells =
+                if row == 0 { call_cells(place, call) } else { vec![String::new(); CALL_COLUMNS.len() - 2] };
+            cells.extend(direction_cells(&direction));
+            self.calls.push(Row::new(cells, remarks, verdict));
+        }
+    }
+
     /// The text; `calls` and `streams` are how many the capture holds, which may be more than are shown.
     pub fn finish(self, head: &Head, calls: usize, streams: usize) -> String {
-        let mut out = summary(head, (self.calls.len(), calls), (self.streams.len(), streams));
+        let mut out = summary(head, (self.shown_calls, calls), (self.streams.len(), streams));
         if let Some(width) = self.look.width {
             let lines = wrapped(&out, width.max(MIN_WIDTH), "", "  ");
             out = lines.join("\n") + "\n";
@@ -110,7 +131,7 @@ impl Table {
                 }
             }
         }
-        remarks.extend(quality.rules.iter().filter_map(remark).take(NEAR_MISSES_MAX));
+        remarks.extend(near(quality));
         remarks
     }
 }
@@ -155,19 +176,28 @@ fn call_cells(place: usize, call: &CallReport) -> Vec<String> {
         (None, Some(cause)) => cause.to_string(),
         (None, None) => "no end captured".to_owned(),
     };
-    let mut cells = vec![
+    vec![
         (place + 1).to_string(),
         started.get(..19).unwrap_or(&started).replace('T', " "),
         call.from.clone(),
         call.to.clone(),
         ended,
         if call.answered_at.is_some() { format!("{} s", call.billsec) } else { String::new() },
-        call.codec_a.clone().unwrap_or_default(),
-    ];
-    let figures = [call.loss_pct, call.jitter_ms, call.mean_interval_ms, call.quality_pct, call.mos];
-    cells.extend(figures.map(figure));
-    cells.push(call.media_verdict.unwrap_or("no media").to_owned());
+    ]
+}
+
+/// Whose audio it is, its codec, its figures and its verdict.
+fn direction_cells(direction: &CallDirection) -> Vec<String> {
+    let of = &direction.figures;
+    let mut cells = vec![direction.sender().to_owned(), direction.codec.clone().unwrap_or_default()];
+    cells.extend([of.loss_pct, of.jitter_ms, of.mean_interval_ms, of.quality_pct, of.mos].map(figure));
+    cells.push(direction.verdict().unwrap_or("no media").to_owned());
     cells
+}
+
+/// Which rules also hold, or nearly do.
+fn near(quality: &LegQuality) -> Vec<String> {
+    quality.rules.iter().filter_map(remark).take(NEAR_MISSES_MAX).collect()
 }
 
 fn stream_cells(place: usize, stream: &StreamReport, call: Option<usize>) -> Vec<String> {
@@ -231,7 +261,8 @@ fn size(bytes: u64) -> String {
     }
 }
 
-const CALL_COLUMNS: [&str; 7] = ["call", "started (UTC)", "from", "to", "status", "billed", "codec"];
+const CALL_COLUMNS: [&str; 8] =
+    ["call", "started (UTC)", "from", "to", "status", "billed", "audio of", "codec"];
 const STREAM_COLUMNS: [&str; 7] = ["stream", "from", "to", "SSRC", "codec", "packets", "lost"];
 /// What follows the columns of both.
 const FIGURE_COLUMNS: [&str; 6] = ["loss %", "jitter ms", "interval ms", "quality %", "MOS", "verdict"];

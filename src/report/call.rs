@@ -1,6 +1,6 @@
 //! Calls: one row each, and what is behind it.
 
-use sidetone_model::media_quality::LegQuality;
+use sidetone_model::media_quality::{LegQuality, LegSide};
 
 use crate::capture::{CallReport, Group, StreamReport};
 
@@ -14,12 +14,12 @@ use super::stream::{Anchor, Drawn, decimal, drawing, said, title};
 
 /// The columns of the table of calls.
 pub(super) const COLUMNS: &str = "<th class=\"n\">#</th><th>verdict</th><th>started (UTC)</th><th>from</th>\
-    <th>to</th><th>ended</th><th class=\"n\">billed s</th><th>codec</th><th class=\"n\">loss %</th>\
+    <th>to</th><th>ended</th><th class=\"n\">billed s</th><th>audio of</th><th>codec</th><th class=\"n\">loss %</th>\
     <th class=\"n\">jitter ms</th><th class=\"n\">quality %</th><th class=\"n\">MOS</th>";
 
 /// The verdict that a call is listed by.
-pub(super) fn verdict(call: &CallReport) -> Option<&str> {
-    call.media_verdict
+pub(super) fn verdict(call: &CallReport) -> Option<&'static str> {
+    call.media_verdict_worse
 }
 
 /// The row of a call.
@@ -31,21 +31,29 @@ pub(super) fn line(file: usize, place: usize, call: &CallReport, section: usize)
     if call.answered_at.is_some() {
         after.text(call.billsec);
     }
-    after.element("</td><td>", call.codec_a.as_deref().unwrap_or_default(), "</td>");
-    for figure in [call.loss_pct, call.jitter_ms, call.quality_pct, call.mos] {
-        after.element("<td class=\"n\">", decimal(figure), "</td>");
+    after.raw("</td>");
+    // The worse direction: its figures beside its verdict.
+    for worse in call.directions().iter().take(1) {
+        after.element("<td>", worse.sender(), "</td>");
+        after.element("<td>", shown(worse.codec.as_deref().unwrap_or_default()), "</td>");
+        let of = &worse.figures;
+        for figure in [of.loss_pct, of.jitter_ms, of.quality_pct, of.mos] {
+            after.element("<td class=\"n\">", decimal(figure), "</td>");
+        }
     }
     let anchor = Anchor { kind: 'c', file, place }.to_string();
     Line::new(verdict(call), anchor, section, before, after)
 }
 
-/// One direction of a call.
-struct Direction<'a> {
+/// One direction of a call: the audio that came from one party.
+struct Direction {
     name: &'static str,
     /// Whether the streams that the caller sent are its own.
     from_caller: bool,
-    verdict: Option<&'a str>,
+    verdict: Option<&'static str>,
     quality: LegQuality,
+    /// Whether the quality is that of the whole leg, of which there are more figures.
+    is_leg: bool,
 }
 
 /// One call: its directions, the bad one first and open, then its messages and its rules.
@@ -75,39 +83,69 @@ pub(super) fn section(
         html.text(elsewhere.call + 1).raw(".</p>");
     }
     ladder(&mut html, &call.ladder);
-    let quality = call.quality();
-    if !quality.rules.is_empty() {
-        html.raw("<details><summary>All rules, in the order in which they are asked</summary>");
-        rules(&mut html, &quality.rules, any);
-        html.raw("</details>");
+    for direction in directions.iter().filter(|direction| direction.is_leg) {
+        leg(&mut html, direction);
     }
-    html.raw("<details><summary>The caller's leg in figures</summary>");
-    figures(&mut html, &quality.addresses);
-    figures(&mut html, &quality.outbound);
-    figures(&mut html, &quality.inbound);
-    html.raw("</details></div></details>");
+    html.raw("</div></details>");
     html.into_string()
 }
 
+/// What the rules measured on a leg, and its figures.
+fn leg(html: &mut Html, direction: &Direction) {
+    let quality = &direction.quality;
+    if !quality.rules.is_empty() {
+        html.element(
+            "<details><summary>",
+            direction.name,
+            ": all rules, in the order in which they are asked</summary>",
+        );
+        rules(html, &quality.rules, any);
+        html.raw("</details>");
+    }
+    html.element("<details><summary>", direction.name, ": the leg in figures</summary>");
+    figures(html, &quality.addresses);
+    figures(html, &quality.outbound);
+    figures(html, &quality.inbound);
+    html.raw("</details>");
+}
+
 /// The directions of a call, the bad one first.
-fn directions<'a>(group: &'a Group, call: &'a CallReport) -> Vec<Direction<'a>> {
-    let mut directions = vec![Direction {
-        name: "From the caller",
-        from_caller: true,
-        verdict: call.media_verdict,
-        quality: call.quality(),
-    }];
-    // The worst of the streams that the caller was sent speaks for them.
-    let returned = group.streams.iter().filter(|(_, stream)| stream.direction == Some("to_caller"));
-    let worst = returned.max_by_key(|(_, stream)| (is_wrong(stream.verdict), stream.packets));
-    directions.extend(worst.map(|(_, stream)| Direction {
-        name: "To the caller",
-        from_caller: false,
-        verdict: stream.verdict,
-        quality: stream.quality(),
-    }));
+fn directions(group: &Group, call: &CallReport) -> Vec<Direction> {
+    let known = call.directions().into_iter().filter_map(|direction| {
+        Some(Direction {
+            name: name(direction.side == LegSide::A),
+            from_caller: direction.side == LegSide::A,
+            verdict: direction.verdict(),
+            quality: call.quality_of(direction.side)?,
+            is_leg: true,
+        })
+    });
+    let mut directions: Vec<Direction> = known.collect();
+    // A direction whose leg was not judged may have streams all the same: the worst of them speaks for it.
+    for from_caller in [true, false] {
+        if directions.iter().any(|direction| direction.from_caller == from_caller) {
+            continue;
+        }
+        let own = group.streams.iter().filter(|(_, stream)| is_from_caller(stream) == from_caller);
+        let worst = own.max_by_key(|(_, stream)| (is_wrong(stream.verdict), stream.packets));
+        directions.extend(worst.map(|(_, stream)| Direction {
+            name: name(from_caller),
+            from_caller,
+            verdict: stream.verdict,
+            quality: stream.quality(),
+            is_leg: false,
+        }));
+    }
     directions.sort_by_key(|direction| !is_wrong(direction.verdict));
     directions
+}
+
+fn name(from_caller: bool) -> &'static str {
+    if from_caller { "Audio of the caller" } else { "Audio of the called party" }
+}
+
+fn is_from_caller(stream: &StreamReport) -> bool {
+    stream.direction == Some("from_caller")
 }
 
 /// How a direction is shown.
@@ -119,14 +157,14 @@ struct How {
 }
 
 /// Writes a direction: why it was judged so, and its streams.
-fn direction(html: &mut Html, group: &Group, call: &CallReport, direction: &Direction<'_>, how: How) {
+fn direction(html: &mut Html, group: &Group, call: &CallReport, direction: &Direction, how: How) {
     html.raw("<details class=\"way\"").raw(if how.is_open { " open" } else { "" }).raw("><summary><h4>");
     html.raw(direction.name).raw(" ");
     chip(html, direction.verdict.unwrap_or(NO_VERDICT));
     html.raw("</h4></summary>");
     said(html, &direction.quality);
     remarks(html, &direction.quality.rules);
-    let is_own = |stream: &StreamReport| (stream.direction == Some("from_caller")) == direction.from_caller;
+    let is_own = |stream: &StreamReport| is_from_caller(stream) == direction.from_caller;
     let own: Vec<_> = group.streams.iter().filter(|(_, stream)| is_own(stream)).collect();
     for (place, stream) in &own {
         html.raw("<article id=\"").text(Anchor { kind: 's', file: how.file, place: *place }).raw("\"><h5>");

@@ -71,9 +71,19 @@ fn row(
             "started_at": call.started_at, "answered_at": call.answered_at, "ended_at": call.ended_at,
             "billsec": call.billsec, "sip_status": call.sip_status, "hangup_cause": call.hangup_cause,
             "call_verdict": call.media_verdict, "call_reason": quality.reason, "call_blame": quality.blame,
-            "call_sentence": quality.sentence,
+            "call_sentence": quality.sentence, "call_verdict_worse": call.media_verdict_worse,
         });
         merge(&mut cells, of_call);
+        if let Some(quality) = call.callee_quality() {
+            let figures = quality.figures();
+            let of_callee = json!({
+                "callee_verdict": figures.verdict, "callee_reason": quality.reason, "callee_blame": quality.blame,
+                "callee_sentence": quality.sentence, "callee_loss_pct": figures.loss_pct,
+                "callee_jitter_ms": figures.jitter_ms, "callee_mean_interval_ms": figures.mean_interval_ms,
+                "callee_quality_pct": figures.quality_pct, "callee_mos": figures.mos,
+            });
+            merge(&mut cells, of_callee);
+        }
     }
     if let Some((place, stream)) = stream {
         let quality = stream.quality();
@@ -100,8 +110,8 @@ fn merge(cells: &mut Map<String, Value>, more: Value) {
 /// Written at once.
 const WRITE_BYTES: usize = 64 << 10;
 
-/// The columns: the file, the call, the stream, why.
-const COLUMNS: [&str; 57] = [
+/// The columns: the file, the call, its called party, the stream, why.
+const COLUMNS: [&str; 67] = [
     "file",
     "call",
     "call_id",
@@ -117,6 +127,16 @@ const COLUMNS: [&str; 57] = [
     "call_reason",
     "call_blame",
     "call_sentence",
+    "call_verdict_worse",
+    "callee_verdict",
+    "callee_reason",
+    "callee_blame",
+    "callee_sentence",
+    "callee_loss_pct",
+    "callee_jitter_ms",
+    "callee_mean_interval_ms",
+    "callee_quality_pct",
+    "callee_mos",
     "stream",
     "direction",
     "src",

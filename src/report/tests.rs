@@ -3,7 +3,7 @@
 use sidetone_media::simulate::Scenario;
 
 use super::*;
-use crate::capture::{Analysis, EngineOptions, Parts, compose, read_with};
+use crate::capture::{Analysis, EngineOptions, Parts, compose, golden, read_with};
 
 /// The page of analyses.
 fn html(analyses: Vec<Analysis>) -> String {
@@ -58,8 +58,8 @@ fn a_bad_call_is_explained_and_drawn() {
         "<b>INVITE sip:2000@192.0.2.20:5060</b>",
         "<b>200 OK (INVITE)</b>",
         "<tr class=\"fired\">",
-        "From the caller",
-        "To the caller",
+        "Audio of the caller",
+        "Audio of the called party",
         "<details class=\"call\" open>",
         "<title>the seconds that the verdict is about, 0:30 to 0:32</title>",
         "<title>limit 30 ms</title>",
@@ -138,6 +138,56 @@ fn rows_name_the_call_and_the_stream() {
     assert_eq!((cell(3, "call_verdict"), cell(3, "stream")), ("no_inbound_media", ""));
 }
 
+/// The called party's direction has columns of its own, in every row of the call; the page and the table begin with the
+/// worse direction, and show its figures.
+#[test]
+fn the_worse_direction_comes_first() {
+    let golden = golden::all().find(|golden| golden.name == "lossy_towards_the_caller").unwrap();
+    let mut file = Vec::new();
+    golden.write(&mut file).unwrap();
+    let again = || analyze("callee.pcap", &file);
+    let analysis = again();
+    let far = analysis.calls[0].callee_quality().unwrap();
+    let loss = far.figures().loss_pct.unwrap().as_f64();
+
+    let text = csv(vec![again()]);
+    let rows: Vec<Vec<String>> = text.lines().map(cells).collect();
+    let cell = |row: usize, name: &str| {
+        let column = rows[0].iter().position(|column| column == name).unwrap();
+        rows[row][column].as_str()
+    };
+    assert_eq!(rows.len(), 3, "two streams: {text}");
+    for row in 1..3 {
+        assert_eq!([cell(row, "call_verdict"), cell(row, "callee_verdict")], ["ok", "lossy_inbound"]);
+        assert_eq!(
+            [cell(row, "call_verdict_worse"), cell(row, "callee_blame")],
+            ["lossy_inbound", "network"]
+        );
+        assert_eq!(cell(row, "callee_sentence"), far.sentence);
+        assert_eq!(cell(row, "callee_loss_pct"), loss.to_string());
+        assert!(cell(row, "callee_mos").parse::<f64>().unwrap() < 3.5);
+    }
+
+    let page = html(vec![again()]);
+    let of_callee = page.find("<h4>Audio of the called party").unwrap();
+    assert!(of_callee < page.find("<h4>Audio of the caller").unwrap());
+    let (head, row) = page.split_once("<tbody><tr data-v=\"").unwrap();
+    assert!(head.contains("<th>audio of</th>") && row.starts_with("lossy_inbound\""), "{row}");
+    let row = row.split_once("</tr>").unwrap().0;
+    assert!(row.contains("<td>callee</td>") && row.contains(&format!("{loss:.2}")), "{row}");
+
+    let table = crate::capture::table(analysis.into());
+    let lines: Vec<&str> = table.lines().collect();
+    let place = |words: [&str; 2]| {
+        lines.iter().position(|line| words.iter().all(|word| line.contains(word))).unwrap()
+    };
+    let (callee, caller) = (place(["callee", "lossy_inbound"]), place(["caller", " ok"]));
+    assert!(callee < caller, "{table}");
+    assert!(lines[callee].contains(&format!("{loss:.2}")) && lines[callee].contains("NORMAL_CLEARING"));
+    assert!(lines[callee + 1].contains("↳") && !lines[caller].contains("NORMAL_CLEARING"), "{table}");
+    assert!(table.contains("1 call, 2 RTP streams"), "{table}");
+}
+
 #[test]
 fn a_thousand_calls_stay_a_page_that_opens() {
     let mut analysis = simulated("lossy duration=60s");
@@ -159,17 +209,18 @@ fn the_bad_direction_is_first_and_open() {
     let page = html(vec![simulated("hole=10s..12s duration=20s"), simulated("clean duration=3s")]);
     check_alone(&page);
     let way = |name: &str| page.find(&format!("<summary><h4>{name}")).unwrap();
-    assert!(way("From the caller") < way("To the caller"));
+    assert!(way("Audio of the caller") < way("Audio of the called party"));
     let open = page.matches("<details class=\"way\" open>").count();
     assert_eq!((page.matches("<details class=\"way\"").count(), open), (4, 2), "one of each call");
     // Of a call whose other direction is bad, that one stands first.
-    let mut analysis = simulated("clean duration=5s");
-    analysis.streams[1].verdict = Some("lossy_inbound");
-    let page = html(vec![analysis]);
+    let golden = golden::all().find(|golden| golden.name == "lossy_towards_the_caller").unwrap();
+    let mut file = Vec::new();
+    golden.write(&mut file).unwrap();
+    let page = html(vec![analyze("callee.pcap", &file)]);
     let way = |name: &str| page.find(&format!("<summary><h4>{name}")).unwrap();
-    assert!(way("To the caller") < way("From the caller"));
-    assert!(page.contains("<details class=\"way\" open><summary><h4>To the caller"));
-    assert!(page.contains("<details class=\"way\"><summary><h4>From the caller"));
+    assert!(way("Audio of the called party") < way("Audio of the caller"));
+    assert!(page.contains("<details class=\"way\" open><summary><h4>Audio of the called party"));
+    assert!(page.contains("<details class=\"way\"><summary><h4>Audio of the caller"));
 }
 
 #[test]

@@ -96,5 +96,4 @@ impl TapSession {
 }
 
 /// Nobody looks at ladders here, and a second thread would want what the rings want.
-const OPTIONS: EngineOptions =
-    EngineOptions { threads: 1, ladder: false, far_legs: true, audio: false, evict: true };
+const OPTIONS: EngineOptions = EngineOptions { threads: 1, ladder: false, audio: false, evict: true };

@@ -151,6 +151,14 @@ fn record(number: u64) -> Cdr {
             mos: Some(Hundredths(441)),
             verdict: Some(MediaVerdict::Ok),
         },
+        media_b: Some(Quality {
+            jitter_ms: Some(Hundredths(310)),
+            loss_pct: Some(Hundredths(1512)),
+            mean_interval_ms: Some(Hundredths(2355)),
+            quality_pct: Some(Hundredths(8100)),
+            mos: Some(Hundredths(233)),
+            verdict: Some(MediaVerdict::LossyInbound),
+        }),
         media: None,
         ..bare
     }
@@ -189,6 +197,7 @@ fn bare(number: u64) -> Cdr {
         currency: None,
         billing: Default::default(),
         quality: Quality::default(),
+        media_b: None,
         media: None,
     }
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
+use super::callee::CALLEE;
 use super::cases::MISREAD;
 use super::entry::{Expected, Golden, Is};
 use super::tape::Tape;
@@ -14,9 +15,9 @@ use super::verdicts::VERDICTS;
 /// The index's file, beside the captures.
 pub const INDEX: &str = "golden.json";
 
-/// Every capture of the corpus: the verdicts, then what is misread.
+/// Every capture of the corpus: the verdicts, what is misread, and calls whose called party alone is damaged.
 pub fn all() -> impl Iterator<Item = &'static Golden> {
-    VERDICTS.iter().chain(&MISREAD)
+    VERDICTS.iter().chain(&MISREAD).chain(&CALLEE)
 }
 
 /// Writes every capture and the index into `folder`, which is made when it is not there; `told` is called with

@@ -2,7 +2,7 @@
 
 use sidetone_model::quality::MediaVerdict;
 
-use crate::capture::{CallReport, Group, Part, StreamReport};
+use crate::capture::{CallDirection, CallReport, Group, Part, StreamReport};
 
 use super::args::AnalyzeArgs;
 
@@ -110,8 +110,9 @@ fn verdicts(group: &Group) -> Vec<Option<&str>> {
     }
 }
 
-fn of_call(call: &CallReport) -> Vec<Option<&str>> {
-    vec![call.media_verdict]
+/// The verdicts of both directions.
+fn of_call(call: &CallReport) -> Vec<Option<&'static str>> {
+    call.directions().iter().map(CallDirection::verdict).collect()
 }
 
 /// How bad something is; the worst is the least: first what nothing was heard of, then what was damaged, by its MOS.
@@ -126,7 +127,8 @@ impl Badness {
     pub(super) fn of(group: &Group) -> Self {
         let worst_class = verdicts(group).into_iter().map(class).min().unwrap_or(CLASS_NONE);
         let streams = group.streams.iter().map(|(_, stream): &(usize, Box<StreamReport>)| stream.mos);
-        let of_call = group.call.iter().map(|(_, call)| call.mos);
+        let legs = group.call.iter().flat_map(|(_, call)| call.directions());
+        let of_call = legs.map(|direction| direction.figures.mos);
         let mos = streams.chain(of_call).flatten().map(|mos| mos.0).min();
         Badness { class: worst_class, mos: mos.unwrap_or(i64::MAX) }
     }

@@ -142,6 +142,7 @@ fn returned(scenario: &Scenario) -> Option<Simulation> {
     let answer_ms = scenario.call.answer_ms.filter(|_| scenario.call.returned)?;
     let mut clean = Scenario { seed: scenario.seed.wrapping_add(1), ..Scenario::default() };
     clean.talker.codec = scenario.talker.codec;
+    clean.talker.ssrc = scenario.talker.ssrc;
     clean.duration_ms = scenario.duration_ms.saturating_sub(answer_ms);
     clean.call.hold = scenario.call.hold.map(|hold| sidetone_media::simulate::Span {
         from_ms: hold.from_ms.saturating_sub(answer_ms),

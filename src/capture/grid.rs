@@ -117,9 +117,9 @@ impl Grid {
                 }
                 // "loss %" and "3.33" are "loss 3.33 %".
                 words.push(match heading.rsplit_once(' ') {
-                    Some((name, unit)) if !unit.starts_with('(') => format!("{name} {cell} {unit}"),
-                    Some((name, _)) => format!("{name} {cell}"),
-                    None => format!("{heading} {cell}"),
+                    Some((name, unit @ ("%" | "ms"))) => format!("{name} {cell} {unit}"),
+                    Some((name, "(UTC)")) => format!("{name} {cell}"),
+                    _ => format!("{heading} {cell}"),
                 });
             }
             let (name, verdict) = (row.cells.first(), row.cells.last());
@@ -128,9 +128,17 @@ impl Grid {
             let (name, verdict) = (name.map_or("", String::as_str), verdict.map_or("", String::as_str));
             // A row without a name goes on with the one above it.
             let name = if name.is_empty() { "  and".to_owned() } else { format!("{heading} {name}") };
-            let _ = writeln!(out, "{name}: {open}{verdict}{close}");
-            for line in wrapped(&words.join(", "), width, INDENT, INDENT) {
-                let _ = writeln!(out, "{line}");
+            let mut lines = wrapped(&format!("{name}:"), width, "", INDENT);
+            let last = lines.last().map_or(0, |line| line.chars().count());
+            if last + 1 + verdict.chars().count() > width {
+                lines.push(INDENT.to_owned());
+            }
+            let gap = if lines.last().is_some_and(|line| line.ends_with(' ')) { "" } else { " " };
+            let _ = writeln!(out, "{}{gap}{open}{verdict}{close}", lines.join("\n"));
+            if !words.is_empty() {
+                for line in wrapped(&words.join(", "), width, INDENT, INDENT) {
+                    let _ = writeln!(out, "{line}");
+                }
             }
             write_remarks(row, look, out);
         }
@@ -283,15 +291,15 @@ mod tests {
             Look { width: Some(48), colour: false },
             &expect![[r"
 
-                name         status           loss %  verdict
-                Ada          200 NORMAL_        0.00  ok
+                name         status         loss %  verdict
+                Ada          200 NORMAL_      0.00  ok
                              CLEARING
-                Bartholomew  200 NORMAL_       12.30  lossy_
-                             CLEARING                 inbound
+                Bartholomew  200 NORMAL_     12.30  lossy_
+                             CLEARING               inbound
                       ↳ 7 of the 57 packets of the caller's
                         audio (12.30 %) were lost on the way
                         here.
-                Cy                                 –  no media
+                Cy                               –  no media
                       ↳ as call 1
             "]],
         );
@@ -309,10 +317,9 @@ mod tests {
                 name Bartholomew: lossy_inbound
                       status 200 NORMAL_CLEARING,
                       loss 12.30 %
-                      ↳ 7 of the 57 packets of
-                        the caller's audio (12.30
-                        %) were lost on the way
-                        here.
+                      ↳ 7 of the 57 packets of the
+                        caller's audio (12.30 %)
+                        were lost on the way here.
                 name Cy: no media
                       ↳ as call 1
             "]],

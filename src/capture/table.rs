@@ -312,7 +312,7 @@ mod tests {
     fn a_sentence_is_said_once() {
         let text = rendered("no-inbound returned=no duration=5s noise=0", 3, Look::default());
         let said: Vec<&str> = text.lines().filter(|line| line.contains('↳')).collect();
-        assert_eq!(said.iter().filter(|line| line.contains("as call 1")).count(), 2, "{text}");
+        assert_eq!(said.iter().filter(|line| line.contains("as call 1")).count(), 4, "{text}");
         let clean = rendered("clean duration=5s noise=0", 3, Look::default());
         assert_eq!(clean.matches("as call").count(), 0, "{clean}");
     }

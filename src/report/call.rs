@@ -83,7 +83,9 @@ pub(super) fn section(
         html.text(elsewhere.call + 1).raw(".</p>");
     }
     ladder(&mut html, &call.ladder);
-    for direction in directions.iter().filter(|direction| direction.is_leg) {
+    // Of a direction that is well beside another, the stream above has the figures.
+    let told = directions.iter().filter(|direction| direction.is_leg).enumerate();
+    for (_, direction) in told.filter(|(number, direction)| *number == 0 || is_wrong(direction.verdict)) {
         leg(&mut html, direction);
     }
     html.raw("</div></details>");
@@ -179,7 +181,10 @@ fn direction(html: &mut Html, group: &Group, call: &CallReport, direction: &Dire
         if own.len() > 1 && stream.verdict != direction.verdict {
             said(html, &quality);
         }
-        drawing(html, stream, &quality, Drawn { points_max: how.points_max, until: call.ended_at });
+        // Of several streams each has seconds of its own.
+        let affected = direction.quality.affected.filter(|_| own.len() == 1);
+        let how = Drawn { points_max: how.points_max, until: call.ended_at, affected };
+        drawing(html, stream, &quality, how);
         html.raw("</article>");
     }
     html.raw("</details>");

@@ -44,20 +44,22 @@ pub(super) fn contents(html: &mut Html, entries: &[Entry]) {
     tally(html, &all);
     html.raw(
         "<div class=\"scroll\"><table class=\"sortable\"><thead><tr><th class=\"n\">#</th><th>capture</th>\
-         <th class=\"n\">calls</th><th class=\"n\">streams without signalling</th><th class=\"n\">not ok</th>\
-         <th>verdicts</th></tr></thead><tbody>",
+         <th class=\"n\">not ok</th><th>verdicts</th><th class=\"n\">calls</th>\
+         <th class=\"n\">streams without signalling</th></tr></thead><tbody>",
     );
     for (place, entry) in entries.iter().enumerate() {
         html.raw("<tr><td class=\"n\">").text(place + 1).raw("</td><td class=\"name\"><a href=\"#");
-        html.text(FileAnchor(place)).raw("\">").text(shown(&entry.name)).raw("</a></td><td class=\"n\">");
-        html.text(grouped(entry.calls as u64)).raw("</td><td class=\"n\">");
-        html.text(grouped(entry.lone as u64)).raw("</td><td class=\"n\">");
+        html.text(FileAnchor(place)).raw("\" title=\"").text(shown(&entry.name)).raw("\">");
+        // Captures are mostly of one folder: the name tells them apart, and the part itself has the path.
+        let name = entry.name.rsplit('/').next().unwrap_or(&entry.name);
+        html.text(shown(name)).raw("</a></td><td class=\"n\">");
         html.text(grouped(entry.bad())).raw("</td><td>");
         for (verdict, count) in &entry.verdicts {
             chip(html, verdict);
             html.element(" <b>", grouped(*count), "</b> ");
         }
-        html.raw("</td></tr>");
+        html.raw("</td><td class=\"n\">").text(grouped(entry.calls as u64)).raw("</td><td class=\"n\">");
+        html.text(grouped(entry.lone as u64)).raw("</td></tr>");
     }
     html.raw("</tbody></table></div></section>");
 }

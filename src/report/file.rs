@@ -141,7 +141,8 @@ impl FilePart {
             list.rows.push(number, is_wrong(verdict), room.rows, line);
         }
         if list.sections.takes(is_wrong(verdict), room.sections) {
-            let section = call::section(file, group, *place, call, points_max);
+            let mut section = call::section(file, group, *place, call, points_max);
+            section.shrink_to_fit();
             list.sections.push(number, is_wrong(verdict), room.sections, section);
         }
     }
@@ -167,7 +168,7 @@ impl FilePart {
     }
 
     /// The part, its line in the contents, and what it has used; `is_only` when the page has no other.
-    pub(super) fn finish(self, is_only: bool) -> (String, Entry, Room) {
+    pub(super) fn finish(self, is_only: bool) -> (Vec<String>, Entry, Room) {
         let FilePart { file, head, of_calls, of_streams, .. } = self;
         let mut html = Html::default();
         facts(&mut html, FileAnchor(file), &head, (self.calls, self.streams));
@@ -183,15 +184,16 @@ impl FilePart {
         }
         let entry = Entry { name: head.file.clone(), calls: of_calls.seen, lone: of_streams.seen, verdicts };
         let is_single = is_only && of_calls.seen == 1;
+        let mut out = vec![html.into_string()];
         for (list, title, columns) in [
             (of_calls, "<section><h3>Calls</h3>", call::COLUMNS),
             (of_streams, "<section><h3>Streams without signalling</h3>", stream::COLUMNS),
         ] {
             used.rows += list.rows.len();
             used.sections += list.sections.len();
-            list.write(&mut html, title, columns, is_single);
+            list.write(&mut out, title, columns, is_single);
         }
-        (html.into_string(), entry, used)
+        (out, entry, used)
     }
 }
 
@@ -203,12 +205,13 @@ impl List {
         self.seen - 1
     }
 
-    fn write(self, html: &mut Html, title: &'static str, columns: &'static str, is_single: bool) {
+    fn write(self, out: &mut Vec<String>, title: &'static str, columns: &'static str, is_single: bool) {
         if self.seen == 0 {
             return;
         }
+        let mut html = Html::default();
         html.raw(title);
-        tally(html, &self.verdicts);
+        tally(&mut html, &self.verdicts);
         let drawn = self.sections.places();
         let shown = self.rows.len();
         let mut lines: Vec<(usize, Line)> = self.rows.wrong.into_iter().chain(self.rows.fine).collect();
@@ -216,19 +219,20 @@ impl List {
         html.raw("<div class=\"scroll\"><table class=\"sortable\"><thead><tr>");
         html.raw(columns).raw("</tr></thead><tbody>");
         for (_, line) in &lines {
-            line.write(html, drawn.contains(&line.section));
+            line.write(&mut html, drawn.contains(&line.section));
         }
         html.raw("</tbody></table></div>");
-        left_out(html, self.seen - shown);
+        left_out(&mut html, self.seen - shown);
+        out.push(html.into_string());
         let is_single = is_single && self.sections.len() == 1;
         for (_, section) in self.sections.wrong.into_iter().chain(self.sections.fine) {
             if is_single {
-                html.made(&section.replacen("<details class=\"call\">", "<details class=\"call\" open>", 1));
+                out.push(section.replacen("<details class=\"call\">", "<details class=\"call\" open>", 1));
             } else {
-                html.made(&section);
+                out.push(section);
             }
         }
-        html.raw("</section>");
+        out.push("</section>".to_owned());
     }
 }
 

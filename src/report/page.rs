@@ -56,7 +56,7 @@ impl Page {
         let (part, entry, used) = open.finish(is_only);
         self.room.use_up(used);
         self.files_left = self.files_left.saturating_sub(1);
-        self.parts.push(part);
+        self.parts.extend(part);
         self.entries.push(entry);
     }
 

@@ -27,19 +27,22 @@ pub(super) fn plots(html: &mut Html, course: &Course, limits: Limits) {
         limit,
     };
     let lines: [Line<'_>; 1] = [("line", "", &jitter)];
-    plot("Jitter", "ms", &lines, limits.jitter, 500).draw(html, &lines);
+    let jitter_plot = plot("Jitter", "ms", &lines, limits.jitter, 500);
+    jitter_plot.draw(html, &lines);
     let lines: [Line<'_>; 2] = [("area warn", "late", &late), ("area bad", "lost", &lost)];
     plot("Lost and late packets", &per, &lines, None, 500).draw(html, &lines);
     let lines: [Line<'_>; 2] = [("line soft", "longest", &longest), ("line", "mean", &mean)];
     plot("Interval between packets", "ms", &lines, None, 4_000).draw(html, &lines);
     let lines: [Line<'_>; 1] = [("line", "", &lateness)];
-    plot("Lateness of the latest packet", "ms", &lines, limits.late, 2_000).draw(html, &lines);
+    let lateness_plot = plot("Lateness of the latest packet", "ms", &lines, limits.late, 2_000);
+    lateness_plot.draw(html, &lines);
     html.raw("</div>");
-    legend(html, course, limits);
+    let has_limit = [jitter_plot, lateness_plot].iter().any(|plot| plot.shown_limit().is_some());
+    legend(html, course, has_limit);
 }
 
 /// What the shading and the dashed lines are.
-fn legend(html: &mut Html, course: &Course, limits: Limits) {
+fn legend(html: &mut Html, course: &Course, has_limit: bool) {
     html.raw("<p class=\"legend\">");
     if course.affected.is_some() {
         html.raw("<span><i class=\"key hit\"></i> the seconds that the verdict is about</span>");
@@ -47,7 +50,7 @@ fn legend(html: &mut Html, course: &Course, limits: Limits) {
     if !course.silences().is_empty() {
         html.raw("<span><i class=\"key dead\"></i> no packets came</span>");
     }
-    if limits.jitter.is_some() || limits.late.is_some() {
+    if has_limit {
         html.raw("<span><i class=\"key limit\"></i> limit of a rule</span>");
     }
     html.raw("<span>Time is minutes and seconds since the first packet of this stream.</span></p>");
@@ -96,7 +99,7 @@ impl Plot<'_> {
             self.shade(html, "hit", stretch, "the seconds that the verdict is about");
         }
         html.raw("<path class=\"grid\" d=\"M0,50H").text(width).raw("\"/>");
-        if let Some(limit) = self.limit.filter(|limit| limit.0 <= self.top) {
+        if let Some(limit) = self.shown_limit() {
             html.raw("<path class=\"limit\" d=\"M0,").text(self.height(limit.0)).raw("H").text(width);
             html.raw("\"><title>limit ")
                 .text(number(limit.0))
@@ -117,6 +120,11 @@ impl Plot<'_> {
             html.raw(if at == 0 { ">" } else { " class=\"mid\">" }).text(clock(at)).raw("</text>");
         }
         html.raw("</svg></figure>");
+    }
+
+    /// The limit of a rule, where it is not above the plot.
+    fn shown_limit(&self) -> Option<Hundredths> {
+        self.limit.filter(|limit| limit.0 <= self.top)
     }
 
     /// Shades the points from the first to the last of a stretch.

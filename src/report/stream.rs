@@ -1,6 +1,6 @@
 //! One RTP stream: its verdict, its course over time, its figures.
 
-use sidetone_model::media_quality::LegQuality;
+use sidetone_model::media_quality::{Affected, LegQuality};
 use sidetone_model::quality::Hundredths;
 use sidetone_model::time::Timestamp;
 
@@ -61,7 +61,7 @@ pub(super) fn together(
         }
         said(html, &quality);
         remarks(html, &quality.rules);
-        drawing(html, stream, &quality, Drawn { points_max, until });
+        drawing(html, stream, &quality, Drawn { points_max, until, affected: None });
         html.raw("</article>");
     }
 }
@@ -79,13 +79,16 @@ pub(super) struct Drawn {
     pub(super) points_max: usize,
     /// The end of its call, where that is known.
     pub(super) until: Option<Timestamp>,
+    /// The seconds that the verdict of its direction is about, where that is not the stream's own.
+    pub(super) affected: Option<Affected>,
 }
 
 /// Draws a stream over time, and lists its figures.
 pub(super) fn drawing(html: &mut Html, stream: &StreamReport, quality: &LegQuality, how: Drawn) {
     let timeline = quality.inbound.timeline.as_ref();
-    let course =
-        timeline.and_then(|timeline| Course::new(timeline, quality.affected, how.until, how.points_max));
+    let course = timeline.and_then(|timeline| {
+        Course::new(timeline, quality.affected.or(how.affected), how.until, how.points_max)
+    });
     if let Some(course) = course {
         let thresholds = &stream.report.thresholds;
         let limits = Limits {

@@ -62,7 +62,6 @@ fn a_bad_call_is_explained_and_drawn() {
         "Audio of the called party",
         "<details class=\"call\" open>",
         "<title>the seconds that the verdict is about, 0:30 to 0:32</title>",
-        "<title>limit 30 ms</title>",
         "receives the INVITE",
         "<table class=\"ladder two\">",
     ] {
@@ -246,6 +245,8 @@ fn a_dead_tail_reaches_the_end_of_the_call() {
     let page = html(vec![simulated("clean duration=60s packets=1000")]);
     assert!(page.contains("<title>no packets came, 0:20 to 1:00</title>"), "the tail is shaded and named");
     assert!(page.contains("<i class=\"key dead\"></i> no packets came"), "and in the legend");
+    assert!(page.contains("<title>the seconds that the verdict is about, 0:19 to 1:00</title>"), "{page}");
+    assert!(!page.contains("limit of a rule"), "a limit that is not drawn is not in the legend");
 }
 
 #[test]

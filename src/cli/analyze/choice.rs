@@ -98,8 +98,15 @@ impl Choice {
     }
 }
 
+/// Whether something is wrong in a direction as it is wanted, or all of them together are as well as that.
 fn any(wanted: &[Wanted], verdicts: &[Option<&str>]) -> bool {
-    wanted.iter().any(|wanted| verdicts.iter().any(|verdict| wanted.is(*verdict)))
+    let named = |verdict: Option<&str>| verdict.and_then(MediaVerdict::from_name);
+    let worst = verdicts.iter().fold(None, |worst, verdict| MediaVerdict::worse(worst, named(*verdict)));
+    let worst = worst.map(MediaVerdict::as_str);
+    wanted.iter().any(|wanted| match wanted {
+        Wanted::Nothing | Wanted::Verdict(MediaVerdict::Ok | MediaVerdict::Unanswered) => wanted.is(worst),
+        Wanted::Bad | Wanted::Verdict(_) => verdicts.iter().any(|verdict| wanted.is(*verdict)),
+    })
 }
 
 /// The verdicts of a call, or of each of the streams without signalling.

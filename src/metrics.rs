@@ -182,6 +182,13 @@ impl EngineMetrics {
         for (queue, length) in self.switch.queues() {
             queues = queues.with([("queue", queue)], length as u64);
         }
+        let (clients, servers) = self.switch.transactions();
+        let transactions = Family::gauge(
+            "sidetone_sip_transactions",
+            "SIP transactions that live now, those included whose answer is kept for retransmissions.",
+        )
+        .with([("role", "client")], clients as u64)
+        .with([("role", "server")], servers as u64);
         vec![
             requests(
                 "sidetone_sip_requests_received_total",
@@ -197,6 +204,7 @@ impl EngineMetrics {
             responses("sidetone_sip_responses_sent_total", "SIP responses sent, by class.", counters.sent()),
             Family::gauge("sidetone_sip_bindings", "Bindings registered now.")
                 .is(self.switch.bindings() as u64),
+            transactions,
             dropped,
             failures,
             calls_refused,

@@ -414,6 +414,11 @@ impl Switch {
         self.ua.legs_len()
     }
 
+    /// How many client and server transactions live, those included whose answer is kept for retransmissions.
+    pub fn transactions(&self) -> (usize, usize) {
+        self.ua.transactions()
+    }
+
     /// How many bindings are registered.
     pub fn bindings(&self) -> usize {
         self.registrar.bindings()

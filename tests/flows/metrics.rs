@@ -60,6 +60,7 @@ async fn a_call_is_counted_and_nobody_is_named() {
         "sidetone_rtp_relayed_bytes_total",
         "sidetone_sip_requests_received_total{method=\"INVITE\"}",
         "sidetone_sip_responses_sent_total{class=\"2xx\"}",
+        "sidetone_sip_transactions{role=\"server\"}",
         "sidetone_journal_bytes",
         "process_resident_memory_bytes",
         "process_open_fds",

@@ -65,6 +65,8 @@ pub(super) struct Gauges {
     pub(super) live_calls: AtomicUsize,
     pub(super) legs: AtomicUsize,
     pub(super) bindings: AtomicUsize,
+    pub(super) client_transactions: AtomicUsize,
+    pub(super) server_transactions: AtomicUsize,
     pub(super) ports: AtomicUsize,
     pub(super) orders: AtomicUsize,
     pub(super) intake: AtomicUsize,
@@ -132,6 +134,12 @@ impl Handle {
     /// How many bindings are registered.
     pub fn bindings(&self) -> usize {
         self.gauges.bindings.load(Ordering::Relaxed)
+    }
+
+    /// How many client and server transactions live, those included whose answer is kept for retransmissions.
+    pub fn transactions(&self) -> (usize, usize) {
+        let read = |gauge: &AtomicUsize| gauge.load(Ordering::Relaxed);
+        (read(&self.gauges.client_transactions), read(&self.gauges.server_transactions))
     }
 
     /// How many legs there are, in SIP.

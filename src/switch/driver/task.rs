@@ -211,6 +211,9 @@ impl Driver {
             self.follow_journal();
             self.gauges.live_calls.store(self.switch.live_calls(), Ordering::Relaxed);
             self.gauges.bindings.store(self.switch.bindings(), Ordering::Relaxed);
+            let (clients, servers) = self.switch.transactions();
+            self.gauges.client_transactions.store(clients, Ordering::Relaxed);
+            self.gauges.server_transactions.store(servers, Ordering::Relaxed);
             self.gauges.legs.store(self.switch.legs(), Ordering::Relaxed);
             self.gauges.ports.store(self.media.ports(), Ordering::Relaxed);
             self.gauges.orders.store(self.media.orders(), Ordering::Relaxed);
@@ -234,6 +237,8 @@ impl Driver {
     }
 
     fn arrived(&mut self, arrival: Arrival) {
+        // `/readyz` reads the journal itself: a call that comes after it answered 200 is taken.
+        self.follow_journal();
         match arrival {
             Arrival::Closed(flow) => self.feed(Input::Closed(flow)),
             Arrival::Datagram { flow, bytes } => self.knocked(flow, bytes),

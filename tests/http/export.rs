@@ -85,9 +85,10 @@ fn every_field_that_a_record_shows_is_a_column() {
         let shown = [0, 1].map(|number| engine.get(key, &format!("/cdrs/{}", ended(number).call_uuid)));
         let mut fields = [shown[0].fields(), shown[1].fields()].concat();
         // The called party's figures are columns of their own.
-        fields.retain(|name| name != "media_b");
+        fields.retain(|name| *name != "media_b");
         let far = shown[0].body["media_b"].as_object().unwrap();
-        fields.extend(far.keys().map(|name| format!("{name}_b")));
+        let far: Vec<String> = far.keys().map(|name| format!("{name}_b")).collect();
+        fields.extend(far.iter().map(String::as_str));
         fields.sort_unstable();
         fields.dedup();
         assert_eq!(columns, fields, "{key}");

@@ -266,8 +266,8 @@ const COLUMNS: [&str; 44] = [
 /// Those that only `margin:read` shows.
 const MARGIN_COLUMNS: [&str; 6] =
     ["cost_amount", "margin", "cost_currency", "cost_amount_original", "fx_rate", "cost_unconverted"];
-/// Records in a piece: some 500 KiB of text.
-const CHUNK_LEN: u32 = 1000;
+/// Records in a piece: some 500 KiB of text, and below 1 MiB where every record has every field.
+const CHUNK_LEN: u32 = 800;
 /// Records in a row group: a few MiB while it is written, and 200 groups in the footer of the largest file.
 #[cfg(feature = "parquet")]
 const ROW_GROUP_LEN: u32 = 5000;

@@ -107,7 +107,7 @@ impl Groups {
 
 /// The analysis that holds these groups and nothing else; places count within it, so calls and streams have others.
 pub fn analysis_of(head: Head, groups: Vec<Group>) -> Analysis {
-    let Head { file, packets, bytes, skipped } = head;
+    let Head { file, packets, bytes, skipped, registrations } = head;
     let (mut calls, mut streams) = (Vec::new(), Vec::new());
     for Group { call, streams: own, .. } in groups {
         calls.extend(call);
@@ -125,7 +125,15 @@ pub fn analysis_of(head: Head, groups: Vec<Group>) -> Analysis {
         stream.mirror = stream.mirror.and_then(|mirror| places.get(&mirror).copied());
         *stream
     });
-    Analysis { file, packets, bytes, skipped, calls: calls.collect(), streams: streams.collect() }
+    Analysis {
+        file,
+        packets,
+        bytes,
+        skipped,
+        registrations,
+        calls: calls.collect(),
+        streams: streams.collect(),
+    }
 }
 
 impl Iterator for Groups {
@@ -203,8 +211,10 @@ impl Judging {
         let listed: Vec<Vec<usize>> = calls.iter().map(|call| self.rest.places(*call)).collect();
         let taken = taking::take(&mut self.rest.router, &mut self.rest.folder, calls, &ended);
         let Judged { calls, streams } = taken.judge();
+        let has_media = self.rest.router.has_media;
         let reports = calls.into_iter().zip(listed);
-        let reports = reports.map(|((_, dialog, leg), places)| Box::new(calls::report(dialog, leg, places)));
+        let reports =
+            reports.map(|((_, dialog, leg), places)| Box::new(calls::report(dialog, leg, places, has_media)));
         let placed = streams.into_iter().filter_map(|JudgedStream { known: stream, report }| {
             let (place, mirror) = *known.get(&stream.serial)?;
             Some((place, Box::new(StreamReport { mirror, ..report })))
@@ -315,6 +325,7 @@ mod tests {
             packets: analysis.packets,
             bytes: analysis.bytes,
             skipped: analysis.skipped,
+            registrations: Vec::new(),
         }
     }
 

@@ -310,5 +310,9 @@ fn session(config: Option<&Arc<SessionConfig>>) -> Session {
 
 /// Of every leg of every capture that is judged by no thresholds of its own.
 static CONFIG: LazyLock<Arc<SessionConfig>> = LazyLock::new(|| {
-    Arc::new(SessionConfig { strict_source: StrictSource::Observed, ..SessionConfig::default() })
+    Arc::new(SessionConfig {
+        strict_source: StrictSource::Observed,
+        observed: true,
+        ..SessionConfig::default()
+    })
 });

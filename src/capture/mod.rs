@@ -5,6 +5,7 @@
 //! judged by the same `media::session::Session` that carries a live call.
 
 mod ahead;
+mod attempt;
 mod calls;
 mod carrier;
 mod compose;
@@ -29,7 +30,7 @@ mod parts;
 mod payloads;
 mod playback;
 mod probation;
-mod remark;
+mod registrations;
 mod report;
 mod retrace;
 mod router;
@@ -52,9 +53,9 @@ pub use gzip::{GzipDamage, Plain};
 pub use ladder::{Ladder, LadderMessage};
 pub use parts::{Part, Parts};
 pub use playback::Playback;
-pub use remark::remark;
+pub use registrations::RegistrationReport;
 pub use report::{
-    Analysis, CallDirection, CallReport, EvidenceReport, Head, Skipped, StreamReport, StreamRtcp,
+    Analysis, CallDirection, CallLeg, CallReport, EvidenceReport, Head, Skipped, StreamReport, StreamRtcp,
 };
 pub use source::{Broken, Outcome, PartsOutcome, Source, read, read_parts, read_with};
 pub(crate) use table::grouped;

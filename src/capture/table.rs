@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 use std::fmt::Write;
 
-use sidetone_model::media_quality::LegQuality;
+use sidetone_model::media_quality::{LegQuality, RuleCheck};
 use sidetone_model::quality::Hundredths;
 
 use super::grid::{Grid, MIN_WIDTH, Row, printable, wrapped};
 use super::groups::Group;
 use super::parts::Parts;
-use super::remark::remark;
+use super::registrations::RegistrationReport;
 use super::report::{CallDirection, CallReport, Head, StreamReport};
 
 /// How a table is laid out.
@@ -104,7 +104,13 @@ impl Table {
             let lines = wrapped(&out, width.max(MIN_WIDTH), "", "  ");
             out = lines.join("\n") + "\n";
         }
-        for grid in [self.calls, self.streams] {
+        let mut registrations = Grid::new(&REGISTRATION_COLUMNS);
+        for one in &head.registrations {
+            let verdict = if one.is_failed() { "failed" } else { "ok" };
+            let remarks = vec![one.sentence.clone()];
+            registrations.push(Row::new(registration_cells(one), remarks, Some(verdict)));
+        }
+        for grid in [registrations, self.calls, self.streams] {
             if grid.len() > 0 {
                 grid.write(self.look, &mut out);
             }
@@ -160,12 +166,36 @@ fn summary(head: &Head, calls: (usize, usize), streams: (usize, usize)) -> Strin
         shown(calls, "call"),
         shown(streams, "RTP stream"),
     );
+    if !head.registrations.is_empty() {
+        let failed = head.registrations.iter().filter(|registration| registration.is_failed()).count();
+        let _ = write!(
+            out,
+            "; {}, {failed} of them not accepted",
+            counted(head.registrations.len(), "registration")
+        );
+    }
     for (name, count) in counts.into_iter().filter(|(_, count)| *count > 0) {
         // Writing to a string cannot fail.
         let _ = write!(out, "; {} {name}", grouped(count));
     }
     out.push('\n');
     out
+}
+
+fn registration_cells(registration: &RegistrationReport) -> Vec<String> {
+    let RegistrationReport { aor, from, registrar, first_at, tries, result, sip_status, expires_s, .. } =
+        registration;
+    let started = first_at.to_string();
+    vec![
+        aor.clone(),
+        started.get(..19).unwrap_or(&started).replace('T', " "),
+        from.clone(),
+        registrar.clone(),
+        grouped((*tries).into()),
+        sip_status.map_or_else(|| "–".to_owned(), |status| status.to_string()),
+        expires_s.map_or_else(|| "–".to_owned(), |seconds| format!("{seconds} s")),
+        (*result).to_owned(),
+    ]
 }
 
 fn call_cells(place: usize, call: &CallReport) -> Vec<String> {
@@ -191,13 +221,13 @@ fn direction_cells(direction: &CallDirection) -> Vec<String> {
     let of = &direction.figures;
     let mut cells = vec![direction.sender().to_owned(), direction.codec.clone().unwrap_or_default()];
     cells.extend([of.loss_pct, of.jitter_ms, of.mean_interval_ms, of.quality_pct, of.mos].map(figure));
-    cells.push(direction.verdict().unwrap_or("no media").to_owned());
+    cells.push(direction.verdict().unwrap_or("not judged").to_owned());
     cells
 }
 
 /// Which rules also hold, or nearly do.
 fn near(quality: &LegQuality) -> Vec<String> {
-    quality.rules.iter().filter_map(remark).take(NEAR_MISSES_MAX).collect()
+    quality.rules.iter().filter_map(RuleCheck::remark).take(NEAR_MISSES_MAX).collect()
 }
 
 fn stream_cells(place: usize, stream: &StreamReport, call: Option<usize>) -> Vec<String> {
@@ -263,6 +293,8 @@ fn size(bytes: u64) -> String {
 
 const CALL_COLUMNS: [&str; 8] =
     ["call", "started (UTC)", "from", "to", "status", "billed", "audio of", "codec"];
+const REGISTRATION_COLUMNS: [&str; 8] =
+    ["registration", "started (UTC)", "from", "registrar", "tries", "status", "expires", "result"];
 const STREAM_COLUMNS: [&str; 7] = ["stream", "from", "to", "SSRC", "codec", "packets", "lost"];
 /// What follows the columns of both.
 const FIGURE_COLUMNS: [&str; 6] = ["loss %", "jitter ms", "interval ms", "quality %", "MOS", "verdict"];

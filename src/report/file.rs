@@ -7,6 +7,7 @@ use crate::capture::{Group, Head, grouped};
 use super::contents::{Entry, FileAnchor};
 use super::facts::{NO_VERDICT, empty, facts, is_wrong, tally};
 use super::markup::Html;
+use super::registrations::registrations;
 use super::{call, stream};
 
 /// What of the page's room is left, or is used.
@@ -172,11 +173,12 @@ impl FilePart {
         let FilePart { file, head, of_calls, of_streams, .. } = self;
         let mut html = Html::default();
         facts(&mut html, FileAnchor(file), &head, (self.calls, self.streams));
-        if self.calls == 0 && self.streams == 0 {
+        if self.calls == 0 && self.streams == 0 && head.registrations.is_empty() {
             empty(&mut html, &head);
-        } else if of_calls.seen + of_streams.seen == 0 {
+        } else if self.calls + self.streams > 0 && of_calls.seen + of_streams.seen == 0 {
             html.raw("<p class=\"note\">No call and no stream of this capture was chosen.</p>");
         }
+        registrations(&mut html, &head);
         let mut used = Room { plot_bytes: self.points_max * POINT_BYTES * self.streams, ..Room::default() };
         let mut verdicts = of_calls.verdicts.clone();
         for (verdict, count) in &of_streams.verdicts {

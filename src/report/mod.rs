@@ -15,6 +15,7 @@ mod layout;
 mod markup;
 mod page;
 mod plots;
+mod registrations;
 mod rules;
 mod serializer;
 mod stream;

@@ -2,8 +2,6 @@
 
 use sidetone_model::media_quality::{RuleCheck, RuleMeasure, RuleOutcome};
 
-use crate::capture::remark;
-
 use super::markup::Html;
 
 /// Writes the rules that pass `wanted` as a table; nothing when none does.
@@ -46,7 +44,7 @@ pub(super) fn rules(html: &mut Html, checks: &[RuleCheck], wanted: fn(&RuleCheck
 
 /// Writes what else is true, and what nearly is.
 pub(super) fn remarks(html: &mut Html, checks: &[RuleCheck]) {
-    let said: Vec<String> = checks.iter().filter_map(remark).collect();
+    let said: Vec<String> = checks.iter().filter_map(RuleCheck::remark).collect();
     if said.is_empty() {
         return;
     }

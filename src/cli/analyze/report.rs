@@ -208,7 +208,13 @@ impl<'a> Report<'a> {
 impl Totals {
     /// Of a capture that was not read.
     fn none() -> Self {
-        let head = Head { file: String::new(), packets: 0, bytes: 0, skipped: Default::default() };
+        let head = Head {
+            file: String::new(),
+            packets: 0,
+            bytes: 0,
+            skipped: Default::default(),
+            registrations: Vec::new(),
+        };
         Totals { head, calls: 0, streams: 0 }
     }
 }

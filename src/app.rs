@@ -62,6 +62,7 @@ use crate::switch::carriers::AddressPolicy;
 use crate::switch::driver::{Driver, Handle, Request};
 use crate::switch::face::{Limits, Reach, Unreachable};
 use crate::switch::machine::{Settings, Switch, SwitchConfig};
+use crate::trace_files::TraceFiles;
 use crate::traces::{TraceSettings, Traces};
 use crate::watch::{DRAWN_LEN_MAX, Heard, pass_on_draws};
 use crate::webhooks::desk::Desk;
@@ -325,6 +326,7 @@ impl Engine {
         .with_live_calls(Arc::new(handle.clone()))
         .with_live_quality(Arc::new(handle.clone()))
         .with_stored_quality(Arc::new(store.clone()))
+        .with_leg_traces(Arc::new(TraceFiles::new(trace_dir(config))))
         .with_live_rooms(Arc::new(handle.clone()))
         .with_directory(directory_ports(&store, StdRng::from_rng(&mut rng)))
         .with_rooms(rooms(&store, config, StdRng::from_rng(&mut rng)))
@@ -479,9 +481,14 @@ struct Recorded {
     switch: Handle,
 }
 
+/// Where traces of legs are.
+fn trace_dir(config: &Config) -> PathBuf {
+    config.node.data_dir.join("traces")
+}
+
 /// The thread that writes traces of legs, which go below the data directory.
 fn start_traces(config: &Config, node: NodeId, supervisor: &Supervisor) -> Result<Traces, StartError> {
-    let dir = config.node.data_dir.join("traces");
+    let dir = trace_dir(config);
     let reserve_bytes = config.recordings.reserve_bytes;
     Traces::start(dir, node.to_string(), trace_settings(config), reserve_bytes, wall_clock, supervisor)
         .map_err(StartError::Traces)

@@ -17,7 +17,7 @@ use sidetone_model::media_quality::{
     LegSide, LegTrace, MediaChange, MediaWarning, OutboundMedia, QualitySecond, QualityState,
     QualityTimeline, QualityValue, RuleCheck, RuleMeasure, RuleOutcome, WorstStretch,
 };
-use sidetone_model::quality::{Hundredths, MediaVerdict};
+use sidetone_model::quality::{Hundredths, MediaVerdict, Quality};
 use sidetone_model::time::Timestamp;
 
 use crate::quality_rtcp;
@@ -82,6 +82,19 @@ pub fn leg_of(
         inbound: inbound(report, clock),
         outbound: outbound(report),
         trace: report.trace.as_ref().map(|trace| LegTrace { file: trace.name.clone(), bytes: trace.bytes }),
+    }
+}
+
+/// The figures that a record keeps of a leg.
+pub fn figures(report: &Report) -> Quality {
+    let figures = &report.figures;
+    Quality {
+        jitter_ms: figures.jitter_ms.map(decimal),
+        loss_pct: figures.loss_pct.map(decimal),
+        mean_interval_ms: figures.mean_interval_ms.map(decimal),
+        mos: figures.mos.map(decimal),
+        quality_pct: figures.quality_pct.map(decimal),
+        verdict: report.verdict.map(named),
     }
 }
 

@@ -118,7 +118,7 @@ impl TapNode {
         let (journal, reader, _) = opened;
         let counters = Arc::new(TapCounters::default());
         let (calls, ended) = mpsc::channel(CALLS_LEN_MAX);
-        let session = TapSession::new();
+        let session = TapSession::with_thresholds(config.tap.verdict.clone());
         let thread = TapThread::start(start.tap, session, Arc::clone(&counters), calls, &supervisor)?;
 
         let (stop, stopped) = watch::channel(false);

@@ -32,7 +32,7 @@ use sidetone_model::media_quality::{LegSide, QualitySecond, QualityState, Qualit
 use sidetone_model::money::Amount;
 use sidetone_model::ports::PortFuture;
 use sidetone_model::problem::Problem;
-use sidetone_model::quality::Hundredths;
+use sidetone_model::quality::{Hundredths, MediaVerdict, Quality};
 use sidetone_model::rating::{Billing, CreditRate, Increments, Price, Tariff};
 use sidetone_model::time::Timestamp;
 
@@ -109,7 +109,8 @@ fn the_media_of_a_call_comes_with_its_record() {
     let media = quality::call(call, QualityState::Final, at(62).whole_millis(), legs);
     let dir = TempDir::new();
     let (journal, reader, _) = Journal::open(dir.path()).unwrap();
-    let record = Cdr { media: Some(Box::new(media.clone())), ..ended(1) };
+    let far = Quality { verdict: Some(MediaVerdict::LossyInbound), ..ended(1).quality };
+    let record = Cdr { media_b: Some(far), media: Some(Box::new(media.clone())), ..ended(1) };
     assert!(journal.ended(record).unwrap().wait());
     // The process dies here.
     let crashed = TempDir::snapshot(dir.path());
@@ -118,6 +119,7 @@ fn the_media_of_a_call_comes_with_its_record() {
     drain(crashed.path(), &database);
     let rows = database.rows.lock();
     assert_eq!(rows[&call].media.as_deref(), Some(&media));
+    assert_eq!(rows[&call].media_b, Some(far));
 }
 
 #[test]

@@ -39,10 +39,10 @@ use crate::openapi::complete;
 use crate::routes::openapi::Reference;
 use crate::routes::{agents, api_keys, teams, users, webhook_deliveries, webhooks};
 use crate::routes::{
-    ai_prices, auth as login, call_conference, call_quality, calls, cdr_export, cdrs, conference_controls,
-    conference_people, conference_rooms, conferences, conversations, docs, events, extensions, health, notes,
-    numbers, openapi as reference, organisations, prompts, rates, recordings, room_meetings, room_sessions,
-    start, totals, trunks,
+    ai_prices, auth as login, call_conference, call_quality, call_trace, calls, cdr_export, cdrs,
+    conference_controls, conference_people, conference_rooms, conferences, conversations, docs, events,
+    extensions, health, notes, numbers, openapi as reference, organisations, prompts, rates, recordings,
+    room_meetings, room_sessions, start, totals, trunks,
 };
 use crate::state::ApiState;
 use crate::{arrival, auth, idempotency};
@@ -82,6 +82,7 @@ fn v1() -> OpenApiRouter<ApiState> {
         .routes(routes!(calls::list))
         .routes(routes!(call_quality::of_call))
         .routes(routes!(call_quality::of_record))
+        .routes(routes!(call_trace::of_record))
         .routes(routes!(cdr_export::export))
         .routes(routes!(cdrs::find))
         .routes(routes!(cdrs::list))

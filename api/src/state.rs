@@ -10,6 +10,7 @@ use sidetone_model::extension::Extensions;
 use sidetone_model::idempotency::{Claim, Idempotency, KeptAnswer, Once};
 use sidetone_model::ids::{OrganisationId, RoomId};
 use sidetone_model::key::Keys;
+use sidetone_model::leg_trace::LegTraces;
 use sidetone_model::live_call::LiveCalls;
 use sidetone_model::media_quality::{LiveQuality, StoredQuality};
 use sidetone_model::metrics::{Family, Metrics};
@@ -69,6 +70,7 @@ pub struct ApiState {
     live_calls: Option<Arc<dyn LiveCalls>>,
     live_quality: Option<Arc<dyn LiveQuality>>,
     stored_quality: Option<Arc<dyn StoredQuality>>,
+    leg_traces: Option<Arc<dyn LegTraces>>,
     webhooks: Option<Arc<dyn Webhooks>>,
     prompts: Option<Arc<dyn Prompts>>,
     room_history: Option<RoomHistory>,
@@ -160,6 +162,7 @@ impl ApiState {
             live_calls: None,
             live_quality: None,
             stored_quality: None,
+            leg_traces: None,
             webhooks: None,
             prompts: None,
             room_history: None,
@@ -276,6 +279,18 @@ impl ApiState {
     /// The media of the calls that are over; `None` where nothing is kept of it.
     pub(crate) fn stored_quality(&self) -> Option<&dyn StoredQuality> {
         self.stored_quality.as_deref()
+    }
+
+    /// The same state, which has the traces of legs.
+    #[must_use]
+    pub fn with_leg_traces(mut self, traces: Arc<dyn LegTraces>) -> Self {
+        self.leg_traces = Some(traces);
+        self
+    }
+
+    /// The traces of legs; `None` where none is kept.
+    pub(crate) fn leg_traces(&self) -> Option<&dyn LegTraces> {
+        self.leg_traces.as_deref()
     }
 
     /// The same state, which manages conference rooms.

@@ -4,6 +4,7 @@ use sidetone_model::call::{Direction, Transport};
 use sidetone_model::call_log::{CdrFilter, CdrQuery, CdrSort};
 use sidetone_model::ids::{AgentId, CampaignId, ExtensionId, NodeId, OrganisationId, TeamId, TrunkId};
 use sidetone_model::page::{Order, Window};
+use sidetone_model::quality::MediaVerdict;
 use sidetone_model::time::Timestamp;
 use uuid::Uuid;
 
@@ -150,6 +151,20 @@ fn filters() -> Vec<Asked> {
             "hangup_cause",
             "CRASH",
             CdrFilter { hangup_cause: text("CRASH"), ..any() },
+        ),
+        word(
+            "media_verdict, frequent",
+            "media_verdict",
+            "media_verdict",
+            "ok",
+            CdrFilter { media_verdict: Some(MediaVerdict::Ok), ..any() },
+        ),
+        word(
+            "media_verdict_b, rare",
+            "media_verdict_b",
+            "media_verdict_b",
+            "lossy_inbound",
+            CdrFilter { media_verdict_b: Some(MediaVerdict::LossyInbound), ..any() },
         ),
         Asked::new(
             "min_billsec, most",

@@ -6,6 +6,7 @@ use crate::call::{Direction, Transport};
 use crate::cdr::Cdr;
 use crate::ids::{AgentId, CallId, CampaignId, ExtensionId, NodeId, OrganisationId, TeamId, TrunkId};
 use crate::page::{Order, Window};
+use crate::quality::MediaVerdict;
 use crate::time::Timestamp;
 
 /// Which records: every part that is given must hold.
@@ -25,6 +26,10 @@ pub struct CdrFilter {
     pub from: Option<Timestamp>,
     /// Why the caller's leg ended; a name we do not know matches nothing.
     pub hangup_cause: Option<String>,
+    /// The verdict on the caller's leg.
+    pub media_verdict: Option<MediaVerdict>,
+    /// The verdict on the called party's leg.
+    pub media_verdict_b: Option<MediaVerdict>,
     /// Billed at least this many seconds.
     pub min_billsec: Option<u64>,
     /// The node that carried the call.

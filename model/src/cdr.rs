@@ -8,7 +8,7 @@ use crate::ids::{
 };
 use crate::media_quality::CallQuality;
 use crate::money::{Amount, Currency};
-use crate::quality::Quality;
+use crate::quality::{CalleeMedia, MediaVerdict, Quality};
 use crate::rating::Billing;
 use crate::time::Timestamp;
 
@@ -82,6 +82,9 @@ pub struct Cdr {
     pub billing: Billing,
     /// Media of the caller's leg.
     pub quality: Quality,
+    /// Media of the called party's leg; `None` where no called party was judged, and in records from before it was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub media_b: Option<Quality>,
     /// What is known of the media of both legs; in the journal alone, the store keeps it beside the record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub media: Option<Box<CallQuality>>,
@@ -100,6 +103,11 @@ impl Cdr {
     /// True when both codecs are known and differ.
     pub fn transcoded(&self) -> bool {
         matches!((&self.codec_a, &self.codec_b), (Some(a), Some(b)) if !a.eq_ignore_ascii_case(b))
+    }
+
+    /// The worse of the verdicts on the two directions.
+    pub fn worse_verdict(&self) -> Option<MediaVerdict> {
+        MediaVerdict::worse(self.quality.verdict, self.media_b.and_then(|media| media.verdict))
     }
 
     /// The record as the public API writes it; `margin` shows what only `margin:read` may see.
@@ -147,7 +155,9 @@ impl Cdr {
             mean_interval_ms: quality.mean_interval_ms.map(|h| h.as_f64()),
             quality_pct: quality.quality_pct.map(|h| h.as_f64()),
             mos: quality.mos.map(|h| h.as_f64()),
-            media_verdict: quality.verdict.map(crate::quality::MediaVerdict::as_str),
+            media_verdict: quality.verdict.map(MediaVerdict::as_str),
+            media_b: self.media_b.and_then(|media| media.callee()),
+            media_verdict_worse: self.worse_verdict().map(MediaVerdict::as_str),
         }
     }
 }
@@ -267,9 +277,19 @@ pub struct CdrView<'a> {
     #[cfg_attr(feature = "openapi", schema(required))]
     pub mos: Option<f64>,
     /// Verdict on the audio that arrived on the caller's leg; left out for a leg without an RTP session.
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::quality::MediaVerdict>))]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<MediaVerdict>))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub media_verdict: Option<&'static str>,
+    /// The same figures of the called party's leg; left out where the call had no called party, and in records from
+    /// before they were kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub media_b: Option<CalleeMedia>,
+    /// The worse of the verdicts on both legs: what a list shows. The verdicts by severity, the worst first:
+    /// `wrong_advertised_address`, `no_inbound_media`, `no_outbound_media`, `lossy_inbound`, `jittery_inbound`,
+    /// `degraded_audio`, `unpaced_sender`, `ptime_mismatch`, `unanswered`, `ok`.
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<MediaVerdict>))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub media_verdict_worse: Option<&'static str>,
 }
 
 #[cfg(test)]
@@ -277,7 +297,7 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::quality::{Hundredths, MediaVerdict};
+    use crate::quality::Hundredths;
     use crate::rating::CarrierCharge;
 
     fn unanswered() -> Cdr {
@@ -313,6 +333,7 @@ mod tests {
             ai_tokens: None,
             billing: Billing::default(),
             quality: Quality::default(),
+            media_b: None,
             media: None,
         }
     }
@@ -431,6 +452,26 @@ mod tests {
         };
         cdr.currency = Some("EUR".parse().unwrap());
         let text = serde_json::to_string(&cdr).unwrap();
+        assert!(!text.contains("media_b"), "a record without it is written as before");
         assert_eq!(serde_json::from_str::<Cdr>(&text).unwrap(), cdr);
+        cdr.media_b = Some(Quality { verdict: Some(MediaVerdict::LossyInbound), ..cdr.quality });
+        let text = serde_json::to_string(&cdr).unwrap();
+        assert_eq!(serde_json::from_str::<Cdr>(&text).unwrap(), cdr);
+    }
+
+    #[test]
+    fn the_called_party_is_shown_beside_the_caller() {
+        let mut cdr = unanswered();
+        cdr.quality.verdict = Some(MediaVerdict::Ok);
+        let shown = |cdr: &Cdr| serde_json::to_value(cdr.view(false)).unwrap();
+        assert_eq!(shown(&cdr).get("media_b"), None);
+        assert_eq!(shown(&cdr)["media_verdict_worse"], "ok");
+        let verdict = Some(MediaVerdict::LossyInbound);
+        let loss_pct = Some(Hundredths(1500));
+        cdr.media_b = Some(Quality { verdict, loss_pct, ..Quality::default() });
+        let expected = serde_json::json!({ "media_verdict": "lossy_inbound", "loss_pct": 15.0 });
+        assert_eq!(shown(&cdr)["media_b"], expected);
+        assert_eq!(shown(&cdr)["media_verdict"], "ok", "the caller's own");
+        assert_eq!(shown(&cdr)["media_verdict_worse"], "lossy_inbound");
     }
 }

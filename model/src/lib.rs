@@ -17,6 +17,7 @@ pub mod idempotency;
 pub mod ids;
 pub mod json;
 pub mod key;
+pub mod leg_trace;
 pub mod line_limit;
 pub mod listing;
 pub mod live_call;

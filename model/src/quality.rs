@@ -32,7 +32,7 @@ impl<'de> Deserialize<'de> for Hundredths {
     }
 }
 
-/// The judgement on the audio that arrived on the caller's leg.
+/// The judgement on the audio that arrived on a leg.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -74,6 +74,27 @@ impl MediaVerdict {
         (MediaVerdict::WrongAdvertisedAddress, "wrong_advertised_address"),
     ];
 
+    /// Every verdict by its severity, the worst first: no audio at all, the cause before its effect; then lost, late
+    /// and otherwise damaged audio; then what is wrong with the sender alone; then what is no fault of the audio.
+    pub const BY_SEVERITY: [MediaVerdict; 10] = [
+        MediaVerdict::WrongAdvertisedAddress,
+        MediaVerdict::NoInboundMedia,
+        MediaVerdict::NoOutboundMedia,
+        MediaVerdict::LossyInbound,
+        MediaVerdict::JitteryInbound,
+        MediaVerdict::DegradedAudio,
+        MediaVerdict::UnpacedSender,
+        MediaVerdict::PtimeMismatch,
+        MediaVerdict::Unanswered,
+        MediaVerdict::Ok,
+    ];
+
+    /// The worse of the verdicts on the two directions of a call, by [`MediaVerdict::BY_SEVERITY`]; that of the one
+    /// direction where only one is known.
+    pub fn worse(one: Option<Self>, other: Option<Self>) -> Option<Self> {
+        Self::BY_SEVERITY.into_iter().find(|verdict| [one, other].contains(&Some(*verdict)))
+    }
+
     /// The name that the API and the database use.
     pub fn as_str(self) -> &'static str {
         Self::ALL.iter().find(|(verdict, _)| *verdict == self).map_or("ok", |(_, name)| name)
@@ -85,7 +106,7 @@ impl MediaVerdict {
     }
 }
 
-/// Media figures of the caller's leg; `None` where there was too little audio to judge.
+/// Media figures of one leg; `None` where there was too little audio to judge.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Quality {
     /// Peak inbound jitter, ms.
@@ -102,6 +123,46 @@ pub struct Quality {
     pub verdict: Option<MediaVerdict>,
 }
 
+impl Quality {
+    /// The figures as those of a called party; `None` where there is none: its leg was not judged, or it did not
+    /// answer.
+    pub fn of_callee(self) -> Option<Self> {
+        self.verdict.is_some_and(|verdict| verdict != MediaVerdict::Unanswered).then_some(self)
+    }
+
+    /// The figures as a record shows them of the called party.
+    pub fn callee(&self) -> Option<CalleeMedia> {
+        let Quality { jitter_ms, loss_pct, mean_interval_ms, mos, quality_pct, verdict } =
+            self.of_callee()?;
+        Some(CalleeMedia { media_verdict: verdict?, loss_pct, jitter_ms, mean_interval_ms, quality_pct, mos })
+    }
+}
+
+/// Media of the called party's leg: the audio that arrived from there, as the record's own figures are of the caller's.
+///
+/// A figure that cannot be judged is left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct CalleeMedia {
+    /// Verdict on the audio that arrived on the called party's leg.
+    pub media_verdict: MediaVerdict,
+    /// Percent of inbound packets that never arrived.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub loss_pct: Option<Hundredths>,
+    /// Peak inbound jitter, ms.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub jitter_ms: Option<Hundredths>,
+    /// Mean gap between arriving packets, ms.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mean_interval_ms: Option<Hundredths>,
+    /// Received packets minus flaws, as a share of received.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub quality_pct: Option<Hundredths>,
+    /// Mean opinion score, derived from `quality_pct` alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mos: Option<Hundredths>,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -114,6 +175,40 @@ mod tests {
             assert_eq!(serde_json::to_string(&verdict).unwrap(), format!("\"{name}\""));
         }
         assert_eq!(MediaVerdict::from_name("fine"), None);
+    }
+
+    /// Every pair: the worse one is the earlier one, whichever direction it is of.
+    #[test]
+    fn the_worse_of_two_verdicts_is_the_more_severe() {
+        use MediaVerdict::{LossyInbound, NoInboundMedia, NoOutboundMedia, Unanswered};
+        let all = MediaVerdict::BY_SEVERITY;
+        assert!(MediaVerdict::ALL.iter().all(|(verdict, _)| all.contains(verdict)));
+        for (place, one) in all.into_iter().enumerate() {
+            for other in all.iter().skip(place).copied() {
+                assert_eq!(MediaVerdict::worse(Some(one), Some(other)), Some(one));
+                assert_eq!(MediaVerdict::worse(Some(other), Some(one)), Some(one));
+            }
+            assert_eq!(MediaVerdict::worse(Some(one), None), Some(one));
+            assert_eq!(MediaVerdict::worse(None, Some(one)), Some(one));
+        }
+        assert_eq!(MediaVerdict::worse(None, None), None);
+        let cases = [
+            ((MediaVerdict::Ok, LossyInbound), LossyInbound),
+            ((NoOutboundMedia, NoInboundMedia), NoInboundMedia),
+            ((MediaVerdict::Ok, Unanswered), Unanswered),
+        ];
+        for ((caller, callee), worse) in cases {
+            assert_eq!(MediaVerdict::worse(Some(caller), Some(callee)), Some(worse));
+        }
+    }
+
+    #[test]
+    fn a_party_that_did_not_answer_is_no_called_party() {
+        let of = |verdict| Quality { verdict, loss_pct: Some(Hundredths(0)), ..Quality::default() };
+        assert_eq!(of(None).callee(), None);
+        assert_eq!(of(Some(MediaVerdict::Unanswered)).callee(), None);
+        let shown = serde_json::to_value(of(Some(MediaVerdict::Ok)).callee()).unwrap();
+        assert_eq!(shown, serde_json::json!({ "media_verdict": "ok", "loss_pct": 0.0 }));
     }
 
     #[test]

@@ -17,7 +17,7 @@ use super::leg::LegReport;
 use super::lenient;
 use super::payloads::{Announced, Meanings, is_same};
 use super::registrations::{Registrations, is_registration};
-use super::report::{CallLeg, CallReport, EvidenceReport, Shared, verdict};
+use super::report::{CallLeg, CallReport, EvidenceReport, Shared, verdict, worse};
 use super::signal::LegSignal;
 
 /// Why a message was not taken.
@@ -45,7 +45,6 @@ pub(super) struct Calls {
     generation: u32,
     meanings: Announced,
     keeps_ladders: bool,
-    describes_far_legs: bool,
     /// The registrations; none where calls are forgotten, since these would never be.
     pub(super) registrations: Registrations,
     /// The ends of calls in the order in which they came, where calls are forgotten.
@@ -88,15 +87,9 @@ impl Calls {
             generation: 0,
             meanings: Announced::default(),
             keeps_ladders,
-            describes_far_legs: false,
             registrations: Registrations::default(),
             ends: evicts.then(VecDeque::new),
         }
-    }
-
-    /// Says whether calls that begin from now on tell of the called party's leg as well.
-    pub(super) fn describe_far_legs(&mut self, wanted: bool) {
-        self.describes_far_legs = wanted;
     }
 
     /// Changes whenever a flow could be bound to another call.
@@ -191,7 +184,6 @@ impl Calls {
             return Err(Refused::OverLimit);
         }
         dialog.serial = self.begun;
-        dialog.describes_far_leg = self.describes_far_legs;
         self.begun += 1;
         let number = match self.free.pop() {
             Some(number) => number,
@@ -399,6 +391,7 @@ pub(super) fn report(call: Dialog, leg: LegReport, streams: Vec<usize>, has_medi
         quality_pct: shared.quality_pct,
         mos: shared.mos,
         media_verdict: verdict(&leg),
+        media_verdict_worse: worse(verdict(&leg), far_leg.as_deref()),
         evidence: leg.verdict.map(|_| EvidenceReport(leg.evidence.clone())),
         failure,
         streams,

@@ -4,6 +4,8 @@
 //! the scenario's media comes from elsewhere, the capture shows the caller advertise an address that leads
 //! nowhere, and nothing arrive: a capture has no latching that could be off.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::fmt::Write as _;
 use std::io;
 use std::net::SocketAddr;
@@ -18,45 +20,121 @@ use sidetone_media::time::Micros;
 ///
 /// *Errors*: what `out` reports.
 pub fn compose<W: io::Write>(scenario: &Scenario, out: W) -> io::Result<u64> {
-    let ends = Ends::default();
+    compose_calls(scenario, 1, out)
+}
+
+/// Writes `calls` calls of `scenario`, each begun [`STAGGER_MS`] after the one before.
+///
+/// Each call has a seed, a Call-ID, a caller's number, an SSRC and RTP ports of its own; the first is the call that
+/// [`compose`] writes. *Bounds*: [`CALLS_MAX`] calls, a few kilobytes of memory each.
+///
+/// *Errors*: what `out` reports.
+pub fn compose_calls<W: io::Write>(scenario: &Scenario, calls: u32, out: W) -> io::Result<u64> {
     let mut writer = Writer::new(out, LinkType::ETHERNET)?;
-    let mut messages = dialog(scenario, &ends).into_iter().peekable();
-    let mut caller = Simulation::new(scenario);
-    let mut called = returned(scenario);
-    let (mut datagram, mut packets) = (Vec::new(), 0_u64);
-    let answered_us = i64::from(scenario.call.answer_ms.unwrap_or(0)) * 1_000;
-    let end = Micros(i64::from(scenario.duration_ms) * 1_000);
-    let sends = scenario.call.advertised_source;
-    let due = |simulation: &mut Simulation, shift_us: i64| {
-        simulation.next_due().map(|at| at + shift_us).filter(|at| *at < end)
-    };
-    loop {
-        let from_caller = due(&mut caller, 0).filter(|_| sends);
-        let from_called = called.as_mut().and_then(|called| due(called, answered_us));
-        let message = messages.peek().map(|message| message.at);
-        let Some(next) = [from_caller, from_called, message].into_iter().flatten().min() else { break };
-        let at = |at: Micros| EPOCH + at.0;
+    let mut composers: Vec<Composer> =
+        (0..calls.min(CALLS_MAX)).map(|number| Composer::new(scenario, number)).collect();
+    let mut due: BinaryHeap<Reverse<(Micros, usize)>> = BinaryHeap::with_capacity(composers.len());
+    for (place, call) in composers.iter_mut().enumerate() {
+        due.extend(call.next_at().map(|at| Reverse((at, place))));
+    }
+    let mut packets = 0_u64;
+    // Each turn writes a packet, of which every call has a bounded number.
+    while let Some(Reverse((_, place))) = due.pop() {
+        let Some(call) = composers.get_mut(place) else { break };
+        call.write_next(&mut writer)?;
         packets += 1;
+        due.extend(call.next_at().map(|at| Reverse((at, place))));
+    }
+    writer.finish()?;
+    Ok(packets)
+}
+
+/// The scenario of the call with that number, counted from 0: what two calls cannot share is its own.
+pub fn scenario_of_call(scenario: &Scenario, number: u32) -> Scenario {
+    let mut own = scenario.clone().with_seed(scenario.seed.wrapping_add(number.into()));
+    own.talker.ssrc = scenario.talker.ssrc.wrapping_add(number.wrapping_mul(SSRC_STEP));
+    own
+}
+
+/// Between the beginnings of two simulated calls.
+pub const STAGGER_MS: u32 = 100;
+/// The most calls that are simulated at once: so many pairs of ports a host has.
+pub const CALLS_MAX: u32 = 20_000;
+const SSRC_STEP: u32 = 0x0101_0101;
+
+/// One call under way to a capture.
+struct Composer {
+    ends: Ends,
+    messages: std::vec::IntoIter<Message>,
+    /// What the caller sends, where the capture shows it.
+    caller: Option<Simulation>,
+    called: Option<Simulation>,
+    /// From the first packet of the caller to the answer.
+    answered_us: i64,
+    /// The end of the call.
+    end: Micros,
+    /// When the call begins.
+    epoch: Micros,
+    datagram: Vec<u8>,
+}
+
+impl Composer {
+    fn new(scenario: &Scenario, number: u32) -> Composer {
+        let scenario = scenario_of_call(scenario, number);
+        let ends = Ends::of_call(number);
+        Composer {
+            messages: dialog(&scenario, &ends).into_iter(),
+            caller: scenario.call.advertised_source.then(|| Simulation::new(&scenario)),
+            called: returned(&scenario),
+            answered_us: i64::from(scenario.call.answer_ms.unwrap_or(0)) * 1_000,
+            end: Micros(i64::from(scenario.duration_ms) * 1_000),
+            epoch: EPOCH + i64::from(STAGGER_MS) * 1_000 * i64::from(number),
+            datagram: Vec::new(),
+            ends,
+        }
+    }
+
+    /// When the caller's, the called party's and the switch's next packets are due.
+    fn due(&mut self) -> [Option<Micros>; 3] {
+        let end = self.end;
+        let due = |simulation: &mut Option<Simulation>, shift_us: i64| {
+            let at = simulation.as_mut()?.next_due()? + shift_us;
+            Some(at).filter(|at| *at < end)
+        };
+        let message = self.messages.as_slice().first().map(|message| message.at);
+        [due(&mut self.caller, 0), due(&mut self.called, self.answered_us), message]
+    }
+
+    /// When its next packet is due; `None` behind the last.
+    fn next_at(&mut self) -> Option<Micros> {
+        self.due().into_iter().flatten().min().map(|at| self.epoch + at.0)
+    }
+
+    /// Writes its next packet.
+    fn write_next<W: io::Write>(&mut self, writer: &mut Writer<W>) -> io::Result<()> {
+        let [from_caller, from_called, message] = self.due();
+        let Some(next) = [from_caller, from_called, message].into_iter().flatten().min() else {
+            return Ok(());
+        };
+        let (at, ends) = (self.epoch + next.0, &self.ends);
         if message == Some(next) {
-            let Some(Message { text, from_caller, .. }) = messages.next() else { break };
+            let Some(Message { text, from_caller, .. }) = self.messages.next() else { return Ok(()) };
             let (from, to) = if from_caller {
                 (ends.caller_sip, ends.switch_sip)
             } else {
                 (ends.switch_sip, ends.caller_sip)
             };
-            writer.write_udp(at(next), from, to, text.as_bytes())?;
+            writer.write_udp(at, from, to, text.as_bytes())
         } else if from_caller == Some(next) {
-            let Some(packet) = caller.next() else { break };
-            packet.write(&mut datagram);
-            writer.write_udp(at(next), ends.caller_rtp, ends.switch_rtp, &datagram)?;
+            let Some(packet) = self.caller.as_mut().and_then(Iterator::next) else { return Ok(()) };
+            packet.write(&mut self.datagram);
+            writer.write_udp(at, ends.caller_rtp, ends.switch_rtp, &self.datagram)
         } else {
-            let Some(packet) = called.as_mut().and_then(Iterator::next) else { break };
-            Packet { ssrc: !packet.ssrc, ..packet }.write(&mut datagram);
-            writer.write_udp(at(next), ends.switch_rtp, ends.caller_rtp, &datagram)?;
+            let Some(packet) = self.called.as_mut().and_then(Iterator::next) else { return Ok(()) };
+            Packet { ssrc: !packet.ssrc, ..packet }.write(&mut self.datagram);
+            writer.write_udp(at, ends.switch_rtp, ends.caller_rtp, &self.datagram)
         }
     }
-    writer.finish()?;
-    Ok(packets)
 }
 
 /// What the caller hears: undisturbed audio from the answer on.
@@ -64,6 +142,7 @@ fn returned(scenario: &Scenario) -> Option<Simulation> {
     let answer_ms = scenario.call.answer_ms.filter(|_| scenario.call.returned)?;
     let mut clean = Scenario { seed: scenario.seed.wrapping_add(1), ..Scenario::default() };
     clean.talker.codec = scenario.talker.codec;
+    clean.talker.ssrc = scenario.talker.ssrc;
     clean.duration_ms = scenario.duration_ms.saturating_sub(answer_ms);
     clean.call.hold = scenario.call.hold.map(|hold| sidetone_media::simulate::Span {
         from_ms: hold.from_ms.saturating_sub(answer_ms),
@@ -74,19 +153,25 @@ fn returned(scenario: &Scenario) -> Option<Simulation> {
 
 /// Where the parties are: documentation addresses (RFC 5737).
 struct Ends {
+    /// The caller's number.
+    caller: u32,
     caller_sip: SocketAddr,
     caller_rtp: SocketAddr,
     switch_sip: SocketAddr,
     switch_rtp: SocketAddr,
 }
 
-impl Default for Ends {
-    fn default() -> Self {
+impl Ends {
+    /// The ends of the call with that number, counted from 0.
+    fn of_call(number: u32) -> Ends {
+        // Below `CALLS_MAX` every port is a port, and no two calls have the same.
+        let port = |first: u16| first.wrapping_add((2 * number) as u16);
         Ends {
+            caller: 1_000 + number,
             caller_sip: ([192, 0, 2, 10], 5060).into(),
-            caller_rtp: ([192, 0, 2, 10], 4000).into(),
+            caller_rtp: ([192, 0, 2, 10], port(CALLER_PORT)).into(),
             switch_sip: ([192, 0, 2, 20], 5060).into(),
-            switch_rtp: ([192, 0, 2, 20], 20_000).into(),
+            switch_rtp: ([192, 0, 2, 20], port(SWITCH_PORT)).into(),
         }
     }
 }
@@ -161,7 +246,11 @@ impl Script<'_> {
         debug_assert!(from_caller, "the simulated switch sends no request");
         let mut head = format!("{method} sip:2000@{} SIP/2.0\r\n", self.ends.switch_sip);
         self.fields(&mut head, number, method, to_tag);
-        let _ = write!(head, "Max-Forwards: 70\r\nContact: <sip:1000@{}>\r\n", self.ends.caller_sip);
+        let _ = write!(
+            head,
+            "Max-Forwards: 70\r\nContact: <sip:{}@{}>\r\n",
+            self.ends.caller, self.ends.caller_sip
+        );
         with_body(head, sdp)
     }
 
@@ -181,10 +270,11 @@ impl Script<'_> {
         let _ = write!(
             head,
             "Via: SIP/2.0/UDP {caller};branch=z9hG4bK{seed:x}{own}{number}\r\n\
-             From: \"Caller\" <sip:1000@{}>;tag=caller{seed:x}\r\n\
+             From: \"Caller\" <sip:{}@{}>;tag=caller{seed:x}\r\n\
              To: <sip:2000@{}>{to_tag}\r\n\
              Call-ID: {}-{seed}@simulated.invalid\r\n\
              CSeq: {number} {method}\r\n",
+            self.ends.caller,
             caller.ip(),
             self.ends.switch_sip.ip(),
             self.scenario.name,
@@ -231,6 +321,8 @@ fn with_body(mut head: String, sdp: Option<&str>) -> String {
 
 /// The first instant of the media: a fixed one, so that a seed gives the same file every time.
 const EPOCH: Micros = Micros(1_767_268_800_000_000);
+const CALLER_PORT: u16 = 4_000;
+const SWITCH_PORT: u16 = 20_000;
 const TO_TAG: &str = ";tag=called";
 
 #[cfg(test)]
@@ -282,6 +374,30 @@ mod tests {
         let directions: Vec<_> =
             analysis.streams.iter().map(|stream| (stream.direction, stream.packets)).collect();
         assert_eq!(directions, [(Some("from_caller"), 600), (Some("to_caller"), 500)]);
+    }
+
+    #[test]
+    fn calls_share_nothing_that_is_theirs() {
+        let scenario: Scenario = "lossy duration=3s".parse().unwrap();
+        let mut one = Vec::new();
+        compose(&scenario, &mut one).unwrap();
+        let mut first_of_many = Vec::new();
+        compose_calls(&scenario, 1, &mut first_of_many).unwrap();
+        assert_eq!(one, first_of_many);
+
+        let mut file = Vec::new();
+        let packets = compose_calls(&scenario, 40, &mut file).unwrap();
+        let analysis = read("simulated", &mut &file[..], &mut |_| {}).analysis;
+        assert_eq!((analysis.packets, analysis.calls.len(), analysis.streams.len()), (packets, 40, 80));
+        let mut own: Vec<_> = analysis.calls.iter().flat_map(|call| [&call.call_id, &call.from]).collect();
+        own.extend(analysis.streams.iter().flat_map(|stream| [&stream.ssrc, &stream.src]));
+        let told = own.len();
+        own.sort_unstable();
+        own.dedup();
+        assert_eq!(own.len(), told, "a Call-ID, a number, an SSRC or a port is that of two calls");
+        assert!(analysis.calls.iter().all(|call| call.streams.len() == 2 && call.media_verdict.is_some()));
+        let last = Ends::of_call(CALLS_MAX - 1);
+        assert_eq!((last.caller_rtp.port(), last.switch_rtp.port()), (43_998, 59_998));
     }
 
     #[test]

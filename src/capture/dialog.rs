@@ -41,8 +41,6 @@ pub(super) struct Dialog {
     pub(super) serial: u64,
     /// Its messages, where they are asked for.
     pub(super) ladder: Ladder,
-    /// Whether the called party's leg is described as well.
-    pub(super) describes_far_leg: bool,
     /// The INVITEs and their responses, until one is answered.
     attempt: Option<Box<Attempt>>,
     /// Flows that were bound to it, and addresses that it announced; kept where calls are forgotten.
@@ -55,6 +53,8 @@ pub(super) struct Dialog {
     pending: Option<Offer>,
     /// What was settled last, its payload types apart.
     settled: Option<(Description, Meanings)>,
+    /// The same of the called party's leg.
+    far_settled: Option<(Description, Meanings)>,
     /// Media messages seen; a bound on what an endless dialog may add.
     exchanges: u32,
 }
@@ -140,8 +140,8 @@ impl Dialog {
             hop,
             pending: None,
             settled: None,
+            far_settled: None,
             exchanges: 0,
-            describes_far_leg: false,
             attempt: Some(Box::default()),
         })
     }
@@ -346,16 +346,14 @@ impl Dialog {
                 } else {
                     (Role::Offerer, Role::Answerer)
                 };
-                let far = self.describes_far_leg.then(|| Negotiated::new(&offer.sdp, &sdp, far_role).ok());
+                let far = Negotiated::new(&offer.sdp, &sdp, far_role);
                 match Negotiated::new(&offer.sdp, &sdp, role) {
                     Ok(negotiated) => self.settle(&negotiated, known, leg),
                     Err(_) if judged.is_none() => self.fall_silent(leg),
                     Err(_) => {}
                 }
-                if let Some(negotiated) = far.flatten() {
-                    let mut described = media_plan::description(&negotiated, Some(self.hop.1.ip()));
-                    let payloads = known.settled(std::mem::take(&mut described.payloads));
-                    leg.push(LegSignal::FarDescribed(Box::new(described), payloads));
+                if let Ok(negotiated) = far {
+                    self.settle_far(&negotiated, known, leg);
                 }
             }
             // Without an offer to answer, the SDP of an ACK means nothing.
@@ -367,11 +365,11 @@ impl Dialog {
 
     /// The parties took the audio away, for a fax or altogether: from now on none is expected.
     fn fall_silent(&mut self, leg: &mut Vec<LegSignal>) {
-        let settled =
-            self.settled.as_mut().filter(|(description, _)| description.receive || description.send);
-        if let Some((description, payloads)) = settled {
-            (description.receive, description.send) = (false, false);
-            leg.push(LegSignal::Described(Box::new(description.clone()), Arc::clone(payloads)));
+        if let Some((description, payloads)) = silenced(&mut self.settled) {
+            leg.push(LegSignal::Described(description, payloads));
+        }
+        if let Some((description, payloads)) = silenced(&mut self.far_settled) {
+            leg.push(LegSignal::FarDescribed(description, payloads));
         }
     }
 
@@ -380,16 +378,39 @@ impl Dialog {
         self.ptime_ms = (negotiated.ptime_ms, negotiated.own_ptime_ms);
         let mut description = media_plan::description(negotiated, Some(self.hop.0.ip()));
         let payloads = known.settled(std::mem::take(&mut description.payloads));
-        let is_unchanged = self
-            .settled
-            .as_ref()
-            .is_some_and(|(before, meant)| *before == description && is_same(meant, &payloads));
-        if is_unchanged {
+        if is_unchanged(&self.settled, &description, &payloads) {
             return;
         }
         leg.push(LegSignal::Described(Box::new(description.clone()), Arc::clone(&payloads)));
         self.settled = Some((description, payloads));
     }
+
+    /// The same of the called party's leg.
+    fn settle_far(&mut self, negotiated: &Negotiated, known: &mut Announced, leg: &mut Vec<LegSignal>) {
+        let mut description = media_plan::description(negotiated, Some(self.hop.1.ip()));
+        let payloads = known.settled(std::mem::take(&mut description.payloads));
+        if is_unchanged(&self.far_settled, &description, &payloads) {
+            return;
+        }
+        leg.push(LegSignal::FarDescribed(Box::new(description.clone()), Arc::clone(&payloads)));
+        self.far_settled = Some((description, payloads));
+    }
+}
+
+fn is_unchanged(
+    settled: &Option<(Description, Meanings)>,
+    description: &Description,
+    payloads: &Meanings,
+) -> bool {
+    settled.as_ref().is_some_and(|(before, meant)| before == description && is_same(meant, payloads))
+}
+
+/// What was settled last, without any audio; `None` where there is none already.
+fn silenced(settled: &mut Option<(Description, Meanings)>) -> Option<(Box<Description>, Meanings)> {
+    let (description, payloads) =
+        settled.as_mut().filter(|(description, _)| description.receive || description.send)?;
+    (description.receive, description.send) = (false, false);
+    Some((Box::new(description.clone()), Arc::clone(payloads)))
 }
 
 /// The session description of a message: its body, or a part of it (RFC 5621 §3).

@@ -6,13 +6,14 @@ use std::collections::{HashMap, VecDeque};
 
 use sidetone_media::pcap::Record;
 use sidetone_media::time::Micros;
+use sidetone_media::verdict::Thresholds;
 
 use super::calls;
 use super::dialog::Dialog;
 use super::flows::Binding;
 use super::folder::Folder;
 use super::frames::{Frames, Read};
-use super::leg::LegReport;
+use super::leg::{LegReport, config_with};
 use super::parts::Parts;
 use super::report::{Analysis, CallReport, StreamReport};
 use super::router::Router;
@@ -26,8 +27,6 @@ pub struct EngineOptions {
     pub threads: usize,
     /// Whether every call keeps its messages, [`CallReport::ladder`].
     pub ladder: bool,
-    /// Whether the called party's leg is judged as well, [`CallReport::far_leg`].
-    pub far_legs: bool,
     /// Whether some samples of G.711 are looked at: silence, clipping, level.
     pub audio: bool,
     /// Whether calls are handed out and forgotten soon after their end, [`Engine::poll_finished`]: for captures that
@@ -68,7 +67,6 @@ impl Engine {
     /// An engine that has seen nothing.
     pub fn new(options: EngineOptions) -> Self {
         let mut router = Router::new(options.ladder, options.evict);
-        router.calls.describe_far_legs(options.far_legs);
         router.listens = options.audio;
         Engine {
             options,
@@ -78,6 +76,13 @@ impl Engine {
             swept: None,
             swept_idle: None,
         }
+    }
+
+    /// An engine that has seen nothing, which judges the legs of calls by these thresholds.
+    pub fn with_thresholds(options: EngineOptions, thresholds: Thresholds) -> Self {
+        let mut engine = Engine::new(options);
+        engine.folder.config = Some(config_with(thresholds));
+        engine
     }
 
     /// Takes one frame.

@@ -7,6 +7,7 @@ use serde::{Serialize, Serializer};
 use sidetone_media::session::{Measure, Report};
 use sidetone_media::verdict::{self, Explanation, Party, RULES_VERSION, RuleCheck};
 use sidetone_model::media_quality::{Affected, InboundMedia, LegAddresses, OutboundMedia};
+use sidetone_model::quality::{Hundredths, MediaVerdict, Quality};
 
 use super::report::{CallLeg, ValueReport};
 use crate::quality::{self, WallClock};
@@ -22,6 +23,28 @@ pub(super) fn call<S: Serializer>(leg: &CallLeg, serializer: S) -> Result<S::Ok,
         inbound: quality::inbound(report, clock),
         outbound: quality::outbound(report),
         rules_version: report.verdict.map(|_| RULES_VERSION),
+    }
+    .serialize(serializer)
+}
+
+/// Writes of the called party's leg what a call says of the caller's.
+pub(super) fn callee<S: Serializer>(report: &Option<Box<Report>>, serializer: S) -> Result<S::Ok, S::Error> {
+    let Some(report) = report else { return serializer.serialize_none() };
+    let clock = WallClock::unix();
+    let Quality { jitter_ms, loss_pct, mean_interval_ms, mos, quality_pct, verdict } =
+        quality::figures(report);
+    OfCallee {
+        media_verdict: verdict,
+        codec: report.codec.as_deref(),
+        jitter_ms,
+        loss_pct,
+        mean_interval_ms,
+        quality_pct,
+        mos,
+        why: Why::of(verdict::explain(report, Party::Called), clock),
+        addresses: quality::addresses(report),
+        inbound: quality::inbound(report, clock),
+        outbound: quality::outbound(report),
     }
     .serialize(serializer)
 }
@@ -45,6 +68,28 @@ struct OfCall {
     outbound: OutboundMedia,
     #[serde(skip_serializing_if = "Option::is_none")]
     rules_version: Option<&'static str>,
+}
+
+#[derive(Serialize)]
+struct OfCallee<'a> {
+    media_verdict: Option<MediaVerdict>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    codec: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    jitter_ms: Option<Hundredths>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    loss_pct: Option<Hundredths>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mean_interval_ms: Option<Hundredths>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    quality_pct: Option<Hundredths>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mos: Option<Hundredths>,
+    #[serde(flatten)]
+    why: Why,
+    addresses: LegAddresses,
+    inbound: InboundMedia,
+    outbound: OutboundMedia,
 }
 
 #[derive(Serialize)]
@@ -177,6 +222,15 @@ mod tests {
                 for (name, value) in api.as_object().unwrap() {
                     let is_told = !ELSEWHERE[..4].contains(&name.as_str());
                     assert!(!is_told || told[name] == *value, "{text}: {name} of a call");
+                }
+                let far = call.callee_quality().map(|quality| to_value(&quality));
+                assert_eq!(far.is_some(), told.get("callee").is_some(), "{text}");
+                for (name, value) in far.iter().filter_map(Value::as_object).flatten() {
+                    let is_told = !["leg", "party", "inbound"].contains(&name.as_str());
+                    assert!(!is_told || told["callee"][name] == *value, "{text}: {name} of a callee");
+                }
+                for (name, value) in far.iter().filter_map(|far| far["inbound"].as_object()).flatten() {
+                    assert_eq!(told["callee"]["inbound"][name], *value, "{text}: {name} of a callee");
                 }
             }
             for stream in &analysis.streams {

@@ -4,8 +4,10 @@
 //! only noted, in the run of its stream's session; the leg takes in the whole run when it is folded. Before anything
 //! else happens to the leg the runs that wait for it are, so that it takes in everything in order.
 
+use std::sync::Arc;
+
 use sidetone_media::rtp::{Header, Packet};
-use sidetone_media::session::AudioSample;
+use sidetone_media::session::{AudioSample, SessionConfig};
 use sidetone_media::time::Micros;
 
 use super::leg::Leg;
@@ -17,6 +19,8 @@ use super::stream::{Outline, Stream};
 pub(super) struct Folder {
     streams: Vec<Option<Stream>>,
     legs: Vec<Option<Leg>>,
+    /// How legs are judged, where it is by thresholds of their own.
+    pub(super) config: Option<Arc<SessionConfig>>,
 }
 
 impl Folder {
@@ -98,7 +102,8 @@ impl Folder {
     /// Takes the leg of a call out; one of which nothing was told when there is none.
     pub(super) fn take_leg(&mut self, number: u32) -> Leg {
         self.settle_leg(number);
-        let leg = self.legs.get_mut(number as usize).and_then(Option::take).unwrap_or_default();
+        let leg = self.legs.get_mut(number as usize).and_then(Option::take);
+        let leg = leg.unwrap_or_else(|| Leg::new(self.config.clone()));
         for stream in leg.feeds.into_iter().flatten() {
             self.detach(stream, number);
         }
@@ -158,7 +163,8 @@ impl Folder {
 
     /// A leg, which begins where it has not.
     fn leg_mut(&mut self, leg: LegEnd) -> Option<&mut Leg> {
-        Some(reach(&mut self.legs, leg.number()?)?.get_or_insert_default())
+        let slot = reach(&mut self.legs, leg.number()?)?;
+        Some(slot.get_or_insert_with(|| Leg::new(self.config.clone())))
     }
 }
 

@@ -1,4 +1,4 @@
-//! The caller's leg of a call, and where it is asked for the called party's: under measurement, or judged.
+//! The caller's leg of a call and the called party's: under measurement, or judged.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, LazyLock};
@@ -6,6 +6,7 @@ use std::sync::{Arc, LazyLock};
 use sidetone_media::rtp::Packet;
 use sidetone_media::session::{AudioSample, Description, Report, Run, Session, SessionConfig, StrictSource};
 use sidetone_media::time::Micros;
+use sidetone_media::verdict::Thresholds;
 
 use super::payloads::Meanings;
 use super::signal::{Ends, LegEnd, LegSignal};
@@ -16,13 +17,15 @@ use super::stream::{SECONDS_RESERVED, tighten};
 pub(super) struct Leg {
     /// The streams whose runs it takes in: of what is sent to the caller, and of what the caller sends.
     pub(super) feeds: [Option<u32>; 2],
+    /// How its sessions judge; `None` is how every leg of a capture is judged.
+    config: Option<Arc<SessionConfig>>,
     state: State,
     /// The last packet of the call.
     last: Option<Micros>,
     sent: Sent,
     /// The call seems to be over: packets do not count.
     is_ended: bool,
-    /// The called party's leg, once somebody asks for it.
+    /// The called party's leg, once SDP has settled it.
     far: Option<Box<State>>,
     answered: Option<Micros>,
 }
@@ -59,6 +62,11 @@ pub(super) struct LegReport {
 }
 
 impl Leg {
+    /// A leg of which nothing was told, judged by `config`.
+    pub(super) fn new(config: Option<Arc<SessionConfig>>) -> Self {
+        Leg { config, ..Leg::default() }
+    }
+
     /// A packet that went that way, and what was heard in it.
     pub(super) fn packet(
         &mut self,
@@ -226,7 +234,7 @@ impl Leg {
     #[inline]
     fn session(&mut self) -> Option<&mut Session> {
         if let State::Untold = self.state {
-            self.state = State::Open(session());
+            self.state = State::Open(session(self.config.as_ref()));
         }
         match &mut self.state {
             State::Open(session) => Some(session),
@@ -245,9 +253,9 @@ impl Leg {
 
     /// Tells the called party's leg what was settled; the first time it begins.
     fn describe_far(&mut self, at: Micros, description: Description, payloads: Meanings) {
-        let answered = self.answered;
+        let (answered, config) = (self.answered, self.config.as_ref());
         let far = self.far.get_or_insert_with(|| {
-            let mut session = session();
+            let mut session = session(config);
             if let Some(answered) = answered {
                 session.answer(answered);
             }
@@ -289,13 +297,18 @@ impl State {
     }
 }
 
-fn session() -> Session {
-    let mut session = Session::with_shared(Arc::clone(&CONFIG));
+/// How the legs of an engine are judged by thresholds of its own.
+pub(super) fn config_with(thresholds: Thresholds) -> Arc<SessionConfig> {
+    Arc::new(SessionConfig { thresholds, ..SessionConfig::clone(&CONFIG) })
+}
+
+fn session(config: Option<&Arc<SessionConfig>>) -> Session {
+    let mut session = Session::with_shared(Arc::clone(config.unwrap_or(&CONFIG)));
     session.reserve_seconds(SECONDS_RESERVED);
     session
 }
 
-/// Of every leg of every capture.
+/// Of every leg of every capture that is judged by no thresholds of its own.
 static CONFIG: LazyLock<Arc<SessionConfig>> = LazyLock::new(|| {
     Arc::new(SessionConfig {
         strict_source: StrictSource::Observed,

@@ -12,12 +12,15 @@ mod clock;
 mod compose;
 mod dialog;
 mod engine;
+mod excerpt;
 mod explained;
 mod feed;
 mod flows;
 mod folder;
 mod frames;
 pub mod golden;
+mod grid;
+mod groups;
 mod gzip;
 mod key;
 mod ladder;
@@ -26,6 +29,7 @@ mod lenient;
 mod mirror;
 mod parts;
 mod payloads;
+mod playback;
 mod probation;
 mod registrations;
 mod report;
@@ -42,16 +46,21 @@ mod turn;
 mod turns;
 mod wire;
 
-pub use compose::compose;
+pub use compose::{CALLS_MAX, STAGGER_MS, compose, compose_calls, scenario_of_call};
 pub use engine::{Engine, EngineOptions, FinishedCall};
+pub use excerpt::{Excerpt, ExcerptStream, Splitter, each_frame};
+pub use groups::{Elsewhere, Group, Groups, analysis_of};
 pub use gzip::{GzipDamage, Plain};
 pub use ladder::{Ladder, LadderMessage};
 pub use parts::{Part, Parts};
+pub use playback::Playback;
 pub use registrations::RegistrationReport;
-pub use report::{Analysis, CallLeg, CallReport, EvidenceReport, Head, Skipped, StreamReport, StreamRtcp};
+pub use report::{
+    Analysis, CallDirection, CallLeg, CallReport, EvidenceReport, Head, Skipped, StreamReport, StreamRtcp,
+};
 pub use source::{Broken, Outcome, PartsOutcome, Source, read, read_parts, read_with};
 pub(crate) use table::grouped;
-pub use table::table;
+pub use table::{Look, Table, table};
 
 #[cfg(test)]
 mod tests;

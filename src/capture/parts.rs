@@ -6,6 +6,7 @@ use std::collections::{HashMap, VecDeque};
 use super::calls;
 use super::flows::Binding;
 use super::folder::Folder;
+use super::groups::Groups;
 use super::mirror::{Side, mirrors};
 use super::report::{Analysis, CallReport, Head, StreamReport};
 use super::router::Router;
@@ -35,15 +36,15 @@ pub enum Part {
 
 /// What is still to be judged.
 #[derive(Debug)]
-struct Rest {
-    router: Router,
-    folder: Folder,
+pub(super) struct Rest {
+    pub(super) router: Router,
+    pub(super) folder: Folder,
     /// Their numbers, the next one last.
-    calls: Vec<u32>,
+    pub(super) calls: Vec<u32>,
     /// Calls, each with the place of one of its streams, sorted: as many as streams, where a table of lists would be large.
     places: Vec<(u32, usize)>,
     /// The next one last, each with the place of its mirror.
-    streams: Vec<(EndedStream, Option<usize>)>,
+    pub(super) streams: Vec<(EndedStream, Option<usize>)>,
 }
 
 impl Parts {
@@ -60,6 +61,15 @@ impl Parts {
         rest.find_streams();
         rest.find_calls();
         Parts { head, ready: VecDeque::new(), rest: Some(Box::new(rest)) }
+    }
+
+    /// The same, each call with the streams that are shown with it.
+    pub fn into_groups(self) -> Groups {
+        let Parts { head, ready, rest } = self;
+        match rest {
+            Some(rest) => Groups::judging(head, rest),
+            None => Groups::judged(head, ready),
+        }
     }
 
     /// All of it.
@@ -150,7 +160,7 @@ impl Rest {
     }
 
     /// The places of the streams of a call.
-    fn places(&self, call: u32) -> Vec<usize> {
+    pub(super) fn places(&self, call: u32) -> Vec<usize> {
         let begin = self.places.partition_point(|(other, _)| *other < call);
         let places = self.places.get(begin..).unwrap_or_default().iter();
         places.take_while(|(other, _)| *other == call).map(|(_, place)| *place).collect()

@@ -10,7 +10,7 @@ use sidetone_media::verdict::Party;
 use sidetone_model::call::HangupCause;
 use sidetone_model::failure::Failure;
 use sidetone_model::media_quality::{FarEnd, LegQuality, LegSide, RoundTrip};
-use sidetone_model::quality::Hundredths;
+use sidetone_model::quality::{Hundredths, MediaVerdict, Quality};
 use sidetone_model::time::Timestamp;
 
 use crate::quality::{self, WallClock};
@@ -73,7 +73,7 @@ pub struct Skipped {
     pub over_limit: u64,
 }
 
-/// One call, as the caller's leg saw it.
+/// One call: the caller's leg at its top, the called party's in `callee`.
 #[derive(Debug, Serialize)]
 pub struct CallReport {
     /// The SIP Call-ID.
@@ -119,12 +119,18 @@ pub struct CallReport {
     /// The judgement; absent when no SDP was exchanged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub media_verdict: Option<&'static str>,
-    /// The numbers behind it.
+    /// The worse of this verdict and the called party's: what a list of calls shows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub media_verdict_worse: Option<&'static str>,
+    /// The numbers behind the caller's verdict.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub evidence: Option<EvidenceReport>,
     /// Why it was not answered; absent when it was.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<Box<Failure>>,
+    /// The called party's leg as it was measured, where SDP settled it; written where it is [`CallReport::callee`].
+    #[serde(rename = "callee", skip_serializing_if = "has_no_callee", serialize_with = "explained::callee")]
+    pub far_leg: Option<Box<Report>>,
     /// Its streams, as places in [`Analysis::streams`].
     pub streams: Vec<usize>,
     /// Its messages, where the engine was asked to keep them.
@@ -133,9 +139,6 @@ pub struct CallReport {
     /// Everything that is known of the caller's leg; told as the API tells it.
     #[serde(flatten, serialize_with = "explained::call")]
     pub leg: CallLeg,
-    /// The same of the called party's leg, where the engine was asked for it and SDP settled it.
-    #[serde(skip)]
-    pub far_leg: Option<Box<Report>>,
 }
 
 /// The leg that a call is judged by: the caller's; of a trace, the one that was traced.
@@ -176,6 +179,84 @@ impl CallReport {
             Some(words) => LegQuality { sentence: words.clone(), ..quality },
             None => quality,
         }
+    }
+
+    /// The called party's leg: the audio towards the caller. `None` for a call that was not answered, or whose media
+    /// was not settled.
+    pub fn callee(&self) -> Option<&Report> {
+        callee(self.far_leg.as_deref())
+    }
+
+    /// The called party's leg in the API's shape.
+    pub fn callee_quality(&self) -> Option<LegQuality> {
+        let report = self.callee()?;
+        Some(quality::leg(report, LegSide::B, Some(self.to.clone()), WallClock::unix()))
+    }
+
+    /// The leg on that side in the API's shape.
+    pub fn quality_of(&self, side: LegSide) -> Option<LegQuality> {
+        match side {
+            LegSide::A => Some(self.quality()),
+            LegSide::B => self.callee_quality(),
+        }
+    }
+
+    /// The directions of the call that have a verdict, the worse one first; the caller's alone where neither has.
+    pub fn directions(&self) -> Vec<CallDirection> {
+        let caller = CallDirection {
+            side: LegSide::A,
+            codec: self.codec_a.clone(),
+            figures: Quality {
+                jitter_ms: self.jitter_ms,
+                loss_pct: self.loss_pct,
+                mean_interval_ms: self.mean_interval_ms,
+                mos: self.mos,
+                quality_pct: self.quality_pct,
+                verdict: self.media_verdict.and_then(MediaVerdict::from_name),
+            },
+        };
+        let callee = self.callee().map(|report| CallDirection {
+            side: LegSide::B,
+            codec: report.codec.clone(),
+            figures: quality::figures(report),
+        });
+        match callee {
+            None => vec![caller],
+            Some(callee) if caller.figures.verdict.is_none() => vec![callee],
+            Some(callee) if callee.is_worse_than(&caller) => vec![callee, caller],
+            Some(callee) => vec![caller, callee],
+        }
+    }
+}
+
+/// One direction of a call: the audio that came from one party.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallDirection {
+    /// Who sent it: [`LegSide::A`] is the caller.
+    pub side: LegSide,
+    /// Its codec.
+    pub codec: Option<String>,
+    /// Its figures and its verdict.
+    pub figures: Quality,
+}
+
+impl CallDirection {
+    /// How a list names the sender.
+    pub fn sender(&self) -> &'static str {
+        match self.side {
+            LegSide::A => "caller",
+            LegSide::B => "callee",
+        }
+    }
+
+    /// The name of the verdict.
+    pub fn verdict(&self) -> Option<&'static str> {
+        self.figures.verdict.map(MediaVerdict::as_str)
+    }
+
+    fn is_worse_than(&self, other: &CallDirection) -> bool {
+        let (own, others) = (self.figures.verdict, other.figures.verdict);
+        own != others && MediaVerdict::worse(own, others) == own
     }
 }
 
@@ -430,6 +511,21 @@ pub(super) fn verdict(report: &Report) -> Option<&'static str> {
 
 fn is_false(flag: &bool) -> bool {
     !flag
+}
+
+/// The report of a leg that is a called party's: one that was judged, of a call that was answered.
+fn callee(far_leg: Option<&Report>) -> Option<&Report> {
+    far_leg.filter(|report| quality::figures(report).of_callee().is_some())
+}
+
+fn has_no_callee(far_leg: &Option<Box<Report>>) -> bool {
+    callee(far_leg.as_deref()).is_none()
+}
+
+/// The worse of the caller's verdict and the called party's.
+pub(super) fn worse(caller: Option<&'static str>, far_leg: Option<&Report>) -> Option<&'static str> {
+    let callee = callee(far_leg).and_then(|report| quality::figures(report).verdict);
+    MediaVerdict::worse(caller.and_then(MediaVerdict::from_name), callee).map(MediaVerdict::as_str)
 }
 
 fn is_zero(number: &u64) -> bool {

@@ -118,6 +118,7 @@ fn call(replayed: Replayed, streams: Vec<usize>) -> CallReport {
         quality_pct: shared.quality_pct,
         mos: shared.mos,
         media_verdict: verdict(&report),
+        media_verdict_worse: verdict(&report),
         evidence: report.verdict.map(|_| EvidenceReport(report.evidence.clone())),
         failure: None,
         streams,

@@ -1,62 +1,148 @@
 //! An analysis as a table for a person.
 
+use std::collections::HashMap;
 use std::fmt::Write;
 
 use sidetone_model::media_quality::{LegQuality, RuleCheck};
 use sidetone_model::quality::Hundredths;
 
-use super::parts::{Part, Parts};
+use super::grid::{Grid, MIN_WIDTH, Row, printable, wrapped};
+use super::groups::Group;
+use super::parts::Parts;
 use super::registrations::RegistrationReport;
-use super::report::{CallReport, Head, StreamReport};
+use super::report::{CallDirection, CallReport, Head, StreamReport};
 
-/// Renders an analysis as aligned text: a summary, the calls, the streams, and below each what was wrong.
-///
-/// Of each call and each stream its row is kept, and nothing else.
-pub fn table(parts: Parts) -> String {
-    let head = parts.head.clone();
-    let (mut calls, mut streams) = (
-        Grid::new(&[&CALL_COLUMNS[..], &FIGURE_COLUMNS].concat()),
-        Grid::new(&[&STREAM_COLUMNS[..], &FIGURE_COLUMNS].concat()),
-    );
-    let mut owners: Vec<Option<usize>> = Vec::new();
-    for part in parts {
-        match part {
-            Part::Call(call) => {
-                for place in &call.streams {
-                    if owners.len() <= *place {
-                        owners.resize(place + 1, None);
-                    }
-                    if let Some(owner) = owners.get_mut(*place) {
-                        *owner = Some(calls.rows.len());
-                    }
-                }
-                calls.push(call_cells(calls.rows.len(), &call), remarks(&call.quality()));
-            }
-            Part::Stream(stream) => {
-                let place = streams.rows.len();
-                let call = owners.get(place).copied().flatten();
-                // What a stream of a call has to say, its call says; unless it goes the other way.
-                let told = call.is_some()
-                    && (stream.direction == Some("from_caller") || stream.verdict == Some("ok"));
-                let remarks = if told { Vec::new() } else { remarks(&stream.quality()) };
-                streams.push(stream_cells(place, &stream, call), remarks);
-            }
-        }
-    }
-    let mut registrations = Grid::new(&REGISTRATION_COLUMNS);
-    for registration in &head.registrations {
-        registrations.push(registration_cells(registration), vec![registration.sentence.clone()]);
-    }
-    let mut out = summary(&head, calls.rows.len(), streams.rows.len());
-    for grid in [registrations, calls, streams] {
-        if !grid.rows.is_empty() {
-            grid.write(&mut out);
-        }
-    }
-    out
+/// How a table is laid out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Look {
+    /// Columns of the terminal; `None` writes every row on one line, however long.
+    pub width: Option<usize>,
+    /// Whether verdicts have colours (ANSI escape sequences).
+    pub colour: bool,
 }
 
-fn summary(head: &Head, calls: usize, streams: usize) -> String {
+/// An analysis on its way to text: a summary, the calls, the streams, and below each what was wrong.
+///
+/// Of each call and each stream its row is kept, and nothing else.
+#[derive(Debug)]
+pub struct Table {
+    look: Look,
+    shown_calls: usize,
+    calls: Grid,
+    streams: Grid,
+    /// The sentences of earlier rows, with the name of the row.
+    said: HashMap<String, String>,
+}
+
+/// Renders an analysis as aligned text, every row on one line.
+pub fn table(parts: Parts) -> String {
+    let mut groups = parts.into_groups();
+    let mut table = Table::new(Look::default());
+    for group in groups.by_ref() {
+        table.push(&group);
+    }
+    table.finish(&groups.head, groups.calls, groups.streams)
+}
+
+impl Table {
+    /// A table without rows.
+    pub fn new(look: Look) -> Self {
+        Table {
+            look,
+            shown_calls: 0,
+            calls: Grid::new(&[&CALL_COLUMNS[..], &FIGURE_COLUMNS].concat()),
+            streams: Grid::new(&[&STREAM_COLUMNS[..], &FIGURE_COLUMNS].concat()),
+            said: HashMap::new(),
+        }
+    }
+
+    /// Takes a call with its streams, or streams without signalling.
+    pub fn push(&mut self, group: &Group) {
+        if let Some((place, call)) = &group.call {
+            self.push_call(*place, call);
+        }
+        for (place, stream) in &group.streams {
+            let call = group.call.as_ref().map(|(place, _)| *place);
+            // What a stream of a call has to say, its call says; unless it judges the caller alone.
+            let told = group.call.as_ref().is_some_and(|(_, call)| {
+                call.callee().is_some()
+                    || stream.direction == Some("from_caller")
+                    || stream.verdict == Some("ok")
+            });
+            let remarks = if told {
+                Vec::new()
+            } else {
+                self.remarks(&stream.quality(), stream.verdict, || format!("stream {}", place + 1))
+            };
+            self.streams.push(Row::new(stream_cells(*place, stream, call), remarks, stream.verdict));
+        }
+    }
+
+    /// A row for each direction of a call, the worse one first; what the call itself is stands in the first one.
+    fn push_call(&mut self, place: usize, call: &CallReport) {
+        self.shown_calls += 1;
+        for (row, direction) in call.directions().into_iter().enumerate() {
+            let quality = call.quality_of(direction.side);
+            let verdict = direction.verdict();
+            let remarks = match &quality {
+                // That nothing is wrong is in the row; what nearly is stands below it.
+                Some(quality) if row > 0 && verdict == Some("ok") => near(quality),
+                Some(quality) => self.remarks(quality, verdict, || format!("call {}", place + 1)),
+                None => Vec::new(),
+            };
+            let mut cells =
+                if row == 0 { call_cells(place, call) } else { vec![String::new(); CALL_COLUMNS.len() - 2] };
+            cells.extend(direction_cells(&direction));
+            self.calls.push(Row::new(cells, remarks, verdict));
+        }
+    }
+
+    /// The text; `calls` and `streams` are how many the capture holds, which may be more than are shown.
+    pub fn finish(self, head: &Head, calls: usize, streams: usize) -> String {
+        let mut out = summary(head, (self.shown_calls, calls), (self.streams.len(), streams));
+        if let Some(width) = self.look.width {
+            let lines = wrapped(&out, width.max(MIN_WIDTH), "", "  ");
+            out = lines.join("\n") + "\n";
+        }
+        let mut registrations = Grid::new(&REGISTRATION_COLUMNS);
+        for one in &head.registrations {
+            let verdict = if one.is_failed() { "failed" } else { "ok" };
+            let remarks = vec![one.sentence.clone()];
+            registrations.push(Row::new(registration_cells(one), remarks, Some(verdict)));
+        }
+        for grid in [registrations, self.calls, self.streams] {
+            if grid.len() > 0 {
+                grid.write(self.look, &mut out);
+            }
+        }
+        out
+    }
+
+    /// What is said below a row: why, and which rule nearly gave another verdict. A sentence that an earlier row has
+    /// already is not repeated.
+    fn remarks(
+        &mut self,
+        quality: &LegQuality,
+        verdict: Option<&str>,
+        name: impl FnOnce() -> String,
+    ) -> Vec<String> {
+        let mut remarks = Vec::new();
+        match self.said.get(&quality.sentence) {
+            Some(_) if matches!(verdict, None | Some("ok")) => {}
+            Some(earlier) => remarks.push(format!("as {earlier}")),
+            None => {
+                remarks.push(quality.sentence.clone());
+                if self.said.len() < SAID_MAX {
+                    self.said.insert(quality.sentence.clone(), name());
+                }
+            }
+        }
+        remarks.extend(near(quality));
+        remarks
+    }
+}
+
+fn summary(head: &Head, calls: (usize, usize), streams: (usize, usize)) -> String {
     let skipped = &head.skipped;
     let counts = [
         ("not IP", skipped.not_ip),
@@ -65,13 +151,20 @@ fn summary(head: &Head, calls: usize, streams: usize) -> String {
         ("malformed SIP", skipped.malformed_sip),
         ("beyond the limits", skipped.over_limit),
     ];
+    let shown = |(shown, all): (usize, usize), noun: &str| {
+        if shown == all {
+            counted(all, noun)
+        } else {
+            format!("{} of {}", grouped(shown as u64), counted(all, noun))
+        }
+    };
     let mut out = format!(
         "{}: {} packets, {}; {}, {}",
         printable(&head.file),
         grouped(head.packets),
         size(head.bytes),
-        counted(calls, "call"),
-        counted(streams, "RTP stream"),
+        shown(calls, "call"),
+        shown(streams, "RTP stream"),
     );
     if !head.registrations.is_empty() {
         let failed = head.registrations.iter().filter(|registration| registration.is_failed()).count();
@@ -87,13 +180,6 @@ fn summary(head: &Head, calls: usize, streams: usize) -> String {
     }
     out.push('\n');
     out
-}
-
-/// What is said below a row: why, and which rule nearly gave another verdict.
-fn remarks(quality: &LegQuality) -> Vec<String> {
-    let mut remarks = vec![quality.sentence.clone()];
-    remarks.extend(quality.rules.iter().filter_map(RuleCheck::remark).take(NEAR_MISSES_MAX));
-    remarks
 }
 
 fn registration_cells(registration: &RegistrationReport) -> Vec<String> {
@@ -120,19 +206,28 @@ fn call_cells(place: usize, call: &CallReport) -> Vec<String> {
         (None, Some(cause)) => cause.to_string(),
         (None, None) => "no end captured".to_owned(),
     };
-    let mut cells = vec![
+    vec![
         (place + 1).to_string(),
         started.get(..19).unwrap_or(&started).replace('T', " "),
         call.from.clone(),
         call.to.clone(),
         ended,
         if call.answered_at.is_some() { format!("{} s", call.billsec) } else { String::new() },
-        call.codec_a.clone().unwrap_or_default(),
-    ];
-    let figures = [call.loss_pct, call.jitter_ms, call.mean_interval_ms, call.quality_pct, call.mos];
-    cells.extend(figures.map(figure));
-    cells.push(call.media_verdict.unwrap_or("not judged").to_owned());
+    ]
+}
+
+/// Whose audio it is, its codec, its figures and its verdict.
+fn direction_cells(direction: &CallDirection) -> Vec<String> {
+    let of = &direction.figures;
+    let mut cells = vec![direction.sender().to_owned(), direction.codec.clone().unwrap_or_default()];
+    cells.extend([of.loss_pct, of.jitter_ms, of.mean_interval_ms, of.quality_pct, of.mos].map(figure));
+    cells.push(direction.verdict().unwrap_or("not judged").to_owned());
     cells
+}
+
+/// Which rules also hold, or nearly do.
+fn near(quality: &LegQuality) -> Vec<String> {
+    quality.rules.iter().filter_map(RuleCheck::remark).take(NEAR_MISSES_MAX).collect()
 }
 
 fn stream_cells(place: usize, stream: &StreamReport, call: Option<usize>) -> Vec<String> {
@@ -199,103 +294,34 @@ fn size(bytes: u64) -> String {
     }
 }
 
-/// Text of a capture for a terminal: no control character reaches it, and no line grows without bound.
-fn printable(text: &str) -> String {
-    let mut out: String =
-        text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).take(CELL_WIDTH_MAX).collect();
-    if text.chars().nth(CELL_WIDTH_MAX).is_some() {
-        out.pop();
-        out.push('…');
-    }
-    out
-}
-
-/// Rows of cells, each with a remark below it.
-struct Grid {
-    header: Vec<String>,
-    rows: Vec<(Vec<String>, Vec<String>)>,
-}
-
-impl Grid {
-    fn new(header: &[&str]) -> Self {
-        Grid { header: header.iter().map(|&cell| cell.to_owned()).collect(), rows: Vec::new() }
-    }
-
-    fn push(&mut self, cells: Vec<String>, remarks: Vec<String>) {
-        let cells = cells.iter().map(|cell| printable(cell)).collect();
-        self.rows.push((cells, remarks));
-    }
-
-    /// Writes the rows; columns of numbers are aligned to the right.
-    fn write(&self, out: &mut String) {
-        let lines = || std::iter::once(&self.header).chain(self.rows.iter().map(|(cells, _)| cells));
-        let column = |place: usize| lines().filter_map(move |cells| cells.get(place));
-        let widths: Vec<usize> = (0..self.header.len())
-            .map(|place| column(place).map(|cell| cell.chars().count()).max().unwrap_or(0))
-            .collect();
-        let numeric: Vec<bool> = (0..self.header.len())
-            .map(|place| {
-                let is_number =
-                    |cell: &String| cell.chars().all(|c| c.is_ascii_digit() || ".,–-".contains(c));
-                column(place).skip(1).all(is_number)
-            })
-            .collect();
-        out.push('\n');
-        let none = Vec::new();
-        let remarks = std::iter::once(&none).chain(self.rows.iter().map(|(_, remarks)| remarks));
-        for (cells, remarks) in lines().zip(remarks) {
-            let mut line = String::new();
-            for ((cell, width), numeric) in cells.iter().zip(&widths).zip(&numeric) {
-                let _ = if *numeric {
-                    write!(line, "{cell:>width$}  ")
-                } else {
-                    write!(line, "{cell:<width$}  ")
-                };
-            }
-            out.push_str(line.trim_end());
-            out.push('\n');
-            for line in remarks.iter().flat_map(|remark| wrapped(remark)) {
-                let _ = writeln!(out, "      {line}");
-            }
-        }
-    }
-}
-
-/// A remark in lines that a terminal has room for, the first one marked.
-fn wrapped(remark: &str) -> Vec<String> {
-    let mut lines = vec!["↳".to_owned()];
-    for word in remark.split_whitespace() {
-        let word = printable(word);
-        let is_full = |line: &String| line.chars().count() + 1 + word.chars().count() > REMARK_WIDTH;
-        if lines.last().is_none_or(is_full) {
-            lines.push(" ".to_owned());
-        }
-        if let Some(line) = lines.last_mut() {
-            line.push(' ');
-            line.push_str(&word);
-        }
-    }
-    lines
-}
-
-const CALL_COLUMNS: [&str; 7] = ["call", "started (UTC)", "from", "to", "status", "billed", "codec"];
+const CALL_COLUMNS: [&str; 8] =
+    ["call", "started (UTC)", "from", "to", "status", "billed", "audio of", "codec"];
 const REGISTRATION_COLUMNS: [&str; 8] =
     ["registration", "started (UTC)", "from", "registrar", "tries", "status", "expires", "result"];
 const STREAM_COLUMNS: [&str; 7] = ["stream", "from", "to", "SSRC", "codec", "packets", "lost"];
 /// What follows the columns of both.
 const FIGURE_COLUMNS: [&str; 6] = ["loss %", "jitter ms", "interval ms", "quality %", "MOS", "verdict"];
-/// The width of a remark.
-const REMARK_WIDTH: usize = 100;
-/// Rules that hold as well, or nearly, and are told.
+/// Rules of which something is said beside the verdict.
 const NEAR_MISSES_MAX: usize = 3;
-/// The widest cell; a Call-ID or a name may be of any length.
-const CELL_WIDTH_MAX: usize = 120;
+/// Sentences that are kept to be told from repetitions.
+const SAID_MAX: usize = 10_000;
 
 #[cfg(test)]
 mod tests {
-    use expect_test::expect;
+    use sidetone_media::simulate::Scenario;
 
+    use super::super::{EngineOptions, Source, compose_calls, read_parts};
     use super::*;
+
+    fn rendered(text: &str, calls: u32, look: Look) -> String {
+        let mut file = Vec::new();
+        compose_calls(&text.parse::<Scenario>().unwrap(), calls, &mut file).unwrap();
+        let read = read_parts(EngineOptions::default(), "x", Source::Stream(&mut &file[..]), &mut |_, _| {});
+        let mut groups = read.parts.into_groups();
+        let mut table = Table::new(look);
+        groups.by_ref().for_each(|group| table.push(&group));
+        table.finish(&groups.head, groups.calls, groups.streams)
+    }
 
     #[test]
     fn numbers_read_easily() {
@@ -304,25 +330,25 @@ mod tests {
             assert_eq!(grouped(number), expected);
         }
         assert_eq!(size(1_310_000), "1.3 MB");
-        assert_eq!(printable("a\u{1b}[2Jb\n"), "a\u{fffd}[2Jb\u{fffd}");
     }
 
     #[test]
-    fn columns_are_aligned_and_remarks_stand_below() {
-        let mut grid = Grid::new(&["name", "loss %", "verdict"]);
-        grid.push(vec!["Ada".into(), "0.00".into(), "ok".into()], Vec::new());
-        grid.push(vec!["Bartholomew".into(), "12.30".into(), "lossy_inbound".into()], vec!["because".into()]);
-        grid.push(vec!["Cy".into(), "–".into(), "ok".into()], Vec::new());
-        let mut out = String::new();
-        grid.write(&mut out);
-        expect![[r"
+    fn no_line_is_wider_than_the_terminal() {
+        for width in [30, 40, 60, 80, 100, 120, 150, 200] {
+            for scenario in ["lossy duration=3s", "clean duration=3s", "no-inbound returned=no"] {
+                let text = rendered(scenario, 2, Look { width: Some(width), colour: false });
+                let widest = text.lines().map(|line| line.chars().count()).max().unwrap();
+                assert!(widest <= width, "{scenario} at {width}: {widest}\n{text}");
+            }
+        }
+    }
 
-            name         loss %  verdict
-            Ada            0.00  ok
-            Bartholomew   12.30  lossy_inbound
-                  ↳ because
-            Cy                –  ok
-        "]]
-        .assert_eq(&out);
+    #[test]
+    fn a_sentence_is_said_once() {
+        let text = rendered("no-inbound returned=no duration=5s noise=0", 3, Look::default());
+        let said: Vec<&str> = text.lines().filter(|line| line.contains('↳')).collect();
+        assert_eq!(said.iter().filter(|line| line.contains("as call 1")).count(), 4, "{text}");
+        let clean = rendered("clean duration=5s noise=0", 3, Look::default());
+        assert_eq!(clean.matches("as call").count(), 0, "{clean}");
     }
 }

@@ -366,6 +366,7 @@ fn signalling_in_other_clothes_is_the_same_call() {
         // Where the signalling came from is evidence, and it came from elsewhere.
         figures[0][0]["evidence"]["signalling"] = "somewhere".into();
         figures[0][0]["addresses"]["signalling"] = "somewhere".into();
+        figures[0][0]["callee"]["addresses"]["signalling"] = "somewhere".into();
         figures
     };
     for (name, analysis) in [("compact", &in_compact_form), ("names", &with_names), ("elsewhere", &elsewhere)]

@@ -62,6 +62,8 @@ pub struct Outcome {
     pub sip_status: Option<u16>,
     /// Media of the caller's leg.
     pub quality: Quality,
+    /// Media of the called party's leg, once there is one.
+    pub quality_b: Option<Quality>,
 }
 
 /// The record of a call. Times after the start follow the monotonic clock, so that a step of the wall clock
@@ -105,6 +107,7 @@ pub fn build(facts: &Facts, outcome: Outcome) -> Cdr {
         currency: Some(facts.tariff.map_or(facts.currency, |tariff| tariff.sell.currency)),
         billing: Billing { tariff: facts.tariff, ..Billing::default() },
         quality: outcome.quality,
+        media_b: outcome.quality_b.and_then(Quality::of_callee),
         media: None,
     }
 }

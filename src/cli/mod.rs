@@ -7,6 +7,7 @@ pub mod completions;
 pub mod dead_letters;
 pub mod demo;
 mod holders;
+mod inputs;
 pub mod man;
 pub mod phone;
 pub mod serve;

@@ -1,7 +1,9 @@
 //! `sidetone simulate SCENARIO`: impaired calls to order, as a capture or as live RTP.
 
-use std::fs::File;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::io::{self, BufWriter, IsTerminal, Write};
+use std::iter::Peekable;
 use std::net::{SocketAddr, ToSocketAddrs, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -15,6 +17,7 @@ use sidetone_media::simulate::{CATALOGUE, KEYS, Scenario, Simulation};
 
 use crate::capture;
 use crate::cli::EXIT_WRONG;
+use crate::cli::inputs::Inputs;
 
 /// The arguments of `simulate`.
 #[derive(Args, Clone, Debug)]
@@ -28,6 +31,7 @@ Examples:
   sidetone simulate lossy -o lossy.pcap
   sidetone simulate clean jitter=normal:60:30 loss=1 duration=2m --seed 7 -o bad.pcap
   sidetone simulate unpaced --duration 10s --to 192.0.2.7:4000
+  sidetone simulate lossy --calls 50 --duration 3m -o fifty.pcap
   sidetone simulate --golden golden/
   sidetone simulate --list")]
 pub struct SimulateArgs {
@@ -43,12 +47,16 @@ pub struct SimulateArgs {
     /// Draw everything random anew from this number.
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Length of the call, such as 500ms, 30s or 2m.
-    #[arg(long, value_name = "TIME")]
-    duration: Option<String>,
+    /// Length of the call, such as 500ms, 30s, 2m or 3h; a bare number is seconds.
+    #[arg(long, value_name = "TIME", value_parser = crate::duration::parse)]
+    duration: Option<Duration>,
+    /// Make so many calls, each with its own seed, Call-ID, number, SSRC and ports, begun 100 ms after the one before;
+    /// with --to, call after call is sent to every second port from HOST:PORT on. Such as --calls 50.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=i64::from(capture::CALLS_MAX)))]
+    calls: u32,
     /// Write the golden captures into this folder: one per verdict, one for each way in which calls are misread,
     /// and golden.json, which has the right answers.
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["scenario", "output", "to", "seed", "duration", "list"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["scenario", "output", "to", "seed", "duration", "calls", "list"])]
     golden: Option<PathBuf>,
     /// Print every named scenario and every setting.
     #[arg(long)]
@@ -71,8 +79,8 @@ pub fn run(args: &SimulateArgs) -> ExitCode {
         }
     };
     match (&args.output, &args.to) {
-        (Some(path), _) => finish(write_capture(&scenario, path), &path.to_string_lossy()),
-        (None, Some(to)) => finish(send(&scenario, to), to),
+        (Some(path), _) => finish(write_capture(args, &scenario, path), &path.to_string_lossy()),
+        (None, Some(to)) => finish(send(&scenario, args.calls, to), to),
         // The command line demands one of both.
         (None, None) => ExitCode::from(EXIT_WRONG),
     }
@@ -103,8 +111,7 @@ fn scenario(args: &SimulateArgs) -> Result<Scenario, String> {
         text = std::fs::read_to_string(one).map_err(|error| format!("{one}: cannot be read: {error}"))?;
     }
     if let Some(duration) = &args.duration {
-        text.push_str("\nduration=");
-        text.push_str(duration);
+        text.push_str(&format!("\nduration={}ms", duration.as_millis()));
     }
     let scenario: Scenario = text.parse().map_err(|error| format!("simulate: {error}"))?;
     Ok(match args.seed {
@@ -113,15 +120,18 @@ fn scenario(args: &SimulateArgs) -> Result<Scenario, String> {
     })
 }
 
-fn write_capture(scenario: &Scenario, path: &Path) -> io::Result<()> {
+fn write_capture(args: &SimulateArgs, scenario: &Scenario, path: &Path) -> io::Result<()> {
     let packets = if path == Path::new("-") {
-        capture::compose(scenario, io::stdout().lock())?
+        capture::compose_calls(scenario, args.calls, io::stdout().lock())?
     } else {
-        capture::compose(scenario, BufWriter::new(File::create(path)?))?
+        let inputs: Vec<PathBuf> = args.scenario.iter().map(PathBuf::from).collect();
+        let file = Inputs::of(&inputs).create(path)?;
+        capture::compose_calls(scenario, args.calls, BufWriter::new(file))?
     };
     let verdict = scenario.expected.map_or_else(String::new, |verdict| format!("; its verdict is {verdict}"));
+    let calls = if args.calls > 1 { format!("{} calls, ", args.calls) } else { String::new() };
     eprintln!(
-        "{}: {packets} packets of \"{}\", seed {}{verdict}",
+        "{}: {calls}{packets} packets of \"{}\", seed {}{verdict}",
         path.display(),
         scenario.name,
         scenario.seed
@@ -151,48 +161,102 @@ fn write_golden(folder: &Path) -> io::Result<()> {
     )
 }
 
-/// Sends the caller's packets when they are due.
+/// One call under way to its port.
+struct Sending {
+    packets: Peekable<Simulation>,
+    socket: UdpSocket,
+    /// How long after the first call it begins.
+    offset: Duration,
+}
+
+impl Sending {
+    /// The call with that number, counted from 0, from a port of its own to one of its own.
+    fn new(scenario: &Scenario, number: u32, to: SocketAddr) -> io::Result<Self> {
+        let invalid =
+            || io::Error::new(io::ErrorKind::InvalidInput, "there are not so many ports from there on");
+        let port = u16::try_from(2 * number).ok().and_then(|ahead| to.port().checked_add(ahead));
+        let to = SocketAddr::new(to.ip(), port.ok_or_else(invalid)?);
+        let local: SocketAddr =
+            if to.is_ipv4() { ([0, 0, 0, 0], 0).into() } else { (std::net::Ipv6Addr::UNSPECIFIED, 0).into() };
+        let socket = UdpSocket::bind(local)?;
+        socket.connect(to)?;
+        let packets = Simulation::new(&capture::scenario_of_call(scenario, number)).peekable();
+        let offset = Duration::from_millis(u64::from(capture::STAGGER_MS) * u64::from(number));
+        Ok(Sending { packets, socket, offset })
+    }
+
+    /// When its next packet is due, counted from the start of the first call.
+    fn next_at(&mut self) -> Option<Duration> {
+        let packet = self.packets.peek()?;
+        Some(self.offset + Duration::from_micros(u64::try_from(packet.at.0).unwrap_or(0)))
+    }
+}
+
+/// Sends the callers' packets when they are due.
 #[expect(clippy::disallowed_methods, reason = "this is the driver: it sends in real time")]
-fn send(scenario: &Scenario, to: &str) -> io::Result<()> {
+fn send(scenario: &Scenario, calls: u32, to: &str) -> io::Result<()> {
     let invalid = |what: String| io::Error::new(io::ErrorKind::InvalidInput, what);
     let to: SocketAddr = to
         .to_socket_addrs()
         .map_err(|error| invalid(format!("is no address: {error}")))?
         .next()
         .ok_or_else(|| invalid("has no address".to_owned()))?;
-    let local: SocketAddr =
-        if to.is_ipv4() { ([0, 0, 0, 0], 0).into() } else { (std::net::Ipv6Addr::UNSPECIFIED, 0).into() };
-    let socket = UdpSocket::bind(local)?;
-    socket.connect(to)?;
-    eprintln!(
-        "sending \"{}\", seed {}, from port {} to {to}",
-        scenario.name,
-        scenario.seed,
-        socket.local_addr()?.port()
-    );
-    let bar = progress_bar(scenario);
+    let mut sendings = Vec::new();
+    for number in 0..calls {
+        sendings.push(Sending::new(scenario, number, to)?);
+    }
+    announce(scenario, &sendings, to)?;
+    let mut queue: BinaryHeap<Reverse<(Duration, usize)>> = BinaryHeap::new();
+    for (place, sending) in sendings.iter_mut().enumerate() {
+        queue.extend(sending.next_at().map(|at| Reverse((at, place))));
+    }
+    let bar = progress_bar(scenario, calls);
     let start = Instant::now();
     let (mut datagram, mut sent, mut refused) = (Vec::new(), 0_u64, 0_u64);
     let mut lateness_us =
         Histogram::<u64>::new_with_bounds(1, LATENESS_US_MAX, 3).map_err(io::Error::other)?;
-    for packet in Simulation::new(scenario) {
-        let due = start + Duration::from_micros(u64::try_from(packet.at.0).unwrap_or(0));
+    // Each turn sends a packet, of which every call has a bounded number.
+    while let Some(Reverse((at, place))) = queue.pop() {
+        let Some(sending) = sendings.get_mut(place) else { break };
+        let Some(packet) = sending.packets.next() else { break };
+        let due = start + at;
         thread::sleep(due.saturating_duration_since(Instant::now()));
         packet.write(&mut datagram);
         let late_us = u64::try_from(due.elapsed().as_micros()).unwrap_or(u64::MAX);
         lateness_us.saturating_record(late_us.max(1));
-        match socket.send(&datagram) {
+        match sending.socket.send(&datagram) {
             Ok(_) => sent += 1,
-            // Nobody listens there yet; RTP is sent all the same.
+            // Nothing listens there yet; RTP is sent all the same.
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => refused += 1,
             Err(error) => return Err(error),
         }
-        bar.set_position(u64::try_from(packet.at.0 / 1_000).unwrap_or(0));
+        bar.set_position(u64::try_from(at.as_millis()).unwrap_or(u64::MAX));
+        queue.extend(sending.next_at().map(|at| Reverse((at, place))));
     }
     bar.finish_and_clear();
     let unheard =
         if refused > 0 { format!("; {refused} more found nobody listening") } else { String::new() };
     eprintln!("{sent} packets sent{unheard}; {}", punctuality(&lateness_us));
+    Ok(())
+}
+
+/// Says what is sent from where to where.
+fn announce(scenario: &Scenario, sendings: &[Sending], to: SocketAddr) -> io::Result<()> {
+    let (name, seed) = (&scenario.name, scenario.seed);
+    match sendings {
+        [one] => {
+            let port = one.socket.local_addr()?.port();
+            eprintln!("sending \"{name}\", seed {seed}, from port {port} to {to}");
+        }
+        several => {
+            let last = several.last().map(|last| last.socket.peer_addr()).transpose()?;
+            let last = last.map_or(to.port(), |last| last.port());
+            let count = several.len();
+            eprintln!(
+                "sending {count} calls of \"{name}\", seed {seed}, to every second port from {to} to {last}"
+            );
+        }
+    }
     Ok(())
 }
 
@@ -210,11 +274,13 @@ fn punctuality(lateness_us: &Histogram<u64>) -> String {
 /// Lateness beyond a minute is a minute.
 const LATENESS_US_MAX: u64 = 60_000_000;
 
-fn progress_bar(scenario: &Scenario) -> ProgressBar {
+fn progress_bar(scenario: &Scenario, calls: u32) -> ProgressBar {
     if !io::stderr().is_terminal() {
         return ProgressBar::hidden();
     }
-    let bar = ProgressBar::new(scenario.duration_ms.into());
+    let bar = ProgressBar::new(
+        u64::from(scenario.duration_ms) + u64::from(calls - 1) * u64::from(capture::STAGGER_MS),
+    );
     bar.set_message(scenario.name.clone());
     match ProgressStyle::with_template("{msg} {wide_bar} {eta}") {
         Ok(style) => bar.with_style(style),
@@ -271,7 +337,14 @@ mod tests {
         assert_eq!((lossy.seed, lossy.expected.map(|verdict| verdict.as_str())), (9, Some("lossy_inbound")));
         let long = parse("clean loss=1 jitter=0..40 --duration 2m --to 192.0.2.1:4000").unwrap();
         assert_eq!((long.duration_ms, long.path.losses.len()), (120_000, 1));
-        for wrong in ["lousy -o x.pcap", "clean -o x.pcap --duration long", "clean"] {
+        let times = [("5", 5_000), ("500ms", 500), ("3h", 10_800_000), ("1h30m", 5_400_000)];
+        for (text, ms) in times {
+            let scenario = parse(&format!("clean --duration {text} -o x.pcap")).unwrap();
+            assert_eq!(scenario.duration_ms, ms, "{text}");
+        }
+        for wrong in
+            ["lousy -o x.pcap", "clean -o x.pcap --duration long", "clean -o x.pcap duration=5", "clean"]
+        {
             assert!(parse(wrong).is_err(), "{wrong}");
         }
         assert!(parse("clean -o x.pcap --to 192.0.2.1:4000").is_err(), "one of both");
@@ -299,7 +372,7 @@ mod tests {
         let receiver = UdpSocket::bind("127.0.0.1:0").unwrap();
         let to = receiver.local_addr().unwrap().to_string();
         let scenario: Scenario = "clean duration=200ms".parse().unwrap();
-        send(&scenario, &to).unwrap();
+        send(&scenario, 1, &to).unwrap();
         let mut buffer = [0; 256];
         for n in 0..10_u16 {
             let len = receiver.recv(&mut buffer).unwrap();

@@ -13,6 +13,7 @@ use crate::cli::{EXIT_FAILED, EXIT_WRONG, task_failed};
 use crate::config::Config;
 use crate::log::Log;
 use crate::tap::counters::TapCounters;
+use crate::tap::interfaces;
 use crate::tap::ring::{RING_MIB_MAX, RING_MIB_MIN, RingOptions};
 use crate::tap::scribe::Told;
 use crate::tap::thread::TapOptions;
@@ -28,9 +29,12 @@ that are up, store every record and exit with 0.
 Examples:
   sudo setcap cap_net_raw+ep $(command -v sidetone)
   sidetone tap -i eth0
-  sidetone tap -i eth0 -i eth1 --organisation Acme --quiet")]
+  sidetone tap -i eth0 -i eth1 --organisation Acme --quiet
+  sidetone tap -i any
+
+Thresholds of the verdicts are [tap] verdict in the configuration, such as verdict = { loss_pct = 3.0 }.")]
 pub struct TapArgs {
-    /// An interface to listen on; may be given several times.
+    /// An interface to listen on, or any for all that are up; may be given several times.
     #[arg(short, long = "interface", required = true, value_name = "IFACE")]
     interfaces: Vec<String>,
     /// The configuration; without it sidetone.toml where that exists, else the defaults.
@@ -83,11 +87,15 @@ async fn tap(args: &TapArgs, config: &Config) -> ExitCode {
         return ExitCode::from(EXIT_FAILED);
     };
     let ring = RingOptions { promiscuous: !args.no_promiscuous, snap_len: args.snaplen, ring_mib: args.ring };
-    let mut interfaces = args.interfaces.clone();
-    interfaces.sort_unstable();
-    interfaces.dedup();
+    let interfaces = chosen(&args.interfaces);
+    if interfaces.is_empty() {
+        eprintln!(
+            "sidetone: cannot start: no interface that is up can be read; name one, such as with -i eth0"
+        );
+        return ExitCode::from(EXIT_FAILED);
+    }
     let start = TapStart {
-        tap: TapOptions { interfaces, ring, now },
+        tap: TapOptions { interfaces: interfaces.clone(), ring, now },
         organisation: args.organisation.clone(),
         http: !args.no_http,
         tell: if args.quiet { Box::new(|_| {}) } else { Box::new(print_call) },
@@ -99,7 +107,7 @@ async fn tap(args: &TapArgs, config: &Config) -> ExitCode {
             return ExitCode::from(EXIT_FAILED);
         }
     };
-    announce(args, &node);
+    announce(&interfaces, &node);
     let mut state = State::new(&node.counters);
     loop {
         tokio::select! {
@@ -131,6 +139,17 @@ async fn tap(args: &TapArgs, config: &Config) -> ExitCode {
     }
 }
 
+/// The interfaces that were asked for, each once; `any` stands for all that are up.
+fn chosen(asked: &[String]) -> Vec<String> {
+    let mut interfaces: Vec<String> = asked
+        .iter()
+        .flat_map(|name| if name == "any" { interfaces::all_up() } else { vec![name.clone()] })
+        .collect();
+    interfaces.sort_unstable();
+    interfaces.dedup();
+    interfaces
+}
+
 /// The signals that end a tap.
 struct Stop {
     interrupt: Signal,
@@ -151,8 +170,8 @@ impl Stop {
 }
 
 /// What it listens to, one line each, then `ready`: what scripts wait for.
-fn announce(args: &TapArgs, node: &TapNode) {
-    let mut lines: Vec<String> = args.interfaces.iter().map(|name| format!("tap {name}")).collect();
+fn announce(interfaces: &[String], node: &TapNode) {
+    let mut lines: Vec<String> = interfaces.iter().map(|name| format!("tap {name}")).collect();
     lines.push(format!("organisation {}", node.organisation));
     lines.extend(node.http.map(|address| format!("http http://{address}")));
     lines.push("ready".to_owned());

@@ -163,7 +163,7 @@ enum Kind {
 }
 
 /// Every key that an environment variable may override.
-const KEYS: [(&str, &str, Kind); 31] = [
+const KEYS: [(&str, &str, Kind); 32] = [
     ("node", "name", Kind::Text),
     ("node", "data_dir", Kind::Text),
     ("node", "drain_seconds", Kind::Integer),
@@ -193,6 +193,7 @@ const KEYS: [(&str, &str, Kind); 31] = [
     ("http", "idle_seconds", Kind::Integer),
     ("http", "stall_seconds", Kind::Integer),
     ("tap", "organisation", Kind::Text),
+    ("tap", "verdict", Kind::Table),
     ("log", "level", Kind::Text),
     ("cluster", "nats", Kind::Text),
 ];

@@ -139,6 +139,7 @@ fn read_rooms(mut fields: Fields<'_>, rooms: &mut Rooms) {
 
 fn read_tap(mut fields: Fields<'_>, tap: &mut Tap) {
     tap.organisation = fields.text("organisation").filter(|name| !name.is_empty());
+    read_thresholds(&mut fields, &mut tap.verdict);
     fields.finish();
 }
 
@@ -325,26 +326,30 @@ fn read_media(mut fields: Fields<'_>, media: &mut Media) {
     if let Some(seconds) = fields.integer("hold_timeout_seconds", 0..=86_400) {
         media.hold_timeout = silence(seconds);
     }
-    if let Some((path, table)) = fields.table("verdict") {
-        for (name, value) in table {
-            let number = match value {
-                Value::Boolean(flag) => f64::from(u8::from(flag)),
-                Value::Float(number) => number,
-                // Thresholds are small numbers: exact in a double.
-                Value::Integer(number) => i32::try_from(number).map_or(f64::NAN, f64::from),
-                _ => f64::NAN,
-            };
-            let message = match media.verdict.set(&name, number) {
-                Ok(()) => continue,
-                Err(ThresholdError::Name) => {
-                    format!("unknown threshold, known are: {}", Thresholds::NAMES.join(", "))
-                }
-                Err(ThresholdError::Value) => "must be a number between 0 and 10,000,000".to_owned(),
-            };
-            fields.problems().push(Problem::new(format!("{path}.{name}"), message));
-        }
-    }
+    read_thresholds(&mut fields, &mut media.verdict);
     fields.finish();
+}
+
+/// Reads the table `verdict`: thresholds that are not the default, by name.
+fn read_thresholds(fields: &mut Fields<'_>, thresholds: &mut Thresholds) {
+    let Some((path, table)) = fields.table("verdict") else { return };
+    for (name, value) in table {
+        let number = match value {
+            Value::Boolean(flag) => f64::from(u8::from(flag)),
+            Value::Float(number) => number,
+            // Thresholds are small numbers: exact in a double.
+            Value::Integer(number) => i32::try_from(number).map_or(f64::NAN, f64::from),
+            _ => f64::NAN,
+        };
+        let message = match thresholds.set(&name, number) {
+            Ok(()) => continue,
+            Err(ThresholdError::Name) => {
+                format!("unknown threshold, known are: {}", Thresholds::NAMES.join(", "))
+            }
+            Err(ThresholdError::Value) => "must be a number between 0 and 10,000,000".to_owned(),
+        };
+        fields.problems().push(Problem::new(format!("{path}.{name}"), message));
+    }
 }
 
 fn parse_ports(text: &str) -> Option<RangeInclusive<u16>> {

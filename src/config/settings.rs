@@ -50,6 +50,8 @@ pub struct Config {
 pub struct Tap {
     /// The name of the organisation whose the records are; `None` is the only one there is.
     pub organisation: Option<String>,
+    /// Thresholds of the verdicts on the calls of another switch; the file names those that differ from their defaults.
+    pub verdict: Thresholds,
 }
 
 /// `[ai]`.

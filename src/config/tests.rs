@@ -163,6 +163,11 @@ fn every_mistake_is_one_line_that_names_the_key() {
             "media.ports: \"300-200\" must be FIRST-LAST with 1024 <= FIRST < LAST, such as 20000-29999",
         ),
         (
+            "verdict of a tap",
+            "[tap]\nverdict = { loss = 1.0 }\n",
+            "tap.verdict.loss: unknown threshold, known are: media_packets, ",
+        ),
+        (
             "verdict",
             "[media]\nverdict = { loss_pct = \"a\" }\n",
             "media.verdict.loss_pct: must be a number between 0 and 10,000,000",

@@ -1,44 +1,68 @@
 //! Rows for spreadsheets: one a stream, with what is known of its call in front.
 
+use std::io::{self, Write};
+
 use serde_json::{Map, Value, json};
 use sidetone_model::csv::{write_header, write_object};
 
-use crate::capture::{Analysis, CallReport, StreamReport};
+use crate::capture::{CallReport, Group, StreamReport};
 
-/// Renders analyses as CSV (RFC 4180) that no spreadsheet takes for formulas.
+/// Analyses on their way to a writer as CSV (RFC 4180) that no spreadsheet takes for formulas.
 ///
-/// A call without a stream has a row as well: it is often the one that is looked for.
-pub fn csv(analyses: &[Analysis]) -> String {
-    let mut text = String::new();
-    write_header(&mut text, &COLUMNS);
-    for analysis in analyses {
-        let mut calls: Vec<Option<usize>> = vec![None; analysis.streams.len()];
-        for (place, call) in analysis.calls.iter().enumerate() {
-            for number in &call.streams {
-                if let Some(known) = calls.get_mut(*number) {
-                    *known = Some(place);
-                }
-            }
-        }
-        for (place, call) in analysis.calls.iter().enumerate().filter(|(_, call)| call.streams.is_empty()) {
-            row(&mut text, analysis, Some((place, call)), None);
-        }
-        for (place, (stream, call)) in analysis.streams.iter().zip(calls).enumerate() {
-            let call = call.and_then(|call| Some((call, analysis.calls.get(call)?)));
-            row(&mut text, analysis, call, Some((place, stream)));
-        }
+/// The streams of a call follow each other, call by call; then come those without signalling. A call without a stream
+/// has a row as well: it is often the one that is looked for. No more is in memory than one call.
+#[derive(Debug)]
+pub struct Csv<W> {
+    out: W,
+    text: String,
+}
+
+impl<W: Write> Csv<W> {
+    /// Begins with the names of the columns.
+    pub fn new(out: W) -> Self {
+        let mut text = String::new();
+        write_header(&mut text, &COLUMNS);
+        Csv { out, text }
     }
-    text
+
+    /// Writes the rows of a call with its streams, or of streams without signalling.
+    ///
+    /// *Errors*: what the writer reports.
+    pub fn group(&mut self, file: &str, group: &Group) -> io::Result<()> {
+        let call = group.call.as_ref().map(|(place, call)| (*place, &**call));
+        if group.streams.is_empty() {
+            row(&mut self.text, file, call, None);
+        }
+        for (place, stream) in &group.streams {
+            row(&mut self.text, file, call, Some((*place, stream)));
+        }
+        if self.text.len() >= WRITE_BYTES { self.flush() } else { Ok(()) }
+    }
+
+    /// Ends what was written, and gives the writer back.
+    ///
+    /// *Errors*: what the writer reports.
+    pub fn finish(mut self) -> io::Result<W> {
+        self.flush()?;
+        self.out.flush()?;
+        Ok(self.out)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.write_all(self.text.as_bytes())?;
+        self.text.clear();
+        Ok(())
+    }
 }
 
 fn row(
     text: &mut String,
-    analysis: &Analysis,
+    file: &str,
     call: Option<(usize, &CallReport)>,
     stream: Option<(usize, &StreamReport)>,
 ) {
     let mut cells = Map::new();
-    cells.insert("file".to_owned(), json!(analysis.file));
+    cells.insert("file".to_owned(), json!(file));
     if let Some((place, call)) = call {
         let quality = call.quality();
         cells.insert("call".to_owned(), json!(place + 1));
@@ -47,9 +71,19 @@ fn row(
             "started_at": call.started_at, "answered_at": call.answered_at, "ended_at": call.ended_at,
             "billsec": call.billsec, "sip_status": call.sip_status, "hangup_cause": call.hangup_cause,
             "call_verdict": call.media_verdict, "call_reason": quality.reason, "call_blame": quality.blame,
-            "call_sentence": quality.sentence,
+            "call_sentence": quality.sentence, "call_verdict_worse": call.media_verdict_worse,
         });
         merge(&mut cells, of_call);
+        if let Some(quality) = call.callee_quality() {
+            let figures = quality.figures();
+            let of_callee = json!({
+                "callee_verdict": figures.verdict, "callee_reason": quality.reason, "callee_blame": quality.blame,
+                "callee_sentence": quality.sentence, "callee_loss_pct": figures.loss_pct,
+                "callee_jitter_ms": figures.jitter_ms, "callee_mean_interval_ms": figures.mean_interval_ms,
+                "callee_quality_pct": figures.quality_pct, "callee_mos": figures.mos,
+            });
+            merge(&mut cells, of_callee);
+        }
     }
     if let Some((place, stream)) = stream {
         let quality = stream.quality();
@@ -73,8 +107,11 @@ fn merge(cells: &mut Map<String, Value>, more: Value) {
     }
 }
 
-/// The columns: the file, the call, the stream, why.
-const COLUMNS: [&str; 57] = [
+/// Written at once.
+const WRITE_BYTES: usize = 64 << 10;
+
+/// The columns: the file, the call, its called party, the stream, why.
+const COLUMNS: [&str; 67] = [
     "file",
     "call",
     "call_id",
@@ -90,6 +127,16 @@ const COLUMNS: [&str; 57] = [
     "call_reason",
     "call_blame",
     "call_sentence",
+    "call_verdict_worse",
+    "callee_verdict",
+    "callee_reason",
+    "callee_blame",
+    "callee_sentence",
+    "callee_loss_pct",
+    "callee_jitter_ms",
+    "callee_mean_interval_ms",
+    "callee_quality_pct",
+    "callee_mos",
     "stream",
     "direction",
     "src",

@@ -2,25 +2,26 @@
 
 use std::collections::BTreeMap;
 
-use crate::capture::{Analysis, grouped};
+use crate::capture::{Head, grouped};
 
+use super::contents::FileAnchor;
 use super::markup::{Html, shown};
 
-/// Writes the header of one capture.
-pub(super) fn facts(html: &mut Html, analysis: &Analysis) {
-    html.element("<h2>", shown(&analysis.file), "</h2><dl class=\"facts\">");
-    let skipped = &analysis.skipped;
+/// Writes the header of one capture, which holds so many calls and streams.
+pub(super) fn facts(html: &mut Html, anchor: FileAnchor, head: &Head, (calls, streams): (usize, usize)) {
+    html.raw("<h2 id=\"").text(anchor).raw("\">").text(shown(&head.file)).raw("</h2><dl class=\"facts\">");
+    let skipped = &head.skipped;
     let counts = [
-        ("packets", analysis.packets),
-        ("bytes", analysis.bytes),
-        ("calls", analysis.calls.len() as u64),
-        ("RTP streams", analysis.streams.len() as u64),
+        ("packets", head.packets),
+        ("bytes", head.bytes),
+        ("calls", calls as u64),
+        ("RTP streams", streams as u64),
     ];
     for (name, count) in counts {
         fact(html, name, count);
     }
     let looked_over = [
-        ("registrations", analysis.registrations.len() as u64),
+        ("registrations", head.registrations.len() as u64),
         ("not IP", skipped.not_ip),
         ("truncated", skipped.truncated),
         ("later fragments", skipped.fragments),
@@ -38,14 +39,14 @@ fn fact(html: &mut Html, name: &'static str, count: u64) {
 }
 
 /// What is said in place of calls when there are none.
-pub(super) fn empty(html: &mut Html, analysis: &Analysis) {
+pub(super) fn empty(html: &mut Html, head: &Head) {
     html.raw("<section class=\"empty\"><h3>");
-    html.raw(match analysis.packets {
+    html.raw(match head.packets {
         0 => "This capture holds no packet",
         _ => "No calls and no audio were found",
     });
     html.raw("</h3><ul>");
-    if analysis.packets == 0 {
+    if head.packets == 0 {
         html.raw(
             "<li>Was the capture stopped before anything was sent?</li>\
              <li>Does its filter let UDP through, the SIP port and the media ports alike?</li>\
@@ -62,17 +63,18 @@ pub(super) fn empty(html: &mut Html, analysis: &Analysis) {
 }
 
 /// How many calls or streams have which verdict, as chips.
-pub(super) fn tally<'a>(html: &mut Html, verdicts: impl Iterator<Item = Option<&'a str>>) {
-    let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
-    for verdict in verdicts {
-        *counts.entry(verdict.unwrap_or(NO_VERDICT)).or_default() += 1;
-    }
+pub(super) fn tally(html: &mut Html, counts: &BTreeMap<String, u64>) {
     html.raw("<p class=\"tally\">");
     for (verdict, count) in counts {
         chip(html, verdict);
-        html.element(" <b>", grouped(count), "</b> ");
+        html.element(" <b>", grouped(*count), "</b> ");
     }
     html.raw("</p>");
+}
+
+/// Whether a verdict says that something was wrong.
+pub(super) fn is_wrong(verdict: Option<&str>) -> bool {
+    !matches!(verdict, None | Some("ok" | "unanswered" | NO_VERDICT))
 }
 
 /// A verdict in its colour.

@@ -40,7 +40,15 @@ impl<W: Write> Json<W> {
     ///
     /// *Errors*: what the writer reports.
     pub fn parts(&mut self, parts: Parts) -> io::Result<()> {
-        self.begin(&parts.head)?;
+        let head = parts.head.clone();
+        self.each(&head, parts)
+    }
+
+    /// The same of parts that come from anywhere: the calls first, then the streams.
+    ///
+    /// *Errors*: what the writer reports.
+    pub fn each(&mut self, head: &Head, parts: impl Iterator<Item = Part>) -> io::Result<()> {
+        self.begin(head)?;
         let mut in_calls = true;
         for part in parts {
             match part {

@@ -21,8 +21,13 @@ pub(super) fn ladder(html: &mut Html, ladder: &Ladder) {
             html.raw("</td></tr>");
         }
     } else {
-        html.raw("<table class=\"ladder\"><thead>");
-        head(html, &lanes);
+        // No wider than its parties need: a lane more is a column more.
+        html.raw(match lanes.len() {
+            0..=2 => "<table class=\"ladder two\"><thead>",
+            3 => "<table class=\"ladder three\"><thead>",
+            _ => "<table class=\"ladder\"><thead>",
+        });
+        head(html, &lanes, &ladder.messages);
         html.raw("</thead><tbody>");
         for message in &ladder.messages {
             row_start(html, message, begin);
@@ -49,19 +54,35 @@ fn lanes(messages: &[LadderMessage]) -> Vec<SocketAddr> {
 
 /// The lanes stand between the columns: each column bears the name of the lane at its left edge, the last one
 /// also of that at its right.
-fn head(html: &mut Html, lanes: &[SocketAddr]) {
+fn head(html: &mut Html, lanes: &[SocketAddr], messages: &[LadderMessage]) {
     html.raw("<tr><th></th>");
     let last = lanes.len().saturating_sub(1);
     for (place, lane) in lanes.iter().enumerate().take(last.max(1)) {
-        html.raw("<th><div><span>").text(lane).raw("</span>");
+        html.raw("<th><div>");
+        name(html, *lane, messages);
         if place + 1 == last
             && let Some(end) = lanes.get(last)
         {
-            html.element("<span>", end, "</span>");
+            name(html, *end, messages);
         }
         html.raw("</div></th>");
     }
     html.raw("</tr>");
+}
+
+/// The name of a lane: its address, and below it what it does in the call.
+fn name(html: &mut Html, lane: SocketAddr, messages: &[LadderMessage]) {
+    let sends = |message: &&LadderMessage| message.from == lane && message.summary.starts_with("INVITE ");
+    let takes = |message: &&LadderMessage| message.to == lane && message.summary.starts_with("INVITE ");
+    let (sent, taken) = (messages.iter().any(|one| sends(&one)), messages.iter().any(|one| takes(&one)));
+    let (role, meaning) = match (sent, taken) {
+        (true, false) => ("sends the INVITE", "the host that the call comes from in this capture"),
+        (false, true) => ("receives the INVITE", "the host that the call goes to in this capture"),
+        (true, true) => ("passes the INVITE on", "a switch or a proxy, or a host that sends a re-INVITE"),
+        (false, false) => ("", "a host that sends or receives other messages of the call"),
+    };
+    html.raw("<span title=\"").text(lane).raw(": ").text(meaning).raw("\">").text(lane);
+    html.element("<small>", role, "</small></span>");
 }
 
 fn row_start(html: &mut Html, message: &LadderMessage, begin: i64) {

@@ -30,6 +30,12 @@ impl Html {
         self.raw(open).text(text).raw(close)
     }
 
+    /// Adds markup that was made with another [`Html`].
+    pub(super) fn made(&mut self, markup: &str) -> &mut Self {
+        self.0.push_str(markup);
+        self
+    }
+
     pub(super) fn into_string(self) -> String {
         self.0
     }

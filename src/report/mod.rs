@@ -4,9 +4,11 @@
 //! (`markup`), and the page's own policy forbids every script and style but the two it brings.
 
 mod call;
+mod contents;
 mod csv;
 mod facts;
 mod figures;
+mod file;
 mod json;
 mod ladder;
 mod layout;
@@ -19,9 +21,9 @@ mod serializer;
 mod stream;
 mod timeline;
 
-pub use csv::csv;
+pub use csv::Csv;
 pub use json::Json;
-pub use page::html;
+pub use page::Page;
 
 #[cfg(test)]
 mod tests;

@@ -45,7 +45,7 @@ for (const table of document.querySelectorAll("table.sortable")) {
       row.hidden = !shown;
       const link = row.querySelector("a");
       const target = link && document.getElementById(link.hash.slice(1));
-      if (target) (target.closest("details.call") || target).hidden = !shown;
+      if (target && target.tagName !== "H2") (target.closest("details.call") || target).hidden = !shown;
     }
   };
   input.addEventListener("input", filter);
@@ -63,6 +63,16 @@ for (const table of document.querySelectorAll("table.sortable")) {
     return button;
   });
 }
+// On paper everything that is said of a call is there; rules and figures stay closed as they are.
+let opened = [];
+addEventListener("beforeprint", () => {
+  opened = [...document.querySelectorAll("details.call:not([open]),details.way:not([open])")];
+  for (const one of opened) one.open = true;
+});
+addEventListener("afterprint", () => {
+  for (const one of opened) one.open = false;
+  opened = [];
+});
 const open = () => {
   const target = location.hash && document.getElementById(location.hash.slice(1));
   for (let up = target; up; up = up.parentElement) if (up.tagName === "DETAILS") up.open = true;

@@ -26,15 +26,34 @@ pub(super) fn plots(html: &mut Html, course: &Course, limits: Limits) {
         top: top(course, lines, limit, least),
         limit,
     };
-    let lines: [Line<'_>; 1] = [("line", &jitter)];
-    plot("Jitter", "ms", &lines, limits.jitter, 500).draw(html, &lines);
-    let lines: [Line<'_>; 2] = [("area warn", &late), ("area bad", &lost)];
-    plot("Lost (and late) packets", &per, &lines, None, 500).draw(html, &lines);
-    let lines: [Line<'_>; 2] = [("line soft", &longest), ("line", &mean)];
-    plot("Interval, mean and longest", "ms", &lines, None, 4_000).draw(html, &lines);
-    let lines: [Line<'_>; 1] = [("line", &lateness)];
-    plot("Lateness of the latest packet", "ms", &lines, limits.late, 2_000).draw(html, &lines);
+    let lines: [Line<'_>; 1] = [("line", "", &jitter)];
+    let jitter_plot = plot("Jitter", "ms", &lines, limits.jitter, 500);
+    jitter_plot.draw(html, &lines);
+    let lines: [Line<'_>; 2] = [("area warn", "late", &late), ("area bad", "lost", &lost)];
+    plot("Lost and late packets", &per, &lines, None, 500).draw(html, &lines);
+    let lines: [Line<'_>; 2] = [("line soft", "longest", &longest), ("line", "mean", &mean)];
+    plot("Interval between packets", "ms", &lines, None, 4_000).draw(html, &lines);
+    let lines: [Line<'_>; 1] = [("line", "", &lateness)];
+    let lateness_plot = plot("Lateness of the latest packet", "ms", &lines, limits.late, 2_000);
+    lateness_plot.draw(html, &lines);
     html.raw("</div>");
+    let has_limit = [jitter_plot, lateness_plot].iter().any(|plot| plot.shown_limit().is_some());
+    legend(html, course, has_limit);
+}
+
+/// What the shading and the dashed lines are.
+fn legend(html: &mut Html, course: &Course, has_limit: bool) {
+    html.raw("<p class=\"legend\">");
+    if course.affected.is_some() {
+        html.raw("<span><i class=\"key hit\"></i> the seconds that the verdict is about</span>");
+    }
+    if !course.silences().is_empty() {
+        html.raw("<span><i class=\"key dead\"></i> no packets came</span>");
+    }
+    if has_limit {
+        html.raw("<span><i class=\"key limit\"></i> limit of a rule</span>");
+    }
+    html.raw("<span>Time is minutes and seconds since the first packet of this stream.</span></p>");
 }
 
 /// What the rules compare with, where a plot shows it.
@@ -44,8 +63,8 @@ pub(super) struct Limits {
     pub(super) late: Option<Hundredths>,
 }
 
-/// A class of the page's style, and the value of a point in hundredths.
-type Line<'a> = (&'static str, &'a dyn Fn(&Point) -> Option<i64>);
+/// A class of the page's style, what it is called where there are several, and the value of a point in hundredths.
+type Line<'a> = (&'static str, &'static str, &'a dyn Fn(&Point) -> Option<i64>);
 
 struct Plot<'a> {
     course: &'a Course,
@@ -60,37 +79,65 @@ impl Plot<'_> {
     fn draw(&self, html: &mut Html, lines: &[Line<'_>]) {
         let width = self.course.points.len();
         html.raw("<figure><figcaption><b>").text(self.title).raw("</b> ").text(&self.unit);
+        for (class, name, _) in lines.iter().filter(|(_, name, _)| !name.is_empty()) {
+            html.raw(" <em><i class=\"key ").text(class).raw("\"></i> ").text(name).raw("</em>");
+        }
         if let Some((peak, at)) = self.peak(lines) {
             html.raw(" <span>peak ").text(number(peak)).raw(" at ").text(clock(at * self.course.point_s));
             html.raw("</span>");
         }
         html.raw("</figcaption><div class=\"frame\"><div class=\"y\"><i>").text(number(self.top));
         html.raw("</i><i>").text(number(self.top / 2)).raw("</i><i>0</i></div>");
-        html.raw("<svg viewBox=\"0 0 ")
+        html.raw("<svg class=\"plot\" viewBox=\"0 0 ")
             .text(width)
             .raw(" 100\" preserveAspectRatio=\"none\" role=\"img\" aria-label=\"");
         html.text(self.title).raw("\">");
-        if let Some((first, last)) = self.course.affected {
-            html.raw("<rect class=\"hit\" x=\"").text(first).raw("\" y=\"0\" height=\"100\" width=\"");
-            html.text((last + 1).saturating_sub(first)).raw("\"/>");
+        for (first, last) in self.course.silences() {
+            self.shade(html, "dead", (first, last), "no packets came");
+        }
+        if let Some(stretch) = self.course.affected {
+            self.shade(html, "hit", stretch, "the seconds that the verdict is about");
         }
         html.raw("<path class=\"grid\" d=\"M0,50H").text(width).raw("\"/>");
-        if let Some(limit) = self.limit.filter(|limit| limit.0 <= self.top) {
-            html.raw("<path class=\"limit\" d=\"M0,")
-                .text(self.height(limit.0))
-                .raw("H")
-                .text(width)
-                .raw("\"/>");
+        if let Some(limit) = self.shown_limit() {
+            html.raw("<path class=\"limit\" d=\"M0,").text(self.height(limit.0)).raw("H").text(width);
+            html.raw("\"><title>limit ")
+                .text(number(limit.0))
+                .raw(" ")
+                .text(&self.unit)
+                .raw("</title></path>");
         }
-        for (class, value) in lines {
+        for (class, _, value) in lines {
             html.raw("<path class=\"").text(class).raw("\" d=\"");
             html.text(self.path(value, class.starts_with("area"))).raw("\"/>");
         }
-        html.raw("</svg></div><div class=\"x\">");
-        for quarter in 0..=4 {
-            html.element("<i>", clock(self.course.duration_s() * quarter / 4), "</i>");
+        html.raw("</svg></div><svg class=\"x\" aria-hidden=\"true\">");
+        let duration_s = self.course.duration_s();
+        for at in ticks(duration_s) {
+            // Thousandths of the width, as a percentage.
+            let place = at * 1_000 / duration_s.max(1);
+            html.raw("<text y=\"11\" x=\"").text(place / 10).raw(".").text(place % 10).raw("%\"");
+            html.raw(if at == 0 { ">" } else { " class=\"mid\">" }).text(clock(at)).raw("</text>");
         }
-        html.raw("</div></figure>");
+        html.raw("</svg></figure>");
+    }
+
+    /// The limit of a rule, where it is not above the plot.
+    fn shown_limit(&self) -> Option<Hundredths> {
+        self.limit.filter(|limit| limit.0 <= self.top)
+    }
+
+    /// Shades the points from the first to the last of a stretch.
+    fn shade(&self, html: &mut Html, class: &'static str, (first, last): (usize, usize), name: &'static str) {
+        let point_s = self.course.point_s;
+        let (from, to) = (first as u64 * point_s, (last as u64 + 1) * point_s);
+        html.raw("<rect class=\"")
+            .raw(class)
+            .raw("\" x=\"")
+            .text(first)
+            .raw("\" y=\"0\" height=\"100\" width=\"");
+        html.text((last + 1).saturating_sub(first)).raw("\"><title>").raw(name);
+        html.raw(", ").text(clock(from)).raw(" to ").text(clock(to)).raw("</title></rect>");
     }
 
     /// Steps from point to point; where nothing was measured, nothing is drawn.
@@ -122,7 +169,7 @@ impl Plot<'_> {
 
     /// The highest value of the last line, which is the plot's own, and where it was reached.
     fn peak(&self, lines: &[Line<'_>]) -> Option<(i64, u64)> {
-        let (_, value) = lines.iter().find(|(class, _)| *class != "area warn")?;
+        let (.., value) = lines.iter().find(|(class, ..)| *class != "area warn")?;
         let values = self.course.points.iter().map(value).zip(0_u64..);
         let peak = values
             .filter_map(|(value, at)| Some((value?, at)))
@@ -133,7 +180,7 @@ impl Plot<'_> {
 
 /// A round value at or above everything that is drawn.
 fn top(course: &Course, lines: &[Line<'_>], limit: Option<Hundredths>, least: i64) -> i64 {
-    let values = || lines.iter().flat_map(|(_, value)| course.points.iter().filter_map(value));
+    let values = || lines.iter().flat_map(|(.., value)| course.points.iter().filter_map(value));
     let highest = values().max().unwrap_or(0).max(least);
     // A limit that nothing comes near would only flatten the picture.
     let highest = limit.filter(|limit| limit.0 <= highest * 3).map_or(highest, |limit| highest.max(limit.0));
@@ -159,6 +206,22 @@ fn number(value: i64) -> String {
     }
 }
 
+/// The seconds that an axis names: whole multiples of a round step, so that no two have the same name and each stands
+/// where it is.
+fn ticks(duration_s: u64) -> impl Iterator<Item = u64> {
+    let step = STEPS_S.into_iter().find(|step| duration_s / step < TICKS_MAX);
+    // Of days, whole ones.
+    let step = step.unwrap_or_else(|| duration_s.div_ceil(TICKS_MAX).next_multiple_of(DAY_S));
+    // The last one would not be on the page as a whole.
+    (0..=duration_s / step)
+        .map(move |number| number * step)
+        .filter(move |at| *at == 0 || *at * 20 <= duration_s * 19)
+}
+
+const STEPS_S: [u64; 15] = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1_200, 1_800, 3_600, 10_800, 21_600];
+const TICKS_MAX: u64 = 6;
+const DAY_S: u64 = 86_400;
+
 /// Seconds as a clock shows them.
 fn clock(seconds: u64) -> String {
     match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
@@ -182,5 +245,29 @@ mod tests {
             assert_eq!(number(value), expected);
         }
         assert_eq!((clock(59), clock(125), clock(3_725)), ("0:59".into(), "2:05".into(), "1:02:05".into()));
+    }
+
+    #[test]
+    fn ticks_differ_and_stand_where_they_are() {
+        let cases: [(u64, &[u64]); 8] = [
+            (0, &[0]),
+            (1, &[0]),
+            (2, &[0, 1]),
+            (5, &[0, 1, 2, 3, 4]),
+            (7, &[0, 2, 4, 6]),
+            (60, &[0, 20, 40]),
+            (61, &[0, 20, 40]),
+            (3_600, &[0, 1_200, 2_400]),
+        ];
+        for (duration_s, expected) in cases {
+            assert_eq!(ticks(duration_s).collect::<Vec<_>>(), expected, "{duration_s}");
+        }
+        for duration_s in (1..2_000).chain([86_400, 1_000_000, 10_000_000]) {
+            let ticks: Vec<u64> = ticks(duration_s).collect();
+            let mut names: Vec<String> = ticks.iter().map(|at| clock(*at)).collect();
+            assert!(ticks.len() <= 6 && ticks.iter().all(|at| *at < duration_s), "{duration_s}: {ticks:?}");
+            names.dedup();
+            assert_eq!(names.len(), ticks.len(), "{duration_s}: {names:?}");
+        }
     }
 }

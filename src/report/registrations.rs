@@ -1,12 +1,12 @@
 //! The registrations of a capture: a row each, and below it what was said.
 
-use crate::capture::{Analysis, RegistrationReport};
+use crate::capture::{Head, RegistrationReport};
 
 use super::markup::{Html, shown};
 
 /// Writes the table of registrations, those that were not accepted first; nothing where there are none.
-pub(super) fn registrations(html: &mut Html, analysis: &Analysis) {
-    let all = &analysis.registrations;
+pub(super) fn registrations(html: &mut Html, head: &Head) {
+    let all = &head.registrations;
     if all.is_empty() {
         return;
     }

@@ -42,14 +42,17 @@ pub(super) fn rules(html: &mut Html, checks: &[RuleCheck], wanted: fn(&RuleCheck
     html.raw("</tbody></table></div>");
 }
 
-/// A rule that nearly fired, or did.
-pub(super) fn is_near(check: &RuleCheck) -> bool {
-    check.reached_pct.is_some_and(|reached| reached.0 >= NEAR)
-}
-
-/// Whether a rule did not fire and yet came near.
-pub(super) fn is_near_miss(check: &RuleCheck) -> bool {
-    check.outcome != RuleOutcome::Fired && is_near(check)
+/// Writes what else is true, and what nearly is.
+pub(super) fn remarks(html: &mut Html, checks: &[RuleCheck]) {
+    let said: Vec<String> = checks.iter().filter_map(RuleCheck::remark).collect();
+    if said.is_empty() {
+        return;
+    }
+    html.raw("<ul class=\"also\">");
+    for one in &said {
+        html.element("<li>", one, "</li>");
+    }
+    html.raw("</ul>");
 }
 
 /// Every rule.
@@ -73,9 +76,6 @@ fn outcome(outcome: RuleOutcome) -> &'static str {
         RuleOutcome::Clear => "clear",
         RuleOutcome::Fired => "fired",
         RuleOutcome::NotJudged => "too little audio",
-        RuleOutcome::Outranked => "holds too, outranked",
+        RuleOutcome::Outranked => "also true",
     }
 }
-
-/// From this share of its threshold on a rule is worth a look, in hundredths of a percent.
-const NEAR: i64 = 5_000;

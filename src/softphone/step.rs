@@ -141,17 +141,10 @@ fn unquoted(text: &str) -> String {
     text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text).to_owned()
 }
 
-/// `500ms`, `30s`, `2m`.
+/// `500ms`, `30s`, `2m`; a bare number is something else here, such as a number of packets.
 fn duration(word: &str) -> Option<Duration> {
-    let at = word.find(|c: char| !c.is_ascii_digit())?;
-    let (count, unit) = word.split_at(at);
-    let count: u64 = count.parse().ok().filter(|count| *count <= 1_000_000)?;
-    match unit {
-        "ms" => Some(Duration::from_millis(count)),
-        "s" => Some(Duration::from_secs(count)),
-        "m" => Some(Duration::from_secs(count * 60)),
-        _ => None,
-    }
+    let has_unit = word.ends_with(|c: char| c.is_ascii_alphabetic());
+    crate::duration::parse(word).ok().filter(|_| has_unit)
 }
 
 impl fmt::Display for Condition {

@@ -8,6 +8,7 @@ use sidetone_model::access::Scope;
 use sidetone_model::call::{Direction, Transport};
 use sidetone_model::call_log::{CdrFilter, CdrSort};
 use sidetone_model::page::Order;
+use sidetone_model::quality::MediaVerdict;
 use sidetone_model::time::Timestamp;
 
 use crate::store::scope::within;
@@ -73,6 +74,8 @@ pub(super) fn matching(statement: &mut Statement, reading: &Reading<'_>) {
     statement.bind_text(" AND direction = ", filter.direction.map(Direction::as_str));
     statement.bind_text(" AND extension_id = ", filter.extension_id);
     statement.bind_text(" AND hangup_cause = ", filter.hangup_cause.as_deref());
+    statement.bind_text(" AND media_verdict = ", filter.media_verdict.map(MediaVerdict::as_str));
+    statement.bind_text(" AND media_verdict_b = ", filter.media_verdict_b.map(MediaVerdict::as_str));
     statement.bind_text(" AND node_id = ", filter.node_id);
     statement.bind_text(" AND team_id = ", filter.team_id);
     statement.bind_text(" AND transport = ", filter.transport.map(Transport::as_str));

@@ -12,6 +12,7 @@ use sidetone_model::call::{Direction, Transport};
 use sidetone_model::call_log::CdrFilter;
 use sidetone_model::cdr::Cdr;
 use sidetone_model::ids::OrganisationId;
+use sidetone_model::quality::MediaVerdict;
 use sidetone_model::time::Timestamp;
 
 use crate::store::StoreError;
@@ -57,6 +58,9 @@ impl Additions {
         add(ALL, Some(String::new()), period);
         add("direction", Some(cdr.direction.as_str().to_owned()), period);
         add("hangup_cause", cdr.hangup_cause.map(|cause| cause.as_str().to_owned()), period);
+        let verdict = |verdict: Option<MediaVerdict>| verdict.map(|verdict| verdict.as_str().to_owned());
+        add("media_verdict", verdict(cdr.quality.verdict), period);
+        add("media_verdict_b", verdict(cdr.media_b.and_then(|media| media.verdict)), period);
         add("node_id", cdr.node_id.map(|id| id.to_string()), period);
         add("team_id", cdr.team_id.map(|id| id.to_string()), period);
         add("transcoded", Some(i64::from(cdr.transcoded()).to_string()), period);
@@ -117,6 +121,8 @@ impl Counted {
         let mut asked = [
             ("direction", filter.direction.map(Direction::as_str).map(str::to_owned)),
             ("hangup_cause", filter.hangup_cause.clone()),
+            ("media_verdict", filter.media_verdict.map(MediaVerdict::as_str).map(str::to_owned)),
+            ("media_verdict_b", filter.media_verdict_b.map(MediaVerdict::as_str).map(str::to_owned)),
             ("node_id", filter.node_id.map(|id| id.to_string())),
             ("team_id", team.map(|id| id.to_string())),
             ("transcoded", filter.transcoded.map(|holds| i64::from(holds).to_string())),

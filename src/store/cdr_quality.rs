@@ -22,7 +22,9 @@ impl Store {
             .await?;
         let Some(row) = row else { return Ok(None) };
         let body: String = row.try_get("body")?;
-        serde_json::from_str(&body).map(Some).map_err(|_| StoreError::Corrupt { column: "body" })
+        let quality: CallQuality =
+            serde_json::from_str(&body).map_err(|_| StoreError::Corrupt { column: "body" })?;
+        Ok(Some(quality.with_callee()))
     }
 }
 

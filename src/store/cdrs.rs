@@ -68,6 +68,7 @@ impl Store {
 /// What is stored of a new record; `None` when the record is there already.
 async fn insert_cdr(connection: &mut Connection, cdr: &Cdr, search: &str) -> Result<Option<Row>, StoreError> {
     let quality = &cdr.quality;
+    let far = cdr.media_b.unwrap_or_default();
     let did_search = searchable([cdr.destination_number.as_deref(), cdr.dialled_number.as_deref()]);
     let indexed = fits_an_index(search);
     let row =
@@ -77,11 +78,13 @@ async fn insert_cdr(connection: &mut Connection, cdr: &Cdr, search: &str) -> Res
          node_id, hangup_cause, bridge_cause, sip_status, sell_scaled, cost_scaled, currency,
          jitter_ms_hundredths, loss_pct_hundredths, mean_interval_ms_hundredths, quality_pct_hundredths,
          mos_hundredths, media_verdict, search, did_search, cost_currency, cost_original_scaled, fx_rate_scaled,
-         ai_tokens, search_key, did_key, transcoded)
+         ai_tokens, search_key, did_key, transcoded, jitter_ms_b_hundredths, loss_pct_b_hundredths,
+         mean_interval_ms_b_hundredths, quality_pct_b_hundredths, mos_b_hundredths, media_verdict_b)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20,
          $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37, $38,
          COALESCE((SELECT tokens_input + tokens_output FROM conversations
-                   WHERE call_uuid = $1 AND organisation_id = $2), $39), $40, $41, $42)
+                   WHERE call_uuid = $1 AND organisation_id = $2), $39), $40, $41, $42, $43, $44, $45, $46, $47,
+         $48)
          ON CONFLICT (call_uuid) DO NOTHING RETURNING ai_tokens")
         .bind(cdr.call_uuid.to_string())
         .bind(cdr.organisation_id.to_string())
@@ -125,6 +128,12 @@ async fn insert_cdr(connection: &mut Connection, cdr: &Cdr, search: &str) -> Res
         .bind(indexed.then_some(search))
         .bind(indexed.then_some(did_search.as_str()))
         .bind(cdr.transcoded())
+        .bind(far.jitter_ms.map(|figure| figure.0))
+        .bind(far.loss_pct.map(|figure| figure.0))
+        .bind(far.mean_interval_ms.map(|figure| figure.0))
+        .bind(far.quality_pct.map(|figure| figure.0))
+        .bind(far.mos.map(|figure| figure.0))
+        .bind(far.verdict.map(MediaVerdict::as_str))
         .fetch_optional(connection)
         .await?;
     Ok(row)
@@ -186,6 +195,15 @@ pub(super) fn cdr(row: &Row) -> Result<Cdr, StoreError> {
             quality_pct: figure("quality_pct_hundredths")?,
             verdict: word_opt(row, "media_verdict", MediaVerdict::from_name)?,
         },
+        media_b: Quality {
+            jitter_ms: figure("jitter_ms_b_hundredths")?,
+            loss_pct: figure("loss_pct_b_hundredths")?,
+            mean_interval_ms: figure("mean_interval_ms_b_hundredths")?,
+            mos: figure("mos_b_hundredths")?,
+            quality_pct: figure("quality_pct_b_hundredths")?,
+            verdict: word_opt(row, "media_verdict_b", MediaVerdict::from_name)?,
+        }
+        .of_callee(),
         media: None,
     })
 }

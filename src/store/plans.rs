@@ -39,7 +39,7 @@ pub(super) async fn fix(writer: &SqlitePool) -> Result<(), sqlx::Error> {
 }
 
 /// Every index: records in all, then those of one value of its first column, of its first two, and so on.
-const FIGURES: [(&str, &str); 19] = [
+const FIGURES: [(&str, &str); 21] = [
     ("cdrs_by_agent", "1000000 2500 1 1"),
     ("cdrs_by_billsec", "1000000 100000 60 1"),
     ("cdrs_by_campaign", "1000000 8000 1 1"),
@@ -47,6 +47,8 @@ const FIGURES: [(&str, &str); 19] = [
     ("cdrs_by_ended_at", "1000000 100000 1 1"),
     ("cdrs_by_extension", "1000000 2000 1 1"),
     ("cdrs_by_hangup_cause", "1000000 100000 16000 1"),
+    ("cdrs_by_media_verdict", "1000000 100000 20000 1"),
+    ("cdrs_by_media_verdict_b", "1000000 100000 20000 1"),
     ("cdrs_by_node", "1000000 100000 35000 1"),
     ("cdrs_by_sell_amount", "1000000 100000 60 1"),
     ("cdrs_by_team", "1000000 15000 1"),

@@ -55,6 +55,8 @@ pub struct Call {
     pub(super) left: Option<HangupCause>,
     /// What the record says of media, once the report of its leg is there.
     pub(super) quality: Option<Quality>,
+    /// The same of the called party's leg.
+    pub(super) quality_b: Option<Quality>,
     /// What the audio that the record tells of was really encoded with.
     pub(super) heard_codec: Option<String>,
     /// How long it may go on.
@@ -164,6 +166,7 @@ impl Call {
             merged: false,
             left: None,
             quality: None,
+            quality_b: None,
             heard_codec: None,
             stay: Stay::default(),
             outputs: VecDeque::new(),

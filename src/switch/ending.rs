@@ -18,7 +18,6 @@ use crate::quality::{self as media_quality, WallClock};
 use crate::switch::call::{Call, ForkState, Near, State};
 use crate::switch::face::{Output, Party, PortId};
 use crate::switch::leg::Leg;
-use crate::switch::outcome::quality;
 
 impl Call {
     pub(super) fn cancelled(&mut self, now: Instant) {
@@ -132,7 +131,9 @@ impl Call {
         let deaf = self.leg(party).is_some_and(Leg::is_open);
         if self.party_of(LegSide::A) == Some(party) {
             self.heard_codec = report.codec.clone();
-            self.quality = Some(quality(report));
+            self.quality = Some(media_quality::figures(report));
+        } else if self.party_of(LegSide::B) == Some(party) {
+            self.quality_b = Some(media_quality::figures(report));
         }
         let at = self.wall(now.saturating_duration_since(self.started));
         let media = self.side_of(party).filter(|_| had_media(report));
@@ -201,7 +202,7 @@ impl Call {
             .collect();
         let media = media_quality::call(self.facts.call, QualityState::Final, at, legs);
         // A caller who was never told of the answer had an unanswered call, whatever came of it meanwhile.
-        (!media.legs.is_empty()).then_some(CallQuality { media_verdict: verdict, ..media })
+        (!media.legs.is_empty()).then(|| media.with_verdict(verdict))
     }
 
     /// The wall-clock time so long after the INVITE.
@@ -236,6 +237,7 @@ impl Call {
             bridge_cause: self.far.cause,
             sip_status: self.far.status,
             quality,
+            quality_b: self.quality_b.filter(|_| answered_after.is_some()),
         };
         build(&self.facts, outcome)
     }

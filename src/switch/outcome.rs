@@ -1,7 +1,4 @@
-//! What the responses and the report of a call mean for its caller and its record; pure.
-
-use sidetone_media::session::Report;
-use sidetone_model::quality::{Hundredths, MediaVerdict, Quality};
+//! What the responses of a call mean for its caller; pure.
 
 /// Of two final responses the one a caller learns more from (RFC 3261 §16.7 step 6): 6xx, then the lowest
 /// class, and inside a class what says something about the callee before what says something about a device.
@@ -30,18 +27,4 @@ pub(super) fn refusal(status: u16) -> u16 {
 /// number or its owner is the same everywhere.
 pub(super) fn another_may_mend(status: u16) -> bool {
     matches!(status, 408 | 500..=599)
-}
-
-/// The record's figures of a media report.
-pub(super) fn quality(report: &Report) -> Quality {
-    let figures = &report.figures;
-    let exact = |figure: Option<sidetone_media::stats::Hundredths>| figure.map(|figure| Hundredths(figure.0));
-    Quality {
-        jitter_ms: exact(figures.jitter_ms),
-        loss_pct: exact(figures.loss_pct),
-        mean_interval_ms: exact(figures.mean_interval_ms),
-        mos: exact(figures.mos),
-        quality_pct: exact(figures.quality_pct),
-        verdict: report.verdict.and_then(|verdict| MediaVerdict::from_name(verdict.as_str())),
-    }
 }

@@ -16,7 +16,7 @@ use uuid::Builder;
 use super::session::TappedCall;
 use crate::capture::CallReport;
 use crate::cdr::build::{Facts, Outcome, build};
-use crate::quality::{WallClock, call as call_of_legs, leg};
+use crate::quality::{WallClock, call as call_of_legs, figures as quality_figures, leg};
 use crate::routing::Directory;
 
 /// Whose the records are, and what is known of the numbers in them.
@@ -134,6 +134,7 @@ impl Book {
                 .map(HangupCause::from_sip_status),
             sip_status: call.sip_status,
             quality: figures(call),
+            quality_b: call.callee().map(quality_figures),
         };
         let quality = self.quality(id, tapped, ended_at);
         let media = (!quality.legs.is_empty()).then(|| Box::new(quality.clone()));

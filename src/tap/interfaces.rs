@@ -84,6 +84,27 @@ pub fn names() -> Vec<String> {
     interfaces.iter().map(|interface| interface.name().to_string_lossy().into_owned()).collect()
 }
 
+/// The interfaces that are up and can be read, without those whose frames another one has as well.
+pub fn all_up() -> Vec<String> {
+    let is_up = |name: &String| Interface::find(name).is_ok_and(|found| found.state() == State::Up);
+    names().into_iter().filter(|name| is_up(name) && !is_seen_elsewhere(&relations(name))).collect()
+}
+
+/// What the kernel lists of an interface, by name (`/sys/class/net`).
+fn relations(name: &str) -> Vec<String> {
+    let entries = std::fs::read_dir(std::path::Path::new("/sys/class/net").join(name));
+    let entries = entries.into_iter().flatten().flatten();
+    entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+}
+
+/// Whether another interface has the same frames: the bridge or bond that it is a member of, or the one below it that it
+/// is a VLAN of.
+fn is_seen_elsewhere(relations: &[String]) -> bool {
+    let has = |wanted: &str| relations.iter().any(|name| name == wanted);
+    let is_above = relations.iter().any(|name| name.starts_with("lower_"));
+    has("master") || (is_above && !has("bridge") && !has("bonding"))
+}
+
 /// What the frames of a kind of hardware begin with on a raw packet socket.
 fn link_of(hardware: u16) -> Option<LinkType> {
     match hardware {
@@ -141,6 +162,24 @@ mod tests {
             );
             assert!(error.to_string().contains(&format!("\"{name}\"")), "{error}");
         }
+    }
+
+    #[test]
+    fn any_is_what_is_up_and_seen_once() {
+        let own = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
+        let cases: [(&str, &[&str], bool); 6] = [
+            ("a card", &["address", "upper_br0", "statistics"], false),
+            ("a port of a bridge", &["address", "master", "brport", "upper_br0"], true),
+            ("a bridge", &["address", "bridge", "lower_eth0"], false),
+            ("a bond", &["bonding", "lower_eth0", "lower_eth1"], false),
+            ("a VLAN", &["address", "lower_eth0"], true),
+            ("one that is not there", &[], false),
+        ];
+        for (name, relations, expected) in cases {
+            assert_eq!(is_seen_elsewhere(&own(relations)), expected, "{name}");
+        }
+        assert!(all_up().iter().all(|name| Interface::find(name).unwrap().state() == State::Up));
+        assert_eq!(all_up().contains(&"lo".to_owned()), Interface::find("lo").unwrap().state() == State::Up);
     }
 
     #[test]

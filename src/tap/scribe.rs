@@ -63,7 +63,7 @@ impl Scribe {
 
     async fn write(&mut self, call: &TappedCall) {
         let Entry { cdr, quality } = self.book.write(call);
-        let is_fine = matches!(cdr.quality.verdict, None | Some(MediaVerdict::Ok | MediaVerdict::Unanswered));
+        let is_fine = matches!(cdr.worse_verdict(), None | Some(MediaVerdict::Ok | MediaVerdict::Unanswered));
         TapCounters::add(&self.counters.calls, 1);
         TapCounters::add(&self.counters.faulty_calls, u64::from(!is_fine));
         let told = Told { cdr, quality };
@@ -91,8 +91,9 @@ impl Told {
         let number = |number: &Option<String>| number.clone().unwrap_or_else(|| "unknown".to_owned());
         // A call that had no media to judge is told by its end.
         let cause = cdr.hangup_cause.map_or("-", HangupCause::as_str);
-        let verdict = cdr.quality.verdict.map_or(cause, MediaVerdict::as_str);
-        let colour = match cdr.quality.verdict {
+        let worse = cdr.worse_verdict();
+        let verdict = worse.map_or(cause, MediaVerdict::as_str);
+        let colour = match worse {
             Some(MediaVerdict::Ok) => GREEN,
             None | Some(MediaVerdict::Unanswered) => GREY,
             Some(_) => RED,

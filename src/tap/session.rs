@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use sidetone_media::pcap::Record;
 use sidetone_media::time::Micros;
+use sidetone_media::verdict::Thresholds;
 
 use super::drops::Drops;
 use crate::capture::{CallReport, Engine, EngineOptions};
@@ -23,6 +24,7 @@ pub struct TappedCall {
 #[derive(Debug)]
 pub struct TapSession {
     engine: Engine,
+    thresholds: Thresholds,
     drops: Drops,
     /// Calls that the end of the listening cut off.
     cut: VecDeque<TappedCall>,
@@ -37,7 +39,13 @@ impl Default for TapSession {
 impl TapSession {
     /// A listening that has heard nothing.
     pub fn new() -> Self {
-        TapSession { engine: Engine::new(OPTIONS), drops: Drops::new(), cut: VecDeque::new() }
+        TapSession::with_thresholds(Thresholds::default())
+    }
+
+    /// The same, which judges calls by these thresholds.
+    pub fn with_thresholds(thresholds: Thresholds) -> Self {
+        let engine = Engine::with_thresholds(OPTIONS, thresholds.clone());
+        TapSession { engine, thresholds, drops: Drops::new(), cut: VecDeque::new() }
     }
 
     /// Takes one frame.
@@ -73,7 +81,9 @@ impl TapSession {
     pub fn end(&mut self, now: Micros) {
         let over: Vec<TappedCall> = std::iter::from_fn(|| self.poll(now)).collect();
         self.cut.extend(over);
-        let analysis = std::mem::replace(&mut self.engine, Engine::new(OPTIONS)).finish("tap");
+        let analysis =
+            std::mem::replace(&mut self.engine, Engine::with_thresholds(OPTIONS, self.thresholds.clone()))
+                .finish("tap");
         let cut: Vec<TappedCall> = analysis.calls.into_iter().map(|call| self.tapped(call)).collect();
         self.cut.extend(cut);
     }
@@ -86,5 +96,4 @@ impl TapSession {
 }
 
 /// Nobody looks at ladders here, and a second thread would want what the rings want.
-const OPTIONS: EngineOptions =
-    EngineOptions { threads: 1, ladder: false, far_legs: true, audio: false, evict: true };
+const OPTIONS: EngineOptions = EngineOptions { threads: 1, ladder: false, audio: false, evict: true };

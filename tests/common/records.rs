@@ -77,6 +77,7 @@ pub fn answered(number: u128) -> Cdr {
         ai_tokens: None,
         billing: sidetone_model::rating::Billing::default(),
         quality: Quality::default(),
+        media_b: None,
         media: None,
     }
 }

@@ -21,6 +21,10 @@ pub fn shape(record: &Value) -> Value {
     }
     for name in ["jitter_ms", "mean_interval_ms", "mos", "quality_pct"] {
         record[name] = record[name].as_f64().map_or(Value::Null, |_| "number".into());
+        if record.get("media_b").is_some() {
+            record["media_b"][name] =
+                record["media_b"][name].as_f64().map_or(Value::Null, |_| "number".into());
+        }
     }
     record
 }
@@ -78,6 +82,15 @@ async fn an_answered_call_is_relayed_both_ways_and_recorded_in_full() {
         "quality_pct": "number",
         "mos": "number",
         "media_verdict": record["media_verdict"],
+        "media_b": {
+            "media_verdict": record["media_b"]["media_verdict"],
+            "jitter_ms": "number",
+            "loss_pct": 0.0,
+            "mean_interval_ms": "number",
+            "quality_pct": "number",
+            "mos": "number",
+        },
+        "media_verdict_worse": record["media_verdict_worse"],
     });
     assert_eq!(shape(&record), expected);
 

@@ -10,6 +10,7 @@
 )]
 
 mod answered;
+mod both_directions;
 mod call_events;
 mod callback;
 #[path = "../common/chosen.rs"]

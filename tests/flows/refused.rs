@@ -40,6 +40,10 @@ fn unanswered(changes: Value) -> Value {
     for (name, value) in changes.as_object().unwrap() {
         record[name] = value.clone();
     }
+    // There is no called party: the caller's verdict is the worse one.
+    if let Some(verdict) = record.get("media_verdict").cloned() {
+        record["media_verdict_worse"] = verdict;
+    }
     record
 }
 

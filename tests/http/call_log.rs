@@ -4,6 +4,7 @@ use sidetone_model::call::{Direction, HangupCause, Transport};
 use sidetone_model::cdr::Cdr;
 use sidetone_model::ids::{AgentId, CampaignId, ExtensionId, NodeId, TeamId, TrunkId};
 use sidetone_model::money::Amount;
+use sidetone_model::quality::{MediaVerdict, Quality};
 use uuid::Uuid;
 
 use crate::engine::{Engine, Ids};
@@ -32,6 +33,7 @@ fn records(ids: Ids) -> Vec<Cdr> {
         started_at: at(0),
         ended_at: Some(at(10)),
         sell_amount: Amount::from_scaled(910_000_000),
+        media_b: Some(Quality { verdict: Some(MediaVerdict::LossyInbound), ..Quality::default() }),
         ..ended(1)
     };
     let second = Cdr {
@@ -44,6 +46,8 @@ fn records(ids: Ids) -> Vec<Cdr> {
         started_at: at(3600),
         ended_at: Some(at(3700)),
         sell_amount: Amount::from_scaled(1_050_000_000),
+        quality: Quality { verdict: Some(MediaVerdict::JitteryInbound), ..Quality::default() },
+        media_b: Some(Quality { verdict: Some(MediaVerdict::Ok), ..Quality::default() }),
         ..ended(2)
     };
     let third = Cdr {
@@ -304,6 +308,37 @@ fn the_message_names_every_field_that_is_wrong_in_the_order_of_the_request() {
          agent_id: must be a UUID; order: must be asc or desc; limit: must be between 1 and 500; \
          colour: is not a parameter of this list; to: is given more than once",
     )]);
+}
+
+#[test]
+fn media_verdict() {
+    check(&[
+        ("media_verdict=ok", &[4, 3, 1]),
+        ("media_verdict=jittery_inbound", &[2]),
+        ("media_verdict=ok&direction=inbound", &[1]),
+        ("media_verdict=degraded_audio", &[]),
+    ]);
+    refuse_verdict("media_verdict");
+}
+
+/// A record without a called party, or from before it was kept, has no such verdict.
+#[test]
+fn media_verdict_b() {
+    check(&[
+        ("media_verdict_b=lossy_inbound", &[1]),
+        ("media_verdict_b=ok", &[2]),
+        ("media_verdict_b=ok&media_verdict=jittery_inbound", &[2]),
+        ("media_verdict_b=ok&media_verdict=ok", &[]),
+        ("media_verdict_b=lossy_inbound&from=2026-01-01T01:00:00Z", &[]),
+        ("media_verdict_b=unanswered", &[]),
+    ]);
+    refuse_verdict("media_verdict_b");
+}
+
+fn refuse_verdict(name: &str) {
+    let known = MediaVerdict::ALL.map(|(_, name)| name).join(", ");
+    let message = format!("{name}: unknown verdict 'bad', must be one of {known}");
+    refuse(&[(&format!("{name}=bad"), &message)]);
 }
 
 #[test]

@@ -97,6 +97,7 @@ fn a_record_has_every_field_of_the_table_under_its_name() {
             "quality_pct": 100.0,
             "mos": 4.5,
             "media_verdict": "ok",
+            "media_verdict_worse": "ok",
         })
     );
 }

@@ -18,7 +18,7 @@ use crate::records::{answered, at, ended};
 const KEYS: [(&str, bool); 2] = [("acmeboss0001", true), ("acmecrm00001", false)];
 
 /// Every field that a record may show, and when.
-const FIELDS: [(&str, Rule); 38] = [
+const FIELDS: [(&str, Rule); 40] = [
     ("call_uuid", Rule::Always),
     ("direction", Rule::Always),
     ("transport", Rule::Always),
@@ -56,6 +56,8 @@ const FIELDS: [(&str, Rule); 38] = [
     ("quality_pct", Rule::Nullable),
     ("mos", Rule::Nullable),
     ("media_verdict", Rule::Optional),
+    ("media_b", Rule::Optional),
+    ("media_verdict_worse", Rule::Optional),
     // The call log's own field that tells one record of an organisation from another is `call_uuid`.
     ("organisation_id", Rule::Never),
 ];
@@ -83,6 +85,18 @@ const UNCONVERTED: u128 = 3;
 
 /// A record with every field that can stand beside another, one with none that may be missing, and one whose
 /// carrier charged in a currency without a rate.
+/// The figures of a called party that was heard badly, and one that could not be judged.
+fn lossy() -> Quality {
+    Quality {
+        jitter_ms: Some(Hundredths(310)),
+        loss_pct: Some(Hundredths(1512)),
+        mean_interval_ms: None,
+        mos: Some(Hundredths(233)),
+        quality_pct: Some(Hundredths(8_100)),
+        verdict: Some(MediaVerdict::LossyInbound),
+    }
+}
+
 fn records(ids: Ids) -> Vec<Cdr> {
     let id = Uuid::from_u128;
     let charge = CarrierCharge {
@@ -106,6 +120,7 @@ fn records(ids: Ids) -> Vec<Cdr> {
         sell_amount: "1.2".parse().unwrap(),
         cost_amount: "0.79999998".parse().unwrap(),
         billing: Billing { cost: Some(charge), ..Billing::default() },
+        media_b: Some(lossy()),
         ..ended(FULL)
     };
     let bare = Cdr {
@@ -433,6 +448,27 @@ fn media_verdict() {
     shown.sort_unstable();
     expected.sort_unstable();
     assert_eq!(shown, expected);
+}
+
+#[test]
+fn media_b() {
+    let figures = json!({ "media_verdict": "lossy_inbound", "loss_pct": 15.12, "jitter_ms": 3.1,
+        "quality_pct": 81.0, "mos": 2.33 });
+    row("media_b", figures);
+    let judged = |cdr: Cdr| Cdr { media_b: Some(Quality { verdict: None, ..lossy() }), ..cdr };
+    shows("media_b", [(judged, None)]);
+}
+
+#[test]
+fn media_verdict_worse() {
+    row("media_verdict_worse", json!("lossy_inbound"));
+    let alone = |cdr: Cdr| Cdr { media_b: None, ..cdr };
+    let caller = |cdr: Cdr| Cdr {
+        quality: Quality { verdict: Some(MediaVerdict::NoInboundMedia), ..cdr.quality },
+        media_b: Some(lossy()),
+        ..cdr
+    };
+    shows("media_verdict_worse", [(alone, Some(json!("ok"))), (caller, Some(json!("no_inbound_media")))]);
 }
 
 /// An extra field, or a missing one, is seen here whatever it is called.

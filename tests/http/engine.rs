@@ -128,7 +128,8 @@ impl Engine {
             let shared = Arc::new(store.clone());
             let state = ApiState::new(shared.clone(), shared.clone(), Arc::new(Ready), Arc::new(|| at(100)))
                 .with_conversations(shared.clone(), shared.clone())
-                .with_stored_quality(shared);
+                .with_stored_quality(shared)
+                .with_leg_traces(Arc::new(crate::call_trace::Kept));
             (state, (ids, Backstage { store, database, runtime: Handle::current() }))
         });
         Self { ids, face, backstage }

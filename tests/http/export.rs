@@ -5,6 +5,7 @@ use sidetone_model::call::HangupCause;
 use sidetone_model::cdr::Cdr;
 use sidetone_model::ids::{AgentId, CampaignId, ContactId, TeamId};
 use sidetone_model::money::Amount;
+use sidetone_model::quality::{MediaVerdict, Quality};
 use sidetone_model::rating::{Billing, CarrierCharge};
 use uuid::Uuid;
 
@@ -37,6 +38,7 @@ fn records(ids: Ids) -> Vec<Cdr> {
         contact_id: Some(ContactId(id(4))),
         bridge_cause: Some(HangupCause::UserBusy),
         ai_tokens: Some(1200),
+        media_b: Some(Quality { verdict: Some(MediaVerdict::PtimeMismatch), ..all[0].quality }),
         billing: Billing { cost: Some(charge), ..Billing::default() },
         ..all[0].clone()
     };
@@ -82,9 +84,30 @@ fn every_field_that_a_record_shows_is_a_column() {
         // A charge is converted or not: no record shows all.
         let shown = [0, 1].map(|number| engine.get(key, &format!("/cdrs/{}", ended(number).call_uuid)));
         let mut fields = [shown[0].fields(), shown[1].fields()].concat();
+        // The called party's figures are columns of their own.
+        fields.retain(|name| *name != "media_b");
+        let far = shown[0].body["media_b"].as_object().unwrap();
+        let far: Vec<String> = far.keys().map(|name| format!("{name}_b")).collect();
+        fields.extend(far.iter().map(String::as_str));
         fields.sort_unstable();
         fields.dedup();
         assert_eq!(columns, fields, "{key}");
+    }
+}
+
+#[test]
+fn the_called_party_has_columns_of_its_own() {
+    let engine = Engine::start(records);
+    for (query, verdict, worse) in
+        [("min_billsec=0&q=calc", "ptime_mismatch", "ptime_mismatch"), ("min_billsec=1202", "", "ok")]
+    {
+        let (_, _, body) = engine.text(CRM, &format!("/cdrs/export?{query}"));
+        let rows: Vec<Vec<&str>> = body.lines().map(|line| line.rsplit(',').collect()).collect();
+        // From the right: no text of a caller stands there.
+        let cell = |name: &str| rows[1][rows[0].iter().position(|column| *column == name).unwrap()];
+        assert_eq!([cell("media_verdict"), cell("media_verdict_b")], ["ok", verdict], "{body}");
+        assert_eq!(cell("media_verdict_worse"), worse);
+        assert_eq!(cell("loss_pct_b").is_empty(), verdict.is_empty(), "absent, never zero");
     }
 }
 
@@ -94,6 +117,7 @@ fn an_export_knows_the_filters_of_the_list() {
     for (query, count) in [
         ("min_billsec=1200", 3),
         ("q=calc", 1),
+        ("media_verdict=ok&media_verdict_b=ptime_mismatch", 1),
         ("did=%25", 0),
         ("from=2026-01-01T00:02:00Z&transcoded=false", 363),
     ] {

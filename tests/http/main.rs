@@ -14,6 +14,7 @@ mod auth;
 mod bodies;
 mod call_info;
 mod call_log;
+mod call_trace;
 mod calls;
 mod cdrs;
 mod conference_rooms;

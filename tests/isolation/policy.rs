@@ -177,6 +177,7 @@ pub const ROWS: &[Row] = &[
     row("GET /api/v1/cdrs/export", List, ""),
     row("GET /api/v1/cdrs/{uuid}", One, "cdr.blue"),
     row("GET /api/v1/cdrs/{uuid}/quality", One, "cdr.blue"),
+    row("GET /api/v1/cdrs/{uuid}/trace", One, "cdr.blue").answers(404),
     row("GET /api/v1/cdrs/totals", Shared(200), "").for_other_teams(200).shows_teams("\"count\":1"),
     // Conversations.
     row("GET /api/v1/cdrs/{uuid}/conversation", One, "cdr.blue"),

@@ -14,6 +14,7 @@ use sidetone_model::ids::{CallId, TeamId};
 use sidetone_model::money::Amount;
 use sidetone_model::page::{Order, Window};
 use sidetone_model::ports::CdrLog;
+use sidetone_model::quality::{MediaVerdict, Quality};
 use uuid::Uuid;
 
 use crate::records::{answered, at, organisation};
@@ -47,6 +48,8 @@ fn record(rng: &mut StdRng) -> Cdr {
         campaign_id: id(rng),
         node_id: id(rng),
         hangup_cause: pick(rng, [None, Some(HangupCause::UserBusy), Some(HangupCause::NoAnswer)]),
+        quality: Quality { verdict: verdict(rng), ..Quality::default() },
+        media_b: Quality { verdict: verdict(rng), ..Quality::default() }.of_callee(),
         // More digits the smaller they are: a text would sort otherwise.
         sell_amount: Amount::from_scaled(pick(rng, [0, 910_000_000, 1_050_000_000, -5])),
         ..answered(0)
@@ -66,6 +69,8 @@ fn filter(rng: &mut StdRng) -> CdrFilter {
         extension_id: if sometimes() { id(rng) } else { None },
         from: sometimes().then(|| at(instant(rng))),
         hangup_cause: sometimes().then(|| pick(rng, ["USER_BUSY", "user_busy", "NONE"]).to_owned()),
+        media_verdict: if sometimes() { verdict(rng) } else { None },
+        media_verdict_b: if sometimes() { verdict(rng) } else { None },
         min_billsec: sometimes().then(|| pick(rng, [0, 1, 2, 60, 61, 90, 120, 3601, u64::MAX])),
         node_id: if sometimes() { id(rng) } else { None },
         organisation_id: sometimes().then(|| organisation(pick(rng, [ACME, ACME, 2]))),
@@ -76,6 +81,10 @@ fn filter(rng: &mut StdRng) -> CdrFilter {
         transport: sometimes().then_some(Transport::Whatsapp),
         trunk_id: if sometimes() { id(rng) } else { None },
     }
+}
+
+fn verdict(rng: &mut StdRng) -> Option<MediaVerdict> {
+    pick(rng, [None, Some(MediaVerdict::Ok), Some(MediaVerdict::LossyInbound)])
 }
 
 /// Seconds of two months: some instants share one, some bounds fall between.
@@ -121,6 +130,8 @@ fn holds(filter: &CdrFilter, cdr: &Cdr) -> bool {
         && filter.extension_id.is_none_or(|id| cdr.extension_id == Some(id))
         && filter.from.is_none_or(|from| cdr.started_at >= from)
         && filter.hangup_cause.as_ref().is_none_or(|name| cause == Some(name))
+        && filter.media_verdict.is_none_or(|verdict| cdr.quality.verdict == Some(verdict))
+        && filter.media_verdict_b.is_none_or(|verdict| cdr.media_b.and_then(|b| b.verdict) == Some(verdict))
         && filter.min_billsec.is_none_or(|billsec| u64::from(cdr.billsec) >= billsec)
         && filter.node_id.is_none_or(|id| cdr.node_id == Some(id))
         && filter.organisation_id.is_none_or(|id| cdr.organisation_id == id)

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rand::SeedableRng;
 use rand::rngs::StdRng;
-use sidetone::capture::compose;
+use sidetone::capture::{compose, golden};
 use sidetone::cdr::journal::Journal;
 use sidetone::cdr::writer::CdrWriter;
 use sidetone::provision::{Declaration, apply};
@@ -19,6 +19,7 @@ use sidetone_media::time::Micros;
 use sidetone_model::access::Scope;
 use sidetone_model::call::{Direction, HangupCause};
 use sidetone_model::cdr::Cdr;
+use sidetone_model::media_quality::StoredQuality;
 use sidetone_model::page::Window;
 use sidetone_model::ports::CdrLog;
 use sidetone_model::quality::MediaVerdict;
@@ -143,6 +144,37 @@ fn calls_become_records_once_on_both_databases() {
                 assert_eq!(record.direction, Direction::Internal);
                 assert!(record.ended_at.is_some() && record.node_id.is_some());
             }
+            store.close().await;
+        });
+    }
+}
+
+/// A call whose caller alone was heard well is a faulty call, and its record has the called party's figures.
+#[test]
+fn the_called_party_is_recorded_too() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let golden = golden::all().find(|golden| golden.name == "lossy_towards_the_caller").unwrap();
+    let mut file = Vec::new();
+    golden.write(&mut file).unwrap();
+    let calls = || hear(&mut TapSession::new(), &file, 10_000_000);
+    let far = calls().remove(0).call.callee_quality().unwrap().figures();
+    for kind in kinds() {
+        runtime.block_on(async {
+            let dir = TempDir::new();
+            let database = TestDatabase::new(kind, dir.path()).await;
+            let store = store_with(&database, &declared(&["Acme"], None)).await;
+            let counters = write(&store, &dir, calls()).await;
+            assert_eq!(TapCounters::read(&counters.faulty_calls), 1);
+            let record = stored(&store).await.remove(0);
+            assert_eq!(record.quality.verdict, Some(MediaVerdict::Ok));
+            assert_eq!(record.media_b, Some(far));
+            assert_eq!(
+                (far.verdict, record.worse_verdict()),
+                (Some(MediaVerdict::LossyInbound), far.verdict)
+            );
+            let kept = store.of_record(&record).await.unwrap().unwrap();
+            assert_eq!(kept.media_verdict_worse, far.verdict);
+            assert_eq!(kept.callee.unwrap().loss_pct, far.loss_pct);
             store.close().await;
         });
     }
@@ -289,4 +321,22 @@ fn what_is_over_is_forgotten() {
         assert_eq!(session.live_calls(), 0, "after {round}");
     }
     assert_eq!(calls, 200);
+}
+
+#[test]
+fn a_tap_judges_by_thresholds_of_its_own() {
+    let file = captured("lossy duration=10s");
+    let mut lenient = sidetone_media::verdict::Thresholds::default();
+    for (name, value) in [("loss_pct", 90.0), ("quality_pct", 1.0)] {
+        lenient.set(name, value).unwrap();
+    }
+    let verdicts = [TapSession::new(), TapSession::with_thresholds(lenient)].map(|mut session| {
+        let heard = hear(&mut session, &file, 10_000_000);
+        // A call that the end of the listening cuts off is judged by the same.
+        let cut = hear(&mut session, &captured("lossy duration=10s seed=2"), 0);
+        session.end(Micros(i64::MAX / 2));
+        let cut = cut.into_iter().chain(std::iter::from_fn(|| session.poll(Micros(i64::MAX / 2))));
+        heard.into_iter().chain(cut).map(|call| call.call.media_verdict).collect::<Vec<_>>()
+    });
+    assert_eq!(verdicts, [vec![Some("lossy_inbound"); 2], vec![Some("ok"); 2]]);
 }

@@ -6,6 +6,7 @@
 
 use sidetone_model::call::{Direction, Transport};
 use sidetone_model::ids::{AgentId, CampaignId, ExtensionId, NodeId, OrganisationId, TeamId, TrunkId};
+use sidetone_model::quality::MediaVerdict;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{AnyOfBuilder, KnownFormat, ObjectBuilder, Schema, SchemaFormat, Type};
 use utoipa::{IntoParams, PartialSchema, ToSchema};
@@ -40,6 +41,10 @@ pub(crate) struct CdrFilterParams {
     /// Why the caller's leg ended, exactly; a name that is not known matches nothing.
     #[param(max_length = 1000, example = "USER_BUSY")]
     hangup_cause: Option<String>,
+    /// The verdict on the caller's leg.
+    media_verdict: Option<MediaVerdict>,
+    /// The verdict on the called party's leg.
+    media_verdict_b: Option<MediaVerdict>,
     /// `true`: only transcoded calls; `false`: only the others.
     transcoded: Option<bool>,
     /// The trunk that carried the outside leg.

@@ -174,7 +174,7 @@ const fn column(name: &'static str, values: Values) -> Column {
 }
 
 /// Every column that a file may have, in the order of the CSV file.
-const COLUMNS: [Column; 37] = {
+const COLUMNS: [Column; 44] = {
     use Values::{Boolean, Double, Int32, Int64, Text, TimestampUs};
     [
         column("call_uuid", Text(|cdr| Some(cdr.call_uuid.to_string()))),
@@ -215,5 +215,12 @@ const COLUMNS: [Column; 37] = {
         column("quality_pct", Double(|cdr| cdr.quality_pct)),
         column("mos", Double(|cdr| cdr.mos)),
         column("media_verdict", Text(|cdr| cdr.media_verdict.map(str::to_owned))),
+        column("jitter_ms_b", Double(|cdr| Some(cdr.media_b?.jitter_ms?.as_f64()))),
+        column("loss_pct_b", Double(|cdr| Some(cdr.media_b?.loss_pct?.as_f64()))),
+        column("mean_interval_ms_b", Double(|cdr| Some(cdr.media_b?.mean_interval_ms?.as_f64()))),
+        column("quality_pct_b", Double(|cdr| Some(cdr.media_b?.quality_pct?.as_f64()))),
+        column("mos_b", Double(|cdr| Some(cdr.media_b?.mos?.as_f64()))),
+        column("media_verdict_b", Text(|cdr| Some(cdr.media_b?.media_verdict.as_str().to_owned()))),
+        column("media_verdict_worse", Text(|cdr| cdr.media_verdict_worse.map(str::to_owned))),
     ]
 };

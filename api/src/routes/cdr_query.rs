@@ -4,6 +4,7 @@ use axum::http::Uri;
 use sidetone_model::call::{Direction, Transport};
 use sidetone_model::call_log::{CdrFilter, CdrQuery, CdrSort};
 use sidetone_model::page::Order;
+use sidetone_model::quality::MediaVerdict;
 use sidetone_model::time::Timestamp;
 
 use crate::error::ApiError;
@@ -92,6 +93,8 @@ fn take_filter(filter: &mut CdrFilter, name: &str, value: &str) -> Result<(), Wr
         "extension_id" => filter.extension_id = Some(page::uuid(value)?.into()),
         "from" => filter.from = Some(bound(value)?),
         "hangup_cause" => filter.hangup_cause = Some(page::text(value)?.unwrap_or_default()),
+        "media_verdict" => filter.media_verdict = Some(verdict(value)?),
+        "media_verdict_b" => filter.media_verdict_b = Some(verdict(value)?),
         "min_billsec" => filter.min_billsec = Some(page::count(value)?),
         "node_id" => filter.node_id = Some(page::uuid(value)?.into()),
         "organisation_id" => filter.organisation_id = Some(page::uuid(value)?.into()),
@@ -127,6 +130,13 @@ fn direction(value: &str) -> Result<Direction, Wrong> {
 
 fn transport(value: &str) -> Result<Transport, Wrong> {
     Transport::from_name(value).ok_or_else(|| "must be one of sip, whatsapp".to_owned())
+}
+
+fn verdict(value: &str) -> Result<MediaVerdict, Wrong> {
+    MediaVerdict::from_name(value).ok_or_else(|| {
+        let known = MediaVerdict::ALL.map(|(_, name)| name).join(", ");
+        format!("unknown verdict '{}', must be one of {known}", page::shown(value))
+    })
 }
 
 fn sort(value: &str) -> Result<CdrSort, Wrong> {
@@ -169,7 +179,7 @@ mod tests {
             "/cdrs?extension_id={id}&did=%2B44&campaign_id={id}&from=2026-01-01&to=2026-01-02T00:00:00Z\
              &team_id={id}&agent_id={id}&direction=inbound&transport=sip&hangup_cause=USER_BUSY\
              &transcoded=false&trunk_id={id}&min_billsec=5&node_id={id}&organisation_id={id}&limit=7\
-             &offset=9&sort=billsec&order=asc&q=50%25"
+             &offset=9&sort=billsec&order=asc&q=50%25&media_verdict=ok&media_verdict_b=lossy_inbound"
         );
         let query = list(&uri.parse().unwrap()).unwrap();
         let id = Uuid::from_u128(10);
@@ -181,6 +191,8 @@ mod tests {
             extension_id: Some(id.into()),
             from: Some(Timestamp::from_micros(1_767_225_600_000_000)),
             hangup_cause: Some("USER_BUSY".to_owned()),
+            media_verdict: Some(MediaVerdict::Ok),
+            media_verdict_b: Some(MediaVerdict::LossyInbound),
             min_billsec: Some(5),
             node_id: Some(id.into()),
             organisation_id: Some(id.into()),

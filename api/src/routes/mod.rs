@@ -7,6 +7,7 @@ pub(crate) mod api_keys;
 pub(crate) mod auth;
 pub(crate) mod call_conference;
 pub(crate) mod call_quality;
+pub(crate) mod call_trace;
 pub(crate) mod calls;
 pub(crate) mod cdr_export;
 mod cdr_params;

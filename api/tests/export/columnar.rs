@@ -54,7 +54,7 @@ fn text(value: &str) -> Field {
 
 #[test]
 fn an_export_as_parquet_has_the_columns_of_the_csv_file() {
-    for (token, count) in [("tel_GOOD_secret", 31), ("tel_MARGIN_secret", 37)] {
+    for (token, count) in [("tel_GOOD_secret", 38), ("tel_MARGIN_secret", 44)] {
         let names = names(&file(token, 1));
         assert_eq!(names, header(token));
         assert_eq!(names.len(), count);
@@ -125,6 +125,13 @@ fn an_export_as_parquet_is_read_back_typed() {
         ("quality_pct", Field::Double(99.5)),
         ("mos", Field::Double(4.41)),
         ("media_verdict", text("ok")),
+        ("jitter_ms_b", Field::Double(3.1)),
+        ("loss_pct_b", Field::Double(15.12)),
+        ("mean_interval_ms_b", Field::Double(23.55)),
+        ("quality_pct_b", Field::Double(81.0)),
+        ("mos_b", Field::Double(2.33)),
+        ("media_verdict_b", text("lossy_inbound")),
+        ("media_verdict_worse", text("lossy_inbound")),
     ] {
         assert_eq!(*value(&rows[1], name), expected, "{name}");
     }
@@ -147,7 +154,7 @@ fn an_export_as_parquet_has_a_row_group_a_piece() {
 fn an_empty_export_as_parquet_is_a_file_without_row_groups() {
     let file = file("tel_GOOD_secret", 0);
     assert_eq!((file.num_row_groups(), file.metadata().file_metadata().num_rows()), (0, 0));
-    assert_eq!(names(&file).len(), 31);
+    assert_eq!(names(&file).len(), 38);
 }
 
 /// The footer stands at the end: what is broken off before it is no file that somebody could take for whole.

@@ -36,4 +36,4 @@ pub use ip::{Content, Datagram, Segment, dissect};
 pub use link::LinkType;
 pub use plain::{PlainDatagram, dissect_plain};
 pub use reader::{Damage, Decoder, Drained, ELEMENT_LEN_MAX, Progress, Record, Records};
-pub use writer::Writer;
+pub use writer::{Writer, file_header, record_header};

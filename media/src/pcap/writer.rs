@@ -23,12 +23,7 @@ impl<W: io::Write> Writer<W> {
         if !matches!(link, LinkType::ETHERNET | LinkType::RAW) {
             return Err(io::Error::new(io::ErrorKind::Unsupported, "only Ethernet and raw IP are written"));
         }
-        out.write_all(&0xa1b2_c3d4_u32.to_le_bytes())?;
-        out.write_all(&2_u16.to_le_bytes())?;
-        out.write_all(&4_u16.to_le_bytes())?;
-        out.write_all(&[0; 8])?;
-        out.write_all(&SNAP_LEN.to_le_bytes())?;
-        out.write_all(&u32::from(link.0).to_le_bytes())?;
+        out.write_all(&file_header(link))?;
         Ok(Writer { out, link, frame: Vec::with_capacity(2_048), identification: 0 })
     }
 
@@ -50,10 +45,6 @@ impl<W: io::Write> Writer<W> {
         else {
             return Err(invalid("the payload is too long for a datagram"));
         };
-        let seconds =
-            u32::try_from(at.0.div_euclid(1_000_000)).map_err(|_| invalid("the time does not fit"))?;
-        let micros = at.0.rem_euclid(1_000_000) as u32;
-
         self.frame.clear();
         if self.link == LinkType::ETHERNET {
             // Locally administered addresses, as nobody's card has them.
@@ -90,9 +81,8 @@ impl<W: io::Write> Writer<W> {
             _ => return Err(invalid("source and destination are of different families")),
         }
         let len = self.frame.len() as u32;
-        for number in [seconds, micros, len, len] {
-            self.out.write_all(&number.to_le_bytes())?;
-        }
+        let header = record_header(at, len, len).ok_or_else(|| invalid("the time does not fit"))?;
+        self.out.write_all(&header)?;
         self.out.write_all(&self.frame)
     }
 
@@ -117,6 +107,36 @@ impl<W: io::Write> Writer<W> {
         }
         self.frame.extend_from_slice(payload);
     }
+}
+
+/// What a classic capture file begins with: little-endian, microseconds, frames of one link type.
+pub fn file_header(link: LinkType) -> [u8; 24] {
+    let mut header = [0; 24];
+    let parts: [&[u8]; 6] = [
+        &0xa1b2_c3d4_u32.to_le_bytes(),
+        &2_u16.to_le_bytes(),
+        &4_u16.to_le_bytes(),
+        &[0; 8],
+        &SNAP_LEN.to_le_bytes(),
+        &u32::from(link.0).to_le_bytes(),
+    ];
+    for (slot, byte) in header.iter_mut().zip(parts.into_iter().flatten()) {
+        *slot = *byte;
+    }
+    header
+}
+
+/// What stands in front of each frame of such a file: when it was captured, in microseconds since the Unix epoch, the
+/// bytes that were kept of it, and those it had; `None` for a time before 1970 or after 2105.
+pub fn record_header(at: Micros, len: u32, wire_len: u32) -> Option<[u8; 16]> {
+    let seconds = u32::try_from(at.0.div_euclid(1_000_000)).ok()?;
+    let micros = at.0.rem_euclid(1_000_000) as u32;
+    let mut header = [0; 16];
+    let numbers = [seconds, micros, len, wire_len].map(u32::to_le_bytes);
+    for (slot, byte) in header.iter_mut().zip(numbers.as_flattened()) {
+        *slot = *byte;
+    }
+    Some(header)
 }
 
 /// Adds `bytes` to an Internet checksum (RFC 1071).

@@ -1,7 +1,7 @@
 //! Scenarios as text: a catalogue name and `key=value` settings, on one line or one per line.
 //!
 //! `lossy`, `clean loss=8 duration=10s`, and a file of lines with `#` comments and quoted values are the same
-//! language. Times are `250ms`, `20s`, `2m` or a bare number of milliseconds.
+//! language. Times are `250ms`, `20s`, `2m`, `3h` or a bare number of milliseconds; the length of a call needs its unit.
 
 use std::str::FromStr;
 
@@ -26,7 +26,7 @@ pub const KEYS: [(&str, &str, &str); 46] = [
     ("digits", "N[:alone]", "N keypad digits; alone: no audio between them"),
     ("dtx", "TALK/PAUSE[:cn|marker|plain|frozen]", "silence suppression"),
     ("duplicate", "PCT", "deliver packets twice"),
-    ("duration", "TIME", "length of the call"),
+    ("duration", "TIME", "length of the call, such as 30s, 2m or 3h; 24h at most"),
     ("flush", "N", "send N saved-up packets at the start"),
     ("hold", "A..B", "signalled hold, nothing is sent"),
     ("hole", "A..B", "lose everything sent from A to B; repeatable"),
@@ -75,7 +75,7 @@ pub enum ScenarioError {
     #[error("there is no setting \"{0}\"")]
     UnknownKey(String),
     /// A value that the setting cannot have.
-    #[error("{key} cannot be \"{value}\"; it is {form}")]
+    #[error("{key} cannot be \"{value}\"; it is {form}{example}", example = example(form))]
     Value {
         /// The setting.
         key: String,
@@ -141,7 +141,11 @@ fn apply_call(scenario: &mut Scenario, key: &str, value: &str) -> Option<()> {
         "advertised" => scenario.advertised_ptime_ms = Some(ptime(value)?),
         "answer" if value == "never" => call.answer_ms = None,
         "answer" => call.answer_ms = Some(time(value)?),
-        "duration" => scenario.duration_ms = time(value).filter(|ms| *ms <= DURATION_MS_MAX)?,
+        // A bare 5 would be milliseconds here, and most people mean seconds.
+        "duration" => {
+            let has_unit = value.ends_with(|c: char| c.is_ascii_alphabetic());
+            scenario.duration_ms = time(value).filter(|_| has_unit)?;
+        }
         "hold" => call.hold = Some(span(value)?),
         "returned" => call.returned = yes(value)?,
         "seed" => scenario.seed = value.parse().ok()?,
@@ -338,11 +342,18 @@ fn time(text: &str) -> Option<u32> {
         (digits, 1_000.0)
     } else if let Some(digits) = text.strip_suffix('m') {
         (digits, 60_000.0)
+    } else if let Some(digits) = text.strip_suffix('h') {
+        (digits, 3_600_000.0)
     } else {
         (text, 1.0)
     };
     let ms = decimal(digits, 0.0, f64::from(DURATION_MS_MAX))? * unit;
     (ms <= f64::from(DURATION_MS_MAX)).then_some(ms.round() as u32)
+}
+
+/// What a value of that form may look like, where the form does not show it.
+fn example(form: &str) -> &'static str {
+    if form == "TIME" { ", such as 500ms, 30s, 2m or 3h" } else { "" }
 }
 
 fn ptime(text: &str) -> Option<u32> {
@@ -410,7 +421,9 @@ mod tests {
             ("clean fast", "\"fast\" is no setting; write key=value"),
             ("clean losss=5", "there is no setting \"losss\""),
             ("loss=101", "loss cannot be \"101\"; it is PCT"),
-            ("duration=2d", "duration cannot be \"2d\"; it is TIME"),
+            ("duration=2d", "duration cannot be \"2d\"; it is TIME, such as 500ms, 30s, 2m or 3h"),
+            ("duration=5", "duration cannot be \"5\"; it is TIME, such as 500ms, 30s, 2m or 3h"),
+            ("duration=25h", "duration cannot be \"25h\"; it is TIME, such as 500ms, 30s, 2m or 3h"),
             ("codec=mp3", "codec cannot be \"mp3\"; it is pcmu|pcma|g722|opus"),
             ("jitter=40..0", "jitter cannot be \"40..0\"; it is A..B|…"),
             ("ptime=0", "ptime cannot be \"0\"; it is MS"),

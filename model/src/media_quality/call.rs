@@ -6,9 +6,10 @@ use crate::call::words;
 use crate::cdr::Cdr;
 use crate::failure;
 use crate::ids::{CallId, OrganisationId, TeamId};
-use crate::media_quality::{Affected, Blame, InboundMedia, OutboundMedia, RuleCheck};
+use crate::media_quality::callee::FIGURES_ALONE;
+use crate::media_quality::{Affected, Blame, CalleeQuality, InboundMedia, OutboundMedia, RuleCheck};
 use crate::ports::PortFuture;
-use crate::quality::MediaVerdict;
+use crate::quality::{MediaVerdict, Quality};
 use crate::time::Timestamp;
 
 words! {
@@ -61,6 +62,13 @@ pub struct CallQuality {
     pub blame: Option<Blame>,
     /// The whole of it in words that can be read out.
     pub sentence: String,
+    /// The worse of the verdicts on both legs, as in the record.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub media_verdict_worse: Option<MediaVerdict>,
+    /// The called party's leg in short, as the fields beside it are of the caller's; left out where the call had no
+    /// called party.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub callee: Option<CalleeQuality>,
     /// What else is remarkable on any leg.
     #[serde(default)]
     pub flags: Vec<String>,
@@ -175,6 +183,19 @@ pub struct LegTrace {
 }
 
 impl LegQuality {
+    /// The figures that a record keeps of the leg.
+    pub fn figures(&self) -> Quality {
+        let inbound = &self.inbound;
+        Quality {
+            jitter_ms: inbound.jitter_ms,
+            loss_pct: inbound.loss_pct,
+            mean_interval_ms: inbound.mean_interval_ms,
+            mos: inbound.mos,
+            quality_pct: inbound.quality_pct,
+            verdict: self.media_verdict,
+        }
+    }
+
     /// Whether nothing was sent to the party.
     fn heard_nothing(&self) -> bool {
         self.media_verdict == Some(MediaVerdict::NoOutboundMedia)
@@ -201,6 +222,25 @@ impl CallQuality {
         self
     }
 
+    /// The same under another verdict on the caller's leg: a caller who was never sent the answer had an unanswered
+    /// call, whatever its legs came to.
+    #[must_use]
+    pub fn with_verdict(self, media_verdict: Option<MediaVerdict>) -> Self {
+        CallQuality { media_verdict, ..self }.with_callee()
+    }
+
+    /// The same with what follows from the legs and the verdict: the called party and the worse verdict. What was
+    /// stored before they were kept is completed so.
+    #[must_use]
+    pub fn with_callee(mut self) -> Self {
+        let is_answered = self.media_verdict != Some(MediaVerdict::Unanswered);
+        let far = self.legs.iter().find(|leg| leg.leg == LegSide::B).filter(|_| is_answered);
+        self.callee = far.and_then(CalleeQuality::of_leg);
+        let callee = self.callee.as_ref().map(|callee| callee.media_verdict);
+        self.media_verdict_worse = MediaVerdict::worse(self.media_verdict, callee);
+        self
+    }
+
     /// What can be said of a call of whose media nothing is kept.
     pub fn nothing_of(cdr: &Cdr) -> Self {
         let verdict = cdr.quality.verdict;
@@ -208,7 +248,7 @@ impl CallQuality {
             Some(MediaVerdict::Unanswered) | None if cdr.answered_at.is_none() => {
                 failure::of_record(cdr).unwrap_or_else(|| NO_MEDIA.to_owned())
             }
-            Some(_) => "Nothing but the record's own figures was kept of this call's media.".to_owned(),
+            Some(_) => FIGURES_ALONE.to_owned(),
             // An engine that died with the call could not tell.
             None => "Nothing is known of this call's media.".to_owned(),
         };
@@ -221,6 +261,8 @@ impl CallQuality {
             reason: None,
             blame: None,
             sentence,
+            media_verdict_worse: cdr.worse_verdict(),
+            callee: cdr.media_b.and_then(CalleeQuality::of_record),
             flags: Vec::new(),
             legs: Vec::new(),
         }
@@ -272,9 +314,12 @@ impl CallQuality {
             reason: judged.and_then(|leg| leg.reason.clone()),
             blame,
             sentence,
+            media_verdict_worse: None,
+            callee: None,
             flags,
             legs,
         }
+        .with_callee()
     }
 }
 
@@ -373,6 +418,49 @@ mod tests {
             );
             assert_eq!((call.sentence.as_str(), call.blame), (sentence, Some(blame)));
             assert_eq!((call.media_verdict, call.reason.as_deref()), (Some(near.0), near.1));
+            let callee = call.callee.unwrap();
+            assert_eq!((callee.media_verdict, callee.reason.as_deref()), (far.0, far.1));
+            assert_eq!((callee.blame, callee.sentence), (Some(far.2), format!("B is {}.", far.0.as_str())));
+            assert_eq!(call.media_verdict_worse, MediaVerdict::worse(Some(near.0), Some(far.0)));
         }
+    }
+
+    fn of(legs: Vec<LegQuality>) -> CallQuality {
+        let call = CallId::from(uuid::Uuid::from_u128(1));
+        CallQuality::of_legs(call, QualityState::Final, Timestamp::from_micros(0), legs)
+    }
+
+    #[test]
+    fn a_call_without_an_answer_has_no_called_party() {
+        use MediaVerdict::{LossyInbound, Unanswered};
+        let legs = || {
+            vec![
+                leg(LegSide::A, LossyInbound, None, Blame::Network),
+                leg(LegSide::B, LossyInbound, None, Blame::Network),
+            ]
+        };
+        assert_eq!(of(legs()).callee.map(|callee| callee.media_verdict), Some(LossyInbound));
+        let unanswered = of(legs()).with_verdict(Some(Unanswered));
+        assert_eq!((unanswered.callee, unanswered.media_verdict_worse), (None, Some(Unanswered)));
+        let mut rings = legs();
+        rings[1].media_verdict = Some(Unanswered);
+        assert_eq!(of(rings).callee, None);
+        assert_eq!(of(legs()[..1].to_vec()).callee, None, "a room is no called party");
+    }
+
+    /// What was stored before the called party was kept says as much of it as its legs do.
+    #[test]
+    fn a_stored_quality_is_completed_from_its_legs() {
+        let legs = vec![
+            leg(LegSide::A, MediaVerdict::Ok, None, Blame::Us),
+            leg(LegSide::B, MediaVerdict::LossyInbound, Some("loss"), Blame::Network),
+        ];
+        let call = of(legs);
+        let mut old = serde_json::to_value(&call).unwrap();
+        let fields = old.as_object_mut().unwrap();
+        assert!(fields.remove("callee").is_some() && fields.remove("media_verdict_worse").is_some());
+        let read: CallQuality = serde_json::from_value(old).unwrap();
+        assert_eq!((&read.callee, read.media_verdict_worse), (&None, None));
+        assert_eq!(read.with_callee(), call);
     }
 }

@@ -5,6 +5,7 @@
 //! cannot be judged is left out, never zero.
 
 mod call;
+mod callee;
 mod figures;
 mod remark;
 mod rules;
@@ -15,6 +16,7 @@ pub use call::{
     CallQuality, ForeignMedia, LegAddresses, LegQuality, LegSide, LegTrace, LiveCallQuality, LiveQuality,
     QualityState, StoredQuality,
 };
+pub use callee::CalleeQuality;
 pub use figures::{AudioEvidence, FarEnd, InboundMedia, OutboundMedia, RoundTrip, VoipMetrics, WorstStretch};
 pub use rules::{Affected, Blame, QualityValue, RuleCheck, RuleMeasure, RuleOutcome};
 pub use timeline::{QualitySecond, QualityTimeline};

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
+use super::callee::CALLEE;
 use super::cases::MISREAD;
 use super::counted::MISCOUNTED;
 use super::entry::{Expected, Golden, Is};
@@ -16,10 +17,10 @@ use super::verdicts::VERDICTS;
 /// The index's file, beside the captures.
 pub const INDEX: &str = "golden.json";
 
-/// Every capture of the corpus: the verdicts, what is misread and miscounted, and what is said of calls
-/// without audio.
+/// Every capture of the corpus: the verdicts, what is misread and miscounted, what is said of calls without audio, and
+/// calls whose called party alone is damaged.
 pub fn all() -> impl Iterator<Item = &'static Golden> {
-    VERDICTS.iter().chain(&MISREAD).chain(&MISCOUNTED).chain(&SAID)
+    VERDICTS.iter().chain(&MISREAD).chain(&MISCOUNTED).chain(&SAID).chain(&CALLEE)
 }
 
 /// Writes every capture and the index into `folder`, which is made when it is not there; `told` is called with

@@ -3,6 +3,7 @@
 //!
 //! The same build gives the same bytes. `docs/golden.md` tells what each file shows.
 
+mod callee;
 mod cases;
 mod counted;
 mod entry;

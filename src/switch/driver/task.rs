@@ -306,6 +306,7 @@ impl Driver {
                     call.hangup_cause = record.hangup_cause.map(HangupCause::as_str),
                     call.billsec = record.billsec,
                     call.media_verdict = record.quality.verdict.map(|verdict| verdict.as_str()),
+                    call.media_verdict_worse = record.worse_verdict().map(|verdict| verdict.as_str()),
                     "call ended"
                 );
                 self.gauges.counters.note_end(&record);

@@ -1,0 +1,78 @@
+//! The called party's leg in short, beside the caller's in the quality of a call.
+
+use serde::{Deserialize, Serialize};
+
+use crate::media_quality::{Blame, LegQuality};
+use crate::quality::{Hundredths, MediaVerdict, Quality};
+
+/// The called party's leg in short: the judgement, whose doing it is, and the figures of a record.
+///
+/// A figure that cannot be judged is left out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct CalleeQuality {
+    /// The judgement on the leg.
+    pub media_verdict: MediaVerdict,
+    /// Which of the rule's conditions held; left out when none has a name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Whose doing it is; left out where nothing is wrong or no party can be named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blame: Option<Blame>,
+    /// The judgement in words that can be read out.
+    pub sentence: String,
+    /// Percent of inbound packets that never arrived.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loss_pct: Option<Hundredths>,
+    /// Peak inbound jitter, ms.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jitter_ms: Option<Hundredths>,
+    /// Mean gap between arriving packets, ms.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mean_interval_ms: Option<Hundredths>,
+    /// Received packets minus flaws, as a share of received.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quality_pct: Option<Hundredths>,
+    /// Mean opinion score, derived from `quality_pct` alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mos: Option<Hundredths>,
+}
+
+impl CalleeQuality {
+    /// What can be said where only the record's figures were kept.
+    pub(super) fn of_record(figures: Quality) -> Option<Self> {
+        let Quality { jitter_ms, loss_pct, mean_interval_ms, mos, quality_pct, verdict } =
+            figures.of_callee()?;
+        Some(CalleeQuality {
+            media_verdict: verdict?,
+            reason: None,
+            blame: None,
+            sentence: FIGURES_ALONE.to_owned(),
+            loss_pct,
+            jitter_ms,
+            mean_interval_ms,
+            quality_pct,
+            mos,
+        })
+    }
+
+    /// What the leg comes to; `None` where no called party was judged on it.
+    pub(super) fn of_leg(leg: &LegQuality) -> Option<Self> {
+        let Quality { jitter_ms, loss_pct, mean_interval_ms, mos, quality_pct, verdict } =
+            leg.figures().of_callee()?;
+        Some(CalleeQuality {
+            media_verdict: verdict?,
+            reason: leg.reason.clone(),
+            blame: leg.blame,
+            sentence: leg.sentence.clone(),
+            loss_pct,
+            jitter_ms,
+            mean_interval_ms,
+            quality_pct,
+            mos,
+        })
+    }
+}
+
+/// What is said where no more was kept.
+pub(super) const FIGURES_ALONE: &str = "Nothing but the record's own figures was kept of this call's media.";

@@ -1,0 +1,220 @@
+//! The result on its way out: written as it is read, so that captures of any size take the same memory.
+
+use std::io::{self, IsTerminal, Write};
+
+use console::Term;
+
+use crate::capture::{Group, Groups, Head, Look, Parts, Table, analysis_of};
+use crate::cli::inputs::Inputs;
+use crate::report::{Csv, Json, Page};
+
+use super::args::{AnalyzeArgs, Colour, Format};
+use super::choice::{Choice, Worst};
+use super::excerpts::{Excerpt, Excerpts};
+
+type Out = Box<dyn Write>;
+
+/// The result under way.
+pub(super) struct Report<'a> {
+    args: &'a AnalyzeArgs,
+    inputs: &'a Inputs,
+    choice: Choice,
+    look: Look,
+    sink: Sink,
+    /// The worst so far, where only they are shown, with what is known of each capture.
+    worst: Option<(Worst, Vec<Totals>)>,
+    /// What is extracted of each capture that was written.
+    pub(super) excerpts: Excerpts,
+    /// How many calls and streams have a verdict of `--fail-on`.
+    pub(super) failures: u64,
+}
+
+/// What is known of a capture beside what is shown of it.
+struct Totals {
+    head: Head,
+    calls: usize,
+    streams: usize,
+}
+
+/// What is being written; nothing before the first capture.
+enum Sink {
+    None,
+    Csv(Csv<Out>),
+    Html(Box<Page>),
+    Json(Json<Out>),
+    Table(Out),
+}
+
+impl<'a> Report<'a> {
+    pub(super) fn new(args: &'a AnalyzeArgs, inputs: &'a Inputs) -> Self {
+        let is_terminal = args.output.is_none() && io::stdout().is_terminal();
+        let unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+        let width = is_terminal.then(|| Term::stdout().size_checked()).flatten();
+        Report {
+            args,
+            inputs,
+            choice: Choice::of(args),
+            look: Look {
+                width: width.map(|(_, columns)| usize::from(columns)),
+                colour: match args.color {
+                    Colour::Always => true,
+                    Colour::Auto => is_terminal && !unwanted && !is_dumb,
+                    Colour::Never => false,
+                },
+            },
+            sink: Sink::None,
+            worst: args.worst.map(|room| (Worst::new(room), Vec::new())),
+            excerpts: Excerpts::new(args.wav.is_some() || args.split.is_some()),
+            failures: 0,
+        }
+    }
+
+    /// Takes the capture with that number among the arguments.
+    ///
+    /// *Errors*: the result cannot be written.
+    pub(super) fn add(&mut self, file: usize, parts: Parts) -> io::Result<()> {
+        if self.worst.is_none()
+            && self.choice.is_everything()
+            && self.args.format == Format::Json
+            && !self.excerpts.is_wanted()
+        {
+            return self.json_as_it_comes(parts);
+        }
+        let mut groups = parts.into_groups();
+        if let Some((mut worst, mut totals)) = self.worst.take() {
+            for group in groups.by_ref().filter(|group| self.choice.takes(group)) {
+                worst.push(file, group);
+            }
+            let (calls, streams) = (groups.calls, groups.streams);
+            totals.resize_with(file, Totals::none);
+            totals.push(Totals { head: groups.head, calls, streams });
+            self.worst = Some((worst, totals));
+            return Ok(());
+        }
+        self.write(file, groups)
+    }
+
+    /// Writes a capture as JSON call by call, calls and streams in lists of their own.
+    fn json_as_it_comes(&mut self, parts: Parts) -> io::Result<()> {
+        self.open()?;
+        let Sink::Json(json) = &mut self.sink else { return Ok(()) };
+        let (choice, failures) = (&self.choice, &mut self.failures);
+        let head = parts.head.clone();
+        json.each(&head, parts.inspect(|part| *failures += u64::from(choice.fails_part(part))))
+    }
+
+    /// Writes what is chosen of a capture.
+    fn write(&mut self, file: usize, mut groups: Groups) -> io::Result<()> {
+        let totals = Totals { head: groups.head.clone(), calls: groups.calls, streams: groups.streams };
+        let choice = self.choice.clone();
+        self.write_groups(file, &totals, &mut groups.by_ref().filter(|group| choice.takes(group)))
+    }
+
+    fn write_groups(
+        &mut self,
+        file: usize,
+        totals: &Totals,
+        groups: &mut dyn Iterator<Item = Group>,
+    ) -> io::Result<()> {
+        self.open()?;
+        let (choice, failures, excerpts) = (&self.choice, &mut self.failures, &mut self.excerpts);
+        let groups = groups.inspect(|group| {
+            *failures += u64::from(choice.fails(group));
+            excerpts.push(file, || Excerpt::of(group));
+        });
+        match &mut self.sink {
+            Sink::None => Ok(()),
+            Sink::Csv(csv) => {
+                for group in groups {
+                    csv.group(&totals.head.file, &group)?;
+                }
+                Ok(())
+            }
+            Sink::Html(page) => {
+                page.begin(&totals.head, totals.calls, totals.streams);
+                groups.for_each(|group| page.group(&group));
+                Ok(())
+            }
+            // Its lists are of calls and of streams, each with places in the other.
+            Sink::Json(json) => json.parts(analysis_of(totals.head.clone(), groups.collect()).into()),
+            Sink::Table(out) => {
+                let mut table = Table::new(self.look);
+                groups.for_each(|group| table.push(&group));
+                out.write_all(table.finish(&totals.head, totals.calls, totals.streams).as_bytes())
+            }
+        }
+    }
+
+    /// Writes what is left; nothing where nothing was read.
+    ///
+    /// *Errors*: the result cannot be written.
+    pub(super) fn finish(&mut self) -> io::Result<()> {
+        if let Some((worst, totals)) = self.worst.take() {
+            for (file, groups) in worst.into_files() {
+                let Some(totals) = totals.get(file) else { continue };
+                self.write_groups(file, totals, &mut groups.into_iter())?;
+            }
+            // What was read is answered, also where nothing of it was chosen.
+            if matches!(self.sink, Sink::None) && !totals.is_empty() {
+                for (file, totals) in totals.iter().enumerate() {
+                    self.write_groups(file, totals, &mut std::iter::empty())?;
+                }
+            }
+        }
+        match std::mem::replace(&mut self.sink, Sink::None) {
+            Sink::None => Ok(()),
+            Sink::Csv(csv) => csv.finish().map(|_| ()),
+            Sink::Html(page) => {
+                let out = self.out()?;
+                page.finish(io::BufWriter::new(out)).map(|_| ())
+            }
+            Sink::Json(json) => {
+                let mut out = json.finish()?;
+                out.write_all(b"\n")?;
+                out.flush()
+            }
+            Sink::Table(mut out) => out.flush(),
+        }
+    }
+
+    /// Begins what is written, where it has not begun.
+    fn open(&mut self) -> io::Result<()> {
+        if let Sink::Table(out) = &mut self.sink {
+            return out.write_all(b"\n");
+        }
+        if !matches!(self.sink, Sink::None) {
+            return Ok(());
+        }
+        let is_list = self.args.files.len() > 1;
+        self.sink = match self.args.format {
+            Format::Csv => Sink::Csv(Csv::new(self.out()?)),
+            Format::Html => Sink::Html(Box::new(Page::new(self.args.files.len()))),
+            Format::Json if is_list => Sink::Json(Json::list(self.out()?)),
+            Format::Json => Sink::Json(Json::object(self.out()?)),
+            Format::Table => Sink::Table(self.out()?),
+        };
+        Ok(())
+    }
+
+    fn out(&self) -> io::Result<Out> {
+        Ok(match &self.args.output {
+            Some(path) => Box::new(self.inputs.create(path)?),
+            None => Box::new(io::stdout().lock()),
+        })
+    }
+}
+
+impl Totals {
+    /// Of a capture that was not read.
+    fn none() -> Self {
+        let head = Head {
+            file: String::new(),
+            packets: 0,
+            bytes: 0,
+            skipped: Default::default(),
+            registrations: Vec::new(),
+        };
+        Totals { head, calls: 0, streams: 0 }
+    }
+}

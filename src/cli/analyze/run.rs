@@ -1,0 +1,96 @@
+//! What `analyze` does: reads every capture, writes the result, extracts calls.
+
+use std::io;
+use std::path::Path;
+use std::process::ExitCode;
+
+use crate::capture::EngineOptions;
+use crate::cli::inputs::Inputs;
+use crate::cli::{EXIT_FAILED, EXIT_WRONG};
+
+use super::args::{AnalyzeArgs, Format};
+use super::excerpts;
+use super::reading::analyze;
+use super::report::Report;
+
+/// Reads every capture and prints what it holds.
+pub fn run(args: &AnalyzeArgs) -> ExitCode {
+    let inputs = Inputs::of(&args.files);
+    if let Err(message) = check(args, &inputs) {
+        eprintln!("sidetone: {message}");
+        return ExitCode::from(EXIT_WRONG);
+    }
+    let mut whole = true;
+    let mut report = Report::new(args, &inputs);
+    let options = EngineOptions {
+        threads: threads(args.threads),
+        ladder: args.format == Format::Html || args.split.is_some(),
+        audio: args.audio,
+        ..EngineOptions::default()
+    };
+    let mut written = Ok(());
+    for (file, path) in args.files.iter().enumerate() {
+        match analyze(path, options) {
+            Ok(parts) => {
+                whole &= parts.head.packets > 0;
+                written = report.add(file, parts);
+            }
+            Err(error) => {
+                eprintln!("sidetone: {}: cannot be read: {error}", path.display());
+                whole = false;
+            }
+        }
+        if written.is_err() {
+            break;
+        }
+    }
+    if let Err(error) = written.and_then(|()| report.finish()) {
+        let place =
+            args.output.as_deref().map_or_else(|| "the standard output".into(), Path::to_string_lossy);
+        // A reader that has seen enough (`| head`) is no failure.
+        if error.kind() != io::ErrorKind::BrokenPipe {
+            eprintln!("sidetone: {place}: cannot be written: {error}");
+            whole = false;
+        }
+    }
+    if let Err(message) = excerpts::extract(args, &inputs, &report.excerpts) {
+        eprintln!("sidetone: {message}");
+        whole = false;
+    }
+    if !whole {
+        return ExitCode::from(EXIT_FAILED);
+    }
+    if report.failures > 0 {
+        let count = report.failures;
+        let (noun, have) = if count == 1 { ("call or stream", "has") } else { ("calls or streams", "have") };
+        eprintln!("sidetone: {count} {noun} {have} a verdict of --fail-on");
+        return ExitCode::from(EXIT_FOUND);
+    }
+    ExitCode::SUCCESS
+}
+
+/// Refuses what would destroy a capture, or cannot be done, before anything is read.
+fn check(args: &AnalyzeArgs, inputs: &Inputs) -> Result<(), String> {
+    let refused = |place: &str, error: io::Error| format!("{place}: cannot be written: {error}");
+    match &args.output {
+        Some(path) => inputs.check(path).map_err(|error| refused(&path.to_string_lossy(), error))?,
+        None => inputs.check_stdout().map_err(|error| refused("the standard output", error))?,
+    }
+    let again = if args.wav.is_some() { "--wav" } else { "--split" };
+    if (args.wav.is_some() || args.split.is_some()) && args.files.iter().any(|file| file == Path::new("-")) {
+        return Err(format!(
+            "{again} reads a capture twice, which the standard input cannot be: write it to a file first, such as \
+             with tcpdump -w call.pcap"
+        ));
+    }
+    Ok(())
+}
+
+/// How many threads share the work: all of them read, the first one looks up and counts as well.
+fn threads(asked: Option<u8>) -> usize {
+    let has_more = || std::thread::available_parallelism().is_ok_and(|cores| cores.get() > 1);
+    asked.map_or_else(|| if has_more() { 2 } else { 1 }, usize::from)
+}
+
+/// Everything was read, and `--fail-on` found its verdict.
+const EXIT_FOUND: u8 = 3;

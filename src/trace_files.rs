@@ -1,0 +1,86 @@
+//! The traces of legs on this node's disk, for the HTTP face.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Component, Path, PathBuf};
+
+use sidetone_model::leg_trace::LegTraces;
+use sidetone_model::media_quality::LegTrace;
+use sidetone_model::ports::PortFuture;
+use sidetone_model::problem::Problem;
+
+/// The directory of traces.
+#[derive(Clone, Debug)]
+pub struct TraceFiles {
+    dir: PathBuf,
+}
+
+impl TraceFiles {
+    /// The traces below a directory.
+    pub fn new(dir: PathBuf) -> Self {
+        TraceFiles { dir }
+    }
+}
+
+impl LegTraces for TraceFiles {
+    fn read<'a>(&'a self, trace: &'a LegTrace) -> PortFuture<'a, Option<Vec<u8>>> {
+        Box::pin(async move {
+            let Some(path) = below(&self.dir, &trace.file) else { return Ok(None) };
+            let read = tokio::task::spawn_blocking(move || read(&path)).await;
+            let read = read.map_err(|error| Problem::Internal(error.to_string()))?;
+            read.map_err(|error| Problem::Internal(format!("the disk of traces: {error}")))
+        })
+    }
+}
+
+/// The path of a trace: a day and a file, as they are written; `None` for any other name.
+fn below(dir: &Path, name: &str) -> Option<PathBuf> {
+    let name = Path::new(name);
+    let is_plain = name.components().all(|part| matches!(part, Component::Normal(_)));
+    let is_trace = name.extension().is_some_and(|extension| extension == "trace");
+    (is_plain && is_trace && name.components().count() == 2).then(|| dir.join(name))
+}
+
+fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    let file = match File::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        file => file?,
+    };
+    let mut bytes = Vec::new();
+    file.take(BYTES_MAX).read_to_end(&mut bytes)?;
+    Ok(Some(bytes))
+}
+
+/// The most that is read of a trace: that of a leg of a day has some 30 MB. One that is cut off is read as far as it
+/// goes.
+const BYTES_MAX: u64 = 64 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_leads_to_a_trace_and_to_nothing_else() {
+        let dir = Path::new("/data/traces");
+        let day = "2026-09-21/0197a0c4-a.trace";
+        assert_eq!(below(dir, day), Some(dir.join(day)));
+        for name in
+            ["../x/y.trace", "/etc/x.trace", "2026-09-21/../x.trace", "a/b/c.trace", "x.trace", "a/b.txt", ""]
+        {
+            assert_eq!(below(dir, name), None, "{name}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_trace_is_read_while_it_is_there() {
+        let dir = std::env::temp_dir().join(format!("sidetone-trace-files-{}", std::process::id()));
+        std::fs::create_dir_all(dir.join("2026-09-21")).unwrap();
+        std::fs::write(dir.join("2026-09-21/x-a.trace"), b"sidetone-trace 1\n").unwrap();
+        let files = TraceFiles::new(dir.clone());
+        let of = |file: &str| LegTrace { file: file.to_owned(), bytes: 17 };
+        let read = files.read(&of("2026-09-21/x-a.trace")).await.unwrap();
+        assert_eq!(read.as_deref(), Some(&b"sidetone-trace 1\n"[..]));
+        assert_eq!(files.read(&of("2026-09-21/x-b.trace")).await.unwrap(), None);
+        std::fs::remove_dir_all(dir).unwrap();
+    }
+}

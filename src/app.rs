@@ -18,7 +18,7 @@ use sidetone_media::session::SessionConfig;
 use sidetone_model::ids::NodeId;
 use sidetone_model::room::Rooms;
 use sidetone_sip::auth::Authenticator;
-use sidetone_sip::dialog::{MIN_SE_S, SessionTimerConfig};
+use sidetone_sip::dialog::SessionTimerConfig;
 use sidetone_sip::flow::Flow;
 use sidetone_sip::message::Host;
 use sidetone_sip::transaction::{HostPort, LayerConfig, Local};
@@ -105,7 +105,7 @@ pub struct Engine {
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The HTTP address cannot be bound.
-    #[error("[http] listen {address}: {source}; choose another address or stop what uses it")]
+    #[error("[http] listen {address}: {source}; {}", process::bind_advice(source, address.port()))]
     Http {
         /// The address.
         address: SocketAddr,
@@ -135,7 +135,7 @@ pub enum StartError {
     #[error("[media] ports: {0}")]
     Relay(#[from] RelayError),
     /// A SIP address cannot be bound.
-    #[error("[sip] {}: {}; choose another address or stop what uses it", .0, .0.source)]
+    #[error("[sip] {}: {}; {}", .0, .0.source, process::bind_advice(&.0.source, .0.address.port()))]
     Sip(#[from] BindError),
     /// The database cannot be opened or read.
     #[error("[database] url: failed to {0}")]
@@ -569,7 +569,8 @@ fn room_history(config: &Config, store: &Store) -> RoomHistory {
     RoomHistory { sessions: shared.clone(), meetings: config.ai.enabled.then_some(shared) }
 }
 
-fn journal_dir(config: &Config) -> PathBuf {
+/// Where the records are before the database has them; an engine locks it.
+pub(crate) fn journal_dir(config: &Config) -> PathBuf {
     config.node.data_dir.join("journal")
 }
 
@@ -636,7 +637,7 @@ fn switch(config: &Config, node: NodeId, directory: Directory, sender: Sender, r
     let layer = LayerConfig::new(Local::new(move |flow| local_towards(&sender, external, flow)));
     let session_timer = config.sip.session_expires.map(|expires| SessionTimerConfig {
         expires_s: u32::try_from(expires.as_secs()).unwrap_or(u32::MAX),
-        min_se_s: MIN_SE_S,
+        min_se_s: u32::try_from(config.sip.min_se.as_secs()).unwrap_or(u32::MAX),
     });
     let ua = Ua::new(UaConfig { session_timer, ..UaConfig::new(layer) }, StdRng::from_rng(rng));
     let authenticator = Authenticator::new(rng.random(), instant()).offering(config.sip.digest.clone());

@@ -11,7 +11,7 @@ use toml::{Table, Value};
 /// One thing that is wrong with a configuration or an apply file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// The full path of the key, such as `sip.listen` or `organisations[0].api_keys[1].allow`.
+    /// The full path of the key, such as `sip.listen` or `organisation "Acme", API key "crm": allow`.
     pub key: String,
     /// What is wrong and what to do.
     pub message: String,
@@ -149,7 +149,7 @@ impl<'p> Fields<'p> {
         }
     }
 
-    /// The tables of `[[key]]`, each with its path; none when the key is missing.
+    /// The tables of `[[key]]`, each with its path, which names the item; none when the key is missing.
     pub fn tables(&mut self, key: &'static str) -> Vec<(String, Table)> {
         let items = match self.take(key) {
             None => return Vec::new(),
@@ -161,10 +161,12 @@ impl<'p> Fields<'p> {
         };
         let mut tables = Vec::with_capacity(items.len());
         for (index, item) in items.into_iter().enumerate() {
-            let path = format!("{}[{index}]", self.path_of(key));
             match item {
-                Value::Table(table) => tables.push((path, table)),
-                other => self.problems.push(Problem::new(path, mistyped_text("a table", &other))),
+                Value::Table(table) => tables.push((item_path(&self.path, key, index, &table), table)),
+                other => {
+                    let path = item_path(&self.path, key, index, &Table::new());
+                    self.problems.push(Problem::new(path, mistyped_text("a table", &other)));
+                }
             }
         }
         tables
@@ -189,7 +191,7 @@ impl<'p> Fields<'p> {
 
     /// The full path of `key` in the file.
     pub fn path_of(&self, key: &str) -> String {
-        if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }
+        key_of(&self.path, key)
     }
 
     /// The problems found so far in the whole file.
@@ -210,6 +212,56 @@ impl<'p> Fields<'p> {
         self.refuse(key, mistyped_text(wanted, found))
     }
 }
+
+/// The full path of `key` within what stands at `path`: `sip.listen`, `organisation "Acme": name`.
+pub fn key_of(path: &str, key: &str) -> String {
+    match path.chars().next_back() {
+        None => key.to_owned(),
+        // Only the path of an item of a list ends like this.
+        Some('"' | ')') => format!("{path}: {key}"),
+        Some(_) => format!("{path}.{key}"),
+    }
+}
+
+/// The path of an item of the list `key`: its kind and its natural key, or its place where it has none.
+fn item_path(parent: &str, key: &str, index: usize, item: &Table) -> String {
+    let text = |name: &str| item.get(name).and_then(Value::as_str).filter(|text| !text.trim().is_empty());
+    let kind = kind_of(key);
+    let named =
+        ["number", "email", "extension", "prefix", "model", "name"].iter().find_map(|name| text(name));
+    let item = match (named, text("from"), text("to")) {
+        (Some(name), ..) => {
+            match text("organisation").or_else(|| text("trunk")).filter(|_| key != "trunks") {
+                Some(owner) => format!("{kind} \"{}\" of \"{}\"", shown(name), shown(owner)),
+                None => format!("{kind} \"{}\"", shown(name)),
+            }
+        }
+        (None, Some(from), Some(to)) => format!("{kind} \"{}\" to \"{}\"", shown(from), shown(to)),
+        _ => format!("{kind} (no. {})", index + 1),
+    };
+    match parent.chars().next_back() {
+        None => item,
+        Some('"' | ')') => format!("{parent}, {item}"),
+        Some(_) => format!("{parent}: {item}"),
+    }
+}
+
+/// The singular of a list's key, in words: `api_keys` is `API key`.
+fn kind_of(key: &str) -> String {
+    let singular = key.strip_suffix('s').unwrap_or(key).replace('_', " ");
+    match singular.split_once(' ') {
+        Some((first @ ("api" | "ai"), rest)) => format!("{} {rest}", first.to_uppercase()),
+        _ => singular,
+    }
+}
+
+/// A name on one line, and no longer than a line needs.
+fn shown(name: &str) -> String {
+    name.chars().take(NAME_CHARS_MAX).map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+/// Characters of a name that a problem shows.
+const NAME_CHARS_MAX: usize = 60;
 
 fn mistyped_text(wanted: &str, found: &Value) -> String {
     format!(
@@ -258,8 +310,43 @@ mod tests {
                 "c: 99 is out of range, write 1 to 10",
                 "d: must be a list of texts, not a number",
                 "name: is missing",
-                "e[0].f: unknown key, known here are: ",
+                "e (no. 1): f: unknown key, known here are: ",
                 "zz: unknown key, known here are: a, b, c, d, name, e",
+            ]
+        );
+    }
+
+    #[test]
+    fn an_item_of_a_list_is_named() {
+        let found = problems(
+            "[[organisations]]\nname = \"Acme\"\nx = 1\n[[organisations.api_keys]]\nname = \"c\\nr\"\nx = 1\n\
+             [[organisations.api_keys]]\nx = { y = 1 }\n[[organisations]]\nname = \" \"\nx = 1\n\
+             [[fx_rates]]\nfrom = \"EUR\"\nto = \"USD\"\nx = 1\n\
+             [[sell_rates]]\nprefix = \"+44\"\norganisation = \"Acme\"\nx = 1\n",
+            |fields| {
+                for list in ["organisations", "fx_rates", "sell_rates"] {
+                    for (path, table) in fields.tables(list) {
+                        let mut fields = Fields::new(path, table, fields.problems());
+                        for (path, table) in fields.tables("api_keys") {
+                            let mut fields = Fields::new(path, table, fields.problems());
+                            if let Some((path, table)) = fields.table("x") {
+                                Fields::new(path, table, fields.problems()).finish();
+                            }
+                        }
+                        fields.boolean("x");
+                    }
+                }
+            },
+        );
+        assert_eq!(
+            found,
+            [
+                "organisation \"Acme\", API key \"c r\": x: must be a table, not a number",
+                "organisation \"Acme\", API key (no. 2): x.y: unknown key, known here are: ",
+                "organisation \"Acme\": x: must be true or false, not a number",
+                "organisation (no. 2): x: must be true or false, not a number",
+                "fx rate \"EUR\" to \"USD\": x: must be true or false, not a number",
+                "sell rate \"+44\" of \"Acme\": x: must be true or false, not a number",
             ]
         );
     }

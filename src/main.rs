@@ -2,13 +2,13 @@
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{CommandFactory as _, Parser, Subcommand, ValueEnum};
 use sidetone::cli;
 use sidetone::log::{Format, Log};
 
 /// A SIP switch and RTP media analyser with an embedded HTTP API.
 #[derive(Debug, Parser)]
-#[command(version, arg_required_else_help = true)]
+#[command(version, arg_required_else_help = true, max_term_width = 80)]
 struct Cli {
     /// How log lines are written to stderr; RUST_LOG says which.
     #[arg(long, global = true, value_enum, default_value_t = LogFormat::Text)]
@@ -27,10 +27,14 @@ enum Command {
     Apply(cli::apply::ApplyArgs),
     /// Look at the configuration, the ports, the limits and the database, and name every problem.
     Check(cli::check::CheckArgs),
+    /// Print a script that completes this program's command line in a shell.
+    Completions(cli::completions::CompletionsArgs),
     /// List what the database refused to store, and store it again.
     DeadLetters(cli::dead_letters::DeadLettersArgs),
     /// Place real calls between built-in phones on a throw-away engine, and show their records.
     Demo(cli::demo::DemoArgs),
+    /// Write the manual pages of this program.
+    Man(cli::man::ManArgs),
     /// Be a phone: register, call, answer, see notes and acknowledge them, by hand or by a script.
     Phone(cli::phone::PhoneArgs),
     /// Run the engine: SIP, RTP and the HTTP API.
@@ -66,8 +70,10 @@ fn main() -> ExitCode {
         Command::Simulate(args) => cli::simulate::run(&args),
         Command::Apply(args) => cli::apply::run(&args),
         Command::Check(args) => cli::check::run(&args),
+        Command::Completions(args) => cli::completions::run(&args, Cli::command()),
         Command::DeadLetters(args) => cli::dead_letters::run(&args),
         Command::Demo(args) => cli::demo::run(&args),
+        Command::Man(args) => cli::man::run(&args, Cli::command()),
         Command::Phone(args) => cli::phone::run(&args),
         Command::Serve(args) => cli::serve::run(&args, &log),
         Command::Tap(args) => cli::tap::run(&args, &log),

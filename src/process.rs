@@ -1,5 +1,6 @@
 //! The process as the system sees it: what it uses, what it may use. Asking changes nothing.
 
+use std::io;
 use std::path::Path;
 
 use nix::sys::resource::{Resource, UsageWho, getrlimit, getrusage, setrlimit};
@@ -51,5 +52,49 @@ pub fn raise_open_files() {
         .and_then(|(_, hard)| setrlimit(Resource::RLIMIT_NOFILE, hard, hard));
     if let Err(error) = raised {
         tracing::warn!(%error, "the limit of open files stays as it is; it bounds the calls that can be up");
+    }
+}
+
+/// What to do about an address that cannot be bound.
+pub fn bind_advice(error: &io::Error, port: u16) -> String {
+    match error.kind() {
+        io::ErrorKind::AddrInUse => "choose another address or stop what uses it".to_owned(),
+        io::ErrorKind::AddrNotAvailable => {
+            "no interface of this machine has this address; write one that `ip addr` lists, or 0.0.0.0 for all"
+                .to_owned()
+        }
+        io::ErrorKind::PermissionDenied if port < PRIVILEGED_PORTS => format!(
+            "ports below {PRIVILEGED_PORTS} need the capability CAP_NET_BIND_SERVICE (AmbientCapabilities= of a \
+             systemd unit, or `setcap cap_net_bind_service=+ep` on the program); grant it or choose a port from \
+             {PRIVILEGED_PORTS} on"
+        ),
+        io::ErrorKind::PermissionDenied => {
+            "the system does not permit it; check the rules of its security module or choose another address"
+                .to_owned()
+        }
+        _ => "choose another address".to_owned(),
+    }
+}
+
+/// Ports below this one are not everyone's.
+const PRIVILEGED_PORTS: u16 = 1_024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_advice_fits_what_the_system_said() {
+        let cases = [
+            (io::ErrorKind::AddrInUse, 80, "stop what uses it"),
+            (io::ErrorKind::PermissionDenied, 80, "CAP_NET_BIND_SERVICE"),
+            (io::ErrorKind::PermissionDenied, 5060, "security module"),
+            (io::ErrorKind::AddrNotAvailable, 80, "no interface"),
+        ];
+        for (kind, port, expected) in cases {
+            let advice = bind_advice(&kind.into(), port);
+            assert!(advice.contains(expected), "{kind}: {advice}");
+            assert_eq!(advice.contains("stop"), kind == io::ErrorKind::AddrInUse, "{kind}: {advice}");
+        }
     }
 }

@@ -136,6 +136,59 @@ fn other_traffic_holds_no_call_and_no_stream() {
     }
 }
 
+/// A filter such as `port 5060` leaves no audio that could be missed.
+#[test]
+fn no_call_is_accused_by_a_capture_of_signalling_alone() {
+    let Some(corpus) = Corpus::open() else { return };
+    let (mut answered, mut refused) = (0, 0);
+    for file in corpus.categories.keys() {
+        let Outcome { analysis, .. } = corpus.read(file);
+        for call in analysis.calls.iter().filter(|_| analysis.streams.is_empty()) {
+            assert!(
+                matches!(call.media_verdict, None | Some("unanswered")),
+                "{file}: {:?}",
+                call.media_verdict
+            );
+            let quality = call.quality();
+            assert_eq!(quality.blame, None, "{file}");
+            match &call.failure {
+                None => {
+                    answered += 1;
+                    let words = "There is no audio in this capture, so none is judged.";
+                    assert_eq!(quality.sentence, words, "{file} {}", call.call_id);
+                }
+                Some(failure) => {
+                    refused += 1;
+                    assert!(quality.sentence.contains("not answered"), "{file}: {}", quality.sentence);
+                    let known = failure.status.is_none_or(|status| Some(status) == call.sip_status);
+                    assert!(known, "{file}: {failure:?}");
+                }
+            }
+        }
+        let own = analysis.calls.iter().any(|call| call.leg.evidence.reason == "own_unreachable");
+        assert!(!own, "{file}: no address of a foreign capture is ours");
+    }
+    assert!(answered >= 95 && refused >= 1_000, "{answered} answered, {refused} not");
+}
+
+/// A capture of registrations alone says what came of them.
+#[test]
+fn registrations_are_listed_with_their_final_status() {
+    let Some(corpus) = Corpus::open() else { return };
+    let cases = [
+        ("sn_sip_register", "201@10.33.6.101", "registered", Some(200)),
+        ("sn_sip_auth_failure", "telephone1@172.16.98.101", "refused", Some(403)),
+        ("hp_ipip0", "1154@157.161.10.73", "challenged", Some(401)),
+        ("sv_sip_tcp_method", "987654@192.168.43.100", "registered", Some(200)),
+    ];
+    for (file, aor, result, status) in cases {
+        let Outcome { analysis, .. } = corpus.read(file);
+        let found = analysis.registrations.iter().find(|one| one.aor == aor);
+        let found = found.unwrap_or_else(|| panic!("{file}: {:?}", analysis.registrations));
+        assert_eq!((found.result, found.sip_status), (result, status), "{file}: {}", found.sentence);
+    }
+}
+
 #[test]
 fn no_stream_is_invented_where_tshark_looked_for_them() {
     let Some(corpus) = Corpus::open() else { return };

@@ -26,11 +26,11 @@ fn check(dir: &Path, config: &str) -> (i32, String, String) {
     (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
 }
 
-/// A port that nothing used a moment ago.
+/// An even port that nothing used a moment ago, nor the one above it.
 fn port() -> u16 {
     loop {
         let port = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        if port < u16::MAX && UdpSocket::bind(("127.0.0.1", port + 1)).is_ok() {
+        if port % 2 == 0 && UdpSocket::bind(("127.0.0.1", port + 1)).is_ok() {
             return port;
         }
     }
@@ -70,12 +70,12 @@ fn every_problem_is_named_with_its_key() {
         "this is no database at all, however long it may be".repeat(50),
     )
     .unwrap();
-    let first = rtp.port() - 1;
+    let first = rtp.port() & !1;
     let config = format!(
         "[node]\ndata_dir = \"taken\"\n[database]\nurl = \"sqlite://junk.db\"\n[sip]\nlisten = [\"udp://{sip}\"]\n\
          [http]\nlisten = \"{web}\"\n[media]\nports = \"{first}-{}\"\n\
          [outbound_http]\nextra_ca = \"taken\"\n",
-        rtp.port()
+        first + 1
     );
     let (code, _, err) = check(dir.path(), &config);
     assert_eq!(code, 1, "{err}");
@@ -84,30 +84,34 @@ fn every_problem_is_named_with_its_key() {
         "[database] url",
         "[sip] listen",
         "[http] listen",
-        "[media] ports",
+        "warning: [media] ports",
         "[outbound_http] extra_ca taken",
     ] {
         assert!(err.lines().any(|line| line.starts_with(&format!("sidetone: {said}"))), "{said}: {err}");
     }
     assert_eq!(err.lines().count(), 6, "{err}");
+    // Whose sockets they are, and so what is to be stopped.
+    let holder = format!("(process {}); stop that program", std::process::id());
+    assert_eq!(err.matches(&holder).count(), 2, "{err}");
 }
 
 #[test]
 fn a_wrong_configuration_is_another_exit_code() {
     let dir = TempDir::new();
     let (code, out, err) = check(dir.path(), "[http]\nlisten = \"everywhere\"\n[nodes]\n");
-    assert_eq!((code, out.as_str(), err.lines().count()), (2, "", 1), "{err}");
+    assert_eq!((code, out.as_str(), err.lines().count()), (2, "", 2), "one line each: {err}");
+    assert!(err.lines().all(|line| line.starts_with("sidetone: ")), "{err}");
     assert!(err.contains("http.listen") && err.contains("nodes"), "{err}");
 }
 
 #[test]
-fn a_port_of_ours_is_not_among_the_media_ports() {
+fn a_port_of_ours_among_the_media_ports_is_a_warning() {
     let dir = TempDir::new();
     let port = port();
     let config = config(port).replace("udp://127.0.0.1:0", &format!("udp://127.0.0.1:{port}"));
     let (code, _, err) = check(dir.path(), &config);
-    assert_eq!(code, 1);
-    assert!(err.contains("of [sip] listen is one of them"), "{err}");
+    assert_eq!(code, 0, "the engine starts: {err}");
+    assert!(err.contains("warning: ") && err.contains("of [sip] listen is one of them"), "{err}");
 }
 
 #[test]
@@ -116,6 +120,110 @@ fn a_database_is_looked_at_and_left_alone() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let file = dir.path().join("data/sidetone.db");
     runtime.block_on(async { Store::open(&file).await.unwrap().close().await });
+    let files = || {
+        let entries = std::fs::read_dir(dir.path().join("data")).unwrap();
+        entries.map(|entry| entry.unwrap().file_name()).collect::<Vec<_>>()
+    };
+    let (before, bytes) = (files(), std::fs::read(&file).unwrap());
     let (_, out, _) = check(dir.path(), &config(port()));
     assert!(out.contains("database data/sidetone.db\n"), "{out}");
+    assert_eq!(files(), before, "not even a log beside it");
+    assert_eq!(std::fs::read(&file).unwrap(), bytes);
+}
+
+/// An engine whose listeners are known, and the configuration that names them.
+struct Running {
+    process: std::process::Child,
+    config: String,
+}
+
+impl Running {
+    fn start(dir: &Path) -> Running {
+        let listening = |udp: &str, tcp: &str, http: &str| {
+            let media = port();
+            format!(
+                "[node]\ndata_dir = \"data\"\n[sip]\nlisten = [\"udp://{udp}\", \"tcp://{tcp}\"]\n\
+                 [http]\nlisten = \"{http}\"\n[media]\nports = \"{media}-{}\"\n",
+                media + 1
+            )
+        };
+        let any = "127.0.0.1:0";
+        std::fs::write(dir.join("serve.toml"), listening(any, any, any)).unwrap();
+        let mut process = Command::new(env!("CARGO_BIN_EXE_sidetone"))
+            .args(["serve", "--config", "serve.toml"])
+            .env_clear()
+            .current_dir(dir)
+            .stdout(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        let lines = std::io::BufRead::lines(std::io::BufReader::new(process.stdout.take().unwrap()));
+        let lines: Vec<String> = lines.map(Result::unwrap).take_while(|line| line != "ready").collect();
+        let address =
+            |prefix: &str| lines.iter().find_map(|line| line.strip_prefix(prefix)).unwrap().to_owned();
+        let config = listening(&address("sip udp://"), &address("sip tcp://"), &address("http http://"));
+        Running { process, config }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+    }
+}
+
+#[test]
+fn an_engine_that_runs_with_the_configuration_is_no_problem() {
+    let dir = TempDir::new();
+    let running = Running::start(dir.path());
+    let (code, out, err) = check(dir.path(), &running.config);
+    assert_eq!((code, err.as_str()), (0, ""), "{out}");
+    assert_eq!(out.matches("in use by the engine that runs").count(), 3, "{out}");
+    assert!(out.contains(&format!("an engine runs with it: process {}", running.process.id())), "{out}");
+    // Another program's address is a problem all the same.
+    let other = TcpListener::bind("127.0.0.1:0").unwrap();
+    let http = format!("listen = \"{}\"\n[media]", other.local_addr().unwrap());
+    let (before, after) = running.config.split_once("[http]\n").unwrap();
+    let config = format!("{before}[http]\n{http}{}", after.split_once("[media]").unwrap().1);
+    let (code, _, err) = check(dir.path(), &config);
+    assert_eq!((code, err.lines().count()), (1, 1), "{err}");
+    assert!(err.contains("[http] listen") && err.contains("stop that program"), "{err}");
+}
+
+#[test]
+fn an_address_of_no_interface_is_not_said_to_be_in_use() {
+    let dir = TempDir::new();
+    // TEST-NET-1: no machine has it.
+    let (code, _, err) =
+        check(dir.path(), &config(port()).replace("listen = \"127.0.0.1:0\"", "listen = \"192.0.2.1:80\""));
+    assert_eq!(code, 1, "{err}");
+    assert!(err.contains("no interface of this machine") && !err.contains("stop"), "{err}");
+}
+
+#[test]
+fn what_the_database_refused_is_a_warning_and_a_command_lists_it() {
+    let dir = TempDir::new();
+    let letters = dir.path().join("data/dead-letters");
+    std::fs::create_dir_all(&letters).unwrap();
+    let letter = r#"{"kind": "note", "reason": "too long", "content": "a note"}"#;
+    std::fs::write(letters.join("1-note.json"), letter).unwrap();
+    let (code, _, err) = check(dir.path(), &config(port()));
+    assert_eq!(code, 0, "the engine starts: {err}");
+    assert!(err.contains("warning: 1 dead letters lie in") && err.contains("--replay"), "{err}");
+    let run = |more: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_sidetone"))
+            .arg("dead-letters")
+            .args(more)
+            .current_dir(dir.path())
+            .output()
+            .unwrap();
+        (output.status.code(), String::from_utf8(output.stdout).unwrap())
+    };
+    let (code, out) = run(&[]);
+    assert_eq!(code, Some(0), "{out}");
+    assert!(out.starts_with("note data/dead-letters/1-note.json: too long"), "{out}");
+    let (code, out) = run(&["--replay"]);
+    assert_eq!(code, Some(1), "a letter is left");
+    assert!(out.contains("is not stored again"), "{out}");
 }

@@ -77,3 +77,42 @@ fn a_folder_that_cannot_be_made_is_one_line() {
     assert_eq!(said.lines().count(), 1, "{said}");
     assert!(output.stdout.is_empty());
 }
+
+/// Sends SIGINT to a demo once `is_ready` says so of its folder, and answers what it left.
+fn interrupted(args: &[&str], is_ready: impl Fn(&std::path::Path) -> bool) -> (Output, usize) {
+    let name = args.join("");
+    let folder = std::env::temp_dir().join(format!("sidetone-demo-interrupted{name}-{}", std::process::id()));
+    std::fs::create_dir(&folder).expect("a folder of our own");
+    let process = Command::new(env!("CARGO_BIN_EXE_sidetone"))
+        .arg("demo")
+        .args(args)
+        .env("TMPDIR", &folder)
+        .env_remove("RUST_LOG")
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .expect("the binary runs");
+    while !is_ready(&folder) {
+        std::thread::yield_now();
+    }
+    let sent = Command::new("kill").arg("-INT").arg(process.id().to_string()).status();
+    assert!(sent.expect("kill runs").success());
+    let output = process.wait_with_output().expect("it ends");
+    let left = std::fs::read_dir(&folder).expect("it is there").count();
+    std::fs::remove_dir_all(&folder).expect("it is ours");
+    (output, left)
+}
+
+#[test]
+fn an_interrupted_demo_ends_without_its_calls_and_leaves_nothing() {
+    // The journal is there once the engine runs, and the calls take seconds.
+    let journal = |folder: &std::path::Path| {
+        let demo = std::fs::read_dir(folder).into_iter().flatten().flatten().next();
+        demo.is_some_and(|demo| demo.path().join("journal").is_dir())
+    };
+    let (output, left) = interrupted(&["--once"], journal);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!((output.status.code(), left), (Some(1), 0), "{said}");
+    assert_eq!(said, "sidetone: demo: interrupted\n");
+    assert!(output.stdout.is_empty());
+}

@@ -59,7 +59,9 @@ fn every_golden_capture_has_its_right_answer() {
         let analysis = analysis(golden);
         let json = serde_json::to_value(&analysis).unwrap();
         let verdict = json.pointer("/calls/0/media_verdict").and_then(Value::as_str);
-        if verdict != Some(golden.verdict) || analysis.calls.len() != 1 {
+        let expected = Some(golden.verdict).filter(|verdict| !verdict.is_empty());
+        let calls = if analysis.registrations.is_empty() { 1 } else { 0 };
+        if verdict != expected || analysis.calls.len() != calls {
             let evidence = analysis.calls.first().map(|call| &call.evidence);
             problems.push(format!("{}: {verdict:?}, not {}: {evidence:?}", golden.name, golden.verdict));
         }
@@ -155,7 +157,7 @@ impl Live {
 
 #[test]
 fn a_live_leg_gives_the_same_answer() {
-    for golden in golden::all() {
+    for golden in golden::all().filter(|golden| golden.has_media()) {
         let file = bytes(golden);
         let session = Session::new(SessionConfig { audio_evidence: true, ..SessionConfig::default() });
         let mut live = Live { session, offer: None, settled: None, report: None };

@@ -210,6 +210,11 @@ impl ApiError {
         Self::of_status(StatusCode::INTERNAL_SERVER_ERROR)
     }
 
+    /// Whether who asks is known and may not.
+    pub(crate) fn is_forbidden(&self) -> bool {
+        self.status == StatusCode::FORBIDDEN
+    }
+
     /// Whether it is our own failure.
     pub(crate) fn is_internal(&self) -> bool {
         self.status.is_server_error()

@@ -42,7 +42,7 @@ use crate::routes::{
     ai_prices, auth as login, call_conference, call_quality, calls, cdr_export, cdrs, conference_controls,
     conference_people, conference_rooms, conferences, conversations, docs, events, extensions, health, notes,
     numbers, openapi as reference, organisations, prompts, rates, recordings, room_meetings, room_sessions,
-    totals, trunks,
+    start, totals, trunks,
 };
 use crate::state::ApiState;
 use crate::{arrival, auth, idempotency};
@@ -162,6 +162,7 @@ fn probes() -> OpenApiRouter<ApiState> {
         .routes(routes!(health::alive))
         .routes(routes!(health::ready))
         .routes(routes!(scrape::metrics))
+        .routes(routes!(start::page))
 }
 
 async fn nothing_here() -> ApiError {
@@ -181,15 +182,19 @@ async fn finish(State(state): State<ApiState>, request: Request, next: Next) -> 
     let mut response = enveloped(response);
     let (status, took) = (response.status(), began.elapsed());
     state.http.answered(route.as_deref(), &method, status, took);
-    // The template of the path: the path itself may hold a number, the query a search.
-    tracing::info!(
-        request.id = shown_id,
-        http.method = method_label(&method),
-        http.route = route.as_deref().unwrap_or("unmatched"),
-        http.status = status.as_u16(),
-        duration_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
-        "request answered"
-    );
+    // What asks every few seconds whether all is well is not worth a line as long as it is.
+    let is_quiet = status.is_success() && route.as_deref().is_some_and(|route| PROBES.contains(&route));
+    if !is_quiet {
+        // The template of the path: the path itself may hold a number, the query a search.
+        tracing::info!(
+            request.id = shown_id,
+            http.method = method_label(&method),
+            http.route = route.as_deref().unwrap_or("unmatched"),
+            http.status = status.as_u16(),
+            duration_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+            "request answered"
+        );
+    }
     common_headers(response.headers_mut(), request_id);
     response
 }
@@ -224,5 +229,7 @@ fn panicked(http: &HttpMetrics, _panic: Box<dyn Any + Send + 'static>) -> Respon
 const CONTENT_TYPE_OPTIONS: HeaderName = HeaderName::from_static("x-content-type-options");
 /// Made once: it is the same for every engine of the process.
 static REFERENCE: OnceLock<Reference> = OnceLock::new();
+/// Routes that are logged only when they fail.
+const PROBES: [&str; 3] = ["/healthz", "/metrics", "/readyz"];
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const REQUEST_ID_LEN_MAX: usize = 128;

@@ -439,6 +439,37 @@ fn health_needs_no_key() {
 }
 
 #[test]
+fn the_root_is_a_page_whose_links_lead_somewhere() {
+    check(async {
+        let send = async |path: &str| {
+            let state = ApiState::new(
+                Arc::new(Log),
+                Arc::new(Keys::default()),
+                Arc::new(NotReady(vec![])),
+                Arc::new(|| Timestamp::from_micros(0)),
+            );
+            let mut request = Request::get(path).body(Body::empty()).unwrap();
+            let peer: SocketAddr = "127.0.0.1:4000".parse().unwrap();
+            request.extensions_mut().insert(ConnectInfo(peer));
+            let answer = router(state).oneshot(request).await.unwrap();
+            let (status, headers) = (answer.status(), answer.headers().clone());
+            let body = axum::body::to_bytes(answer.into_body(), usize::MAX).await.unwrap();
+            (status, headers, String::from_utf8(body.to_vec()).unwrap())
+        };
+        let (status, headers, page) = send("/").await;
+        assert_eq!(status, 200);
+        assert_eq!(headers["content-type"], "text/html; charset=utf-8");
+        assert!(headers["content-security-policy"].to_str().unwrap().starts_with("default-src 'none'"));
+        let links: Vec<&str> =
+            page.split("href=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+        assert_eq!(links, ["/api/v1/docs", "/api/v1/openapi.json", "/readyz", "/metrics"]);
+        for link in links {
+            assert_eq!(send(link).await.0, 200, "{link}");
+        }
+    });
+}
+
+#[test]
 fn a_request_keeps_its_own_id() {
     check(async {
         let api = Api::new();

@@ -63,7 +63,7 @@ fn a_leg_without_sdp_is_explained_too() {
     assert!(explain(&report, Party::Unnamed).checks.is_empty());
     expect![[r#"
         no verdict  (nobody) []
-          No audio was ever agreed upon with this party, so there is nothing to judge.
+          SDP settled no audio with this party, so there is nothing to judge.
     "#]]
     .assert_eq(&told(&report, Party::Unnamed));
 }
@@ -95,43 +95,43 @@ fn every_verdict_is_said_in_plain_words() {
         names.iter().map(|name| format!("{name}: {}", told(&played(name), Party::Caller))).collect();
     expect![[r#"
         clean noise=0: ok  (nobody) []
-          Nothing was wrong with the caller's audio where it was measured: of 3,000 packets none was lost, and their delay varied by 0 ms at most (below 30 ms nobody hears it). What happens to it after that point cannot be seen from here.
+          Nothing was wrong with the caller's audio where it was measured: of 3,000 packets none was lost, and the jitter was 0 ms at most (limit 30 ms). What happens to it after that point cannot be seen from here.
         loss-1: ok  (nobody) []
-          Nothing was wrong with the caller's audio where it was measured: of 6,000 packets 68 were lost (1.13 %; below 2 % it is hardly heard), and their delay varied by 0.1 ms at most (below 30 ms nobody hears it). What happens to it after that point cannot be seen from here.
+          Nothing was wrong with the caller's audio where it was measured: of 6,000 packets 68 were lost (1.13 %, limit 2 %), and the jitter was 0.1 ms at most (limit 30 ms). What happens to it after that point cannot be seen from here.
         clean duration=400ms: ok too_little_audio (nobody) []
-          Only 20 packets of the caller's audio arrived, which is too little to judge; nothing was wrong with what came.
+          Only 20 packets of the caller's audio arrived, which is too little to judge.
         unanswered: unanswered  (nobody) []
           The call was never answered, so there was no conversation to judge.
         no-inbound: no_inbound_media silent (remote, 0..9 s) []
-          The caller could not be heard: no audio arrived during the 10 seconds for which it was expected. Either the caller's device sent nothing, or a firewall in the caller's own network blocked it: that is where to look first.
+          The caller could not be heard: no audio arrived during the 10 seconds for which it was expected. Either the caller's device sent nothing, or something on its way blocked it, such as a firewall in the caller's own network: that is where to look first.
         no-outbound: no_outbound_media silent (us, 0..9 s) []
-          The caller heard nothing: no audio was sent to them during the 10 seconds for which it was expected. Either the other party's audio never reached us, or the fault is ours: look at the other party's side of this call first.
+          No audio was sent to the caller during the 10 seconds for which audio was expected, so the caller could hear nothing. Either the other party's audio never reached us, or the fault is ours: look at the other party's side of this call first.
         wrong-address: wrong_advertised_address rejected_source (remote, 0..9 s) ["rejected_source"]
           The caller could not be heard: no audio arrived during the 10 seconds for which it was expected. 500 packets came from 192.0.2.77:4000 instead of 192.0.2.1:4000, the address that the caller's device had announced, and were refused. The caller's device or router must announce its real address.
         loss-periodic: lossy_inbound loss (network, 0..59 s) []
-          999 of the 2,999 packets of the caller's audio (33.31 %) were lost on the way here, from beginning to end; from 2 % on, words are cut off. The network between the caller and here must be repaired: a full internet line or poor Wi-Fi is the usual cause.
+          999 of the 2,999 packets of the caller's audio (33.31 %, limit 2 %) were lost on the way here, from beginning to end. Look at the network between the caller and here: a full internet line or poor Wi-Fi is the usual cause.
         hole-2s: lossy_inbound loss (network, 30..31 s) []
-          100 of the 3,000 packets of the caller's audio (3.33 %) were lost on the way here, between second 30 and second 31; from 2 % on, words are cut off. The longest gap lasted 2 seconds. The network between the caller and here must be repaired: a full internet line or poor Wi-Fi is the usual cause.
+          100 of the 3,000 packets of the caller's audio (3.33 %, limit 2 %) were lost on the way here, between second 30 and second 31. The longest gap lasted 2 seconds. Look at the network between the caller and here: a full internet line or poor Wi-Fi is the usual cause.
         unpaced noise=0: unpaced_sender clumps (remote, 0..59 s) []
-          The caller's device sent its audio in bursts, one every 100 ms, instead of a packet every 20 ms: 80.03 % of the packets came right behind another. A phone with a buffer of 80 ms would have had to conceal none of 2,995 packets, one of 200 ms none. The device must be repaired: its software, or the power saving of its Wi-Fi.
+          The caller's device sent its audio in bursts, one every 100 ms, instead of a packet every 20 ms: 80.03 % of the packets came right behind another (limit 50 %). Phones with buffers of 80 ms and of 200 ms would have had to conceal none of 2,995 packets. Look at the device: its software, or the power saving of its Wi-Fi.
         slow noise=0: unpaced_sender pace (remote, 0..59 s) []
-          The caller's device sent its audio too slowly, at 80 % of the speed of speech (a packet every 25 ms instead of every 20 ms), so the audio had gaps. The device or its software must be repaired, not the network.
+          The caller's device sent its audio too slowly, at 80 % of the speed of speech (a packet every 25 ms instead of every 20 ms). A phone with a buffer of 80 ms would have had to conceal 1,155 of 2,400 packets, one of 200 ms 645. Look at the device and its software.
         blast: unpaced_sender pace (remote, 0..0 s) []
-          The caller's device sent its audio too fast, at 605.61 times the speed of speech (a packet every 0.03 ms instead of every 20 ms), so parts of the audio were dropped. The device or its software must be repaired, not the network.
+          The caller's device sent its audio too fast, at 605.61 times the speed of speech (a packet every 0.03 ms instead of every 20 ms). A phone with a buffer of 80 ms would have had to conceal 2,790 of 3,000 packets, one of 200 ms 2,790. Look at the device and its software.
         jitter-120: jittery_inbound late (network, 2..59 s) []
-          309 of the 2,996 packets of the caller's audio arrived more than 100 ms late, between second 2 and second 59. A phone with a buffer of 80 ms would have had to conceal none of 2,996 packets, one of 200 ms none. The network between the caller and here must be repaired: a full internet line or poor Wi-Fi is the usual cause.
+          309 of the 2,996 packets of the caller's audio (10.31 %, limit 2 %) arrived more than 100 ms late, between second 2 and second 59. Phones with buffers of 80 ms and of 200 ms would have had to conceal none of 2,996 packets. Look at the network between the caller and here: a full internet line or poor Wi-Fi is the usual cause.
         stalls-300: jittery_inbound late (network, 5..116 s) []
-          240 of the 6,000 packets of the caller's audio arrived more than 100 ms late, between second 5 and second 116. A phone with a buffer of 80 ms would have had to conceal 238 of 6,000 packets, one of 200 ms 94. The network between the caller and here must be repaired: a full internet line or poor Wi-Fi is the usual cause.
+          240 of the 6,000 packets of the caller's audio (4 %, limit 2 %) arrived more than 100 ms late, between second 5 and second 116. A phone with a buffer of 80 ms would have had to conceal 238 of 6,000 packets, one of 200 ms 94. Look at the network between the caller and here: a full internet line or poor Wi-Fi is the usual cause.
         overtaken: jittery_inbound jitter (network, 4..57 s) []
-          The caller's audio arrived unevenly, between second 4 and second 57: the delay varied (jitter) by up to 121.16 ms, and by 30 ms or more in 10.74 % of the packets. A phone with a buffer of 80 ms would have had to conceal 14 of 2,999 packets, one of 200 ms 14. The network between the caller and here must be repaired: a full internet line or poor Wi-Fi is the usual cause.
+          The caller's audio arrived unevenly, between second 4 and second 57: the jitter reached 121.16 ms, and was 30 ms or more in 10.74 % of the packets (limit 5 %). A phone with a buffer of 80 ms would have had to conceal 14 of 2,999 packets, one of 200 ms 14. Look at the network between the caller and here: a full internet line or poor Wi-Fi is the usual cause.
         wrong-ptime: ptime_mismatch ptime (remote, 0..59 s) []
-          The caller's device put 30 ms of audio into each packet, although 20 ms had been announced; much equipment plays such audio chopped or at the wrong speed. The packet time in the settings of the device must be corrected, or its software; the network is not the cause.
+          The caller's device put 30 ms of audio into each packet, although 20 ms had been announced; equipment that goes by the packet time that was announced may play such audio wrongly. The packet time in the settings of the device must be corrected, or its software.
         ptime-payload: ptime_mismatch timestamps (remote, 0..59 s) []
-          The caller's device put 30 ms of audio into each packet while its time stamps say 20 ms; much equipment plays such audio chopped or at the wrong speed. The packet time in the settings of the device must be corrected, or its software; the network is not the cause.
+          The caller's device put 30 ms of audio into each packet while its time stamps say 20 ms; equipment that goes by the time stamps may play such audio wrongly. The packet time in the settings of the device must be corrected, or its software.
         sleeps-wide: degraded_audio quality (network, 0..59 s) []
-          Only 88.91 % of the caller's audio could be played without a flaw (below 95 % it is heard): packets came too late, from beginning to end. A phone with a buffer of 80 ms would have had to conceal 423 of 2,832 packets, one of 200 ms 206. The network between the caller and here must be repaired: a full internet line or poor Wi-Fi is the usual cause.
+          88.91 % of the caller's audio could be played without a flaw (limit 95 %): packets came too late, from beginning to end. A phone with a buffer of 80 ms would have had to conceal 423 of 2,832 packets, one of 200 ms 206. Look at the network between the caller and here: a full internet line or poor Wi-Fi is the usual cause.
         degraded: degraded_audio dead_tail (remote, 19..59 s) []
-          The caller's audio stopped 40 seconds before the call ended and never came back. Either the caller's device stopped sending or its connection was cut: look at the device and its network first.
+          The caller's audio stopped 40 seconds before the end and did not come back. Either the caller's device stopped sending or its connection was cut: look at the device and its network first.
     "#]].assert_eq(&text);
 }
 
@@ -224,15 +224,15 @@ fn every_address_verdict_is_said_in_plain_words() {
         silence and one returned packet: no_inbound_media silent (network, 0..9 s) []
           The called party could not be heard: no audio arrived during the 10 seconds for which it was expected. 1 packet sent to the called party came back as undeliverable: the connection between the called party and here must be checked, firewalls first.
         audio before the answer only: no_inbound_media silent (remote, 4..13 s) []
-          The called party could not be heard: no audio arrived during the 10 seconds for which it was expected (200 packets had come while the phone was still ringing). Either the called party's device sent nothing, or a firewall in the called party's own network blocked it: that is where to look first.
+          The called party could not be heard: no audio arrived during the 10 seconds for which it was expected (200 packets had come while the phone was still ringing). Either the called party's device sent nothing, or something on its way blocked it, such as a firewall in the called party's own network: that is where to look first.
         a few packets: no_inbound_media silent (remote, 0..10 s) []
-          The called party could not be heard: only 3 packets arrived during the 10.1 seconds for which it was expected. Either the called party's device sent nothing, or a firewall in the called party's own network blocked it: that is where to look first.
+          The called party could not be heard: only 3 packets arrived during the 10.1 seconds for which it was expected. Either the called party's device sent nothing, or something on its way blocked it, such as a firewall in the called party's own network: that is where to look first.
         on hold from the start: ok too_little_audio (nobody) []
-          The call was too short, or on hold for too long, for audio from the called party to be missed, so there is nothing to judge.
+          No audio from the called party was expected at any time (on hold, or receiving only), so there is nothing to judge.
         longer than allowed: ptime_mismatch maxptime (remote, 0..7 s) []
-          The called party's device put 40 ms of audio into each packet, although 20 ms is the most that was allowed; much equipment plays such audio chopped or at the wrong speed. The packet time in the settings of the device must be corrected, or its software; the network is not the cause.
+          The called party's device put 40 ms of audio into each packet, although 20 ms is the most that was allowed; equipment that goes by the packet time that was agreed may play such audio wrongly. The packet time in the settings of the device must be corrected, or its software.
         our own queue: lossy_inbound loss (us, 0..21 s) ["local_drop"]
-          48 of the 1,098 packets of the called party's audio (4.37 %) were lost on the way here, between second 0 and second 21; from 2 % on, words are cut off. Our own machine dropped at least as many because it was overloaded: that must be mended first.
+          48 of the 1,098 packets of the called party's audio (4.37 %, limit 2 %) were lost on the way here, between second 0 and second 21. Our own machine was overloaded and dropped 150 more: look there first.
     "#]].assert_eq(&text);
 }
 
@@ -271,13 +271,13 @@ fn what_a_device_does_wrong_and_what_we_drop_are_said_in_plain_words() {
     }
     expect![[r#"
         a clock that jumps: degraded_audio quality (remote, 0..9 s) []
-          Only 80.2 % of the caller's audio could be played without a flaw (below 95 % it is heard): the clock of the caller's device jumped 99 times. The device must be repaired.
+          80.2 % of the caller's audio could be played without a flaw (limit 95 %): the time stamps of the caller's device jumped 99 times. Look at the device and its software.
         a short call with a hole: lossy_inbound loss (network, 1..1 s) []
-          3 of the 83 packets of the caller's audio (3.61 %) were lost on the way here, in second 1; from 2 % on, words are cut off. The network between the caller and here must be repaired: a full internet line or poor Wi-Fi is the usual cause.
+          3 of the 83 packets of the caller's audio (3.61 %, limit 2 %) were lost on the way here, in second 1. Look at the network between the caller and here: a full internet line or poor Wi-Fi is the usual cause.
         signs of silence alone: ok  (nobody) ["comfort_noise_only"]
-          Nothing was wrong with the caller's audio where it was measured: of 50 packets none was lost. What happens to it after that point cannot be seen from here. But the caller's device sent only marks of silence and no speech: the microphone was probably muted.
+          Nothing was wrong with the caller's audio where it was measured: of 50 packets none was lost. What happens to it after that point cannot be seen from here. The caller's device sent comfort noise alone and no speech, as a muted microphone does.
         a queue that was short once: ok  (nobody) ["local_drop"]
-          Nothing was wrong with the caller's audio where it was measured: of 1,001 packets none was lost, and their delay varied by 0 ms at most (below 30 ms nobody hears it). What happens to it after that point cannot be seen from here. Our own machine dropped 1 more packet because it was overloaded.
+          Nothing was wrong with the caller's audio where it was measured: of 1,001 packets none was lost, and the jitter was 0 ms at most (limit 30 ms). What happens to it after that point cannot be seen from here. Our own machine dropped 1 more packet because it was overloaded.
     "#]].assert_eq(&text);
 }
 
@@ -306,7 +306,7 @@ fn audio_from_elsewhere_is_said_in_plain_words() {
     let text: String = [unheard, moved].iter_mut().map(|leg| told(&leg.close(), Party::Caller)).collect();
     expect![[r#"
         wrong_advertised_address blackhole (remote, 0..9 s) ["latched"]
-          The caller could be heard, but heard nothing for 9.9 seconds (99 % of the time): our audio went to 192.168.1.20:4000, the address that the caller's device had announced, which leads nowhere. The device or its router must announce its public address.
+          The caller could be heard, but the audio for the caller went to 192.168.1.20:4000 for 9.9 seconds (99 % of the time): the address that the caller's device had announced, which cannot be reached from outside its own network. The device or its router must announce its public address.
         wrong_advertised_address relocated (remote) ["latched"]
           The caller's device had announced 10.0.0.2:4000 for its audio, which came from 10.0.0.1:4000 instead. It was found there all the same, so the caller could be heard; the device or its router must announce its real address.
     "#]].assert_eq(&text);
@@ -328,12 +328,12 @@ fn what_a_party_reports_itself_is_told() {
         [silent, cut_off, loses, deaf].iter().map(|report| told(report, Party::Caller)).collect();
     expect![[r#"
         no_inbound_media silent (network, 0..9 s) []
-          The caller could not be heard: no audio arrived during the 10 seconds for which it was expected. The caller's device reports that it did send, so the audio was lost on the way: the firewalls and routers between the caller and here must be checked.
+          The caller could not be heard: no audio arrived during the 10 seconds for which it was expected. The caller's device reports by RTCP that it sent 500 packets, so the audio was lost on the way: the firewalls and routers between the caller and here must be checked.
         degraded_audio dead_tail (network, 19..59 s) []
-          The caller's audio stopped 40 seconds before the call ended and never came back. The caller's device reports that it went on sending: the network between the caller and here cut it off.
+          The caller's audio stopped 40 seconds before the end and did not come back. The caller's device reports by RTCP that it sent 2,000 packets after that: look at the network between the caller and here.
         ok  (nobody) ["far_end_loss"]
-          Nothing was wrong with the caller's audio where it was measured: of 3,000 packets none was lost, and their delay varied by 0.1 ms at most (below 30 ms nobody hears it). What happens to it after that point cannot be seen from here. The other way round, the caller's device reports that it lost 7.3 % of what was sent to it.
+          Nothing was wrong with the caller's audio where it was measured: of 3,000 packets none was lost, and the jitter was 0.1 ms at most (limit 30 ms). What happens to it after that point cannot be seen from here. The other way round, the caller's device reports by RTCP that it lost 7.3 % of what was sent to it.
         ok  (nobody) ["far_end_deaf"]
-          Nothing was wrong with the caller's audio where it was measured: of 3,000 packets none was lost, and their delay varied by 0.1 ms at most (below 30 ms nobody hears it). What happens to it after that point cannot be seen from here. The caller's device reports that it hears nothing of what is sent to it.
+          Nothing was wrong with the caller's audio where it was measured: of 3,000 packets none was lost, and the jitter was 0.1 ms at most (limit 30 ms). What happens to it after that point cannot be seen from here. The caller's device reports by RTCP that nothing of what is sent to it arrives.
     "#]].assert_eq(&text);
 }

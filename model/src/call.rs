@@ -64,7 +64,7 @@ words! {
 words! {
     /// Why a leg ended: Q.850 names in the spelling that FreeSWITCH made common.
     HangupCause {
-        /// The call lasted for as long as it may, or the organisation's credit was used up while it was up.
+        /// The organisation's credit was used up while the call was up.
         AllottedTimeout = "ALLOTTED_TIMEOUT",
         /// Authentication failed or the party does not want the call.
         CallRejected = "CALL_REJECTED",
@@ -80,6 +80,8 @@ words! {
         InvalidNumberFormat = "INVALID_NUMBER_FORMAT",
         /// The call was answered elsewhere.
         LoseRace = "LOSE_RACE",
+        /// The call lasted for as long as its organisation, its trunk or the node permits.
+        MaxCallDuration = "MAX_CALL_DURATION",
         /// Neither RTP nor RTCP arrived for too long.
         MediaTimeout = "MEDIA_TIMEOUT",
         /// The far end's network failed.

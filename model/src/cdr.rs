@@ -338,6 +338,24 @@ mod tests {
         }
     }
 
+    /// The far end's response tells most, then the cause of the caller's leg; an answered call has nothing to tell.
+    #[test]
+    fn a_record_says_why_it_was_not_answered() {
+        let busy = "the far end refused it (486 Busy Here), which means that the called party was busy.";
+        let cases = [
+            (Some(486), Some(HangupCause::UserBusy), busy),
+            (Some(487), Some(HangupCause::OriginatorCancel), "the caller hung up before the answer."),
+            (None, Some(HangupCause::UserNotRegistered), "the called party is registered nowhere."),
+            (None, None, "The call was not answered."),
+        ];
+        for (sip_status, hangup_cause, words) in cases {
+            let said = crate::failure::of_record(&Cdr { sip_status, hangup_cause, ..unanswered() }).unwrap();
+            assert!(said.contains(words), "{said}");
+        }
+        let answered = Cdr { answered_at: Some(Timestamp::from_micros(1)), ..unanswered() };
+        assert_eq!(crate::failure::of_record(&answered), None);
+    }
+
     /// Exactly the nullable and required fields stand in a record that knows nothing else.
     #[test]
     fn nullable_is_null_and_optional_is_absent() {

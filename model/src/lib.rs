@@ -12,6 +12,7 @@ pub mod csv;
 pub mod directory;
 pub mod event;
 pub mod extension;
+pub mod failure;
 pub mod idempotency;
 pub mod ids;
 pub mod json;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use sidetone_media::time::Micros;
+use sidetone_model::failure::Request;
 use sidetone_model::time::Timestamp;
 use sidetone_sip::message::{Datagram, Message, Method, parse_datagram};
 use sidetone_sip::sdp::SessionDescription;
@@ -15,7 +16,8 @@ use super::flows::Binding;
 use super::leg::LegReport;
 use super::lenient;
 use super::payloads::{Announced, Meanings, is_same};
-use super::report::{CallReport, EvidenceReport, Shared, verdict, worse};
+use super::registrations::{Registrations, is_registration};
+use super::report::{CallLeg, CallReport, EvidenceReport, Shared, verdict, worse};
 use super::signal::LegSignal;
 
 /// Why a message was not taken.
@@ -43,6 +45,8 @@ pub(super) struct Calls {
     generation: u32,
     meanings: Announced,
     keeps_ladders: bool,
+    /// The registrations; none where calls are forgotten, since these would never be.
+    pub(super) registrations: Registrations,
     /// The ends of calls in the order in which they came, where calls are forgotten.
     ends: Option<VecDeque<(Micros, u32)>>,
 }
@@ -83,6 +87,7 @@ impl Calls {
             generation: 0,
             meanings: Announced::default(),
             keeps_ladders,
+            registrations: Registrations::default(),
             ends: evicts.then(VecDeque::new),
         }
     }
@@ -115,6 +120,10 @@ impl Calls {
         hop: (SocketAddr, SocketAddr),
         message: &Message,
     ) -> Result<Option<News>, Refused> {
+        if is_registration(message) {
+            let taken = self.ends.is_some() || self.registrations.message(at, hop, message);
+            return if taken { Ok(None) } else { Err(Refused::OverLimit) };
+        }
         let Some(number) = self.number(at, hop, message)? else {
             // Of a call whose beginning was not captured; where its media goes counts all the same.
             return Ok(settles_media(message)
@@ -352,9 +361,16 @@ fn settles_media(message: &Message) -> bool {
     !is_final_refusal && message.headers().cseq().is_ok_and(|cseq| settles(&cseq.method))
 }
 
-/// A call that is over or was cut off, with what its leg has come to.
-pub(super) fn report(call: Dialog, leg: LegReport, streams: Vec<usize>) -> CallReport {
-    let LegReport { report: leg, far: far_leg, last } = leg;
+/// A call that is over or was cut off, with what its leg has come to; `has_media` says whether the capture holds media of
+/// any call, without which none can be missed.
+pub(super) fn report(call: Dialog, leg: LegReport, streams: Vec<usize>, has_media: bool) -> CallReport {
+    let LegReport { report: mut leg, far: mut far_leg, last } = leg;
+    if !has_media {
+        leg.leave_unjudged();
+        far_leg.iter_mut().for_each(|leg| leg.leave_unjudged());
+    }
+    let failure = call.failure();
+    let words = failure.as_ref().map(|failure| failure.sentence(Request::Call));
     let shared = Shared::new(&leg.figures);
     let timestamp = |at: Micros| Timestamp::from_micros(at.0);
     let billed_us = call.answered.map_or(0, |answered| call.ended.unwrap_or(last).since(answered));
@@ -377,9 +393,10 @@ pub(super) fn report(call: Dialog, leg: LegReport, streams: Vec<usize>) -> CallR
         media_verdict: verdict(&leg),
         media_verdict_worse: worse(verdict(&leg), far_leg.as_deref()),
         evidence: leg.verdict.map(|_| EvidenceReport(leg.evidence.clone())),
+        failure,
         streams,
         ladder: call.ladder,
-        leg,
+        leg: CallLeg { words, ..CallLeg::of_caller(leg) },
         far_leg,
     }
 }

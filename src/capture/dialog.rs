@@ -9,10 +9,12 @@ use std::sync::Arc;
 use sidetone_media::session::Description;
 use sidetone_media::time::Micros;
 use sidetone_model::call::HangupCause;
+use sidetone_model::failure::Failure;
 use sidetone_sip::message::{Message, Method};
 use sidetone_sip::sdp::{Negotiated, Role, SessionDescription, audio_place};
 
-use super::ladder::Ladder;
+use super::attempt::Attempt;
+use super::ladder::{Ladder, short};
 use super::payloads::{Announced, Meanings, is_same};
 use super::signal::LegSignal;
 use super::text::session_description;
@@ -39,6 +41,8 @@ pub(super) struct Dialog {
     pub(super) serial: u64,
     /// Its messages, where they are asked for.
     pub(super) ladder: Ladder,
+    /// The INVITEs and their responses, until one is answered.
+    attempt: Option<Box<Attempt>>,
     /// Flows that were bound to it, and addresses that it announced; kept where calls are forgotten.
     pub(super) flows: Vec<u32>,
     pub(super) addresses: Vec<SocketAddr>,
@@ -138,6 +142,7 @@ impl Dialog {
             settled: None,
             far_settled: None,
             exchanges: 0,
+            attempt: Some(Box::default()),
         })
     }
 
@@ -169,6 +174,7 @@ impl Dialog {
         leg: &mut Vec<LegSignal>,
     ) -> Vec<Announcement> {
         if !self.is_callers_hop(source, destination) {
+            self.behind(source, message);
             return Vec::new();
         }
         let headers = message.headers();
@@ -180,6 +186,13 @@ impl Dialog {
         let sdp = described(message).filter(|_| self.exchanges < EXCHANGES_MAX);
         match message {
             Message::Request(request) => {
+                if of_caller && let Some(attempt) = &mut self.attempt {
+                    match request.method() {
+                        Method::Cancel => attempt.cancel(request),
+                        Method::Invite => attempt.request(at, destination, cseq.number, request),
+                        _ => {}
+                    }
+                }
                 self.request(at, request.method(), cseq.number, of_caller, leg);
                 let part = match request.method() {
                     Method::Ack | Method::Prack => Part::Closing,
@@ -191,6 +204,9 @@ impl Dialog {
             Message::Response(response) => {
                 let status = response.status().as_u16();
                 if cseq.method == Method::Invite {
+                    if let Some(attempt) = self.attempt.as_mut().filter(|_| of_caller) {
+                        attempt.response(source, cseq.number, response);
+                    }
                     self.invite_response(at, status, cseq.number, of_caller, leg);
                 }
                 let usable =
@@ -201,6 +217,24 @@ impl Dialog {
                 self.media(sdp, Exchange { by_caller, transaction, part: Part::Response }, known, leg)
             }
         }
+    }
+
+    /// A message of a hop behind the caller's: a refusal there may be where the caller's comes from.
+    fn behind(&mut self, source: SocketAddr, message: &Message) {
+        let invites = message.headers().cseq().is_ok_and(|cseq| cseq.method == Method::Invite);
+        if let (Message::Response(response), Some(attempt), true) = (message, &mut self.attempt, invites) {
+            attempt.response_behind(source, response);
+        }
+    }
+
+    /// Why the call was not answered; `None` when it was.
+    pub(super) fn failure(&self) -> Option<Box<Failure>> {
+        let attempt = self.attempt.as_ref()?;
+        let offered = self.pending.iter().filter(|offer| offer.by_caller).flat_map(|offer| &offer.sdp.media);
+        let codecs = offered.filter(|media| media.is_rtp_audio()).flat_map(|media| &media.codecs);
+        let audio = codecs.filter(|codec| !NO_AUDIO.iter().any(|name| codec.name.eq_ignore_ascii_case(name)));
+        let offered: Vec<String> = audio.take(CODECS_MAX).map(|codec| short(&codec.name)).collect();
+        Some(Box::new(attempt.failure(self.ended.unwrap_or(self.last), &offered)))
     }
 
     /// Whether a message belongs to the hop that the caller is on.
@@ -256,6 +290,7 @@ impl Dialog {
         if status < 300 {
             // A 200 that crossed a CANCEL: the call was answered, and a BYE will follow.
             self.answered = Some(at);
+            self.attempt = None;
             if self.ended.take().is_some() {
                 leg.push(LegSignal::Resumed);
             }
@@ -430,5 +465,9 @@ fn is_usable(address: IpAddr) -> bool {
 
 /// Bodies of one call that are read; every one of them costs memory and time.
 const EXCHANGES_MAX: u32 = 1_000;
+/// Codecs of an offer that are told.
+const CODECS_MAX: usize = 12;
+/// Encodings beside the audio itself.
+const NO_AUDIO: [&str; 2] = ["CN", "telephone-event"];
 /// What the types begin with that hold others (RFC 2046 §5.1).
 const MULTIPART: &str = "multipart/";

@@ -179,7 +179,7 @@ impl Engine {
         for number in order {
             let Some((dialog, leg)) = calls.remove(number) else { continue };
             let streams = of_calls.remove(number).unwrap_or_default();
-            let call = calls::report(dialog, leg, (0..streams.len()).collect());
+            let call = calls::report(dialog, leg, (0..streams.len()).collect(), self.router.has_media);
             self.finished.push_back(FinishedCall { call: Some(call), streams });
         }
         let lone = lone.into_iter().map(|stream| FinishedCall { call: None, streams: vec![stream] });

@@ -9,14 +9,16 @@ use sidetone_media::verdict::{self, Explanation, Party, RULES_VERSION, RuleCheck
 use sidetone_model::media_quality::{Affected, InboundMedia, LegAddresses, OutboundMedia};
 use sidetone_model::quality::{Hundredths, MediaVerdict, Quality};
 
-use super::report::ValueReport;
+use super::report::{CallLeg, ValueReport};
 use crate::quality::{self, WallClock};
 
-/// Adds to a call what the API says of its caller's leg.
-pub(super) fn call<S: Serializer>(report: &Report, serializer: S) -> Result<S::Ok, S::Error> {
-    let clock = WallClock::unix();
+/// Adds to a call what the API says of the leg that it is judged by.
+pub(super) fn call<S: Serializer>(leg: &CallLeg, serializer: S) -> Result<S::Ok, S::Error> {
+    let (clock, report) = (WallClock::unix(), &*leg.report);
+    let explanation = verdict::explain(report, quality::party_of(leg.side));
+    let sentence = leg.words.clone().unwrap_or_else(|| explanation.sentence.clone());
     OfCall {
-        why: Why::of(verdict::explain(report, Party::Caller), clock),
+        why: Why::of(Explanation { sentence, ..explanation }, clock),
         addresses: quality::addresses(report),
         inbound: quality::inbound(report, clock),
         outbound: quality::outbound(report),

@@ -80,7 +80,7 @@ fn media(sdp: &SessionDescription) -> String {
 }
 
 /// The beginning of a text, without what a terminal or a page could take for something else.
-fn short(text: &str) -> String {
+pub(super) fn short(text: &str) -> String {
     text.chars().filter(|letter| !letter.is_control()).take(TEXT_LEN_MAX).collect()
 }
 

@@ -297,5 +297,9 @@ fn session() -> Session {
 
 /// Of every leg of every capture.
 static CONFIG: LazyLock<Arc<SessionConfig>> = LazyLock::new(|| {
-    Arc::new(SessionConfig { strict_source: StrictSource::Observed, ..SessionConfig::default() })
+    Arc::new(SessionConfig {
+        strict_source: StrictSource::Observed,
+        observed: true,
+        ..SessionConfig::default()
+    })
 });

@@ -5,6 +5,7 @@
 //! judged by the same `media::session::Session` that carries a live call.
 
 mod ahead;
+mod attempt;
 mod calls;
 mod carrier;
 mod compose;
@@ -25,6 +26,7 @@ mod mirror;
 mod parts;
 mod payloads;
 mod probation;
+mod registrations;
 mod report;
 mod retrace;
 mod router;
@@ -44,8 +46,9 @@ pub use engine::{Engine, EngineOptions, FinishedCall};
 pub use gzip::{GzipDamage, Plain};
 pub use ladder::{Ladder, LadderMessage};
 pub use parts::{Part, Parts};
+pub use registrations::RegistrationReport;
 pub use report::{
-    Analysis, CallDirection, CallReport, EvidenceReport, Head, Skipped, StreamReport, StreamRtcp,
+    Analysis, CallDirection, CallLeg, CallReport, EvidenceReport, Head, Skipped, StreamReport, StreamRtcp,
 };
 pub use source::{Broken, Outcome, PartsOutcome, Source, read, read_parts, read_with};
 pub(crate) use table::grouped;

@@ -54,6 +54,7 @@ impl Parts {
             packets: router.packets,
             bytes: router.bytes,
             skipped: router.skipped,
+            registrations: router.calls.registrations.reports(),
         };
         let mut rest = Rest { router, folder, calls: Vec::new(), places: Vec::new(), streams: Vec::new() };
         rest.find_streams();
@@ -70,19 +71,19 @@ impl Parts {
                 Part::Stream(stream) => streams.push(*stream),
             }
         }
-        let Head { file, packets, bytes, skipped } = self.head;
-        Analysis { file, packets, bytes, skipped, calls, streams }
+        let Head { file, packets, bytes, skipped, registrations } = self.head;
+        Analysis { file, packets, bytes, skipped, registrations, calls, streams }
     }
 }
 
 /// What is small enough to be had at once.
 impl From<Analysis> for Parts {
     fn from(analysis: Analysis) -> Self {
-        let Analysis { file, packets, bytes, skipped, calls, streams } = analysis;
+        let Analysis { file, packets, bytes, skipped, registrations, calls, streams } = analysis;
         let calls = calls.into_iter().map(|call| Part::Call(Box::new(call)));
         let streams = streams.into_iter().map(|stream| Part::Stream(Box::new(stream)));
         Parts {
-            head: Head { file, packets, bytes, skipped },
+            head: Head { file, packets, bytes, skipped, registrations },
             ready: calls.chain(streams).collect(),
             rest: None,
         }
@@ -172,9 +173,10 @@ impl Rest {
         }
         let taken = taking::take(&mut self.router, &mut self.folder, &calls, &streams);
         let Judged { calls, streams } = taken.judge();
+        let has_media = self.router.has_media;
         for (number, dialog, leg) in calls {
             let places = self.places(number);
-            ready.push_back(Part::Call(Box::new(calls::report(dialog, leg, places))));
+            ready.push_back(Part::Call(Box::new(calls::report(dialog, leg, places, has_media))));
         }
         for (JudgedStream { report, .. }, mirror) in streams.into_iter().zip(mirrors) {
             ready.push_back(Part::Stream(Box::new(StreamReport { mirror, ..report })));

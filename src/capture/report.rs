@@ -1,11 +1,14 @@
 //! The result of an analysis, in the JSON shape that `analyze` promises.
 
+use std::ops::Deref;
+
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use sidetone_media::rtcp::RtcpView;
 use sidetone_media::session::{Evidence, Figures, Report, Value};
 use sidetone_media::verdict::Party;
 use sidetone_model::call::HangupCause;
+use sidetone_model::failure::Failure;
 use sidetone_model::media_quality::{FarEnd, LegQuality, LegSide, RoundTrip};
 use sidetone_model::quality::{Hundredths, MediaVerdict, Quality};
 use sidetone_model::time::Timestamp;
@@ -15,6 +18,7 @@ use crate::quality_rtcp;
 
 use super::explained;
 use super::ladder::Ladder;
+use super::registrations::RegistrationReport;
 
 /// What a capture holds.
 #[derive(Debug, Serialize)]
@@ -27,6 +31,9 @@ pub struct Analysis {
     pub bytes: u64,
     /// Frames that could not be looked into.
     pub skipped: Skipped,
+    /// Registrations, by their first REGISTER.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub registrations: Vec<RegistrationReport>,
     /// Calls, by their first INVITE.
     pub calls: Vec<CallReport>,
     /// RTP streams, by their first packet.
@@ -44,6 +51,8 @@ pub struct Head {
     pub bytes: u64,
     /// Frames that could not be looked into.
     pub skipped: Skipped,
+    /// Registrations, by their first REGISTER.
+    pub registrations: Vec<RegistrationReport>,
 }
 
 /// Why frames were not looked into.
@@ -119,6 +128,9 @@ pub struct CallReport {
     /// The called party's leg as it was measured, where SDP settled it; written where it is [`CallReport::callee`].
     #[serde(rename = "callee", skip_serializing_if = "has_no_callee", serialize_with = "explained::callee")]
     pub far_leg: Option<Box<Report>>,
+    /// Why it was not answered; absent when it was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failure: Option<Box<Failure>>,
     /// Its streams, as places in [`Analysis::streams`].
     pub streams: Vec<usize>,
     /// Its messages, where the engine was asked to keep them.
@@ -126,13 +138,47 @@ pub struct CallReport {
     pub ladder: Ladder,
     /// Everything that is known of the caller's leg; told as the API tells it.
     #[serde(flatten, serialize_with = "explained::call")]
-    pub leg: Box<Report>,
+    pub leg: CallLeg,
+}
+
+/// The leg that a call is judged by: the caller's; of a trace, the one that was traced.
+#[derive(Debug, PartialEq, Eq)]
+pub struct CallLeg {
+    /// What its session says.
+    pub report: Box<Report>,
+    /// Which side of the call it is.
+    pub side: LegSide,
+    /// What is said of the call where that is not about its media: it was not answered.
+    pub words: Option<String>,
+}
+
+impl CallLeg {
+    /// The caller's leg.
+    pub fn of_caller(report: Box<Report>) -> Self {
+        CallLeg { report, side: LegSide::A, words: None }
+    }
+}
+
+impl Deref for CallLeg {
+    type Target = Report;
+
+    fn deref(&self) -> &Report {
+        &self.report
+    }
 }
 
 impl CallReport {
-    /// The caller's leg in the API's shape: why it was judged so, and every figure.
+    /// The leg that the call is judged by in the API's shape: why it was judged so, and every figure.
     pub fn quality(&self) -> LegQuality {
-        quality::leg(&self.leg, LegSide::A, Some(self.from.clone()), WallClock::unix())
+        let party = match self.leg.side {
+            LegSide::A => self.from.clone(),
+            LegSide::B => self.to.clone(),
+        };
+        let quality = quality::leg(&self.leg, self.leg.side, Some(party), WallClock::unix());
+        match &self.leg.words {
+            Some(words) => LegQuality { sentence: words.clone(), ..quality },
+            None => quality,
+        }
     }
 
     /// The called party's leg: the audio towards the caller. `None` for a call that was not answered, or whose media
@@ -149,16 +195,14 @@ impl CallReport {
 
     /// The leg on that side in the API's shape.
     pub fn quality_of(&self, side: LegSide) -> Option<LegQuality> {
-        match side {
-            LegSide::A => Some(self.quality()),
-            LegSide::B => self.callee_quality(),
-        }
+        if side == self.leg.side { Some(self.quality()) } else { self.callee_quality() }
     }
 
-    /// The directions of the call that have a verdict, the worse one first; the caller's alone where neither has.
+    /// The directions of the call that have a verdict, the worse one first; the caller's alone where neither has. A
+    /// trace has one direction.
     pub fn directions(&self) -> Vec<CallDirection> {
         let caller = CallDirection {
-            side: LegSide::A,
+            side: self.leg.side,
             codec: self.codec_a.clone(),
             figures: Quality {
                 jitter_ms: self.jitter_ms,

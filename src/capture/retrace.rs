@@ -5,12 +5,13 @@ use std::io::{self, Read};
 use sidetone_media::session::Report;
 use sidetone_media::time::Micros;
 use sidetone_media::trace::{MAGIC, Replay, Replayed, TraceDamage};
+use sidetone_model::media_quality::LegSide;
 use sidetone_model::time::Timestamp;
 
 use super::gzip::Plain;
 use super::ladder::Ladder;
 use super::report::{
-    Analysis, CallReport, EvidenceReport, Shared, Skipped, StreamFacts, StreamReport, verdict,
+    Analysis, CallLeg, CallReport, EvidenceReport, Shared, Skipped, StreamFacts, StreamReport, verdict,
 };
 use super::source::{Broken, Outcome};
 
@@ -65,6 +66,7 @@ fn nothing(name: &str, bytes: u64) -> Analysis {
         packets: 0,
         bytes,
         skipped: Skipped::default(),
+        registrations: Vec::new(),
         calls: Vec::new(),
         streams: Vec::new(),
     }
@@ -92,10 +94,17 @@ fn call(replayed: Replayed, streams: Vec<usize>) -> CallReport {
     let shared = Shared::new(&report.figures);
     let billed_us = answered.zip(ended).map_or(0, |(answered, ended)| ended.since(answered));
     let ours = report.own_advertised.map(|ip| ip.to_string()).unwrap_or_default();
+    let theirs = party(&report).unwrap_or_default();
+    // `b2` is another leg that was rung.
+    let side = if head.leg.starts_with('b') { LegSide::B } else { LegSide::A };
+    let (from, to) = match side {
+        LegSide::A => (theirs, ours),
+        LegSide::B => (ours, theirs),
+    };
     CallReport {
         call_id: head.call,
-        from: party(&report).unwrap_or_default(),
-        to: ours,
+        from,
+        to,
         started_at: timestamp(begun.unwrap_or_default()),
         answered_at: answered.map(timestamp),
         ended_at: ended.filter(|_| closed).map(timestamp),
@@ -111,9 +120,10 @@ fn call(replayed: Replayed, streams: Vec<usize>) -> CallReport {
         media_verdict: verdict(&report),
         media_verdict_worse: verdict(&report),
         evidence: report.verdict.map(|_| EvidenceReport(report.evidence.clone())),
+        failure: None,
         streams,
         ladder: Ladder::default(),
-        leg: Box::new(report),
+        leg: CallLeg { side, ..CallLeg::of_caller(Box::new(report)) },
         far_leg: None,
     }
 }

@@ -36,6 +36,8 @@ pub(super) struct Router {
     pub(super) calls: Calls,
     /// Whether payloads are looked at for what can be heard in them.
     pub(super) listens: bool,
+    /// Whether RTP or RTCP of any call was seen. A capture of signalling alone has none, and misses none.
+    pub(super) has_media: bool,
     /// What payload types mean where nobody announced them.
     unannounced: Meanings,
     /// A datagram under reconstruction.
@@ -124,6 +126,7 @@ impl Router {
             streams: Streams::default(),
             calls: Calls::new(keeps_ladders, evicts),
             listens: false,
+            has_media: false,
             unannounced: payloads::meanings(None),
             scratch: Vec::new(),
             wire: Wire::default(),
@@ -283,6 +286,7 @@ impl Router {
     fn rtcp(&mut self, at: Micros, datagram: &Datagram<'_>, folder: &mut Folder) {
         let (source, destination) = self.rtp_ends(datagram.source, datagram.destination);
         if let Some(binding) = self.calls.binding(source, destination) {
+            self.has_media |= binding.has_call();
             let leg = binding.leg();
             let (source, datagram) = (datagram.source, Box::from(datagram.payload));
             let signal = if leg.is_from_caller() {
@@ -342,6 +346,7 @@ impl Router {
         };
         let ends = key.ends();
         let binding = self.bind(number, ends);
+        self.has_media |= binding.as_ref().is_some_and(Binding::has_call);
         let Some(flow) = self.flows.get_mut(number) else { return };
         let generation = flow.generation;
         let found = flow.streams.iter().position(|(known, _)| *known == packet.ssrc).and_then(|place| {

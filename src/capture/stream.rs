@@ -212,7 +212,7 @@ pub(super) fn tighten(report: &mut Report) {
 /// Of every stream of every capture.
 static CONFIG: LazyLock<Arc<SessionConfig>> = LazyLock::new(|| {
     let strict_source = StrictSource::Observed;
-    Arc::new(SessionConfig { symmetric: false, strict_source, ..SessionConfig::default() })
+    Arc::new(SessionConfig { symmetric: false, strict_source, observed: true, ..SessionConfig::default() })
 });
 /// Seconds that room is made for at once; most streams of a large capture are short.
 pub(super) const SECONDS_RESERVED: u16 = 4;

@@ -2,10 +2,11 @@
 
 use std::fmt::Write;
 
-use sidetone_model::media_quality::{LegQuality, RuleCheck, RuleOutcome};
+use sidetone_model::media_quality::{LegQuality, RuleCheck};
 use sidetone_model::quality::{Hundredths, MediaVerdict};
 
 use super::parts::{Part, Parts};
+use super::registrations::RegistrationReport;
 use super::report::{CallDirection, CallReport, Head, StreamReport};
 
 /// Renders an analysis as aligned text: a summary, the calls, the streams, and below each what was wrong.
@@ -47,8 +48,12 @@ pub fn table(parts: Parts) -> String {
             }
         }
     }
+    let mut registrations = Grid::new(&REGISTRATION_COLUMNS);
+    for registration in &head.registrations {
+        registrations.push(registration_cells(registration), vec![registration.sentence.clone()]);
+    }
     let mut out = summary(&head, called, streams.rows.len());
-    for grid in [calls, streams] {
+    for grid in [registrations, calls, streams] {
         if !grid.rows.is_empty() {
             grid.write(&mut out);
         }
@@ -96,6 +101,14 @@ fn summary(head: &Head, calls: usize, streams: usize) -> String {
         counted(calls, "call"),
         counted(streams, "RTP stream"),
     );
+    if !head.registrations.is_empty() {
+        let failed = head.registrations.iter().filter(|registration| registration.is_failed()).count();
+        let _ = write!(
+            out,
+            "; {}, {failed} of them not accepted",
+            counted(head.registrations.len(), "registration")
+        );
+    }
     for (name, count) in counts.into_iter().filter(|(_, count)| *count > 0) {
         // Writing to a string cannot fail.
         let _ = write!(out, "; {} {name}", grouped(count));
@@ -107,25 +120,24 @@ fn summary(head: &Head, calls: usize, streams: usize) -> String {
 /// What is said below a row: why, and which rule nearly gave another verdict.
 fn remarks(quality: &LegQuality) -> Vec<String> {
     let mut remarks = vec![quality.sentence.clone()];
-    let near = |check: &&RuleCheck| {
-        check.outcome != RuleOutcome::Fired && check.reached_pct.is_some_and(|reached| reached.0 >= NEAR_MISS)
-    };
-    for check in quality.rules.iter().filter(near).take(NEAR_MISSES_MAX) {
-        let mut remark = format!("near: {}", check.rule.as_str());
-        if let Some(reason) = &check.reason {
-            let _ = write!(remark, " ({reason})");
-        }
-        let measures = check.measures.iter().filter(|measure| measure.threshold.is_some());
-        let reached = check.reached_pct.map_or(0, |reached| reached.0 / 100);
-        let _ = write!(remark, " at {reached} %");
-        for measure in measures {
-            if let (Some(value), Some(limit)) = (&measure.value, &measure.threshold) {
-                let _ = write!(remark, ", {} {} of {}", measure.name, value, limit);
-            }
-        }
-        remarks.push(remark);
-    }
+    remarks.extend(quality.rules.iter().filter_map(RuleCheck::remark).take(NEAR_MISSES_MAX));
     remarks
+}
+
+fn registration_cells(registration: &RegistrationReport) -> Vec<String> {
+    let RegistrationReport { aor, from, registrar, first_at, tries, result, sip_status, expires_s, .. } =
+        registration;
+    let started = first_at.to_string();
+    vec![
+        aor.clone(),
+        started.get(..19).unwrap_or(&started).replace('T', " "),
+        from.clone(),
+        registrar.clone(),
+        grouped((*tries).into()),
+        sip_status.map_or_else(|| "–".to_owned(), |status| status.to_string()),
+        expires_s.map_or_else(|| "–".to_owned(), |seconds| format!("{seconds} s")),
+        (*result).to_owned(),
+    ]
 }
 
 fn call_cells(place: usize, call: &CallReport) -> Vec<String> {
@@ -151,7 +163,7 @@ fn direction_cells(direction: &CallDirection) -> Vec<String> {
     let of = &direction.figures;
     let mut cells = vec![direction.sender().to_owned(), direction.codec.clone().unwrap_or_default()];
     cells.extend([of.loss_pct, of.jitter_ms, of.mean_interval_ms, of.quality_pct, of.mos].map(figure));
-    cells.push(direction.verdict().unwrap_or("no media").to_owned());
+    cells.push(direction.verdict().unwrap_or("not judged").to_owned());
     cells
 }
 
@@ -297,13 +309,14 @@ fn wrapped(remark: &str) -> Vec<String> {
 
 const CALL_COLUMNS: [&str; 8] =
     ["call", "started (UTC)", "from", "to", "status", "billed", "audio of", "codec"];
+const REGISTRATION_COLUMNS: [&str; 8] =
+    ["registration", "started (UTC)", "from", "registrar", "tries", "status", "expires", "result"];
 const STREAM_COLUMNS: [&str; 7] = ["stream", "from", "to", "SSRC", "codec", "packets", "lost"];
 /// What follows the columns of both.
 const FIGURE_COLUMNS: [&str; 6] = ["loss %", "jitter ms", "interval ms", "quality %", "MOS", "verdict"];
 /// The width of a remark.
 const REMARK_WIDTH: usize = 100;
-/// A rule is nearly the verdict from this share of its threshold on, in hundredths of a percent.
-const NEAR_MISS: i64 = 8_000;
+/// Rules that hold as well, or nearly, and are told.
 const NEAR_MISSES_MAX: usize = 3;
 /// The widest cell; a Call-ID or a name may be of any length.
 const CELL_WIDTH_MAX: usize = 120;

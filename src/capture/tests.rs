@@ -374,3 +374,45 @@ fn signalling_in_other_clothes_is_the_same_call() {
         assert_eq!(figures(analysis), figures(&expected), "{name}");
     }
 }
+
+/// What a filter leaves out is no fault of a call; what only one of two calls lacks is evidence.
+#[test]
+fn audio_is_missed_where_the_capture_holds_any() {
+    let silent = frames("clean duration=5s packets=0 returned=no");
+    let alone = analyze(&write(&silent));
+    let call = &alone.calls[0];
+    assert_eq!((call.media_verdict, call.quality().blame), (None, None));
+    assert_eq!(call.quality().sentence, "There is no audio in this capture, so none is judged.");
+    assert!(call.quality().rules.is_empty(), "nothing was compared");
+    let mut both = silent;
+    for frame in &mut both {
+        frame.0 = frame.0 + 10_000_000;
+    }
+    both.splice(0..0, frames("clean duration=5s seed=4"));
+    let judged = analyze(&write(&both));
+    let verdicts: Vec<_> = judged.calls.iter().map(|call| call.media_verdict).collect();
+    assert_eq!(verdicts, [Some("ok"), Some("no_inbound_media")]);
+}
+
+/// In a capture no address is ours, so none of ours can be wrong.
+#[test]
+fn a_captured_party_that_was_told_a_private_address_is_not_our_fault() {
+    let mut frames = frames("clean duration=5s packets=0");
+    let public: SocketAddr = "198.51.100.7:5060".parse().unwrap();
+    for frame in &mut frames {
+        if is_sip(frame) {
+            let text = String::from_utf8(frame.3.clone()).unwrap();
+            let text = text.replace("c=IN IP4 192.0.2.20", "c=IN IP4 10.0.0.5");
+            frame.3 = text.replace("c=IN IP4 192.0.2.10", "c=IN IP4 198.51.100.7").into_bytes();
+        }
+        for end in [&mut frame.1, &mut frame.2] {
+            if end.ip() == std::net::IpAddr::from([192, 0, 2, 10]) {
+                end.set_ip(public.ip());
+            }
+        }
+    }
+    let call = &analyze(&write(&frames)).calls[0];
+    let quality = call.quality();
+    assert_eq!(call.media_verdict, Some("no_inbound_media"), "{}", quality.sentence);
+    assert!(!quality.sentence.contains("Our switch"), "{}", quality.sentence);
+}

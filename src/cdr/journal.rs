@@ -611,7 +611,7 @@ const BATCH_LEN_MAX: usize = 1024;
 /// More records than this that wait, and the next are given without the rows of their timelines: a disk that stalls
 /// costs details, not memory. 1,024 calls of three minutes are about 30 MB.
 pub const DETAILED_LEN_MAX: usize = 1_024;
-const LOCK_FILE: &str = "lock";
+pub(crate) const LOCK_FILE: &str = "lock";
 /// Records that wait for the thread; about 10 MB without timelines, which [`DETAILED_LEN_MAX`] bounds.
 const QUEUE_LEN_MAX: usize = 16_384;
 /// The pause before a disk that failed is tried again.

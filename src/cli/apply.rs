@@ -1,29 +1,30 @@
 //! `sidetone apply FILE…`: declares organisations and all they own.
 
-use std::io::Write;
-use std::path::PathBuf;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use rand::SeedableRng;
 use rand::rngs::{StdRng, SysRng};
 use sidetone_model::time::Timestamp;
 
+use crate::cli::{EXIT_FAILED, EXIT_WRONG, load_config, report_problems};
 use crate::config::{Config, parse_toml};
 use crate::fields::Problem;
 use crate::outbound_http::Policy;
-use crate::provision::{self, Declaration, ProvisionError};
+use crate::provision::{self, Declaration, ProvisionError, Report};
 use crate::store::Store;
 
 /// The arguments of `apply`.
 #[derive(Debug, clap::Args)]
 pub struct ApplyArgs {
-    /// Files that declare organisations, extensions, keys, numbers and trunks.
+    /// Files that declare organisations, extensions, keys, numbers and trunks; - reads the standard input.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Print one JSON object instead of lines.
     #[arg(long)]
     json: bool,
-    /// Say what would change and change nothing.
+    /// Print what would change; write nothing and create no file.
     #[arg(long)]
     dry_run: bool,
     /// The configuration, which says where the database is.
@@ -33,45 +34,40 @@ pub struct ApplyArgs {
 
 /// Applies the files and prints what that did; secrets that were generated are shown once.
 pub fn run(args: &ApplyArgs) -> ExitCode {
-    match apply(args) {
-        Ok(text) => match std::io::stdout().write_all(text.as_bytes()) {
+    let config = match load_config(args.config.as_deref()) {
+        Ok(config) => config,
+        Err(exit) => return exit,
+    };
+    match apply(args, &config) {
+        Ok(text) => match io::stdout().write_all(text.as_bytes()) {
             Ok(()) => ExitCode::SUCCESS,
             Err(_) => ExitCode::from(EXIT_FAILED),
         },
         Err(failure) => {
-            eprintln!("sidetone: {}", failure.message);
+            report_problems(&failure.messages);
             ExitCode::from(failure.exit)
         }
     }
 }
 
-struct Failure {
-    exit: u8,
-    message: String,
+/// What `--json` prints.
+#[derive(serde::Serialize)]
+struct Applied<'a> {
+    /// Which database it is; without a password.
+    database: &'a str,
+    #[serde(flatten)]
+    report: &'a Report,
 }
 
-fn apply(args: &ApplyArgs) -> Result<String, Failure> {
-    let config = Config::load(args.config.as_deref(), std::env::vars()).map_err(wrong)?;
-    // This node's own addresses are not known here; they are refused when they are asked.
-    let urls = Policy::new(&config.outbound_http, config.sip.external_address.into_iter().collect());
-    let mut declarations = Vec::with_capacity(args.files.len());
-    let mut wrong_files = Vec::new();
-    for file in &args.files {
-        let text = std::fs::read_to_string(file)
-            .map_err(|error| wrong(format!("{}: cannot be read ({error})", file.display())))?;
-        let table = parse_toml(file, &text).map_err(wrong)?;
-        match Declaration::parse(table) {
-            Ok(declaration) => {
-                let refused = declaration.refused_urls(&urls);
-                wrong_files.extend(refused.iter().map(|problem| located(file, problem)));
-                declarations.push(declaration.with_default_pin(config.rooms.default_pin));
-            }
-            Err(problems) => wrong_files.extend(problems.iter().map(|problem| located(file, problem))),
-        }
-    }
-    if !wrong_files.is_empty() {
-        return Err(wrong(wrong_files.join("; ")));
-    }
+/// Why nothing was applied.
+struct Failure {
+    exit: u8,
+    /// One line for each problem.
+    messages: Vec<String>,
+}
+
+fn apply(args: &ApplyArgs, config: &Config) -> Result<String, Failure> {
+    let declarations = declarations(args, config)?;
     let mut rng = StdRng::try_from_rng(&mut SysRng)
         .map_err(|error| failed(format!("the system gives no random numbers ({error})")))?;
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -79,30 +75,86 @@ fn apply(args: &ApplyArgs) -> Result<String, Failure> {
         .build()
         .map_err(|error| failed(format!("cannot start the runtime ({error})")))?;
     let report = runtime.block_on(async {
-        let store = Store::open(&config.database).await?;
+        let store = if args.dry_run {
+            Store::open_for_trial(&config.database).await?
+        } else {
+            Store::open(&config.database).await?
+        };
         let report = provision::apply(&store, &declarations, args.dry_run, now(), &mut rng).await;
         store.close().await;
         report
     });
+    let database = config.database.location.to_string();
     match report {
         Ok(report) if args.json => {
-            report.to_json().map(|json| json + "\n").map_err(|error| failed(error.to_string()))
+            let applied = Applied { database: &database, report: &report };
+            serde_json::to_string_pretty(&applied).map(|json| json + "\n").map_err(failed)
         }
-        Ok(report) => Ok(if args.dry_run {
-            format!("{report}nothing was changed (dry run)\n")
-        } else {
-            report.to_string()
-        }),
-        Err(ProvisionError::Refused(problems)) => {
-            let texts: Vec<String> = problems
+        Ok(report) if args.dry_run => {
+            Ok(format!("database {database}\n{report}nothing was changed (dry run)\n"))
+        }
+        Ok(report) => Ok(format!("database {database}\n{report}")),
+        Err(ProvisionError::Refused(problems)) => Err(wrong(
+            problems
                 .iter()
                 .filter_map(|(index, problem)| Some(located(args.files.get(*index)?, problem)))
-                .collect();
-            Err(wrong(texts.join("; ")))
-        }
+                .collect(),
+        )),
         Err(ProvisionError::Hash(error)) => Err(failed(format!("failed to {error}"))),
         Err(ProvisionError::Store(error)) => Err(failed(format!("failed to {error}"))),
     }
+}
+
+/// What the files declare, or every mistake in them.
+fn declarations(args: &ApplyArgs, config: &Config) -> Result<Vec<Declaration>, Failure> {
+    // This node's own addresses are not known here; they are refused when they are asked.
+    let urls = Policy::new(&config.outbound_http, config.sip.external_address.into_iter().collect());
+    if args.files.iter().filter(|file| is_stdin(file)).count() > 1 {
+        return Err(wrong(vec![
+            "- stands for the standard input, which is read once: give it once".to_owned(),
+        ]));
+    }
+    let mut declarations = Vec::with_capacity(args.files.len());
+    let mut problems = Vec::new();
+    for file in &args.files {
+        let table = match text_of(file)
+            .and_then(|text| parse_toml(&shown(file), &text).map_err(|error| error.to_string()))
+        {
+            Ok(table) => table,
+            Err(problem) => {
+                problems.push(problem);
+                continue;
+            }
+        };
+        match Declaration::parse(table) {
+            Ok(declaration) => {
+                let refused = declaration.refused_urls(&urls);
+                problems.extend(refused.iter().map(|problem| located(file, problem)));
+                declarations.push(declaration.with_default_pin(config.rooms.default_pin));
+            }
+            Err(found) => problems.extend(found.iter().map(|problem| located(file, problem))),
+        }
+    }
+    if problems.is_empty() { Ok(declarations) } else { Err(wrong(problems)) }
+}
+
+fn text_of(file: &Path) -> Result<String, String> {
+    let mut text = String::new();
+    let read = if is_stdin(file) {
+        io::stdin().lock().read_to_string(&mut text).map(|_| text)
+    } else {
+        std::fs::read_to_string(file)
+    };
+    read.map_err(|error| format!("{}: cannot be read ({error})", shown(file).display()))
+}
+
+fn is_stdin(file: &Path) -> bool {
+    file == Path::new("-")
+}
+
+/// The name of a file in messages.
+fn shown(file: &Path) -> PathBuf {
+    if is_stdin(file) { PathBuf::from("standard input") } else { file.to_path_buf() }
 }
 
 #[expect(clippy::disallowed_methods, reason = "a command line is a driver: it reads the clock")]
@@ -111,19 +163,14 @@ fn now() -> Timestamp {
     Timestamp::from_micros(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
 }
 
-fn located(file: &std::path::Path, problem: &Problem) -> String {
-    format!("{}: {problem}", file.display())
+fn located(file: &Path, problem: &Problem) -> String {
+    format!("{}: {problem}", shown(file).display())
 }
 
-fn wrong(message: impl ToString) -> Failure {
-    Failure { exit: EXIT_WRONG, message: message.to_string() }
+fn wrong(messages: Vec<String>) -> Failure {
+    Failure { exit: EXIT_WRONG, messages }
 }
 
 fn failed(message: impl ToString) -> Failure {
-    Failure { exit: EXIT_FAILED, message: message.to_string() }
+    Failure { exit: EXIT_FAILED, messages: vec![message.to_string()] }
 }
-
-/// The work failed.
-const EXIT_FAILED: u8 = 1;
-/// The command line or a file that configures is wrong.
-const EXIT_WRONG: u8 = 2;

@@ -1,8 +1,8 @@
 //! `sidetone check`: whether `sidetone serve` would start with this configuration on this machine. Nothing is made or
-//! changed.
+//! changed, and an engine that runs with it is not disturbed.
 
 use std::fmt::Write as _;
-use std::io::Write as _;
+use std::io::{self, Write as _};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -11,10 +11,14 @@ use nix::sys::resource::{Resource, getrlimit};
 use nix::unistd::{AccessFlags, access};
 use sidetone_sip::transport::UdpTransport;
 
-use crate::cli::{EXIT_FAILED, EXIT_WRONG};
+use crate::app::journal_dir;
+use crate::cdr::journal::LOCK_FILE;
+use crate::cli::holders::{Holder, Process, RunningEngine, holder, running_engine};
+use crate::cli::{EXIT_FAILED, prepare};
 use crate::config::{Config, Listener, Transport};
 use crate::dead_letters::DeadLetters;
 use crate::outbound_http::Roots;
+use crate::process::bind_advice;
 use crate::recorder::{DataDisk, Disk as _};
 use crate::store::{Location, Schema, Store};
 
@@ -26,21 +30,12 @@ pub struct CheckArgs {
     config: Option<PathBuf>,
 }
 
-/// Looks at everything, prints what is well to stdout and every problem to stderr.
+/// Looks at everything, prints what is well to stdout, every problem and warning to stderr. Fails when `serve` would not
+/// start.
 pub fn run(args: &CheckArgs) -> ExitCode {
-    let config = match Config::load(args.config.as_deref(), std::env::vars()) {
-        Ok(config) => config,
-        Err(error) => {
-            eprintln!("sidetone: {error}");
-            return ExitCode::from(EXIT_WRONG);
-        }
-    };
-    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
-        Ok(runtime) => runtime,
-        Err(error) => {
-            eprintln!("sidetone: cannot start the runtime ({error})");
-            return ExitCode::from(EXIT_FAILED);
-        }
+    let (config, runtime) = match prepare(args.config.as_deref()) {
+        Ok(prepared) => prepared,
+        Err(exit) => return exit,
     };
     let findings = runtime.block_on(look(&config));
     let mut well = String::new();
@@ -53,6 +48,7 @@ pub fn run(args: &CheckArgs) -> ExitCode {
                 problems += 1;
                 eprintln!("sidetone: {text}");
             }
+            Finding::Warning(text) => eprintln!("sidetone: warning: {text}"),
         }
     }
     if problems == 0 {
@@ -65,23 +61,30 @@ pub fn run(args: &CheckArgs) -> ExitCode {
 
 /// One thing that was looked at.
 enum Finding {
+    /// `serve` would not start: a line that names the key or the file, what is wrong, and what to do.
+    Problem(String),
+    /// `serve` starts and something is missing: a line that says what, and what to do.
+    Warning(String),
     /// A line that names the thing and what it is like.
     Well(String),
-    /// A line that names the key or the file, what is wrong, and what to do.
-    Problem(String),
 }
 
 async fn look(config: &Config) -> Vec<Finding> {
-    let mut findings = vec![data_dir(&config.node.data_dir), database(config).await];
+    let engine = running_engine(&journal_dir(config).join(LOCK_FILE));
+    let engine = engine.as_ref();
+    let mut findings = vec![data_dir(&config.node.data_dir, engine), database(config).await];
     // Each by itself, so that every address that cannot be bound is named.
-    findings.extend(config.sip.listen.iter().map(sip));
+    findings.extend(config.sip.listen.iter().map(|listener| sip(listener, engine)));
     findings.extend(letters(config));
-    findings.extend([recordings(config), http(config.http.listen), media(config), open_files(config)]);
+    findings.push(recordings(config));
+    findings.push(http(config.http.listen, engine));
+    findings.extend(media(config, engine));
+    findings.push(open_files(config));
     findings.extend(authorities(config));
     findings
 }
 
-fn data_dir(dir: &Path) -> Finding {
+fn data_dir(dir: &Path, engine: Option<&RunningEngine>) -> Finding {
     let shown = dir.display();
     if dir.exists() && !dir.is_dir() {
         return Finding::Problem(format!(
@@ -89,7 +92,15 @@ fn data_dir(dir: &Path) -> Finding {
         ));
     }
     match not_writable(dir) {
-        None => Finding::Well(format!("data_dir {shown}")),
+        None => Finding::Well(match engine {
+            None => format!("data_dir {shown}"),
+            Some(RunningEngine { process: Some(process) }) => {
+                format!("data_dir {shown}, an engine runs with it: process {}", process.pid)
+            }
+            Some(RunningEngine { process: None }) => {
+                format!("data_dir {shown}, an engine of another user runs with it")
+            }
+        }),
         Some(obstacle) => Finding::Problem(format!(
             "[node] data_dir {shown}: {} cannot be written to; choose another one or change its owner",
             obstacle.display()
@@ -105,13 +116,13 @@ fn letters(config: &Config) -> Option<Finding> {
         Ok(files) if files.is_empty() => return None,
         // The data directory is named as a problem by itself.
         Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => return None,
-        Ok(files) => Finding::Problem(format!(
+        Ok(files) => Finding::Warning(format!(
             "{} dead letters lie in {shown}: the database refused them; `sidetone dead-letters` says why, repair the \
              cause and run `sidetone dead-letters --replay`",
             files.len()
         )),
         Err(error) => {
-            Finding::Problem(format!("dead letters {shown}: cannot be read ({error}); check its owner"))
+            Finding::Warning(format!("dead letters {shown}: cannot be read ({error}); check its owner"))
         }
     })
 }
@@ -121,7 +132,7 @@ fn recordings(config: &Config) -> Finding {
     let mut disk = DataDisk::of(&config.node.data_dir);
     let shown = disk.dir().display().to_string();
     if let Some(obstacle) = not_writable(disk.dir()) {
-        return Finding::Problem(format!(
+        return Finding::Warning(format!(
             "[node] data_dir: recordings cannot be written, {} is read-only for us; change its owner",
             obstacle.display()
         ));
@@ -129,14 +140,14 @@ fn recordings(config: &Config) -> Finding {
     let reserve = config.recordings.reserve_bytes;
     match disk.free_bytes() {
         Ok(free) if free >= reserve => Finding::Well(format!("recordings {shown}, {} MiB free", free >> 20)),
-        Ok(free) => Finding::Problem(format!(
+        Ok(free) => Finding::Warning(format!(
             "[recordings] reserve_mb {}: the disk of {shown} has {} MiB left and nothing would be recorded; make room \
              or keep less free",
             reserve >> 20,
             free >> 20
         )),
         Err(error) => {
-            Finding::Problem(format!("recordings {shown}: the disk cannot be asked for its room ({error})"))
+            Finding::Warning(format!("recordings {shown}: the disk cannot be asked for its room ({error})"))
         }
     }
 }
@@ -161,29 +172,46 @@ async fn database(config: &Config) -> Finding {
             "[database] url {location}: a newer version wrote it; use that version, or another database"
         )),
         Err(error) => Finding::Problem(format!(
-            "[database] url: failed to {error}; is it what the URL says, and does it let us in?"
+            "[database] url: failed to {error}; check that the URL is right and that its user may use the database"
         )),
     }
 }
 
-fn sip(listener: &Listener) -> Finding {
+fn sip(listener: &Listener, engine: Option<&RunningEngine>) -> Finding {
     let bound = match listener.transport {
         Transport::Tcp => TcpListener::bind(listener.address).map(drop),
         Transport::Udp => UdpTransport::bind(&[listener.address]).map(drop).map_err(|error| error.source),
     };
-    match bound {
-        Ok(()) => Finding::Well(format!("sip {listener}")),
-        Err(error) => Finding::Problem(format!(
-            "[sip] listen {listener}: {error}; choose another address or stop what uses it"
-        )),
-    }
+    let key = format!("[sip] listen {listener}");
+    address(bound, (listener.transport, listener.address), &key, format!("sip {listener}"), engine)
 }
 
-fn http(address: SocketAddr) -> Finding {
-    match TcpListener::bind(address) {
-        Ok(_) => Finding::Well(format!("http http://{address}")),
-        Err(error) => Finding::Problem(format!(
-            "[http] listen {address}: {error}; choose another address or stop what uses it"
+fn http(listen: SocketAddr, engine: Option<&RunningEngine>) -> Finding {
+    let bound = TcpListener::bind(listen).map(drop);
+    let key = format!("[http] listen {listen}");
+    address(bound, (Transport::Tcp, listen), &key, format!("http http://{listen}"), engine)
+}
+
+/// What it means that an address was bound or not.
+fn address(
+    bound: io::Result<()>,
+    (transport, address): (Transport, SocketAddr),
+    key: &str,
+    shown: String,
+    engine: Option<&RunningEngine>,
+) -> Finding {
+    let Err(error) = bound else { return Finding::Well(shown) };
+    if error.kind() != io::ErrorKind::AddrInUse {
+        return Finding::Problem(format!("{key}: {error}; {}", bind_advice(&error, address.port())));
+    }
+    match holder(transport, address, engine) {
+        Holder::Engine => Finding::Well(format!("{shown}, in use by the engine that runs")),
+        Holder::Other(Process { pid, name }) => Finding::Problem(format!(
+            "{key}: is in use by {name} (process {pid}); stop that program or choose another address"
+        )),
+        Holder::Unseen => Finding::Problem(format!(
+            "{key}: is in use by a process of another user, which root sees with `ss -lnptu`; stop that program or \
+             choose another address"
         )),
     }
 }
@@ -197,27 +225,41 @@ fn authorities(config: &Config) -> Option<Finding> {
     })
 }
 
-/// Every port is bound once, one after the other.
-fn media(config: &Config) -> Finding {
+/// The port range; every port is bound once, one after the other, unless an engine uses them.
+fn media(config: &Config, engine: Option<&RunningEngine>) -> Vec<Finding> {
     let host = config.sip.listen.first().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |sip| sip.address.ip());
     let ports = &config.media.ports;
     let (first, last) = (ports.start(), ports.end());
+    let pairs = ports.clone().filter(|port| port % 2 == 0 && port < last).count();
+    if pairs == 0 {
+        return vec![Finding::Problem(format!(
+            "[media] ports {first}-{last}: holds no pair of an even port and the odd one above it; choose a longer range"
+        ))];
+    }
+    let mut findings = Vec::new();
     if let Some(sip) = config.sip.listeners(Transport::Udp).find(|sip| ports.contains(&sip.port())) {
-        return Finding::Problem(format!(
-            "[media] ports {first}-{last}: udp://{} of [sip] listen is one of them; choose another range",
-            sip
-        ));
+        findings.push(Finding::Warning(format!(
+            "[media] ports {first}-{last}: udp://{sip} of [sip] listen is one of them, and no call gets that port; \
+             choose another range"
+        )));
+    }
+    if engine.is_some() {
+        findings.push(Finding::Well(format!(
+            "media ports {first}-{last}, not tried: the engine that runs uses them"
+        )));
+        return findings;
     }
     let taken: Vec<u16> = ports.clone().filter(|port| UdpSocket::bind((host, *port)).is_err()).collect();
-    let Some(example) = taken.first() else {
-        return Finding::Well(format!("media ports {first}-{last}, all free"));
-    };
-    Finding::Problem(format!(
-        "[media] ports {first}-{last}: {} of {} on {host} are in use, the first is {example}; choose another range or \
-         stop what uses them",
-        taken.len(),
-        ports.len(),
-    ))
+    findings.push(match taken.first() {
+        None => Finding::Well(format!("media ports {first}-{last}, all free")),
+        Some(example) => Finding::Warning(format!(
+            "[media] ports {first}-{last}: {} of {} on {host} cannot be bound, the first is {example}; calls get the \
+             others; choose another range or stop what uses them",
+            taken.len(),
+            ports.len(),
+        )),
+    });
+    findings
 }
 
 /// A socket for every media port, and what else is open.
@@ -225,11 +267,11 @@ fn open_files(config: &Config) -> Finding {
     let needed = u64::try_from(config.media.ports.len()).unwrap_or(u64::MAX).saturating_add(OTHER_FILES);
     match getrlimit(Resource::RLIMIT_NOFILE) {
         Ok((_, hard)) if hard >= needed => Finding::Well(format!("open files {hard}")),
-        Ok((_, hard)) => Finding::Problem(format!(
+        Ok((_, hard)) => Finding::Warning(format!(
             "open files: the system grants {hard}, and {needed} are needed when every media port is in use; raise it \
              (ulimit -Hn, LimitNOFILE=) or shorten [media] ports"
         )),
-        Err(error) => Finding::Problem(format!("open files: the limit cannot be read ({error})")),
+        Err(error) => Finding::Warning(format!("open files: the limit cannot be read ({error})")),
     }
 }
 

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use crate::cli::{EXIT_FAILED, EXIT_WRONG};
+use crate::cli::{EXIT_FAILED, prepare};
 use crate::config::Config;
 use crate::dead_letters::{DeadLetters, replay};
 use crate::store::Store;
@@ -23,19 +23,9 @@ pub struct DeadLettersArgs {
 
 /// Lists the letters, one line each, or stores them again. Fails when a letter is left after that.
 pub fn run(args: &DeadLettersArgs) -> ExitCode {
-    let config = match Config::load(args.config.as_deref(), std::env::vars()) {
-        Ok(config) => config,
-        Err(error) => {
-            eprintln!("sidetone: {error}");
-            return ExitCode::from(EXIT_WRONG);
-        }
-    };
-    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
-        Ok(runtime) => runtime,
-        Err(error) => {
-            eprintln!("sidetone: cannot start the runtime ({error})");
-            return ExitCode::from(EXIT_FAILED);
-        }
+    let (config, runtime) = match prepare(args.config.as_deref()) {
+        Ok(prepared) => prepared,
+        Err(exit) => return exit,
     };
     match runtime.block_on(work(&config, args.replay)) {
         Ok((text, left)) => {

@@ -56,7 +56,10 @@ pub fn run(args: &DemoArgs) -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => return failed(&format!("cannot start the runtime ({error})")),
     };
-    match runtime.block_on(demo(*args)) {
+    let done = runtime.block_on(demo(*args));
+    // Nothing of the demo is kept: what an interrupted engine still does ends with the process.
+    runtime.shutdown_background();
+    match done {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(EXIT_FAILED),
         Err(message) => failed(&message),
@@ -78,21 +81,42 @@ async fn demo(args: DemoArgs) -> Result<bool, String> {
     })?;
     let config = config(&folder.path);
     let access = Access::generate(&mut rng);
-    declare(&config, &access, &mut rng).await?;
-    let engine = Engine::start(&config).await.map_err(|error| format!("cannot start: {error}"))?;
-    let done = tokio::select! {
-        done = perform(&engine, &access, args) => done,
-        () = signals.any() => Err("interrupted".to_owned()),
+    let calls = tokio::select! {
+        calls = calls(&config, &access, args, &mut rng) => calls?,
+        () = signals.any() => return Err("interrupted".to_owned()),
     };
-    let done = match done {
-        Ok((played, stage)) => {
-            let seen = if args.once { Ok(()) } else { stay(&stage, &played, args, &mut signals).await };
-            seen.map(|()| played.is_as_expected())
+    if args.once {
+        calls.engine.stop(Duration::ZERO).await;
+        return Ok(calls.played.is_as_expected());
+    }
+    let is_as_expected = calls.played.is_as_expected();
+    tokio::select! {
+        seen = stay(&calls.stage, &calls.played, args) => seen?,
+        () = signals.any() => {}
+    }
+    // The engine is not stopped in order: that takes seconds, and its data go with the folder.
+    std::mem::forget(calls.engine);
+    Ok(is_as_expected)
+}
+
+/// What is up once the calls were placed.
+struct Calls {
+    engine: Engine,
+    stage: Stage,
+    played: Played,
+}
+
+/// Starts the engine, places the calls and prints their records.
+async fn calls(config: &Config, access: &Access, args: DemoArgs, rng: &mut StdRng) -> Result<Calls, String> {
+    declare(config, access, rng).await?;
+    let engine = Engine::start(config).await.map_err(|error| format!("cannot start: {error}"))?;
+    match perform(&engine, access, args).await {
+        Ok((played, stage)) => Ok(Calls { engine, stage, played }),
+        Err(message) => {
+            engine.stop(Duration::ZERO).await;
+            Err(message)
         }
-        Err(message) => Err(message),
-    };
-    engine.stop(Duration::ZERO).await;
-    done
+    }
 }
 
 /// The defaults, on loopback with free ports.
@@ -228,17 +252,14 @@ fn json(played: &Played, engine: &Engine, access: &Access) -> String {
     format!("{text:#}\n")
 }
 
-/// Waits for Ctrl-C, keeps the phones reachable, and shows the calls that come.
-async fn stay(stage: &Stage, played: &Played, args: DemoArgs, signals: &mut Signals) -> Result<(), String> {
+/// Keeps the phones reachable and shows the calls that come, until the output fails.
+async fn stay(stage: &Stage, played: &Played, args: DemoArgs) -> Result<(), String> {
     let table = Table::new(wants_colour());
     let mut seen: Vec<String> =
         played.showings.iter().map(|showing| showing.record.call_uuid.clone()).collect();
     let mut registered = Instant::now();
     loop {
-        tokio::select! {
-            () = signals.any() => return Ok(()),
-            () = tokio::time::sleep(LOOK_EVERY) => {}
-        }
+        tokio::time::sleep(LOOK_EVERY).await;
         if registered.elapsed() > REGISTER_EVERY {
             registered = Instant::now();
             stage.stay_reachable().await;
@@ -347,7 +368,11 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        if let Err(error) = std::fs::remove_dir_all(&self.path) {
+        // An engine that was interrupted may write a file in between.
+        let removed = (0..REMOVALS_MAX).find_map(|_| std::fs::remove_dir_all(&self.path).ok());
+        if removed.is_none()
+            && let Err(error) = std::fs::remove_dir_all(&self.path)
+        {
             eprintln!("sidetone: demo: {}: cannot be removed ({error})", self.path.display());
         }
     }
@@ -359,6 +384,8 @@ fn wall_clock() -> Timestamp {
     Timestamp::from_micros(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
 }
 
+/// How often the folder is removed while something writes into it.
+const REMOVALS_MAX: usize = 20;
 /// How often the API is asked for new calls.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Half of what a phone's binding lasts.

@@ -3,12 +3,51 @@
 pub mod analyze;
 pub mod apply;
 pub mod check;
+pub mod completions;
 pub mod dead_letters;
 pub mod demo;
+mod holders;
+pub mod man;
 pub mod phone;
 pub mod serve;
 pub mod simulate;
 pub mod tap;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use tokio::runtime::Runtime;
+
+use crate::config::{Config, ConfigError};
+
+/// The configuration that `file`, the environment or the current directory names; what is wrong with it is printed.
+pub(crate) fn load_config(file: Option<&Path>) -> Result<Config, ExitCode> {
+    Config::load(file, std::env::vars()).map_err(|error| wrong_config(&error))
+}
+
+/// Prints what is wrong with the configuration, one line for each problem.
+pub(crate) fn wrong_config(error: &ConfigError) -> ExitCode {
+    report_problems(&error.lines());
+    ExitCode::from(EXIT_WRONG)
+}
+
+/// Prints problems, a line each.
+pub(crate) fn report_problems(problems: &[String]) {
+    for problem in problems {
+        eprintln!("sidetone: {problem}");
+    }
+}
+
+/// The configuration, and a runtime for a command that does one thing after the other; problems are printed.
+pub(crate) fn prepare(file: Option<&Path>) -> Result<(Config, Runtime), ExitCode> {
+    let config = load_config(file)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| {
+        eprintln!("sidetone: cannot start the runtime ({error})");
+        ExitCode::from(EXIT_FAILED)
+    })?;
+    Ok((config, runtime))
+}
 
 /// Why the process ends without a request to stop.
 pub(crate) fn task_failed(task: crate::supervise::Task) -> String {

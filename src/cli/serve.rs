@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::app::Engine;
-use crate::cli::{EXIT_FAILED, EXIT_WRONG, task_failed};
+use crate::cli::{EXIT_FAILED, task_failed, wrong_config};
 use crate::config::{Config, ConfigError};
 use crate::log::Log;
 
@@ -23,10 +23,7 @@ pub struct ServeArgs {
 pub fn run(args: &ServeArgs, log: &Log) -> ExitCode {
     let config = match load(args) {
         Ok(config) => config,
-        Err(error) => {
-            eprintln!("sidetone: {error}");
-            return ExitCode::from(EXIT_WRONG);
-        }
+        Err(error) => return wrong_config(&error),
     };
     log.set_level(config.log.level.as_deref());
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {

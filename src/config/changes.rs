@@ -34,6 +34,7 @@ impl Config {
             admission,
             max_call,
             session_expires,
+            min_se,
         } = &new.sip;
         cold("[sip] listen", *listen == self.sip.listen);
         cold("[sip] external_address", *external_address == self.sip.external_address);
@@ -45,6 +46,7 @@ impl Config {
         );
         config.sip.digest.clone_from(digest);
         cold("[sip] session_expires_seconds", *session_expires == self.sip.session_expires);
+        cold("[sip] min_se_seconds", *min_se == self.sip.min_se);
         config.sip.md5_only.clone_from(md5_only);
         config.sip.max_call = *max_call;
 

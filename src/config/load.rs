@@ -9,7 +9,7 @@ use crate::config::sections;
 use crate::config::settings::Config;
 use crate::fields::Problem;
 
-/// Why the configuration cannot be used; one line, naming the file and every wrong key.
+/// Why the configuration cannot be used, naming the file and every wrong key; [`ConfigError::lines`] has a line each.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// The file cannot be read.
@@ -78,6 +78,18 @@ impl Config {
             Ok(config)
         } else {
             Err(ConfigError::Wrong { origin: origin.to_owned(), problems })
+        }
+    }
+}
+
+impl ConfigError {
+    /// What is wrong, one line for each problem.
+    pub fn lines(&self) -> Vec<String> {
+        match self {
+            ConfigError::Wrong { origin, problems } => {
+                problems.iter().map(|problem| format!("{origin}: {problem}")).collect()
+            }
+            ConfigError::Read { .. } | ConfigError::Syntax { .. } => vec![self.to_string()],
         }
     }
 }

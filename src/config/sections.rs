@@ -258,6 +258,17 @@ fn read_call_limits(fields: &mut Fields<'_>, sip: &mut Sip) {
             }
         }
     }
+    // RFC 4028 §5: none has to take less than 90 seconds.
+    if let Some(seconds) = fields.integer("min_se_seconds", 90..=86_400) {
+        sip.min_se = Duration::from_secs(seconds.unsigned_abs());
+    }
+    if let Some(expires) = sip.session_expires.filter(|expires| *expires < sip.min_se) {
+        let most = expires.as_secs();
+        fields.refuse::<()>(
+            "min_se_seconds",
+            format!("must be at most session_expires_seconds, which is {most}"),
+        );
+    }
 }
 
 fn parse_listener(text: &str) -> Result<Listener, String> {

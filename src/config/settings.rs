@@ -114,6 +114,8 @@ pub struct Sip {
     pub max_call: Duration,
     /// How long a dialog lives without a refresh (RFC 4028); `None` offers no session timer.
     pub session_expires: Option<Duration>,
+    /// The shortest session timer that is taken from others (RFC 4028 §5).
+    pub min_se: Duration,
 }
 
 impl Sip {
@@ -219,6 +221,7 @@ impl Default for Config {
                 admission: AdmissionConfig::default(),
                 max_call: Duration::from_secs(14_400),
                 session_expires: Some(Duration::from_secs(1_800)),
+                min_se: Duration::from_secs(90),
             },
             media: Media {
                 ports: 20_000..=29_999,

@@ -213,6 +213,16 @@ fn every_mistake_is_one_line_that_names_the_key() {
             "[outbound_http]\nports = [443, 65536]\n",
             "outbound_http.ports: must be a list of ports between 1 and 65535, such as [443, 8443]",
         ),
+        (
+            "a session timer longer than its session",
+            "[sip]\nsession_expires_seconds = 120\nmin_se_seconds = 121\n",
+            "sip.min_se_seconds: must be at most session_expires_seconds, which is 120",
+        ),
+        (
+            "a session timer that RFC 4028 forbids",
+            "[sip]\nmin_se_seconds = 89\n",
+            "sip.min_se_seconds: 89 is out of range, write 90 to 86400",
+        ),
         ("no time", "[http]\nidle_seconds = 0\n", "http.idle_seconds: 0 is out of range, write 1 to 3600"),
         ("syntax", "[node]\nname = \n", "line 2: "),
     ];

@@ -9,7 +9,7 @@ use sidetone_model::trunk::Claims;
 use sidetone_sip::auth::{Algorithm, Credential};
 
 use crate::accounts::hash::HashError;
-use crate::fields::Problem;
+use crate::fields::{Problem, key_of};
 use crate::provision::ai_prices::DeclaredAiPrice;
 use crate::provision::file::{Declaration, Extension, Number, Organisation};
 use crate::provision::outside::Trunk;
@@ -111,7 +111,7 @@ impl<R> Work<'_, R> {
     }
 
     pub(super) fn refuse(&mut self, path: &str, key: &str, message: String) {
-        self.problems.push((self.file, Problem::new(format!("{path}.{key}"), message)));
+        self.problems.push((self.file, Problem::new(key_of(path, key), message)));
     }
 }
 

@@ -9,7 +9,7 @@ use sidetone_model::ports::OutgoingUrls;
 use sidetone_model::rules;
 use toml::Table;
 
-use crate::fields::{Fields, Problem};
+use crate::fields::{Fields, Problem, key_of};
 use crate::provision::ai_prices::{DeclaredAiPrice, ai_price};
 use crate::provision::call_info::declared_call_info;
 use crate::provision::outside::{Trunk, numbering, trunk};
@@ -121,7 +121,7 @@ impl Declaration {
         targets
             .filter_map(|(path, url)| {
                 let message = urls.check(url).err()?;
-                Some(Problem::new(format!("{path}.call_info_url"), message))
+                Some(Problem::new(key_of(path, "call_info_url"), message))
             })
             .collect()
     }
@@ -224,7 +224,7 @@ fn number(path: String, table: Table, problems: &mut Vec<Problem>) -> Option<Num
     let mut fields = Fields::new(path.clone(), table, problems);
     let number = fields.required_checked("number", rules::e164);
     let destination = fields.table("destination");
-    if destination.is_none() && !fields.problems().iter().any(|p| p.key == format!("{path}.destination")) {
+    if destination.is_none() && !fields.problems().iter().any(|p| p.key == key_of(&path, "destination")) {
         fields.refuse::<()>("destination", "is missing, such as { extension = \"1001\" }");
     }
     fields.finish();
@@ -263,7 +263,7 @@ fn refuse_twice<'a>(
     let mut seen = HashSet::new();
     for (path, key, value) in items {
         if !seen.insert(value) {
-            problems.push(Problem::new(format!("{path}.{key}"), format!("\"{value}\" is declared twice")));
+            problems.push(Problem::new(key_of(path, key), format!("\"{value}\" is declared twice")));
         }
     }
 }

@@ -4,7 +4,7 @@ use sidetone_model::directory::{Network, Numbering, Secret, StrictSource};
 use sidetone_model::rules;
 use toml::Table;
 
-use crate::fields::{Fields, Problem};
+use crate::fields::{Fields, Problem, key_of};
 use crate::provision::file::{max_call_seconds, name_of, networks};
 
 #[derive(Debug)]
@@ -42,7 +42,7 @@ pub(super) fn trunk(path: String, table: Table, problems: &mut Vec<Problem>) -> 
     let realm = fields.checked("realm", rules::trunk_identity).unwrap_or_default();
     let register = fields.boolean("register").unwrap_or_default();
     if register && (address.is_none() || username.is_empty()) {
-        let wrong = fields.problems().iter().any(|problem| problem.key == format!("{path}.address"));
+        let wrong = fields.problems().iter().any(|problem| problem.key == key_of(&path, "address"));
         if !wrong {
             fields.refuse::<()>("register", "needs an address and a username to register with");
         }

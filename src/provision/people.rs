@@ -8,7 +8,7 @@ use sidetone_model::user::Email;
 use toml::Table;
 
 use crate::accounts::stored_key;
-use crate::fields::{Fields, Problem};
+use crate::fields::{Fields, Problem, key_of};
 use crate::provision::file::{name_of, networks};
 
 #[derive(Debug)]
@@ -69,7 +69,7 @@ pub(super) fn api_key(path: String, table: Table, problems: &mut Vec<Problem>) -
     });
     let (permissions, preset) = permissions(&mut fields);
     let allow = fields.texts("allow");
-    if allow.is_none() && !fields.problems().iter().any(|problem| problem.key == format!("{path}.allow")) {
+    if allow.is_none() && !fields.problems().iter().any(|problem| problem.key == key_of(&path, "allow")) {
         fields.refuse::<()>("allow", "is missing, name the addresses that may use the key");
     }
     let allow = allow.map(|texts| {

@@ -7,7 +7,7 @@ use sidetone_model::room::{Exemption, Pin, Role, RoomPin, rules};
 use sidetone_model::rules as common;
 use toml::{Table, Value};
 
-use crate::fields::{Fields, Problem};
+use crate::fields::{Fields, Problem, key_of};
 use crate::provision::apply::Work;
 use crate::provision::file::{Organisation, name_of};
 use crate::provision::report::RoomReport;
@@ -57,7 +57,7 @@ pub(super) fn room(path: String, table: Table, problems: &mut Vec<Problem>) -> O
     let members = members(&mut fields);
     let exempts = fields.has("exemptions");
     let exemptions = fields.tables("exemptions");
-    let moderator_pin_is_wrong = fields.problems().iter().any(|p| p.key == format!("{path}.moderator_pin"));
+    let moderator_pin_is_wrong = fields.problems().iter().any(|p| p.key == key_of(&path, "moderator_pin"));
     let moderator_pin = moderator_pin.unwrap_or_default();
     let given = participant_pin.clone().map_or(RoomPin::Default, RoomPin::Given);
     if !moderator_pin_is_wrong {
@@ -105,7 +105,7 @@ fn exemptions_of(
 ) -> Vec<(String, Role)> {
     if tables.len() > rules::EXEMPTIONS_MAX {
         let message = format!("must name at most {} extensions", rules::EXEMPTIONS_MAX);
-        problems.push(Problem::new(format!("{path}.exemptions"), message));
+        problems.push(Problem::new(key_of(path, "exemptions"), message));
     }
     let mut exemptions: Vec<(String, Role)> = Vec::with_capacity(tables.len());
     for (path, table) in tables {

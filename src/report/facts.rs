@@ -20,6 +20,7 @@ pub(super) fn facts(html: &mut Html, analysis: &Analysis) {
         fact(html, name, count);
     }
     let looked_over = [
+        ("registrations", analysis.registrations.len() as u64),
         ("not IP", skipped.not_ip),
         ("truncated", skipped.truncated),
         ("later fragments", skipped.fragments),
@@ -86,4 +87,4 @@ pub(super) fn chip(html: &mut Html, verdict: &str) {
 }
 
 /// In place of a verdict where none was given.
-pub(super) const NO_VERDICT: &str = "no media";
+pub(super) const NO_VERDICT: &str = "not judged";

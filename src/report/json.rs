@@ -73,7 +73,7 @@ impl<W: Write> Json<W> {
 
     /// An analysis up to its calls.
     fn begin(&mut self, head: &Head) -> io::Result<()> {
-        let Head { file, packets, bytes, skipped } = head;
+        let Head { file, packets, bytes, skipped, registrations } = head;
         if self.is_list {
             self.layout.item(self.is_first);
         }
@@ -83,6 +83,9 @@ impl<W: Write> Json<W> {
         self.field("packets", packets)?;
         self.field("bytes", bytes)?;
         self.field("skipped", skipped)?;
+        if !registrations.is_empty() {
+            self.field("registrations", registrations)?;
+        }
         self.key("calls")?;
         self.layout.begin_list();
         self.is_first = true;

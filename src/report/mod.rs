@@ -13,6 +13,7 @@ mod layout;
 mod markup;
 mod page;
 mod plots;
+mod registrations;
 mod rules;
 mod serializer;
 mod stream;

@@ -72,9 +72,11 @@ struct Capture<'a> {
 impl Capture<'_> {
     fn write(&self, html: &mut Html) {
         facts(html, self.analysis);
-        if self.analysis.calls.is_empty() && self.analysis.streams.is_empty() {
+        let registrations = &self.analysis.registrations;
+        if self.analysis.calls.is_empty() && self.analysis.streams.is_empty() && registrations.is_empty() {
             empty(html, self.analysis);
         }
+        super::registrations::registrations(html, self.analysis);
         self.calls(html);
         self.streams(html);
     }

@@ -173,14 +173,18 @@ impl Rooms {
     fn caller_done(&mut self, now: Now, leg: LegId) {
         let Some(caller) = self.callers.get_mut(&leg) else { return };
         match caller.stage {
-            Stage::Pin(room) => match self.guard.verdict_at(now.instant, room, &caller.who.counted()) {
-                None => self.judge(now, leg, room),
-                Some(Some(due)) => {
-                    caller.stage = Stage::Verdict { room, due };
-                    caller.arm(&mut self.desk);
+            Stage::Pin(room) => {
+                match self.guard.verdict_at(now.instant, room, &caller.who.counted(), caller.who.trunk) {
+                    None => self.judge(now, leg, room),
+                    Some(Some(due)) => {
+                        caller.stage = Stage::Verdict { room, due };
+                        caller.arm(&mut self.desk);
+                    }
+                    Some(None) => {
+                        self.dismiss(now, leg, vec![Prompt::Goodbye], HangupCause::SwitchCongestion)
+                    }
                 }
-                Some(None) => self.dismiss(now, leg, vec![Prompt::Goodbye], HangupCause::SwitchCongestion),
-            },
+            }
             Stage::Room => self.find_room(now, leg),
             Stage::Verdict { .. } => {}
         }
@@ -230,7 +234,7 @@ impl Rooms {
         let who = caller.who.counted();
         // Before this failure counts: three tries are what a caller was promised when the prompt began.
         let tries_max = if self.guard.is_slow(now.instant, room) { 1 } else { TRIES_MAX };
-        self.guard.failed(now.instant, room, &who);
+        self.guard.failed_by(now.instant, room, &who, caller.who.trunk);
         caller.tries += 1;
         if caller.tries >= tries_max || self.guard.refuses(now.instant, room, &who) {
             let last = vec![Prompt::WrongPin, Prompt::Goodbye];

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 use sidetone_model::call::HangupCause;
-use sidetone_model::ids::{CallId, ConferenceSessionId, ExtensionId, LegId, OrganisationId, RoomId, TeamId};
+use sidetone_model::ids::{
+    CallId, ConferenceSessionId, ExtensionId, LegId, OrganisationId, RoomId, TeamId, TrunkId,
+};
 use sidetone_model::prompt::Prompt;
 use sidetone_model::room::news::RoomNews;
 use sidetone_model::room::{DialKind, Role, RoomName};
@@ -45,6 +47,8 @@ pub struct Arrival {
     pub extension: Option<ExtensionId>,
     /// The extension's team.
     pub team: Option<TeamId>,
+    /// The trunk that the call came by; wrong PINs are counted for it.
+    pub trunk: Option<TrunkId>,
     /// What they want.
     pub goal: Goal,
 }

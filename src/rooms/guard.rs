@@ -6,11 +6,14 @@
 //! are, becomes slow: one try a call, and a pause before each verdict. Verdicts on callers whose PIN was never right
 //! there come one after another then, so that the number of calls at once buys no guesses: 1,200 an hour for a room in
 //! all. Extensions, and callers whose PIN was right before, do not wait for them. The room never closes.
+//!
+//! The same is counted for each trunk over all rooms, so that a carrier whose callers show ever other numbers guesses no
+//! faster at many rooms than at one.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
-use sidetone_model::ids::{ExtensionId, RoomId};
+use sidetone_model::ids::{ExtensionId, RoomId, TrunkId};
 
 /// A caller, as wrong PINs are counted.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -37,12 +40,20 @@ pub(super) struct Guard {
     callers: HashMap<(RoomId, Who), Record>,
     /// The callers, the one that failed longest ago first.
     order: BTreeMap<u64, (RoomId, Who)>,
-    rooms: HashMap<RoomId, VecDeque<Instant>>,
-    /// When a slow room has a verdict for the next caller that is not known there.
-    verdicts: HashMap<RoomId, Instant>,
+    /// Failures of all callers at each room, and of all callers over each trunk.
+    places: HashMap<Place, VecDeque<Instant>>,
+    /// When a slow place has a verdict for the next caller that is not known there.
+    verdicts: HashMap<Place, Instant>,
     /// Callers whose PIN was right, the latest last.
     known: VecDeque<(RoomId, Who)>,
     turn: u64,
+}
+
+/// Where the failures of all callers are counted together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Place {
+    Room(RoomId),
+    Trunk(TrunkId),
 }
 
 #[derive(Debug, Default)]
@@ -57,15 +68,17 @@ struct Record {
 }
 
 impl Guard {
-    /// Somebody keyed a wrong PIN.
-    pub(super) fn failed(&mut self, now: Instant, room: RoomId, who: &Who) {
-        let failures = self.rooms.entry(room).or_default();
-        forget_old(failures, now);
-        if failures.len() == SLOW_AT {
-            failures.pop_front();
+    /// A caller that came by `trunk` keyed a wrong PIN.
+    pub(super) fn failed_by(&mut self, now: Instant, room: RoomId, who: &Who, trunk: Option<TrunkId>) {
+        self.failed(now, room, who);
+        if let Some(trunk) = trunk {
+            self.count(now, Place::Trunk(trunk));
         }
-        failures.push_back(now);
+    }
 
+    /// A caller keyed a wrong PIN.
+    pub(super) fn failed(&mut self, now: Instant, room: RoomId, who: &Who) {
+        self.count(now, Place::Room(room));
         let key = (room, who.clone());
         self.turn += 1;
         let record = self.callers.entry(key.clone()).or_default();
@@ -80,6 +93,15 @@ impl Guard {
         }
     }
 
+    fn count(&mut self, now: Instant, place: Place) {
+        let failures = self.places.entry(place).or_default();
+        forget_old(failures, now);
+        if failures.len() == place.slow_at() {
+            failures.pop_front();
+        }
+        failures.push_back(now);
+    }
+
     /// Whether the caller has to wait before the next try.
     pub(super) fn refuses(&self, now: Instant, room: RoomId, who: &Who) -> bool {
         let record = self.callers.get(&(room, who.clone()));
@@ -88,9 +110,13 @@ impl Guard {
 
     /// Whether so many failed at the room that everybody has to be slow.
     pub(super) fn is_slow(&self, now: Instant, room: RoomId) -> bool {
+        self.is_slow_at(now, Place::Room(room))
+    }
+
+    fn is_slow_at(&self, now: Instant, place: Place) -> bool {
         // The window holds the latest failures alone, so the oldest of a full one tells.
-        self.rooms.get(&room).is_some_and(|failures| {
-            failures.len() == SLOW_AT
+        self.places.get(&place).is_some_and(|failures| {
+            failures.len() == place.slow_at()
                 && failures.front().is_some_and(|oldest| now.saturating_duration_since(*oldest) < WINDOW)
         })
     }
@@ -113,8 +139,16 @@ impl Guard {
 
     /// When a caller hears the verdict on a PIN: `None` at once; `Some(None)` when so many wait that the caller has to
     /// call again.
-    pub(super) fn verdict_at(&mut self, now: Instant, room: RoomId, who: &Who) -> Option<Option<Instant>> {
-        if !self.is_slow(now, room) {
+    pub(super) fn verdict_at(
+        &mut self,
+        now: Instant,
+        room: RoomId,
+        who: &Who,
+        trunk: Option<TrunkId>,
+    ) -> Option<Option<Instant>> {
+        let places = [Some(Place::Room(room)), trunk.map(Place::Trunk)].into_iter().flatten();
+        let slow: Vec<Place> = places.filter(|place| self.is_slow_at(now, *place)).collect();
+        if slow.is_empty() {
             return None;
         }
         let is_known = match who {
@@ -124,25 +158,40 @@ impl Guard {
         if is_known {
             return Some(Some(now + VERDICT_EVERY));
         }
-        let due = self.verdicts.get(&room).map_or(now, |last| now.max(*last)) + VERDICT_EVERY;
+        let last = slow.iter().filter_map(|place| self.verdicts.get(place)).max();
+        let due = last.map_or(now, |last| now.max(*last)) + VERDICT_EVERY;
         if due.saturating_duration_since(now) > VERDICT_WAIT_MAX {
             return Some(None);
         }
-        self.verdicts.insert(room, due);
+        self.verdicts.extend(slow.into_iter().map(|place| (place, due)));
         Some(Some(due))
     }
 
     /// Forgets the rooms that are stored no more.
     pub(super) fn keep(&mut self, is_stored: impl Fn(RoomId) -> bool) {
-        self.verdicts.retain(|room, _| is_stored(*room));
+        let is_kept = |place: &Place| match place {
+            Place::Room(room) => is_stored(*room),
+            // As many as there are trunks.
+            Place::Trunk(_) => true,
+        };
+        self.verdicts.retain(|place, _| is_kept(place));
         self.known.retain(|(room, _)| is_stored(*room));
-        self.rooms.retain(|room, _| is_stored(*room));
+        self.places.retain(|place, _| is_kept(place));
     }
 
     /// How many callers are remembered.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.callers.len()
+    }
+}
+
+impl Place {
+    fn slow_at(self) -> usize {
+        match self {
+            Place::Room(_) => SLOW_AT,
+            Place::Trunk(_) => TRUNK_SLOW_AT,
+        }
     }
 }
 
@@ -183,6 +232,9 @@ const FORGIVEN_AFTER: Duration = Duration::from_secs(48 * 3600);
 /// Failures at one room, whoever's, that make it slow.
 const SLOW_AT: usize = 50;
 
+/// Failures over one trunk at all rooms that make it slow: a carrier's callers mistype too.
+const TRUNK_SLOW_AT: usize = 200;
+
 /// Callers that are remembered; the one whose failure is oldest goes first.
 const CALLERS_MAX: usize = 10_000;
 
@@ -215,7 +267,7 @@ mod tests {
         let (room, start) = (RoomId(Uuid::from_u128(1)), any_instant());
         let mut guard = Guard::default();
         guard.succeeded(room, &number(0));
-        assert_eq!(guard.verdict_at(start, room, &number(1)), None, "at once while few fail");
+        assert_eq!(guard.verdict_at(start, room, &number(1), None), None, "at once while few fail");
         for n in 0..u32::try_from(SLOW_AT).unwrap() {
             guard.failed(start, room, &number(n + 1));
         }
@@ -225,17 +277,43 @@ mod tests {
             // What is judged is wrong, and the room stays slow.
             for n in 0..10 {
                 let who = number(1_000 + n + 10 * u32::try_from(second).unwrap());
-                if let Some(due) = guard.verdict_at(now, room, &who).unwrap() {
+                if let Some(due) = guard.verdict_at(now, room, &who, None).unwrap() {
                     verdicts += 1;
                     latest = latest.max(due - now);
                     guard.failed(now, room, &who);
                 }
             }
-            let known = guard.verdict_at(now, room, &number(0)).unwrap();
+            let known = guard.verdict_at(now, room, &number(0), None).unwrap();
             assert_eq!(known, Some(now + VERDICT_EVERY), "second {second}");
         }
         println!("rooms: 36000 calls in an hour from 36000 numbers, {verdicts} PINs judged");
         assert!((1_150..=1_210).contains(&verdicts), "{verdicts}");
         assert!(latest <= VERDICT_WAIT_MAX);
+    }
+
+    /// Ever other numbers at ever other rooms, by one trunk: no room becomes slow, and the trunk gets 1,200 verdicts an hour.
+    #[test]
+    fn a_trunk_guesses_no_faster_at_many_rooms_than_at_one() {
+        let (trunk, start) = (TrunkId(Uuid::from_u128(7)), any_instant());
+        let mut guard = Guard::default();
+        let mut verdicts = 0;
+        for second in 0..3_600_u32 {
+            let now = start + Duration::from_secs(second.into());
+            for n in 0..10 {
+                let (room, who) =
+                    (RoomId(Uuid::from_u128((n + 10 * (second % 100)).into())), number(n + 10 * second));
+                let verdict = guard.verdict_at(now, room, &who, Some(trunk));
+                if verdict.is_none_or(|due| due.is_some()) {
+                    verdicts += 1;
+                    guard.failed_by(now, room, &who, Some(trunk));
+                }
+            }
+        }
+        println!("rooms: 36000 calls in an hour by one trunk to 1000 rooms, {verdicts} PINs judged");
+        assert!((1_350..=1_420).contains(&verdicts), "{verdicts}");
+        let (room, other) = (RoomId(Uuid::from_u128(1)), TrunkId(Uuid::from_u128(8)));
+        let now = start + Duration::from_secs(3_600);
+        assert_eq!(guard.verdict_at(now, room, &number(1), Some(other)), None, "another trunk is not slow");
+        assert_eq!(guard.verdict_at(now, room, &number(1), None), None, "nor is who comes by none");
     }
 }

@@ -17,6 +17,7 @@ use crate::store::bell::Bell;
 use crate::store::failure::Failure;
 use crate::store::location::{Database, Location};
 use crate::store::plans;
+use crate::store::probe::Schema;
 use crate::store::sql::{Connections, Pool, sql};
 use crate::store::turns::{self, Turns};
 use crate::store::vitals::{Heartbeat, Trouble, Vitals};
@@ -69,6 +70,18 @@ pub enum StoreError {
         #[source]
         source: sqlx::Error,
     },
+    /// The database is of another version, and is not to be changed.
+    #[error(
+        "use the database {location}: {} version wrote it; {}",
+        if *newer { "a newer" } else { "an older" },
+        if *newer { "use that version" } else { "start the engine, which brings it to this version" }
+    )]
+    Schema {
+        /// Which database.
+        location: Location,
+        /// Whether it is newer than this program.
+        newer: bool,
+    },
     /// Something else already has a value that only one may have.
     #[error("write the database: another row already has this {column}")]
     Taken {
@@ -109,16 +122,76 @@ impl Store {
     /// When it cannot be opened, or was written by a newer version.
     pub async fn open(database: impl Into<Database>) -> Result<Self, StoreError> {
         let database = database.into();
-        let location = database.location.clone();
         match &database.location {
             Location::Postgres(url) => {
                 let options = url
                     .options()
-                    .map_err(|source| StoreError::Open { location: location.clone(), source })?;
-                Self::open_postgres(&database, options).await
+                    .map_err(|source| StoreError::Open { location: database.location.clone(), source })?;
+                Self::open_postgres(&database, options, true).await
             }
             Location::Sqlite(path) => Self::open_sqlite(&database, path).await,
         }
+    }
+
+    /// Opens the database to try changes that are not committed: no file is created and no schema changed. A database
+    /// that is not there is stood in for by an empty one in memory.
+    ///
+    /// # Errors
+    /// When it cannot be opened, or another version wrote it.
+    pub async fn open_for_trial(database: &Database) -> Result<Self, StoreError> {
+        let location = database.location.clone();
+        match (Self::probe(database).await?, &location) {
+            (Schema::Missing, _) => Self::open_in_memory(database).await,
+            (schema @ (Schema::Newer | Schema::Older), _) => {
+                Err(StoreError::Schema { location, newer: schema == Schema::Newer })
+            }
+            (Schema::Current, Location::Postgres(url)) => {
+                let failed = |source| StoreError::Open { location: location.clone(), source };
+                Self::open_postgres(database, url.options().map_err(failed)?, false).await
+            }
+            (Schema::Current, Location::Sqlite(path)) => {
+                let options = SqliteConnectOptions::new()
+                    .filename(path)
+                    .create_if_missing(false)
+                    .foreign_keys(true)
+                    .busy_timeout(WRITER_BUSY_TIMEOUT)
+                    .disable_statement_logging();
+                Self::on_one_connection(database, options).await
+            }
+        }
+    }
+
+    /// An empty database in memory, with the schema of this version.
+    async fn open_in_memory(database: &Database) -> Result<Self, StoreError> {
+        let options =
+            SqliteConnectOptions::new().in_memory(true).foreign_keys(true).disable_statement_logging();
+        let store = Self::on_one_connection(database, options).await?;
+        if let Connections::Sqlite(writer) = store.writer.connections() {
+            MIGRATIONS.run(writer).await.map_err(|source| StoreError::Migrate {
+                location: database.location.clone(),
+                source: Box::new(source),
+            })?;
+        }
+        Ok(store)
+    }
+
+    /// A store whose readers and writers are the same single connection.
+    async fn on_one_connection(
+        database: &Database,
+        options: SqliteConnectOptions,
+    ) -> Result<Self, StoreError> {
+        let pool: SqlitePool = SqlitePoolOptions::new()
+            .max_connections(1)
+            // A database in memory lasts as long as its connection.
+            .idle_timeout(None)
+            .max_lifetime(None)
+            .acquire_timeout(WRITER_ACQUIRE_TIMEOUT)
+            .connect_with(options)
+            .await
+            .map_err(|source| StoreError::Open { location: database.location.clone(), source })?;
+        let trouble = Arc::new(Trouble::default());
+        let part = || (Connections::Sqlite(pool.clone()), Vitals::of_file(Arc::clone(&trouble)));
+        Ok(Self::of(database, part(), part(), part()))
     }
 
     async fn open_sqlite(database: &Database, path: &Path) -> Result<Self, StoreError> {
@@ -179,7 +252,11 @@ impl Store {
         ))
     }
 
-    async fn open_postgres(database: &Database, options: PgConnectOptions) -> Result<Self, StoreError> {
+    async fn open_postgres(
+        database: &Database,
+        options: PgConnectOptions,
+        migrate: bool,
+    ) -> Result<Self, StoreError> {
         let location = &database.location;
         let failed = |source| StoreError::Open { location: database.location.clone(), source };
         let options = options.application_name("sidetone").disable_statement_logging();
@@ -194,10 +271,14 @@ impl Store {
             .await
             .map_err(failed)?;
         let heartbeat = Heartbeat::start(options.clone());
-        let migrated = heartbeat.unless_away(START_PATIENCE, migrate_postgres(&writer)).await;
-        let migrated = migrated.ok_or_else(|| failed(silent()))?;
-        migrated
-            .map_err(|source| StoreError::Migrate { location: location.clone(), source: Box::new(source) })?;
+        if migrate {
+            let migrated = heartbeat.unless_away(START_PATIENCE, migrate_postgres(&writer)).await;
+            let migrated = migrated.ok_or_else(|| failed(silent()))?;
+            migrated.map_err(|source| StoreError::Migrate {
+                location: location.clone(),
+                source: Box::new(source),
+            })?;
+        }
         let options = options.options([
             ("default_transaction_read_only", "on".to_owned()),
             ("statement_timeout", millis(database.statement_timeout)),

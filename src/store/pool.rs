@@ -89,6 +89,11 @@ impl Pool {
         self
     }
 
+    /// Its connections.
+    pub(super) fn connections(&self) -> &Connections {
+        &self.connections
+    }
+
     /// Whether it is PostgreSQL, where several transactions write at once.
     pub(super) fn is_postgres(&self) -> bool {
         matches!(self.connections, Connections::Postgres(..))

@@ -1,5 +1,6 @@
 //! Looking at a database without changing it: whether it can be reached, and who wrote it.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,7 +29,7 @@ pub enum Schema {
 }
 
 impl Store {
-    /// Looks at a database; nothing is made or changed.
+    /// Looks at a database; nothing is made or changed, not even a file beside it.
     ///
     /// # Errors
     /// When it cannot be reached, or is no database.
@@ -37,7 +38,10 @@ impl Store {
         let connections = match &database.location {
             Location::Sqlite(path) if !path.exists() => return Ok(Schema::Missing),
             Location::Sqlite(path) => {
-                let options = SqliteConnectOptions::new().filename(path).read_only(true);
+                // A reader of a file that no process has open would leave files of a log beside it.
+                let is_at_rest = !log_of(path).exists();
+                let options =
+                    SqliteConnectOptions::new().filename(path).read_only(true).immutable(is_at_rest);
                 let pool: SqlitePool = SqlitePoolOptions::new()
                     .max_connections(1)
                     .acquire_timeout(PROBE_TIME)
@@ -67,6 +71,13 @@ impl Store {
         pool.close().await;
         schema.map_err(failed)
     }
+}
+
+/// The write-ahead log of a SQLite file, which is there while the file is open.
+fn log_of(file: &Path) -> PathBuf {
+    let mut log = file.as_os_str().to_owned();
+    log.push("-wal");
+    log.into()
 }
 
 async fn schema(pool: &Pool) -> Result<Schema, sqlx::Error> {

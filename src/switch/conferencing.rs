@@ -91,6 +91,7 @@ impl Switch {
             name: identity.name.clone(),
             extension: identity.extension,
             team,
+            trunk: facts.trunk.filter(|_| identity.extension.is_none()),
             goal: live.goal.clone()?,
         })
     }

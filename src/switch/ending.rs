@@ -186,7 +186,8 @@ impl Call {
             quality.verdict = Some(MediaVerdict::Unanswered);
         }
         let mut record = self.record(self.answered_after, Some(ended_after), Some(cause), quality);
-        record.media = self.media(self.wall(ended_after), quality.verdict).map(Box::new);
+        let media = self.media(self.wall(ended_after), quality.verdict);
+        record.media = media.map(|media| Box::new(media.ended_as(&record)));
         self.state = State::Over;
         self.push(Output::Ended(Box::new(record)));
     }

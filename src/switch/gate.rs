@@ -5,7 +5,7 @@
 //! `P-Asserted-Identity` claims and proves nothing.
 
 use std::net::IpAddr;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use sidetone_model::directory::{Extension, Organisation, Trunk};
 use sidetone_model::ids::{ExtensionId, TrunkId};
@@ -21,8 +21,8 @@ pub(super) enum Sender {
     Challenge(Vec<String>, Refusal),
     /// An extension that proved itself.
     Extension(ExtensionId),
-    /// Too many failures: 403, no digest was computed.
-    Limited,
+    /// Too many failures: 403 for this long, no digest was computed.
+    Limited(Duration),
     /// An extension that was just deleted: 403.
     Refused,
     /// A trunk.
@@ -79,7 +79,10 @@ impl Gate {
         // A domain that nobody has is challenged like one of ours: the answer does not tell which there are.
         let realm = organisation.map_or_else(|| claimed_domain(request), |known| known.sip_domain.clone());
         let headers: Vec<Digest> = request.authorization().filter_map(Result::ok).collect();
-        let attempt = Attempt { headers: &headers, method: request.method().as_str(), realm: &realm, source };
+        let method = request.method().as_str();
+        let cseq = request.cseq().map_or(0, |cseq| cseq.number);
+        let number = format!("{cseq} {}", request.call_id());
+        let attempt = Attempt { headers: &headers, method, request: &number, realm: &realm, source };
         let lines = Lines { directory, organisation, registered };
         match self.authenticator.verify(now, attempt, &lines) {
             Decision::Accepted { username } => match lines.line(&username) {
@@ -87,7 +90,7 @@ impl Gate {
                 None => Sender::Refused,
             },
             Decision::Challenge { challenges, refusal } => Sender::Challenge(challenges, refusal),
-            Decision::Limited { .. } => Sender::Limited,
+            Decision::Limited { retry_after, .. } => Sender::Limited(retry_after),
         }
     }
 

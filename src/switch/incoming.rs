@@ -242,9 +242,12 @@ impl Switch {
                 }
                 self.refuse(now, key, reply);
             }
-            Sender::Limited => {
+            Sender::Limited(retry_after) => {
                 self.denied(flow, request, Denial::Limited);
-                self.refuse(now, key, Reply::new(StatusCode::FORBIDDEN));
+                // Only a source that failed before gets this, for accounts that exist and for others alike.
+                let reply = Reply::new(StatusCode::FORBIDDEN).reason(LOCKED_OUT);
+                let seconds = retry_after.as_secs().max(1);
+                self.refuse(now, key, reply.header(Name::RetryAfter.as_str(), seconds.to_string()));
             }
             Sender::Refused => self.refuse(now, key, Reply::new(StatusCode::FORBIDDEN)),
         }
@@ -270,6 +273,9 @@ impl Switch {
         }
     }
 }
+
+/// What a phone shows that gave too many wrong passwords.
+const LOCKED_OUT: &str = "Too Many Wrong Passwords";
 
 /// The number that a URI dials: the user of a SIP URI without its parameters, or a `tel:` number.
 pub(super) fn dialled(uri: &Uri) -> Option<String> {

@@ -77,7 +77,7 @@ impl Switch {
                 Origin::Extension(directory.extension(*id).ok_or_else(Refused::stranger)?)
             }
             Sender::Trunk(id) => Origin::Trunk(directory.trunk(*id).ok_or_else(Refused::stranger)?),
-            Sender::Challenge(..) | Sender::Limited | Sender::Refused => return Err(Refused::stranger()),
+            Sender::Challenge(..) | Sender::Limited(_) | Sender::Refused => return Err(Refused::stranger()),
         };
         let caller = Caller::of(origin, request);
         let route = match route(directory, origin, dialled) {

@@ -3,7 +3,7 @@
 //! A phone that vanishes sends no BYE, and a call without an end holds its ports and is billed. Three limits end it
 //! (session timers of the dialogs, RFC 4028, are the user agent's):
 //!
-//! - **Length**, from the answer: the lowest of the organisation's and the trunk's; `ALLOTTED_TIMEOUT`.
+//! - **Length**, from the answer: the lowest of the organisation's and the trunk's; `MAX_CALL_DURATION`.
 //! - **Silence** of both parties of a call, neither RTP nor RTCP; `MEDIA_TIMEOUT`. One that talks keeps the call: the
 //!   other may be muted, or listen to an announcement. While a party holds, the limit is that of a hold.
 //! - **Silence** of one party in a room, whose phone may only listen: it is asked inside its dialog whether it is there
@@ -69,7 +69,7 @@ impl Call {
     pub(super) fn stay_timeout(&mut self, now: Instant) {
         let is_due = |until: Option<Instant>| until.is_some_and(|until| until <= now);
         if is_due(self.allotted_until()) {
-            return self.end_by_us(now, HangupCause::AllottedTimeout);
+            return self.end_by_us(now, HangupCause::MaxCallDuration);
         }
         if is_due(self.parties_silent_until()) {
             return self.end_by_us(now, HangupCause::MediaTimeout);

@@ -160,6 +160,9 @@ impl Book {
             legs.iter_mut().for_each(|leg| own_up(leg, tapped.missed));
         }
         let mut quality = call_of_legs(id, QualityState::Final, ended_at, legs);
+        if let Some(words) = &call.leg.words {
+            quality.sentence.clone_from(words);
+        }
         if call.ended_at.is_none() {
             quality.flags.push(CUT.to_owned());
         }

@@ -88,6 +88,10 @@ fn a_leg_is_found_again_on_disk() {
         let file = report.trace.clone().unwrap();
         let path = dir.join(&file.name);
         assert_eq!(std::fs::metadata(&path).unwrap().len(), file.bytes);
+        let told = crate::capture::read("leg", &mut std::fs::File::open(&path).unwrap(), &mut |_| {});
+        let call = &told.analysis.calls[0];
+        let whose = if file.name.ends_with("-a.trace") { "the caller's" } else { "the called party's" };
+        assert!(call.quality().sentence.contains(whose), "{}: {}", file.name, call.quality().sentence);
         assert_eq!(replay(&path), Report { trace: None, ..report });
         bytes += file.bytes;
     }

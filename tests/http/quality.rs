@@ -144,7 +144,7 @@ fn a_record_without_media_says_why() {
     for (number, verdict, words) in [
         (2, json!("ok"), "Nothing but the record's own figures was kept"),
         (3, json!("unanswered"), "not answered"),
-        (4, Value::Null, "had no media"),
+        (4, Value::Null, "not answered"),
         (5, Value::Null, "Nothing is known"),
     ] {
         let answer = engine.get(BOSS, &path(number));

@@ -187,8 +187,10 @@ fn hear_tcp(mut stream: TcpStream, answers: &Mutex<BTreeMap<String, u64>>) {
 fn count(bytes: &[u8], answers: &Mutex<BTreeMap<String, u64>>) {
     let text = String::from_utf8_lossy(bytes);
     let Some(status) = text.strip_prefix("SIP/2.0 ").and_then(|rest| rest.get(..3)) else { return };
-    let method =
-        text.lines().find_map(|line| line.strip_prefix("CSeq: ")).and_then(|cseq| cseq.split(' ').nth(1));
+    let method = text
+        .lines()
+        .find_map(|line| line.strip_prefix("CSeq: "))
+        .and_then(|cseq| cseq.split_whitespace().nth(1));
     let method = method.filter(|method| METHODS.contains(&method.trim())).unwrap_or("other").trim();
     *answers.lock().unwrap().entry(format!("{status} {method}")).or_default() += 1;
 }

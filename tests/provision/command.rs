@@ -1,6 +1,7 @@
 //! `sidetone apply`: its output and its exit codes.
 
-use std::process::{Command, Output};
+use std::io::Write as _;
+use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 use sidetone::store::Store;
@@ -27,27 +28,118 @@ fn the_command_prints_the_object_of_the_contract_and_exits_0() {
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(report["created"], 8);
+    let database = dir.path().join("sidetone.db").display().to_string();
+    assert_eq!(report["database"], database.as_str());
     let output = sidetone(&dir, &["apply", "acme.toml"]);
-    assert_eq!(String::from_utf8(output.stdout).unwrap(), "0 created, 0 changed, 8 unchanged\n");
+    let expected = format!("database {database}\n0 created, 0 changed, 8 unchanged\n");
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), expected);
+}
+
+/// Names and contents of the files of a directory.
+fn files(dir: &TempDir) -> Vec<(std::ffi::OsString, Vec<u8>)> {
+    let entries = std::fs::read_dir(dir.path()).unwrap().map(Result::unwrap);
+    let mut files: Vec<_> =
+        entries.map(|entry| (entry.file_name(), std::fs::read(entry.path()).unwrap())).collect();
+    files.sort();
+    files
 }
 
 #[test]
-fn a_wrong_command_line_or_file_exits_2_with_one_line() {
+fn a_dry_run_says_what_would_change_and_leaves_every_file_as_it_is() {
+    let dir = TempDir::new();
+    std::fs::write(dir.path().join("acme.toml"), ACME).unwrap();
+    let dry_run = |file: &str| {
+        let before = files(&dir);
+        let output = sidetone(&dir, &["apply", "--dry-run", file]);
+        assert_eq!(files(&dir), before, "{}", String::from_utf8_lossy(&output.stderr));
+        assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let said = dry_run("acme.toml");
+    assert!(said.contains("created organisation Acme\n"), "{said}");
+    assert!(said.ends_with("8 created, 0 changed, 0 unchanged\nnothing was changed (dry run)\n"), "{said}");
+    assert_eq!(sidetone(&dir, &["apply", "acme.toml"]).status.code(), Some(0));
+    std::fs::write(dir.path().join("renamed.toml"), ACME.replace("\"Ada\"", "\"Eva\"")).unwrap();
+    let said = dry_run("renamed.toml");
+    assert!(said.contains("0 created, 1 changed, 7 unchanged"), "{said}");
+    let said = dry_run("acme.toml");
+    assert!(said.contains("0 created, 0 changed, 8 unchanged"), "{said}");
+}
+
+#[test]
+fn a_dry_run_changes_no_database_of_an_older_version() {
+    let dir = TempDir::new();
+    std::fs::write(dir.path().join("acme.toml"), ACME).unwrap();
+    assert_eq!(sidetone(&dir, &["apply", "acme.toml"]).status.code(), Some(0));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let file = dir.path().join("sidetone.db");
+    runtime.block_on(async {
+        let options = sqlx::sqlite::SqliteConnectOptions::new().filename(&file);
+        let mut connection = sqlx::ConnectOptions::connect(&options).await.unwrap();
+        let last = "DELETE FROM _sqlx_migrations WHERE version = (SELECT MAX(version) FROM _sqlx_migrations)";
+        sqlx::query(last).execute(&mut connection).await.unwrap();
+        sqlx::Connection::close(connection).await.unwrap();
+    });
+    let before = files(&dir);
+    let output = sidetone(&dir, &["apply", "--dry-run", "acme.toml"]);
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.contains("an older version wrote it"), "{text}");
+    assert_eq!(files(&dir), before);
+}
+
+#[test]
+fn the_standard_input_is_a_file_by_the_name_of_a_dash() {
+    let dir = TempDir::new();
+    let apply = |text: &str, args: &[&str]| {
+        let mut process = Command::new(env!("CARGO_BIN_EXE_sidetone"))
+            .current_dir(dir.path())
+            .env("SIDETONE_NODE__DATA_DIR", dir.path())
+            .env_remove("SIDETONE_CONFIG")
+            .arg("apply")
+            .args(args)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // A command line that is refused reads nothing.
+        let _ = process.stdin.take().unwrap().write_all(text.as_bytes());
+        let output = process.wait_with_output().unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    assert_eq!(apply(ACME, &["-"]), (Some(0), String::new()));
+    let (code, said) = apply("[[trunks]]\nport = 1\n", &["-"]);
+    assert_eq!(code, Some(2), "{said}");
+    let expected = "sidetone: standard input: trunk (no. 1): name: is missing\nsidetone: standard input: trunk (no. 1): ";
+    assert!(said.starts_with(expected), "{said}");
+    let (code, said) = apply(ACME, &["-", "-"]);
+    assert_eq!((code, said.lines().count()), (Some(2), 1), "{said}");
+}
+
+#[test]
+fn a_wrong_command_line_or_file_exits_2_with_a_line_for_each_problem() {
     let dir = TempDir::new();
     std::fs::write(dir.path().join("bad.toml"), "[[organisations]]\nnme = \"A\"\n").unwrap();
     std::fs::write(dir.path().join("torn.toml"), "[[organisations\n").unwrap();
     std::fs::write(dir.path().join("config.toml"), "[sip]\nlistn = 1\n").unwrap();
-    let cases: [(&[&str], &str); 4] = [
-        (&["apply", "missing.toml"], "sidetone: missing.toml: cannot be read"),
-        (&["apply", "bad.toml", "torn.toml"], "sidetone: torn.toml: line 1"),
-        (&["apply", "bad.toml"], "sidetone: bad.toml: organisations[0].name: is missing; bad.toml: "),
-        (&["apply", "bad.toml", "--config", "config.toml"], "sidetone: config.toml: sip.listn: unknown key"),
+    let nameless = "sidetone: bad.toml: organisation (no. 1): name: is missing\n";
+    let cases: [(&[&str], &str, usize); 4] = [
+        (&["apply", "missing.toml"], "sidetone: missing.toml: cannot be read", 1),
+        (&["apply", "torn.toml", "bad.toml"], "sidetone: torn.toml: line 1", 4),
+        (&["apply", "bad.toml"], nameless, 3),
+        (
+            &["apply", "bad.toml", "--config", "config.toml"],
+            "sidetone: config.toml: sip.listn: unknown key",
+            1,
+        ),
     ];
-    for (args, expected) in cases {
+    for (args, expected, problems) in cases {
         let output = sidetone(&dir, args);
         let text = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(2), "{args:?}: {text}");
-        assert!(text.starts_with(expected) && text.lines().count() == 1, "{args:?}: {text}");
+        assert!(text.starts_with(expected) && text.lines().count() == problems, "{args:?}: {text}");
+        assert!(text.lines().all(|line| line.starts_with("sidetone: ")), "{args:?}: {text}");
         assert!(output.stdout.is_empty());
     }
     assert_eq!(sidetone(&dir, &["apply"]).status.code(), Some(2));

@@ -113,7 +113,10 @@ fn several_files_are_one_whole() {
         let bad = "[[trunks]]\nname = \"u\"\norganisation = \"Nobody\"\n";
         let more = "[[organisations]]\nname = \"Bolt\"\nsip_domain = \"bolt.test\"\n";
         let refused = refusals(declare(store, &[more, bad], false).await.unwrap_err());
-        assert_eq!(refused, ["1: trunks[0].organisation: there is no organisation \"Nobody\", declare it"]);
+        assert_eq!(
+            refused,
+            ["1: trunk \"u\": organisation: there is no organisation \"Nobody\", declare it"]
+        );
         assert_eq!(store.directory().await.unwrap().organisations.len(), 1, "all or nothing");
     });
 }

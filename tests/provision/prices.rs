@@ -70,9 +70,10 @@ fn rates_name_what_is_there() {
         assert_eq!(
             refusals(error),
             [
-                format!("0: sell_rates[0].organisation: {missing}"),
-                format!("0: sell_rates[1].organisation: {missing}"),
-                "0: cost_rates[0].trunk: there is no trunk \"carrier\", declare it".to_owned(),
+                format!("0: sell rate \"+44\" of \"Acme\": organisation: {missing}"),
+                format!("0: sell rate \"+1\" of \"Acme\": organisation: {missing}"),
+                "0: cost rate \"+44\" of \"carrier\": trunk: there is no trunk \"carrier\", declare it"
+                    .to_owned(),
             ]
         );
         let without_fx = RATES.split("[[fx_rates]]").next().unwrap();
@@ -80,7 +81,7 @@ fn rates_name_what_is_there() {
         assert_eq!(
             refusals(error),
             [
-                "1: sell_rates[1].currency: Acme has its credit in EUR, declare what USD is in it under fx_rates"
+                "1: sell rate \"+1\" of \"Acme\": currency: Acme has its credit in EUR, declare what USD is in it under fx_rates"
             ]
         );
         // Without a limit there is nothing to convert into.
@@ -132,7 +133,8 @@ fn ai_prices_are_declared_once_and_changed_by_what_they_are_for() {
 fn what_is_wrong_with_an_ai_price_is_named() {
     with_store(async |store| {
         let error = declare(store, &[AI_PRICES], false).await.unwrap_err();
-        let missing = "0: ai_prices[1].organisation: there is no organisation \"Acme\", declare it";
+        let missing =
+            "0: AI price \"talk-*\" of \"Acme\": organisation: there is no organisation \"Acme\", declare it";
         assert_eq!(refusals(error), [missing]);
     });
     let wrong = "[[ai_prices]]\nkind = \"cost\"\norganisation = \"Acme\"\nprovider = \"\"\nmodel = \"a*b\"\n\
@@ -140,14 +142,14 @@ fn what_is_wrong_with_an_ai_price_is_named() {
     assert_eq!(
         parse(wrong).unwrap_err(),
         [
-            "ai_prices[0].organisation: must be left out: a cost is the operator's, whoever caused it",
-            "ai_prices[0].provider: must not be empty",
-            "ai_prices[0].model: must be a model's name, or the beginning of names followed by *",
-            "ai_prices[0].text_input_per_million: must be between 0 and 1000000",
-            "ai_prices[0].output_per_million: must be a decimal such as \"4.00\": not a decimal number such as 12.50",
-            "ai_prices[0].currency: is missing",
-            "ai_prices[0].to_time: must be after from_time",
-            "ai_prices[0].price: unknown key, known here are: kind, organisation, provider, model, \
+            "AI price \"a*b\" of \"Acme\": organisation: must be left out: a cost is the operator's, whoever caused it",
+            "AI price \"a*b\" of \"Acme\": provider: must not be empty",
+            "AI price \"a*b\" of \"Acme\": model: must be a model's name, or the beginning of names followed by *",
+            "AI price \"a*b\" of \"Acme\": text_input_per_million: must be between 0 and 1000000",
+            "AI price \"a*b\" of \"Acme\": output_per_million: must be a decimal such as \"4.00\": not a decimal number such as 12.50",
+            "AI price \"a*b\" of \"Acme\": currency: is missing",
+            "AI price \"a*b\" of \"Acme\": to_time: must be after from_time",
+            "AI price \"a*b\" of \"Acme\": price: unknown key, known here are: kind, organisation, provider, model, \
              text_input_per_million, audio_input_per_million, output_per_million, currency, from_time, to_time",
         ]
     );

@@ -8,38 +8,38 @@ fn what_contradicts_the_database_is_refused_by_key() {
         (
             "a domain of another",
             "[[organisations]]\nname = \"Bolt\"\nsip_domain = \"acme.test\"\n",
-            "0: organisations[0].sip_domain: another organisation has this domain",
+            "0: organisation \"Bolt\": sip_domain: another organisation has this domain",
         ),
         (
             "a number of another",
             "[[organisations]]\nname = \"Bolt\"\nsip_domain = \"bolt.test\"\n[[organisations.extensions]]\n\
              number = \"1\"\n[[organisations.numbers]]\nnumber = \"+442071230000\"\n\
              destination = { extension = \"1\" }\n",
-            "0: organisations[0].numbers[0].number: the number belongs to another organisation",
+            "0: organisation \"Bolt\", number \"+442071230000\": number: the number belongs to another organisation",
         ),
         (
             "a key id of another",
             "[[organisations]]\nname = \"Bolt\"\nsip_domain = \"bolt.test\"\n[[organisations.api_keys]]\n\
              name = \"k\"\nkey = \"tel_ABCDEFGHIJKL_0123456789abcdefghijklmnopqrstuvwxyz\"\npreset = \"full\"\n\
              allow = [\"127.0.0.1\"]\n",
-            "0: organisations[0].api_keys[0].key: another key has this id",
+            "0: organisation \"Bolt\", API key \"k\": key: another key has this id",
         ),
         (
             "a destination that is not there",
             "[[organisations]]\nname = \"Acme\"\nsip_domain = \"acme.test\"\n[[organisations.numbers]]\n\
              number = \"+4420\"\ndestination = { extension = \"9\" }\n",
-            "0: organisations[0].numbers[0].destination: there is no extension \"9\", declare it",
+            "0: organisation \"Acme\", number \"+4420\": destination: there is no extension \"9\", declare it",
         ),
         (
             "a team that is not there",
             "[[organisations]]\nname = \"Acme\"\nsip_domain = \"acme.test\"\n[[organisations.extensions]]\n\
              number = \"7\"\nteam = \"sales\"\n",
-            "0: organisations[0].extensions[0].team: there is no team \"sales\", declare it under teams",
+            "0: organisation \"Acme\", extension \"7\": team: there is no team \"sales\", declare it under teams",
         ),
         (
             "a new domain without the passwords",
             "[[organisations]]\nname = \"Acme\"\nsip_domain = \"new.test\"\n",
-            "0: organisations[0].sip_domain: was acme.test; passwords belong to a domain, give those of 1001, 1002 \
+            "0: organisation \"Acme\": sip_domain: was acme.test; passwords belong to a domain, give those of 1001, 1002 \
              here as well",
         ),
         (
@@ -48,7 +48,7 @@ fn what_contradicts_the_database_is_refused_by_key() {
              [[organisations]]\nname = \"Bolt\"\nsip_domain = \"bolt.test\"\n\
              [[trunks]]\nname = \"one\"\norganisation = \"Acme\"\naddress = \"sip:carrier.example\"\n\
              [[trunks]]\nname = \"two\"\norganisation = \"Bolt\"\naddress = \"sip:Carrier.example:5060\"\n",
-            "0: trunks[1].address: a trunk of another organisation, or one that all share, has this carrier; make one \
+            "0: trunk \"two\": address: a trunk of another organisation, or one that all share, has this carrier; make one \
              trunk that all share",
         ),
     ];
@@ -68,27 +68,27 @@ fn every_mistake_in_a_file_is_named() {
     let organisation =
         |inside: &str| format!("[[organisations]]\nname = \"A\"\nsip_domain = \"a.test\"\n{inside}");
     let key = |inside: &str| organisation(&format!("[[organisations.api_keys]]\nname = \"k\"\n{inside}\n"));
-    let at_key = "organisations[0].api_keys[0]";
+    let at_key = "organisation \"A\", API key \"k\"";
     let cases: Vec<(&str, String, Vec<String>)> = vec![
         ("nothing", String::new(), vec![]),
         (
             "empty organisation",
             "[[organisations]]\n".to_owned(),
-            vec!["organisations[0].name: is missing".to_owned(), "organisations[0].sip_domain: is missing".to_owned()],
+            vec!["organisation (no. 1): name: is missing".to_owned(), "organisation (no. 1): sip_domain: is missing".to_owned()],
         ),
         (
             "an empty room",
             organisation("[[organisations.rooms]]\n"),
             vec![
-                "organisations[0].rooms[0].name: is missing".to_owned(),
-                "organisations[0].rooms[0].number: is missing".to_owned(),
+                "organisation \"A\", room (no. 1): name: is missing".to_owned(),
+                "organisation \"A\", room (no. 1): number: is missing".to_owned(),
             ],
         ),
         (
             "a URL without a secret",
             organisation("call_info_url = \"https://crm.example/\"\n"),
             vec![
-                "organisations[0].call_info_secret: is missing: what is sent to call_info_url is signed with it"
+                "organisation \"A\": call_info_secret: is missing: what is sent to call_info_url is signed with it"
                     .to_owned(),
             ],
         ),
@@ -96,14 +96,14 @@ fn every_mistake_in_a_file_is_named() {
             "a secret without a URL",
             organisation("call_info_secret = \"sixteen letters!\"\n"),
             vec![
-                "organisations[0].call_info_url: is missing: call_info_secret signs what is sent there".to_owned(),
+                "organisation \"A\": call_info_url: is missing: call_info_secret signs what is sent there".to_owned(),
             ],
         ),
         (
             "a short secret",
             organisation("call_info_url = \"https://crm.example/\"\ncall_info_secret = \"short\"\n"),
             vec![
-                "organisations[0].call_info_secret: must be 16 to 256 characters on one line, without control \
+                "organisation \"A\": call_info_secret: must be 16 to 256 characters on one line, without control \
                  characters"
                     .to_owned(),
             ],
@@ -112,7 +112,7 @@ fn every_mistake_in_a_file_is_named() {
             "a secret for nothing",
             organisation("call_info_url = \"\"\ncall_info_secret = \"sixteen letters!\"\n"),
             vec![
-                "organisations[0].call_info_secret: must be empty, or left out, with an empty call_info_url"
+                "organisation \"A\": call_info_secret: must be empty, or left out, with an empty call_info_url"
                     .to_owned(),
             ],
         ),
@@ -122,57 +122,57 @@ fn every_mistake_in_a_file_is_named() {
              [[cost_rates]]\ntrunk = \"carrier\"\nprefix = \"+4a\"\nper_minute = \"0.000000001\"\nfrom_time = \"soon\"\n\
              [[fx_rates]]\nfrom = \"EUR\"\nto = \"EUR\"\nrate = \"0\"\n".to_owned(),
             [
-                "sell_rates[0].organisation: is missing",
-                "sell_rates[0].per_minute: must be a decimal in quotes, 0 to 10000 with at most 8 places, such as \"0.0120\"",
-                "sell_rates[0].increments: must be two numbers of seconds, 1 to 86400, such as [60, 1]",
-                "sell_rates[0].to_time: must be later than from_time",
-                "cost_rates[0].prefix: must be the beginning of a number such as +44, at most 15 digits",
-                "cost_rates[0].per_minute: must be a decimal in quotes, 0 to 10000 with at most 8 places, such as \"0.0120\"",
-                "cost_rates[0].currency: is missing",
-                "cost_rates[0].from_time: must be an instant such as \"2026-01-01T00:00:00Z\"",
-                "fx_rates[0].to: must be another currency than from",
-                "fx_rates[0].rate: must be a decimal in quotes, above 0 and at most 10000000 with at most 8 places, such as \"0.9200\"",
+                "sell rate \"44\": organisation: is missing",
+                "sell rate \"44\": per_minute: must be a decimal in quotes, 0 to 10000 with at most 8 places, such as \"0.0120\"",
+                "sell rate \"44\": increments: must be two numbers of seconds, 1 to 86400, such as [60, 1]",
+                "sell rate \"44\": to_time: must be later than from_time",
+                "cost rate \"+4a\" of \"carrier\": prefix: must be the beginning of a number such as +44, at most 15 digits",
+                "cost rate \"+4a\" of \"carrier\": per_minute: must be a decimal in quotes, 0 to 10000 with at most 8 places, such as \"0.0120\"",
+                "cost rate \"+4a\" of \"carrier\": currency: is missing",
+                "cost rate \"+4a\" of \"carrier\": from_time: must be an instant such as \"2026-01-01T00:00:00Z\"",
+                "fx rate \"EUR\" to \"EUR\": to: must be another currency than from",
+                "fx rate \"EUR\" to \"EUR\": rate: must be a decimal in quotes, above 0 and at most 10000000 with at most 8 places, such as \"0.9200\"",
             ].map(str::to_owned).to_vec(),
         ),
         (
             "values of an organisation",
             "[[organisations]]\nname = \"A\"\nsip_domain = \"a b\"\ncurrency = \"euro\"\ncredit = \"1e3\"\n".to_owned(),
             vec![
-                "organisations[0].sip_domain: must be a host name such as acme.test".to_owned(),
-                "organisations[0].currency: must be the three letters of a currency, such as EUR".to_owned(),
-                "organisations[0].credit: must be a decimal in quotes that is not negative, such as \"25.00\"".to_owned(),
+                "organisation \"A\": sip_domain: must be a host name such as acme.test".to_owned(),
+                "organisation \"A\": currency: must be the three letters of a currency, such as EUR".to_owned(),
+                "organisation \"A\": credit: must be a decimal in quotes that is not negative, such as \"25.00\"".to_owned(),
             ],
         ),
         (
             "an extension",
             organisation("[[organisations.extensions]]\nnumber = \"10a\"\npassword = \"\"\ncodecs = [\"G729\", \"pcmu\", \"PCMU\"]\n"),
             vec![
-                "organisations[0].extensions[0].number: must be 1 to 15 digits".to_owned(),
-                "organisations[0].extensions[0].password: must be 8 characters to 128 bytes on one line; without a password one is generated".to_owned(),
-                "organisations[0].extensions[0].codecs: \"G729\" is none of G722, L16, PCMA, PCMU, opus".to_owned(),
-                "organisations[0].extensions[0].codecs: PCMU is named twice".to_owned(),
+                "organisation \"A\", extension \"10a\": number: must be 1 to 15 digits".to_owned(),
+                "organisation \"A\", extension \"10a\": password: must be 8 characters to 128 bytes on one line; without a password one is generated".to_owned(),
+                "organisation \"A\", extension \"10a\": codecs: \"G729\" is none of G722, L16, PCMA, PCMU, opus".to_owned(),
+                "organisation \"A\", extension \"10a\": codecs: PCMU is named twice".to_owned(),
             ],
         ),
         (
             "twice",
             organisation("[[organisations.extensions]]\nnumber = \"1\"\n[[organisations.extensions]]\nnumber = \"1\"\n"),
-            vec!["organisations[0].extensions[1].number: \"1\" is declared twice".to_owned()],
+            vec!["organisation \"A\", extension \"1\": number: \"1\" is declared twice".to_owned()],
         ),
         (
             "a key without an allowlist or permissions",
             key(""),
             vec![
-                format!("{at_key}.permissions: is missing, name permissions or a preset"),
-                format!("{at_key}.allow: is missing, name the addresses that may use the key"),
+                format!("{at_key}: permissions: is missing, name permissions or a preset"),
+                format!("{at_key}: allow: is missing, name the addresses that may use the key"),
             ],
         ),
         (
             "a key for the whole Internet",
             key("preset = \"full\"\nallow = [\"0.0.0.0/0\", \"::/0\", \"localhost\"]"),
             vec![
-                format!("{at_key}.allow: \"0.0.0.0/0\" is the whole Internet, name the addresses that call"),
-                format!("{at_key}.allow: \"::/0\" is the whole Internet, name the addresses that call"),
-                format!("{at_key}.allow: \"localhost\" must be an address or a network, such as 192.0.2.0/24"),
+                format!("{at_key}: allow: \"0.0.0.0/0\" is the whole Internet, name the addresses that call"),
+                format!("{at_key}: allow: \"::/0\" is the whole Internet, name the addresses that call"),
+                format!("{at_key}: allow: \"localhost\" must be an address or a network, such as 192.0.2.0/24"),
             ],
         ),
         (
@@ -183,44 +183,44 @@ fn every_mistake_in_a_file_is_named() {
                  [[organisations.users]]\nemail = \"Eve@ACME.test\"\nrole = \"agent\"\nteem = \"a\"\n",
             ),
             vec![
-                "organisations[0].users[0].email: must be an email address such as ada@acme.test".to_owned(),
-                "organisations[0].users[0].password: must be 8 characters to 128 bytes on one line; without a password one is generated".to_owned(),
-                "organisations[0].users[0].role: \"root\" is none of agent, operator, org_admin, org_member, \
+                "organisation \"A\", user \"ada\": email: must be an email address such as ada@acme.test".to_owned(),
+                "organisation \"A\", user \"ada\": password: must be 8 characters to 128 bytes on one line; without a password one is generated".to_owned(),
+                "organisation \"A\", user \"ada\": role: \"root\" is none of agent, operator, org_admin, org_member, \
                  team_supervisor"
                     .to_owned(),
-                "organisations[0].users[2].teem: unknown key, known here are: email, name, password, role, team"
+                "organisation \"A\", user \"Eve@ACME.test\": teem: unknown key, known here are: email, name, password, role, team"
                     .to_owned(),
-                "organisations[0].users[2].email: \"eve@acme.test\" is declared twice".to_owned(),
+                "organisation \"A\", user \"Eve@ACME.test\": email: \"eve@acme.test\" is declared twice".to_owned(),
             ],
         ),
         (
             "an empty allowlist",
             key("preset = \"full\"\nallow = []"),
-            vec![format!("{at_key}.allow: must name 1 to 64 addresses or networks")],
+            vec![format!("{at_key}: allow: must name 1 to 64 addresses or networks")],
         ),
         (
             "permissions",
             key("permissions = [\"calls:write\"]\nallow = [\"127.0.0.1\"]\nrate_per_minute = 0\nkey = \"tel_short\""),
             vec![
-                format!("{at_key}.key: must be a prefix, an id of 8 to 32 and a secret of 32 to 128 letters and digits, with _ between them"),
-                format!("{at_key}.permissions: \"calls:write\" is none of billing:read, calls:control, calls:read, conferences:control, conferences:read, conferences:write, conversations:write, directory:read, directory:write, keys:write, margin:read, organisations:write, rates:write, recordings:listen, trunks:write, users:write, webhooks:read, webhooks:write"),
-                format!("{at_key}.rate_per_minute: 0 is out of range, write 1 to 60000"),
+                format!("{at_key}: key: must be a prefix, an id of 8 to 32 and a secret of 32 to 128 letters and digits, with _ between them"),
+                format!("{at_key}: permissions: \"calls:write\" is none of billing:read, calls:control, calls:read, conferences:control, conferences:read, conferences:write, conversations:write, directory:read, directory:write, keys:write, margin:read, organisations:write, rates:write, recordings:listen, trunks:write, users:write, webhooks:read, webhooks:write"),
+                format!("{at_key}: rate_per_minute: 0 is out of range, write 1 to 60000"),
             ],
         ),
         (
             "a number",
             organisation("[[organisations.numbers]]\nnumber = \"0044\"\ndestination = { conference = 200 }\n"),
             vec![
-                "organisations[0].numbers[0].number: must be written like +442071230000".to_owned(),
-                "organisations[0].numbers[0].destination.conference: must be true, or the number of a room in quotes".to_owned(),
+                "organisation \"A\", number \"0044\": number: must be written like +442071230000".to_owned(),
+                "organisation \"A\", number \"0044\": destination.conference: must be true, or the number of a room in quotes".to_owned(),
             ],
         ),
         (
             "a trunk",
             "[[trunks]]\nname = \"t\"\naddress = \"carrier\"\nusername = \"u\"\nregister = true\nport = 1\n".to_owned(),
             vec![
-                "trunks[0].address: must be written like sip:carrier.example:5060".to_owned(),
-                "trunks[0].port: unknown key, known here are: name, organisation, address, accept_from, username, password, realm, register, priority, short_numbers, strict_source, max_call_seconds".to_owned(),
+                "trunk \"t\": address: must be written like sip:carrier.example:5060".to_owned(),
+                "trunk \"t\": port: unknown key, known here are: name, organisation, address, accept_from, username, password, realm, register, priority, short_numbers, strict_source, max_call_seconds".to_owned(),
             ],
         ),
         (
@@ -230,24 +230,24 @@ fn every_mistake_in_a_file_is_named() {
              strict_source = \"rtp\"\nmax_call_seconds = 59\n"
                 .to_owned(),
             vec![
-                "trunks[0].address: goes over UDP in this version, write it without ;transport".to_owned(),
-                "trunks[1].password: must be at most 128 bytes on one line".to_owned(),
-                "trunks[1].register: needs an address and a username to register with".to_owned(),
-                "trunks[1].short_numbers: must be 1 to 6 digits, such as \"112\"".to_owned(),
-                "trunks[1].strict_source: must be one of any, sdp, signalling".to_owned(),
-                "trunks[1].max_call_seconds: 59 is out of range, write 60 to 86400".to_owned(),
+                "trunk \"t\": address: goes over UDP in this version, write it without ;transport".to_owned(),
+                "trunk \"u\": password: must be at most 128 bytes on one line".to_owned(),
+                "trunk \"u\": register: needs an address and a username to register with".to_owned(),
+                "trunk \"u\": short_numbers: must be 1 to 6 digits, such as \"112\"".to_owned(),
+                "trunk \"u\": strict_source: must be one of any, sdp, signalling".to_owned(),
+                "trunk \"u\": max_call_seconds: 59 is out of range, write 60 to 86400".to_owned(),
             ],
         ),
         (
             "numbering",
             organisation("country_code = \"+44\"\nnational_prefix = \"0x\"\ninternational_prefix = \"\"\nmax_outbound_calls = -1\nmax_call_seconds = 86401\nrecording_retention_days = -1\n"),
             vec![
-                "organisations[0].country_code: must be 0 to 3 digits in quotes".to_owned(),
-                "organisations[0].national_prefix: must be 0 to 5 digits in quotes".to_owned(),
-                "organisations[0].international_prefix: must be 1 to 5 digits in quotes".to_owned(),
-                "organisations[0].max_outbound_calls: -1 is out of range, write 0 to 1000000".to_owned(),
-                "organisations[0].max_call_seconds: 86401 is out of range, write 60 to 86400".to_owned(),
-                "organisations[0].recording_retention_days: -1 is out of range, write 0 to 36500".to_owned(),
+                "organisation \"A\": country_code: must be 0 to 3 digits in quotes".to_owned(),
+                "organisation \"A\": national_prefix: must be 0 to 5 digits in quotes".to_owned(),
+                "organisation \"A\": international_prefix: must be 1 to 5 digits in quotes".to_owned(),
+                "organisation \"A\": max_outbound_calls: -1 is out of range, write 0 to 1000000".to_owned(),
+                "organisation \"A\": max_call_seconds: 86401 is out of range, write 60 to 86400".to_owned(),
+                "organisation \"A\": recording_retention_days: -1 is out of range, write 0 to 36500".to_owned(),
             ],
         ),
     ];

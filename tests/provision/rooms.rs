@@ -138,40 +138,40 @@ fn every_mistake_in_a_room_is_named() {
              number = \"200\"\n{inside}"
         )
     };
-    let at_room = "organisations[0].rooms[0]";
+    let at_room = "organisation \"A\", room \"200\"";
     let cases: Vec<(String, Vec<String>)> = vec![
         (
             room(
                 "participant_pin = \"12\"\nmoderator_pin = 1234\nmax_members = 1001\nminutes_email = \"x\"\nrecord = 1\n",
             ),
             vec![
-                format!("{at_room}.participant_pin: must be 4 to 10 digits, or empty for none"),
-                format!("{at_room}.moderator_pin: must be a text in quotes, not a number"),
-                format!("{at_room}.record: must be true or false, not a number"),
-                format!("{at_room}.max_members: 1001 is out of range, write 0 to 1000"),
-                format!("{at_room}.minutes_email: must be an address such as minutes@acme.test, or empty"),
+                format!("{at_room}: participant_pin: must be 4 to 10 digits, or empty for none"),
+                format!("{at_room}: moderator_pin: must be a text in quotes, not a number"),
+                format!("{at_room}: record: must be true or false, not a number"),
+                format!("{at_room}: max_members: 1001 is out of range, write 0 to 1000"),
+                format!("{at_room}: minutes_email: must be an address such as minutes@acme.test, or empty"),
             ],
         ),
         (
             room("participant_pin = \"1234\"\nmoderator_pin = \"1234\"\n"),
-            vec![format!("{at_room}.moderator_pin: must differ from participant_pin")],
+            vec![format!("{at_room}: moderator_pin: must differ from participant_pin")],
         ),
         (
             room("wait_for_moderator = true\n"),
             vec![
                 format!(
-                    "{at_room}.wait_for_moderator: needs a moderator_pin: without one nobody is the moderator"
+                    "{at_room}: wait_for_moderator: needs a moderator_pin: without one nobody is the moderator"
                 ),
-                format!("{at_room}.moderator_pin: must not be empty while wait_for_moderator is true"),
+                format!("{at_room}: moderator_pin: must not be empty while wait_for_moderator is true"),
             ],
         ),
         (
             room("members = [\"1001\", \"1001\", \"x\"]\ncolour = \"red\"\n"),
             vec![
-                format!("{at_room}.members: \"1001\" is named twice"),
-                format!("{at_room}.members: must be 1 to 15 digits"),
+                format!("{at_room}: members: \"1001\" is named twice"),
+                format!("{at_room}: members: must be 1 to 15 digits"),
                 format!(
-                    "{at_room}.colour: unknown key, known here are: name, number, participant_pin, moderator_pin, wait_for_moderator, end_when_moderator_leaves, record, max_members, minutes_email, members, exemptions"
+                    "{at_room}: colour: unknown key, known here are: name, number, participant_pin, moderator_pin, wait_for_moderator, end_when_moderator_leaves, record, max_members, minutes_email, members, exemptions"
                 ),
             ],
         ),
@@ -180,13 +180,13 @@ fn every_mistake_in_a_room_is_named() {
                 "exemptions = [{ extension = \"1001\", role = \"guest\" }, { extension = \"1\", role = \"moderator\" }, { extension = \"1\", role = \"moderator\" }]\n",
             ),
             vec![
-                format!("{at_room}.exemptions[0].role: must be participant or moderator"),
-                format!("{at_room}.exemptions[2].extension: \"1\" is named twice"),
+                format!("{at_room}, exemption \"1001\": role: must be participant or moderator"),
+                format!("{at_room}, exemption \"1\": extension: \"1\" is named twice"),
             ],
         ),
         (
             room("[[organisations.rooms]]\nname = \"S\"\nnumber = \"200\"\n"),
-            vec!["organisations[0].rooms[1].number: \"200\" is declared twice".to_owned()],
+            vec!["organisation \"A\", room \"200\": number: \"200\" is declared twice".to_owned()],
         ),
     ];
     for (text, expected) in cases {
@@ -204,20 +204,22 @@ fn what_is_not_there_is_refused_by_key() {
                 "{room}members = [\"9\"]\nexemptions = [{{ extension = \"8\", role = \"moderator\" }}]\n"
             ),
             vec![
-                "0: organisations[0].rooms[0].members: there is no extension \"9\", declare it",
-                "0: organisations[0].rooms[0].exemptions: there is no extension \"8\", declare it",
+                "0: organisation \"Acme\", room \"200\": members: there is no extension \"9\", declare it",
+                "0: organisation \"Acme\", room \"200\": exemptions: there is no extension \"8\", declare it",
             ],
         ),
         (
             format!(
                 "{acme}[[organisations.numbers]]\nnumber = \"+4420\"\ndestination = {{ conference = \"99\" }}\n"
             ),
-            vec!["0: organisations[0].numbers[0].destination: there is no room \"99\", declare it"],
+            vec![
+                "0: organisation \"Acme\", number \"+4420\": destination: there is no room \"99\", declare it",
+            ],
         ),
         (
             format!("{room}moderator_pin = \"1234\"\n"),
             vec![
-                "0: organisations[0].rooms[0].moderator_pin: must differ from participant_pin, which is stored",
+                "0: organisation \"Acme\", room \"200\": moderator_pin: must differ from participant_pin, which is stored",
             ],
         ),
     ];

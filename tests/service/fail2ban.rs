@@ -60,7 +60,12 @@ async fn the_documented_filter_finds_failed_attempts_and_nothing_else() {
     };
     assert_eq!(login("correct horse").send(engine.http).await.status, 200);
     assert_eq!(login("a wrong password").send(engine.http).await.status, 401);
+    let stranger =
+        Ask::new("GET", "/api/v1/cdrs").bearer("tel_ABCDEFGHIJKL_0123456789abcdefghijklmnopqrstuvwxyz");
+    assert_eq!(stranger.send(engine.http).await.status, 401);
+    assert_eq!(Ask::new("GET", "/api/v1/cdrs").send(engine.http).await.status, 401);
     engine.says("login failed", 1).await;
+    engine.says("token refused", 1).await;
     engine.says("SIP authentication failed", 1).await;
     engine.signal("TERM");
     within("exit", engine.ended()).await;
@@ -68,11 +73,14 @@ async fn the_documented_filter_finds_failed_attempts_and_nothing_else() {
     let expected: Vec<usize> = log
         .lines()
         .enumerate()
-        .filter(|(_, line)| line.contains("authentication failed") || line.contains("login failed"))
+        .filter(|(_, line)| {
+            ["authentication failed", "login failed", "token refused"].iter().any(|text| line.contains(text))
+        })
         .map(|(at, _)| at)
         .collect();
-    assert_eq!(expected.len(), 2, "{log}");
-    assert_eq!(expressions().len(), 2, "the filter is where it was");
+    assert_eq!(expected.len(), 3, "one each, and none for a request without a token: {log}");
+    assert!(!log.contains("0123456789abcdef"), "{log}");
+    assert_eq!(expressions().len(), 3, "the filter is where it was");
 
     let python =
         Command::new("python3").args(["-c", FINDER]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
@@ -102,5 +110,5 @@ fn tried_by_fail2ban(dir: &TempDir, log: &str) {
     std::fs::write(&log_file, log).unwrap();
     let output = Command::new("fail2ban-regex").arg(&log_file).arg(&filter_file).output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout);
-    assert!(said.contains("2 matched"), "{said}");
+    assert!(said.contains("3 matched"), "{said}");
 }

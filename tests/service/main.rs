@@ -22,6 +22,7 @@ mod fail2ban;
 mod full_disk;
 mod idempotency;
 mod migrations;
+mod probes;
 #[path = "../common/records.rs"]
 mod records;
 mod reload;

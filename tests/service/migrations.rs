@@ -179,7 +179,7 @@ async fn fill(database: &TestDatabase, kind: Kind, done: usize) {
             connection.execute(AssertSqlSafe(owner)).await.unwrap();
             let insert = format!(
                 "INSERT INTO cdrs ({columns}) SELECT '00000000-0000-4000-8000-' || lpad(to_hex(n), 12, '0'), {values} \
-                 FROM generate_series(1, 1000000) AS number(n)"
+                 FROM generate_series(1, 1000000::bigint) AS number(n)"
             );
             connection.execute(AssertSqlSafe(insert)).await.unwrap();
             connection.close().await.unwrap();

@@ -22,6 +22,7 @@ pub(crate) struct Attempts {
     tables: Mutex<Tables>,
     lines: Mutex<LineLimit>,
     refused: [AtomicU64; REASONS.len()],
+    tokens: [AtomicU64; TOKEN_REASONS.len()],
 }
 
 #[derive(Debug, Default)]
@@ -50,6 +51,17 @@ pub(crate) enum LoginRefusal {
     /// Too many failures before: the password was not looked at.
     Limited,
     /// An unknown account or a wrong password.
+    Wrong,
+}
+
+/// Why an API key or a session is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TokenRefusal {
+    /// The key is not for this address.
+    Address,
+    /// Too many refused requests before: the token was not looked up.
+    Limited,
+    /// No such key or session, or it is over.
     Wrong,
 }
 
@@ -113,6 +125,26 @@ impl Attempts {
         tracing::warn!(%source, account, reason, left_out, "login failed");
     }
 
+    /// Counts a refused token, and writes a line about it within the same limit as lines about logins. Nothing of the
+    /// token is written.
+    pub(crate) fn token_refused(&self, now: Timestamp, source: IpAddr, why: TokenRefusal) {
+        let (at, reason) = match why {
+            TokenRefusal::Address => (0, "address"),
+            TokenRefusal::Limited => (1, "limited"),
+            TokenRefusal::Wrong => (2, "wrong_credentials"),
+        };
+        if let Some(count) = self.tokens.get(at) {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+        let Some(left_out) = self.lines.lock().take(now, source) else { return };
+        tracing::warn!(%source, reason, left_out, "token refused");
+    }
+
+    /// How many tokens were refused, by reason.
+    pub(crate) fn token_refusals(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        TOKEN_REASONS.into_iter().zip(self.tokens.iter().map(|count| count.load(Ordering::Relaxed)))
+    }
+
     /// How many logins were refused, by reason.
     pub(crate) fn refusals(&self) -> impl Iterator<Item = (&'static str, u64)> {
         REASONS.into_iter().zip(self.refused.iter().map(|count| count.load(Ordering::Relaxed)))
@@ -149,6 +181,7 @@ fn make_room<K: Eq + Hash>(table: &mut HashMap<K, Window>, now: Timestamp) {
 }
 
 const REASONS: [&str; 2] = ["limited", "wrong_credentials"];
+const TOKEN_REASONS: [&str; 3] = ["address", "limited", "wrong_credentials"];
 /// Characters of an account that are logged.
 const ACCOUNT_CHARS_MAX: usize = 64;
 /// Failures that one account may have from one address …

@@ -14,7 +14,7 @@ use sidetone_model::ids::{OrganisationId, UserId};
 use sidetone_model::time::Timestamp;
 
 use crate::auth::address::client_address;
-use crate::auth::attempts::Key;
+use crate::auth::attempts::{Key, TokenRefusal};
 use crate::auth::credential::{Admitted, admit, bearer};
 use crate::auth::known::Token;
 use crate::auth::rate_limit::{Bucket, Place, Quota, UNAUTHENTICATED_PER_MINUTE};
@@ -193,7 +193,10 @@ async fn admitted(
         let mut settled = pin!(limits.settled());
         settled.as_mut().enable();
         match limits.place(client, UNAUTHENTICATED_PER_MINUTE, now) {
-            Place::Full(quota) => return (Err(ApiError::rate_limited(1)), quota),
+            Place::Full(quota) => {
+                state.attempts.token_refused(now, address, TokenRefusal::Limited);
+                return (Err(ApiError::rate_limited(1)), quota);
+            }
             Place::Taken(bucket) => break Some(Pending { state, bucket }),
             Place::Wait if tokio::time::timeout_at(patience, settled).await.is_err() => {
                 return refuse(ApiError::busy(PLACE_RETRY_S));
@@ -211,6 +214,8 @@ async fn admitted(
         Err(error) => {
             if !error.is_internal() {
                 state.known_tokens.forget(name);
+                let why = if error.is_forbidden() { TokenRefusal::Address } else { TokenRefusal::Wrong };
+                state.attempts.token_refused(now, address, why);
             }
             refuse(error)
         }

@@ -46,6 +46,16 @@ pub(crate) async fn metrics(State(state): State<ApiState>, request: Request) -> 
             .refusals()
             .fold(logins, |family, (reason, count)| family.with([("reason", reason)], count)),
     );
+    let tokens = Family::counter(
+        "sidetone_http_token_failures_total",
+        "API keys and sessions that were refused, by reason.",
+    );
+    families.push(
+        state
+            .attempts
+            .token_refusals()
+            .fold(tokens, |family, (reason, count)| family.with([("reason", reason)], count)),
+    );
     Ok(([(CONTENT_TYPE, text::CONTENT_TYPE)], text::write(&families)).into_response())
 }
 

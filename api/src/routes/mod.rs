@@ -38,6 +38,7 @@ pub(crate) mod rates;
 pub(crate) mod recordings;
 pub(crate) mod room_meetings;
 pub(crate) mod room_sessions;
+pub(crate) mod start;
 pub(crate) mod teams;
 pub(crate) mod totals;
 pub(crate) mod trunks;

@@ -68,6 +68,8 @@ impl Session {
         Report {
             at: now,
             verdict: evidence.rule,
+            nothing_captured: false,
+            observed: state.config.observed,
             evidence,
             codec: audio.map(|audio| audio.name.clone()),
             clock_rate: audio.map(|audio| audio.clock),
@@ -157,7 +159,9 @@ impl Session {
             rejected_source: self.state.counters.rejected_source,
             advertised_unreachable: advertised
                 .is_some_and(|address| dead_end(address, &self.state.config.own_addresses)),
-            own_unreachable: own_advertised.is_some_and(|address| dead_end(address, &[])),
+            // The address that a captured party was told is another's, and not for us to repair.
+            own_unreachable: !state.config.observed
+                && own_advertised.is_some_and(|address| dead_end(address, &[])),
             unreachable_errors: self.state.counters.unreachable,
             blackhole_us: state.blackhole_clock.read(now),
             relocated: self.packets.source().is_latched() && source != advertised,

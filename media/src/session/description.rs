@@ -19,6 +19,8 @@ pub struct SessionConfig {
     pub own_addresses: Vec<IpAddr>,
     /// Whether some samples of G.711 are looked at, so that silence in healthy packets is seen.
     pub audio_evidence: bool,
+    /// Whether the packets are captured on their way between others, so that no address in SDP is ours.
+    pub observed: bool,
 }
 
 impl Default for SessionConfig {
@@ -29,6 +31,7 @@ impl Default for SessionConfig {
             thresholds: Thresholds::default(),
             own_addresses: Vec::new(),
             audio_evidence: false,
+            observed: false,
         }
     }
 }

@@ -20,6 +20,10 @@ pub struct Report {
     pub timeline: Timeline,
     /// The judgement; `None` while no SDP was settled.
     pub verdict: Option<Verdict>,
+    /// The verdict was taken back: the capture holds no audio at all, so its absence says nothing.
+    pub nothing_captured: bool,
+    /// The packets were captured on their way between others: none of the addresses is ours, and we sent nothing.
+    pub observed: bool,
     /// What the judgement rests on.
     pub evidence: Evidence,
     /// The encoding name of the audio last received.
@@ -70,6 +74,17 @@ pub struct Report {
     pub facts: Facts,
     /// The numbers they compared with.
     pub thresholds: Thresholds,
+}
+
+impl Report {
+    /// Takes the verdict back: nothing was captured by which an answered leg could be judged.
+    ///
+    /// That a call was never answered stays said: audio plays no part in it.
+    pub fn leave_unjudged(&mut self) {
+        if self.verdict != Some(Verdict::Unanswered) {
+            (self.verdict, self.evidence, self.nothing_captured) = (None, Evidence::default(), true);
+        }
+    }
 }
 
 /// What a session counts beside the statistics of accepted packets.

@@ -39,9 +39,15 @@ impl TraceHead {
         line("rules", &self.rules);
         line("zero_us", &self.zero_us.to_string());
         // Named one by one, so that a new setting does not compile until a trace has it.
-        // Audio evidence comes from payloads, and a trace has none.
-        let SessionConfig { symmetric, strict_source, thresholds, own_addresses, audio_evidence: _ } =
-            &self.config;
+        // Audio evidence comes from payloads, and a trace has none. What is traced is ours, and not observed.
+        let SessionConfig {
+            symmetric,
+            strict_source,
+            thresholds,
+            own_addresses,
+            audio_evidence: _,
+            observed: _,
+        } = &self.config;
         line("symmetric", flag(*symmetric));
         line("strict_source", strict_source.as_str());
         for address in own_addresses.iter().take(OWN_ADDRESSES_MAX) {
@@ -151,6 +157,7 @@ mod tests {
                 thresholds,
                 own_addresses: vec!["192.0.2.1".parse().unwrap(), "2001:db8::1".parse().unwrap()],
                 audio_evidence: false,
+                observed: false,
             },
         }
     }

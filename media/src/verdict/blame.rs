@@ -10,6 +10,8 @@ pub(super) fn blame(report: &Report) -> Option<Blame> {
     let ours = figures.local_drop > 0 && figures.local_drop >= figures.lost;
     Some(match (report.verdict?, report.evidence.reason) {
         (Verdict::Ok | Verdict::Unanswered, _) => return None,
+        // Who should have sent to a captured party is not known.
+        (Verdict::NoOutboundMedia, _) if report.observed => return None,
         (Verdict::NoInboundMedia, _) => silence(report),
         (Verdict::NoOutboundMedia, _) | (Verdict::WrongAdvertisedAddress, "own_unreachable") => Blame::Us,
         (Verdict::WrongAdvertisedAddress | Verdict::UnpacedSender | Verdict::PtimeMismatch, _) => {
@@ -25,7 +27,7 @@ pub(super) fn blame(report: &Report) -> Option<Blame> {
     })
 }
 
-/// Nothing arrived: somebody who says that they send, or whom our packets do not reach, is cut off.
+/// Nothing arrived: a party that reports that it sends, or that our packets do not reach, is cut off.
 fn silence(report: &Report) -> Blame {
     let says_it_sends = report.rtcp.sent_by_party.is_some_and(|sent| sent.packets > 0);
     if says_it_sends || report.counters.unreachable > 0 { Blame::Network } else { Blame::Remote }

@@ -2,6 +2,7 @@
 
 use crate::session::Report;
 use crate::stats::Hundredths;
+use crate::verdict::remarks::short_of;
 
 /// The flags of `report`, in a fixed order.
 pub(super) fn flags(report: &Report) -> Vec<&'static str> {
@@ -21,6 +22,7 @@ pub(super) fn flags(report: &Report) -> Vec<&'static str> {
         (LATCHED, report.latched),
         (LOCAL_DROP, figures.local_drop > 0),
         (REJECTED_SOURCE, report.counters.rejected_source > 0),
+        (SENDER_COUNTS_MORE, report.rtcp.sent_by_party.is_some_and(|sent| short_of(&sent, report))),
         (SILENT_AUDIO, silent),
     ];
     all.into_iter().filter_map(|(name, holds)| holds.then_some(name)).collect()
@@ -50,6 +52,8 @@ const LATCHED: &str = "latched";
 pub(super) const LOCAL_DROP: &str = "local_drop";
 /// Packets from somebody else were refused.
 const REJECTED_SOURCE: &str = "rejected_source";
+/// By its sender reports the party sent more than the numbers of its packets tell, as much more as would be a verdict.
+const SENDER_COUNTS_MORE: &str = "sender_counts_more";
 /// The packets arrive, and nothing can be heard in them.
 pub(super) const SILENT_AUDIO: &str = "silent_audio";
 

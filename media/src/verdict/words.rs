@@ -1,11 +1,12 @@
 //! Verdicts in sentences that a support person can read to a customer: what happened, when, and who acts.
 //!
-//! No word of the trade stands without its meaning, and every number beside what is normal.
+//! A sentence claims what the figures beside it show, and no more: not what a listener heard. Every number that a rule
+//! compares stands beside its limit. `media/tests/sentences.rs` holds that.
 
-use crate::session::{Foreign, Report};
+use crate::session::Report;
 use crate::stats::Hundredths;
-use crate::verdict::flags::{
-    CLIPPED_AUDIO, COMFORT_NOISE_ONLY, FAR_END_DEAF, FAR_END_LOSS, LOCAL_DROP, SILENT_AUDIO,
+use crate::verdict::phrase::{
+    Name, counted, grouped, none_or, packets, percent, seconds_of_ms, short, speed, text,
 };
 use crate::verdict::rules::TOO_LITTLE_AUDIO;
 use crate::verdict::{Affected, Blame, Explanation, Party, Verdict};
@@ -21,63 +22,22 @@ pub(super) fn sentence(report: &Report, explanation: &Explanation, party: Party)
     text
 }
 
-/// What came from, and went to, addresses that are not the party's; `None` when that is not worth a word.
-pub fn foreign_sentence(report: &Report, party: Party) -> Option<String> {
-    let Name { within: who, .. } = Name::of(party);
-    let foreign = report.foreign.filter(Foreign::is_notable)?;
-    let source = text(foreign.source);
-    let refused = match foreign.rejected_packets {
-        0 => String::new(),
-        count => {
-            format!(" {} from there {} refused.", packets(count), if count == 1 { "was" } else { "were" })
-        }
-    };
-    let taken = match (foreign.taken_back, foreign.accepted_packets, foreign.sent_packets) {
-        (0, ..) => String::new(),
-        (_, accepted, sent) => format!(
-            " For a time that address was taken for {who}'s: {} from there {} heard, and {} of ours went there.",
-            packets(accepted),
-            if accepted == 1 { "was" } else { "were" },
-            packets(sent),
-        ),
-    };
-    Some(format!("Packets came from {source}, which is not {who}'s address for audio.{refused}{taken}"))
-}
-
-/// How a party is called within a sentence, and at its beginning.
-#[derive(Clone, Copy)]
-struct Name {
-    within: &'static str,
-    first: &'static str,
-}
-
-impl Name {
-    fn of(party: Party) -> Name {
-        let (within, first) = match party {
-            Party::Called => ("the called party", "The called party"),
-            Party::Caller => ("the caller", "The caller"),
-            Party::Sender => ("the sender", "The sender"),
-            Party::Unnamed => ("this party", "This party"),
-        };
-        Name { within, first }
-    }
-}
-
 /// One leg, put into words.
-struct Teller<'a> {
-    report: &'a Report,
-    explanation: &'a Explanation,
-    party: Party,
-    who: Name,
+pub(super) struct Teller<'a> {
+    pub(super) report: &'a Report,
+    pub(super) explanation: &'a Explanation,
+    pub(super) party: Party,
+    pub(super) who: Name,
 }
 
 impl Teller<'_> {
     fn verdict(&self) -> String {
         let Name { within: who, .. } = self.who;
         match (self.report.verdict, self.report.evidence.reason) {
-            (None, _) => {
-                format!("No audio was ever agreed upon with {who}, so there is nothing to judge.")
+            (None, _) if self.report.nothing_captured => {
+                "There is no audio in this capture, so none is judged.".to_owned()
             }
+            (None, _) => format!("SDP settled no audio with {who}, so there is nothing to judge."),
             (Some(Verdict::Ok), TOO_LITTLE_AUDIO) => self.too_little(),
             (Some(Verdict::Ok), _) => self.fine(),
             (Some(Verdict::Unanswered), _) => {
@@ -97,17 +57,24 @@ impl Teller<'_> {
 
     fn fine(&self) -> String {
         let (who, figures) = (self.who.within, &self.report.figures);
+        let limit = short(self.report.thresholds.loss_pct);
         let missing = match (figures.lost, figures.loss_pct) {
+            (0, _) if self.is_short() => "none is missing".to_owned(),
             (0, _) => "none was lost".to_owned(),
-            (lost, Some(loss)) => format!(
-                "{} lost ({} %; below {} % it is hardly heard)",
-                counted(lost, "was", "were"),
-                short(loss),
-                short(self.report.thresholds.loss_pct)
-            ),
+            (lost, Some(loss)) => {
+                format!("{} lost ({} %, limit {limit} %)", counted(lost, "was", "were"), short(loss))
+            }
             (lost, None) => format!("{} lost", counted(lost, "was", "were")),
         };
         let evenly = figures.jitter_ms.map_or_else(String::new, |jitter| self.evenness(jitter));
+        // What was sent before the first and after the last is said behind this.
+        if self.is_short() {
+            return format!(
+                "What came of {who}'s audio was in order, but not all of it came. Of the {} packets from the first to \
+                 the last that came {missing}{evenly}.",
+                grouped(figures.expected)
+            );
+        }
         format!(
             "Nothing was wrong with {who}'s audio where it was measured: of {} packets {missing}{evenly}. \
              What happens to it after that point cannot be seen from here.",
@@ -117,26 +84,33 @@ impl Teller<'_> {
 
     /// How evenly a good stream arrived.
     fn evenness(&self, jitter: Hundredths) -> String {
-        let limit = self.report.thresholds.jitter_ms;
-        let rest = if jitter < limit {
-            format!("below {} ms nobody hears it", short(limit))
-        } else {
-            format!("{} ms or more, but too rarely to be heard", short(limit))
-        };
-        format!(", and their delay varied by {} ms at most ({rest})", short(jitter))
+        let (sums, limits) = (&self.report.figures.sums, &self.report.thresholds);
+        let limit = short(limits.jitter_ms);
+        let jitter_text = short(jitter);
+        if jitter < limits.jitter_ms {
+            return format!(", and the jitter was {jitter_text} ms at most (limit {limit} ms)");
+        }
+        format!(
+            ", and the jitter was {jitter_text} ms at most, {limit} ms or more in {} % of the packets (limit {} %)",
+            percent(sums.jitter_high_count, sums.jitter_count),
+            short(limits.jitter_share_pct)
+        )
     }
 
     fn too_little(&self) -> String {
-        let (who, received) = (self.who.within, self.report.figures.received);
-        match received {
-            0 => format!(
-                "The call was too short, or on hold for too long, for audio from {who} to be missed, so there is \
-                 nothing to judge."
+        let (who, report) = (self.who.within, self.report);
+        match (report.figures.received, report.receive_expected_ms) {
+            (0, ..=0) => format!(
+                "No audio from {who} was expected at any time (on hold, or receiving only), so there is nothing to \
+                 judge."
             ),
-            _ => format!(
-                "Only {} of {who}'s audio arrived, which is too little to judge; nothing was wrong with what came.",
-                packets(received)
+            (0, expected_ms) => format!(
+                "Audio from {who} was expected for {} only, too short a time to miss it, so there is nothing to judge.",
+                seconds_of_ms(expected_ms)
             ),
+            (received, _) => {
+                format!("Only {} of {who}'s audio arrived, which is too little to judge.", packets(received))
+            }
         }
     }
 
@@ -170,28 +144,44 @@ impl Teller<'_> {
                 packets(refused)
             ),
             Some(Blame::Network) => format!(
-                "{unheard} {who_first}'s device reports that it did send, so the audio was lost on the way: the \
+                "{unheard} {who_first}'s device reports by RTCP that it sent {}, so the audio was lost on the way: the \
                  firewalls and routers between {who} and here must be checked.",
+                self.report
+                    .rtcp
+                    .sent_by_party
+                    .map_or_else(|| "audio".to_owned(), |sent| packets(sent.packets)),
                 who_first = self.who.first,
             ),
             _ => format!(
-                "{unheard} Either {who}'s device sent nothing, or a firewall in {who}'s own network blocked it: that \
-                 is where to look first."
+                "{unheard} Either {who}'s device sent nothing, or something on its way blocked it, such as a firewall \
+                 in {who}'s own network: that is where to look first."
             ),
         }
     }
 
     fn unsent(&self) -> String {
-        let (who, report) = (self.who.first, self.report);
+        let (who, report) = (self.who, self.report);
+        let expected = seconds_of_ms(report.send_expected_ms);
+        if report.observed {
+            let passed = match report.counters.sent_after_answer {
+                0 => "No audio".to_owned(),
+                sent => format!("Only {}", packets(sent)),
+            };
+            return format!(
+                "{passed} to {} passed the point of the capture during the {expected} for which audio was expected. \
+                 Either the other side sent none, or it took another way: look at the other side of this call first.",
+                who.within
+            );
+        }
         let sent = match report.counters.sent_after_answer {
-            0 => "no audio was".to_owned(),
-            1 => "only 1 packet was".to_owned(),
-            sent => format!("only {} packets were", grouped(sent)),
+            0 => "No audio was sent".to_owned(),
+            1 => "Only 1 packet was sent".to_owned(),
+            sent => format!("Only {} were sent", packets(sent)),
         };
         format!(
-            "{who} heard nothing: {sent} sent to them during the {} for which it was expected. Either the other \
+            "{sent} to {} during the {expected} for which audio was expected, so {} could hear nothing. Either the other \
              party's audio never reached us, or the fault is ours: look at the other party's side of this call first.",
-            seconds_of_ms(report.send_expected_ms),
+            who.within, who.within
         )
     }
 
@@ -244,13 +234,14 @@ impl Teller<'_> {
         let share =
             Hundredths::ratio(i128::from(facts.blackhole_us) * 100, i128::from(facts.send_expected_us));
         format!(
-            "{} could be heard, but heard nothing for {} ({} % of the time): our audio went to {}, the address that \
-             {}'s device had announced, which leads nowhere. The device or its router must announce its public \
-             address.",
+            "{} could be heard, but the audio for {} went to {} for {} ({} % of the time): the address that {}'s device \
+             had announced, which cannot be reached from outside its own network. The device or its router must \
+             announce its public address.",
             self.who.first,
+            self.who.within,
+            text(report.sent_to),
             seconds_of_ms(facts.blackhole_us / 1000),
             share.map_or_else(|| "?".to_owned(), short),
-            text(report.sent_to),
             self.who.within,
         )
     }
@@ -264,14 +255,13 @@ impl Teller<'_> {
             _ => String::new(),
         };
         format!(
-            "{} of the {} packets of {}'s audio ({} %) were lost on the way here{}; from {} % on, words are \
-             cut off.{gap} {}",
+            "{} of the {} packets of {}'s audio ({} %, limit {} %) were lost on the way here{}.{gap} {}",
             grouped(figures.lost),
             grouped(figures.expected),
             self.who.within,
             figures.loss_pct.map_or_else(|| "?".to_owned(), short),
-            self.when(),
             short(limit),
+            self.when(),
             self.repair_path(),
         )
     }
@@ -281,9 +271,11 @@ impl Teller<'_> {
         let (sums, who) = (&figures.sums, self.who.within);
         if reason == "late" {
             return format!(
-                "{} of the {} packets of {who}'s audio arrived more than {} ms late{}. {} {}",
+                "{} of the {} packets of {who}'s audio ({} %, limit {} %) arrived more than {} ms late{}. {} {}",
                 grouped(sums.late_count),
                 grouped(figures.received),
+                percent(sums.late_count, figures.received),
+                short(limits.late_share_pct),
                 short(limits.late_ms),
                 self.when(),
                 self.concealed(),
@@ -291,13 +283,14 @@ impl Teller<'_> {
             );
         }
         format!(
-            "{}'s audio arrived unevenly{}: the delay varied (jitter) by up to {} ms, and by {} ms or more in \
-             {} % of the packets. {} {}",
+            "{}'s audio arrived unevenly{}: the jitter reached {} ms, and was {} ms or more in {} % of the packets \
+             (limit {} %). {} {}",
             self.who.first,
             self.when(),
             figures.jitter_ms.map_or_else(|| "?".to_owned(), short),
             short(limits.jitter_ms),
             percent(sums.jitter_high_count, sums.jitter_count),
+            short(limits.jitter_share_pct),
             self.concealed(),
             self.repair_path(),
         )
@@ -306,25 +299,28 @@ impl Teller<'_> {
     /// What phones with a small and with a large buffer had to conceal because packets came too late.
     fn concealed(&self) -> String {
         let figures = &self.report.figures;
-        format!(
-            "A phone with a buffer of 80 ms would have had to conceal {} of {} packets, one of 200 ms {}.",
-            none_or(figures.late_80.min(figures.received)),
-            grouped(figures.received),
-            none_or(figures.late_200.min(figures.received)),
-        )
+        let received = grouped(figures.received);
+        match [figures.late_80, figures.late_200].map(|late| late.min(figures.received)) {
+            [0, 0] => format!(
+                "Phones with buffers of 80 ms and of 200 ms would have had to conceal none of {received} packets."
+            ),
+            [small, large] => format!(
+                "A phone with a buffer of 80 ms would have had to conceal {} of {received} packets, one of 200 ms {}.",
+                none_or(small),
+                none_or(large),
+            ),
+        }
     }
 
-    /// Who mends a path that loses or delays.
+    /// Where a path that loses or delays is to be looked at.
     fn repair_path(&self) -> String {
         match self.explanation.blame {
-            Some(Blame::Us) => {
-                "Our own machine dropped at least as many because it was overloaded: that must be \
-                mended first."
-                    .to_owned()
-            }
+            Some(Blame::Us) => format!(
+                "Our own machine was overloaded and dropped {} more: look there first.",
+                grouped(self.report.figures.local_drop)
+            ),
             _ => format!(
-                "The network between {} and here must be repaired: a full internet line or poor Wi-Fi is the \
-                 usual cause.",
+                "Look at the network between {} and here: a full internet line or poor Wi-Fi is the usual cause.",
                 self.who.within
             ),
         }
@@ -338,52 +334,59 @@ impl Teller<'_> {
             let spacing = Hundredths::ratio(sums.clump_sum_us.into(), i128::from(sums.clump_count) * 1000);
             return format!(
                 "{}'s device sent its audio in bursts, one every {} ms, instead of a packet every {} ms: {} % of \
-                 the packets came right behind another. {} The device must be repaired: its software, or the power \
+                 the packets came right behind another (limit {} %). {} Look at the device: its software, or the power \
                  saving of its Wi-Fi.",
                 self.who.first,
                 spacing.map_or_else(|| "?".to_owned(), short),
                 short(normal),
                 percent(sums.short_gap_count, sums.gap_count),
+                short(self.report.thresholds.clump_share_pct),
                 self.concealed(),
             );
         }
-        let (pace, effect) = if sums.media_sum_us < sums.gap_sum_us {
-            ("too slowly", "the audio had gaps")
-        } else {
-            ("too fast", "parts of the audio were dropped")
-        };
+        let pace = if sums.media_sum_us < sums.gap_sum_us { "too slowly" } else { "too fast" };
         format!(
             "{}'s device sent its audio {pace}, at {} the speed of speech (a packet every {} ms instead of \
-             every {} ms), so {effect}. The device or its software must be repaired, not the network.",
+             every {} ms). {} Look at the device and its software.",
             self.who.first,
             speed(sums.media_sum_us, sums.gap_sum_us),
             figures.mean_interval_ms.map_or_else(|| "?".to_owned(), short),
             short(normal),
+            self.concealed(),
         )
     }
 
     fn ptime(&self, reason: &str) -> String {
         let (figures, facts) = (&self.report.figures, &self.report.facts);
         let measured = |ms: Option<Hundredths>| ms.map_or_else(|| "?".to_owned(), short);
-        let what = match (reason, facts.own_maxptime_ms) {
-            ("timestamps", _) => format!(
-                "put {} ms of audio into each packet while its time stamps say {} ms",
-                measured(figures.payload_ptime_ms),
-                measured(figures.ptime_ms)
+        let (what, trusting) = match (reason, facts.own_maxptime_ms) {
+            ("timestamps", _) => (
+                format!(
+                    "put {} ms of audio into each packet while its time stamps say {} ms",
+                    measured(figures.payload_ptime_ms),
+                    measured(figures.ptime_ms)
+                ),
+                "the time stamps",
             ),
-            ("maxptime", Some(most)) => format!(
-                "put {} ms of audio into each packet, although {most} ms is the most that was allowed",
-                measured(figures.ptime_ms)
+            ("maxptime", Some(most)) => (
+                format!(
+                    "put {} ms of audio into each packet, although {most} ms is the most that was allowed",
+                    measured(figures.ptime_ms)
+                ),
+                "the packet time that was agreed",
             ),
-            _ => format!(
-                "put {} ms of audio into each packet, although {} ms had been announced",
-                measured(figures.ptime_ms),
-                facts.ptime_ms
+            _ => (
+                format!(
+                    "put {} ms of audio into each packet, although {} ms had been announced",
+                    measured(figures.ptime_ms),
+                    facts.ptime_ms
+                ),
+                "the packet time that was announced",
             ),
         };
         format!(
-            "{}'s device {what}; much equipment plays such audio chopped or at the wrong speed. The packet time in \
-             the settings of the device must be corrected, or its software; the network is not the cause.",
+            "{}'s device {what}; equipment that goes by {trusting} may play such audio wrongly. The packet time in the \
+             settings of the device must be corrected, or its software.",
             self.who.first
         )
     }
@@ -394,7 +397,7 @@ impl Teller<'_> {
         let limit = short(report.thresholds.quality_pct);
         let cause = match self.explanation.blame {
             Some(Blame::Remote) => format!(
-                "the clock of {}'s device jumped {}. The device must be repaired.",
+                "the time stamps of {}'s device jumped {}. Look at the device and its software.",
                 self.who.within,
                 counted(figures.timestamp_resets, "time", "times")
             ),
@@ -415,7 +418,7 @@ impl Teller<'_> {
             }
         };
         format!(
-            "Only {} % of {}'s audio could be played without a flaw (below {limit} % it is heard): {cause}",
+            "{} % of {}'s audio could be played without a flaw (limit {limit} %): {cause}",
             figures.quality_pct.map_or_else(|| "?".to_owned(), short),
             self.who.within,
         )
@@ -424,15 +427,19 @@ impl Teller<'_> {
     fn dead_tail(&self) -> String {
         let (who, report) = (self.who.within, self.report);
         let stopped = format!(
-            "{}'s audio stopped {} before the call ended and never came back.",
+            "{}'s audio stopped {} before the end and did not come back.",
             self.who.first,
             seconds_of_ms(report.tail_ms)
         );
         match self.explanation.blame {
             Some(Blame::Network) => format!(
-                "{stopped} {}'s device reports that it went on sending: the network between {who} and here cut it \
-                 off.",
-                self.who.first
+                "{stopped} {}'s device reports by RTCP that it sent {} after that: look at the network between {who} \
+                 and here.",
+                self.who.first,
+                report
+                    .rtcp
+                    .sent_by_party
+                    .map_or_else(|| "more".to_owned(), |sent| packets(sent.tail_missing)),
             ),
             _ => format!(
                 "{stopped} Either {who}'s device stopped sending or its connection was cut: look at the device \
@@ -453,133 +460,7 @@ impl Teller<'_> {
             _ => format!(", between second {first_s} and second {last_s}"),
         }
     }
-
-    /// What the flags say, as far as a customer should hear it.
-    fn remarks(&self) -> Vec<String> {
-        let flags = &self.explanation.flags;
-        let dropped = self.report.figures.local_drop;
-        let mut remarks = Vec::new();
-        if flags.contains(&COMFORT_NOISE_ONLY) {
-            remarks.push(format!(
-                "But {}'s device sent only marks of silence and no speech: the microphone was probably muted.",
-                self.who.within
-            ));
-        }
-        remarks.extend(self.heard());
-        // The sentence on a wrong address says so already.
-        if self.report.evidence.reason != "rejected_source" {
-            remarks.extend(foreign_sentence(self.report, self.party));
-        }
-        if flags.contains(&FAR_END_DEAF) {
-            remarks.push(format!(
-                "{}'s device reports that it hears nothing of what is sent to it.",
-                self.who.first
-            ));
-        }
-        let far_end_loss = self.report.rtcp.far_end.as_ref().and_then(|far_end| far_end.loss_pct);
-        if let (true, Some(loss)) = (flags.contains(&FAR_END_LOSS), far_end_loss) {
-            remarks.push(format!(
-                "The other way round, {}'s device reports that it lost {} % of what was sent to it.",
-                self.who.within,
-                short(loss)
-            ));
-        }
-        if flags.contains(&LOCAL_DROP) && self.explanation.blame != Some(Blame::Us) {
-            remarks.push(format!(
-                "Our own machine dropped {} because it was overloaded.",
-                counted(dropped, "more packet", "more packets")
-            ));
-        }
-        remarks
-    }
-
-    /// What was heard in the packets, where that is not what a conversation sounds like.
-    fn heard(&self) -> Option<String> {
-        let (audio, flags) = (self.report.audio?, &self.explanation.flags);
-        if flags.contains(&SILENT_AUDIO) {
-            let sounds = Hundredths::from_integer(100).0.saturating_sub(audio.silent_share_pct.0);
-            let heard = if sounds <= 0 {
-                "nothing can be heard in any of them".to_owned()
-            } else {
-                format!("nothing can be heard in {} % of them", short(audio.silent_share_pct))
-            };
-            return Some(format!(
-                "But what the packets carry is silence: {heard} ({} of audio were listened to, one packet in four). Either {}'s \
-                 microphone is muted or broken, or the equipment that sends the packets gets no audio itself.",
-                seconds_of_ms(i64::try_from(audio.looked_at_ms).unwrap_or(i64::MAX)),
-                self.who.within
-            ));
-        }
-        let clipped = audio.clipped_share_pct.filter(|_| flags.contains(&CLIPPED_AUDIO))?;
-        Some(format!(
-            "{}'s audio is overdriven: its loudest parts are cut off in {} % of the packets with sound, which is heard \
-             as distortion. The microphone or the gateway must be set to a lower level.",
-            self.who.first,
-            short(clipped)
-        ))
-    }
 }
 
-fn packets(count: u64) -> String {
-    counted(count, "packet", "packets")
-}
-
-fn counted(count: u64, one: &str, many: &str) -> String {
-    format!("{} {}", grouped(count), if count == 1 { one } else { many })
-}
-
-/// The number, or the word for none.
-fn none_or(number: u64) -> String {
-    if number == 0 { "none".to_owned() } else { grouped(number) }
-}
-
-/// Digits in groups of three.
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
-}
-
-/// A decimal without the zeros at its end.
-fn short(number: Hundredths) -> String {
-    let text = number.to_string();
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
-}
-
-fn seconds_of_ms(ms: i64) -> String {
-    let tenths = (ms.max(0) + 50) / 100;
-    match (tenths / 10, tenths % 10) {
-        (1, 0) => "1 second".to_owned(),
-        (whole, 0) => format!("{} seconds", grouped(whole.unsigned_abs())),
-        (whole, tenth) => format!("{}.{tenth} seconds", grouped(whole.unsigned_abs())),
-    }
-}
-
-/// `media` over `real` as a speed: "80 % of", or "600 times".
-fn speed(media: i64, real: i64) -> String {
-    let times = Hundredths::ratio(media.into(), real.into());
-    match times {
-        Some(times) if times.0 >= 200 => format!("{} times", short(times)),
-        _ => {
-            let share = Hundredths::ratio(i128::from(media) * 100, real.into());
-            format!("{} % of", share.map_or_else(|| "?".to_owned(), short))
-        }
-    }
-}
-
-fn percent(part: u64, whole: u64) -> String {
-    Hundredths::ratio(i128::from(part) * 100, whole.into()).map_or_else(|| "?".to_owned(), short)
-}
-
-fn text(value: Option<impl ToString>) -> String {
-    value.map_or_else(|| "an unknown address".to_owned(), |value| value.to_string())
-}
-
-/// A hole from this length on is told: it swallows a word.
+/// A hole from this length on is told.
 const HOLE_MIN_MS: i64 = 300;

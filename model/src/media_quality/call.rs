@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::call::words;
 use crate::cdr::Cdr;
+use crate::failure;
 use crate::ids::{CallId, OrganisationId, TeamId};
 use crate::media_quality::callee::FIGURES_ALONE;
 use crate::media_quality::{Affected, Blame, CalleeQuality, InboundMedia, OutboundMedia, RuleCheck};
@@ -244,11 +245,12 @@ impl CallQuality {
     pub fn nothing_of(cdr: &Cdr) -> Self {
         let verdict = cdr.quality.verdict;
         let sentence = match verdict {
-            Some(MediaVerdict::Unanswered) => "The call was not answered.",
-            Some(_) => FIGURES_ALONE,
+            Some(MediaVerdict::Unanswered) | None if cdr.answered_at.is_none() => {
+                failure::of_record(cdr).unwrap_or_else(|| NO_MEDIA.to_owned())
+            }
+            Some(_) => FIGURES_ALONE.to_owned(),
             // An engine that died with the call could not tell.
-            None if cdr.answered_at.is_some() => "Nothing is known of this call's media.",
-            None => NO_MEDIA,
+            None => "Nothing is known of this call's media.".to_owned(),
         };
         CallQuality {
             call_uuid: cdr.call_uuid,
@@ -258,12 +260,21 @@ impl CallQuality {
             media_verdict: verdict,
             reason: None,
             blame: None,
-            sentence: sentence.to_owned(),
+            sentence,
             media_verdict_worse: cdr.worse_verdict(),
             callee: cdr.media_b.and_then(CalleeQuality::of_record),
             flags: Vec::new(),
             legs: Vec::new(),
         }
+    }
+
+    /// The same of a call whose record says why it was not answered.
+    #[must_use]
+    pub fn ended_as(mut self, cdr: &Cdr) -> Self {
+        if let Some(sentence) = failure::of_record(cdr) {
+            self.sentence = sentence;
+        }
+        self
     }
 
     /// What can be said of these legs together; the judgement is that of leg `a`.
@@ -337,7 +348,7 @@ pub trait StoredQuality: Send + Sync {
 
 const NO_MEDIA: &str = "The call had no media.";
 /// The reasons for which an address kept a party from being heard.
-const REASONS_OF_SILENCE: [&str; 4] =
+pub(super) const REASONS_OF_SILENCE: [&str; 4] =
     ["rejected_source", "advertised_unreachable", "own_unreachable", "icmp_unreachable"];
 
 #[cfg(test)]

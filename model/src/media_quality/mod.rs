@@ -7,6 +7,7 @@
 mod call;
 mod callee;
 mod figures;
+mod remark;
 mod rules;
 mod timeline;
 mod warning;

@@ -29,7 +29,7 @@ impl Server {
 
     fn verify(&mut self, at: Duration, realm: &str, source: IpAddr, header: Option<&str>) -> Decision {
         let headers: Vec<Digest> = header.into_iter().map(|text| Digest::parse(text).unwrap()).collect();
-        let attempt = Attempt { headers: &headers, method: "REGISTER", realm, source };
+        let attempt = Attempt { headers: &headers, method: "REGISTER", request: "1", realm, source };
         let known =
             |username: &str| (username.len() == 4).then(|| Credential::new(username, realm, PASSWORD));
         let decision = self.authenticator.verify(self.start + at, attempt, known);
@@ -78,6 +78,22 @@ fn wrong_passwords_at_one_tenant_close_nothing_at_another() {
     assert!(matches!(theirs, Decision::Limited { .. }), "{theirs:?}");
     let ours = server.attempt(Duration::ZERO, (OURS, "1001"), v4(1), PASSWORD);
     assert!(is_accepted(&ours), "{ours:?}");
+}
+
+#[test]
+fn a_closed_account_says_nothing_of_whether_it_is_there() {
+    let mut server = Server::new();
+    let mut closed = |account: &str| {
+        for _ in 0..FAILURES_MAX {
+            server.attempt(Duration::ZERO, (OURS, account), v4(1), "a guess");
+        }
+        server.attempt(Duration::from_secs(20), (OURS, account), v4(1), PASSWORD)
+    };
+    // Names of four letters are accounts.
+    for account in ["1001", "10017"] {
+        let retry_after = WINDOW - Duration::from_secs(20);
+        assert_eq!(closed(account), Decision::Limited { retry_after, username: account.to_owned() });
+    }
 }
 
 #[test]

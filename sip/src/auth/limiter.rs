@@ -73,21 +73,29 @@ impl FailureLimiter {
 
     /// Whether the account is closed to the source; `is_registered` says that it has a registration from there.
     pub fn is_closed(&self, now: Instant, guess: Guess<'_>, is_registered: bool) -> bool {
+        self.closed_for(now, guess, is_registered).is_some()
+    }
+
+    /// How long the account stays closed to the source; `None` while it is open. The same whether or not there is such
+    /// an account.
+    pub fn closed_for(&self, now: Instant, guess: Guess<'_>, is_registered: bool) -> Option<Duration> {
         let account = self.key(guess.realm, guess.username);
-        let source = self.sources.map.get(&source_of(guess.source));
-        let pair = source.and_then(|source| source.pair(account)).map_or(0, |pair| pair.at(now));
-        if pair >= FAILURES_MAX {
-            return true;
-        }
-        if source.is_some_and(|source| source.pair(account).is_none() && source.pairs.len() >= PAIRS_MAX) {
-            return true;
-        }
-        if is_registered {
-            return false;
-        }
-        let over_all_accounts = source.map_or(0, |source| source.all.at(now));
-        let over_all_sources = self.accounts.map.get(&account).map_or(0, |account| account.at(now));
-        over_all_accounts >= SOURCE_FAILURES_MAX || (over_all_sources >= ACCOUNT_FAILURES_MAX && pair > 0)
+        let source = self.sources.map.get(&source_of(guess.source))?;
+        let pair = source.pair(account);
+        let of_pair = pair.filter(|pair| pair.at(now) >= FAILURES_MAX);
+        // One that is not among the accounts of the source waits until all of them may be forgotten.
+        let of_pairs = (pair.is_none() && source.pairs.len() >= PAIRS_MAX).then_some(source.all);
+        let of_source = Some(source.all).filter(|all| !is_registered && all.at(now) >= SOURCE_FAILURES_MAX);
+        let of_account = self.accounts.map.get(&account).copied().filter(|over_all_sources| {
+            !is_registered
+                && over_all_sources.at(now) >= ACCOUNT_FAILURES_MAX
+                && pair.is_some_and(|pair| pair.at(now) > 0)
+        });
+        [of_pair, of_pairs, of_source, of_account]
+            .into_iter()
+            .flatten()
+            .map(|failures| failures.left(now))
+            .max()
     }
 
     /// Counts a wrong answer. True when it is one that reaches a limit.
@@ -136,6 +144,11 @@ impl Failures {
     /// How many count now.
     fn at(self, now: Instant) -> u32 {
         if now.saturating_duration_since(self.since) < WINDOW { self.count } else { 0 }
+    }
+
+    /// How long they still count.
+    fn left(self, now: Instant) -> Duration {
+        WINDOW.saturating_sub(now.saturating_duration_since(self.since))
     }
 
     /// Counts one more, in a new window when the last is over; how many count now.
@@ -235,6 +248,8 @@ mod tests {
         assert!(!limiter.is_closed(start, guess("1002", HERE), false));
         assert!(!limiter.is_closed(start, Guess { realm: "other.test", ..here }, false));
         assert!(limiter.is_closed(start + WINDOW - Duration::from_millis(1), here, false));
+        let left = limiter.closed_for(start + Duration::from_secs(1), here, false);
+        assert_eq!(left, Some(WINDOW - Duration::from_secs(1)));
         assert!(!limiter.is_closed(start + WINDOW, here, false));
         limiter.fail(start + WINDOW, here);
         assert!(!limiter.is_closed(start + WINDOW, here, false), "a new window counts from one");

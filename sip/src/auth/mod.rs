@@ -19,7 +19,7 @@ pub use limiter::{
     ACCOUNT_FAILURES_MAX, ACCOUNTS_MAX, FAILURES_MAX, FailureLimiter, Guess, SOURCE_FAILURES_MAX,
     SOURCES_MAX, WINDOW,
 };
-pub use nonce::{GUARDED_MAX, NONCE_LIFE, NonceFault, Nonces, SECRET_BYTES};
+pub use nonce::{GUARDED_MAX, NONCE_LIFE, NonceFault, Nonces, SECRET_BYTES, SLOT};
 pub use reply::challenge_reply;
 pub use server::{Accounts, Attempt, Authenticator, Decision, Refusal};
 

@@ -1,5 +1,8 @@
 //! Nonces without memory: each carries its time and a seal, so a challenge costs nothing to have sent.
 //!
+//! A nonce follows from its time slot, the source and the request (Call-ID and CSeq): a retransmission is challenged with
+//! the same bytes, so that the answer to either of them fits the other.
+//!
 //! Memory begins with success: a nonce that authenticated someone keeps a window of the counts it was used with,
 //! so that no request authenticates twice (RFC 7616 §5.12).
 
@@ -13,8 +16,11 @@ use sha2::Sha256;
 use crate::auth::Algorithm;
 use crate::auth::digest::{equal, hex};
 
-/// How long a nonce is good for.
+/// How long a nonce is good for at least; at most [`SLOT`] longer.
 pub const NONCE_LIFE: Duration = Duration::from_secs(60);
+/// The time slots that nonces are made of: within one, the same request gets the same nonce. Timers of a transaction over
+/// UDP end after 32 seconds (RFC 3261 §17.1.2.2).
+pub const SLOT: Duration = Duration::from_secs(32);
 /// The most nonces whose counts are remembered; beyond it the oldest ones age before their time.
 pub const GUARDED_MAX: usize = 65_536;
 /// The length of the sealing secret, in bytes.
@@ -24,18 +30,20 @@ pub const SECRET_BYTES: usize = 32;
 pub struct Nonces {
     secret: [u8; SECRET_BYTES],
     epoch: Instant,
-    minted: u16,
-    used: BTreeMap<Stamp, Counts>,
+    used: BTreeMap<Mark, Counts>,
     /// Nonces up to this one count as aged, because their counts may have been forgotten.
-    forgotten: Option<Stamp>,
+    forgotten: Option<Mark>,
 }
 
-/// What makes a nonce unique: when it was made, in milliseconds since the epoch, and a running number.
+/// When a nonce was made, in slots since the epoch, and the number of its request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Stamp {
-    at_ms: u64,
-    number: u16,
+    slot: u32,
+    number: u32,
 }
+
+/// A nonce as a key: its stamp, and the head of its seal, which tells equal numbers of two sources apart.
+type Mark = (Stamp, u64);
 
 /// The counts that a nonce was used with: the highest, and a bit for each of the 64 up to it.
 #[derive(Clone, Copy, Debug)]
@@ -59,19 +67,33 @@ impl Nonces {
     /// Nonces sealed with `secret`, which has to be random and of this process alone. `epoch` is any instant not
     /// after the first use.
     pub fn new(secret: [u8; SECRET_BYTES], epoch: Instant) -> Self {
-        Nonces { secret, epoch, minted: 0, used: BTreeMap::new(), forgotten: None }
+        Nonces { secret, epoch, used: BTreeMap::new(), forgotten: None }
     }
 
-    /// A new nonce for a challenge: 14 hex digits of stamp and 24 of seal. Short, because a challenge goes to
+    /// The nonce for a challenge of `request`, a text that no other request of the source has: 14 hex digits of stamp and
+    /// 24 of seal. Short, because a challenge goes to
     /// whoever asks, and to whoever is made to look as if he asked.
     ///
     /// Bound to the source's address, but not its port, which a NAT may change between two requests; and to the
     /// algorithm, so that a stronger challenge cannot be answered with the weaker hash.
-    pub fn mint(&mut self, now: Instant, source: IpAddr, realm: &str, algorithm: Algorithm) -> String {
-        let stamp = Stamp { at_ms: self.milliseconds(now), number: self.minted };
-        self.minted = self.minted.wrapping_add(1);
+    pub fn mint(
+        &self,
+        now: Instant,
+        request: &str,
+        source: IpAddr,
+        realm: &str,
+        algorithm: Algorithm,
+    ) -> String {
+        let slot = self.slot(now);
+        let number = self.hmac(|mac| {
+            mac.update(b"number");
+            mac.update(&slot.to_be_bytes());
+            mac.update(&octets(source));
+            mac.update(request.as_bytes());
+        });
+        let stamp = Stamp { slot, number: number.first_chunk().map_or(0, |head| u32::from_be_bytes(*head)) };
         let seal = self.seal(stamp, source, realm, algorithm);
-        format!("{:010x}{:04x}{seal}", stamp.at_ms, stamp.number)
+        format!("{:06x}{:08x}{seal}", stamp.slot, stamp.number)
     }
 
     /// Whether a nonce is ours and fresh. Touches no memory of its use.
@@ -90,8 +112,9 @@ impl Nonces {
         if !equal(seal, &self.seal(stamp, source, realm, algorithm)) {
             return Err(NonceFault::Foreign);
         }
-        let age_ms = self.milliseconds(now).saturating_sub(stamp.at_ms);
-        if u128::from(age_ms) > NONCE_LIFE.as_millis() || self.forgotten >= Some(stamp) {
+        let is_forgotten =
+            self.forgotten.is_some_and(|forgotten| mark(stamp, seal).is_none_or(|it| it <= forgotten));
+        if self.has_aged(now, stamp) || is_forgotten {
             return Err(NonceFault::Aged);
         }
         Ok(())
@@ -102,55 +125,62 @@ impl Nonces {
     /// # Errors
     /// [`NonceFault::Replayed`] when the count was used, or is too far behind to know.
     pub fn spend(&mut self, now: Instant, nonce: &str, count: u32) -> Result<(), NonceFault> {
-        let (stamp, _) = split(nonce).ok_or(NonceFault::Foreign)?;
-        if let Some(counts) = self.used.get_mut(&stamp) {
+        let mark = split(nonce).and_then(|(stamp, seal)| mark(stamp, seal)).ok_or(NonceFault::Foreign)?;
+        if let Some(counts) = self.used.get_mut(&mark) {
             return counts.spend(count);
         }
         if count == 0 {
             return Err(NonceFault::Replayed);
         }
         self.forget(now);
-        self.used.insert(stamp, Counts { highest: count, seen: 1 });
+        self.used.insert(mark, Counts { highest: count, seen: 1 });
         Ok(())
     }
 
     /// Drops the counts of aged nonces, and of the oldest when there are too many; at most once each.
     fn forget(&mut self, now: Instant) {
-        let life_ms = u64::try_from(NONCE_LIFE.as_millis()).unwrap_or(u64::MAX);
-        let oldest_ms = self.milliseconds(now).saturating_sub(life_ms);
-        while let Some(entry) = self.used.first_entry() {
-            let stamp = *entry.key();
-            if stamp.at_ms >= oldest_ms && self.used.len() < GUARDED_MAX {
+        while let Some((mark, _)) = self.used.first_key_value() {
+            let (mark, has_aged) = (*mark, self.has_aged(now, mark.0));
+            if !has_aged && self.used.len() < GUARDED_MAX {
                 break;
             }
-            if stamp.at_ms >= oldest_ms {
-                self.forgotten = self.forgotten.max(Some(stamp));
+            if !has_aged {
+                self.forgotten = self.forgotten.max(Some(mark));
             }
             self.used.pop_first();
         }
     }
 
-    fn milliseconds(&self, now: Instant) -> u64 {
-        let ms = now.saturating_duration_since(self.epoch).as_millis();
-        u64::try_from(ms).unwrap_or(u64::MAX) & TIME_MS_MASK
+    /// Counted from the beginning of its slot, so that the last one of a slot lives for [`NONCE_LIFE`].
+    fn has_aged(&self, now: Instant, stamp: Stamp) -> bool {
+        let made = SLOT.saturating_mul(stamp.slot);
+        now.saturating_duration_since(self.epoch).saturating_sub(made) > SLOT + NONCE_LIFE
+    }
+
+    fn slot(&self, now: Instant) -> u32 {
+        let slots = now.saturating_duration_since(self.epoch).as_secs() / SLOT.as_secs();
+        u32::try_from(slots).unwrap_or(u32::MAX) & SLOT_MASK
+    }
+
+    fn hmac(&self, feed: impl FnOnce(&mut Hmac<Sha256>)) -> Vec<u8> {
+        // The key has the length of a block or less, which HMAC always takes.
+        let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(&self.secret) else {
+            return Vec::new();
+        };
+        feed(&mut mac);
+        mac.finalize().into_bytes().to_vec()
     }
 
     /// The head of an HMAC-SHA256 over everything that the nonce is bound to.
     fn seal(&self, stamp: Stamp, source: IpAddr, realm: &str, algorithm: Algorithm) -> String {
-        // The key has the length of a block or less, which HMAC always takes.
-        let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(&self.secret) else {
-            return String::new();
-        };
-        mac.update(&stamp.at_ms.to_be_bytes());
-        mac.update(&stamp.number.to_be_bytes());
-        mac.update(algorithm.as_str().as_bytes());
-        match source.to_canonical() {
-            IpAddr::V4(ip) => mac.update(&ip.octets()),
-            IpAddr::V6(ip) => mac.update(&ip.octets()),
-        }
-        mac.update(&[0]);
-        mac.update(realm.as_bytes());
-        let full = mac.finalize().into_bytes();
+        let full = self.hmac(|mac| {
+            mac.update(&stamp.slot.to_be_bytes());
+            mac.update(&stamp.number.to_be_bytes());
+            mac.update(algorithm.as_str().as_bytes());
+            mac.update(&octets(source));
+            mac.update(&[0]);
+            mac.update(realm.as_bytes());
+        });
         hex(&full.get(..SEAL_DIGITS / 2).unwrap_or_default())
     }
 }
@@ -178,17 +208,28 @@ fn split(nonce: &str) -> Option<(Stamp, &str)> {
     if nonce.len() != STAMP_DIGITS + SEAL_DIGITS || !nonce.bytes().all(digits) {
         return None;
     }
-    let at_ms = u64::from_str_radix(nonce.get(..TIME_DIGITS)?, 16).ok()?;
-    let number = u16::from_str_radix(nonce.get(TIME_DIGITS..STAMP_DIGITS)?, 16).ok()?;
-    Some((Stamp { at_ms, number }, nonce.get(STAMP_DIGITS..)?))
+    let slot = u32::from_str_radix(nonce.get(..SLOT_DIGITS)?, 16).ok()?;
+    let number = u32::from_str_radix(nonce.get(SLOT_DIGITS..STAMP_DIGITS)?, 16).ok()?;
+    Some((Stamp { slot, number }, nonce.get(STAMP_DIGITS..)?))
 }
 
-/// Hex digits of the time: 34 years of milliseconds.
-const TIME_DIGITS: usize = 10;
-/// Milliseconds that they hold.
-const TIME_MS_MASK: u64 = 0xff_ffff_ffff;
-/// Hex digits of the stamp: the time and 4 of the number, which tells nonces of one millisecond apart.
-const STAMP_DIGITS: usize = TIME_DIGITS + 4;
+fn mark(stamp: Stamp, seal: &str) -> Option<Mark> {
+    Some((stamp, u64::from_str_radix(seal.get(..16)?, 16).ok()?))
+}
+
+fn octets(source: IpAddr) -> Vec<u8> {
+    match source.to_canonical() {
+        IpAddr::V4(ip) => ip.octets().to_vec(),
+        IpAddr::V6(ip) => ip.octets().to_vec(),
+    }
+}
+
+/// Hex digits of the slot: 17 years.
+const SLOT_DIGITS: usize = 6;
+/// Slots that they hold.
+const SLOT_MASK: u32 = 0xff_ffff;
+/// Hex digits of the stamp: the slot and 8 of the number, which tells the requests of one slot apart.
+const STAMP_DIGITS: usize = SLOT_DIGITS + 8;
 /// Hex digits of the seal: 96 bits, to be guessed within [`NONCE_LIFE`].
 const SEAL_DIGITS: usize = 24;
 
@@ -206,11 +247,11 @@ mod tests {
     #[test]
     fn a_nonce_is_good_for_what_it_was_made_for() {
         let start = Instant::now();
-        let mut nonces = Nonces::new([7; SECRET_BYTES], start);
-        let nonce = nonces.mint(start, source(), REALM, Algorithm::Sha256);
+        let nonces = Nonces::new([7; SECRET_BYTES], start);
+        let nonce = nonces.mint(start, "1", source(), REALM, Algorithm::Sha256);
         assert_eq!(nonce.len(), 38);
-        let mut other_node = Nonces::new([8; SECRET_BYTES], start);
-        let foreign = other_node.mint(start, source(), REALM, Algorithm::Sha256);
+        let other_node = Nonces::new([8; SECRET_BYTES], start);
+        let foreign = other_node.mint(start, "1", source(), REALM, Algorithm::Sha256);
         let altered = format!("f{}", &nonce[1..]);
         let at = |seconds| start + Duration::from_secs(seconds);
         let there: IpAddr = "192.0.2.10".parse().unwrap();
@@ -218,9 +259,9 @@ mod tests {
         use Algorithm::{Md5, Sha256};
         use NonceFault::{Aged, Foreign};
         let table = [
-            ("fresh", &nonce, at(60), source(), REALM, Sha256, Ok(())),
+            ("fresh", &nonce, at(92), source(), REALM, Sha256, Ok(())),
             ("the same source, mapped", &nonce, at(0), mapped, REALM, Sha256, Ok(())),
-            ("aged", &nonce, at(61), source(), REALM, Sha256, Err(Aged)),
+            ("aged", &nonce, at(93), source(), REALM, Sha256, Err(Aged)),
             ("another source", &nonce, at(0), there, REALM, Sha256, Err(Foreign)),
             ("another realm", &nonce, at(0), source(), "other.test", Sha256, Err(Foreign)),
             ("a weaker hash", &nonce, at(0), source(), REALM, Md5, Err(Foreign)),
@@ -236,18 +277,30 @@ mod tests {
     }
 
     #[test]
-    fn two_phones_behind_one_nat_get_two_nonces() {
+    fn a_retransmission_gets_the_same_nonce_and_another_request_another() {
         let start = Instant::now();
-        let mut nonces = Nonces::new([7; SECRET_BYTES], start);
-        let mut mint = || nonces.mint(start, source(), REALM, Algorithm::Md5);
-        assert_ne!(mint(), mint());
+        let nonces = Nonces::new([7; SECRET_BYTES], start);
+        let mint = |seconds, request: &str, source: IpAddr| {
+            nonces.mint(start + Duration::from_secs(seconds), request, source, REALM, Algorithm::Md5)
+        };
+        let first = mint(0, "call 1", source());
+        assert_eq!(mint(31, "call 1", source()), first);
+        // Two phones behind one NAT, the next request of one, the same text from elsewhere.
+        assert_ne!(mint(0, "call 2", source()), first);
+        assert_ne!(mint(0, "call 1", "192.0.2.10".parse().unwrap()), first);
+        assert_ne!(mint(32, "call 1", source()), first);
+        // The last nonce of a slot lives no shorter than others.
+        let last = mint(31, "call 3", source());
+        let check =
+            |at| nonces.check(start + Duration::from_secs(at), &last, source(), REALM, Algorithm::Md5);
+        assert_eq!(check(31 + NONCE_LIFE.as_secs()), Ok(()));
     }
 
     #[test]
     fn each_count_is_good_once_and_may_be_overtaken() {
         let start = Instant::now();
         let mut nonces = Nonces::new([7; SECRET_BYTES], start);
-        let nonce = nonces.mint(start, source(), REALM, Algorithm::Md5);
+        let nonce = nonces.mint(start, "1", source(), REALM, Algorithm::Md5);
         let table = [
             (1, true),
             (1, false),
@@ -273,11 +326,11 @@ mod tests {
         let mut nonces = Nonces::new([7; SECRET_BYTES], start);
         let check =
             |nonces: &Nonces, nonce: &str| nonces.check(start, nonce, source(), REALM, Algorithm::Md5);
-        let first = nonces.mint(start, source(), REALM, Algorithm::Md5);
+        let first = nonces.mint(start, "1", source(), REALM, Algorithm::Md5);
         nonces.spend(start, &first, 1).unwrap();
-        let later = start + Duration::from_millis(1);
-        for _ in 0..GUARDED_MAX {
-            let nonce = nonces.mint(later, source(), REALM, Algorithm::Md5);
+        let later = start + SLOT;
+        for number in 0..GUARDED_MAX {
+            let nonce = nonces.mint(later, &number.to_string(), source(), REALM, Algorithm::Md5);
             nonces.spend(later, &nonce, 1).unwrap();
         }
         assert_eq!(nonces.used.len(), GUARDED_MAX);
@@ -286,9 +339,9 @@ mod tests {
             Err(NonceFault::Aged),
             "its counts are gone, so it is asked for anew"
         );
-        let last = nonces.mint(start + NONCE_LIFE, source(), REALM, Algorithm::Md5);
+        let last = nonces.mint(start + NONCE_LIFE, "last", source(), REALM, Algorithm::Md5);
         assert_eq!(check(&nonces, &last), Ok(()));
-        nonces.spend(start + NONCE_LIFE * 2, &last, 1).unwrap();
+        nonces.spend(start + NONCE_LIFE * 3, &last, 1).unwrap();
         assert_eq!(nonces.used.len(), 1, "aged nonces need no memory");
     }
 }

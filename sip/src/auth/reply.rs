@@ -76,6 +76,7 @@ mod tests {
         let attempt = Attempt {
             headers: &[],
             method: "REGISTER",
+            request: "1",
             realm: "acme.test",
             source: "192.0.2.100".parse().unwrap(),
         };

@@ -1,7 +1,7 @@
 //! The server's side: challenges, and what comes back to them.
 
 use std::net::IpAddr;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::auth::digest::equal;
 use crate::auth::{
@@ -25,6 +25,8 @@ pub struct Attempt<'a> {
     pub headers: &'a [Digest],
     /// The request's method.
     pub method: &'a str,
+    /// What no other request of the source has, and a retransmission shares: its Call-ID and CSeq.
+    pub request: &'a str,
     /// Our realm: the organisation's SIP domain.
     pub realm: &'a str,
     /// Where the request came from, as the socket says.
@@ -64,8 +66,10 @@ pub enum Decision {
         /// Why, for the counters; never for the peer.
         refusal: Refusal,
     },
-    /// Too many failures: answer 403, no digest was computed.
+    /// Too many failures: answer 403, no digest was computed. The same whether or not there is such an account.
     Limited {
+        /// How long it stays so.
+        retry_after: Duration,
         /// The digest's user name, unescaped.
         username: String,
     },
@@ -135,8 +139,9 @@ impl Authenticator {
             return self.challenge(now, attempt, Refusal::Malformed);
         };
         let guess = Guess { realm: attempt.realm, username: &answer.username, source: attempt.source };
-        if self.limiter.is_closed(now, guess, accounts.is_registered(&answer.username)) {
-            return Decision::Limited { username: answer.username };
+        let is_registered = accounts.is_registered(&answer.username);
+        if let Some(retry_after) = self.limiter.closed_for(now, guess, is_registered) {
+            return Decision::Limited { retry_after, username: answer.username };
         }
         match self.judge(now, attempt, &answer, accounts) {
             Ok(()) => Decision::Accepted { username: answer.username },
@@ -197,10 +202,10 @@ impl Authenticator {
         Ok(())
     }
 
-    fn challenge(&mut self, now: Instant, attempt: Attempt<'_>, refusal: Refusal) -> Decision {
-        let nonces = &mut self.nonces;
+    fn challenge(&self, now: Instant, attempt: Attempt<'_>, refusal: Refusal) -> Decision {
+        let nonces = &self.nonces;
         let challenges = self.algorithms.iter().map(|algorithm| {
-            let nonce = nonces.mint(now, attempt.source, attempt.realm, *algorithm);
+            let nonce = nonces.mint(now, attempt.request, attempt.source, attempt.realm, *algorithm);
             let challenge = Digest::new()
                 .with_quoted("realm", attempt.realm)
                 .with_quoted("nonce", &nonce)

@@ -26,7 +26,7 @@ impl Server {
     fn verify_from(&mut self, seconds: u64, source: &str, header: Option<&str>) -> Decision {
         let headers: Vec<Digest> = header.into_iter().map(|text| Digest::parse(text).unwrap()).collect();
         let source = source.parse().unwrap();
-        let attempt = Attempt { headers: &headers, method: "REGISTER", realm: REALM, source };
+        let attempt = Attempt { headers: &headers, method: "REGISTER", request: "1", realm: REALM, source };
         let accounts =
             |username: &str| (username == "1001").then(|| Credential::new("1001", REALM, "secret"));
         self.authenticator.verify(self.start + Duration::from_secs(seconds), attempt, accounts)
@@ -132,7 +132,7 @@ fn what_is_not_a_fresh_answer_to_our_challenge_is_refused() {
     assert_eq!(refusal(server.verify_from(0, "192.0.2.2", Some(&good))), Refusal::Foreign, "stolen");
     assert_eq!(server.verify(0, Some(&good)), accepted());
     assert_eq!(refusal(server.verify(0, Some(&good))), Refusal::Replayed);
-    assert_eq!(refusal(server.verify(61, Some(&good))), Refusal::Aged);
+    assert_eq!(refusal(server.verify(93, Some(&good))), Refusal::Aged);
 }
 
 #[test]
@@ -140,11 +140,11 @@ fn an_aged_nonce_is_renewed_without_asking_the_user() {
     let mut server = Server::new();
     let mut phone = client("1001", "secret");
     let first = phone.answer(&server.challenges(0), false, "REGISTER", URI).unwrap();
-    let Decision::Challenge { challenges, refusal: Refusal::Aged } = server.verify(90, Some(&first)) else {
+    let Decision::Challenge { challenges, refusal: Refusal::Aged } = server.verify(93, Some(&first)) else {
         panic!("an aged nonce is challenged");
     };
     let second = phone.answer(&parsed(&challenges), true, "REGISTER", URI).unwrap();
-    assert_eq!(server.verify(90, Some(&second)), accepted());
+    assert_eq!(server.verify(93, Some(&second)), accepted());
 }
 
 #[test]
@@ -175,7 +175,7 @@ fn guessing_is_stopped_for_the_guesser_alone() {
     }
     let challenges = server.challenges(0);
     let right = client("1001", "secret").answer(&challenges, false, "REGISTER", URI).unwrap();
-    let limited = Decision::Limited { username: "1001".to_owned() };
+    let limited = Decision::Limited { retry_after: WINDOW, username: "1001".to_owned() };
     assert_eq!(server.verify(0, Some(&right)), limited, "not even the right one is looked at");
     let Decision::Challenge { challenges, .. } = server.verify_from(0, "192.0.2.77", None) else { panic!() };
     let elsewhere = client("1001", "secret").answer(&parsed(&challenges), false, "REGISTER", URI).unwrap();

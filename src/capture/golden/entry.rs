@@ -13,7 +13,7 @@ pub struct Golden {
     pub shows: &'static str,
     /// How it is misread, and where that was reported; empty for the plain captures of each verdict.
     pub misread: &'static str,
-    /// The verdict on the caller's leg.
+    /// The verdict on the caller's leg; empty where there must be none.
     pub verdict: &'static str,
     /// Figures that an analysis must give.
     pub figures: &'static [Expected],

@@ -9,15 +9,17 @@ use serde_json::{Value, json};
 use super::callee::CALLEE;
 use super::cases::MISREAD;
 use super::entry::{Expected, Golden, Is};
+use super::signalling::SAID;
 use super::tape::Tape;
 use super::verdicts::VERDICTS;
 
 /// The index's file, beside the captures.
 pub const INDEX: &str = "golden.json";
 
-/// Every capture of the corpus: the verdicts, what is misread, and calls whose called party alone is damaged.
+/// Every capture of the corpus: the verdicts, what is misread, calls whose called party alone is damaged, and what is
+/// said of calls without audio.
 pub fn all() -> impl Iterator<Item = &'static Golden> {
-    VERDICTS.iter().chain(&MISREAD).chain(&CALLEE)
+    VERDICTS.iter().chain(&MISREAD).chain(&CALLEE).chain(&SAID)
 }
 
 /// Writes every capture and the index into `folder`, which is made when it is not there; `told` is called with
@@ -43,6 +45,13 @@ impl Golden {
     /// Its file.
     pub fn file(&self) -> String {
         format!("{}.pcap", self.name)
+    }
+
+    /// Whether it holds media at all, and not signalling alone.
+    pub fn has_media(&self) -> bool {
+        let mut tape = Tape::new();
+        (self.record)(&mut tape);
+        tape.has_media()
     }
 
     /// Writes the capture; the same bytes every time. Gives the number of packets.
@@ -84,7 +93,8 @@ fn described(golden: &Golden) -> Value {
         if !golden.misread.is_empty() {
             fields.insert("misread".into(), golden.misread.into());
         }
-        fields.insert("media_verdict".into(), golden.verdict.into());
+        let verdict = Some(golden.verdict).filter(|verdict| !verdict.is_empty());
+        fields.insert("media_verdict".into(), verdict.into());
         let figures: Vec<Value> = golden.figures.iter().map(figure).collect();
         fields.insert("figures".into(), figures.into());
     }

@@ -7,6 +7,7 @@ mod callee;
 mod cases;
 mod entry;
 mod index;
+mod signalling;
 mod sip;
 mod talk;
 mod tape;

@@ -95,7 +95,7 @@ impl Dialog {
     }
 }
 
-fn body(sdp: &Sdp, own: std::net::SocketAddr) -> String {
+pub(super) fn body(sdp: &Sdp, own: std::net::SocketAddr) -> String {
     let ip = sdp.ip.map_or(own.ip(), Into::into);
     let numbers: Vec<String> = sdp.codecs.iter().map(|(number, _)| number.to_string()).collect();
     let mut text = format!(

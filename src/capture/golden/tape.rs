@@ -60,6 +60,11 @@ impl Tape {
         self.frames.push(Frame { at_us, from, to, payload });
     }
 
+    /// Whether anything but SIP was added.
+    pub(super) fn has_media(&self) -> bool {
+        self.frames.iter().any(|frame| frame.from.port() != SIP_PORT)
+    }
+
     /// Writes what was added as a capture.
     ///
     /// *Errors*: what `out` reports.
@@ -77,7 +82,7 @@ impl Tape {
 
 impl Host {
     pub(super) fn at(ip: [u8; 4], port: u16) -> Host {
-        Host { sip: (ip, 5060).into(), rtp: (ip, port).into(), rtcp: (ip, port + 1).into() }
+        Host { sip: (ip, SIP_PORT).into(), rtp: (ip, port).into(), rtcp: (ip, port + 1).into() }
     }
 }
 
@@ -86,5 +91,6 @@ pub(super) fn wall(at_us: i64) -> Micros {
     Micros(EPOCH_US + at_us)
 }
 
+const SIP_PORT: u16 = 5_060;
 /// The answer of every call: 2026-01-01, noon. A fixed moment gives the same bytes every time.
 const EPOCH_US: i64 = 1_767_268_800_000_000;

@@ -139,6 +139,7 @@ impl World {
             name: staff.map_or(String::new(), |(name, _)| (*name).into()),
             extension: extension(name),
             team: None,
+            trunk: None,
             goal,
         }
     }

@@ -78,7 +78,7 @@ fn a_new_password_holds_even_after_too_many_wrong_ones() {
     for _ in 0..12 {
         register(&mut net, "the second password");
     }
-    assert_eq!(register(&mut net, "the second password").as_deref(), Some("403 Forbidden"));
+    assert_eq!(register(&mut net, "the second password").as_deref(), Some("403 Too Many Wrong Passwords"));
     replace(&mut net, with_password("the second password"));
     assert_eq!(register(&mut net, "the second password"), None);
     assert_eq!(net.switch.bindings(), 1);

@@ -163,7 +163,7 @@ fn without_a_limit_nobody_is_waited_for() {
     net.wait(seconds(86_399));
     assert_eq!(net.switch.live_calls(), 1);
     net.wait(seconds(1));
-    assert_eq!(causes(&net), [HangupCause::AllottedTimeout]);
+    assert_eq!(causes(&net), [HangupCause::MaxCallDuration]);
 }
 
 #[test]
@@ -185,7 +185,7 @@ fn a_call_lasts_for_as_long_as_its_organisation_and_trunk_allow() {
         net.wait(seconds(expected - 1));
         assert_eq!(net.switch.live_calls(), 1, "{name}");
         net.wait(seconds(1));
-        assert_eq!(causes(&net), [HangupCause::AllottedTimeout], "{name}");
+        assert_eq!(causes(&net), [HangupCause::MaxCallDuration], "{name}");
         assert_eq!(u64::from(net.records[0].billsec), expected, "{name}");
         assert_eq!((net.heard.last().unwrap().as_str(), byes(&net)), ("BYE", 1), "{name}");
         assert_eq!((net.switch.live_calls(), net.switch.legs()), (0, 0), "{name}");
@@ -225,7 +225,7 @@ fn the_time_that_it_rings_is_not_counted() {
                       media 0 close
             14450002 report 0
             14450002 report 1
-                      record ALLOTTED_TIMEOUT answered 1970-01-01T00:00:50.001Z billsec 14400 bridge - status 200 codecs PCMU/PCMU verdict - trunk 1
+                      record MAX_CALL_DURATION answered 1970-01-01T00:00:50.001Z billsec 14400 bridge - status 200 codecs PCMU/PCMU verdict - trunk 1
         "#]],
     );
 }

@@ -1,0 +1,50 @@
+//! The page at `/`: where to go from here.
+
+use axum::http::HeaderValue;
+use axum::http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY};
+use axum::response::{IntoResponse, Response};
+
+/// Find the way
+///
+/// A short page with links to the reference, its document, the probes and the metrics.
+#[utoipa::path(
+    get,
+    path = "/",
+    operation_id = "getStartPage",
+    tag = "Operations",
+    responses((status = 200, description = "The page.", body = String, content_type = "text/html")),
+    security(()),
+)]
+pub(crate) async fn page() -> Response {
+    let headers = [
+        (CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY)),
+        (CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8")),
+        (REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
+    ];
+    (headers, PAGE).into_response()
+}
+
+const PAGE: &str = r#"<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Sidetone</title>
+</head>
+<body>
+<main>
+<h1>Sidetone</h1>
+<p>This engine serves its API under <code>/api/v1</code>. An API key or a login is needed for it.</p>
+<ul>
+<li><a href="/api/v1/docs">API reference</a></li>
+<li><a href="/api/v1/openapi.json">API reference for programs (OpenAPI)</a></li>
+<li><a href="/readyz">Readiness</a>: whether the engine can do its work</li>
+<li><a href="/metrics">Metrics</a> for Prometheus, for addresses that <code>[http] metrics_allow</code> names</li>
+</ul>
+</main>
+</body>
+</html>
+"#;
+
+/// Links, and nothing that is loaded.
+const POLICY: &str = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";

@@ -1,0 +1,102 @@
+//! Why the call of a record was not answered, in words.
+
+use crate::call::HangupCause;
+use crate::cdr::Cdr;
+use crate::failure::status::{Request, meaning, phrase};
+
+/// Why the call of a record was not answered; `None` when it was.
+///
+/// The far end's own response tells most; without one the cause of the caller's leg does.
+pub fn of_record(cdr: &Cdr) -> Option<String> {
+    if cdr.answered_at.is_some() {
+        return None;
+    }
+    let gave_up = cdr.hangup_cause == Some(HangupCause::OriginatorCancel);
+    if let Some(status) = cdr.sip_status.filter(|status| *status >= 300 && !gave_up) {
+        let (means, advice) = meaning(status, Request::Call);
+        let phrase = phrase(status);
+        let code = if phrase.is_empty() { status.to_string() } else { format!("{status} {phrase}") };
+        return Some(format!(
+            "The call was not answered: the far end refused it ({code}), which means that {means}. {advice}"
+        ));
+    }
+    let of_cause = cdr.hangup_cause.and_then(of_cause);
+    Some(of_cause.unwrap_or_else(|| "The call was not answered.".to_owned()))
+}
+
+/// What the cause of the caller's leg alone says of a call that was not answered; `None` for a cause that such a call
+/// does not have.
+pub fn of_cause(cause: HangupCause) -> Option<String> {
+    why(cause).map(|(why, advice)| format!("The call was not answered: {why}. {advice}"))
+}
+
+/// What a cause of this switch means, and what to do; `None` for one that a call without an answer does not have.
+fn why(cause: HangupCause) -> Option<(&'static str, &'static str)> {
+    Some(match cause {
+        HangupCause::CallRejected => {
+            ("it was rejected", "Check what the caller may call, and the caller's password.")
+        }
+        HangupCause::Crash => ("the engine stopped while it rang", "Look at the log of the engine."),
+        HangupCause::ExchangeRoutingError => {
+            ("it went in circles", "Check the routing: two machines send the call to each other.")
+        }
+        HangupCause::IncompatibleDestination => {
+            ("the two sides have no codec or media address in common", "Compare the codecs of both sides.")
+        }
+        HangupCause::Interworking => {
+            ("the protocols of the two sides do not fit", "Look at the log of the engine.")
+        }
+        HangupCause::InvalidNumberFormat => {
+            ("the number is malformed or incomplete", "Check the dialled number.")
+        }
+        HangupCause::LoseRace => ("it was answered elsewhere", "Nothing has to be repaired."),
+        HangupCause::NetworkOutOfOrder => (
+            "the far end could not be reached",
+            "Check the address of the trunk or the phone, and the way there.",
+        ),
+        HangupCause::NoAnswer => ("it rang and nothing answered in time", "Nothing has to be repaired."),
+        HangupCause::NoRouteDestination => {
+            ("there is no way to this number", "Check the number, the extensions and the trunks.")
+        }
+        HangupCause::NoUserResponse => (
+            "the called party cannot be reached at present",
+            "Check whether the called phone is registered and answers.",
+        ),
+        HangupCause::NumberChanged => ("the called number is no longer in use", "Ask for the new number."),
+        HangupCause::OriginatorCancel => {
+            ("the caller hung up before the answer", "Nothing has to be repaired.")
+        }
+        HangupCause::OutgoingCallBarred => (
+            "no sell rate of the organisation covers the number, so it may not be called",
+            "Add a sell rate for it.",
+        ),
+        HangupCause::AllottedTimeout => {
+            ("the organisation has no credit left for it", "Raise the credit of the organisation.")
+        }
+        HangupCause::RecoveryOnTimerExpire => (
+            "the far end did not respond in time",
+            "Check that the called device or the trunk is up, and the way there.",
+        ),
+        HangupCause::ServiceNotImplemented | HangupCause::ServiceUnavailable => {
+            ("the far end does not offer the service", "Look at the log of the far end.")
+        }
+        HangupCause::SwitchCongestion => (
+            "there was no free port, leg or channel",
+            "Check the limits of the trunk and the port range of the engine.",
+        ),
+        HangupCause::UnallocatedNumber => ("there is no such number", "Check the dialled number."),
+        HangupCause::UserBusy => {
+            ("the called party was busy", "Nothing has to be repaired: call again later.")
+        }
+        HangupCause::UserNotRegistered => (
+            "the called party is registered nowhere",
+            "Check the called phone: its account, its password and its network.",
+        ),
+        HangupCause::NormalTemporaryFailure => {
+            ("a machine on the way failed", "Look at the log of the far end.")
+        }
+        HangupCause::MaxCallDuration | HangupCause::MediaTimeout | HangupCause::NormalClearing => {
+            return None;
+        }
+    })
+}

@@ -1,0 +1,122 @@
+//! Why a call was not answered, or a registration not accepted: what signalling said, what it means, what to do.
+//!
+//! Everything here was in a message, or was counted; who is to blame beyond that is not known.
+
+mod cause;
+mod q850;
+mod status;
+mod words;
+
+use serde::Serialize;
+
+pub use cause::{of_cause, of_record};
+pub use status::{Request, known, phrase};
+
+use crate::call::words as named;
+
+named! {
+    /// How an attempt came to nothing.
+    FailureKind {
+        /// The caller hung up before the answer.
+        Cancelled = "cancelled",
+        /// A password was asked for, and none was accepted.
+        Challenged = "challenged",
+        /// Something took the request, and no final response was seen.
+        NoFinalResponse = "no_final_response",
+        /// No response was seen at all.
+        NoResponse = "no_response",
+        /// The request was to be sent elsewhere (3xx).
+        Redirected = "redirected",
+        /// It was refused (4xx, 5xx, 6xx).
+        Refused = "refused",
+    }
+}
+
+/// Why a call was not answered, or a registration not accepted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Failure {
+    /// How it came to nothing.
+    pub kind: FailureKind,
+    /// The final response.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<u16>,
+    /// Its words, as they were sent; of a record, as the standard has them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub phrase: Option<String>,
+    /// From where the final response came, or where nothing answered; `None` in a record.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refused_by: Option<String>,
+    /// What calls itself so there: the Server or User-Agent header.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub server: Option<String>,
+    /// Whether the called side rang or announced something before.
+    pub rang: bool,
+    /// Requests with a number of their own: a request that is sent again with credentials is another one.
+    pub tries: u32,
+    /// All copies of requests, also of those that were sent again for want of an answer.
+    pub sent: u32,
+    /// How often the final response came in a row, to tries that differ.
+    #[serde(skip_serializing_if = "is_one")]
+    pub repeated: u32,
+    /// Responses that asked for a password.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub challenges: u32,
+    /// Requests that carried credentials.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub credentials: u32,
+    /// From the first request to the last message, in milliseconds.
+    pub lasted_ms: i64,
+    /// Reason headers (RFC 3326).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub reasons: Vec<Reason>,
+    /// Warning headers (RFC 3261 §20.43), as they were sent.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
+    /// What else the messages say of it, in whole sentences.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub details: Vec<String>,
+}
+
+/// A Reason header.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Reason {
+    /// `SIP`, `Q.850` or another.
+    pub protocol: String,
+    /// The code of the protocol.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cause: Option<u16>,
+    /// Its text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+}
+
+impl Failure {
+    /// A failure of which nothing but its kind is known.
+    pub const fn of(kind: FailureKind) -> Self {
+        Failure {
+            kind,
+            status: None,
+            phrase: None,
+            refused_by: None,
+            server: None,
+            rang: false,
+            tries: 1,
+            sent: 1,
+            repeated: 1,
+            challenges: 0,
+            credentials: 0,
+            lasted_ms: 0,
+            reasons: Vec::new(),
+            warnings: Vec::new(),
+            details: Vec::new(),
+        }
+    }
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
+fn is_one(number: &u32) -> bool {
+    *number == 1
+}

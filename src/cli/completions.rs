@@ -1,0 +1,31 @@
+//! `sidetone completions SHELL`: what a shell needs to complete the command line.
+
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use clap::Command;
+use clap_complete::{Shell, generate};
+
+use crate::cli::EXIT_FAILED;
+
+/// The arguments of `completions`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+For bash: sidetone completions bash > ~/.local/share/bash-completion/completions/sidetone
+For zsh, in a directory of $fpath: sidetone completions zsh > _sidetone
+For fish: sidetone completions fish > ~/.config/fish/completions/sidetone.fish")]
+pub struct CompletionsArgs {
+    /// The shell that the script is for.
+    #[arg(value_enum)]
+    shell: Shell,
+}
+
+/// Prints the script for `command`.
+pub fn run(args: &CompletionsArgs, mut command: Command) -> ExitCode {
+    let mut script = Vec::new();
+    generate(args.shell, &mut command, "sidetone", &mut script);
+    match std::io::stdout().write_all(&script) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::from(EXIT_FAILED),
+    }
+}

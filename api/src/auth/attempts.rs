@@ -21,6 +21,8 @@ use crate::auth::rate_limit::{Bucket, seconds_up};
 pub(crate) struct Attempts {
     tables: Mutex<Tables>,
     lines: Mutex<LineLimit>,
+    /// Lines about tokens: they do not take the place of lines about logins.
+    token_lines: Mutex<LineLimit>,
     refused: [AtomicU64; REASONS.len()],
     tokens: [AtomicU64; TOKEN_REASONS.len()],
 }
@@ -125,8 +127,8 @@ impl Attempts {
         tracing::warn!(%source, account, reason, left_out, "login failed");
     }
 
-    /// Counts a refused token, and writes a line about it within the same limit as lines about logins. Nothing of the
-    /// token is written.
+    /// Counts a refused token, and writes a line about it: at most one a second for each source. Nothing of the token
+    /// is written.
     pub(crate) fn token_refused(&self, now: Timestamp, source: IpAddr, why: TokenRefusal) {
         let (at, reason) = match why {
             TokenRefusal::Address => (0, "address"),
@@ -136,7 +138,7 @@ impl Attempts {
         if let Some(count) = self.tokens.get(at) {
             count.fetch_add(1, Ordering::Relaxed);
         }
-        let Some(left_out) = self.lines.lock().take(now, source) else { return };
+        let Some(left_out) = self.token_lines.lock().take(now, source) else { return };
         tracing::warn!(%source, reason, left_out, "token refused");
     }
 

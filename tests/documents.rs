@@ -17,12 +17,13 @@ mod records;
 use records::TempDir;
 
 /// Every document, with how many of its shell blocks are run and how many are not.
-const DOCUMENTS: [(&str, usize, usize); 20] = [
+const DOCUMENTS: [(&str, usize, usize); 21] = [
     ("ARCHITECTURE.md", 0, 0),
     ("CHANGELOG.md", 0, 0),
     ("CONTRIBUTING.md", 0, 1),
     ("README.md", 6, 2),
     ("benches/README.md", 0, 1),
+    ("docs/analyze.md", 4, 0),
     ("docs/captures.md", 0, 0),
     ("docs/configuration.md", 1, 0),
     ("docs/figures.md", 0, 0),
@@ -217,6 +218,11 @@ fn the_blocks_that_are_run_are_counted() {
 #[test]
 fn the_readme_works_when_pasted() {
     run("README.md");
+}
+
+#[test]
+fn the_options_of_analyze_work_when_pasted() {
+    run("docs/analyze.md");
 }
 
 #[test]

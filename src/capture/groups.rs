@@ -184,7 +184,7 @@ impl Judging {
                 of_group.extend(streams.remove(&place).map(|stream| (place, stream)));
             }
             ready.push_back(Group {
-                call: call.map(|call| (first + ahead, call)),
+                call: call.map(|call| (first + ahead, Box::new(call))),
                 streams: of_group,
                 elsewhere,
             });
@@ -197,7 +197,7 @@ impl Judging {
         &mut self,
         calls: &[u32],
         shares: &[(Vec<usize>, Vec<Elsewhere>)],
-    ) -> (Vec<Box<CallReport>>, HashMap<usize, Box<StreamReport>>) {
+    ) -> (Vec<CallReport>, HashMap<usize, Box<StreamReport>>) {
         // A serial number stays with a stream when its number is free again.
         let mut known: HashMap<u64, (usize, Option<usize>)> = HashMap::new();
         let mut ended = Vec::new();
@@ -213,8 +213,7 @@ impl Judging {
         let Judged { calls, streams } = taken.judge();
         let has_media = self.rest.router.has_media;
         let reports = calls.into_iter().zip(listed);
-        let reports =
-            reports.map(|((_, dialog, leg), places)| Box::new(calls::report(dialog, leg, places, has_media)));
+        let reports = reports.map(|((_, dialog, leg), places)| calls::report(dialog, leg, places, has_media));
         let placed = streams.into_iter().filter_map(|JudgedStream { known: stream, report }| {
             let (place, mirror) = *known.get(&stream.serial)?;
             Some((place, Box::new(StreamReport { mirror, ..report })))

@@ -335,7 +335,8 @@ mod tests {
     #[test]
     fn no_line_is_wider_than_the_terminal() {
         for width in [30, 40, 60, 80, 100, 120, 150, 200] {
-            for scenario in ["lossy duration=3s", "clean duration=3s", "no-inbound returned=no"] {
+            for scenario in ["lossy duration=3s", "clean duration=3s", "no-inbound", "no-inbound returned=no"]
+            {
                 let text = rendered(scenario, 2, Look { width: Some(width), colour: false });
                 let widest = text.lines().map(|line| line.chars().count()).max().unwrap();
                 assert!(widest <= width, "{scenario} at {width}: {widest}\n{text}");
@@ -345,7 +346,7 @@ mod tests {
 
     #[test]
     fn a_sentence_is_said_once() {
-        let text = rendered("no-inbound returned=no duration=5s noise=0", 3, Look::default());
+        let text = rendered("no-inbound duration=5s noise=0", 3, Look::default());
         let said: Vec<&str> = text.lines().filter(|line| line.contains('↳')).collect();
         assert_eq!(said.iter().filter(|line| line.contains("as call 1")).count(), 4, "{text}");
         let clean = rendered("clean duration=5s noise=0", 3, Look::default());

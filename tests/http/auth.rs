@@ -89,7 +89,7 @@ fn the_error_body_is_the_envelope_on_every_path() {
     let long = format!("GET /api/v1/cdrs?q={} HTTP/1.1\r\n", "x".repeat(20_000));
     for (head, status, code) in [
         ("GET /api/v1/nothing HTTP/1.1\r\n", 404, "not_found"),
-        ("GET / HTTP/1.1\r\n", 404, "not_found"),
+        ("GET /nothing HTTP/1.1\r\n", 404, "not_found"),
         ("PUT /api/v1/cdrs HTTP/1.1\r\nContent-Length: 0\r\n", 405, "method_not_allowed"),
         (long.as_str(), 414, "uri_too_long"),
     ] {

@@ -351,6 +351,7 @@ pub const ROWS: &[Row] = &[
     row("GET /api/v1/docs", Public, ""),
     row("GET /api/v1/docs/style.css", Public, ""),
     row("GET /api/v1/openapi.json", Public, ""),
+    row("GET /", Public, ""),
     row("GET /healthz", Public, ""),
     row("GET /readyz", Public, ""),
     row("GET /metrics", Local, ""),

@@ -36,6 +36,7 @@ const WITHOUT_THE_DATABASE: &[&str] = &[
     "GET /api/v1/docs",
     "GET /api/v1/docs/style.css",
     "GET /api/v1/openapi.json",
+    "GET /",
     "GET /healthz",
     "GET /readyz",
     "GET /metrics",

@@ -168,7 +168,7 @@ fn an_apply_file_is_held_to_the_same() {
         let declaration = Declaration::parse(table).unwrap();
         let problems = declaration.refused_urls(&Policy::new(&OutboundHttp::default(), Vec::new()));
         let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
-        let expected = format!("organisations[0].call_info_url: {expected}");
+        let expected = format!("organisation \"Acme\": call_info_url: {expected}");
         assert!(problems.len() == 1 && problems[0].starts_with(&expected), "{url}: {problems:?}");
     }
 }

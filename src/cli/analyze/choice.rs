@@ -283,12 +283,8 @@ mod tests {
     #[test]
     fn the_worst_are_kept_and_no_more() {
         let mut worst = Worst::new(3);
-        let files = [
-            "clean duration=3s",
-            "no-inbound returned=no duration=5s",
-            "lossy duration=3s",
-            "loss=3 duration=9s",
-        ];
+        let files =
+            ["clean duration=3s", "no-inbound duration=5s", "lossy duration=3s", "loss=3 duration=9s"];
         for (file, text) in files.into_iter().enumerate() {
             for group in groups(text, 2) {
                 worst.push(file, group);

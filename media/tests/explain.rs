@@ -228,7 +228,7 @@ fn every_address_verdict_is_said_in_plain_words() {
         a few packets: no_inbound_media silent (remote, 0..10 s) []
           The called party could not be heard: only 3 packets arrived during the 10.1 seconds for which it was expected. Either the called party's device sent nothing, or something on its way blocked it, such as a firewall in the called party's own network: that is where to look first.
         on hold from the start: ok too_little_audio (nobody) []
-          No audio from the called party was expected at any time (on hold, or receiving only), so there is nothing to judge.
+          No audio from the called party was expected at any time (on hold), so there is nothing to judge.
         longer than allowed: ptime_mismatch maxptime (remote, 0..7 s) []
           The called party's device put 40 ms of audio into each packet, although 20 ms is the most that was allowed; equipment that goes by the packet time that was agreed may play such audio wrongly. The packet time in the settings of the device must be corrected, or its software.
         our own queue: lossy_inbound loss (us, 0..21 s) ["local_drop"]

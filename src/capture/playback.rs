@@ -41,8 +41,7 @@ struct Player {
 }
 
 impl Playback {
-    /// Listens to the streams of these excerpts whose codec is decoded here; each is known by its place in the answer of
-    /// [`Playback::places`].
+    /// Listens to the streams of these excerpts whose codec is decoded here; [`Playback::player`] names the player of each.
     pub fn new(excerpts: &[Excerpt]) -> Self {
         let (mut players, mut by_stream) = (Vec::new(), HashMap::new());
         for excerpt in excerpts {

@@ -1,8 +1,8 @@
-//! The composition root: the one place that knows everybody and puts the engine together.
+//! The composition root: the one place that knows every part and puts the engine together.
 
 use std::collections::BTreeMap;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,17 +13,10 @@ use rand::{Rng, RngExt, SeedableRng};
 use sidetone_api::{
     ApiState, DirectoryPorts, HttpServer, Panel, RatePorts, RoomHistory, SharedSettings, TokenKey,
 };
-use sidetone_media::net::{Relay, RelayConfig, RelayError};
-use sidetone_media::session::SessionConfig;
+use sidetone_media::net::{Relay, RelayError};
 use sidetone_model::ids::NodeId;
 use sidetone_model::room::Rooms;
-use sidetone_sip::auth::Authenticator;
-use sidetone_sip::dialog::SessionTimerConfig;
-use sidetone_sip::flow::Flow;
-use sidetone_sip::message::Host;
-use sidetone_sip::transaction::{HostPort, LayerConfig, Local};
-use sidetone_sip::transport::{BindError, Sender, Sockets, TcpLimits, local_address_towards};
-use sidetone_sip::ua::{Ua, UaConfig};
+use sidetone_sip::transport::{BindError, Sockets, TcpLimits};
 use tokio::net::TcpListener;
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinHandle;
@@ -51,22 +44,23 @@ use crate::rating::{Tariffs, settle};
 use crate::readiness::EngineReadiness;
 use crate::recorder::{DataDisk, Ended, Recorder, Shelf, recover};
 use crate::room_news::{RecordingRow, Rows, SessionRoom};
-use crate::rooms::RoomsConfig;
 use crate::routing::Directory;
 use crate::sound::{self, Followed, Library};
 use crate::store::{IdempotencyKeys, Store, StoreError};
 use crate::studio::{ENDED_LEN_MAX, NodeStudio, pass_on_recordings};
-use crate::supervise::{Beat, Running, Supervisor, Task};
+use crate::supervise::{Running, Supervisor, Task};
 use crate::sweep::Sweeper;
-use crate::switch::carriers::AddressPolicy;
 use crate::switch::driver::{Driver, Handle, Request};
-use crate::switch::face::{Limits, Reach, Unreachable};
-use crate::switch::machine::{Settings, Switch, SwitchConfig};
+use crate::switch::machine::Settings;
 use crate::trace_files::TraceFiles;
 use crate::traces::{TraceSettings, Traces};
 use crate::watch::{DRAWN_LEN_MAX, Heard, pass_on_draws};
 use crate::webhooks::desk::Desk;
 use crate::webhooks::worker::Worker;
+
+mod switching;
+
+use switching::{limits, our_addresses, start_relay, switch};
 
 /// A running engine.
 pub struct Engine {
@@ -581,130 +575,6 @@ pub(crate) fn journal_dir(config: &Config) -> PathBuf {
     config.node.data_dir.join("journal")
 }
 
-fn start_relay(
-    config: &Config,
-    rng: &mut StdRng,
-    notices: &Arc<Notify>,
-    beat: Beat,
-) -> Result<Relay, StartError> {
-    let thresholds = config.media.verdict.clone();
-    let audio_evidence = config.media.audio_evidence;
-    let session = SessionConfig {
-        strict_source: media_plan::strict_source(config.media.strict_source),
-        thresholds,
-        own_addresses: our_addresses(config),
-        audio_evidence,
-        ..SessionConfig::default()
-    };
-    let bind = config.sip.listen.first().map_or(IpAddr::from([0, 0, 0, 0]), |listener| listener.address.ip());
-    let relay = RelayConfig {
-        bind,
-        ports: config.media.ports.clone(),
-        workers: config.media.workers.unwrap_or(0),
-        session,
-        seed: rng.random(),
-    };
-    let notify = Arc::clone(notices);
-    let relay = Relay::start(
-        relay,
-        Arc::new(move || {
-            notify.notify_one();
-            beat.beat();
-        }),
-    )?;
-    relay.warn(true);
-    Ok(relay)
-}
-
-/// Where we are reached: by ourselves, and as others see us.
-fn our_addresses(config: &Config) -> Vec<IpAddr> {
-    let mut addresses = own_addresses();
-    addresses.extend(config.sip.external_address);
-    addresses
-}
-
-/// The addresses of this host's interfaces: what no party elsewhere can sensibly advertise.
-fn own_addresses() -> Vec<IpAddr> {
-    let Ok(interfaces) = nix::ifaddrs::getifaddrs() else { return Vec::new() };
-    interfaces
-        .filter_map(|interface| interface.address)
-        .filter_map(|address| {
-            let v4 = address.as_sockaddr_in().map(|v4| IpAddr::V4(v4.ip()));
-            v4.or_else(|| address.as_sockaddr_in6().map(|v6| IpAddr::V6(v6.ip())))
-        })
-        .collect()
-}
-
-fn switch(config: &Config, node: NodeId, directory: Directory, sender: Sender, rng: &mut StdRng) -> Switch {
-    let external = config.sip.external_address;
-    let reach = {
-        let sender = sender.clone();
-        Reach::new(move |address| flow_to(&sender, external, address))
-    };
-    let layer = LayerConfig::new(Local::new(move |flow| local_towards(&sender, external, flow)));
-    let session_timer = config.sip.session_expires.map(|expires| SessionTimerConfig {
-        expires_s: u32::try_from(expires.as_secs()).unwrap_or(u32::MAX),
-        min_se_s: u32::try_from(config.sip.min_se.as_secs()).unwrap_or(u32::MAX),
-    });
-    let ua = Ua::new(UaConfig { session_timer, ..UaConfig::new(layer) }, StdRng::from_rng(rng));
-    let authenticator = Authenticator::new(rng.random(), instant()).offering(config.sip.digest.clone());
-    let settings = SwitchConfig {
-        node,
-        limits: limits(config),
-        calls_max: CALLS_MAX,
-        md5_only: config.sip.md5_only.clone(),
-        reach,
-        trunk_addresses: AddressPolicy::new(config.sip.allow_trunk_addresses.clone(), our_addresses(config)),
-        credit_warning: config.rating.warning,
-        rooms: RoomsConfig::default(),
-        admission: config.sip.admission,
-        epoch: instant(),
-    };
-    Switch::new(settings, ua, authenticator, Arc::new(directory), StdRng::from_rng(rng))
-}
-
-/// How long calls may take.
-fn limits(config: &Config) -> Limits {
-    Limits {
-        call: config.sip.max_call,
-        silence: config.media.timeout,
-        silence_on_hold: config.media.hold_timeout,
-        ..Limits::default()
-    }
-}
-
-/// The flow to a trunk; our own listeners are none.
-fn flow_to(sender: &Sender, external: Option<IpAddr>, address: SocketAddr) -> Result<Flow, Unreachable> {
-    let listener = sender.listener_towards(address.ip()).ok_or(Unreachable::NoRoute)?;
-    let local = local_address_towards(address.ip()).map_err(|_| Unreachable::NoRoute)?;
-    let is_ours = |listener: SocketAddr| {
-        let here = if listener.ip().is_unspecified() { local } else { listener.ip().to_canonical() };
-        listener.port() == address.port() && (here == address.ip() || external == Some(address.ip()))
-    };
-    if sender.udp().listeners().any(|(_, listener)| is_ours(listener)) {
-        return Err(Unreachable::Ourselves);
-    }
-    Ok(Flow::udp(listener, address))
-}
-
-/// What Via and Contact name towards the far end of `flow`.
-fn local_towards(sender: &Sender, external: Option<IpAddr>, flow: &Flow) -> HostPort {
-    let local = sender.local_address(flow).ok();
-    let port = local.map(|local| local.port());
-    let ip = external
-        .filter(|_| !flow.remote.ip().is_loopback())
-        .or(local.map(|local| local.ip()))
-        // No route back to where a message came from: what is named no longer matters.
-        .unwrap_or(IpAddr::from([0, 0, 0, 0]));
-    let host = match ip {
-        IpAddr::V4(v4) => Host::V4(v4),
-        IpAddr::V6(v6) => Host::V6(v6),
-    };
-    HostPort { host, port }
-}
-
-/// Calls that may be up at once; every one costs two port pairs and some kilobytes.
-const CALLS_MAX: usize = 20_000;
 /// How long the last records may take to the disk when the process has to end.
 const JOURNAL_FLUSH_MAX: Duration = Duration::from_secs(5);
 /// How long requests in hand may take at the end.

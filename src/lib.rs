@@ -20,6 +20,7 @@ pub mod log;
 pub mod media_plan;
 pub mod metrics;
 pub mod notes;
+pub mod open_file;
 pub mod outbound_http;
 pub mod phone;
 pub mod process;

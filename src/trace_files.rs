@@ -1,13 +1,15 @@
 //! The traces of legs on this node's disk, for the HTTP face.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::path::{Component, Path, PathBuf};
 
 use sidetone_model::leg_trace::LegTraces;
 use sidetone_model::media_quality::LegTrace;
+use sidetone_model::open_file::OpenFile;
 use sidetone_model::ports::PortFuture;
-use sidetone_model::problem::Problem;
+
+use crate::open_file::{Opened, beside};
 
 /// The directory of traces.
 #[derive(Clone, Debug)]
@@ -23,12 +25,11 @@ impl TraceFiles {
 }
 
 impl LegTraces for TraceFiles {
-    fn read<'a>(&'a self, trace: &'a LegTrace) -> PortFuture<'a, Option<Vec<u8>>> {
+    fn open<'a>(&'a self, trace: &'a LegTrace) -> PortFuture<'a, Option<Box<dyn OpenFile>>> {
         Box::pin(async move {
             let Some(path) = below(&self.dir, &trace.file) else { return Ok(None) };
-            let read = tokio::task::spawn_blocking(move || read(&path)).await;
-            let read = read.map_err(|error| Problem::Internal(error.to_string()))?;
-            read.map_err(|error| Problem::Internal(format!("the disk of traces: {error}")))
+            let opened = beside(HOLDS, move || opened(&path)).await?;
+            Ok(opened.map(|file| Box::new(file) as Box<dyn OpenFile>))
         })
     }
 }
@@ -41,19 +42,15 @@ fn below(dir: &Path, name: &str) -> Option<PathBuf> {
     (is_plain && is_trace && name.components().count() == 2).then(|| dir.join(name))
 }
 
-fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
-    let file = match File::open(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        file => file?,
-    };
-    let mut bytes = Vec::new();
-    file.take(BYTES_MAX).read_to_end(&mut bytes)?;
-    Ok(Some(bytes))
+fn opened(path: &Path) -> io::Result<Option<Opened>> {
+    match File::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        file => Opened::new(file?, HOLDS).map(Some),
+    }
 }
 
-/// The most that is read of a trace: that of a leg of a day has some 30 MB. One that is cut off is read as far as it
-/// goes.
-const BYTES_MAX: u64 = 64 << 20;
+/// What is on the disk, in errors.
+const HOLDS: &str = "traces";
 
 #[cfg(test)]
 mod tests {
@@ -78,9 +75,10 @@ mod tests {
         std::fs::write(dir.join("2026-09-21/x-a.trace"), b"sidetone-trace 1\n").unwrap();
         let files = TraceFiles::new(dir.clone());
         let of = |file: &str| LegTrace { file: file.to_owned(), bytes: 17 };
-        let read = files.read(&of("2026-09-21/x-a.trace")).await.unwrap();
-        assert_eq!(read.as_deref(), Some(&b"sidetone-trace 1\n"[..]));
-        assert_eq!(files.read(&of("2026-09-21/x-b.trace")).await.unwrap(), None);
+        let trace = files.open(&of("2026-09-21/x-a.trace")).await.unwrap().unwrap();
+        assert_eq!(trace.bytes(), 17);
+        assert_eq!(trace.read(0, 17).await.unwrap(), b"sidetone-trace 1\n");
+        assert!(files.open(&of("2026-09-21/x-b.trace")).await.unwrap().is_none());
         std::fs::remove_dir_all(dir).unwrap();
     }
 }

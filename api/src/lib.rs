@@ -16,6 +16,7 @@ mod managed;
 mod metrics;
 mod openapi;
 mod page;
+mod pieces;
 mod router;
 mod routes;
 mod server;

@@ -49,7 +49,7 @@ fn packets_that_are_refused_are_not_lost() {
     type Case = (&'static str, fn(&mut Leg), [u64; 3], Verdict);
     let cases: [Case; 7] = [
         (
-            "comfort noise that nobody announced",
+            "comfort noise that no SDP announced",
             |leg| {
                 for _ in 0..30 {
                     leg.talk(19);

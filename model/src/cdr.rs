@@ -338,7 +338,7 @@ mod tests {
         }
     }
 
-    /// The far end's response tells most, then the cause of the caller's leg; an answered call has nothing to tell.
+    /// The far end's response says most, then the cause of the caller's leg; an answered call has no such reason.
     #[test]
     fn a_record_says_why_it_was_not_answered() {
         let busy = "the far end refused it (486 Busy Here), which means that the called party was busy.";

@@ -26,6 +26,7 @@ pub mod metrics;
 pub mod money;
 pub mod note;
 pub mod number;
+pub mod open_file;
 pub mod organisation;
 pub mod page;
 pub mod ports;

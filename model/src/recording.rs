@@ -4,8 +4,8 @@ use serde::Serialize;
 
 use crate::access::Scope;
 use crate::ids::{ConferenceSessionId, RoomId};
+use crate::open_file::OpenFile;
 use crate::ports::PortFuture;
-use crate::time::Timestamp;
 
 /// What `recording.ready` tells: a recording is complete and can be played.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -41,20 +41,5 @@ pub trait Recordings: Send + Sync {
         scope: Scope,
         room: RoomId,
         session: ConferenceSessionId,
-    ) -> PortFuture<'_, Box<dyn Recording>>;
-}
-
-/// A recording that is open: it stays readable whatever becomes of its name.
-pub trait Recording: Send + Sync {
-    /// Bytes of the file.
-    fn bytes(&self) -> u64;
-
-    /// When it was written last.
-    fn modified_at(&self) -> Timestamp;
-
-    /// The bytes from `at` on, `len` of them.
-    ///
-    /// # Errors
-    /// [`Internal`](crate::problem::Problem::Internal) when there are fewer, or the disk does not give them.
-    fn read(&self, at: u64, len: usize) -> PortFuture<'_, Vec<u8>>;
+    ) -> PortFuture<'_, Box<dyn OpenFile>>;
 }

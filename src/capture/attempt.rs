@@ -1,4 +1,4 @@
-//! A request under way, as its messages tell it: how often it was sent, who answered what, and why it came to nothing.
+//! A request under way, as its messages show it: how often it was sent, who answered what, and why it came to nothing.
 
 use std::net::SocketAddr;
 
@@ -208,5 +208,5 @@ fn is_challenge(status: u16) -> bool {
 
 /// Request Terminated: what answers an INVITE that was cancelled.
 const CANCELLED: u16 = 487;
-/// Headers of one kind that are told.
+/// Headers of one kind that are reported.
 const TEXTS_MAX: usize = 4;

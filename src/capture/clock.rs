@@ -1,4 +1,4 @@
-//! The RTP clock of a payload type that nobody announced: how fast its timestamps go on against the times at which its
+//! The RTP clock of a payload type that no SDP announced: how fast its timestamps go on against the times at which its
 //! packets come.
 //!
 //! Timestamps of most senders go on at their clock, also while they are silent. Queues delay packets and clumps of packets
@@ -24,7 +24,7 @@ pub(super) const STAGES: [(usize, f64); 4] = [(64, 2.0), (128, 4.0), (256, 10.0)
 /// By how much a rate may differ when no more packets come: the nearest two clocks are three quarters of each other.
 pub(super) const LEAST_PCT: f64 = 14.0;
 
-/// The clock of `packets`, which are of one payload type and SSRC, when it can be told by `within_pct`.
+/// The clock of `packets`, which are of one payload type and SSRC, when it is within `within_pct` percent of one in use.
 pub(super) fn infer(packets: &[(Micros, Packet)], within_pct: f64) -> Option<Inferred> {
     let ((first, _), (last, _)) = (packets.first()?, packets.last()?);
     if packets.len() < PACKETS_MIN || last.since(*first) < SPAN_MIN_US {

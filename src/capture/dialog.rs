@@ -465,7 +465,7 @@ fn is_usable(address: IpAddr) -> bool {
 
 /// Bodies of one call that are read; every one of them costs memory and time.
 const EXCHANGES_MAX: u32 = 1_000;
-/// Codecs of an offer that are told.
+/// Codecs of an offer that are reported.
 const CODECS_MAX: usize = 12;
 /// Encodings beside the audio itself.
 const NO_AUDIO: [&str; 2] = ["CN", "telephone-event"];

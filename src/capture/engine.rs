@@ -51,7 +51,7 @@ pub struct Engine {
 /// What an engine has forgotten: a call with its streams, or streams that belong to no call.
 #[derive(Debug)]
 pub struct FinishedCall {
-    /// The call; [`CallReport::streams`] are places in `streams`. `None` for streams that nobody announced.
+    /// The call; [`CallReport::streams`] are places in `streams`. `None` for streams that no SDP announced.
     pub call: Option<CallReport>,
     /// Its streams by their first packet. One that several calls used one after the other goes with the last.
     pub streams: Vec<StreamReport>,
@@ -123,7 +123,7 @@ impl Engine {
     /// [`EngineOptions::evict`].
     ///
     /// A call is over 5 seconds after its end, for stragglers, or after an hour without a message and a packet;
-    /// a stream that nobody announced after a minute without a packet. They come in the order of their ends, and are
+    /// a stream that no SDP announced after a minute without a packet. They come in the order of their ends, and are
     /// in no later [`Analysis`].
     pub fn poll_finished(&mut self, now: Micros) -> Option<FinishedCall> {
         if self.options.evict && self.finished.is_empty() {
@@ -225,7 +225,7 @@ impl Engine {
         router.calls.numbers().into_iter().filter(is_silent).collect()
     }
 
-    /// The streams that nobody announced and that had no packet since `limit`.
+    /// The streams that no SDP announced and that had no packet since `limit`.
     fn idle_streams(&self, limit: Micros) -> Vec<u32> {
         let router = &self.router;
         let is_idle = |stream: &u32| {
@@ -255,7 +255,7 @@ const SWEEP_US: i64 = 1_000_000;
 const SWEEP_IDLE_US: i64 = 10_000_000;
 /// Stragglers of a call come within this time after its end.
 const GRACE_US: i64 = 5_000_000;
-/// A stream that nobody announced is over when it was silent for so long.
+/// A stream that no SDP announced is over when it was silent for so long.
 const IDLE_US: i64 = 60_000_000;
 /// A call whose end was not captured is over when it was silent for so long.
 const ABANDONED_US: i64 = 3_600_000_000;

@@ -59,9 +59,10 @@ impl Excerpt {
         let last = figures().filter_map(|figures| figures.last).max();
         let started = call.map(|call| micros(call.started_at));
         let ended = call.and_then(|call| call.ended_at).map(micros);
-        let told = call.and_then(|call| call.ladder.messages.last()).map(|message| micros(message.at));
+        let last_message =
+            call.and_then(|call| call.ladder.messages.last()).map(|message| micros(message.at));
         let begin = [started, first].into_iter().flatten().min().unwrap_or_default();
-        let end = [started, ended, told, last].into_iter().flatten().max().unwrap_or_default();
+        let end = [started, ended, last_message, last].into_iter().flatten().max().unwrap_or_default();
         let first = first.unwrap_or(begin);
         Excerpt {
             call: group.call.as_ref().map(|(place, _)| *place),
@@ -163,22 +164,12 @@ impl Splitter {
         let mut found = std::mem::take(&mut self.found);
         found.clear();
         match dissect(record.link, record.frame) {
-            Content::Udp(datagram) => {
-                self.datagram(
-                    record.at,
-                    (datagram.source, datagram.destination),
-                    datagram.payload,
-                    &mut found,
-                );
-            }
-            Content::Head(datagram) => {
-                self.datagram(
-                    record.at,
-                    (datagram.source, datagram.destination),
-                    datagram.payload,
-                    &mut found,
-                );
-                self.fragment = (record.at, found.clone());
+            ref content @ (Content::Udp(ref datagram) | Content::Head(ref datagram)) => {
+                let ends = (datagram.source, datagram.destination);
+                self.datagram(record.at, ends, datagram.payload, &mut found);
+                if matches!(content, Content::Head(_)) {
+                    self.fragment = (record.at, found.clone());
+                }
             }
             Content::Fragment => {
                 if record.at.since(self.fragment.0).abs() < FRAGMENTS_US {

@@ -62,7 +62,7 @@ pub(super) struct LegReport {
 }
 
 impl Leg {
-    /// A leg of which nothing was told, judged by `config`.
+    /// A leg that no signalling has described yet, judged by `config`.
     pub(super) fn new(config: Option<Arc<SessionConfig>>) -> Self {
         Leg { config, ..Leg::default() }
     }

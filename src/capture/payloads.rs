@@ -59,7 +59,7 @@ pub(super) fn is_same(one: &Meanings, other: &Meanings) -> bool {
 
 /// The static types, the dynamic types, and what `announced` says of any type.
 ///
-/// A dynamic type that nobody announced is [`PayloadKind::Other`]: it is counted, and not timed, unless its clock can be
+/// A dynamic type that no SDP announced is [`PayloadKind::Other`]: it is counted, and not timed, unless its clock can be
 /// inferred ([`super::clock`]).
 pub(super) fn meanings(announced: Option<&Media>) -> Meanings {
     let fixed = STATIC.into_iter().filter_map(|(name, number, hz, kind, bytes_per_ms)| {
@@ -85,7 +85,7 @@ pub(super) fn meanings(announced: Option<&Media>) -> Meanings {
     payloads.into()
 }
 
-/// Whether `number` is a dynamic type that nobody announced.
+/// Whether `number` is a dynamic type that no SDP announced.
 pub(super) fn is_unannounced(payloads: &[Payload], number: u8) -> bool {
     let payload = payloads.iter().find(|payload| payload.number == number);
     payload.is_some_and(|payload| payload.kind == PayloadKind::Other && payload.name.is_empty())

@@ -1,4 +1,4 @@
-//! Which packets are RTP although nobody announced them: several in a row that continue each other.
+//! Which packets are RTP although no SDP announced them: several in a row that continue each other.
 //!
 //! RTP has no magic number. What tells it from other traffic is one SSRC over packets whose sequence numbers
 //! and timestamps go on as a sender's would (RFC 3550 §A.1 asks for the same). DNS, STUN, DTLS, QUIC, TURN

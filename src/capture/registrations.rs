@@ -52,7 +52,7 @@ enum State {
     Open,
 }
 
-/// One registration as it is told.
+/// One registration as it is reported.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RegistrationReport {
     /// The address of record, as `1001@example.org`.
@@ -165,7 +165,7 @@ impl Registration {
         match message {
             Message::Request(request) => {
                 if self.state == State::Accepted {
-                    // Another registration, or the same one again: it is told by what comes of it.
+                    // Another registration, or the same one again: it is judged by what comes of it.
                     self.tries = self.tries.saturating_add(self.attempt.tries());
                     (self.attempt, self.state) = (Attempt::default(), State::Open);
                 }

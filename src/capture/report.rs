@@ -376,7 +376,7 @@ pub(super) struct StreamFacts {
     pub(super) ssrc: u32,
     pub(super) codec: Option<String>,
     pub(super) clock_rate: Option<u32>,
-    /// Nobody announced the clock.
+    /// No SDP announced the clock.
     pub(super) is_clock_inferred: bool,
     /// Whether the caller sends it; `None` without signalling.
     pub(super) from_caller: Option<bool>,

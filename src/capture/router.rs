@@ -38,7 +38,7 @@ pub(super) struct Router {
     pub(super) listens: bool,
     /// Whether RTP or RTCP of any call was seen. A capture of signalling alone has none, and misses none.
     pub(super) has_media: bool,
-    /// What payload types mean where nobody announced them.
+    /// What payload types mean where no SDP announced them.
     unannounced: Meanings,
     /// A datagram under reconstruction.
     scratch: Vec<u8>,

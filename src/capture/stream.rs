@@ -27,7 +27,7 @@ pub(super) struct Stream {
     begun: Micros,
     payloads: Meanings,
     receiver: ReceiverView,
-    /// What waits until the clock of a type that nobody announced is inferred.
+    /// What waits until the clock of a type that no SDP announced is inferred.
     undecided: Option<Box<Undecided>>,
     inferred: Option<Inferred>,
 }
@@ -38,6 +38,8 @@ struct Undecided {
     held: Vec<Held>,
     /// Packets among them.
     packets: usize,
+    /// Bytes of the RTCP among them.
+    rtcp_bytes: usize,
 }
 
 /// One thing that waits.
@@ -54,7 +56,7 @@ pub(super) struct Finished {
     pub(super) report: Box<Report>,
     pub(super) codec: Option<String>,
     pub(super) clock_hz: Option<u32>,
-    /// The clock was inferred: nobody announced it.
+    /// The clock was inferred: no SDP announced it.
     pub(super) is_clock_inferred: bool,
 }
 
@@ -187,6 +189,7 @@ impl Stream {
     pub(super) fn rtcp(&mut self, at: Micros, about: About, datagram: &[u8]) {
         if let Some(undecided) = &mut self.undecided {
             undecided.held.push(Held::Rtcp(at, about, datagram.into(), self.packets));
+            undecided.rtcp_bytes += datagram.len();
             if undecided.is_full() {
                 self.settle_clock();
             }
@@ -220,7 +223,7 @@ impl Stream {
         Some(Outline { span: (self.begun, self.last), payload_types: self.session.payload_types() })
     }
 
-    /// The judgement; `None` for packets that nobody announced and that are too few to be called a stream.
+    /// The judgement; `None` for packets that no SDP announced and that are too few to be called a stream.
     ///
     /// `ptime_ms` is what the two parties advertised, the sender first.
     pub(super) fn finish(
@@ -271,7 +274,7 @@ impl Stream {
         Some(())
     }
 
-    /// The packet duration of packets that nobody announced, if they are a stream.
+    /// The packet duration of packets that no SDP announced, if they are a stream.
     ///
     /// Without SDP no duration was advertised, so none can be wrong: the real one stands for it.
     fn unannounced_ptime_ms(&self) -> Option<(Option<u32>, Option<u32>)> {
@@ -302,7 +305,7 @@ impl Stream {
 impl Undecided {
     /// Room is made for no more.
     fn is_full(&self) -> bool {
-        self.held.len() >= HELD_MAX
+        self.held.len() >= HELD_MAX || self.rtcp_bytes >= RTCP_BYTES_MAX
     }
 
     /// The payload type that most packets have, and its clock.
@@ -335,5 +338,26 @@ static CONFIG: LazyLock<Arc<SessionConfig>> = LazyLock::new(|| {
 });
 /// Packets and RTCP that wait for one stream's clock.
 const HELD_MAX: usize = 640;
+/// Bytes of RTCP that wait, at most one datagram more: reports of ten seconds have some hundred.
+const RTCP_BYTES_MAX: usize = 16 << 10;
 /// Seconds that room is made for at once; most streams of a large capture are short.
 pub(super) const SECONDS_RESERVED: u16 = 4;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rtcp_that_waits_for_a_clock_is_bounded_in_bytes() {
+        let ends = (([192, 0, 2, 1], 4000).into(), ([192, 0, 2, 2], 5000).into());
+        let packet = Packet::parse(&[0x80, 111, 0, 1, 0, 0, 0, 0, 0, 0, 0, 7, 1, 2, 3, 4]).unwrap();
+        let mut stream = Stream::new(Micros(0), ends, Meanings::default());
+        stream.receive(Micros(0), &packet, None);
+        let report = vec![0; 8 << 10];
+        let about = About { ssrc: 7, by_sender: true };
+        stream.rtcp(Micros(1), about, &report);
+        assert!(stream.undecided.is_some(), "8 KiB may wait");
+        stream.rtcp(Micros(2), about, &report);
+        assert!(stream.undecided.is_none(), "with 16 KiB the clock is settled, and nothing waits");
+    }
+}

@@ -63,13 +63,13 @@ impl Table {
         }
         for (place, stream) in &group.streams {
             let call = group.call.as_ref().map(|(place, _)| *place);
-            // What a stream of a call has to say, its call says; unless it judges the caller alone.
-            let told = group.call.as_ref().is_some_and(|(_, call)| {
+            // The remarks of a stream stand with its call, unless that judges the caller alone.
+            let is_with_call = group.call.as_ref().is_some_and(|(_, call)| {
                 call.callee().is_some()
                     || stream.direction == Some("from_caller")
                     || stream.verdict == Some("ok")
             });
-            let remarks = if told {
+            let remarks = if is_with_call {
                 Vec::new()
             } else {
                 self.remarks(&stream.quality(), stream.verdict, || format!("stream {}", place + 1))
@@ -303,7 +303,7 @@ const STREAM_COLUMNS: [&str; 7] = ["stream", "from", "to", "SSRC", "codec", "pac
 const FIGURE_COLUMNS: [&str; 6] = ["loss %", "jitter ms", "interval ms", "quality %", "MOS", "verdict"];
 /// Rules of which something is said beside the verdict.
 const NEAR_MISSES_MAX: usize = 3;
-/// Sentences that are kept to be told from repetitions.
+/// Sentences that are kept, so that repetitions are found.
 const SAID_MAX: usize = 10_000;
 
 #[cfg(test)]

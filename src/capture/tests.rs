@@ -268,7 +268,7 @@ fn two_directions_without_sip_are_one_call() {
 fn what_another_protocol_announces_is_a_stream_from_its_first_packet() {
     let all = frames("clean duration=10s");
     let (gateway, agent) = ("192.0.2.20:2427".parse().unwrap(), "192.0.2.30:2427".parse().unwrap());
-    // A beep of five packets, too short for a stream that nobody announced.
+    // A beep of five packets, too short for a stream that no SDP announced.
     let beep: Vec<Frame> =
         all.iter().filter(|frame| !is_sip(frame) && frame.2.port() == 20_000).take(5).cloned().collect();
     assert!(analyze(&write(&beep)).streams.is_empty());

@@ -185,7 +185,7 @@ fn the_call_is_judged_by_the_audio_that_was_taken() {
 #[test]
 fn what_is_settled_in_a_call_that_began_before_is_announced() {
     let all = frames("clean duration=5s");
-    // A beep of five packets, too short for a stream that nobody announced.
+    // A beep of five packets, too short for a stream that no SDP announced.
     let beep: Vec<Frame> =
         all.iter().filter(|frame| !is_sip(frame) && frame.2.port() == 20_000).take(5).cloned().collect();
     assert!(analyze(&write(&beep)).streams.is_empty());

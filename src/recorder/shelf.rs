@@ -1,17 +1,15 @@
 //! Recordings that are complete: opened to be played, and deleted when they were kept long enough.
 
 use std::fs::File;
-use std::os::unix::fs::FileExt;
-use std::sync::Arc;
-use std::time::UNIX_EPOCH;
 
 use sidetone_model::access::Scope;
 use sidetone_model::ids::{ConferenceSessionId, RoomId};
+use sidetone_model::open_file::OpenFile;
 use sidetone_model::ports::PortFuture;
 use sidetone_model::problem::Problem;
-use sidetone_model::recording::{Recording, Recordings};
-use sidetone_model::time::Timestamp;
+use sidetone_model::recording::Recordings;
 
+use crate::open_file::{self, Opened};
 use crate::recorder::disk::{DataDisk, existing};
 use crate::store::Store;
 
@@ -20,13 +18,6 @@ use crate::store::Store;
 pub struct Shelf {
     store: Store,
     disk: DataDisk,
-}
-
-/// An open file.
-struct Opened {
-    file: Arc<File>,
-    bytes: u64,
-    modified_at: Timestamp,
 }
 
 impl Shelf {
@@ -52,7 +43,7 @@ impl Recordings for Shelf {
         scope: Scope,
         room: RoomId,
         session: ConferenceSessionId,
-    ) -> PortFuture<'_, Box<dyn Recording>> {
+    ) -> PortFuture<'_, Box<dyn OpenFile>> {
         Box::pin(async move {
             // Whose it is comes from the database, never from who asks; so does the path.
             let found = self.store.session_recording(scope, room, session).await?;
@@ -67,50 +58,27 @@ impl Recordings for Shelf {
                 ));
             }
             let path = self.disk.path(found.organisation_id, session);
-            let opened =
-                beside(move || existing(File::open(path)).and_then(|file| file.map(opened).transpose()));
+            let opened = beside(move || {
+                let file = existing(File::open(path))?;
+                file.map(|file| Opened::new(file, HOLDS)).transpose()
+            });
             let opened: Option<Opened> = opened.await?;
             let opened = opened.ok_or_else(|| {
                 Problem::NotFound(
                     "the recording is not on this node: ask the node that the room was on".to_owned(),
                 )
             })?;
-            Ok(Box::new(opened) as Box<dyn Recording>)
+            Ok(Box::new(opened) as Box<dyn OpenFile>)
         })
     }
 }
 
-impl Recording for Opened {
-    fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
-    fn modified_at(&self) -> Timestamp {
-        self.modified_at
-    }
-
-    fn read(&self, at: u64, len: usize) -> PortFuture<'_, Vec<u8>> {
-        let file = Arc::clone(&self.file);
-        Box::pin(beside(move || {
-            let mut piece = vec![0; len];
-            file.read_exact_at(&mut piece, at)?;
-            Ok(piece)
-        }))
-    }
-}
-
-fn opened(file: File) -> std::io::Result<Opened> {
-    let metadata = file.metadata()?;
-    let modified = metadata.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default();
-    let modified_at = Timestamp::from_micros(i64::try_from(modified.as_micros()).unwrap_or(i64::MAX));
-    Ok(Opened { bytes: metadata.len(), modified_at, file: Arc::new(file) })
-}
-
-/// Does what waits for the disk beside the threads that serve others.
+/// What is read and deleted waits for the disk of recordings beside the threads that serve others.
 pub(super) async fn beside<T: Send + 'static>(
     work: impl FnOnce() -> std::io::Result<T> + Send + 'static,
 ) -> Result<T, Problem> {
-    let done = tokio::task::spawn_blocking(work).await;
-    let done = done.map_err(|error| Problem::Internal(error.to_string()))?;
-    done.map_err(|error| Problem::Internal(format!("the disk of recordings: {error}")))
+    open_file::beside(HOLDS, work).await
 }
+
+/// What is on the disk, in errors.
+const HOLDS: &str = "recordings";

@@ -4,7 +4,9 @@ use sidetone_model::cdr::Cdr;
 use sidetone_model::ids::CallId;
 use sidetone_model::leg_trace::LegTraces;
 use sidetone_model::media_quality::{CallQuality, LegQuality, LegSide, LegTrace, QualityState};
+use sidetone_model::open_file::OpenFile;
 use sidetone_model::ports::PortFuture;
+use sidetone_model::time::Timestamp;
 
 use crate::engine::{Engine, Ids};
 use crate::records::{at, ended};
@@ -13,9 +15,28 @@ use crate::records::{at, ended};
 pub struct Kept;
 
 impl LegTraces for Kept {
-    fn read<'a>(&'a self, trace: &'a LegTrace) -> PortFuture<'a, Option<Vec<u8>>> {
+    fn open<'a>(&'a self, trace: &'a LegTrace) -> PortFuture<'a, Option<Box<dyn OpenFile>>> {
         let kept = trace.file.ends_with("-a.trace").then(|| format!("sidetone-trace 1\n\n{}", trace.file));
-        Box::pin(async move { Ok(kept.map(String::into_bytes)) })
+        Box::pin(
+            async move { Ok(kept.map(|text| Box::new(InMemory(text.into_bytes())) as Box<dyn OpenFile>)) },
+        )
+    }
+}
+
+struct InMemory(Vec<u8>);
+
+impl OpenFile for InMemory {
+    fn bytes(&self) -> u64 {
+        self.0.len() as u64
+    }
+
+    fn modified_at(&self) -> Timestamp {
+        at(62)
+    }
+
+    fn read(&self, at: u64, len: usize) -> PortFuture<'_, Vec<u8>> {
+        let at = usize::try_from(at).unwrap();
+        Box::pin(async move { Ok(self.0[at..at + len].to_vec()) })
     }
 }
 
@@ -54,6 +75,7 @@ fn the_trace_of_a_leg_is_fetched() {
         assert_eq!((status, body), (200, expected), "{query}");
         let name = format!("content-disposition: attachment; filename=\"{}-a.trace\"", ended(1).call_uuid);
         assert!(head.contains(&name) && head.contains("application/octet-stream"), "{head}");
+        assert!(head.contains("content-length: "), "{head}");
     }
 }
 

@@ -1,6 +1,7 @@
 //! D8: a process that is killed during a migration, at every step and on both databases.
 
 use std::borrow::Cow;
+use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -55,18 +56,18 @@ async fn interrupt(database: &TestDatabase, kind: Kind, done: usize) {
             first(done).run(&mut connection).await.unwrap();
             connection.execute("BEGIN IMMEDIATE").await.unwrap();
             connection.execute(AssertSqlSafe(next)).await.unwrap();
-            // The files as they are at this instant are what a killed process leaves.
+            // The files as they are at this instant are what a killed process leaves. They replace the database
+            // once the connection is closed: closing writes to the files of the same names, and removes some.
             let path = database.url().trim_start_matches("sqlite://").to_owned();
-            let left = TempDir::snapshot(std::path::Path::new(&path).parent().unwrap());
-            drop(connection);
-            for entry in std::fs::read_dir(std::path::Path::new(&path).parent().unwrap()).unwrap() {
+            let directory = Path::new(&path).parent().unwrap();
+            let left = TempDir::snapshot(directory);
+            connection.close().await.unwrap();
+            for entry in std::fs::read_dir(directory).unwrap() {
                 std::fs::remove_file(entry.unwrap().path()).unwrap();
             }
             for entry in std::fs::read_dir(left.path()).unwrap() {
                 let entry = entry.unwrap();
-                let name = entry.file_name();
-                std::fs::copy(entry.path(), std::path::Path::new(&path).parent().unwrap().join(name))
-                    .unwrap();
+                std::fs::copy(entry.path(), directory.join(entry.file_name())).unwrap();
             }
         }
         Kind::Postgres => {

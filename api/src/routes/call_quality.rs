@@ -13,6 +13,7 @@ use crate::error::{ApiError, ErrorBody};
 use crate::managed::seen;
 use crate::page;
 use crate::routes::cdr_query::boolean;
+use crate::routes::cdrs::record_of;
 use crate::state::ApiState;
 
 /// The parameters, for the document.
@@ -84,11 +85,7 @@ pub(crate) async fn of_record(
     caller.require(Permission::CallsRead)?;
     let call: CallId = page::path_id("uuid", &uuid)?;
     let timeline = with_timeline(&uri)?;
-    let cdr =
-        state.cdrs.find(call).await?.ok_or_else(|| ApiError::not_found("there is no such call record"))?;
-    if !caller.scope().covers(cdr.organisation_id, cdr.team_id) {
-        return Err(ApiError::forbidden("the call record belongs to another organisation or team"));
-    }
+    let cdr = record_of(&caller, &state, call).await?;
     let kept = match state.stored_quality() {
         Some(stored) => stored.of_record(&cdr).await?,
         None => None,

@@ -1,7 +1,8 @@
 //! The header-only trace of a leg of a call that is over.
 
+use axum::body::Body;
 use axum::extract::{OriginalUri, Path, State};
-use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
+use axum::http::header::{CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 use sidetone_model::access::Permission;
 use sidetone_model::ids::CallId;
@@ -11,7 +12,9 @@ use utoipa::IntoParams;
 use crate::auth::Caller;
 use crate::error::{ApiError, ErrorBody};
 use crate::page;
+use crate::pieces::pieces;
 use crate::routes::cdr_params::Binary;
+use crate::routes::cdrs::record_of;
 use crate::state::ApiState;
 
 /// The parameters, for the document.
@@ -68,11 +71,7 @@ pub(crate) async fn of_record(
         };
         Ok(())
     })?;
-    let cdr =
-        state.cdrs.find(call).await?.ok_or_else(|| ApiError::not_found("there is no such call record"))?;
-    if !caller.scope().covers(cdr.organisation_id, cdr.team_id) {
-        return Err(ApiError::forbidden("the call record belongs to another organisation or team"));
-    }
+    let cdr = record_of(&caller, &state, call).await?;
     let kept = match state.stored_quality() {
         Some(stored) => stored.of_record(&cdr).await?,
         None => None,
@@ -83,18 +82,21 @@ pub(crate) async fn of_record(
             "no trace was kept of this leg: media.trace switches traces on, for calls that begin after it",
         )
     })?;
-    let bytes = match state.leg_traces() {
-        Some(traces) => traces.read(&trace).await?,
+    let opened = match state.leg_traces() {
+        Some(traces) => traces.open(&trace).await?,
         None => None,
     };
-    let bytes = bytes.ok_or_else(|| {
+    let file = opened.ok_or_else(|| {
         ApiError::not_found(
             "the trace is not on this node: ask the node that carried the call; traces are deleted after \
              media.trace_days",
         )
     })?;
-    let letter = if side == LegSide::A { "a" } else { "b" };
-    let name = format!("attachment; filename=\"{call}-{letter}.trace\"");
-    Ok(([(CONTENT_TYPE, "application/octet-stream".to_owned()), (CONTENT_DISPOSITION, name)], bytes)
-        .into_response())
+    let bytes = file.bytes();
+    let headers = [
+        (CONTENT_TYPE, "application/octet-stream".to_owned()),
+        (CONTENT_LENGTH, bytes.to_string()),
+        (CONTENT_DISPOSITION, format!("attachment; filename=\"{call}-{}.trace\"", side.as_str())),
+    ];
+    Ok((headers, Body::from_stream(pieces("trace", file, 0, bytes))).into_response())
 }

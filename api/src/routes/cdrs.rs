@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::{OriginalUri, Path, State};
 use axum::response::{IntoResponse, Response};
 use sidetone_model::access::Permission;
-use sidetone_model::cdr::CdrView;
+use sidetone_model::cdr::{Cdr, CdrView};
 use sidetone_model::ids::CallId;
 use sidetone_model::page::Page;
 
@@ -59,10 +59,28 @@ pub(crate) async fn find(
 ) -> Result<Response, ApiError> {
     caller.require(Permission::CallsRead)?;
     let call: CallId = page::path_id("uuid", &uuid)?;
-    let cdr =
-        state.cdrs.find(call).await?.ok_or_else(|| ApiError::not_found("there is no such call record"))?;
-    if !caller.scope().covers(cdr.organisation_id, cdr.team_id) {
-        return Err(ApiError::forbidden("the call record belongs to another organisation or team"));
-    }
+    let cdr = record_of(&caller, &state, call).await?;
     Ok(Json(cdr.view(caller.may(Permission::MarginRead))).into_response())
+}
+
+/// The record of a call that the caller may see.
+///
+/// # Errors
+/// 404 when there is none, 403 when it belongs to another organisation or team.
+pub(crate) async fn record_of(caller: &Caller, state: &ApiState, call: CallId) -> Result<Cdr, ApiError> {
+    let found = state.cdrs.find(call).await?;
+    let cdr = found.ok_or_else(|| ApiError::not_found("there is no such call record"))?;
+    may_see(caller, &cdr)?;
+    Ok(cdr)
+}
+
+/// Refuses the record of another organisation or team.
+///
+/// # Errors
+/// 403.
+pub(crate) fn may_see(caller: &Caller, cdr: &Cdr) -> Result<(), ApiError> {
+    if caller.scope().covers(cdr.organisation_id, cdr.team_id) {
+        return Ok(());
+    }
+    Err(ApiError::forbidden("the call record belongs to another organisation or team"))
 }

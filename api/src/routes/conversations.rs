@@ -13,6 +13,7 @@ use crate::auth::Caller;
 use crate::body::Body;
 use crate::error::{ApiError, ErrorBody};
 use crate::page::path_id;
+use crate::routes::cdrs::may_see;
 use crate::routes::conversation_body;
 use crate::routes::conversation_schema::ConversationBody;
 use crate::state::ApiState;
@@ -60,10 +61,8 @@ pub(crate) async fn find_by_call(
     caller.require(Permission::CallsRead)?;
     let call: CallId = path_id("uuid", &uuid)?;
     // A call may be over without a conversation, and a conversation runs before its call is over.
-    if let Some(cdr) = state.cdrs.find(call).await?
-        && !caller.scope().covers(cdr.organisation_id, cdr.team_id)
-    {
-        return Err(ApiError::forbidden("the call record belongs to another organisation or team"));
+    if let Some(cdr) = state.cdrs.find(call).await? {
+        may_see(&caller, &cdr)?;
     }
     let found = state.conversations()?.find_by_call(caller.scope(), call).await?;
     show(&caller, found, "the call has no conversation")

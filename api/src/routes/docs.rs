@@ -1,6 +1,7 @@
 //! The reference page.
 
 use axum::Extension;
+use axum::body::Body;
 use axum::http::HeaderValue;
 use axum::http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY};
 use axum::response::{IntoResponse, Response};
@@ -20,12 +21,17 @@ use crate::routes::openapi::Reference;
     security(()),
 )]
 pub(crate) async fn page(Extension(reference): Extension<Reference>) -> Response {
+    html(POLICY, reference.page.to_string())
+}
+
+/// A page under a content security policy, which tells no other site where the reader came from.
+pub(crate) fn html(policy: &'static str, page: impl Into<Body>) -> Response {
     let headers = [
-        (CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY)),
+        (CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy)),
         (CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8")),
         (REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
     ];
-    (headers, reference.page.to_string()).into_response()
+    (headers, page.into()).into_response()
 }
 
 /// Read the reference's stylesheet

@@ -7,16 +7,14 @@ use axum::http::header::{
 };
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
-use futures_util::stream;
 use sidetone_model::access::Permission;
 use sidetone_model::ids::{ConferenceSessionId, RoomId};
-use sidetone_model::problem::Problem;
-use sidetone_model::recording::Recording;
 
 use crate::auth::Caller;
 use crate::byte_range::{Answer, Version};
 use crate::error::{ApiError, ErrorBody};
 use crate::page;
+use crate::pieces::pieces;
 use crate::routes::cdr_params::Binary;
 use crate::state::ApiState;
 
@@ -89,13 +87,14 @@ pub(crate) async fn play(
     let version = Version::new(recording.bytes(), recording.modified_at());
     let mut response = match version.answer(&headers, method == Method::HEAD) {
         Answer::Full => {
-            let mut response = Body::from_stream(pieces(recording, 0, version.bytes)).into_response();
+            let mut response =
+                Body::from_stream(pieces(RECORDING, recording, 0, version.bytes)).into_response();
             put(&mut response, CONTENT_LENGTH, version.bytes.to_string());
             response
         }
         Answer::NotModified => StatusCode::NOT_MODIFIED.into_response(),
         Answer::Part { first, last } => {
-            let body = Body::from_stream(pieces(recording, first, last + 1));
+            let body = Body::from_stream(pieces(RECORDING, recording, first, last + 1));
             let mut response = (StatusCode::PARTIAL_CONTENT, body).into_response();
             put(&mut response, CONTENT_LENGTH, (last + 1 - first).to_string());
             put(&mut response, CONTENT_RANGE, format!("bytes {first}-{last}/{}", version.bytes));
@@ -124,30 +123,5 @@ fn put(response: &mut Response, name: HeaderName, value: String) {
     }
 }
 
-/// The bytes from `at` to `end`, piece by piece as the caller takes them. A failure ends the connection: the length was
-/// announced, and what is missing tells the caller.
-fn pieces(
-    recording: Box<dyn Recording>,
-    at: u64,
-    end: u64,
-) -> impl futures_util::Stream<Item = Result<Vec<u8>, Problem>> {
-    stream::try_unfold((recording, at), move |(recording, at)| async move {
-        let len = usize::try_from(end.saturating_sub(at)).unwrap_or(PIECE_LEN).min(PIECE_LEN);
-        if len == 0 {
-            return Ok(None);
-        }
-        match recording.read(at, len).await {
-            Ok(piece) => {
-                let at = at + piece.len() as u64;
-                Ok(Some((piece, (recording, at))))
-            }
-            Err(problem) => {
-                tracing::error!(error = %problem, "a recording that was being played was broken off");
-                Err(problem)
-            }
-        }
-    })
-}
-
-/// Four seconds of sound.
-const PIECE_LEN: usize = 128 * 1024;
+/// What is sent, in the log.
+const RECORDING: &str = "recording";

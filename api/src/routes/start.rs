@@ -1,8 +1,8 @@
 //! The page at `/`: where to go from here.
 
-use axum::http::HeaderValue;
-use axum::http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
+
+use crate::routes::docs::html;
 
 /// Find the way
 ///
@@ -16,12 +16,7 @@ use axum::response::{IntoResponse, Response};
     security(()),
 )]
 pub(crate) async fn page() -> Response {
-    let headers = [
-        (CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY)),
-        (CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8")),
-        (REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
-    ];
-    (headers, PAGE).into_response()
+    html(POLICY, PAGE)
 }
 
 const PAGE: &str = r#"<!doctype html>

@@ -44,7 +44,7 @@ impl Session {
         self.packets.outline().into_figures(self.state.counters.local_drop)
     }
 
-    /// Whether nobody announced the audio last received: its clock was inferred.
+    /// Whether no SDP announced the audio last received: its clock was inferred.
     pub fn is_clock_inferred(&self) -> bool {
         self.packets.payloads().received_audio().is_some_and(|audio| audio.name.is_empty())
     }

@@ -115,6 +115,6 @@ pub struct Payload {
     pub clock: ClockRate,
     /// Payload bytes per millisecond of a codec with a constant bit rate.
     pub bytes_per_ms: Option<u32>,
-    /// The encoding name, as in `a=rtpmap`; empty where nobody announced it.
+    /// The encoding name, as in `a=rtpmap`; empty where no SDP announced it.
     pub name: String,
 }

@@ -78,7 +78,7 @@ impl PayloadMap {
         (0..128).filter(|number| self.table.refused >> number & 1 == 1).collect()
     }
 
-    /// Notes that comfort noise came whose type nobody announced.
+    /// Notes that comfort noise came whose type no SDP announced.
     pub(crate) fn note_noise(&mut self, number: u8) {
         self.table.seen |= 1 << (number & 0x7f);
     }
@@ -169,7 +169,7 @@ fn default_ptime_ms(name: &str) -> u32 {
     if frames_of_30_ms.iter().any(|codec| name.eq_ignore_ascii_case(codec)) { 30 } else { PTIME_DEFAULT_MS }
 }
 
-/// Whether a payload type means comfort noise although nobody announced it (RFC 3551 table 4; 19 is its number of old).
+/// Whether a payload type means comfort noise although no SDP announced it (RFC 3551 table 4; 19 is its number of old).
 pub(crate) fn is_static_noise(number: u8) -> bool {
     matches!(number, 13 | 19)
 }

@@ -32,7 +32,7 @@ pub struct Report {
     pub clock_rate: Option<ClockRate>,
     /// The synchronisation source last confirmed.
     pub ssrc: Option<u32>,
-    /// Whether nobody announced that audio: its clock was inferred.
+    /// Whether no SDP announced that audio: its clock was inferred.
     pub is_clock_inferred: bool,
     /// The payload types received, in ascending order.
     pub payload_types: Vec<u8>,

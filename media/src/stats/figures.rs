@@ -29,7 +29,7 @@ pub struct Figures {
     /// Received telephone-event packets and packets of other kinds.
     pub events: u64,
     /// Those of them that are neither audio, comfort noise nor telephone events as far as is known: video, types that
-    /// nobody announced, types that were not negotiated.
+    /// no SDP announced, types that were not negotiated.
     pub others: u64,
     /// Runs of continuous numbering.
     pub segments: u64,

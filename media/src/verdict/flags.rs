@@ -28,7 +28,7 @@ pub(super) fn flags(report: &Report) -> Vec<&'static str> {
     all.into_iter().filter_map(|(name, holds)| holds.then_some(name)).collect()
 }
 
-/// Whether what the packets carry is silence that nobody announced, and whether it is clipped.
+/// Whether what the packets carry is silence that no SDP announced, and whether it is clipped.
 fn heard(report: &Report) -> (bool, bool) {
     let Some(audio) = report.audio.filter(|audio| audio.looked_at_ms >= HEARD_MIN_MS) else {
         return (false, false);

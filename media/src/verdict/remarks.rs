@@ -76,7 +76,7 @@ impl Teller<'_> {
         remarks
     }
 
-    /// How the clock is known where nobody announced it.
+    /// How the clock is known where no SDP announced it.
     fn inferred(&self) -> Option<String> {
         let report = self.report;
         let clock = report.clock_rate.filter(|_| report.is_clock_inferred)?;
@@ -198,9 +198,9 @@ pub(super) fn short_of(sent: &SenderCount, report: &Report) -> bool {
     beyond >= i128::from(limits.lost_packets.0) && share_pct.is_some_and(|share| share >= limits.loss_pct)
 }
 
-/// Silence at the beginning and the end together that is told.
+/// Silence at the beginning and the end together that is reported.
 const UNCOUNTED_MIN_MS: i64 = 1_000;
-/// Silence at the beginning or at the end that is told by itself: of a second together one has half.
+/// Silence at the beginning or at the end that is reported by itself: of a second together one has half.
 const EDGE_MIN_MS: i64 = UNCOUNTED_MIN_MS / 2;
 /// Fewer packets after the answer are no audio.
 const HEARD_MIN: u64 = 5;

@@ -469,5 +469,5 @@ impl Teller<'_> {
     }
 }
 
-/// A hole from this length on is told.
+/// A hole from this length on is reported.
 const HOLE_MIN_MS: i64 = 300;

@@ -6,7 +6,7 @@ use crate::failure::status::{Request, meaning, phrase};
 
 /// Why the call of a record was not answered; `None` when it was.
 ///
-/// The far end's own response tells most; without one the cause of the caller's leg does.
+/// The far end's own response says most; without one the cause of the caller's leg does.
 pub fn of_record(cdr: &Cdr) -> Option<String> {
     if cdr.answered_at.is_some() {
         return None;

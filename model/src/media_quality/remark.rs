@@ -60,7 +60,7 @@ impl RuleMeasure {
 const GUARDS: &[&str] = &["gaps", "receive_expected_ms", "received", "send_expected_ms"];
 /// What stands beside the rule on silence as a hint at its cause: no condition of it.
 const CIRCUMSTANCES: &[&str] = &["rejected_source", "unreachable_errors"];
-/// How near a rule must come to be told, in percent of its threshold.
+/// How near a rule must come to be reported, in percent of its threshold.
 const NEAR_MISS_PCT: i64 = 80;
 /// The numbers that have a limit: their key, what they are called, and their unit.
 const MEASURES: &[(&str, &str, &str)] = &[

@@ -1,4 +1,4 @@
-//! What is miscounted elsewhere: numbers that are used and not lost, clocks that nobody announced, and packets that are no
+//! What is miscounted elsewhere: numbers that are used and not lost, clocks that no SDP announced, and packets that are no
 //! audio.
 
 use sidetone_media::simulate::Codec;
@@ -195,7 +195,7 @@ fn padding(sequence: u16, timestamp: u32, ssrc: u32) -> Vec<u8> {
     packet
 }
 
-/// The same packets with a payload of so many octets that nobody decodes.
+/// The same packets with a payload of so many octets, which is not decoded.
 const fn small(voice: Voice, octets: u16) -> Voice {
     Voice { sound: Sound::Coded, octets, ..voice }
 }

@@ -9,7 +9,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::capture::{self, EngineOptions, Parts, Source};
 
-/// Reads one capture as far as it goes; what is wrong with it is told on stderr.
+/// Reads one capture as far as it goes; what is wrong with it is printed on stderr.
 pub(super) fn analyze(path: &Path, options: EngineOptions) -> io::Result<Parts> {
     let name = if path == Path::new("-") { "standard input".into() } else { path.to_string_lossy() };
     let mut stdin;

@@ -2,6 +2,7 @@
 
 mod answering;
 mod calls;
+mod carrier;
 mod conferencing;
 mod credentials;
 mod endings;

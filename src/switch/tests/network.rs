@@ -43,6 +43,7 @@ use crate::switch::machine::{Input, Notice, Now, Output, Switch, SwitchConfig};
 use crate::switch::messaging::Said;
 use crate::switch::mixing::MixOrder;
 use crate::switch::names::Answer;
+pub(super) use crate::switch::tests::carrier::{Carrier, Plan, SDP, challenge};
 use crate::switch::tests::ladder::any_instant;
 
 /// Where the switch listens.
@@ -112,28 +113,6 @@ pub(super) enum OfRooms {
     Mix(MixId, MixOrder),
     News(RoomNews),
     Note(RoomNote),
-}
-
-/// A carrier that does as planned; the last plan holds for all that follow.
-#[derive(Default)]
-pub(super) struct Carrier {
-    pub(super) invites: VecDeque<Plan>,
-    pub(super) byes: VecDeque<Plan>,
-    pub(super) registers: VecDeque<Plan>,
-    /// Requests as they came, without repetitions.
-    pub(super) requests: Vec<Request>,
-}
-
-#[derive(Clone)]
-pub(super) enum Plan {
-    /// 200, with SDP or the granted Expires.
-    Accept,
-    /// 180 and no more.
-    Ring,
-    /// A final response with these headers.
-    Refuse(u16, Vec<(&'static str, String)>),
-    /// Not a word.
-    Silence,
 }
 
 /// The ports that were opened, in order.
@@ -691,72 +670,6 @@ impl Net {
     }
 }
 
-impl Carrier {
-    /// The requests of a method.
-    pub(super) fn of(&self, method: &Method) -> Vec<&Request> {
-        self.requests.iter().filter(|request| request.method() == method).collect()
-    }
-
-    fn hear(&mut self, request: Request, at: SocketAddr) -> Vec<Response> {
-        let branch =
-            |request: &Request| request.via_top().ok().and_then(|via| via.branch().map(str::to_owned));
-        let seen = self
-            .requests
-            .iter()
-            .any(|before| before.method() == request.method() && branch(before) == branch(&request));
-        if seen {
-            return Vec::new();
-        }
-        self.requests.push(request.clone());
-        let reply = |status: u16| {
-            let mut response = Response::reply_to(&request, StatusCode::new(status).unwrap());
-            // One that has a tag already keeps it.
-            let _ = response.set_to_tag("carrier");
-            response
-        };
-        let plans = match request.method() {
-            Method::Invite => &mut self.invites,
-            Method::Bye => &mut self.byes,
-            Method::Register => &mut self.registers,
-            Method::Cancel => {
-                let invite = self.requests.iter().rev().find(|before| *before.method() == Method::Invite);
-                let mut cancelled = Response::reply_to(invite.unwrap(), StatusCode::new(487).unwrap());
-                cancelled.set_to_tag("carrier").unwrap();
-                return vec![reply(200), cancelled];
-            }
-            _ => return Vec::new(),
-        };
-        let plan = if plans.len() > 1 { plans.pop_front() } else { plans.front().cloned() };
-        match plan.unwrap_or(Plan::Accept) {
-            Plan::Accept => {
-                let mut response = reply(200);
-                match request.method() {
-                    Method::Invite => {
-                        response.push(Name::Contact, format!("<sip:{at}>")).unwrap();
-                        response.set_body("application/sdp", SDP).unwrap();
-                    }
-                    Method::Register => {
-                        let contact = request.header(Name::Contact).unwrap_or_default().to_owned();
-                        let expires = request.header(Name::Expires).unwrap_or_default().to_owned();
-                        response.push(Name::Contact, format!("{contact};expires={expires}")).unwrap();
-                    }
-                    _ => {}
-                }
-                vec![response]
-            }
-            Plan::Ring => vec![reply(180)],
-            Plan::Refuse(status, headers) => {
-                let mut response = reply(status);
-                for (name, value) in headers {
-                    response.push(Name::from(name), value).unwrap();
-                }
-                vec![response]
-            }
-            Plan::Silence => Vec::new(),
-        }
-    }
-}
-
 fn names(prompts: &[Prompt]) -> String {
     prompts.iter().map(|prompt| prompt.as_str()).collect::<Vec<_>>().join(" ")
 }
@@ -773,12 +686,3 @@ fn room_news(what: &RoomChange) -> String {
         other => format!("news {other:?}"),
     }
 }
-
-/// A challenge of that realm.
-pub(super) fn challenge(status: u16, realm: &str, nonce: &str, more: &str) -> Plan {
-    let name = if status == 401 { "WWW-Authenticate" } else { "Proxy-Authenticate" };
-    Plan::Refuse(status, vec![(name, format!("Digest realm=\"{realm}\", nonce=\"{nonce}\"{more}"))])
-}
-
-pub(super) const SDP: &str =
-    "v=0\r\no=- 1 1 IN IP4 192.0.2.1\r\ns=-\r\nc=IN IP4 192.0.2.1\r\nt=0 0\r\nm=audio 4000 RTP/AVP 0\r\n";

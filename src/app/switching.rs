@@ -1,0 +1,161 @@
+//! The switch and the relay as the configuration wants them, and the addresses by which they are reached.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use sidetone_media::net::{Relay, RelayConfig, RelayError};
+use sidetone_media::session::SessionConfig;
+use sidetone_model::ids::NodeId;
+use sidetone_sip::auth::Authenticator;
+use sidetone_sip::dialog::SessionTimerConfig;
+use sidetone_sip::flow::Flow;
+use sidetone_sip::message::Host;
+use sidetone_sip::transaction::{HostPort, LayerConfig, Local};
+use sidetone_sip::transport::{Sender, local_address_towards};
+use sidetone_sip::ua::{Ua, UaConfig};
+use tokio::sync::Notify;
+
+use crate::clock::instant;
+use crate::config::Config;
+use crate::media_plan;
+use crate::rooms::RoomsConfig;
+use crate::routing::Directory;
+use crate::supervise::Beat;
+use crate::switch::carriers::AddressPolicy;
+use crate::switch::face::{Limits, Reach, Unreachable};
+use crate::switch::machine::{Switch, SwitchConfig};
+
+/// The relay of calls; its notices ring `notices`.
+pub(super) fn start_relay(
+    config: &Config,
+    rng: &mut StdRng,
+    notices: &Arc<Notify>,
+    beat: Beat,
+) -> Result<Relay, RelayError> {
+    let thresholds = config.media.verdict.clone();
+    let audio_evidence = config.media.audio_evidence;
+    let session = SessionConfig {
+        strict_source: media_plan::strict_source(config.media.strict_source),
+        thresholds,
+        own_addresses: our_addresses(config),
+        audio_evidence,
+        ..SessionConfig::default()
+    };
+    let bind = config.sip.listen.first().map_or(IpAddr::from([0, 0, 0, 0]), |listener| listener.address.ip());
+    let relay = RelayConfig {
+        bind,
+        ports: config.media.ports.clone(),
+        workers: config.media.workers.unwrap_or(0),
+        session,
+        seed: rng.random(),
+    };
+    let notify = Arc::clone(notices);
+    let relay = Relay::start(
+        relay,
+        Arc::new(move || {
+            notify.notify_one();
+            beat.beat();
+        }),
+    )?;
+    relay.warn(true);
+    Ok(relay)
+}
+
+/// Where we are reached: by ourselves, and as others see us.
+pub(super) fn our_addresses(config: &Config) -> Vec<IpAddr> {
+    let mut addresses = own_addresses();
+    addresses.extend(config.sip.external_address);
+    addresses
+}
+
+/// The addresses of this host's interfaces: what no party elsewhere can sensibly advertise.
+fn own_addresses() -> Vec<IpAddr> {
+    let Ok(interfaces) = nix::ifaddrs::getifaddrs() else { return Vec::new() };
+    interfaces
+        .filter_map(|interface| interface.address)
+        .filter_map(|address| {
+            let v4 = address.as_sockaddr_in().map(|v4| IpAddr::V4(v4.ip()));
+            v4.or_else(|| address.as_sockaddr_in6().map(|v6| IpAddr::V6(v6.ip())))
+        })
+        .collect()
+}
+
+/// The switch, which sends by `sender`.
+pub(super) fn switch(
+    config: &Config,
+    node: NodeId,
+    directory: Directory,
+    sender: Sender,
+    rng: &mut StdRng,
+) -> Switch {
+    let external = config.sip.external_address;
+    let reach = {
+        let sender = sender.clone();
+        Reach::new(move |address| flow_to(&sender, external, address))
+    };
+    let layer = LayerConfig::new(Local::new(move |flow| local_towards(&sender, external, flow)));
+    let session_timer = config.sip.session_expires.map(|expires| SessionTimerConfig {
+        expires_s: u32::try_from(expires.as_secs()).unwrap_or(u32::MAX),
+        min_se_s: u32::try_from(config.sip.min_se.as_secs()).unwrap_or(u32::MAX),
+    });
+    let ua = Ua::new(UaConfig { session_timer, ..UaConfig::new(layer) }, StdRng::from_rng(rng));
+    let authenticator = Authenticator::new(rng.random(), instant()).offering(config.sip.digest.clone());
+    let settings = SwitchConfig {
+        node,
+        limits: limits(config),
+        calls_max: CALLS_MAX,
+        md5_only: config.sip.md5_only.clone(),
+        reach,
+        trunk_addresses: AddressPolicy::new(config.sip.allow_trunk_addresses.clone(), our_addresses(config)),
+        credit_warning: config.rating.warning,
+        rooms: RoomsConfig::default(),
+        admission: config.sip.admission,
+        epoch: instant(),
+    };
+    Switch::new(settings, ua, authenticator, Arc::new(directory), StdRng::from_rng(rng))
+}
+
+/// How long calls may take.
+pub(super) fn limits(config: &Config) -> Limits {
+    Limits {
+        call: config.sip.max_call,
+        silence: config.media.timeout,
+        silence_on_hold: config.media.hold_timeout,
+        ..Limits::default()
+    }
+}
+
+/// The flow to a trunk; our own listeners are none.
+fn flow_to(sender: &Sender, external: Option<IpAddr>, address: SocketAddr) -> Result<Flow, Unreachable> {
+    let listener = sender.listener_towards(address.ip()).ok_or(Unreachable::NoRoute)?;
+    let local = local_address_towards(address.ip()).map_err(|_| Unreachable::NoRoute)?;
+    let is_ours = |listener: SocketAddr| {
+        let here = if listener.ip().is_unspecified() { local } else { listener.ip().to_canonical() };
+        listener.port() == address.port() && (here == address.ip() || external == Some(address.ip()))
+    };
+    if sender.udp().listeners().any(|(_, listener)| is_ours(listener)) {
+        return Err(Unreachable::Ourselves);
+    }
+    Ok(Flow::udp(listener, address))
+}
+
+/// What Via and Contact name towards the far end of `flow`.
+fn local_towards(sender: &Sender, external: Option<IpAddr>, flow: &Flow) -> HostPort {
+    let local = sender.local_address(flow).ok();
+    let port = local.map(|local| local.port());
+    let ip = external
+        .filter(|_| !flow.remote.ip().is_loopback())
+        .or(local.map(|local| local.ip()))
+        // No route back to where a message came from: what is named no longer matters.
+        .unwrap_or(IpAddr::from([0, 0, 0, 0]));
+    let host = match ip {
+        IpAddr::V4(v4) => Host::V4(v4),
+        IpAddr::V6(v6) => Host::V6(v6),
+    };
+    HostPort { host, port }
+}
+
+/// Calls that may be up at once; every one costs two port pairs and some kilobytes.
+const CALLS_MAX: usize = 20_000;

@@ -34,7 +34,6 @@ use crate::dead_letters::DeadLetters;
 use crate::dns::Resolver;
 use crate::events::Bus;
 use crate::followers::{Followers, serve_http};
-use crate::media_plan;
 use crate::metrics::EngineMetrics;
 use crate::notes::NoteRoom;
 use crate::outbound_http::{Client, RootsError};
@@ -60,6 +59,7 @@ use crate::webhooks::worker::Worker;
 
 mod switching;
 
+use sidetone_call::media_plan;
 use switching::{limits, our_addresses, start_relay, switch};
 
 /// A running engine.

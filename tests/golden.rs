@@ -16,7 +16,7 @@ use std::process::Command;
 use serde_json::Value;
 use sidetone::capture::golden::{self, Golden, Is};
 use sidetone::capture::{self, Analysis, EngineOptions, StreamReport};
-use sidetone::media_plan;
+use sidetone_call::media_plan;
 use sidetone_media::pcap::{Content, Datagram, Records, dissect};
 use sidetone_media::rtp::RtpPacket;
 use sidetone_media::session::{Description, Report, Session, SessionConfig};

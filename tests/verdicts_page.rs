@@ -14,7 +14,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-use sidetone::quality::{self, WallClock};
+use sidetone_call::quality::{self, WallClock};
 use sidetone_media::rtcp::{FarEnd, SenderCount};
 use sidetone_media::session::{Description, Hundredths, Report, Session, SessionConfig};
 use sidetone_media::simulate::{Scenario, play};

@@ -6,6 +6,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
+use sidetone_call::media_plan;
 use sidetone_media::session::Description;
 use sidetone_media::time::Micros;
 use sidetone_model::call::HangupCause;
@@ -18,7 +19,6 @@ use super::ladder::{Ladder, short};
 use super::payloads::{Announced, Meanings, is_same};
 use super::signal::LegSignal;
 use super::text::session_description;
-use crate::media_plan;
 
 /// One call between the party that sent the first INVITE and whoever answered it.
 #[derive(Debug)]

@@ -4,13 +4,13 @@
 
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
+use sidetone_call::quality::{self, WallClock};
 use sidetone_media::session::{Measure, Report};
 use sidetone_media::verdict::{self, Explanation, Party, RULES_VERSION, RuleCheck};
 use sidetone_model::media_quality::{Affected, InboundMedia, LegAddresses, OutboundMedia};
 use sidetone_model::quality::{Hundredths, MediaVerdict, Quality};
 
 use super::report::{CallLeg, ValueReport};
-use crate::quality::{self, WallClock};
 
 /// Adds to a call what the API says of the leg that it is judged by.
 pub(super) fn call<S: Serializer>(leg: &CallLeg, serializer: S) -> Result<S::Ok, S::Error> {

@@ -8,8 +8,6 @@ use sidetone_media::session::Payload;
 use sidetone_media::time::ClockRate;
 use sidetone_sip::sdp::{Codec, Media, MediaKind};
 
-use crate::media_plan;
-
 /// What the payload types of a stream mean, in ascending order of their numbers; shared by its streams.
 pub(super) type Meanings = Arc<[Payload]>;
 
@@ -111,6 +109,7 @@ fn unannounced(number: u8) -> Payload {
 }
 
 use PayloadKind::{Audio, ComfortNoise, Other};
+use sidetone_call::media_plan;
 
 /// RFC 3551 tables 4 and 5: name, number, clock, kind, bytes per millisecond.
 const STATIC: [(&str, u8, u32, PayloadKind, Option<u32>); 25] = [

@@ -4,6 +4,8 @@ use std::ops::Deref;
 
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
+use sidetone_call::quality::{self, WallClock};
+use sidetone_call::quality_rtcp;
 use sidetone_media::rtcp::RtcpView;
 use sidetone_media::session::{Evidence, Figures, Report, Value};
 use sidetone_media::verdict::Party;
@@ -12,9 +14,6 @@ use sidetone_model::failure::Failure;
 use sidetone_model::media_quality::{FarEnd, LegQuality, LegSide, RoundTrip};
 use sidetone_model::quality::{Hundredths, MediaVerdict, Quality};
 use sidetone_model::time::Timestamp;
-
-use crate::quality::{self, WallClock};
-use crate::quality_rtcp;
 
 use super::explained;
 use super::ladder::Ladder;

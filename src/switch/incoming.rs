@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use sidetone_call::record::{Outcome, build};
 use sidetone_model::call::HangupCause;
 use sidetone_sip::auth::{Refusal as AuthRefusal, challenge_reply};
 use sidetone_sip::flow::Flow;
@@ -12,7 +13,6 @@ use sidetone_sip::sdp::SessionDescription;
 use sidetone_sip::transaction::ServerKey;
 use sidetone_sip::ua::{LegKey, Reply};
 
-use crate::cdr::build::{Outcome, build};
 use crate::rooms;
 use crate::routing::Directory;
 use crate::switch::call::Call;

@@ -3,12 +3,12 @@
 use std::fmt;
 use std::time::{Duration, Instant};
 
+use sidetone_call::quality::{self, WallClock};
 use sidetone_media::session::{Report, Warning};
 use sidetone_model::ids::CallId;
 use sidetone_model::live_call::CallNews;
 use sidetone_model::media_quality::{LegQuality, LegSide, LiveCallQuality, MediaWarning, QualityState};
 
-use crate::quality::{self, WallClock};
 use crate::switch::call::Call;
 use crate::switch::control::Question;
 use crate::switch::face::{MediaCommand, PortId};

@@ -5,7 +5,7 @@ use sidetone_model::media_quality::{FarEnd, InboundMedia, RoundTrip, VoipMetrics
 use sidetone_model::quality::Hundredths;
 
 /// Adds what the party says it has sent to what came of it.
-pub(crate) fn inbound(view: &RtcpView, media: InboundMedia) -> InboundMedia {
+pub fn inbound(view: &RtcpView, media: InboundMedia) -> InboundMedia {
     let sent = view.sent_by_party;
     InboundMedia {
         sr_packets: sent.map(|sent| sent.packets),
@@ -18,7 +18,7 @@ pub(crate) fn inbound(view: &RtcpView, media: InboundMedia) -> InboundMedia {
 }
 
 /// The way to the party and back.
-pub(crate) fn round_trip(view: &RtcpView) -> Option<RoundTrip> {
+pub fn round_trip(view: &RtcpView) -> Option<RoundTrip> {
     view.round_trip.map(|trip| RoundTrip {
         last: Some(decimal(trip.last_ms)),
         min: Some(decimal(trip.min_ms)),
@@ -28,7 +28,7 @@ pub(crate) fn round_trip(view: &RtcpView) -> Option<RoundTrip> {
 }
 
 /// What the party says of the stream that it gets.
-pub(crate) fn far_end(view: &RtcpView) -> Option<FarEnd> {
+pub fn far_end(view: &RtcpView) -> Option<FarEnd> {
     view.far_end.as_ref().map(|far_end| FarEnd {
         reports: Some(far_end.reports),
         lost: far_end.lost,

@@ -169,7 +169,8 @@ fn named(verdict: Verdict) -> MediaVerdict {
     }
 }
 
-pub(crate) fn affected(stretch: verdict::Affected, clock: WallClock) -> Affected {
+/// The affected stretch in wall-clock time.
+pub fn affected(stretch: verdict::Affected, clock: WallClock) -> Affected {
     Affected {
         first_s: stretch.first_s,
         last_s: stretch.last_s,
@@ -206,7 +207,7 @@ fn measure(measure: &Measure) -> RuleMeasure {
 }
 
 /// Whether it is the word for a number that cannot be judged.
-pub(crate) fn is_absent(value: &Value) -> bool {
+pub fn is_absent(value: &Value) -> bool {
     matches!(value, Value::Text(text) if text == "absent")
 }
 
@@ -221,7 +222,8 @@ fn value(value: &Value) -> Option<QualityValue> {
     })
 }
 
-pub(crate) fn addresses(report: &Report) -> LegAddresses {
+/// The addresses of a leg, written out.
+pub fn addresses(report: &Report) -> LegAddresses {
     let text = |address: Option<SocketAddr>| address.map(|address| address.to_string());
     LegAddresses {
         source: text(report.source),
@@ -243,7 +245,8 @@ fn foreign(foreign: &Foreign) -> ForeignMedia {
     }
 }
 
-pub(crate) fn inbound(report: &Report, clock: WallClock) -> InboundMedia {
+/// The figures of what the party sent.
+pub fn inbound(report: &Report, clock: WallClock) -> InboundMedia {
     let counters = &report.counters;
     InboundMedia {
         after_answer: Some(counters.received_after_answer),
@@ -367,7 +370,8 @@ fn measured(figures: &Figures) -> InboundMedia {
     }
 }
 
-pub(crate) fn outbound(report: &Report) -> OutboundMedia {
+/// The figures of what was sent to the party.
+pub fn outbound(report: &Report) -> OutboundMedia {
     let SessionCounters { sent, sent_after_answer, unreachable, .. } = report.counters;
     OutboundMedia {
         packets: Some(sent),
@@ -380,6 +384,6 @@ pub(crate) fn outbound(report: &Report) -> OutboundMedia {
 }
 
 /// The media core's decimal in the record's type.
-pub(crate) fn decimal(number: sidetone_media::session::Hundredths) -> Hundredths {
+pub fn decimal(number: sidetone_media::session::Hundredths) -> Hundredths {
     Hundredths(number.0)
 }

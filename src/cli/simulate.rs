@@ -13,9 +13,9 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use hdrhistogram::Histogram;
 use indicatif::{ProgressBar, ProgressStyle};
+use sidetone_capture as capture;
 use sidetone_media::simulate::{CATALOGUE, KEYS, Scenario, Simulation};
 
-use crate::capture;
 use crate::cli::EXIT_WRONG;
 use crate::cli::inputs::Inputs;
 

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use rand::SeedableRng;
 use rand::rngs::StdRng;
-use sidetone::capture::{compose, golden};
 use sidetone::cdr::journal::Journal;
 use sidetone::cdr::writer::CdrWriter;
 use sidetone::provision::{Declaration, apply};
@@ -13,6 +12,7 @@ use sidetone::tap::book::{Book, OwnerError};
 use sidetone::tap::counters::TapCounters;
 use sidetone::tap::scribe::Scribe;
 use sidetone::tap::session::{TapSession, TappedCall};
+use sidetone_capture::{compose, golden};
 use sidetone_media::pcap::Records;
 use sidetone_media::simulate::Scenario;
 use sidetone_media::time::Micros;

@@ -30,7 +30,6 @@ const FLOORS: &[(&str, &[&str], &str)] = &[
         &["sqlx", "axum", "sidetone_api", "sidetone_sip", "sidetone_media"],
         "the guarded client knows nobody who uses it",
     ),
-    ("src/softphone", &["sqlx", "axum", "sidetone_api"], "a phone knows the switch by its wire alone"),
     ("src/sound", &["sqlx", "axum", "sidetone_api", "sidetone_sip"], "sounds are played by others"),
     ("src/sound/library.rs", &["tokio"], "a clip is in memory before it is asked for"),
     (
@@ -87,6 +86,7 @@ const MEMBERS: &[(&str, &[&str], &[&str])] = &[
     ("capture", &["call", "media", "model", "sip"], IO),
     ("media", &[], &["axum", "sqlx", "tokio"]),
     ("model", &[], IO),
+    ("phone", &["media", "model", "sip"], &["axum", "sqlx"]),
     ("sip", &[], &["axum", "sqlx"]),
 ];
 
@@ -209,9 +209,7 @@ const SPAWNERS: &[(&str, &str)] = &[
     ("src/store/lent.rs", "gives a connection back; after a panic the pool opens another one"),
     ("src/store/vitals.rs", "asks whether the server answers; without it the time-outs of statements hold"),
     ("capture/src/ahead.rs", "threads of one analysis, joined before it returns"),
-    ("src/demo", "phones of the demo, no part of the engine"),
-    ("src/phone", "a phone, no part of the engine"),
-    ("src/softphone", "a phone, no part of the engine"),
+    ("phone/src", "phones, no part of the engine"),
 ];
 
 /// What begins a task or a thread. `spawn_blocking` is none: its caller awaits it and gets its panic as an error.

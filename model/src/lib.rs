@@ -10,6 +10,7 @@ pub mod cdr;
 pub mod conversation;
 pub mod csv;
 pub mod directory;
+pub mod duration;
 pub mod event;
 pub mod extension;
 pub mod failure;

@@ -5,8 +5,8 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use sidetone::phone::{Answering, CallPlan, Phone};
 use sidetone::store::Location;
+use sidetone_phone::{Answering, CallPlan, Phone};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;

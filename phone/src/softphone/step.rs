@@ -144,7 +144,7 @@ fn unquoted(text: &str) -> String {
 /// `500ms`, `30s`, `2m`; a bare number is something else here, such as a number of packets.
 fn duration(word: &str) -> Option<Duration> {
     let has_unit = word.ends_with(|c: char| c.is_ascii_alphabetic());
-    crate::duration::parse(word).ok().filter(|_| has_unit)
+    sidetone_model::duration::parse(word).ok().filter(|_| has_unit)
 }
 
 impl fmt::Display for Condition {

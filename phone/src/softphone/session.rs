@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 use tokio::sync::{broadcast, mpsc};
 use tokio::time::{Instant, sleep_until, timeout};
 
-use crate::phone::{CallPlan, Level, News, Phone, PhoneError, Recorder, ShownNote};
 use crate::softphone::command::{Command, HELP, Which};
 use crate::softphone::console::Console;
 use crate::softphone::step::{Condition, Expectation, Script, Step};
 use crate::softphone::view::{Fold, clean, plain};
+use crate::{CallPlan, Level, News, Phone, PhoneError, Recorder, ShownNote};
 
 /// A phone, its registration, its call and its notes.
 pub struct Session {

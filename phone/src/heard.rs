@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use sidetone_media::codec::{Codec, Decoder};
 use sidetone_media::rtp::RtpPacket;
 
-use crate::phone::voice::Format;
+use crate::voice::Format;
 
 /// The last minute that a phone heard in its calls, packet behind packet as they came; clones are the same minute.
 #[derive(Clone, Default)]

@@ -82,20 +82,3 @@ pub(super) const MEMBERS: [(&str, &str); 3] = [("301", "Ada"), ("302", "Bob"), (
 pub const PIN: &str = "2580";
 /// The conference room's number.
 pub const ROOM: &str = "300";
-
-#[cfg(test)]
-mod tests {
-    use rand::SeedableRng;
-    use rand::rngs::StdRng;
-    use toml::Table;
-
-    use super::*;
-    use crate::provision::Declaration;
-
-    #[test]
-    fn the_organisation_can_be_applied() {
-        let access = Access::generate(&mut StdRng::seed_from_u64(1));
-        let table: Table = access.apply_file().parse().unwrap();
-        assert!(Declaration::parse(table).is_ok());
-    }
-}

@@ -6,8 +6,11 @@
 //! A test that wants to see notes needs little: [`Phone::notes_count`] to wait, [`Phone::notes`] to look,
 //! [`Phone::acknowledge`] to tap, [`Phone::treat_notes`] for a phone that refuses, is deaf or slow, and
 //! [`Phone::send`] for a forger.
+//!
+//! [`softphone`] is the command line around it, [`demo`] what the demo plays with it.
 
 mod actor;
+pub mod demo;
 mod dialling;
 mod handset;
 mod heard;
@@ -15,6 +18,7 @@ mod media;
 mod notes;
 mod plan;
 mod requests;
+pub mod softphone;
 mod tap;
 #[cfg(test)]
 mod tests;

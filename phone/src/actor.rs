@@ -16,13 +16,13 @@ use sidetone_sip::transaction::{ClientKey, LayerConfig, Local, ServerKey};
 use sidetone_sip::ua::{Event, Input, LegKey, Output, Receipt, Reply, Ua, UaConfig};
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
-use crate::phone::dialling::{Call, Due};
-use crate::phone::handset::{Command, PhoneError};
-use crate::phone::media::{Ear, Speech};
-use crate::phone::notes::Notebook;
-use crate::phone::plan::{CallOutcome, Calls, News, PhoneConfig};
-use crate::phone::requests::Pending;
-use crate::phone::wire::{Arrived, Wire};
+use crate::dialling::{Call, Due};
+use crate::handset::{Command, PhoneError};
+use crate::media::{Ear, Speech};
+use crate::notes::Notebook;
+use crate::plan::{CallOutcome, Calls, News, PhoneConfig};
+use crate::requests::Pending;
+use crate::wire::{Arrived, Wire};
 
 /// One phone's state.
 pub(super) struct Actor {

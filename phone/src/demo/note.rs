@@ -6,9 +6,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
+use crate::Phone;
 use crate::demo::client::{ClientError, get, post};
 use crate::demo::script::Scene;
-use crate::phone::Phone;
 
 /// The note as it went.
 #[derive(Clone, Debug)]

@@ -12,11 +12,11 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior};
 
-use crate::phone::heard::Heard;
-use crate::phone::plan::PhoneConfig;
-use crate::phone::tap::{Tap, monotonic_wall};
-use crate::phone::voice::{Format, Speaker, Voice};
-use crate::phone::wav::Recorder;
+use crate::heard::Heard;
+use crate::plan::PhoneConfig;
+use crate::tap::{Tap, monotonic_wall};
+use crate::voice::{Format, Speaker, Voice};
+use crate::wav::Recorder;
 
 /// The media side of one call; dropping it ends the sending.
 pub(super) struct Media {

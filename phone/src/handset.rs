@@ -11,11 +11,11 @@ use sidetone_sip::sdp::Direction;
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
-use crate::phone::actor::{Actor, Lines};
-use crate::phone::notes::{Notebook, Noting, Parcel, ShownNote};
-use crate::phone::plan::{CallOutcome, CallPlan, Calls, News, PhoneConfig};
-use crate::phone::tap::monotonic_wall;
-use crate::phone::wire::Wire;
+use crate::actor::{Actor, Lines};
+use crate::notes::{Notebook, Noting, Parcel, ShownNote};
+use crate::plan::{CallOutcome, CallPlan, Calls, News, PhoneConfig};
+use crate::tap::monotonic_wall;
+use crate::wire::Wire;
 
 /// A phone on a socket of its own. Dropping it switches it off without a word, as a power cut would.
 pub struct Phone {

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::phone::{Channel, Level, ShownNote};
+use crate::{Channel, Level, ShownNote};
 
 /// How a terminal is written to.
 #[derive(Clone, Copy, Debug)]

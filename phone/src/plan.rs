@@ -6,12 +6,12 @@ use std::time::Duration;
 use sidetone_media::simulate::Scenario;
 use sidetone_sip::sdp::CodecPolicy;
 
-use crate::phone::heard::Heard;
-use crate::phone::notes::{Noting, ShownNote};
-use crate::phone::tap::Tap;
-use crate::phone::voice::Voice;
-use crate::phone::wav::Recorder;
-use crate::phone::wire::Carrier;
+use crate::heard::Heard;
+use crate::notes::{Noting, ShownNote};
+use crate::tap::Tap;
+use crate::voice::Voice;
+use crate::wav::Recorder;
+use crate::wire::Carrier;
 
 /// The calls of a phone now, placed and taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -17,7 +17,7 @@ use crate::demo::note::{self, NoteShowing};
 use crate::demo::organisation::Access;
 use crate::demo::script::{self, Callee, SCENES, Scene};
 use crate::demo::table::Record;
-use crate::phone::{Answering, CallPlan, Phone, PhoneConfig, PhoneError};
+use crate::{Answering, CallPlan, Phone, PhoneConfig, PhoneError};
 
 /// The phones of every scene, registered.
 pub struct Stage {

@@ -1,6 +1,6 @@
 //! What a person types, one command a line.
 
-use crate::phone::is_digit;
+use crate::is_digit;
 
 /// One thing to do.
 #[derive(Clone, Debug, PartialEq, Eq)]

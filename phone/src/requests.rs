@@ -8,11 +8,11 @@ use sidetone_sip::transaction::{ClientKey, SendError, ServerKey};
 use sidetone_sip::ua::{Content, Draft, Extra, LegKey, Reply, Retried};
 use tokio::sync::oneshot;
 
-use crate::phone::actor::{Actor, now};
-use crate::phone::handset::PhoneError;
-use crate::phone::notes::{Arrival, Channel, JSON, Noting, Parcel, ShownNote};
-use crate::phone::plan::News;
-use crate::phone::tap::monotonic_wall;
+use crate::actor::{Actor, now};
+use crate::handset::PhoneError;
+use crate::notes::{Arrival, Channel, JSON, Noting, Parcel, ShownNote};
+use crate::plan::News;
+use crate::tap::monotonic_wall;
 
 /// Who waits for the answer to a request of ours.
 pub(super) struct Pending {

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use crate::demo::client::{ClientError, command, get};
 use crate::demo::note::{items, said, text, until};
 use crate::demo::organisation::{Access, MEMBERS, PIN, ROOM};
-use crate::phone::{CallPlan, Phone, PhoneConfig, PhoneError, Voice};
+use crate::{CallPlan, Phone, PhoneConfig, PhoneError, Voice};
 
 /// The conference as it went.
 #[derive(Clone, Debug)]

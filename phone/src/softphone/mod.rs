@@ -1,7 +1,7 @@
 //! The phone of a person at a terminal, and of a script: `sidetone phone`.
 //!
 //! [`Command`] and [`Step`] are what can be asked of it, [`View`] is how notes look, [`Session`] does what is asked
-//! over the built-in [`Phone`](crate::phone::Phone). Nothing that the network sent reaches the terminal unread:
+//! over the built-in [`Phone`](crate::Phone). Nothing that the network sent reaches the terminal unread:
 //! [`clean`] takes control characters out of it.
 
 mod command;

@@ -13,10 +13,10 @@ use sidetone_sip::transaction::ServerKey;
 use sidetone_sip::ua::{Cause, Extra, Invite, LegKey, Reply, Retried};
 use tokio::sync::oneshot;
 
-use crate::phone::actor::{ALLOW, Actor, now};
-use crate::phone::media::{Media, Speech};
-use crate::phone::plan::{Answering, CallOutcome, CallPlan, News, PhoneConfig};
-use crate::phone::voice::Format;
+use crate::actor::{ALLOW, Actor, now};
+use crate::media::{Media, Speech};
+use crate::plan::{Answering, CallOutcome, CallPlan, News, PhoneConfig};
+use crate::voice::Format;
 
 /// One call.
 pub(super) struct Call {

@@ -42,10 +42,9 @@ use crate::provision::{Lines, RoomPins};
 use crate::rating::{Tariffs, settle};
 use crate::readiness::EngineReadiness;
 use crate::recorder::{DataDisk, Ended, Recorder, Shelf, recover};
-use crate::room_news::{RecordingRow, Rows, SessionRoom};
+use crate::room_news::SessionRoom;
 use crate::routing::Directory;
 use crate::sound::{self, Followed, Library};
-use crate::store::{IdempotencyKeys, Store, StoreError};
 use crate::studio::{ENDED_LEN_MAX, NodeStudio, pass_on_recordings};
 use crate::supervise::{Running, Supervisor, Task};
 use crate::sweep::Sweeper;
@@ -60,6 +59,8 @@ use crate::webhooks::worker::Worker;
 mod switching;
 
 use sidetone_call::media_plan;
+use sidetone_model::room::rows::{RecordingRow, Rows};
+use sidetone_store::{IdempotencyKeys, Store, StoreError};
 use switching::{limits, our_addresses, start_relay, switch};
 
 /// A running engine.

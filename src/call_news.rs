@@ -10,16 +10,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use sidetone_model::live_call::{CallNews, LiveCall};
-use sidetone_model::ports::PortFuture;
+use sidetone_model::ports::{NewsSink, PortFuture};
 use tokio::sync::mpsc;
 
 use crate::dead_letters::{DeadLetters, Letter, Storing, event_to_json, store_all};
-
-/// Where news of calls are stored as events.
-pub trait NewsSink: Send + Sync {
-    /// Stores the event of each, in one transaction.
-    fn store<'a>(&'a self, news: &'a [CallNews]) -> PortFuture<'a, ()>;
-}
 
 /// The end that is told; it never waits. The writer ends with it.
 pub struct NewsTeller {

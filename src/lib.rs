@@ -27,7 +27,6 @@ pub mod room_news;
 pub mod rooms;
 pub mod routing;
 pub mod sound;
-pub mod store;
 pub mod studio;
 pub mod supervise;
 pub mod sweep;

@@ -12,6 +12,7 @@ use sidetone_media::session::Reason;
 use sidetone_model::metrics::{Family, Kind, Metrics, Sample, Value};
 use sidetone_model::ports::PortFuture;
 use sidetone_sip::transport::{TcpCounters, TcpSender};
+use sidetone_store::Store;
 
 use crate::call_info;
 use crate::call_news::NewsCounts;
@@ -23,7 +24,6 @@ use crate::notes::NoteCounters;
 use crate::process;
 use crate::recorder::RecorderCounters;
 use crate::room_news::RoomNewsCounts;
-use crate::store::Store;
 use crate::supervise::{Supervisor, Task};
 use crate::switch::counters::Messages;
 use crate::switch::driver::Handle;

@@ -13,6 +13,7 @@ use rand::{RngExt, SeedableRng};
 use serde_json::json;
 use sidetone_model::time::Timestamp;
 use sidetone_phone::demo::{Access, PIN, Played, ROOM, Record, SCENES, Scene, Stage, Table, sentence};
+use sidetone_store::Store;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::Instant;
 
@@ -20,7 +21,6 @@ use crate::app::Engine;
 use crate::cli::EXIT_FAILED;
 use crate::config::{Config, Listener, Transport};
 use crate::provision::{self, Declaration};
-use crate::store::Store;
 
 /// The arguments of `demo`.
 #[derive(clap::Args, Clone, Copy, Debug)]

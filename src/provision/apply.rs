@@ -7,6 +7,9 @@ use sidetone_model::ids::{OrganisationId, TeamId};
 use sidetone_model::time::Timestamp;
 use sidetone_model::trunk::Claims;
 use sidetone_sip::auth::{Algorithm, Credential};
+use sidetone_store::{
+    CLASH, Change, ExtensionRow, NumberRow, OrganisationRow, Store, StoreError, TrunkRow, WriteTransaction,
+};
 
 use crate::accounts::hash::HashError;
 use crate::fields::{Problem, key_of};
@@ -15,9 +18,6 @@ use crate::provision::file::{Declaration, Extension, Number, Organisation};
 use crate::provision::outside::Trunk;
 use crate::provision::report::{ExtensionReport, Named, Numbered, Report};
 use crate::provision::room_pins::DefaultPin;
-use crate::store::{
-    CLASH, Change, ExtensionRow, NumberRow, OrganisationRow, Store, StoreError, TrunkRow, WriteTransaction,
-};
 
 /// Why nothing was applied.
 #[derive(Debug, thiserror::Error)]

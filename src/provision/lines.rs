@@ -13,9 +13,9 @@ use sidetone_model::ports::PortFuture;
 use sidetone_model::problem::{FieldProblem, Problem};
 use sidetone_model::rules::{self, Rule};
 use sidetone_model::time::Timestamp;
+use sidetone_store::Store;
 
 use crate::provision::apply::{PASSWORD_LEN, ha1};
-use crate::store::Store;
 
 /// The stored extensions with the credentials of their phones.
 #[derive(Debug)]

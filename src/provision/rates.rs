@@ -8,12 +8,12 @@ use sidetone_model::rating::{
 };
 use sidetone_model::rules;
 use sidetone_model::time::Timestamp;
+use sidetone_store::StoreError;
 use toml::{Table, Value};
 use uuid::Uuid;
 
 use crate::fields::{Fields, Problem};
 use crate::provision::apply::Work;
-use crate::store::StoreError;
 
 /// The prices of one file.
 #[derive(Debug, Default)]

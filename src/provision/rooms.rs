@@ -5,13 +5,13 @@ use sidetone_model::directory::Destination;
 use sidetone_model::ids::{ExtensionId, OrganisationId};
 use sidetone_model::room::{Exemption, Pin, Role, RoomPin, rules};
 use sidetone_model::rules as common;
+use sidetone_store::{RoomRow, StoreError};
 use toml::{Table, Value};
 
 use crate::fields::{Fields, Problem, key_of};
 use crate::provision::apply::Work;
 use crate::provision::file::{Organisation, name_of};
 use crate::provision::report::RoomReport;
-use crate::store::{RoomRow, StoreError};
 
 /// A conference room as it is declared.
 #[derive(Debug)]

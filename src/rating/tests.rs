@@ -542,9 +542,9 @@ fn no_float_on_the_way_of_money() {
     let mut rooms = vec![
         root.join("model/src/money.rs"),
         root.join("model/src/rating.rs"),
-        root.join("src/store/rates.rs"),
-        root.join("src/store/rates.rs"),
-        root.join("src/store/credit.rs"),
+        root.join("store/src/rates.rs"),
+        root.join("store/src/rates.rs"),
+        root.join("store/src/credit.rs"),
         root.join("src/provision/rates.rs"),
     ];
     rooms.extend(["src/rating", "api/src/routes/rates"].iter().flat_map(|room| {

@@ -16,6 +16,7 @@ use sidetone_model::call::HangupCause;
 use sidetone_model::cdr::Cdr;
 use sidetone_model::ids::{CallId, ConferenceSessionId, LegId, NodeId, NoteId, OrganisationId, TrunkId};
 use sidetone_model::live_call::CallNews;
+use sidetone_model::note::PhoneAnswer;
 use sidetone_model::rating::{Account, Drawn, Undrawn};
 use sidetone_model::room::news::RoomNews;
 pub use sidetone_model::time::Now;
@@ -29,7 +30,6 @@ use sidetone_sip::registrar::{self, Registrar, RegistrarConfig};
 use sidetone_sip::transaction::{ClientKey, ServerKey};
 use sidetone_sip::ua::{self, Draft, LegKey, Reply, Ua};
 
-use crate::notes::PhoneAnswer;
 use crate::rating::Tariffs;
 use crate::rooms::{self, RoomNote, RoomsConfig};
 use crate::routing::Directory;

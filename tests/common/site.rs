@@ -12,10 +12,10 @@ use serde_json::Value;
 use sidetone::app::Engine;
 use sidetone::config::Config;
 use sidetone::provision::{Declaration, apply};
-use sidetone::store::Store;
 use sidetone_media::simulate::Scenario;
 use sidetone_phone::{Answering, CallPlan, Phone, PhoneConfig};
 use sidetone_sip::sdp::CodecPolicy;
+use sidetone_store::Store;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 

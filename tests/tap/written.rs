@@ -7,7 +7,6 @@ use rand::rngs::StdRng;
 use sidetone::cdr::journal::Journal;
 use sidetone::cdr::writer::CdrWriter;
 use sidetone::provision::{Declaration, apply};
-use sidetone::store::Store;
 use sidetone::tap::book::{Book, OwnerError};
 use sidetone::tap::counters::TapCounters;
 use sidetone::tap::scribe::Scribe;
@@ -23,6 +22,7 @@ use sidetone_model::media_quality::StoredQuality;
 use sidetone_model::page::Window;
 use sidetone_model::ports::CdrLog;
 use sidetone_model::quality::MediaVerdict;
+use sidetone_store::Store;
 use tokio::sync::mpsc;
 
 use crate::database::{TestDatabase, kinds};

@@ -15,6 +15,7 @@ use sidetone_model::directory::{
 };
 use sidetone_model::ids::{CallId, ExtensionId, NodeId, NoteId};
 use sidetone_model::live_call::CallNews;
+use sidetone_model::note::{Dispatch, PhoneAnswer};
 use sidetone_model::prompt::Prompt;
 use sidetone_model::room::news::{RoomChange, RoomNews};
 use sidetone_model::time::Timestamp;
@@ -32,7 +33,6 @@ use sidetone_sip::ua::{
 };
 use uuid::Uuid;
 
-use crate::notes::{Dispatch, PhoneAnswer};
 use crate::rooms::{RoomNote, RoomsConfig};
 use crate::routing::Directory;
 use crate::switch::admitting::Rank;

@@ -94,7 +94,7 @@ impl<W: Write> Json<W> {
         if !registrations.is_empty() {
             self.field("registrations", registrations)?;
         }
-        self.key("calls")?;
+        self.key("calls");
         self.layout.begin_list();
         self.is_first = true;
         Ok(())
@@ -105,7 +105,7 @@ impl<W: Write> Json<W> {
         self.layout.end_list();
         self.layout.end_value();
         self.is_first = false;
-        self.key(key)?;
+        self.key(key);
         self.layout.begin_list();
         self.is_first = true;
         Ok(())
@@ -123,15 +123,12 @@ impl<W: Write> Json<W> {
         self.flush()
     }
 
-    fn key(&mut self, key: &'static str) -> io::Result<()> {
-        self.layout.begin_key(std::mem::take(&mut self.is_first));
-        self.layout.text(key)?;
-        self.layout.end_key();
-        Ok(())
+    fn key(&mut self, key: &'static str) {
+        self.layout.key(std::mem::take(&mut self.is_first), key);
     }
 
     fn field(&mut self, key: &'static str, value: &impl Serialize) -> io::Result<()> {
-        self.key(key)?;
+        self.key(key);
         value.serialize(&mut self.layout)?;
         self.layout.end_value();
         Ok(())

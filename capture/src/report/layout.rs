@@ -25,13 +25,19 @@ impl Layout {
         Layout { text: Vec::new(), depth: 0, in_list: false, breaks: false, flat_from, flat: None }
     }
 
+    /// Goes on to a line of its own.
     fn line(&mut self) {
-        let len = 1 + self.depth * INDENT;
-        match LINE.get(..len) {
+        self.line_from(1);
+    }
+
+    /// The same from that place of [`LINE`] on, which has a comma in front.
+    fn line_from(&mut self, begin: usize) {
+        let end = 2 + self.depth * INDENT;
+        match LINE.get(begin..end) {
             Some(line) => self.text.extend_from_slice(line),
             None => {
-                self.text.extend_from_slice(LINE);
-                self.text.resize(self.text.len() + len - LINE.len(), b' ');
+                self.text.extend_from_slice(LINE.get(begin..).unwrap_or_default());
+                self.text.resize(self.text.len() + end - LINE.len(), b' ');
             }
         }
     }
@@ -89,6 +95,16 @@ impl Layout {
         }
     }
 
+    /// Goes on to a field, up to its value. Its key is a name of the code, which stands in JSON as it is.
+    #[inline]
+    pub(super) fn key(&mut self, is_first: bool, key: &'static str) {
+        debug_assert!(is_plain(key.as_bytes()), "no name of a field: {key}");
+        self.begin_key(is_first);
+        self.text.push(b'"');
+        self.text.extend_from_slice(key.as_bytes());
+        self.text.extend_from_slice(b"\": ");
+    }
+
     /// Goes on to a key.
     #[inline]
     pub(super) fn begin_key(&mut self, is_first: bool) {
@@ -96,10 +112,7 @@ impl Layout {
             (Some(_), true) => {}
             (Some(_), false) => self.text.extend_from_slice(b", "),
             (None, true) => self.line(),
-            (None, false) => {
-                self.text.push(b',');
-                self.line();
-            }
+            (None, false) => self.line_from(0),
         }
     }
 
@@ -230,7 +243,8 @@ fn is_plain(text: &[u8]) -> bool {
 
 /// Spaces that each level stands further to the right.
 const INDENT: usize = 2;
-const LINE: &[u8] = b"\n                                ";
+/// A comma, the end of a line, and the spaces in front of the next.
+const LINE: &[u8] = b",\n                                ";
 /// Hundredths beyond this are written the general way.
 const HUNDREDTHS_MAX: f64 = 1e14;
 /// A sign and twenty digits; or a sign, thirteen, the point and two more.

@@ -40,9 +40,7 @@ impl<'a> Compound<'a> {
 
     #[inline]
     fn field(&mut self, key: &'static str, value: &(impl Serialize + ?Sized)) -> Result<(), Error> {
-        self.layout.begin_key(std::mem::take(&mut self.is_first));
-        self.layout.text(key)?;
-        self.layout.end_key();
+        self.layout.key(std::mem::take(&mut self.is_first), key);
         value.serialize(&mut *self.layout)?;
         self.layout.end_value();
         Ok(())
@@ -67,12 +65,9 @@ impl<'a> Compound<'a> {
 }
 
 /// Begins an object whose one value has the name of a variant.
-fn variant(layout: &mut Layout, name: &'static str) -> Result<(), Error> {
+fn variant(layout: &mut Layout, name: &'static str) {
     layout.begin_object();
-    layout.begin_key(true);
-    layout.text(name)?;
-    layout.end_key();
-    Ok(())
+    layout.key(true, name);
 }
 
 /// Methods that write a whole number.
@@ -176,7 +171,7 @@ impl<'a> Serializer for &'a mut Layout {
         name: &'static str,
         value: &T,
     ) -> Result<(), Error> {
-        variant(self, name)?;
+        variant(self, name);
         value.serialize(&mut *self)?;
         self.end_value();
         self.end_object();
@@ -202,7 +197,7 @@ impl<'a> Serializer for &'a mut Layout {
         name: &'static str,
         _len: usize,
     ) -> Result<Compound<'a>, Error> {
-        variant(self, name)?;
+        variant(self, name);
         Ok(Compound { is_variant: true, ..Compound::list(self) })
     }
 
@@ -221,7 +216,7 @@ impl<'a> Serializer for &'a mut Layout {
         name: &'static str,
         _len: usize,
     ) -> Result<Compound<'a>, Error> {
-        variant(self, name)?;
+        variant(self, name);
         Ok(Compound { is_variant: true, ..Compound::object(self) })
     }
 }

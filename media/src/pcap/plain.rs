@@ -20,15 +20,10 @@ pub struct PlainDatagram<'a> {
 #[inline]
 pub fn dissect_plain(link: LinkType, frame: &[u8]) -> Option<PlainDatagram<'_>> {
     let headers = frame.first_chunk::<HEADERS_LEN>()?;
-    // EtherType, version and header length; offset and more-fragments flag; protocol.
-    let fragment = u16::from_be_bytes([headers[20], headers[21]]) & 0x3fff;
-    let is_plain = link == LinkType::ETHERNET
-        && headers[12] == 0x08
-        && headers[13] == 0
-        && headers[14] == 0x45
-        && headers[23] == PROTOCOL_UDP
-        && fragment == 0;
-    if !is_plain {
+    // EtherType, version and header length; offset, more-fragments flag and protocol.
+    let kind = u32::from_be_bytes(array(headers, 12)?) & 0xffff_ff00;
+    let content = u32::from_be_bytes(array(headers, 20)?) & 0x3fff_00ff;
+    if link != LinkType::ETHERNET || kind != IPV4_WITHOUT_OPTIONS || content != WHOLE_UDP {
         return None;
     }
     let total_len = usize::from(u16::from_be_bytes([headers[16], headers[17]]));
@@ -51,7 +46,10 @@ pub fn dissect_plain(link: LinkType, frame: &[u8]) -> Option<PlainDatagram<'_>> 
 
 /// Ethernet, IPv4 without options, UDP.
 const HEADERS_LEN: usize = 14 + 20 + 8;
-const PROTOCOL_UDP: u8 = 17;
+/// EtherType 0x0800, version 4, five words of header.
+const IPV4_WITHOUT_OPTIONS: u32 = 0x0800_4500;
+/// No fragment, protocol 17.
+const WHOLE_UDP: u32 = 17;
 
 #[cfg(test)]
 mod tests {

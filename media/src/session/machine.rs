@@ -138,7 +138,7 @@ impl Session {
         if !self.packets.take(now, known, datagram) {
             return self.receive_undue(now, &source, datagram);
         }
-        if self.packets.is_full() || self.packets.listens() {
+        if self.packets.is_full() || (self.packets.listens() && AudioSample::may_be_due(datagram)) {
             return self.go_on_after(datagram);
         }
         Disposition::Relay
@@ -159,7 +159,7 @@ impl Session {
         if self.packets.is_full() {
             self.packets.go_on();
         }
-        if self.packets.listens() {
+        if self.packets.listens() && AudioSample::may_be_due(datagram) {
             self.listen_to(datagram);
         }
         Disposition::Relay

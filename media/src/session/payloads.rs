@@ -75,7 +75,7 @@ impl PayloadMap {
 
     /// The payload types received that were not negotiated, in ascending order.
     pub(crate) fn refused(&self) -> Vec<u8> {
-        (0..128).filter(|number| self.table.refused >> number & 1 == 1).collect()
+        numbers(self.table.refused)
     }
 
     /// Notes that comfort noise came whose type no SDP announced.
@@ -159,8 +159,18 @@ impl PayloadMap {
 
     /// The payload types ever received, in ascending order.
     pub(crate) fn seen(&self) -> Vec<u8> {
-        (0..128).filter(|number| self.table.seen >> number & 1 == 1).collect()
+        numbers(self.table.seen)
     }
+}
+
+/// The places of the bits that are set, in ascending order.
+fn numbers(mut set: u128) -> Vec<u8> {
+    let next = || {
+        let number = (set != 0).then(|| set.trailing_zeros() as u8)?;
+        set &= set - 1;
+        Some(number)
+    };
+    std::iter::from_fn(next).collect()
 }
 
 /// The packet duration of a codec when SDP says nothing (RFC 3551 §4.5, RFC 3952 §3.1).

@@ -39,6 +39,13 @@ impl AudioSample {
         packet.sequence.is_multiple_of(EVERY) && matches!(packet.payload_type, PCMU | PCMA)
     }
 
+    /// Whether the packet in `datagram`, which is one of RTP, may be one of those, by its number.
+    #[inline(always)]
+    pub(crate) fn may_be_due(datagram: &[u8]) -> bool {
+        // The number's lower byte: it is a multiple where the number is one.
+        datagram.get(3).is_some_and(|low| u16::from(*low).is_multiple_of(EVERY))
+    }
+
     /// Looks at `payload`, or at what a capture has kept of it; `None` when that is too little.
     pub fn of(payload: &[u8]) -> Option<AudioSample> {
         let stride = payload.len() / STRIDES;

@@ -79,10 +79,19 @@ impl LossWindow {
 
     /// Closes the open segment: what is missing in it now is lost.
     pub(crate) fn close(&mut self, rows: &mut Rows) {
-        let kept = self.in_segment.min(WINDOW);
+        let mut left = self.in_segment.min(WINDOW);
         let seen = self.seen();
-        for index in (0..kept).rev() {
-            self.leave(seen >> index & 1 == 1, index, rows);
+        // Each turn decides one number at least: those that arrived next to each other, or one that did not.
+        while left > 0 {
+            let arrived = (seen << (WINDOW - left)).leading_ones().min(left);
+            if arrived > 0 {
+                self.end_run();
+                self.since = self.since.saturating_add(u8::try_from(arrived).unwrap_or(u8::MAX));
+                left -= arrived;
+            } else {
+                left -= 1;
+                self.lose(left, rows);
+            }
         }
         self.end_run();
         self.totals.bursts.close();

@@ -33,7 +33,7 @@ pub(crate) struct Playout {
 pub(crate) struct PlayoutTotals {
     pub(crate) late_count: u32,
     pub(crate) players: Players,
-    lateness: Lateness,
+    pub(super) lateness: Lateness,
 }
 
 /// One packet for the buffer.

@@ -63,12 +63,21 @@ impl<'a> Steps<'a> {
 /// How many of `gaps` add up to less than `most_us`.
 #[inline(never)]
 fn count_within(gaps: &[u16], most_us: i64) -> usize {
-    let mut elapsed_us = 0;
+    let (mut elapsed_us, mut count) = (0, 0);
+    // Eight at a time, whose sum is one instruction or two, and then those of which only some are within.
+    for some in gaps.chunks(8) {
+        let some_us: u32 = some.iter().map(|gap_us| u32::from(*gap_us)).sum();
+        if elapsed_us + i64::from(some_us) >= most_us {
+            break;
+        }
+        elapsed_us += i64::from(some_us);
+        count += some.len();
+    }
     let is_within = |gap_us: &&u16| {
         elapsed_us += i64::from(**gap_us);
         elapsed_us < most_us
     };
-    gaps.iter().take_while(is_within).count()
+    count + gaps.get(count..).unwrap_or_default().iter().take_while(is_within).count()
 }
 
 /// Within what packets are samples in the middle of talk.
@@ -84,6 +93,8 @@ struct Limits {
 struct Transit {
     transit_us: i32,
     least_us: i32,
+    /// How late the latest packet was.
+    max_us: u32,
     taken: u16,
 }
 
@@ -94,36 +105,46 @@ impl Transit {
     #[inline(never)]
     fn run(self, gaps: &[u16], limits: &Limits, latenesses: &mut [u32; STEPS_MAX]) -> Transit {
         let Limits { media_us, short_us, late_us, kept, least_before_us } = *limits;
-        let Transit { mut transit_us, mut least_us, mut taken } = self;
-        for (gap_us, slot) in gaps.iter().zip(latenesses) {
+        let Transit { mut transit_us, mut least_us, mut max_us, .. } = self;
+        let is_no_sample = |(gap_us, slot): (&u16, &mut u32)| {
             let gap_us = u32::from(*gap_us);
             let transit_then_us = transit_us.wrapping_add(lag_us(gap_us, media_us));
             let least_then_us = least_us.min(transit_then_us);
             let lateness_us =
                 transit_then_us.wrapping_sub(least_then_us.min(least_before_us)).cast_unsigned();
             if gap_us < short_us || !kept.holds(transit_then_us) || lateness_us > late_us {
-                break;
+                return true;
             }
             *slot = lateness_us;
             (transit_us, least_us) = (transit_then_us, least_then_us);
-            taken += 1;
-        }
-        Transit { transit_us, least_us, taken }
+            max_us = max_us.max(lateness_us);
+            false
+        };
+        let taken = gaps.iter().zip(latenesses).position(is_no_sample).unwrap_or(gaps.len().min(STEPS_MAX));
+        Transit { transit_us, least_us, max_us, taken: taken as u16 }
     }
 }
 
-/// Adds `latenesses` to the eight counts of `recent`, a byte each; the latest of them as well.
-///
-/// Those of more than the least latenesses are counted anywhere.
+/// Adds `latenesses` of the least to the eight counts of `recent`, a byte each.
 #[inline(never)]
-fn count_least(latenesses: &[u32], mut recent: u64) -> (u64, u32) {
-    let mut max_us = 0;
-    for lateness_us in latenesses {
+fn count_least(latenesses: &[u32], recent: u64) -> u64 {
+    latenesses.iter().fold(recent, |recent, lateness_us| {
         let step = Lateness::step_of_least(*lateness_us) as usize % ONES.len();
-        recent = recent.wrapping_add(ONES.get(step).copied().unwrap_or_default());
-        max_us = max_us.max(*lateness_us);
+        recent.wrapping_add(ONES.get(step).copied().unwrap_or_default())
+    })
+}
+
+/// The same of any latenesses; those beyond the least are counted in `later`.
+#[inline(never)]
+fn count_any(latenesses: &[u32], mut recent: u64, later: &mut Lateness) -> u64 {
+    for lateness_us in latenesses {
+        let step = Lateness::step(*lateness_us);
+        match ONES.get(step) {
+            Some(one) => recent = recent.wrapping_add(*one),
+            None => later.count(step, *lateness_us),
+        }
     }
-    (recent, max_us)
+    recent
 }
 
 /// How far a run of packets is apart.
@@ -205,7 +226,8 @@ impl Timing {
     fn fold_transit(&mut self, gaps: &[u16], limits: &Limits) -> Transit {
         let mut latenesses = [0; STEPS_MAX];
         let playout = &mut self.playout;
-        let begin = Transit { transit_us: playout.transit_us, least_us: playout.least_us, taken: 0 };
+        let (transit_us, least_us) = (playout.transit_us, playout.least_us);
+        let begin = Transit { transit_us, least_us, max_us: 0, taken: 0 };
         let end = begin.run(gaps, limits, &mut latenesses);
         let latenesses = latenesses.get(..end.taken.into()).unwrap_or_default();
         if let Some(last_us) = latenesses.last() {
@@ -213,7 +235,7 @@ impl Timing {
             playout.least_us = end.least_us;
             playout.late_before_us = *last_us;
             playout.late_in_a_row = 0;
-            playout.count_all(latenesses, &mut self.apart.playout);
+            playout.count_all(latenesses, end.max_us, &mut self.apart.playout);
         }
         end
     }
@@ -280,16 +302,17 @@ impl Timing {
 }
 
 impl Playout {
-    /// Counts how late packets are, as [`Playout::fold`] counts each.
+    /// Counts how late packets are, `max_us` at most, as [`Playout::fold`] counts each.
     #[inline]
-    fn count_all(&mut self, latenesses: &[u32], totals: &mut PlayoutTotals) {
+    fn count_all(&mut self, latenesses: &[u32], max_us: u32, totals: &mut PlayoutTotals) {
         let recent = u64::from_le_bytes(self.recent);
-        let (counted, max_us) = count_least(latenesses, recent);
         self.row_max_us = self.row_max_us.max(max_us);
-        if max_us <= Lateness::LEAST_US_MAX && has_room(recent) {
-            self.recent = counted.to_le_bytes();
-        } else {
+        if !has_room(recent) {
             latenesses.iter().for_each(|lateness_us| self.count(*lateness_us, totals));
+        } else if max_us <= Lateness::LEAST_US_MAX {
+            self.recent = count_least(latenesses, recent).to_le_bytes();
+        } else {
+            self.recent = count_any(latenesses, recent, &mut totals.lateness).to_le_bytes();
         }
     }
 }

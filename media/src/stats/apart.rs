@@ -30,7 +30,7 @@ pub(crate) struct Apart {
     pub(crate) refused: u32,
     pub(crate) first: Option<Micros>,
     pub(crate) max_gap_us: i64,
-    // The overflow of the 32-bit sums in [`Timing`](super::timing::Timing).
+    // The overflow of the 32-bit sums in `Timing`.
     pub(crate) jitter_sum_us: i64,
     pub(crate) gap_sum_us: i64,
     pub(crate) media_sum_us: i64,

@@ -25,7 +25,7 @@ use crate::time::Micros;
 ///     mix.tick(now);
 ///     while let Some((_seat, _datagram)) = mix.poll_packet() { /* send it */ }
 /// }
-/// while let Some(_event) = mix.poll_event() { /* tell it */ }
+/// while let Some(_event) = mix.poll_event() { /* report it */ }
 /// ```
 pub struct Mix {
     pub(super) members: Vec<Member>,

@@ -300,7 +300,7 @@ impl Playout {
 const JUMP: i64 = 3_000;
 /// With more lateness a packet belongs to another timeline.
 const LATENESS_MAX_US: i64 = 1_000_000;
-/// Lateness after a pause from which transits are measured anew.
+/// Lateness after a pause from which transits are measured again.
 const REBASE_US: i64 = 100_000;
 /// Packets that the first one of a source may have overtaken.
 const OVERTAKEN: i64 = 16;

@@ -121,7 +121,7 @@ pub enum RemovalReason {
 ///     .and_then(|registration| registrar.register(now, "1001@acme.test", registration));
 /// let response = reply(request, result.as_deref(), now);
 /// // The loop of its driver:
-/// while let Some(output) = registrar.poll_output() { /* keep alive, log, tell whoever waits for the phone */ }
+/// while let Some(output) = registrar.poll_output() { /* keep alive, log, notify waiting callers */ }
 /// if registrar.next_timeout().is_some_and(|at| at <= now) {
 ///     registrar.handle_input(now, Input::Timeout);
 /// }

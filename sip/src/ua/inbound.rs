@@ -94,7 +94,7 @@ impl Ua {
         let Some((leg_key, at)) = place else {
             return self.refuse_quietly(now, &key, &Reply::new(StatusCode::NO_TRANSACTION));
         };
-        // Both tags are known, so the sender is not a stranger.
+        // Both tags are known, so the sender is known.
         self.layer.prove(&key);
         let dialog = self.legs.get_mut(&leg_key).and_then(|leg| leg.dialogs.get_mut(at));
         match dialog.map(|dialog| dialog.receive(flow, &request)) {

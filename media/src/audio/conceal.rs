@@ -135,8 +135,8 @@ fn most_alike<T: Copy + Into<f32>>(history: &[T], window: usize, lags: RangeIncl
     best.0
 }
 
-/// The lag at which the beginning of `pcm` is most similar to what follows it; also the similarity (at most
-/// 1) and the mean square.
+/// The lag at which the beginning of `pcm` is most similar to what follows it; also the similarity (one at
+/// most) and the mean square.
 pub(crate) fn most_alike_ahead(pcm: &[i16], window: usize, lags: RangeInclusive<usize>) -> (usize, f32, f32) {
     let window = window.min(pcm.len().saturating_sub(*lags.end()));
     let first = pcm.get(..window).unwrap_or_default();

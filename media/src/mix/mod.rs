@@ -4,8 +4,8 @@
 //! come out. It does not depend on rooms, calls or sockets.
 //!
 //! ```text
-//! packets → inbound (playout, decoder) → talk: who is voiced → the 16 loudest are decoded → voices
-//!         → sum at 8, 16, 48 kHz → everybody's encoding, shared or own → sender (RTP header) → packets
+//! packets → inbound (playout, decoder) → talk: voiced parties → the 16 loudest are decoded → voices
+//!         → sum at 8, 16, 48 kHz → encodings, shared or own → sender (RTP header) → packets
 //! ```
 //!
 //! *Rates.* There is one sum for each of 8, 16 and 48 kHz that has a listener, and none for other rates. A
@@ -17,7 +17,7 @@
 //! *Cost.* For each packet of a silent party the mix reads its level and copies a payload that all listeners
 //! share. Each of the at most 16 parties that are heard costs one decoding and one encoding.
 //!
-//! *Bounds*: [`Mix::SEATS_MAX`] seats, [`Mix::SPEAKERS_MAX`] heard at once, 64 clips a queue, 8 tunes.
+//! *Bounds*: [`Mix::SEATS_MAX`] seats, [`Mix::SPEAKERS_MAX`] heard at once, 64 clips per queue, 8 music clips.
 
 mod command;
 mod events;

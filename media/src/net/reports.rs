@@ -1,8 +1,8 @@
 //! The RTCP reports of a leg to which we send our own stream (RFC 3550 §6.4), with its canonical name.
 //!
 //! A relayed leg needs none, because its peer's reports are relayed. While packets are sent the report is a
-//! sender report, otherwise a receiver report. Both have a block about the party's stream, so that the far
-//! end learns its reception quality.
+//! sender report, otherwise a receiver report. Once packets of the party have arrived, both have a block
+//! about its stream, so that the far end learns its reception quality.
 
 use super::clock::Sample;
 use crate::rtcp::{Block, CNAME_BYTES, REPORT_BYTES_MAX, ReportWriter, SenderInfo};

@@ -83,8 +83,8 @@ impl NameAddr {
         self.params.get("tag").filter(|tag| !tag.is_empty())
     }
 
-    /// The `expires` parameter of a Contact, in seconds; `None` when it is malformed, which §20.10 treats as
-    /// 3600.
+    /// The `expires` parameter of a Contact in seconds; `None` when it is malformed (§20.10 then assumes
+    /// 3600).
     #[must_use]
     pub fn expires(&self) -> Option<u32> {
         self.params.get("expires").and_then(super::fields::seconds)

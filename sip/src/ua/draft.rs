@@ -7,8 +7,8 @@ use crate::message::{Headers, InvalidValue, Method, Name, StatusCode};
 
 /// Headers and a body that the user adds to a message.
 ///
-/// A header given here replaces one that the user agent would write, for example the Contact of a REGISTER's
-/// 200.
+/// A header given here replaces one that the user agent would write, for example the Contact in the 200 to a
+/// REGISTER.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Extra {
     /// Names and values; a name may occur more than once.

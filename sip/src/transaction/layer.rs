@@ -1,5 +1,4 @@
-//! The transaction layer: all transactions of one element, and the matching of messages to them (RFC 3261
-//! §17, §18).
+//! The transaction layer: all transactions of one element, and the matching of messages (RFC 3261 §17, §18).
 //!
 //! Below it are sockets, above it a user that creates requests and responses. It does not know dialogs: the
 //! ACK of a 2xx and the repetition of a 2xx pass unchanged. Everything is bounded; a message for which there
@@ -146,26 +145,23 @@ impl Layer {
         self.counters
     }
 
-    /// Number of client and server transactions, including those whose response is stored for
-    /// retransmissions.
+    /// Number of client and server transactions, with those whose response is stored for retransmissions.
     pub fn transactions(&self) -> (usize, usize) {
         (self.clients.len(), self.servers.len() + self.finished.len())
     }
 
-    /// Whether there is space for requests that can also be sent later, such as keep-alives: half of the
-    /// table is for calls.
+    /// Whether there is space for requests that can wait, such as keep-alives: half of the table is for
+    /// calls.
     pub fn has_spare_room(&self) -> bool {
         self.clients.len() < self.config.client_len_max / 2
     }
 
-    /// Responses to unauthenticated senders leave no state from now on, see
-    /// [`LayerConfig::forgets_strangers`].
+    /// Stores no state for unauthenticated senders from now on, see [`LayerConfig::forgets_strangers`].
     pub fn forget_strangers(&mut self) {
         self.config.forgets_strangers = true;
     }
 
-    /// Marks the sender of a request as known: its response is stored for retransmissions, and its length is
-    /// not limited.
+    /// Marks the sender of a request as known: its response is stored, and may have any length.
     pub fn prove(&mut self, key: &ServerKey) {
         if let Some(entry) = self.servers.get_mut(key) {
             entry.is_proven = true;
@@ -223,8 +219,8 @@ impl Layer {
         Ok(self.start_client(now, ClientEntry::new(now, &self.config.timers, flow, wire, request, false)))
     }
 
-    /// Cancels an INVITE: a CANCEL is sent as soon as a provisional response has arrived (§9.1). Its response
-    /// is absorbed here.
+    /// Cancels an INVITE: sends CANCEL once a provisional response has arrived (§9.1), and absorbs its
+    /// response.
     pub fn cancel(&mut self, now: Instant, key: &ClientKey) {
         self.feed_client(now, *key, ClientInput::Cancel, None);
     }
@@ -265,8 +261,7 @@ impl Layer {
         true
     }
 
-    /// Sends the latest response again: a 2xx that waits for its ACK, or a provisional response that prevents
-    /// a timeout of proxies.
+    /// Sends the latest response again: a 2xx without its ACK, or a provisional one, which proxies wait for.
     pub fn retransmit(&mut self, now: Instant, key: &ServerKey) {
         let Some(entry) = self.servers.get(key).filter(|entry| entry.last.is_some()) else { return };
         let class = if entry.is_pending() { ResponseClass::Provisional } else { ResponseClass::Success };
@@ -296,7 +291,7 @@ impl Layer {
         self.servers.get(key).and_then(|entry| entry.request.as_ref())
     }
 
-    /// The To tag for responses to this request: the same for every retransmission, and unguessable.
+    /// The To tag for responses to this request: equal for every retransmission, and unguessable.
     pub fn local_tag(&self, key: &ServerKey) -> Option<String> {
         self.servers.get(key).map(|entry| tag_of(entry.wire))
     }

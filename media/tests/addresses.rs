@@ -1,4 +1,4 @@
-//! Where a party is: advertised, found by latching, or a dead end; worked examples through a session.
+//! The address of a party: advertised, found by latching, or unreachable; worked examples through a session.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
 

@@ -1,4 +1,4 @@
-//! What is heard in a leg's packets: whose, from when on, and what is said of it.
+//! Audio evidence of a leg: which packets count, from when on, and what the report says.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
 
@@ -9,7 +9,7 @@ use sidetone_media::session::{AudioSample, Hundredths, Report, Session, SessionC
 use sidetone_media::time::Micros;
 use sidetone_media::verdict::{Party, explain};
 
-/// A leg that listens, answered at once.
+/// A leg with audio evidence, answered at once.
 fn listening() -> Session {
     let mut session = Session::new(SessionConfig { audio_evidence: true, ..SessionConfig::default() });
     session.describe(Micros(0), support::pcmu());
@@ -23,7 +23,7 @@ fn packet(n: u32) -> Packet {
     Packet { ssrc: 1, timestamp: n * 160, payload_len: 160, sequence, ..Packet::default() }
 }
 
-/// A datagram whose payload is all `byte`, but for `second` at every other place.
+/// A datagram whose payload is `byte` at even places and `second` at odd ones.
 fn datagram(packet: &Packet, byte: u8, second: u8) -> Vec<u8> {
     let mut datagram = Vec::new();
     support::write_rtp(packet, &mut datagram);
@@ -40,7 +40,7 @@ fn at(n: u32) -> Micros {
     Micros(i64::from(n) * 20_000)
 }
 
-/// Fifteen seconds of what `sound` says of each packet.
+/// Fifteen seconds of packets with the payload that `sound` returns for each.
 fn played(sound: impl Fn(u32) -> (u8, u8)) -> Report {
     let mut session = listening();
     for n in 0..750 {
@@ -51,7 +51,7 @@ fn played(sound: impl Fn(u32) -> (u8, u8)) -> Report {
     session.close(at(750))
 }
 
-/// Two bytes of PCMU that alternate: loud, at full scale, and silent.
+/// Two alternating bytes of PCMU: loud, at full scale, and silent.
 const LOUD: (u8, u8) = (0x20, 0xa0);
 const FULL_SCALE: (u8, u8) = (0x00, 0x80);
 const SILENT: (u8, u8) = (0xff, 0x7f);
@@ -70,7 +70,7 @@ fn flags_and_sentences_say_what_is_heard() {
     let words =
         "The called party's audio is overdriven: its loudest parts are cut off in 20.21 % of the packets";
     assert!(clipped.sentence.contains(words), "{}", clipped.sentence);
-    // A word now and then is a party that listens.
+    // An occasional word: a party that mostly listens.
     let listens = explain(&played(|n| if n % 10 == 0 { LOUD } else { SILENT }), Party::Caller);
     assert!(listens.flags.is_empty(), "{:?}", listens.flags);
 }
@@ -110,7 +110,7 @@ fn only_the_conversation_counts_and_only_the_party_in_it() {
     session.answer(at(200));
     for n in 200..400 {
         receive(&mut session, n, &datagram(&packet(n), silence.0, silence.1));
-        // A stranger, and another source at the party's own address.
+        // A foreign source, and another SSRC at the party's own address.
         session.receive(at(n), support::addr_v4(66), &datagram(&packet(n), tone.0, tone.1));
         if n % 8 == 0 {
             receive(&mut session, n, &datagram(&Packet { ssrc: n, ..packet(n) }, tone.0, tone.1));
@@ -128,7 +128,7 @@ fn csrcs_extension_and_padding_are_not_heard() {
     for n in 0..100 {
         let plain = datagram(&packet(n), 0xff, 0x7f);
         let (header, payload) = plain.split_at(12);
-        // Two sources, an extension of ten words and forty octets of padding, all of them loud.
+        // Two CSRCs, an extension of ten words and forty octets of padding, all of them loud.
         let mut full = header.to_vec();
         full.splice(..1, [0xb2]);
         full.extend([0x20, 0xa0, 0x20, 0xa0, 0x20, 0xa0, 0x20, 0xa0]);

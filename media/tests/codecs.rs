@@ -1,4 +1,4 @@
-//! What is left of a sound that went through codecs and over lossy networks: levels, noise, likeness.
+//! Audio quality after codecs and lossy networks: levels, noise, similarity.
 #![allow(
     clippy::indexing_slicing,
     clippy::panic,
@@ -45,7 +45,7 @@ fn resampled(pcm: &[i16], from: u32, to: u32) -> Vec<i16> {
     out
 }
 
-/// Level in dBov of the tone of `hz` in `pcm`, and how far everything else lies below it in dB.
+/// Level in dBov of the tone of `hz` in `pcm`, and how many dB everything else is below it.
 fn tone_and_snr(pcm: &[i16], hz: f64, rate: u32) -> (f64, f64) {
     let step = TAU * hz / f64::from(rate);
     let (mut sine, mut cosine) = (0.0, 0.0);
@@ -59,7 +59,8 @@ fn tone_and_snr(pcm: &[i16], hz: f64, rate: u32) -> (f64, f64) {
     (10.0 * (tone / 32_768.0_f64.powi(2)).log10(), 10.0 * (tone / (all - tone).max(1e-9)).log10())
 }
 
-/// What every codec keeps of a tone at least, in dB; the pair keeps what the worse of both does, less 3 dB.
+/// The minimum signal-to-noise ratio of a tone for each codec, in dB; a pair has that of the worse one, less
+/// 3 dB.
 fn kept_snr_db(codec: Codec) -> f64 {
     match codec {
         Codec::Pcmu | Codec::Pcma => 33.0,
@@ -77,7 +78,7 @@ fn a_tone_keeps_its_level_through_every_pair_of_codecs() {
                 let (from, to) = (first.sample_rate_hz(), second.sample_rate_hz());
                 let said = tone(hz, from, 2);
                 let heard = through(second, &resampled(&through(first, &said), from, to));
-                // The second half, in whole periods of every one of these tones.
+                // The second half, in whole periods of each of these tones.
                 let heard = &heard[heard.len() - to as usize..];
                 let (level_db, snr_db) = tone_and_snr(heard, hz, to);
                 let off_db = level_db - dbov(power(&said)).unwrap();
@@ -92,7 +93,7 @@ fn a_tone_keeps_its_level_through_every_pair_of_codecs() {
     }
 }
 
-/// A voice: harmonics of a pitch that moves, shaped as a vowel, in syllables, with a little breath.
+/// A voice: harmonics of a moving pitch, shaped like a vowel, in syllables, with a little noise.
 fn voice(rate: u32, seconds: u32) -> Vec<i16> {
     let mut random = Random::new(11);
     let mut phase = 0.0;
@@ -114,8 +115,8 @@ fn voice(rate: u32, seconds: u32) -> Vec<i16> {
     (0..rate * seconds).map(sample).collect()
 }
 
-/// The distance of two sounds in dB: the mean over frames of 20 ms of the root mean square difference of their levels
-/// in twelve bands, each level no lower than 50 dB below the loudest (log-spectral distance).
+/// The distance of two sounds in dB (log-spectral distance): the mean over frames of 20 ms of the root mean
+/// square difference of their levels in twelve bands, each level limited to 50 dB below the loudest.
 fn spectral_distance_db(a: &[i16], b: &[i16], rate: u32) -> f64 {
     let frame = rate as usize / 50;
     let bands: Vec<f64> = (0..12).map(|band| 150.0 * 1.3_f64.powi(band)).collect();
@@ -140,7 +141,7 @@ fn spectral_distance_db(a: &[i16], b: &[i16], rate: u32) -> f64 {
     frames.iter().sum::<f64>() / frames.len() as f64
 }
 
-/// Decodes `packets` with the lost ones concealed, as the codec does or as silence.
+/// Decodes `packets` with the lost ones concealed, by the codec or as silence.
 fn lossy(codec: Codec, packets: &[Vec<u8>], is_lost: &[bool], conceals: bool) -> Vec<i16> {
     let mut decoder = Decoder::new(codec).unwrap();
     let frame = codec.sample_rate_hz() as usize / 50;
@@ -160,8 +161,8 @@ fn lossy(codec: Codec, packets: &[Vec<u8>], is_lost: &[bool], conceals: bool) ->
     heard
 }
 
-/// 10 % of the packets are lost, one by one and in bursts of three: what is concealed is nearer to the voice than
-/// silence is, by 40 % of the distance at the least, of single losses.
+/// 10 % of the packets are lost, singly and in bursts of three: concealment is closer to the voice than
+/// silence, for single losses by at least 40 % of the distance.
 #[test]
 fn concealment_is_nearer_to_the_voice_than_silence() {
     for codec in [Codec::Pcmu, Codec::Pcma, Codec::G722, Codec::Opus] {

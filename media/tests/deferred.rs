@@ -1,7 +1,7 @@
-//! A session folds packets that came as they were due many at once, and nobody can tell.
+//! A session folds many expected packets at once; the result equals folding them one by one.
 //!
-//! Each case is told to two sessions. One is asked for a report block after every input, which folds what waits, so that
-//! it folds packet by packet.
+//! Each case is fed to two sessions. One of them is asked for a report block after every input, which folds
+//! the waiting packets, so that it folds packet by packet.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
 
@@ -15,12 +15,12 @@ use sidetone_media::session::{Description, Session, SessionConfig};
 use sidetone_media::time::Micros;
 use support::random::{Arrived, Random, stream};
 
-/// A session that may wait, and one that never does.
+/// A session that defers folding, and one that never does.
 struct Both {
     waits: Session,
     folds: Session,
     description: Description,
-    /// The phone is there, and moves.
+    /// The phone's address, which changes.
     source: SocketAddr,
 }
 
@@ -49,7 +49,7 @@ impl Both {
         self.tell(now, |session| session.receive(now, source, &datagram));
     }
 
-    /// The reports at `now`, while packets wait in one of them.
+    /// Compares the reports at `now`, while packets wait in one session.
     fn check(&self, now: Micros) -> Result<(), TestCaseError> {
         prop_assert_eq!(self.waits.report(now), self.folds.report(now));
         prop_assert_eq!(self.waits.destination(), self.folds.destination());
@@ -57,7 +57,7 @@ impl Both {
         Ok(())
     }
 
-    /// What else may happen on a leg.
+    /// Other events on a leg.
     fn disturb(&mut self, random: &mut Random, now: Micros) {
         match random.below(9) {
             0 => self.describe(now),
@@ -77,7 +77,7 @@ impl Both {
             }
             6 => self.tell(now, |session| session.local_drop(2)),
             7 => {
-                // A sender report of nobody in particular, and what is no RTP at all.
+                // A sender report of an unknown source, and a datagram that is not RTP.
                 let source = self.source;
                 let report = [&[0x80, 200, 0, 6, 0, 0, 0x10, 0][..], &[0; 20]].concat();
                 self.tell(now, |session| session.receive_rtcp(now, source, &report));
@@ -97,7 +97,7 @@ fn config(audio_evidence: bool) -> SessionConfig {
     SessionConfig { audio_evidence, ..SessionConfig::default() }
 }
 
-/// Talk as most of it is: steady, with little that disturbs it.
+/// Talk as usual: steady, with few disturbances.
 fn steady(seed: u64, packets: u16) -> Vec<Arrived> {
     let mut random = Random(seed);
     let first = random.bits() as u32;
@@ -139,7 +139,7 @@ fn check(arrivals: &[Arrived], seed: u64, disturbed: u64, source: SocketAddr) ->
     let end = arrivals.last().map_or(begin, |last| last.at) + 1_000_000;
     both.check(end)?;
     prop_assert_eq!(both.waits.close(end), both.folds.close(end));
-    // Nothing is due of a leg that is over.
+    // A leg that has ended expects no packet.
     if let Some(last) = arrivals.last() {
         let packet = Packet {
             sequence: last.packet.sequence.wrapping_add(1),
@@ -167,7 +167,7 @@ proptest! {
         check(&steady(seed, packets), seed, disturbed, support::addr("[2001:db8::1]:4000"))?;
     }
 
-    /// A session that takes the runs of another is one that has heard every packet itself.
+    /// A session that takes the runs of another gives the result of receiving every packet itself.
     #[test]
     fn runs_of_another_session(seed: u64, packets in 0_u16..1_500, disturbed in 0_u64..10) {
         let mut random = Random(seed ^ 5);
@@ -203,7 +203,7 @@ proptest! {
         prop_assert_eq!(told.close(Micros(1 << 40)), heard.close(Micros(1 << 40)));
     }
 
-    /// A header that was read before is the same as its datagram.
+    /// A parsed header gives the same result as its datagram.
     #[test]
     fn headers_and_datagrams(seed: u64, packets in 0_u32..600) {
         let (mut read, mut whole) = (Session::new(config(false)), Session::new(config(false)));

@@ -1,4 +1,4 @@
-//! Explanations: every rule asked, and sentences that were read aloud.
+//! Explanations: every rule checked, and the sentences reviewed.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
 
@@ -41,7 +41,7 @@ fn the_rule_that_fired_is_the_verdict_and_those_before_it_are_clear() {
                 assert!(check.reached_pct.unwrap().0 >= 10_000, "{}", entry.name);
                 let before = &explanation.checks[..place];
                 assert!(before.iter().all(|check| check.reached_pct.is_none_or(|pct| pct.0 < 10_000)));
-                // The evidence begins with what the rule measured.
+                // The evidence begins with the measures of the rule.
                 assert!(report.evidence.measures.starts_with(&check.measures), "{}", entry.name);
             }
             None => assert_eq!(report.verdict, Some(Verdict::Ok), "{}", entry.name),
@@ -281,7 +281,7 @@ fn what_a_device_does_wrong_and_what_we_drop_are_said_in_plain_words() {
     "#]].assert_eq(&text);
 }
 
-/// The party is heard from an address that its SDP does not name.
+/// The party's audio comes from an address that its SDP does not name.
 #[test]
 fn audio_from_elsewhere_is_said_in_plain_words() {
     let mut unheard = default_leg();

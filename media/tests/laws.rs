@@ -1,4 +1,4 @@
-//! Laws that hold for every stream, whatever arrives.
+//! Laws that hold for every stream, for any packets.
 
 #![allow(clippy::indexing_slicing, clippy::unwrap_used, reason = "a test may stop where it fails")]
 
@@ -44,7 +44,7 @@ fn plain(seed: u64, packets: u16, lost: u64) -> Vec<Arrived> {
     (0..packets).filter(|n| *n == 0 || !random.chance(lost)).map(arrived).collect()
 }
 
-/// The score of every quality that was seen.
+/// The score of every quality that occurred.
 static SCORES: Mutex<BTreeMap<i64, i64>> = Mutex::new(BTreeMap::new());
 
 fn check_figures(figures: &Figures) -> Result<(), TestCaseError> {
@@ -77,7 +77,7 @@ fn check_figures(figures: &Figures) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// What the rows add up to is what the figures say.
+/// The sums of the rows equal the figures.
 fn check_timeline(figures: &Figures, timeline: &Timeline) -> Result<(), TestCaseError> {
     let sum =
         |of: fn(&Second) -> u16| timeline.seconds.iter().map(|second| u64::from(of(second))).sum::<u64>();
@@ -143,7 +143,7 @@ proptest! {
     fn order_is_no_loss(seed: u64, packets in 50_u16..800, lost in 0_u64..200) {
         let arrivals = plain(seed, packets, lost);
         let mut random = Random(seed ^ 1);
-        // The lost have their places as well, so that a packet comes up to 100 numbers late (RFC 3550 §A.1).
+        // Lost packets have positions too, so a packet may come up to 100 numbers late (RFC 3550 §A.1).
         let place = |arrived: &Arrived| u64::from(arrived.packet.sequence.wrapping_sub(arrivals[0].packet.sequence));
         let mut shuffled: Vec<(u64, Arrived)> = arrivals
             .iter()
@@ -204,7 +204,7 @@ proptest! {
     #[test]
     fn the_score_follows_quality_alone(one: u64, other: u64) {
         let (one, other) = (fold(&stream(one, 300)), fold(&stream(other, 300)));
-        // Of all streams so far, since two at random are seldom of one quality.
+        // Over all streams so far, because two random streams rarely have the same quality.
         let mut scores = SCORES.lock().unwrap();
         for figures in [&one, &other] {
             if let (Some(quality), Some(mos)) = (figures.quality_pct, figures.mos) {

@@ -1,7 +1,8 @@
-//! The reference model of the shared folder against this crate, on random streams: every integer the same.
+//! Compares this crate with the reference model of the shared folder on random streams: every integer must be
+//! equal.
 //!
-//! The model takes every step of the number by less than 3,000 for loss. One in which too little time passes for that is a
-//! jump here, so the driver below gives the model that rule, and counts the streams in which it matters.
+//! The model treats every step of the number below 3,000 as loss. Here a step with too little time for that
+//! loss is a jump. The driver below adds that rule to the model, and counts the streams in which it matters.
 
 #![allow(clippy::indexing_slicing, clippy::unwrap_used, reason = "a test may stop where it fails")]
 
@@ -18,7 +19,7 @@ use sidetone_media::time::Micros;
 use sidetone_media::verdict::{Facts, judge};
 use support::random::{Arrived, stream};
 
-/// Reads one stream a line as JSON rows, answers with the model's state and figures.
+/// Reads one stream per line as JSON rows, and prints the model's state and figures.
 const DRIVER: &str = r#"
 import json, runpy, sys
 model = runpy.run_path(sys.argv[1])
@@ -83,7 +84,7 @@ fn the_reference_model_agrees() {
             renumbered.push(seed);
         }
     }
-    // The rule for one of them is no rule for all.
+    // The rule must affect some streams, but not most of them.
     assert!((1..=25).contains(&renumbered.len()), "{renumbered:?}");
     eprintln!("the numbers of {} streams jump in too little time for loss: {renumbered:?}", renumbered.len());
 }
@@ -111,7 +112,7 @@ fn play(stream: &[Arrived]) -> Figures {
     let mut session = Session::new(SessionConfig::default());
     let mut description = support::pcmu();
     for payload in &mut description.payloads {
-        // The model knows no constant-bit-rate codecs' payload durations.
+        // The model does not compute payload durations of constant-bit-rate codecs.
         payload.bytes_per_ms = None;
     }
     session.describe(Micros(0), description);

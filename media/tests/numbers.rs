@@ -1,4 +1,5 @@
-//! Which numbers of a sender are lost packets: those of packets that were refused are not, nor are those that it left out.
+//! Which sequence numbers are lost packets: neither those of refused packets, nor those that the sender
+//! skipped.
 
 #![allow(clippy::indexing_slicing, clippy::unwrap_used, reason = "a test may stop where it fails")]
 
@@ -10,7 +11,7 @@ use sidetone_media::session::{Description, Figures, PayloadKind, Report, Session
 use sidetone_media::time::Micros;
 use support::leg::{Leg, default_leg};
 
-/// An answered leg whose party may send PCMU and keys, and nothing else.
+/// An answered leg whose party may send only PCMU and telephone events.
 fn leg() -> Leg {
     let mut leg = default_leg();
     leg.describe(|description| description.payloads.retain(|payload| matches!(payload.number, 0 | 101)));
@@ -18,7 +19,7 @@ fn leg() -> Leg {
     leg
 }
 
-/// The phone sends `packets` of another payload type, in the places of audio.
+/// The phone sends `packets` of another payload type instead of audio.
 fn send_other(leg: &mut Leg, payload_type: u8, packets: u32) {
     let audio = leg.packet;
     leg.packet = Packet { payload_type, payload_len: 20, ..audio };
@@ -45,7 +46,7 @@ fn closed(mut leg: Leg) -> Report {
 
 #[test]
 fn packets_that_are_refused_are_not_lost() {
-    // (name, what the phone does, received, expected, comfort noise, verdict)
+    // (name, actions of the phone, received, expected, comfort noise, verdict)
     type Case = (&'static str, fn(&mut Leg), [u64; 3], Verdict);
     let cases: [Case; 7] = [
         (
@@ -164,7 +165,7 @@ fn refused_packets_change_no_timing() {
 
 #[test]
 fn loss_needs_time_to_pass() {
-    // (name, numbers left out, time and timestamps that go on meanwhile, lost, jumps)
+    // (name, skipped numbers, time and timestamps that pass meanwhile, lost, jumps)
     let cases: [(&str, u16, u32, u64, u64); 8] = [
         ("a jump by 700 between two packets", 700, 0, 0, 1),
         ("the largest that is no jump by its number", 2_998, 0, 0, 1),
@@ -223,7 +224,8 @@ fn one_codecs_model_is_not_anothers() {
     }
 }
 
-/// What a leg says of `packets`, of which those that are `None` are refused: by their type, or for being empty.
+/// The figures of a leg for `packets`; those with `None` are refused because of their type, or because they
+/// are empty.
 fn played(packets: &[(bool, Option<bool>)], refuses: bool) -> Figures {
     let mut session = Session::new(SessionConfig::default());
     let mut description: Description = support::pcmu();
@@ -251,13 +253,13 @@ fn played(packets: &[(bool, Option<bool>)], refuses: bool) -> Figures {
 }
 
 proptest! {
-    /// A type that is refused counts in loss as one that is accepted and no audio.
+    /// A packet of a refused type counts for loss like an accepted one that is not audio.
     #[test]
     fn loss_is_the_same_whether_a_type_was_agreed_on(
         packets in prop::collection::vec(
             (prop::bool::weighted(0.9), prop::option::weighted(0.3, any::<bool>())), 0..600),
     ) {
-        // The first is audio, and so is the last: what is refused opens no segment.
+        // The first and the last packet are audio: a refused one opens no segment.
         let packets: Vec<_> =
             [(true, None)].into_iter().chain(packets).chain([(true, None)]).collect();
         let (refused, accepted) = (played(&packets, true), played(&packets, false));

@@ -1,4 +1,4 @@
-//! Whatever happens to a capture on its way, reading it ends, never panics and keeps its bounds.
+//! For any damage of a capture, reading it ends, never panics and keeps its bounds.
 #![allow(clippy::indexing_slicing, clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
 use proptest::prelude::*;
@@ -39,7 +39,7 @@ fn blocks(packets: u16) -> Vec<u8> {
     file
 }
 
-/// Reads `file` in pieces of `piece` bytes, as a driver on a pipe would.
+/// Reads `file` in pieces of `piece` bytes, like a driver on a pipe.
 fn read_in_pieces(file: &[u8], piece: usize) -> (usize, bool) {
     let (mut decoder, mut begin, mut end, mut records) = (Decoder::new(), 0, 0, 0);
     loop {
@@ -99,7 +99,7 @@ proptest! {
         }
     }
 
-    /// Frames that are nearly fragments of each other, with a clock that goes anywhere.
+    /// Frames that are nearly fragments of each other, with a random clock.
     #[test]
     fn any_fragments_are_put_together_or_counted(
         frames in prop::collection::vec(

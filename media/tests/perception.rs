@@ -1,4 +1,4 @@
-//! `mos` and `mos_e_model` against PESQ on the impaired calls of the shared folder (`spec/perception`).
+//! Compares `mos` and `mos_e_model` with PESQ on the impaired calls of the shared folder (`spec/perception`).
 
 #![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
 
@@ -33,7 +33,7 @@ fn mos_follows_what_phones_would_have_sounded_like() {
     assert!(e_model.pearson >= 0.82 && e_model.rmse <= 0.45, "mos_e_model {e_model:?}");
 }
 
-/// How well a score follows another.
+/// How well one score follows another.
 #[derive(Debug)]
 struct Fit {
     /// Pearson's coefficient of correlation.
@@ -61,7 +61,7 @@ fn read(path: &Path) -> Vec<Json> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// The call's packets in order of arrival, by a session as calls use it.
+/// The call's packets in order of arrival, through a session as in calls.
 fn play(call: &Json) -> Figures {
     let ptime_ms = u32::try_from(call["ptime_ms"].as_u64().unwrap()).unwrap();
     let arrivals = call["arrival_us"].as_array().unwrap().iter().map(Json::as_i64);

@@ -1,4 +1,4 @@
-//! The labelled streams of the shared folder: every figure and every verdict, by a session as calls use it.
+//! The labelled streams of the shared folder: every figure and every verdict, through a session as in calls.
 
 #![allow(
     clippy::indexing_slicing,
@@ -75,7 +75,7 @@ fn read_row(line: &str) -> Row {
     }
 }
 
-/// Plays the scenario's leg as a switch would: described, answered, received, sent, closed.
+/// Plays the scenario's leg like a switch: described, answered, received, sent, closed.
 fn play(scenario: &Json, rows: &[Row]) -> Report {
     let context = &scenario["context"];
     let number = |name: &str| context[name].as_f64().unwrap();
@@ -175,7 +175,7 @@ fn differences(scenario: &Json, report: &Report) -> Vec<String> {
     wrong
 }
 
-/// The scenario's context word for word, also where a session could not come to it.
+/// The scenario's context unchanged, also where a session could not reach it.
 fn facts(context: &Json, scenario: &Json) -> Facts {
     let us = |name: &str| (context[name].as_f64().unwrap() * 1000.0) as i64;
     Facts {

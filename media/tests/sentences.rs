@@ -1,4 +1,5 @@
-//! Sentences beside their figures, on random calls: what a sentence claims, the figure next to it says.
+//! Compares sentences with their figures on random calls: each claim in a sentence must agree with its
+//! figure.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
 
@@ -13,7 +14,7 @@ fn played(text: &str) -> Report {
     play(&scenario, &mut Session::new(SessionConfig { symmetric, ..SessionConfig::default() }))
 }
 
-/// Numbers that look random and are the same every time (SplitMix64).
+/// Pseudo-random numbers, the same in every run (SplitMix64).
 struct Random(u64);
 
 impl Random {
@@ -25,7 +26,7 @@ impl Random {
         (mixed ^ (mixed >> 31)) % limit
     }
 
-    /// A call of some seconds with one to three things wrong with it.
+    /// A call of some seconds with one to three faults.
     fn scenario(&mut self, seed: u64) -> String {
         let mut text = format!("clean seed={} duration={}s", seed + 1, 4 + self.below(16));
         for _ in 0..=self.below(3) {
@@ -59,13 +60,13 @@ fn percent(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 * 100.0 / whole as f64 }
 }
 
-/// Packets that never came by the party's own count, where that is more than the numbers say and beyond the limit.
+/// Whether the party's own count shows more missing packets than the numbers do, beyond the limit.
 fn is_short_by_reports(report: &Report) -> bool {
     let sent = report.rtcp.sent_by_party.unwrap_or_default();
     sent.missing >= report.figures.lost + 3 && percent(sent.missing, sent.packets) >= 2.0
 }
 
-/// A claim, and the figure that must say the same.
+/// A claim, and the figure that must agree.
 type Claim = (&'static str, fn(&Report) -> bool);
 
 const CLAIMS: &[Claim] = &[
@@ -89,7 +90,7 @@ const CLAIMS: &[Claim] = &[
     ("Nothing was wrong", |it| it.verdict == Some(Verdict::Ok) && it.figures.enough),
 ];
 
-/// What only a listener could say.
+/// Claims that only a listener could make.
 const UNMEASURED: &[&str] = &[
     "broken",
     "chopped",
@@ -118,7 +119,7 @@ fn problems(report: &Report, party: Party) -> Vec<String> {
             found.push(format!("{number} concealed"));
         }
     }
-    // Of a second or more that brought no packet although audio was expected, a sentence that is content must tell.
+    // A sentence without a fault must mention a second or more without packets while audio was expected.
     let late_s = report.first_after_answer_ms.is_some_and(|ms| ms >= Hundredths::from_integer(1_500));
     let silent = late_s || report.tail_ms >= 1_500;
     let even = report.figures.pauses + report.figures.interruptions + report.figures.comfort_noise == 0;
@@ -133,7 +134,7 @@ fn problems(report: &Report, party: Party) -> Vec<String> {
     found.into_iter().map(|what| format!("{what}: {sentence}")).collect()
 }
 
-/// The numbers of packets that phones are said to have concealed.
+/// The numbers of packets that phones concealed according to a sentence.
 fn concealed(sentence: &str) -> Vec<u64> {
     let number = |text: &str| {
         let digits: String = text.chars().take_while(|c| c.is_ascii_digit() || *c == ',').collect();

@@ -1,4 +1,5 @@
-//! Whose audio a leg takes and who gets ours, with an attacker on the leg's port: simulated time, one packet each 20 ms.
+//! Which sources a leg accepts and where our packets go, with an attacker on the leg's port: simulated time,
+//! one packet per 20 ms.
 
 #![allow(clippy::single_range_in_vec_init, reason = "a sender has any number of spells")]
 #![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
@@ -12,7 +13,7 @@ use sidetone_media::session::{Description, Disposition, Report, Session, Session
 use sidetone_media::time::Micros;
 use support::{addr, ip};
 
-/// When a sender sends: from one tick of 20 ms up to another.
+/// When a sender sends: a range of ticks of 20 ms.
 type Spell = std::ops::Range<i64>;
 
 /// A sender on the leg's port.
@@ -21,9 +22,9 @@ struct Sender {
     spells: Vec<Spell>,
     packet: Packet,
     relayed: u32,
-    /// Our packets that went to it.
+    /// Our packets that were sent to it.
     sent_to: u32,
-    /// The first tick at which its packet was relayed, and at which ours went to it.
+    /// The first tick at which its packet was relayed, and at which ours were sent to it.
     first_relayed: Option<i64>,
     first_sent_to: Option<i64>,
 }
@@ -59,7 +60,7 @@ fn at(tick: i64) -> Micros {
     Micros(tick * 20_000)
 }
 
-/// Plays `ticks` of an answered call; the senders send in their order, then we send one packet.
+/// Plays `ticks` of an answered call; the senders send in order, then we send one packet.
 fn play(description: &Description, senders: &mut [Sender], ticks: i64) -> (Session, Report) {
     let mut session = Session::new(SessionConfig::default());
     session.describe(at(0), description.clone());
@@ -84,7 +85,7 @@ fn go_on(session: &mut Session, senders: &mut [Sender], ticks: Spell) {
     }
 }
 
-/// SDP of a phone whose signalling comes from another address than it advertises, or from the same.
+/// SDP of a phone whose signalling address differs from the one it advertises, or is the same.
 fn sdp(advertised: &str, signalling: &str) -> Description {
     Description { remote: Some(addr(advertised)), signalling: Some(ip(signalling)), ..support::pcmu() }
 }
@@ -96,7 +97,7 @@ const STRANGER: &str = "198.51.100.66:4000";
 /// A minute.
 const CALL: i64 = 3_000;
 
-/// Reported: a muted phone with a correct SDP address lost the other party's audio to a stranger.
+/// Reported: a muted phone with a correct SDP address lost the other party's audio to a foreign source.
 #[test]
 fn a_stranger_gets_nothing_of_a_muted_phone() {
     let mut senders = [Sender::new(PUBLIC.0, 1, &[0..500]), Sender::new(STRANGER, 666, &[0..CALL])];
@@ -106,7 +107,7 @@ fn a_stranger_gets_nothing_of_a_muted_phone() {
     assert_eq!((phone.relayed, i64::from(phone.sent_to)), (500, CALL));
 }
 
-/// Reported: the same of a phone that never sent anything.
+/// Reported: the same for a phone that never sent anything.
 #[test]
 fn a_stranger_gets_nothing_of_a_phone_that_was_never_heard() {
     let mut senders = [Sender::new(PUBLIC.0, 1, &[]), Sender::new(STRANGER, 666, &[0..CALL])];
@@ -116,7 +117,7 @@ fn a_stranger_gets_nothing_of_a_phone_that_was_never_heard() {
     assert_eq!(i64::from(phone.sent_to), CALL);
 }
 
-/// Reported: a phone behind NAT lost its call for as long as a stranger sent.
+/// Reported: a phone behind NAT lost its call while a foreign source sent.
 #[test]
 fn a_stranger_gets_nothing_of_a_phone_behind_nat_that_pauses() {
     let mut senders =
@@ -124,11 +125,11 @@ fn a_stranger_gets_nothing_of_a_phone_behind_nat_that_pauses() {
     play(&sdp(NAT.0, NAT.1), &mut senders, CALL);
     let [phone, stranger] = senders;
     assert_eq!((stranger.relayed, stranger.sent_to), (0, 0));
-    // Three packets of the phone are held back until it is believed.
+    // Three packets of the phone are held back until it is accepted.
     assert_eq!((i64::from(phone.relayed), i64::from(phone.sent_to)), (CALL - 400 - 3, CALL - 3));
 }
 
-/// Reported: whoever sprayed before the first packets of a phone behind NAT won.
+/// Reported: a source that sent before the first packets of a phone behind NAT took the leg.
 #[test]
 fn a_stranger_who_sprays_before_a_phone_behind_nat_gets_nothing() {
     let mut senders = [Sender::new(STRANGER, 666, &[0..CALL]), Sender::new(BEHIND_NAT, 1, &[10..CALL])];
@@ -138,7 +139,7 @@ fn a_stranger_who_sprays_before_a_phone_behind_nat_gets_nothing() {
     assert_eq!((phone.first_relayed, phone.first_sent_to), (Some(13), Some(13)));
 }
 
-/// Where a phone sends from, beside what its SDP says.
+/// A phone's source, besides its SDP.
 const PLACES: [(&str, &str, &str); 4] = [
     // The phone's source, its SDP, and whether SDP names the source.
     ("SDP matches", "203.0.113.7:4000", "203.0.113.7:4000"),
@@ -147,16 +148,16 @@ const PLACES: [(&str, &str, &str); 4] = [
     ("another address and port", "203.0.113.7:31000", "10.1.1.9:4000"),
 ];
 
-/// When the attacker sends: before the phone's first packet and on, in the middle, after its last one, or all the time,
-/// in the same ticks from the first.
+/// When the attacker sends: from before the phone's first packet on, in the middle, after its last one, or
+/// all the time, in the same ticks from the first.
 const ATTACKS: [(&str, Spell); 4] =
     [("before", 0..CALL), ("during", 600..CALL), ("after", 1_500..CALL), ("both spray", 100..CALL)];
 
-/// When the phone talks: a talk from tick 100 on, one that ends, none at all.
+/// When the phone sends: from tick 100 on, for a limited time, or never.
 const TALKS: [(&str, Spell); 3] = [("talks", 100..CALL), ("falls silent", 100..1_000), ("muted", 0..0)];
 
-/// The matrix of addresses (catalogue M3), with an attacker in every row: at a stranger's address the attacker gets
-/// nothing and is not heard, wherever the phone sends from and whenever the attacker sends.
+/// The matrix of addresses (catalogue M3), with an attacker in every row: at a foreign address the attacker
+/// gets nothing and is not accepted, whatever the phone's source is and whenever the attacker sends.
 #[test]
 fn a_strangers_packets_go_nowhere_in_the_whole_matrix() {
     let mut rows = 0;
@@ -187,8 +188,9 @@ fn a_strangers_packets_go_nowhere_in_the_whole_matrix() {
     assert_eq!(rows, 96);
 }
 
-/// The same with an attacker behind the phone's own NAT: its address says as much for it as for the phone. It gets
-/// nothing while the phone talks, and loses what it took of a silent phone with that one's first packet.
+/// The same with an attacker behind the phone's own NAT, whose address has the same rank as the phone's. It
+/// gets nothing while the phone sends, and loses what it took from a silent phone with the phone's first
+/// packet.
 #[test]
 fn an_attacker_at_the_phones_own_address_is_bounded() {
     const NEIGHBOUR: &str = "203.0.113.7:5555";
@@ -196,7 +198,7 @@ fn an_attacker_at_the_phones_own_address_is_bounded() {
         let described = source == advertised;
         for (name, talk, spell, expected) in [
             ("while it talks", vec![0..CALL], 10..CALL, (0, 0)),
-            // Five seconds after tick 499 it is believed; the phone's first packet at 1,000 ends it.
+            // Five seconds after tick 499 it is accepted; the phone's first packet at 1,000 ends that.
             ("after its silence", vec![0..500, 1_000..CALL], 500..CALL, (1_000 - 749, 1_000 - 749)),
         ] {
             let mut senders =
@@ -218,7 +220,8 @@ fn an_attacker_at_the_phones_own_address_is_bounded() {
     }
 }
 
-/// With `any` a stranger may be the party, as a carrier's other server is: it has the leg until the phone is heard.
+/// With `any` a foreign source may be the party, for example a carrier's other server: it has the leg until
+/// the phone sends.
 #[test]
 fn with_any_the_phone_takes_its_leg_from_a_stranger_with_its_first_packet() {
     let description = Description { strict_source: Some(StrictSource::Any), ..sdp(NAT.0, NAT.1) };
@@ -226,7 +229,7 @@ fn with_any_the_phone_takes_its_leg_from_a_stranger_with_its_first_packet() {
         [Sender::new(STRANGER, 666, &[0..CALL]), Sender::new(BEHIND_NAT, 1, &[100..200, 900..CALL])];
     let (_, report) = play(&description, &mut senders, CALL);
     let [stranger, phone] = senders;
-    // From tick 3 on it is believed; in tick 100 its packet comes before the phone's.
+    // From tick 3 on it is accepted; in tick 100 its packet comes before the phone's.
     assert_eq!((stranger.relayed, stranger.sent_to), (98, 97));
     assert_eq!((phone.first_relayed, phone.first_sent_to), (Some(100), Some(100)));
     assert_eq!(i64::from(phone.relayed), CALL - 800);
@@ -235,7 +238,8 @@ fn with_any_the_phone_takes_its_leg_from_a_stranger_with_its_first_packet() {
     assert_eq!(report.source, Some(addr(BEHIND_NAT)));
 }
 
-/// A NAT that gives the phone a new port: heard again when five seconds have passed since the last packet from the old.
+/// A NAT that gives the phone a new port: accepted again five seconds after the last packet from the old
+/// port.
 #[test]
 fn a_phone_with_a_new_port_is_heard_again_after_five_seconds() {
     let rebound = "203.0.113.7:31002";
@@ -247,12 +251,12 @@ fn a_phone_with_a_new_port_is_heard_again_after_five_seconds() {
     }
 }
 
-/// A phone that changes its network says so with a re-INVITE, and is heard at once.
+/// A phone that changes its network announces it with a re-INVITE, and is accepted at once.
 #[test]
 fn a_phone_that_changes_its_network_is_heard_at_once() {
     let (elsewhere, signalling) = ("192.0.2.200:40000", "192.0.2.200");
     for (name, advertised, heard, sent_to) in [
-        // The private address may be the same in both networks: signalling says that it has moved.
+        // The private address may be the same in both networks; signalling shows the change.
         ("the same SDP from another address", NAT.0, 500, 500),
         ("another SDP", "10.2.2.2:4000", 500, 500),
         ("its public address in SDP", elsewhere, 500, 500),
@@ -267,8 +271,8 @@ fn a_phone_that_changes_its_network_is_heard_at_once() {
     }
 }
 
-/// RTCP, by catalogue M4: four octets, a BYE for our source, reports with wild values, an extended report full of
-/// blocks, and lengths that lie.
+/// RTCP of catalogue M4: four octets, a BYE for our source, reports with extreme values, an extended report
+/// full of blocks, and wrong lengths.
 fn hostile_rtcp(ours: u32, theirs: u32) -> Vec<Vec<u8>> {
     let words = |words: &[u32]| words.iter().flat_map(|word| word.to_be_bytes()).collect::<Vec<u8>>();
     let mut bomb = words(&[0x80cf_0000 | 299, theirs]);
@@ -336,7 +340,7 @@ fn foreign_rtcp_changes_nothing() {
     }
 }
 
-/// The same datagrams from the party itself: they are counted, and what was measured here does not depend on them.
+/// The same datagrams from the party itself: they are counted, but do not affect what was measured here.
 #[test]
 fn hostile_rtcp_of_the_party_changes_no_figure_of_its_packets() {
     let report = |attacked: bool| {

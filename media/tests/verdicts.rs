@@ -1,4 +1,4 @@
-//! Every verdict's worked examples, driven through a session as a switch drives it: T must, N must not.
+//! Worked examples of every verdict, fed to a session as by a switch: T must have it, N must not.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
 
@@ -305,7 +305,7 @@ fn lossy_inbound() {
 
 #[test]
 fn ssrc_that_changes_at_the_answer_is_no_loss() {
-    // Ringing sends one SSRC, the answer another, and the numbers go on: siphon-ai's 773, 1521, 3333.
+    // Ringing has one SSRC, the answer another, and the numbers continue: siphon-ai's 773, 1521, 3333.
     let mut leg = default_leg();
     leg.describe(|_| {});
     leg.packet.sequence = 773;

@@ -1,4 +1,4 @@
-//! What is told of a leg while it is up, in simulated time: looked at once a second, as the relay does.
+//! Warnings about a leg while it is up, in simulated time: checked once a second, as the relay does.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
 
@@ -9,17 +9,17 @@ use sidetone_media::session::{Change, Payload, Verdict, Watch};
 use sidetone_media::time::{ClockRate, Micros};
 use support::leg::{Leg, default_leg};
 
-/// A leg that is watched, and what was told of it: `second what`.
+/// A watched leg, and its warnings as `second what`.
 struct Watched {
     leg: Leg,
     watch: Watch,
     told: Vec<String>,
-    /// When it is looked at next.
+    /// When it is checked next.
     next_ms: i64,
 }
 
 impl Watched {
-    /// A leg that is described and answered, and looked at every second from then on.
+    /// A leg that is described and answered, and checked every second from then on.
     fn connected() -> Watched {
         let mut leg = default_leg();
         leg.connect();
@@ -70,7 +70,7 @@ fn talk(leg: &mut Leg) {
     leg.talk(1);
 }
 
-/// The party neither sends nor counts on.
+/// The party sends nothing, and its numbers do not advance.
 fn rest(leg: &mut Leg) {
     leg.reply(1);
     leg.wait(20);
@@ -79,10 +79,10 @@ fn rest(leg: &mut Leg) {
 #[test]
 fn three_seconds_without_audio_are_told_once_and_so_is_its_return() {
     let mut leg = Watched::connected();
-    // The last packet comes at 10.1, and at 13 no three seconds have passed.
+    // The last packet comes at 10.1, and at 13 three seconds have not passed.
     leg.until(10.12, talk).until(13.02, rest).until(20.0, talk);
     leg.told(&[]);
-    // Looked at on the second: a silence from 20.1 on is three seconds old at 24.
+    // Checked on the second: a silence from 20.1 on is three seconds old at 24.
     let mut leg = Watched::connected();
     leg.until(20.1, talk).until(30.0, rest).until(60.0, talk);
     leg.told(&["24 no audio since 20.0", "31 audio back since 20.0"]);
@@ -97,7 +97,7 @@ fn a_party_that_is_never_heard_is_told_of() {
 
 #[test]
 fn silence_that_is_announced_or_agreed_is_none() {
-    // On hold, and behind it again.
+    // On hold, and after it.
     let mut held = Watched::connected();
     held.until(10.0, talk);
     held.leg.describe(|sdp| sdp.send = false);
@@ -106,7 +106,7 @@ fn silence_that_is_announced_or_agreed_is_none() {
     held.until(32.0, rest).until(40.0, talk);
     held.told(&[]);
 
-    // Comfort noise is the last that comes (RFC 3389).
+    // Comfort noise is the last packet (RFC 3389).
     let mut noise = Watched::connected();
     noise.leg.describe(|sdp| {
         sdp.payloads.push(Payload {
@@ -122,7 +122,7 @@ fn silence_that_is_announced_or_agreed_is_none() {
     noise.until(10.02, talk).until(30.0, rest);
     noise.told(&[]);
 
-    // A sender that pauses while its clock runs on (DTX) does so again.
+    // A sender that pauses while its timestamps advance (DTX) does so again.
     let mut pausing = Watched::connected();
     pausing.until(10.0, talk);
     pausing.until(11.0, rest);
@@ -130,7 +130,7 @@ fn silence_that_is_announced_or_agreed_is_none() {
     pausing.until(20.0, talk).until(30.0, rest);
     pausing.told(&[]);
 
-    // A muted phone that sends silence is heard.
+    // A muted phone that sends silence still sends packets.
     let mut muted = Watched::connected();
     muted.until(60.0, talk);
     muted.told(&[]);
@@ -148,7 +148,8 @@ fn a_bad_judgement_is_told_once_it_lasts_and_taken_back_once_it_is_over_for_good
     leg.until(60.0, &mut lossy);
     assert_eq!(leg.told.len(), 1, "{:?}", leg.told);
     assert!(leg.told[0].contains("ok to lossy_inbound"), "{:?}", leg.told);
-    // Of 3,000 packets 200 are lost; below two percent it is well again, and is believed to be after half a minute.
+    // Of 3,000 packets 200 are lost; below two percent the verdict is ok again, and is reported after half a
+    // minute.
     leg.until(400.0, talk);
     assert_eq!(leg.told.len(), 2, "{:?}", leg.told);
     assert!(leg.told[1].contains("lossy_inbound to ok"), "{:?}", leg.told);
@@ -190,14 +191,14 @@ fn what_is_no_trouble_is_not_told() {
     leg.told(&[]);
 }
 
-/// Whatever happens, a leg says no more than one thing in five seconds.
+/// For any events, a leg reports at most one change in five seconds.
 #[test]
 fn a_storm_of_changes_is_bounded() {
     let mut leg = Watched::connected();
     leg.until(10.0, talk);
     for round in 0..20 {
         let began = 10.0 + f64::from(round) * 8.0;
-        // The network swallows four seconds, so that the sender is not taken for one that pauses.
+        // The network drops four seconds of packets, so that the sender does not count as one that pauses.
         leg.until(began + 4.0, |leg| leg.lose(1)).until(began + 8.0, talk);
     }
     let seconds: Vec<i64> =

@@ -1,11 +1,11 @@
-//! Files that strangers hand in: damaged, cut and made up, they are refused or played and never more than that.
+//! Uploaded files that are damaged, cut or invented are refused or played, within the limits.
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
 use proptest::prelude::*;
 use sidetone_media::audio::clip::Clip;
 use sidetone_media::audio::wav::header;
 
-/// A sound file with every part that is looked at.
+/// A sound file with every chunk that is read.
 fn file(tag: u16, channels: u16, rate_hz: u32, bits: u16, data: &[u8]) -> Vec<u8> {
     let mut out = b"RIFF\0\0\0\0WAVELIST\x03\0\0\0abc\0fmt \x10\0\0\0".to_vec();
     out.extend(tag.to_le_bytes());

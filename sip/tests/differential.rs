@@ -1,7 +1,8 @@
-//! rsip as an oracle: on what both read, both read the same; where they part, each way is pinned and explained.
+//! rsip as an oracle: when both parse a message, the results are equal; each difference is recorded and
+//! explained.
 //!
-//! The table is why the engine does not read the wire with rsip (ARCHITECTURE.md). A row that fails because rsip has
-//! learned something is good news: the row goes, and the oracle's domain grows.
+//! The table shows why the engine does not parse messages with rsip (ARCHITECTURE.md). When a row fails
+//! because rsip has improved, remove the row: the oracle then covers more.
 
 #![allow(clippy::panic, clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests")]
 
@@ -31,7 +32,7 @@ fn theirs(bytes: impl AsRef<[u8]>) -> Result<rsip::SipMessage, rsip::Error> {
     rsip::SipMessage::try_from(bytes.as_ref())
 }
 
-/// An INVITE with the headers `T` and one line more.
+/// An INVITE with the headers `T` and one more line.
 fn with(line: &str) -> String {
     format!("INVITE sip:b@h SIP/2.0\r\n{T}{line}\r\n\r\n")
 }
@@ -52,7 +53,7 @@ fn row_01_compact_forms() {
     assert_eq!(message.headers().call_id(), "c");
     let deaf = theirs(text).unwrap();
     assert!(deaf.via_header().is_err() && deaf.from_header().is_err() && deaf.call_id_header().is_err());
-    // Our conversion writes the long forms, so that rsip hears them.
+    // Our conversion writes the long forms, so that rsip recognises them.
     assert!(rsip::SipMessage::try_from(&message).unwrap().via_header().is_ok());
 }
 
@@ -348,7 +349,7 @@ fn row_30_line_breaks_before_the_request() {
 
 #[test]
 fn conversions_do_not_repair() {
-    // What rsip would alter without saying so does not convert.
+    // A message that rsip would alter silently does not convert.
     let mut bytes = with("Content-Length: 2").into_bytes();
     bytes.extend(b"ab");
     let message = ours(&bytes).unwrap();
@@ -362,7 +363,7 @@ fn conversions_do_not_repair() {
 }
 
 proptest! {
-    /// On the domain that rsip reads, both read the same.
+    /// For messages that rsip supports, both give the same result.
     #[test]
     fn both_read_the_same(
         method in select(vec!["INVITE", "ACK", "BYE", "CANCEL", "OPTIONS", "REGISTER", "INFO", "MESSAGE", "REFER"]),

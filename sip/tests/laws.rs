@@ -1,6 +1,6 @@
-//! Laws of the message layer: reading what was written, reading in pieces, and surviving anything.
+//! Laws of the message layer: parsing what was written, parsing in pieces, and no panic for any input.
 //!
-//! `PROPTEST_CASES` sets how many cases each law is tried on.
+//! `PROPTEST_CASES` sets the number of cases per law.
 
 #![allow(clippy::panic, clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests")]
 
@@ -18,7 +18,7 @@ use sidetone_sip::message::{
 
 use self::corpus::{RFC4475, RFC5118};
 
-/// A sound message as text that other implementations might send: folds, compact names, odd spacing.
+/// A valid message as other implementations might send it: folds, compact names, unusual spacing.
 fn wire() -> impl Strategy<Value = Vec<u8>> {
     (
         prop_oneof![Just(None), (100_u16..=699).prop_map(Some)],
@@ -126,7 +126,7 @@ fn read(bytes: &[u8]) -> Result<Message, Rejected> {
     }
 }
 
-/// An event of a stream that can be compared.
+/// A comparable event of a stream.
 #[derive(Debug, PartialEq)]
 enum Event {
     Message(Message),
@@ -134,7 +134,7 @@ enum Event {
     Rejected { reason: Rejection, is_fatal: bool, reply: Option<Bytes> },
 }
 
-/// All events of a stream that comes in these chunks.
+/// All events of a stream that arrives in these chunks.
 fn stream<'a>(chunks: impl IntoIterator<Item = &'a [u8]>) -> Vec<Event> {
     let mut parser = StreamParser::new();
     let mut events = Vec::new();
@@ -153,7 +153,7 @@ fn stream<'a>(chunks: impl IntoIterator<Item = &'a [u8]>) -> Vec<Event> {
     events
 }
 
-/// What the guard promises of a message that passed it.
+/// What the guard guarantees for an accepted message.
 fn assert_views(message: &Message) {
     let headers = message.headers();
     assert!(!headers.vias().unwrap().is_empty());
@@ -167,7 +167,7 @@ fn assert_views(message: &Message) {
         request.parsed_uri().unwrap();
         assert_eq!(request.method(), &request.cseq().unwrap().method);
     }
-    // The others may fail, not panic.
+    // The others may fail, but not panic.
     let _ =
         (headers.routes(), headers.record_routes(), headers.rack(), headers.replaces(), headers.refer_to());
     let _ = (
@@ -278,7 +278,7 @@ proptest! {
     }
 }
 
-/// Reads bytes every way there is; what is accepted must keep its promises.
+/// Parses bytes in every way; an accepted message must satisfy its guarantees.
 fn survive(bytes: &[u8]) {
     match parse_datagram(Bytes::copy_from_slice(bytes)) {
         Ok(Datagram::Message(message)) => {
@@ -321,7 +321,7 @@ enum Mutation {
     Swap(usize, usize, usize),
 }
 
-/// Bytes and words that parsers trip over.
+/// Bytes and words that are difficult for parsers.
 const TRAPS: [&[u8]; 22] = [
     b"\r\n",
     b"\r",
@@ -393,7 +393,7 @@ impl Mutation {
     }
 }
 
-/// P6: every message of the corpus, cut at every offset, and with another in the same chunk.
+/// P6: every message of the corpus, cut at every offset, and with another one in the same chunk.
 #[test]
 fn the_corpus_reads_the_same_however_it_is_cut() {
     let next = RFC4475[9].bytes;

@@ -1,4 +1,4 @@
-//! Datagrams of more than 16 KiB are dropped whole; what is shorter is read.
+//! Datagrams of more than 16 KiB are dropped; shorter ones are parsed.
 #![allow(
     clippy::disallowed_methods,
     clippy::panic,
@@ -15,7 +15,7 @@ use sidetone_sip::message::{Host, Rejection};
 use sidetone_sip::transaction::{LayerConfig, Local};
 use sidetone_sip::ua::{Event, Input, Output, Ua, UaConfig};
 
-/// A REGISTER of exactly so many bytes.
+/// A REGISTER of exactly `length` bytes.
 fn register(length: usize) -> Vec<u8> {
     let whole = |body: usize| {
         format!(

@@ -67,9 +67,9 @@ fn every_message_byte_by_byte_on_a_stream_has_its_outcome() {
             }
         };
         let expected = match *name {
-            // §3.1.2.2: on a stream there is nothing but to wait for the rest.
+            // §3.1.2.2: on a stream the parser can only wait for the rest.
             "clerr" | "multi01" => None,
-            // A stream message without Content-Length has no end (§18.3 of RFC 3261).
+            // A stream message without Content-Length has no known end (§18.3 of RFC 3261).
             "inv2543" => Some(Outcome::Answer(400)),
             _ => Some(*expected),
         };
@@ -89,7 +89,7 @@ fn an_answer_echoes_what_it_answers() {
         assert!(text.contains(via), "{name}: {via}");
         assert!(written.ends_with(b"\r\n\r\n"), "{name}");
         assert!(!reply.call_id().is_empty() || *name == "insuf", "{name}");
-        // Where the request was sound enough for a To, the answer has a tag on it, the same one every time.
+        // When the request had a valid To, the response has a tag in it, the same one every time.
         if let Ok(to) = reply.to() {
             assert!(to.tag().is_some(), "{name}");
         }
@@ -241,7 +241,7 @@ fn rfc5118_addresses() {
     assert_eq!(request("ipv4-mapped-ipv6").via_top().unwrap().host.to_string(), "[::ffff:192.0.2.10]");
 }
 
-/// What a fuzzer or a fraudster adds to a sound request, and what becomes of it (reliability A2.1, P7 and P8).
+/// Additions of a fuzzer or an attacker to a valid request, and their result (reliability A2.1, P7 and P8).
 #[test]
 fn smuggled_headers_and_swollen_structures() {
     let base = "INVITE sip:b@h SIP/2.0\r\nVia: SIP/2.0/UDP h;branch=z9hG4bK1\r\nFrom: <sip:a@h>;tag=1\r\nTo: <sip:b@h>\r\n\
@@ -306,7 +306,7 @@ fn smuggled_headers_and_swollen_structures() {
     }
 }
 
-/// Text may be any bytes; what routes a message or names its dialog may not.
+/// Text may contain any bytes; parts that route a message or identify its dialog may not.
 #[test]
 fn bytes_that_are_not_utf8() {
     let base = String::from(
@@ -334,7 +334,7 @@ fn bytes_that_are_not_utf8() {
     }
 }
 
-/// A list that grows without end is refused by its view, not read.
+/// A list beyond its limit is refused by its view.
 #[test]
 fn views_are_bounded() {
     let route = "<sip:a@h;lr>,".repeat(130);

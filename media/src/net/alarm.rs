@@ -1,4 +1,4 @@
-//! How another thread interrupts a worker that waits for packets.
+//! Wakes a worker that waits for packets, from another thread.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use nix::sys::eventfd::{EfdFlags, EventFd};
 
-/// An eventfd that is written only when its worker may be asleep.
+/// An eventfd that wakes a worker which may be asleep.
 #[derive(Debug)]
 pub(super) struct Alarm {
     event: EventFd,
@@ -14,13 +14,13 @@ pub(super) struct Alarm {
 }
 
 impl Alarm {
-    /// A silent alarm.
+    /// An alarm that has not been rung.
     pub(super) fn new() -> io::Result<Alarm> {
         let event = EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK)?;
         Ok(Alarm { event, rung: AtomicBool::new(false) })
     }
 
-    /// Wakes the worker; what was queued before is seen by it. Never blocks.
+    /// Wakes the worker; it then sees everything queued before this call. Never blocks.
     pub(super) fn ring(&self) {
         if !self.rung.swap(true, Ordering::SeqCst) {
             // The counter of a non-blocking eventfd overflows after 2^64 - 2 rings; nothing else can fail.
@@ -28,8 +28,8 @@ impl Alarm {
         }
     }
 
-    /// Silences the alarm. The worker calls it *before* it looks into its queue, so that what is queued
-    /// meanwhile rings again.
+    /// Resets the alarm. The worker calls it *before* it reads its queue, so that anything queued meanwhile
+    /// rings again.
     pub(super) fn silence(&self) {
         let _ = self.event.read();
         self.rung.store(false, Ordering::SeqCst);

@@ -1,10 +1,10 @@
-//! Legs on their way between workers.
+//! Moves legs between workers.
 //!
-//! A port's *home* is the worker that opened it: every command enters there, and the ports of one call share it.
-//! A seat in a mix of another worker takes the leg there, with its sockets and its session; its home remembers
-//! where it is and passes commands on, in order. Leaving the mix, or joining one elsewhere, calls it back first:
-//! what is ordered meanwhile waits at home and is obeyed when the leg has come. Nothing is read from its sockets
-//! on the way; packets wait there with the time they came.
+//! A port's *home* is the worker that opened it: every command arrives there, and the ports of one call have
+//! the same home. When a leg joins a mix of another worker, it moves there with its sockets and its session;
+//! its home stores where it is and forwards commands in order. When the leg leaves the mix, or joins one in
+//! another worker, its home recalls it first: commands that arrive meanwhile wait at home and run when the
+//! leg is back. During a move its sockets are not read; packets wait in them with their receive times.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -17,11 +17,11 @@ use super::relay::Shared;
 use super::worker::Worker;
 use crate::mix::{MixId, Seat};
 
-/// What one worker hands to another.
+/// A message between two workers.
 pub(super) enum Handover {
-    /// From its home: what the leg is told.
+    /// From its home: a command for the leg.
     Command(PortId, Command),
-    /// To its home: the leg is over.
+    /// To its home: the leg has ended.
     Gone(PortId),
     /// The leg itself, to the worker of its mix or back home.
     Leg(Box<Leg>),
@@ -29,42 +29,42 @@ pub(super) enum Handover {
     Recall(PortId),
 }
 
-/// The legs of a worker that are elsewhere, and what is on its way to the other workers.
+/// Legs of this worker that are elsewhere, and messages to other workers.
 pub(super) struct Moves {
     away: HashMap<PortId, Away>,
-    /// What each worker is to be handed, oldest first.
+    /// Messages to each worker, oldest first.
     outboxes: Vec<VecDeque<Handover>>,
-    /// Everything in `outboxes` and everything held for legs that come back.
+    /// Number of entries in `outboxes` and of commands held for recalled legs.
     queued: usize,
 }
 
 /// A leg that is not at home.
 struct Away {
     at: usize,
-    /// It was called back; what is ordered until it comes is held.
+    /// The leg was recalled; commands are held until it is back.
     recalled: bool,
     held: VecDeque<Command>,
 }
 
 impl Moves {
-    /// Nothing on its way between `workers`.
+    /// No leg elsewhere; outboxes for this number of workers.
     pub(super) fn new(workers: usize) -> Moves {
         let outboxes = std::iter::repeat_with(VecDeque::new).take(workers).collect();
         Moves { away: HashMap::new(), outboxes, queued: 0 }
     }
 
-    /// So much is under way that no further orders are taken. What other workers hand over is always taken, so
-    /// none of them waits for another for ever.
+    /// Whether so many messages are queued that no further orders are taken. Messages of other workers are
+    /// always taken, so that workers cannot block each other.
     pub(super) fn is_full(&self) -> bool {
         self.queued >= QUEUED_MAX
     }
 
-    /// Whether something waits for room with another worker.
+    /// Whether a message waits because another worker's inbox is full.
     pub(super) fn is_waiting(&self) -> bool {
         self.outboxes.iter().any(|outbox| !outbox.is_empty())
     }
 
-    /// Hands over what the other workers have room for.
+    /// Sends messages as far as the other workers have room.
     pub(super) fn flush(&mut self, shared: &Shared) {
         if self.queued == 0 {
             return;
@@ -72,7 +72,7 @@ impl Moves {
         for (outbox, peer) in self.outboxes.iter_mut().zip(&shared.peers) {
             let waiting = outbox.len();
             while let Some(handover) = outbox.pop_front() {
-                // The relay keeps every inbox open for as long as it lives.
+                // The relay keeps every inbox open for its whole life.
                 if let Err(TrySendError::Full(handover) | TrySendError::Disconnected(handover)) =
                     peer.inbox.try_send(handover)
                 {
@@ -88,7 +88,7 @@ impl Moves {
         }
     }
 
-    /// One of the legs that have not left yet, when the relay ends.
+    /// A leg that has not left this worker yet; used when the relay ends.
     pub(super) fn take_leg(&mut self) -> Option<Box<Leg>> {
         let mut handovers =
             self.outboxes.iter_mut().flat_map(|outbox| std::iter::from_fn(|| outbox.pop_front()));
@@ -102,7 +102,7 @@ impl Moves {
         }
     }
 
-    /// Routes what a leg elsewhere is told.
+    /// Forwards a command for a leg that is elsewhere.
     fn pass_on(&mut self, id: PortId, command: Command, workers: usize) {
         let Some(away) = self.away.get_mut(&id) else { return };
         let at = away.at;
@@ -130,7 +130,7 @@ impl Moves {
         }
     }
 
-    /// What was held for a leg that is back, or over.
+    /// Returns the commands held for a leg that is back or has ended.
     fn release(&mut self, id: PortId) -> VecDeque<Command> {
         let held = self.away.remove(&id).map(|away| away.held).unwrap_or_default();
         self.queued = self.queued.saturating_sub(held.len());
@@ -139,7 +139,7 @@ impl Moves {
 }
 
 impl Worker {
-    /// Obeys a command to a port that has its home here, or passes it on to where the leg is.
+    /// Runs a command for a port whose home is here, or forwards it to the worker that has the leg.
     pub(super) fn command(&mut self, id: PortId, command: Command) {
         let workers = self.shared.peers.len();
         if self.moves.away.contains_key(&id) {
@@ -151,7 +151,7 @@ impl Worker {
         }
     }
 
-    /// Takes in what another worker handed over.
+    /// Processes a message from another worker.
     pub(super) fn take_over(&mut self, handover: Handover) {
         match handover {
             Handover::Command(id, command) => self.obey(id, command),
@@ -165,14 +165,14 @@ impl Worker {
         }
     }
 
-    /// Tells a leg's home that it is over.
+    /// Reports the end of a leg to its home.
     pub(super) fn tell_home(&mut self, id: PortId) {
         if id.worker() != self.index {
             self.moves.push(id.worker(), Handover::Gone(id));
         }
     }
 
-    /// Hands a leg to the worker of the mix that it is to join.
+    /// Sends a leg to the worker of the mix that it joins.
     fn lend(&mut self, id: PortId, mix: MixId, seat: Box<Seat>) {
         let Some(leg) = self.detach(id) else { return };
         let at = worker_of(mix, self.shared.peers.len());
@@ -181,7 +181,7 @@ impl Worker {
         self.moves.push(at, Handover::Command(id, Command::Join { mix, seat }));
     }
 
-    /// Takes a leg out of everything here; what came before counts as come before.
+    /// Removes a leg from this worker; packets received before are processed first.
     fn detach(&mut self, id: PortId) -> Option<Box<Leg>> {
         self.drain_described(id);
         self.unseat(id);
@@ -194,7 +194,7 @@ impl Worker {
         Some(leg)
     }
 
-    /// A leg came: to its mix, or back home.
+    /// Takes a leg that arrived: into its mix, or back home.
     fn take_in(&mut self, mut leg: Box<Leg>) {
         let (id, described, untold) = (leg.id, leg.described, leg.untold.take());
         self.admit(leg);
@@ -210,12 +210,12 @@ impl Worker {
     }
 }
 
-/// Which of `workers` a mix lives in.
+/// Which of `workers` worker threads owns a mix.
 pub(super) fn worker_of(mix: MixId, workers: usize) -> usize {
     usize::try_from(mix.0 % workers.max(1) as u64).unwrap_or(0)
 }
 
-/// Ceases to read a leg's sockets. The kernel can refuse only what it does not watch.
+/// Stops reading a leg's sockets. The kernel refuses this only for sockets that it does not watch.
 fn unwatch(epoll: &Epoll, leg: &Leg) {
     for endpoint in [&leg.rtp, &leg.rtcp] {
         if let Err(errno) = epoll.delete(&endpoint.socket) {
@@ -224,5 +224,5 @@ fn unwatch(epoll: &Epoll, leg: &Leg) {
     }
 }
 
-/// What waits on its way between workers before no further orders are taken.
+/// Messages and held commands before no further orders are taken.
 const QUEUED_MAX: usize = 8_192;

@@ -1,6 +1,7 @@
-//! What a worker tells the switch, when there is room and when there is none.
+//! Queue of notices from a worker to the switch, also while their channel is full.
 //!
-//! Reports, digits and ends wait; of who talks the last state waits; everything else is dropped and counted.
+//! Reports, digits and ends of clips are kept. Of `Talking` only the last state is kept. All other notices
+//! are dropped and counted.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::Ordering;
@@ -11,14 +12,15 @@ use super::counters::{Batch, Count};
 use super::message::{Notice, PortId};
 use super::relay::Shared;
 
-/// The notices of one worker that are not with the switch yet.
+/// Notices of one worker that are not in the channel yet.
 #[derive(Default)]
 pub(super) struct Outlet {
-    /// Notices that found the channel full. Bounded: while many wait no port is opened, and digits are dropped.
+    /// Notices that found the channel full. Bounded: while many wait, no port is opened and digits are
+    /// dropped.
     waiting: VecDeque<Notice>,
-    /// Whether a party talks, where the switch was last told the opposite. One for each leg at most.
+    /// Whether a party talks, when the switch has last received the opposite. At most one entry per leg.
     untold: HashMap<PortId, bool>,
-    /// Something was queued for the reader in this turn.
+    /// Whether this turn put a notice into the channel.
     queued: bool,
 }
 
@@ -29,7 +31,7 @@ impl Outlet {
             return self.tell_talking(id, talking, shared);
         }
         let kept = !matches!(notice, Notice::Latched { .. } | Notice::Snapshot { .. });
-        // Nothing overtakes what waits.
+        // Keeps the order: nothing overtakes a waiting notice.
         if kept && !self.waiting.is_empty() {
             return self.wait(notice, shared, batch);
         }
@@ -40,12 +42,13 @@ impl Outlet {
         }
     }
 
-    /// The state that a leg's switch has not been told, taken out: the leg goes, or is over.
+    /// Removes and returns a `Talking` state that the switch has not received; for a leg that moves away or
+    /// ends.
     pub(super) fn take_untold(&mut self, id: PortId) -> Option<bool> {
         self.untold.remove(&id)
     }
 
-    /// Delivers what waits as far as there is room, and wakes the reader when there is something new.
+    /// Sends waiting notices as far as there is room, and wakes the reader when there are new ones.
     pub(super) fn deliver(&mut self, shared: &Shared, batch: &mut Batch) {
         while let Some(notice) = self.waiting.pop_front() {
             match shared.notices.try_send(notice) {
@@ -71,13 +74,13 @@ impl Outlet {
         }
     }
 
-    /// Whether something waits for room.
+    /// Whether no notice waits.
     pub(super) fn is_empty(&self) -> bool {
         self.waiting.is_empty() && self.untold.is_empty()
     }
 
     fn tell_talking(&mut self, id: PortId, talking: bool, shared: &Shared) {
-        // States alternate: one that follows an untold one is what the switch believes already.
+        // States alternate: a state after an undelivered one equals the last state that the switch received.
         if self.untold.remove(&id).is_some() {
             return;
         }
@@ -99,7 +102,7 @@ impl Outlet {
     }
 
     fn wait(&mut self, notice: Notice, shared: &Shared, batch: &mut Batch) {
-        // Reports have a bound of their own: their legs'.
+        // Reports have their own bound: one per leg.
         if self.waiting.len() >= WAITING_MAX && !matches!(notice, Notice::Closed { .. }) {
             return batch.add(Count::NoticesDropped, 1);
         }
@@ -108,7 +111,7 @@ impl Outlet {
     }
 }
 
-/// Digits and ends that wait in one worker; more come of a flood only.
+/// Digits and ends that wait in one worker; only a flood causes more.
 const WAITING_MAX: usize = 65_536;
 
 #[cfg(test)]
@@ -136,7 +139,7 @@ mod tests {
         while !notices.is_full() {
             tell(&mut outlet, Notice::Played { id: id(0), token: 0 });
         }
-        // Three changes: what the switch is told is the last state, and nothing when that is the first again.
+        // Three changes: the switch receives only the last state, and nothing when that equals the first.
         for talking in [true, false, true] {
             tell(&mut outlet, Notice::Talking { id: id(1), talking });
         }

@@ -1,4 +1,4 @@
-//! The handle of the relay: starts the workers, opens ports, passes commands, gives the notices out.
+//! The handle of the relay: starts the workers, opens ports, passes commands on, gives access to notices.
 
 use std::io;
 use std::net::IpAddr;
@@ -26,10 +26,10 @@ use crate::session::{Session, SessionConfig, StrictSource};
 use crate::time::Micros;
 use crate::verdict::Thresholds;
 
-/// Receives, measures and relays the RTP and RTCP of all legs on threads of its own.
+/// Receives, measures and relays the RTP and RTCP of all legs on its own threads.
 ///
-/// A leg's life: [`open`](Relay::open), [`Command::Describe`] with every SDP, [`Command::Bridge`] in both
-/// directions, [`Command::Answered`], [`Command::Close`], and its final report in [`Notice::Closed`].
+/// Life of a leg: [`open`](Relay::open), [`Command::Describe`] with every SDP, [`Command::Bridge`] in both
+/// directions, [`Command::Answered`], [`Command::Close`], and the final report in [`Notice::Closed`].
 /// Dropping the relay stops and joins the threads.
 pub struct Relay {
     shared: Arc<Shared>,
@@ -37,26 +37,26 @@ pub struct Relay {
     threads: Mutex<Vec<JoinHandle<()>>>,
     notices: Receiver<Notice>,
     serial: AtomicU64,
-    /// Other ends of the workers' own: what is still in one at the end is closed by the handle.
+    /// Clones of the workers' inboxes. At the end the handle closes the legs that are still in them.
     inboxes: Vec<Receiver<Handover>>,
 }
 
-/// What the handle and every worker see.
+/// State that the handle and every worker share.
 pub(super) struct Shared {
     pub(super) clock: Clock,
     pub(super) guard: Guard,
     /// Microseconds between two snapshots of a leg; 0 for none.
     pub(super) snapshot_us: AtomicI64,
-    /// Whether legs are watched.
+    /// Whether legs are watched for media faults.
     pub(super) warns: AtomicBool,
     pub(super) stop: AtomicBool,
-    /// A worker ended without an order to stop.
+    /// Whether a worker ended without a stop command.
     pub(super) lost: AtomicBool,
     pub(super) tallies: Vec<Tally>,
     /// Reports of closed legs that found the channel full, over all workers.
     pub(super) backlog: AtomicUsize,
     pub(super) notices: Sender<Notice>,
-    /// How each worker is handed something by another.
+    /// The inbox and alarm of each worker.
     pub(super) peers: Vec<Peer>,
     pub(super) wake: Arc<dyn Fn() + Send + Sync>,
     /// Read when a leg opens, never on the packet path.
@@ -64,14 +64,14 @@ pub(super) struct Shared {
     ports: Mutex<Ports>,
 }
 
-/// What one worker is given to do.
+/// An order to one worker.
 pub(super) enum Order {
     Command(PortId, Command),
     Mix(MixId, MixCommand),
     Open(Box<Leg>),
 }
 
-/// How one worker is reached by the others.
+/// How the other workers reach one worker.
 pub(super) struct Peer {
     pub(super) inbox: Sender<Handover>,
     pub(super) alarm: Arc<Alarm>,
@@ -112,12 +112,12 @@ impl Relay {
         Ok(relay)
     }
 
-    /// Binds a free pair of ports on `bind` and hands it to a worker.
+    /// Binds a free pair of ports on `bind` and gives it to a worker.
     ///
-    /// Legs that are to be bridged share a `group`; legs of one group share a worker.
+    /// Legs to be bridged have the same `group`; legs of one group run in the same worker.
     ///
     /// # Errors
-    /// See [`OpenError`]; nothing stays bound.
+    /// See [`OpenError`]; after an error nothing stays bound.
     pub fn open(&self, group: u64, bind: IpAddr) -> Result<Port, OpenError> {
         if self.shared.stop.load(Ordering::Relaxed) {
             return Err(OpenError::Stopped);
@@ -140,7 +140,7 @@ impl Relay {
             }
             Err(refused) => {
                 let stopped = matches!(refused, TrySendError::Disconnected(_));
-                // The sockets close before their ports may be given to somebody else.
+                // The sockets must close before their ports may be used again.
                 drop(refused);
                 self.shared.release(rtp.port());
                 Err(if stopped { OpenError::Stopped } else { OpenError::Busy })
@@ -153,7 +153,8 @@ impl Relay {
     /// A command to a port that is already closed does nothing.
     ///
     /// # Errors
-    /// [`CommandError::Busy`] is counted and may be tried again: a port that is never told to close stays open.
+    /// [`CommandError::Busy`] is counted, and the caller may try again: a port that never receives `Close`
+    /// stays open.
     pub fn command(&self, id: PortId, command: Command) -> Result<(), CommandError> {
         if matches!(&command, Command::Bridge { peer, .. } if peer.worker() != id.worker()) {
             return Err(CommandError::OtherGroup);
@@ -176,15 +177,15 @@ impl Relay {
 
     /// Passes a command to a mix's worker. Never blocks.
     ///
-    /// A mix that nobody sits in can be told to record; nothing else happens to it. Commands to a mix and commands
-    /// to ports may overtake each other, those to one mix may not.
+    /// A mix without seats accepts only the command to record. Commands to a mix and commands to ports may
+    /// overtake each other; commands to the same mix may not.
     ///
     /// # Errors
-    /// The command comes back; with [`CommandError::Busy`] it may be tried again.
+    /// Returns the command; with [`CommandError::Busy`] the caller may try again.
     pub fn mix(&self, id: MixId, command: MixCommand) -> Result<(), MixRefused> {
         let refused = |error, order| match order {
             Order::Mix(_, command) => Err(MixRefused { error, command }),
-            // Nothing else was given.
+            // The order was a command to a mix; no other order can come back.
             Order::Command(..) | Order::Open(_) => Ok(()),
         };
         let worker = worker_of(id, self.workers.len());
@@ -206,31 +207,32 @@ impl Relay {
         }
     }
 
-    /// Where the workers' notices come out; `wake` says when.
+    /// The workers' notices; `wake` is called when there are new ones.
     pub fn notices(&self) -> &Receiver<Notice> {
         &self.notices
     }
 
-    /// Whether every leg sends a [`Notice::Snapshot`] unasked, and how often at most; about once a second at best.
+    /// Makes every leg send a [`Notice::Snapshot`] without a request, at most once per `interval`; at best
+    /// about once a second.
     ///
-    /// Off at the start: a report costs an allocation, so it is made only while there is a reader.
+    /// Off at the start: a report costs an allocation, so it is made only while it is read.
     pub fn snapshot_every(&self, interval: Option<Duration>) {
         let interval_us =
             interval.map_or(0, |interval| i64::try_from(interval.as_micros()).unwrap_or(i64::MAX).max(1));
         self.shared.snapshot_us.store(interval_us, Ordering::Relaxed);
     }
 
-    /// Whether every leg is watched, and a [`Notice::Warning`] sent when something goes wrong with it; off at the start.
+    /// Whether every leg is watched and sends a [`Notice::Warning`] on a media fault; off at the start.
     pub fn warn(&self, warns: bool) {
         self.shared.warns.store(warns, Ordering::Relaxed);
     }
 
-    /// Judges legs that open from now on by other thresholds; those that are open keep theirs.
+    /// Sets the thresholds for legs that open from now on; open legs keep theirs.
     pub fn set_thresholds(&self, thresholds: Thresholds) {
         lock(&self.shared.session).thresholds = thresholds;
     }
 
-    /// Lets legs that open from now on take packets by another rule, where their description says nothing else.
+    /// Sets the source rule for legs that open from now on, where their description does not set one.
     pub fn set_strict_source(&self, rule: StrictSource) {
         lock(&self.shared.session).strict_source = rule;
     }
@@ -245,14 +247,14 @@ impl Relay {
         sum(&self.shared.tallies)
     }
 
-    /// Whether a worker ended before the relay was shut down: a bug, and its legs are dead.
+    /// Whether a worker ended before the relay was shut down. That is a bug, and its legs no longer work.
     pub fn has_lost_a_worker(&self) -> bool {
         self.shared.lost.load(Ordering::SeqCst)
     }
 
     /// Stops and joins the workers; all ports close.
     ///
-    /// Legs that were still open report as far as the channel of notices has room.
+    /// Legs that were still open report as far as the notice channel has room.
     pub fn shutdown(&self) {
         self.shared.stop.store(true, Ordering::SeqCst);
         for handle in &self.workers {
@@ -267,7 +269,7 @@ impl Relay {
         self.close_stranded();
     }
 
-    /// Closes the legs that were on their way from one worker to another when both ended.
+    /// Closes the legs that were moving between two workers when both ended.
     fn close_stranded(&self) {
         for handover in self.inboxes.iter().flat_map(Receiver::try_iter) {
             let Handover::Leg(mut leg) = handover else { continue };
@@ -299,7 +301,7 @@ impl Relay {
     }
 }
 
-/// Notes the end of a worker's thread, in whatever way it ends.
+/// Records the end of a worker's thread, also after a panic.
 pub(super) struct Watched(pub(super) Arc<Shared>);
 
 impl Drop for Watched {
@@ -318,7 +320,7 @@ impl Drop for Relay {
 }
 
 impl Peer {
-    /// How a worker is reached, and where it finds what it is handed.
+    /// An inbox and an alarm: the side for the other workers, and the receiving end.
     pub(super) fn new() -> io::Result<(Peer, Receiver<Handover>)> {
         let (inbox, handed) = bounded(HANDOVERS_MAX);
         Ok((Peer { inbox, alarm: Arc::new(Alarm::new()?) }, handed))
@@ -326,7 +328,7 @@ impl Peer {
 }
 
 impl Shared {
-    /// What the workers behind `peers`, of this configuration share, and where their notices come out.
+    /// The state shared by the workers `peers`, and the receiving end of their notices.
     pub(super) fn new(
         config: RelayConfig,
         peers: Vec<Peer>,
@@ -357,7 +359,8 @@ impl Shared {
         Ok((shared, notices))
     }
 
-    /// A bound pair. Ports that another program holds rest like used ones, so the next try meets others.
+    /// A bound pair. Ports that another program holds rest like used ones, so that the next attempt takes
+    /// others.
     pub(super) fn bind_pair(&self, ip: IpAddr) -> Result<Pair, OpenError> {
         for _ in 0..BIND_TRIES_MAX {
             let taken = {
@@ -386,23 +389,23 @@ impl Shared {
         Box::new(Leg::new(id, Session::new(lock(&self.session).clone()), pair, self.clock.now()))
     }
 
-    /// Gives a pair back to rest. Its sockets must be closed.
+    /// Returns a pair to rest. Its sockets must be closed.
     pub(super) fn release(&self, port: u16) {
         self.guard.closed(port);
         lock(&self.ports).release(self.clock.now(), port);
     }
 }
 
-/// A thread that panicked while it held the lock left the data whole: every change is one push or pop.
+/// A panic while the lock was held leaves the data consistent: every change is one push or pop.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// More reports than this waiting for a reader, and no new port is opened.
+/// While more reports than this wait for the reader, no port is opened.
 const BACKLOG_MAX: usize = 65_536;
-/// How many pairs of a crowded range are tried for one leg.
+/// How many pairs are tried for one leg when other programs use the range.
 const BIND_TRIES_MAX: usize = 64;
-/// What waits for one worker to take it over from the others.
+/// Messages from other workers that wait for one worker.
 const HANDOVERS_MAX: usize = 8_192;
 /// Notices that wait for their reader.
 const NOTICES_MAX: usize = 8_192;

@@ -1,4 +1,4 @@
-//! The bridges of one worker whose sides share no codec: when each is to tick, and what its legs do for it.
+//! The transcoded bridges of one worker: when each has its next tick, and the exchange with its legs.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -13,32 +13,32 @@ use crate::rtp::RtpPacket;
 use crate::time::Micros;
 use crate::transcode::{TranscodePlan, Transcoder};
 
-/// Ticks to come, the earliest first, by the leg whose packets are transcoded.
+/// Future ticks, earliest first, by the leg whose packets are transcoded.
 #[derive(Default)]
 pub(super) struct Transcodings {
     due: BinaryHeap<Reverse<(Micros, PortId)>>,
 }
 
-/// What transcodes the packets of one leg, and when it was told to tick.
+/// The transcoder of one leg's packets, and when its next tick is due.
 pub(super) struct Transcoding {
     transcoder: Transcoder,
     due: Option<Micros>,
 }
 
 impl Transcoding {
-    /// Whether there was something to transcode within the last second.
+    /// Whether there was audio to transcode within the last second.
     pub(super) fn is_active(&self) -> bool {
         self.due.is_some()
     }
 }
 
 impl Transcodings {
-    /// Whether one is to tick by `now`.
+    /// Whether a tick is due by `now`.
     pub(super) fn is_due(&self, now: Micros) -> bool {
         self.next_tick().is_some_and(|due| due <= now)
     }
 
-    /// When the next is to tick; `None` while there is nothing to transcode.
+    /// When the next tick is due; `None` while there is nothing to transcode.
     pub(super) fn next_tick(&self) -> Option<Micros> {
         self.due.peek().map(|Reverse((due, _))| *due)
     }
@@ -59,7 +59,7 @@ impl Transcodings {
 }
 
 impl Worker {
-    /// Transcodes what a leg's peer does not know, or no longer; what runs by the same plan goes on.
+    /// Sets or ends the transcoding of a leg's packets for its peer; one with the same plan continues.
     pub(super) fn transcode_by(&mut self, id: PortId, plan: Option<TranscodePlan>, seed: u64) {
         let Some(forward) = self.leg(id).and_then(|leg| leg.forward.as_mut()) else { return };
         let peer = forward.peer;
@@ -75,14 +75,15 @@ impl Worker {
                 None
             }
         });
-        // The stream that the peer's party gets is ours, or is relayed again with its own reports.
+        // The peer's party now receives our own stream with our reports, or again a relayed stream with
+        // relayed reports.
         let now = self.shared.clock.now();
         if let Some(leg) = self.leg(peer).filter(|leg| leg.seat.is_none()) {
             leg.reports = reports.map(|clock| Reports::new(seed, clock, now));
         }
     }
 
-    /// Takes in what a leg received and its peer does not know as it is.
+    /// Feeds the transcoder with the leg's packets that the peer's party does not understand.
     pub(super) fn transcode(&mut self, id: PortId, picked: &Picked, sample: Sample) {
         let Some((peer, mut transcoding)) = self.take_transcoding(id) else { return };
         for index in picked.transcoded.as_slice() {
@@ -96,13 +97,13 @@ impl Worker {
         self.put_back(id, transcoding);
     }
 
-    /// Lets every transcoding tick whose time has come, and sends what comes of it.
+    /// Runs the due ticks of all transcodings and sends their packets.
     pub(super) fn tick_transcodings(&mut self) {
         for _ in 0..TICKS_PER_TURN {
             let now = self.shared.clock.now();
             let Some((due, id)) = self.transcodings.take_due(now) else { return };
             let Some((peer, mut transcoding)) = self.take_transcoding(id) else { continue };
-            // One whose time is not that of its transcoder is out of date.
+            // An entry whose time differs from its transcoder's is obsolete.
             if transcoding.due == Some(due) {
                 self.current = Some(At::Leg(id));
                 transcoding.due = None;
@@ -114,7 +115,8 @@ impl Worker {
         }
     }
 
-    /// The party of a leg hears a beep: in the audio that is transcoded for it, or in what is sent to it anyway.
+    /// Plays the party of a leg a beep: in the audio transcoded for it, or in the audio that is sent to it
+    /// anyway.
     pub(super) fn beep(&mut self, id: PortId) {
         let peer = self.leg(id).and_then(|leg| leg.forward.as_ref()).map(|forward| forward.peer);
         let towards = peer.and_then(|peer| self.leg(peer)).and_then(|leg| leg.forward.as_mut());
@@ -129,7 +131,7 @@ impl Worker {
         while let Some(datagram) = transcoding.transcoder.poll_packet() {
             let Worker { legs, wire, batch, shared, .. } = self;
             let leg = place(shared, peer).and_then(|place| find(legs, place, peer));
-            // One that has a seat meanwhile hears its mix and nothing else.
+            // A leg that has joined a mix meanwhile hears only the mix.
             match leg.filter(|leg| leg.seat.is_none()) {
                 Some(leg) => leg.send_own(wire, datagram, now, batch),
                 None => batch.add(Count::Held, 1),
@@ -137,7 +139,7 @@ impl Worker {
         }
     }
 
-    /// Takes a leg's transcoding out, so that its peer can be written to; see [`Worker::put_back`].
+    /// Takes a leg's transcoding out so that its peer can be borrowed; see [`Worker::put_back`].
     fn take_transcoding(&mut self, id: PortId) -> Option<(PortId, Box<Transcoding>)> {
         let forward = self.leg(id)?.forward.as_mut()?;
         forward.transcoding.take().map(|transcoding| (forward.peer, transcoding))
@@ -155,5 +157,5 @@ impl Worker {
     }
 }
 
-/// Ticks in a row before the sockets have their turn.
+/// Ticks in a row before the sockets are read again.
 const TICKS_PER_TURN: usize = 64;

@@ -1,4 +1,4 @@
-//! One thread of the relay: waits for its sockets, moves their packets, does what it is told in between.
+//! One thread of the relay: waits for its sockets, moves packets, and runs commands in between.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -24,46 +24,46 @@ use crate::mix::MixId;
 use crate::session::{Input, Output};
 use crate::time::Micros;
 
-/// A worker with its legs and its mixes; it owns every socket it reads.
+/// A worker with its legs and its mixes; it owns the sockets that it reads.
 pub(super) struct Worker {
     pub(super) index: usize,
     pub(super) shared: Arc<Shared>,
     alarm: Arc<Alarm>,
     orders: Receiver<Order>,
-    /// What other workers hand over.
+    /// Messages from other workers.
     inbox: Receiver<Handover>,
-    /// There may be orders, or legs, left from the last turn.
+    /// Whether orders or legs may be left from the last turn.
     orders_due: bool,
     pub(super) epoll: Epoll,
     events: Box<[EpollEvent]>,
     pub(super) wire: Wire,
     pub(super) batch: Batch,
-    /// Legs by their place in the port range.
+    /// Legs by their position in the port range.
     pub(super) legs: Vec<Option<Box<Leg>>>,
     open: usize,
     pub(super) mixes: Mixes,
     pub(super) transcodings: Transcodings,
     pub(super) moves: Moves,
     pub(super) outlet: Outlet,
-    /// The clock as it was read last.
+    /// The clock's last reading.
     seen: Micros,
     next_sweep: Micros,
     sweep: usize,
-    /// What is at work: what a panic costs.
+    /// The leg or mix being processed: it ends when a panic occurs.
     pub(super) current: Option<At>,
 }
 
-/// Where a worker is at work.
+/// What a worker is processing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum At {
-    /// At one leg.
+    /// One leg.
     Leg(PortId),
-    /// At a mix, for all legs in it.
+    /// A mix, with all legs in it.
     Mix(MixId),
 }
 
 impl Worker {
-    /// A worker without legs, to be made on the thread it runs on; `epoll` is from [`listen`].
+    /// A worker without legs, created on the thread that runs it; `epoll` is from [`listen`].
     pub(super) fn new(
         index: usize,
         shared: Arc<Shared>,
@@ -98,11 +98,11 @@ impl Worker {
         }
     }
 
-    /// Works until the relay is shut down.
+    /// Runs until the relay is shut down.
     pub(super) fn run(mut self) {
         while !self.shared.stop.load(Ordering::SeqCst) {
             let mut outcome = catch_unwind(AssertUnwindSafe(|| self.turn()));
-            // What a panic left behind may panic once more when it is put away.
+            // After a panic, closing what is left may panic again.
             for _ in 0..RECOVERIES_MAX {
                 if outcome.is_ok() {
                     break;
@@ -117,14 +117,14 @@ impl Worker {
         self.publish();
     }
 
-    /// Waits once and does what is due.
+    /// Waits once and handles what is due.
     fn turn(&mut self) {
         let patience = self.patience();
         let ready = match self.epoll.wait(&mut self.events, patience) {
             Ok(ready) => ready,
             Err(Errno::EINTR) => 0,
             Err(errno) => {
-                // Never seen; without a pause it would be a busy loop without packets.
+                // Has never occurred; without this pause the loop would be busy without packets.
                 tracing::error!(%errno, "an RTP worker failed to wait for its sockets");
                 std::thread::yield_now();
                 0
@@ -139,7 +139,7 @@ impl Worker {
                 let (id, rtcp) = PortId::from_token(event.data());
                 let _ = self.visit(id, rtcp, event.events());
             }
-            // A burst of packets keeps nobody waiting who listens to a mix.
+            // A burst of packets must not delay the ticks of mixes.
             if self.mixes.is_due(self.seen) {
                 self.tick_mixes();
             }
@@ -162,7 +162,7 @@ impl Worker {
         self.outlet.deliver(&self.shared, &mut self.batch);
     }
 
-    /// The packet path: receive a batch, measure it, send it on. Answers how many datagrams came.
+    /// The packet path: receives a batch, measures it, sends it on. Returns the number of datagrams received.
     fn visit(&mut self, id: PortId, rtcp: bool, flags: EpollFlags) -> usize {
         let Some(leg) = place(&self.shared, id).and_then(|place| find(&mut self.legs, place, id)) else {
             return 0;
@@ -171,7 +171,7 @@ impl Worker {
         if flags.contains(EpollFlags::EPOLLERR) && !rtcp {
             leg.hear_unreachable(&mut self.wire, self.shared.clock.now(), &mut self.batch);
         }
-        // An error here says that nothing is there; an ICMP error is told by the queue above.
+        // An error here means that there is no datagram; ICMP errors arrive through the error queue above.
         let Ok(count) = self.wire.receive(leg.endpoint_mut(rtcp)) else {
             self.current = None;
             return 0;
@@ -189,7 +189,7 @@ impl Worker {
         } else if let Some(peer) = peer {
             self.current = Some(At::Leg(peer));
             match place(&self.shared, peer).and_then(|place| find(&mut self.legs, place, peer)) {
-                // One that has a seat meanwhile hears its mix and nothing else.
+                // A leg that has joined a mix meanwhile hears only the mix.
                 Some(leg) if leg.seat.is_none() => {
                     leg.send(&mut self.wire, &picked, sample.now, &mut self.batch);
                 }
@@ -205,7 +205,7 @@ impl Worker {
         count
     }
 
-    /// Reads what waits in a leg's sockets, so that what came before a command counts as before it.
+    /// Reads the datagrams that wait in a leg's sockets, so that they count as received before the command.
     fn drain(&mut self, id: PortId) {
         for rtcp in [false, true] {
             for _ in 0..DRAINS_MAX {
@@ -216,7 +216,7 @@ impl Worker {
         }
     }
 
-    /// Hands on what a session said.
+    /// Handles a session's outputs.
     fn take_outputs(&mut self, id: PortId) {
         let Some(place) = place(&self.shared, id) else { return };
         loop {
@@ -232,10 +232,10 @@ impl Worker {
         }
     }
 
-    /// Does a bounded part of what was ordered, so that packets and mixes never wait long.
+    /// Handles a bounded number of orders, so that packets and mixes never wait long.
     fn take_orders(&mut self) {
         for _ in 0..ORDERS_PER_TURN {
-            // Legs of others are always taken in, see [`Moves::is_full`].
+            // Legs of other workers are always taken, see [`Moves::is_full`].
             if let Ok(handover) = self.inbox.try_recv() {
                 self.take_over(handover);
             } else if self.moves.is_full() {
@@ -265,7 +265,7 @@ impl Worker {
         }
     }
 
-    /// Reads what came before a command that is about to be obeyed.
+    /// Reads packets that arrived before a command that is about to run.
     pub(super) fn drain_described(&mut self, id: PortId) {
         let leg = place(&self.shared, id).and_then(|place| find(&mut self.legs, place, id));
         if leg.is_some_and(|leg| leg.described) {
@@ -273,7 +273,7 @@ impl Worker {
         }
     }
 
-    /// Does what a leg that is here is told.
+    /// Runs a command for a leg that is in this worker.
     pub(super) fn obey(&mut self, id: PortId, command: Command) {
         let Some(place) = place(&self.shared, id) else { return };
         if matches!(command, Command::Close) {
@@ -321,7 +321,8 @@ impl Worker {
         self.current = None;
     }
 
-    /// Begins to read a leg's sockets. A leg that cannot be heard is closed: its owner learns of it by the notice.
+    /// Starts reading a leg's sockets. When epoll refuses them, the leg is closed and [`Notice::Closed`]
+    /// informs the switch.
     pub(super) fn watch(&mut self, id: PortId) {
         let Some(leg) = place(&self.shared, id).and_then(|place| find(&mut self.legs, place, id)) else {
             return;
@@ -337,7 +338,7 @@ impl Worker {
         }
     }
 
-    /// Visits a tenth of the places: sessions whose time has come, snapshots and reports that are due.
+    /// Visits a tenth of the legs: session timeouts, snapshots and reports that are due.
     fn sweep(&mut self, now: Micros) {
         self.sweep = (self.sweep + 1) % SWEEPS;
         if let Some(tally) = self.shared.tallies.get(self.index) {
@@ -373,7 +374,7 @@ impl Worker {
         }
     }
 
-    /// Closes a leg's sockets, gives its ports back and reports its end.
+    /// Closes a leg's sockets, releases its ports and reports its end.
     pub(super) fn close(&mut self, id: PortId) {
         let now = self.shared.clock.now();
         self.unseat(id);
@@ -385,7 +386,7 @@ impl Worker {
     }
 
     fn close_all(&mut self) {
-        // What was ordered before the end is still done: a leg that never came here could not report.
+        // Orders queued before the end still run, because a leg that was never opened here could not report.
         for _ in 0..self.orders.len() + self.inbox.len() {
             self.take_orders();
         }
@@ -409,14 +410,14 @@ impl Worker {
 
     fn bury(&mut self, leg: Box<Leg>) {
         let id = leg.id;
-        // Closing a socket takes it out of epoll as well; what epoll has reported already finds no leg.
+        // Closing a socket also removes it from epoll; events that epoll has already reported find no leg.
         drop(leg);
         self.shared.release(id.port());
         self.tell_home(id);
     }
 
-    /// After a panic: the leg at work is given up with an empty report, or the mix with its legs; everybody else
-    /// goes on.
+    /// After a panic: ends the leg being processed with an empty report, or the mix with its legs; all others
+    /// continue.
     fn recover(&mut self) {
         self.batch.add(Count::Panics, 1);
         match self.current.take() {
@@ -439,7 +440,7 @@ impl Worker {
         }
     }
 
-    /// Tells the switch that a party ceased to be heard, or is heard again.
+    /// Notifies the switch when the party falls silent or is heard again.
     fn tell_presence(&mut self, id: PortId, change: Option<Change>) {
         match change {
             Some(Change::Heard) => self.notify(Notice::Silent { id, since_us: None }),
@@ -448,7 +449,7 @@ impl Worker {
         }
     }
 
-    /// Tells the switch.
+    /// Sends a notice to the switch.
     pub(super) fn notify(&mut self, notice: Notice) {
         self.outlet.notify(notice, &self.shared, &mut self.batch);
     }
@@ -469,7 +470,7 @@ impl Worker {
         else {
             return EpollTimeout::NONE;
         };
-        // Up, so that it does not wake a moment too early.
+        // Rounded up, so that it does not wake too early.
         let left_ms = (next.since(now).clamp(0, SWEEP_US) + 999) / 1_000;
         u16::try_from(left_ms).map_or(EpollTimeout::ZERO, EpollTimeout::from)
     }
@@ -479,45 +480,45 @@ impl Worker {
             tally.publish(&mut self.batch);
             if let Some((mixes, seats)) = self.mixes.changed_size() {
                 tally.set_mixes(mixes, seats);
-                // A worker without legs sweeps no more.
+                // A worker without legs does not sweep.
                 tally.set_mixing(self.mixes.counts());
             }
         }
     }
 }
 
-/// An epoll that hears the alarm.
+/// An epoll that watches the alarm.
 pub(super) fn listen(alarm: &Alarm) -> io::Result<Epoll> {
     let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
     epoll.add(alarm, EpollEvent::new(EpollFlags::EPOLLIN, ALARM_TOKEN))?;
     Ok(epoll)
 }
 
-/// Where a port's leg stands.
+/// The position of a port's leg.
 pub(super) fn place(shared: &Shared, id: PortId) -> Option<usize> {
     id.port().checked_sub(*shared.guard.ports.start()).map(|offset| usize::from(offset / 2))
 }
 
-/// The leg at a place, if it is still the one that is meant.
+/// The leg at a position, if its id still matches.
 pub(super) fn find(legs: &mut [Option<Box<Leg>>], place: usize, id: PortId) -> Option<&mut Leg> {
     legs.get_mut(place)?.as_deref_mut().filter(|leg| leg.id == id)
 }
 
-/// No leg has it: its serial number would need the top bit.
+/// No leg has this token: its serial number would need the top bit.
 const ALARM_TOKEN: u64 = u64::MAX;
-/// Batches that are read from a socket before a command; more than a receive buffer holds by default.
+/// Batches read from a socket before a command; more than a default receive buffer holds.
 const DRAINS_MAX: usize = 64;
-/// Sockets that one turn serves.
+/// Sockets handled in one turn.
 const EVENTS_MAX: usize = 256;
-/// How soon a worker that had no room for a leg is asked again.
+/// After this time a worker whose inbox was full is tried again.
 const HAND_OVER_US: i64 = 1_000;
-/// Orders that one turn takes.
+/// Orders handled in one turn.
 const ORDERS_PER_TURN: usize = 256;
-/// How often what a panic left behind is put away.
+/// How often cleaning up after a panic is tried.
 const RECOVERIES_MAX: usize = 4;
-/// What a crash takes of a trace at most, but for a second.
+/// The most of a trace that a crash loses, plus a second.
 const TRACE_AGE_US: i64 = 10_000_000;
-/// A leg is looked at without packets once in `SWEEPS` sweeps: once a second.
+/// Without packets a leg is visited once in `SWEEPS` sweeps, that is once a second.
 const SWEEPS: usize = 10;
 /// Time between two sweeps.
 const SWEEP_US: i64 = 100_000;

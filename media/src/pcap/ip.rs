@@ -1,7 +1,9 @@
-//! From an IP packet to its UDP datagram or TCP segment: both versions of IP, extension headers, and tunnels.
+//! Finds the UDP datagram or TCP segment in an IP packet: both versions of IP, extension headers, and
+//! tunnels.
 //!
 //! Checksums are not verified: captures taken on the sending host hold frames before the network card has
-//! filled them in. Nothing here keeps state: fragments are named, and put together in [`super::fragments`].
+//! filled them in. This module has no state: it only identifies fragments, and [`super::fragments`]
+//! reassembles them.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -11,11 +13,11 @@ use super::link::{self, LinkType};
 /// One UDP datagram of a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Datagram<'a> {
-    /// Who sent it.
+    /// Its sender.
     pub source: SocketAddr,
-    /// Where it was sent.
+    /// Its destination.
     pub destination: SocketAddr,
-    /// The bytes of the payload that the capture kept.
+    /// The captured bytes of the payload.
     pub payload: &'a [u8],
     /// Length of the payload on the wire in bytes; at least `payload.len()`.
     pub payload_len: usize,
@@ -24,48 +26,48 @@ pub struct Datagram<'a> {
 /// One TCP segment of a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment<'a> {
-    /// Who sent it.
+    /// Its sender.
     pub source: SocketAddr,
-    /// Where it was sent.
+    /// Its destination.
     pub destination: SocketAddr,
     /// The sequence number of its first byte, or of the SYN.
     pub sequence: u32,
-    /// The next byte that its sender expects from the other side; absent before the handshake.
+    /// The next byte that its sender expects from the other side; `None` before the handshake.
     pub acknowledges: Option<u32>,
-    /// It opens the connection.
+    /// Whether it opens the connection.
     pub syn: bool,
-    /// It is the last that its sender has to say.
+    /// Whether it is its sender's last one.
     pub fin: bool,
-    /// It aborts the connection.
+    /// Whether it aborts the connection.
     pub rst: bool,
-    /// The bytes of the payload that the capture kept.
+    /// The captured bytes of the payload.
     pub payload: &'a [u8],
     /// Length of the payload on the wire in bytes; at least `payload.len()`.
     pub payload_len: usize,
 }
 
-/// What a frame holds, as far as this product is interested.
+/// The content of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content<'a> {
     /// A fragment that waits for the others of its packet.
     Fragment,
-    /// The first fragment of a UDP datagram, cut off where the next one begins. Where the rest comes, the whole
-    /// datagram follows as [`Content::Udp`]; filters that look for ports never let it pass.
+    /// The first fragment of a UDP datagram, cut off where the next fragment begins. When the rest is
+    /// captured, the whole datagram follows as [`Content::Udp`]; a capture filter for ports drops the rest.
     Head(Datagram<'a>),
-    /// A frame that carries no IP packet, or a link layer that is not read here.
+    /// A frame without an IP packet, or with an unsupported link layer.
     NotIp,
-    /// IP that carries something else than UDP and TCP.
+    /// IP with a protocol other than UDP and TCP.
     Other,
     /// A TCP segment.
     Tcp(Segment<'a>),
-    /// Too short for the headers that it announces.
+    /// Shorter than its headers state.
     Truncated,
     /// A UDP datagram.
     Udp(Datagram<'a>),
 }
 
-/// Finds the UDP datagram or TCP segment in `frame`; a [`super::Dissector`] puts fragments together besides, and
-/// [`super::dissect_plain`] is faster where nearly every frame is plain.
+/// Finds the UDP datagram or TCP segment in `frame`. A [`super::Dissector`] also reassembles fragments, and
+/// [`super::dissect_plain`] is faster when nearly every frame is plain.
 #[inline]
 pub fn dissect(link: LinkType, frame: &[u8]) -> Content<'_> {
     match follow(Layer::Frame(link, frame)) {
@@ -74,7 +76,7 @@ pub fn dissect(link: LinkType, frame: &[u8]) -> Content<'_> {
     }
 }
 
-/// What a layer has behind it.
+/// The next layer after the one that was removed.
 pub(super) enum Layer<'a> {
     Found(Found<'a>),
     Frame(LinkType, &'a [u8]),
@@ -91,7 +93,7 @@ impl Layer<'_> {
     }
 }
 
-/// Where the layers of a frame end.
+/// The innermost content of a frame.
 pub(super) enum Found<'a> {
     Content(Content<'a>),
     Piece(Piece<'a>),
@@ -103,18 +105,18 @@ pub(super) struct Piece<'a> {
     pub(super) ends: Ends,
     pub(super) protocol: u8,
     pub(super) id: u32,
-    /// Its place in the payload of the whole packet.
+    /// Its offset in the payload of the whole packet.
     pub(super) offset: usize,
-    /// It is not the last one.
+    /// Whether more fragments follow it.
     pub(super) more: bool,
-    /// The bytes that the capture kept.
+    /// The captured bytes.
     pub(super) payload: &'a [u8],
     /// Its length on the wire.
     pub(super) len: usize,
 }
 
 impl<'a> Piece<'a> {
-    /// The datagram that it is the first fragment of.
+    /// The datagram of which it is the first fragment.
     pub(super) fn head(&self) -> Option<Datagram<'a>> {
         if self.offset != 0 {
             return None;
@@ -133,7 +135,7 @@ pub(super) struct Ends {
     pub(super) destination: IpAddr,
 }
 
-/// Takes layer off layer until a datagram, a fragment or an end is found.
+/// Removes layer after layer until it finds a datagram, a fragment or the end.
 #[inline]
 pub(super) fn follow(mut layer: Layer<'_>) -> Found<'_> {
     for _ in 0..LAYERS_MAX {
@@ -165,8 +167,8 @@ fn read_ipv4(packet: &[u8]) -> Layer<'_> {
     if header_len < 20 {
         return Layer::not_ip();
     }
-    // Zero is what a sending host's segmentation offload leaves; then the frame is the only authority.
-    // Else bytes behind the packet are Ethernet padding.
+    // A sending host's segmentation offload leaves zero here; then only the frame gives the length. Otherwise
+    // bytes after the packet are Ethernet padding.
     let wire_len = if total_len == 0 { packet.len() } else { total_len };
     let (Some(payload), Some(len)) =
         (packet.get(header_len..wire_len.min(packet.len())), wire_len.checked_sub(header_len))
@@ -202,8 +204,7 @@ fn read_ipv6(packet: &[u8]) -> Layer<'_> {
     transport(fixed[6], ends, payload, wire_len)
 }
 
-/// What an IP packet carries, behind the headers that may stand in front of it. `payload` is what the capture
-/// kept of `len` bytes.
+/// The content of an IP packet after its extension headers. `payload` is the captured part of `len` bytes.
 #[inline]
 pub(super) fn transport<'a>(
     mut protocol: u8,
@@ -244,7 +245,7 @@ pub(super) fn transport<'a>(
     Layer::Found(Found::Content(Content::Other))
 }
 
-/// The fragment behind a fragment header (RFC 8200 §4.5); `None` where it is the only one of its packet (RFC 6946).
+/// The fragment after a fragment header (RFC 8200 §4.5); `None` when it is the whole packet (RFC 6946).
 fn fragment_header(ends: Ends, payload: &[u8], len: usize) -> Option<Layer<'_>> {
     let (Some(place), Some(id), Some(protocol)) = (be16(payload, 2), be32(payload, 4), payload.first())
     else {
@@ -263,7 +264,7 @@ fn fragment_header(ends: Ends, payload: &[u8], len: usize) -> Option<Layer<'_>> 
 fn read_udp(ends: Ends, segment: &[u8]) -> Layer<'_> {
     let (Some(ports), Some(len)) = (be32(segment, 0), be16(segment, 4)) else { return Layer::truncated() };
     let Some(rest) = segment.get(8..) else { return Layer::truncated() };
-    // A length of zero stands for the rest of the packet (RFC 2675 §4).
+    // A length of zero means the rest of the packet (RFC 2675 §4).
     let payload_len = match usize::from(len) {
         0 => rest.len(),
         1..8 => return Layer::truncated(),
@@ -294,7 +295,7 @@ fn read_tcp(ends: Ends, segment: &[u8], len: usize) -> Content<'_> {
     if header_len < 20 {
         return Content::Other;
     }
-    // A snap length may end within the options; then there is a length and no byte.
+    // The snap length may cut within the options; then the length is known and there are no bytes.
     let payload = segment.get(header_len..).unwrap_or_default();
     let number = |high: usize| be32(fixed, high).unwrap_or_default();
     let port = |high: usize| be16(fixed, high).unwrap_or_default();
@@ -316,7 +317,7 @@ const PROTOCOL_UDP: u8 = 17;
 
 /// Tunnels in UDP begin with a smaller byte; RTP (0x80) and text begin with a larger one.
 const TUNNEL_BYTE_LIMIT: u8 = 0x40;
-/// Layers of one frame that are taken off: more are a loop, or damage.
+/// Layers of one frame; more are a loop, or damage.
 const LAYERS_MAX: usize = 12;
 /// RFC 8200 allows each header once, destination options twice.
 const EXTENSION_HEADERS_MAX: usize = 8;

@@ -1,60 +1,62 @@
-//! What came from, and went to, addresses that are not the party's.
+//! Packets from and to addresses that are not the party's.
 
 use std::net::SocketAddr;
 
 use crate::session::{Description, Session, StrictSource};
 use crate::time::Micros;
 
-/// What came from, and went to, addresses that are not the party's.
+/// Counts of packets from and to addresses that are not the party's.
 ///
-/// An address is foreign when its packets are refused, when it loses the leg to a source of a better rank or to the one
-/// that had it before, or when neither SDP nor signalling names it although [`StrictSource::Any`] admits it.
+/// An address is foreign in three cases: its packets are rejected; it loses the leg to a source of a better
+/// rank or to the previous source; or neither SDP nor signalling names it although [`StrictSource::Any`]
+/// admits it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Foreign {
-    /// RTP packets that were refused because of where they came from.
+    /// RTP packets rejected because of their source.
     pub rejected_packets: u64,
-    /// RTP packets that were taken for the party's.
+    /// RTP packets accepted as the party's.
     pub accepted_packets: u64,
-    /// RTP packets that were sent there.
+    /// RTP packets sent to such an address.
     pub sent_packets: u64,
-    /// Times that the leg was taken back from one.
+    /// How often the leg was taken back from such an address.
     pub taken_back: u32,
     /// The last of these addresses.
     pub source: Option<SocketAddr>,
-    /// When the first packet came from one, or when the leg was taken back from it.
+    /// When the first packet from such an address arrived, or when the leg was taken back from it.
     pub since: Option<Micros>,
 }
 
 impl Foreign {
-    /// Whether it is more than a stray packet. A stranger that keeps the leg was admitted by the operator.
+    /// Whether it is more than a few stray packets. A foreign source that keeps the leg was allowed by the
+    /// operator's configuration.
     pub fn is_notable(&self) -> bool {
         self.rejected_packets >= NOTABLE_MIN || self.taken_back > 0
     }
 }
 
-/// The same as it is counted.
+/// State from which [`Foreign`] is computed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ForeignFold {
     past: Foreign,
-    /// Packets received and sent before the accepted source was accepted.
+    /// Packets received and sent before the current source was accepted.
     received_before: u64,
     sent_before: u64,
 }
 
 impl ForeignFold {
-    /// A packet of `source` was refused.
+    /// Counts a rejected packet of `source`.
     pub(super) fn rejected(&mut self, now: Micros, source: SocketAddr) {
         self.past.rejected_packets += 1;
         self.past.source = Some(source);
         self.past.since.get_or_insert(now);
     }
 
-    /// Another source was accepted, after so many packets.
+    /// Records that another source was accepted, with the totals so far.
     pub(super) fn begin(&mut self, received: u64, sent: u64) {
         (self.received_before, self.sent_before) = (received, sent);
     }
 
-    /// The accepted source lost the leg; how many packets had been sent to it.
+    /// Records that the accepted source lost the leg; returns how many packets had been sent to it.
     pub(super) fn lost_the_leg(&mut self, now: Micros, source: SocketAddr, received: u64, sent: u64) -> u32 {
         let before = self.past.sent_packets;
         self.past = self.with_accepted(source, received, sent);
@@ -63,7 +65,7 @@ impl ForeignFold {
         u32::try_from(self.past.sent_packets.saturating_sub(before)).unwrap_or(u32::MAX)
     }
 
-    /// The same with the packets of the accepted source.
+    /// The counts plus the packets of the accepted source.
     fn with_accepted(&self, source: SocketAddr, received: u64, sent: u64) -> Foreign {
         let Foreign { accepted_packets, sent_packets, .. } = self.past;
         Foreign {
@@ -76,7 +78,7 @@ impl ForeignFold {
 }
 
 impl Session {
-    /// What came from, and went to, addresses that are not the party's; `None` when nothing did, and of a capture.
+    /// Counts of packets from and to foreign addresses; `None` when there are none, and for a capture.
     pub fn foreign(&self) -> Option<Foreign> {
         let description = self.state.description.as_ref()?;
         if self.strict_source(description) == StrictSource::Observed {
@@ -85,16 +87,17 @@ impl Session {
         let fold = &self.state.foreign;
         let foreign = self.packets.source().stranger().map_or(fold.past, |stranger| {
             let foreign = fold.with_accepted(stranger, self.packets.received(), self.state.counters.sent);
-            // Packets that were refused say more.
+            // A rejected source is the more useful address to report.
             Foreign { source: fold.past.source.or(foreign.source), ..foreign }
         });
         (foreign != Foreign::default()).then_some(foreign)
     }
 
-    /// Whether RTCP from `source` is the party's.
+    /// Whether RTCP from `source` belongs to the party.
     ///
-    /// It comes from the address of the party's RTP. The port of a party behind NAT cannot be known: the first one that is
-    /// heard is the party's until it is silent for fifteen seconds, or until the port that SDP names is heard.
+    /// It must come from the address of the party's RTP. The RTCP port of a party behind NAT is unknown in
+    /// advance: the first port from which RTCP arrives is accepted until it is silent for fifteen seconds, or
+    /// until RTCP arrives from the port that SDP names.
     pub(super) fn admits_rtcp(&self, now: Micros, source: SocketAddr) -> bool {
         let filter = self.packets.source();
         let Some(party) = filter.accepted().or(filter.described()) else { return false };
@@ -122,8 +125,8 @@ impl Session {
     }
 }
 
-/// Packets that must be refused before it is worth a warning, as many as rule `rejected_source` asks for.
+/// Rejected packets before a warning is sent; the same number as in rule `rejected_source`.
 const NOTABLE_MIN: u64 = 10;
-/// A source of RTCP this long silent may be replaced by one of the same address: reports come every five seconds
-/// (RFC 3550 §6.2), so two are missing.
+/// A source of RTCP that is silent for this time may be replaced by another port of the same address. Reports
+/// are sent every five seconds (RFC 3550 §6.2), so two are missing.
 const RTCP_SILENT_US: i64 = 15_000_000;

@@ -1,4 +1,4 @@
-//! RTCP on a leg: what the party reports, what goes to it, and what our own reports say of its stream.
+//! RTCP on a leg: the party's reports, RTCP sent to it, and the content of our own reports about its stream.
 
 use crate::rtcp::{Block, Heard, Reception, RtcpView};
 use crate::session::Session;
@@ -6,23 +6,23 @@ use crate::session::packets::Settled;
 use crate::time::{ClockRate, Micros};
 
 impl Session {
-    /// RTCP went to the party: a report of ours, or one that was relayed.
+    /// Records RTCP sent to the party: our own report, or a relayed one.
     ///
-    /// With it the party's answer gives the round trip.
+    /// The party's next report then gives the round trip.
     pub fn sent_rtcp(&mut self, now: Micros, datagram: &[u8]) {
         if !self.is_closed() {
             self.state.rtcp.sent(now, datagram);
         }
     }
 
-    /// The RTP that goes to the party is of this source now; reports about others are not believed.
+    /// Sets the SSRC of the RTP sent to the party; report blocks about other SSRCs are ignored.
     #[inline]
     pub fn sends(&mut self, ssrc: u32) {
         self.state.rtcp.sends(ssrc);
     }
 
-    /// The report block about the party's stream for a report that goes out at `now`; the next one counts from
-    /// here. `None` while nothing has come.
+    /// The report block about the party's stream for a report sent at `now`; the next block counts from here.
+    /// `None` while no packet has arrived.
     pub fn report_block(&mut self, now: Micros) -> Option<Block> {
         let clock = self.audio_clock();
         let Settled { gate, stream, .. } = self.packets.settled();
@@ -41,12 +41,12 @@ impl Session {
         Some(self.state.rtcp.report_block(now, &reception))
     }
 
-    /// The clock of the audio last received, or of the first that was negotiated.
+    /// The clock of the audio last received; before any, of the first that was negotiated.
     pub fn clock_rate(&self) -> Option<ClockRate> {
         self.packets.payloads().audio().map(|audio| audio.clock)
     }
 
-    /// Folds a datagram of the party's that was accepted.
+    /// Processes an accepted RTCP datagram of the party.
     #[cold]
     pub(super) fn hear_rtcp(&mut self, now: Micros, datagram: &[u8]) {
         let heard = self.heard();
@@ -64,7 +64,7 @@ impl Session {
         let mut heard = Heard { sent: counters.sent, clock, ..Heard::default() };
         let refused = counters.payload_type.saturating_add(counters.empty);
         let Settled { gate, stream, .. } = self.packets.settled();
-        // Those whose numbers the stream took in are among the received.
+        // Packets whose sequence numbers the stream counts are already among the received ones.
         heard.refused = refused.saturating_sub(stream.refused()).saturating_sub(state.noise_unannounced);
         if let Some(source) = gate.source() {
             let since = source.last_before.or(state.described_at).unwrap_or(source.begun_at);

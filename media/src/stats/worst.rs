@@ -1,25 +1,25 @@
-//! The worst ten seconds of a leg: what its party complains about, however good the mean is.
+//! The worst ten seconds of a leg: users complain about them even when the mean is good.
 
 use crate::stats::timeline::{Second, Timeline};
 use crate::stats::{Figures, Hundredths};
 
-/// The ten seconds in which the largest share of packets was lost or late; of equals, the first.
+/// The ten seconds with the largest share of lost or late packets; among equals, the first.
 ///
-/// Where no packet was, those with the highest jitter.
+/// When no packet was lost or late, those with the highest jitter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Worst {
-    /// When they began, in seconds after the first packet.
+    /// Their start, in seconds after the first packet.
     pub at_s: u32,
-    /// Packets lost in them, in percent of those that should have come.
+    /// Packets lost in them, in percent of the expected.
     pub loss_pct: Hundredths,
     /// Peak of the smoothed jitter in them, in milliseconds.
     pub jitter_ms: Hundredths,
-    /// Packets in them that were neither lost nor late, in percent of those that should have come.
+    /// Packets in them that were neither lost nor late, in percent of the expected.
     pub quality_pct: Hundredths,
 }
 
 impl Timeline {
-    /// The worst ten seconds of a leg of at least ten seconds with enough audio to be judged.
+    /// The worst ten seconds of a leg that lasts at least ten seconds and has enough audio to be judged.
     pub(crate) fn worst_10s(&self, figures: &Figures) -> Option<Worst> {
         let rows = usize::try_from(WINDOW_S.div_ceil(self.step_s.max(1))).ok()?;
         if !figures.enough || self.seconds.len() < rows {
@@ -79,7 +79,7 @@ impl Sums {
     }
 
     fn is_worse_than(&self, other: &Sums, jitter_us: u32, other_us: u32) -> bool {
-        // Shares compared without dividing.
+        // Compares the shares without a division.
         let here = (self.lost + self.late) * (other.received + other.lost);
         let there = (other.lost + other.late) * (self.received + self.lost);
         here > there || (here == there && self.lost + self.late == 0 && jitter_us > other_us)

@@ -1,4 +1,5 @@
-//! What is said behind the sentence on a verdict: what no gap in the numbers tells, flags, foreign addresses.
+//! Remarks after the sentence on a verdict: packets missing at the start and the end, flags, foreign
+//! addresses.
 
 use crate::rtcp::SenderCount;
 use crate::session::{Foreign, Report};
@@ -10,7 +11,7 @@ use crate::verdict::phrase::{Name, counted, grouped, packets, seconds_of_ms, sho
 use crate::verdict::words::Teller;
 use crate::verdict::{Blame, Party, not_audio};
 
-/// What came from, and went to, addresses that are not the party's; `None` when that is not worth a word.
+/// A sentence on packets from and to foreign addresses; `None` when they are not notable.
 pub fn foreign_sentence(report: &Report, party: Party) -> Option<String> {
     let Name { within: who, .. } = Name::of(party);
     let foreign = report.foreign.filter(Foreign::is_notable)?;
@@ -34,7 +35,7 @@ pub fn foreign_sentence(report: &Report, party: Party) -> Option<String> {
 }
 
 impl Teller<'_> {
-    /// What the flags say, as far as a customer should hear it.
+    /// The remarks for the flags that matter to a customer.
     pub(super) fn remarks(&self) -> Vec<String> {
         let flags = &self.explanation.flags;
         let dropped = self.report.figures.local_drop;
@@ -49,7 +50,7 @@ impl Teller<'_> {
         remarks.extend(not_audio::remark(self.report, self.who.within));
         remarks.extend(self.inferred());
         remarks.extend(self.heard());
-        // The sentence on a wrong address says so already.
+        // The sentence on a wrong address already covers this.
         if self.report.evidence.reason != "rejected_source" {
             remarks.extend(foreign_sentence(self.report, self.party));
         }
@@ -76,7 +77,7 @@ impl Teller<'_> {
         remarks
     }
 
-    /// How the clock is known where no SDP announced it.
+    /// How the clock was inferred when no SDP announced it.
     fn inferred(&self) -> Option<String> {
         let report = self.report;
         let clock = report.clock_rate.filter(|_| report.is_clock_inferred)?;
@@ -87,7 +88,7 @@ impl Teller<'_> {
         ))
     }
 
-    /// What was heard in the packets, where that is not what a conversation sounds like.
+    /// The result of decoding payloads, when it does not match a conversation.
     fn heard(&self) -> Option<String> {
         let (audio, flags) = (self.report.audio?, &self.explanation.flags);
         if flags.contains(&SILENT_AUDIO) {
@@ -112,13 +113,14 @@ impl Teller<'_> {
         ))
     }
 
-    /// Whether a good part of the audio never came although no number between two packets is missing.
+    /// Whether a notable part of the audio did not arrive although no number between two packets is missing.
     pub(super) fn is_short(&self) -> bool {
         self.short_by_reports().is_some() || self.short_by_time().is_some()
     }
 
-    /// What no gap in the numbers tells: packets before the first that came, and after the last. By the sender's own
-    /// count where there is one, otherwise by the time in which audio was expected.
+    /// Packets missing before the first one that arrived and after the last one, which leave no gap in the
+    /// numbers. Computed from the sender's own count when there is one, otherwise from the time in which
+    /// audio was expected.
     fn uncounted(&self) -> Option<String> {
         if let Some(sent) = self.short_by_reports() {
             let ends = match (sent.head_missing.unwrap_or(0), sent.tail_missing) {
@@ -156,20 +158,22 @@ impl Teller<'_> {
         ))
     }
 
-    /// The sender's count, where more is missing by it than by the numbers, and as much as would be a verdict.
+    /// The sender's count, when it shows more missing packets than the sequence numbers do, and as many as
+    /// would be a verdict.
     fn short_by_reports(&self) -> Option<SenderCount> {
         let report = self.report;
         let sent = report.rtcp.sent_by_party.filter(|_| self.speaks_of_what_came())?;
         short_of(&sent, report).then_some(sent)
     }
 
-    /// Packets that were due by the time, where a second of them or more did not come at the beginning and the end.
+    /// The number of packets expected in the time, when packets for at least a second are missing at the
+    /// start and the end together.
     fn short_by_time(&self) -> Option<u64> {
         let (report, figures) = (self.report, &self.report.figures);
         if report.rtcp.sent_by_party.is_some() || !self.speaks_of_what_came() {
             return None;
         }
-        // A sender that pauses, or has a pace of its own, owes no packet at any given time.
+        // For a sender that pauses, or has its own pace, the expected number cannot be computed.
         let paused = figures.pauses > 0 || figures.interruptions > 0 || figures.comfort_noise > 0;
         let is_steady = figures.pace_ratio.is_some_and(|pace| (STEADY_MIN..=STEADY_MAX).contains(&pace));
         let ptime = figures.ptime_ms.filter(|ptime| ptime.0 > 0 && !paused && is_steady)?;
@@ -181,7 +185,7 @@ impl Teller<'_> {
         u64::try_from(due).ok().filter(|due| notable && *due > report.counters.received_after_answer)
     }
 
-    /// Whether the sentence is about packets that came; of silence it says all there is to say.
+    /// Whether the sentence is about packets that arrived; a sentence about silence needs no such remark.
     fn speaks_of_what_came(&self) -> bool {
         let report = self.report;
         let ended = report.evidence.reason == "dead_tail";
@@ -190,7 +194,8 @@ impl Teller<'_> {
     }
 }
 
-/// Whether more is missing by the sender's count than by the numbers, and as much as would be a verdict.
+/// Whether the sender's count shows more missing packets than the sequence numbers do, and as many as would
+/// be a verdict.
 pub(super) fn short_of(sent: &SenderCount, report: &Report) -> bool {
     let limits = &report.thresholds;
     let beyond = i128::from(sent.missing.saturating_sub(report.figures.lost)) * 100;
@@ -198,12 +203,13 @@ pub(super) fn short_of(sent: &SenderCount, report: &Report) -> bool {
     beyond >= i128::from(limits.lost_packets.0) && share_pct.is_some_and(|share| share >= limits.loss_pct)
 }
 
-/// Silence at the beginning and the end together that is reported.
+/// Silence at the start and the end together from which it is reported.
 const UNCOUNTED_MIN_MS: i64 = 1_000;
-/// Silence at the beginning or at the end that is reported by itself: of a second together one has half.
+/// Silence at the start or at the end that is mentioned separately: when both together reach the limit, at
+/// least one has half of it.
 const EDGE_MIN_MS: i64 = UNCOUNTED_MIN_MS / 2;
-/// Fewer packets after the answer are no audio.
+/// Fewer packets after the answer do not count as audio.
 const HEARD_MIN: u64 = 5;
-/// Media to real time of a sender whose packets can be counted by the time, in percent.
+/// Media time to real time of a sender for which the expected number can be computed, in percent.
 const STEADY_MIN: Hundredths = Hundredths::from_integer(95);
 const STEADY_MAX: Hundredths = Hundredths::from_integer(105);

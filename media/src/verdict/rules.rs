@@ -1,7 +1,7 @@
-//! The rules of the verdict, first match wins.
+//! The rules of the verdict; the first one that holds gives it.
 //!
-//! Address evidence comes before silence, because it says what to repair; loss before timing, because lost
-//! packets distort it; clumps before jitter, because they look alike and the sender is to blame.
+//! Address rules come before silence, because they name the cause; loss before timing, because lost packets
+//! distort it; clumps before jitter, because they look alike and clumps are the sender's fault.
 
 use crate::stats::Figures;
 use crate::verdict::evidence::count;
@@ -9,10 +9,10 @@ use crate::verdict::leg::Leg;
 use crate::verdict::reading::Reach;
 use crate::verdict::{Evidence, Measure, Thresholds, Verdict};
 
-/// The version of the rules and of the figures they read; it changes when either may judge a leg otherwise.
+/// The version of the rules and of their figures; it changes when a leg may get another verdict.
 pub const RULES_VERSION: &str = "2";
 
-/// What signalling, the source filter and the sending side know of a leg.
+/// Inputs of the rules from signalling, the source filter and the sending side.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
     /// Whether the leg was answered.
@@ -25,27 +25,27 @@ pub struct Facts {
     pub received_after_answer: u64,
     /// RTP packets sent after the answer.
     pub sent_after_answer: u64,
-    /// RTP packets refused for their source.
+    /// RTP packets rejected because of their source.
     pub rejected_source: u64,
-    /// Whether the address in the party's SDP leads nowhere.
+    /// Whether the address in the party's SDP is not reachable.
     pub advertised_unreachable: bool,
-    /// Whether the address in our SDP leads the party nowhere.
+    /// Whether the address in our SDP is not reachable for the party.
     pub own_unreachable: bool,
     /// ICMP errors on the leg's socket.
     pub unreachable_errors: u64,
-    /// Time for which our packets went to a dead end, in microseconds.
+    /// Time for which our packets went to an unreachable address, in microseconds.
     pub blackhole_us: i64,
-    /// Whether the party's packets came from another address than SDP said, and were latched to.
+    /// Whether the party's packets came from another address than in SDP, and were latched to.
     pub relocated: bool,
     /// Time from the last packet to the end of expected audio, in microseconds.
     pub tail_us: i64,
-    /// The packet duration the party advertised, or what stands for it, in milliseconds.
+    /// The packet duration that the party advertised, or its default, in milliseconds.
     pub ptime_ms: u32,
     /// Our own `a=ptime` in milliseconds.
     pub own_ptime_ms: Option<u32>,
     /// Our own `a=maxptime` in milliseconds.
     pub own_maxptime_ms: Option<u32>,
-    /// Whether SDP has the party listen and send nothing (`a=recvonly`).
+    /// Whether SDP makes the party receive only (`a=recvonly`).
     pub only_listens: bool,
 }
 
@@ -60,11 +60,11 @@ pub fn judge(figures: &Figures, facts: &Facts, thresholds: &Thresholds) -> Evide
     }
 }
 
-/// One way in which a leg can be judged.
+/// One rule: a condition and the verdict it gives.
 pub(super) struct Rule {
     pub(super) verdict: Verdict,
     pub(super) reason: &'static str,
-    /// Whether a few packets say nothing about it.
+    /// Whether the rule needs more than a few packets.
     needs_audio: bool,
     holds: fn(&Leg<'_>) -> bool,
     pub(super) reach: fn(&Leg<'_>) -> Reach,
@@ -72,19 +72,19 @@ pub(super) struct Rule {
 }
 
 impl Rule {
-    /// Whether the leg has what the rule asks about.
+    /// Whether the leg has enough data for the rule.
     pub(super) fn applies(&self, leg: &Leg<'_>) -> bool {
         self.is_not_judged(leg).is_none()
     }
 
-    /// Why the rule cannot be asked; `None` when it can.
+    /// Why the rule cannot be checked; `None` when it can.
     pub(super) fn is_not_judged(&self, leg: &Leg<'_>) -> Option<&'static str> {
         if !self.needs_audio {
             None
         } else if !leg.figures.enough {
             Some(TOO_LITTLE_AUDIO)
         } else {
-            // Loss needs numbers alone.
+            // Loss needs only sequence numbers.
             (self.verdict != Verdict::LossyInbound && leg.figures.is_mostly_other()).then_some(NOT_AUDIO)
         }
     }
@@ -104,7 +104,7 @@ macro_rules! rule {
     };
 }
 
-/// Every rule, in the order in which they are asked.
+/// Every rule, in the order of evaluation.
 pub(super) const RULES: [Rule; 19] = [
     rule!(Unanswered, "", false, is_unanswered, answer_measures),
     rule!(WrongAdvertisedAddress, "rejected_source", false, comes_from_elsewhere, refused_measures),
@@ -133,7 +133,7 @@ pub(super) const RULES: [Rule; 19] = [
     rule!(DegradedAudio, "dead_tail", false, ends_dead, tail_measures),
 ];
 
-/// Nothing wrong was seen, or too little to see it.
+/// No fault was found, or there was too little audio.
 fn fine(leg: &Leg<'_>) -> Evidence {
     if !leg.figures.enough {
         let measures = vec![count("received", leg.figures.received)];
@@ -149,18 +149,18 @@ fn fine(leg: &Leg<'_>) -> Evidence {
         leg.ptime_measures(),
         leg.quality_measures(),
     ];
-    // With the circumstances, which come next.
+    // Space for the circumstances too, which are added next.
     let mut measures = Vec::with_capacity(MEASURES_RESERVED);
     parts.into_iter().for_each(|part| measures.extend(part));
     Evidence { rule: Some(Verdict::Ok), reason: "", measures }
 }
 
-/// About as many numbers as there are when nothing is wrong.
+/// About as many numbers as there are without a fault.
 const MEASURES_RESERVED: usize = 24;
 
 /// Why rules about audio were not judged.
 pub(super) const TOO_LITTLE_AUDIO: &str = "too_little_audio";
-/// The same of rules about its timing: most packets are no audio as far as is known.
+/// Why rules about timing were not judged: most packets are not known to be audio.
 pub(super) const NOT_AUDIO: &str = "not_audio";
 
 #[cfg(test)]

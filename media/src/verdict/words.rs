@@ -1,7 +1,8 @@
-//! Verdicts in sentences that a support person can read to a customer: what happened, when, and who acts.
+//! The verdict in sentences that a support person can read to a customer: what happened, when, and who should
+//! act.
 //!
-//! A sentence claims what the figures beside it show, and no more: not what a listener heard. Every number that a rule
-//! compares stands beside its limit. `media/tests/sentences.rs` holds that.
+//! A sentence states only what the figures beside it show, not what a listener heard. Every number that a
+//! rule compares is shown with its limit. `media/tests/sentences.rs` checks this.
 
 use crate::session::Report;
 use crate::stats::Hundredths;
@@ -11,7 +12,7 @@ use crate::verdict::phrase::{
 use crate::verdict::rules::TOO_LITTLE_AUDIO;
 use crate::verdict::{Affected, Blame, Explanation, Party, Verdict, not_audio};
 
-/// The sentences on `report`, as far as `explanation` has been made.
+/// The sentences about `report`; the other fields of `explanation` are already filled.
 pub(super) fn sentence(report: &Report, explanation: &Explanation, party: Party) -> String {
     let teller = Teller { report, explanation, party, who: Name::of(party) };
     let mut text = teller.verdict();
@@ -22,7 +23,7 @@ pub(super) fn sentence(report: &Report, explanation: &Explanation, party: Party)
     text
 }
 
-/// One leg, put into words.
+/// Produces the sentences about one leg.
 pub(super) struct Teller<'a> {
     pub(super) report: &'a Report,
     pub(super) explanation: &'a Explanation,
@@ -70,7 +71,7 @@ impl Teller<'_> {
             (lost, None) => format!("{} lost", counted(lost, "was", "were")),
         };
         let evenly = figures.jitter_ms.map_or_else(String::new, |jitter| self.evenness(jitter));
-        // What was sent before the first and after the last is said behind this.
+        // A remark about packets before the first and after the last one follows this sentence.
         if self.is_short() {
             return format!(
                 "What came of {who}'s audio was in order, but not all of it came. Of the {} packets from the first to \
@@ -85,7 +86,7 @@ impl Teller<'_> {
         )
     }
 
-    /// How evenly a good stream arrived.
+    /// How evenly the packets of a good stream arrived.
     fn evenness(&self, jitter: Hundredths) -> String {
         let (sums, limits) = (&self.report.figures.sums, &self.report.thresholds);
         let limit = short(limits.jitter_ms);
@@ -303,7 +304,7 @@ impl Teller<'_> {
         )
     }
 
-    /// What phones with a small and with a large buffer had to conceal because packets came too late.
+    /// How many packets phones with a small and with a large buffer had to conceal because they were late.
     fn concealed(&self) -> String {
         let figures = &self.report.figures;
         let received = grouped(figures.received);
@@ -319,7 +320,7 @@ impl Teller<'_> {
         }
     }
 
-    /// Where a path that loses or delays is to be looked at.
+    /// Where to look for the cause of loss or delay on the path.
     fn repair_path(&self) -> String {
         match self.explanation.blame {
             Some(Blame::Us) => format!(
@@ -469,5 +470,5 @@ impl Teller<'_> {
     }
 }
 
-/// A hole from this length on is reported.
+/// A gap from this length on is reported.
 const HOLE_MIN_MS: i64 = 300;

@@ -1,4 +1,4 @@
-//! Clips for one seat and for all.
+//! Clips for one seat and for all seats.
 
 use sidetone_media::codec::Codec;
 use sidetone_media::mix::{Formats, Hears, MixCommand, MixEvent, Seat, SeatCommand, SeatKey};
@@ -40,7 +40,7 @@ fn a_clip_for_one_seat_is_heard_there_alone_over_a_quieter_room() {
     let party = room.party(2);
     assert!(party.level_of(500.0, 400).abs() < 1.0 && party.level_of(1_400.0, 400) < -40.0);
     assert!(room.party(3).level_of(1_400.0, 1_400) < -40.0);
-    // The seat hears what all hear again, and shares its encoding.
+    // The seat hears the same audio as all others again, and shares their encoding.
     let before = room.mix.figures().encoded_packets;
     room.play(200);
     assert_eq!(room.mix.figures().encoded_packets - before, 3 * 10);
@@ -73,7 +73,7 @@ fn stopping_takes_one_tick() {
     room.order(2, SeatCommand::Play { clips: vec![clip(1_000.0, 5_000)], token: 1 });
     room.play(500);
     room.order(2, SeatCommand::StopPlaying);
-    // The next packet fades, the one after it is clean.
+    // The next packet fades out, the one after it is clean.
     room.play(20);
     room.play(40);
     assert!(room.party(2).level_of(1_000.0, 40) < -40.0);
@@ -103,7 +103,7 @@ fn a_clip_is_heard_over_nothing_and_instead_of_music() {
     assert!(room.party(2).level_of(800.0, 800).abs() < 1.0);
 }
 
-/// A phone on hold: nothing is sent, and whoever waits for the end of the clip is told all the same.
+/// A phone on hold: nothing is sent, but the end of the clip is still reported.
 #[test]
 fn a_clip_ends_for_a_seat_that_may_not_be_sent_anything() {
     let mut room = Room::new(vec![]);

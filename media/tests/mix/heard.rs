@@ -1,4 +1,4 @@
-//! Who hears whom, how loud, and how late.
+//! Which parties hear which, how loud, and with what delay.
 
 use sidetone_media::codec::Codec;
 use sidetone_media::mix::{Mix, Seat};
@@ -6,10 +6,11 @@ use sidetone_media::rtp::RtpPacket;
 
 use crate::room::{L16, LOUD, Party, Room, formats};
 
-/// None is a sum of others, or of their harmonics: what G.711 and Opus distort is not taken for a tone.
+/// No frequency is a sum of others or of their harmonics, so that distortion by G.711 and Opus does not count
+/// as a tone.
 const TONES: [f64; 6] = [430.0, 617.0, 941.0, 1_327.0, 1_873.0, 2_503.0];
 
-/// Everybody talks; everybody hears every tone but its own.
+/// All parties talk; each hears every tone except its own.
 fn check(name: &str, codecs: &[Codec]) {
     let parties = (1..).zip(codecs).zip(TONES).map(|((key, codec), hz)| Party::new(key, *codec, hz));
     let mut room = Room::new(parties.collect());
@@ -36,7 +37,7 @@ fn each_hears_exactly_the_others() {
     check("one of each", &[Codec::Pcmu, Codec::Pcma, Codec::G722, Codec::Pcmu, L16, Codec::Opus]);
 }
 
-/// 6 kHz goes from full band to full band, whoever else is there.
+/// 6 kHz passes from full band to full band, whatever the other codecs are.
 #[test]
 fn wide_parties_hear_each_other_wide_beside_narrow_ones() {
     let mut room = Room::new(vec![
@@ -50,7 +51,7 @@ fn wide_parties_hear_each_other_wide_beside_narrow_ones() {
     assert!(levels.iter().all(|level| level.abs() < 1.0), "{levels:?}");
     let narrow = room.party(3);
     assert!(narrow.level_of(400.0, 1_000).abs() < 1.0);
-    // Nothing of 6 kHz is folded down to 2 kHz.
+    // 6 kHz causes no alias at 2 kHz.
     assert!(narrow.level_of(2_000.0, 1_000) < -40.0);
 }
 
@@ -90,7 +91,7 @@ fn formats_of(codec: Codec, ptime_ms: u32) -> sidetone_media::mix::Formats {
     sidetone_media::mix::Formats { ptime_ms, ..formats(codec) }
 }
 
-/// Sixteen who shout: the sum is eight times what 16 bits hold, and is bent, not wrapped.
+/// Sixteen loud parties: the sum is eight times the 16-bit range, and is limited without wrapping.
 #[test]
 fn a_loud_room_is_limited() {
     let parties = (1..=16).map(|key| Party::new(key, L16, 500.0).at(32_000.0));
@@ -99,12 +100,12 @@ fn a_loud_room_is_limited() {
     let listener = room.party(20);
     let peak = listener.lately(500).iter().map(|sample| i32::from(*sample).abs()).max().unwrap();
     assert!((32_000..=32_767).contains(&peak), "{peak}");
-    // A sum that wraps would step by 65,536; this one is as steep as sixteen sines on each other.
+    // A sum that wraps has steps of 65,536; this one is as steep as sixteen added sines.
     assert!(listener.largest_step(500) < 31_000, "{}", listener.largest_step(500));
     assert!(listener.level_of(500.0, 500) > 20.0);
 }
 
-/// Of twenty who talk the sixteen loudest are heard, and not in turns.
+/// Of twenty parties that talk, the sixteen loudest are heard, always the same ones.
 #[test]
 fn only_the_loudest_are_heard() {
     let loud = |key| Party::new(key, L16, 200.0 + 100.0 * key as f64).at(LOUD / 4.0);
@@ -121,8 +122,8 @@ fn only_the_loudest_are_heard() {
     assert_eq!(room.mix.figures().speakers, Mix::SPEAKERS_MAX);
 }
 
-/// From the packet in which something is said to the packet in which it is heard: at most 60 ms, wherever in a tick
-/// the packets come.
+/// The delay from the packet with speech to the packet in which it is heard is at most 60 ms, wherever in a
+/// tick the packets arrive.
 #[test]
 fn a_clean_network_is_delayed_by_sixty_milliseconds_at_most() {
     let mut worst = 0;
@@ -167,8 +168,8 @@ fn a_clean_network_is_delayed_by_sixty_milliseconds_at_most() {
     assert!((0..=60_000).contains(&worst), "{worst} µs");
 }
 
-/// Silent parties of Opus are decoded only now and then; of one that begins, whose packets grow no larger, at most
-/// 80 ms are lost.
+/// Silent parties with Opus are decoded only sometimes; when one begins to talk and its packets do not grow,
+/// at most 80 ms are lost.
 #[test]
 fn who_is_silent_costs_little_and_is_soon_heard() {
     let mut room = Room::new(vec![Party::new(1, Codec::Opus, 500.0).at(6.0), Party::silent(2, L16)]);
@@ -179,6 +180,6 @@ fn who_is_silent_costs_little_and_is_soon_heard() {
     room.play(400);
     let party = room.party(2);
     let first = party.heard.iter().position(|sample| sample.abs() > 1_000).unwrap() / 48;
-    // 60 ms that everything takes, and what was lost.
+    // The normal delay of 60 ms, and the lost part.
     assert!(first <= 60 + 80, "{first} ms");
 }

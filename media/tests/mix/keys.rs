@@ -1,4 +1,4 @@
-//! Keys that parties press.
+//! DTMF keys of parties.
 
 use sidetone_media::codec::Codec;
 use sidetone_media::mix::{MixEvent, SeatKey};
@@ -14,7 +14,7 @@ fn digits(room: &Room) -> String {
     told.collect()
 }
 
-/// Presses a key for 100 ms; its audio goes on beside the events, as it does in some phones.
+/// Presses a key for 100 ms; the audio continues besides the events, as in some phones.
 fn press(room: &mut Room, code: u8, sequence: &mut u16, timestamp: u32) {
     for n in 0..8_u16 {
         let (end, duration) = (n >= 5, 160 * (n.min(4) + 1));
@@ -29,7 +29,7 @@ fn press(room: &mut Room, code: u8, sequence: &mut u16, timestamp: u32) {
             marker: n == 0,
         };
         *sequence = sequence.wrapping_add(1);
-        // The second and the sixth are lost.
+        // The second and the sixth packet are lost.
         if n != 1 && n != 5 {
             room.mix.receive(room.now, SeatKey(1), &RtpPacket { header, payload: &payload });
         }
@@ -56,7 +56,7 @@ fn every_key_is_told_once_and_its_tone_is_not_mixed() {
     }
 }
 
-/// Keys are heard while nothing is played to the party and nothing it says is mixed, and without a tick.
+/// Keys are reported while nothing is played to the party and nothing of it is mixed, and without a tick.
 #[test]
 fn keys_are_told_at_once_whatever_the_seat_hears() {
     use sidetone_media::mix::{Formats, Hears, Seat};

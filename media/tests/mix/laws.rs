@@ -1,4 +1,4 @@
-//! Whatever is done to a mix: it does not panic, and whoever hears something has a packet in every tick.
+//! For any commands a mix does not panic, and every seat that hears something has a packet in every tick.
 
 use proptest::prelude::*;
 use sidetone_media::codec::Codec;
@@ -61,19 +61,19 @@ fn hears(which: u8) -> Hears {
     }
 }
 
-/// What a seat is, as far as its packets depend on it.
+/// The state of a seat on which its packets depend.
 #[derive(Clone, Copy)]
 struct Seated {
     hears: bool,
     something: bool,
     plays: bool,
     packet_ms: u64,
-    /// Milliseconds of audio that it was sent since it last was to hear something or changed.
+    /// Milliseconds of audio sent to it since its last change.
     sent_ms: u64,
     ticked_ms: u64,
 }
 
-/// How long a packet may be that was asked to be so long.
+/// The packet duration that results from a requested one.
 fn packet_ms(codec: Codec, ptime_ms: u32) -> u64 {
     let asked = u64::from((ptime_ms / 10).clamp(1, 6)) * 10;
     match codec {
@@ -187,7 +187,7 @@ fn ticks(mix: &mut Mix, seats: &mut [Option<Seated>; 6], now: Micros) -> Result<
             }
             seated.sent_ms += count * seated.packet_ms;
             if seated.hears && seated.something {
-                // What waits in a packet that is not full, or was there before the first tick.
+                // Audio in an incomplete packet, or from before the first tick.
                 let missing = seated.ticked_ms as i64 - seated.sent_ms as i64;
                 prop_assert!(
                     missing.unsigned_abs() < seated.packet_ms.max(1),

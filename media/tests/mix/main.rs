@@ -1,4 +1,4 @@
-//! A mix in simulated time: who hears whom and what, told apart by the frequencies of tones.
+//! A mix in simulated time: what each party hears is identified by the frequencies of tones.
 
 #![allow(
     clippy::unwrap_used,

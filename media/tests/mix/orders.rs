@@ -1,4 +1,4 @@
-//! Mute, hold, music, formats, recordings, talk, keys.
+//! Mute, hold, music, formats, recordings, talking, keys.
 
 use std::sync::{Arc, Mutex};
 
@@ -10,7 +10,7 @@ use sidetone_media::time::Micros;
 
 use crate::room::{L16, Party, Room, amplitude, clip, formats};
 
-/// What was sent to a party from 40 ms after an order on holds nothing of a tone.
+/// From 40 ms after a command on, the party hears no part of the tone.
 #[test]
 fn mute_silences_within_forty_milliseconds_and_unmute_brings_back() {
     for codec in [Codec::Pcmu, Codec::G722, L16] {
@@ -43,9 +43,10 @@ fn who_holds_plays_no_music_into_the_room() {
     room.play(500);
     assert!(room.party(3).level_of(500.0, 400) < -60.0);
     assert!(room.party(3).level_of(800.0, 400).abs() < 1.0);
-    // It still hears: `a=sendonly` is what its phone offers, but some send `a=sendrecv` and expect audio.
+    // It still hears audio: its phone should offer `a=sendonly`, but some send `a=sendrecv` and expect audio.
     assert!(room.party(1).level_of(800.0, 400).abs() < 1.0);
-    // On hold altogether it is sent nothing, and comes back with a marker and the time that has gone by.
+    // On full hold it is sent nothing; afterwards it gets a marker and a timestamp that counts the time on
+    // hold.
     let before = room.party(1).packets.len();
     room.order(
         1,
@@ -77,7 +78,7 @@ fn music_plays_until_something_else_is_to_be_heard() {
         let levels = [1_000.0, 400.0, 600.0, 800.0].map(|hz| party.level_of(hz, 1_000));
         assert!(levels[0].abs() < 1.0 && levels[1..].iter().all(|level| *level < -40.0), "{key}: {levels:?}");
     }
-    // Both hear the same place of it, which was encoded once; and who waits is not heard.
+    // Both hear the same position of the clip, which was encoded once; and a waiting party is not heard.
     let heard = room.party(2).heard.clone();
     assert_eq!(heard, room.party(3).heard);
     assert_eq!(room.mix.figures().encoded_packets, 2 * room.mix.figures().ticks);
@@ -102,7 +103,7 @@ fn an_idle_mix_wants_no_ticks_and_sends_nothing() {
     room.join(party, seat);
     room.play(200);
     assert_eq!((room.mix.next_tick(), room.mix.figures().ticks), (None, 0));
-    // One who hears: ticks begin at once and go on from there.
+    // One listener: ticks begin at once and continue from there.
     let party = Party::silent(2, Codec::Pcmu);
     let seat = party.seat();
     room.join(party, seat);
@@ -112,7 +113,7 @@ fn an_idle_mix_wants_no_ticks_and_sends_nothing() {
     assert!(room.party(2).level_of(500.0, 200).abs() < 1.0);
     assert!(room.mix.unseat(SeatKey(2)) && !room.mix.unseat(SeatKey(2)));
     assert_eq!(room.mix.next_tick(), None);
-    // Alone, one is sent silence: a phone that hears nothing hangs up.
+    // A single party is sent silence, because a phone that receives nothing hangs up.
     room.order(1, SeatCommand::Hear(Hears::Mix));
     room.play(400);
     assert_eq!(room.party(1).packets.len(), 20);
@@ -155,7 +156,7 @@ fn another_codec_goes_on_where_the_first_one_was() {
     }
 }
 
-/// A sink that keeps what it is given, until it has no more room.
+/// A sink that keeps frames until it is full.
 #[derive(Clone, Default)]
 struct Kept(Arc<Mutex<Frames>>, usize);
 
@@ -225,7 +226,7 @@ fn talk_is_told_of_those_who_may_be_heard() {
     let told = changes(&mut room);
     assert_eq!(told.len(), 1, "{told:?}");
     assert!(told[0].0 == 1 && told[0].1 && told[0].2 - began <= 140, "{told:?}");
-    // Muted, one does not talk, whatever one says; nor on hold.
+    // A muted party does not count as talking, whatever it sends; nor does one on hold.
     let now = room.now.0 / 1_000;
     room.order(1, SeatCommand::Mute(true));
     room.play(1_000);

@@ -1,4 +1,4 @@
-//! Parties that say tones and keep what they hear, and the room that they are in.
+//! Parties that send tones and keep what they hear, and their room.
 
 use std::sync::Arc;
 
@@ -8,20 +8,20 @@ use sidetone_media::mix::{Formats, Hears, Mix, MixCommand, MixEvent, Seat, SeatC
 use sidetone_media::rtp::{Packet, RtpPacket};
 use sidetone_media::time::Micros;
 
-/// How loud a tone is said, as an amplitude: -22 dBov.
+/// The amplitude of a tone: -22 dBov.
 pub(crate) const LOUD: f64 = 2_500.0;
 /// Full-band PCM.
 pub(crate) const L16: Codec = Codec::L16 { rate_hz: 48_000, channels: 1 };
 
-/// A party: it says a tone, 20 ms a packet, and keeps what it hears.
+/// A party: it sends a tone, 20 ms per packet, and keeps what it hears.
 pub(crate) struct Party {
     pub(crate) key: SeatKey,
     pub(crate) codec: Codec,
     encoder: Encoder,
     decoder: Decoder,
-    /// What it says; `None` for silence, of which packets are sent too.
+    /// Its tone; `None` for silence, for which packets are sent too.
     pub(crate) tone: Option<(f64, f64)>,
-    /// A second tone beside it.
+    /// A second tone.
     beside: Option<f64>,
     /// Whether it sends packets at all.
     pub(crate) sends: bool,
@@ -54,13 +54,13 @@ impl Party {
         Party { tone: None, ..Party::new(key, codec, 0.0) }
     }
 
-    /// The same party, so loud.
+    /// The same party with this amplitude.
     pub(crate) fn at(mut self, amplitude: f64) -> Party {
         self.tone = self.tone.map(|(hz, _)| (hz, amplitude));
         self
     }
 
-    /// The same party, which says a second tone too.
+    /// The same party with a second tone.
     pub(crate) fn with(mut self, hz: f64) -> Party {
         self.beside = Some(hz);
         self
@@ -70,7 +70,7 @@ impl Party {
         Seat { formats: formats(self.codec), muted: false, hears: Hears::Mix, seed: self.key.0 }
     }
 
-    /// Talks in another codec from now on.
+    /// Sends another codec from now on.
     pub(crate) fn changes_to(&mut self, codec: Codec) {
         self.codec = codec;
         self.encoder = Encoder::new(codec).unwrap();
@@ -78,7 +78,7 @@ impl Party {
         self.heard.clear();
     }
 
-    /// The next 20 ms of what it says.
+    /// The next 20 ms that it sends.
     pub(crate) fn says(&mut self) -> (Packet, Vec<u8>) {
         let rate = self.codec.sample_rate_hz();
         let samples = rate / 50;
@@ -137,7 +137,7 @@ impl Party {
     }
 }
 
-/// What SDP settles for a party of one codec.
+/// The SDP result for a party with one codec.
 pub(crate) fn formats(codec: Codec) -> Formats {
     Formats {
         receive: vec![(AUDIO, codec)],
@@ -151,7 +151,7 @@ pub(crate) fn formats(codec: Codec) -> Formats {
     }
 }
 
-/// How loud one frequency is, as an amplitude.
+/// The amplitude of one frequency.
 pub(crate) fn amplitude(pcm: &[i16], hz: f64, rate_hz: u32) -> f64 {
     let (mut sine, mut cosine) = (0.0, 0.0);
     for (n, sample) in pcm.iter().enumerate() {
@@ -162,13 +162,13 @@ pub(crate) fn amplitude(pcm: &[i16], hz: f64, rate_hz: u32) -> f64 {
     2.0 * sine.hypot(cosine) / pcm.len() as f64
 }
 
-/// A clip of a tone of [`LOUD`].
+/// A clip with a tone of [`LOUD`].
 pub(crate) fn clip(hz: f64, ms: usize) -> Arc<Clip> {
     let tone = |n: usize| (LOUD * (std::f64::consts::TAU * hz * n as f64 / 16_000.0).sin()) as i16;
     Arc::new(Clip::new((0..16 * ms).map(tone).collect::<Vec<i16>>()))
 }
 
-/// A mix and its parties, 20 ms at a time. Packets come 7 ms before a tick.
+/// A mix and its parties, 20 ms at a time. Packets arrive 7 ms before a tick.
 pub(crate) struct Room {
     pub(crate) mix: Mix,
     pub(crate) parties: Vec<Party>,
@@ -204,7 +204,7 @@ impl Room {
         self.parties.iter_mut().find(|party| party.key == SeatKey(key)).unwrap()
     }
 
-    /// Lets time go by; parties say their tones.
+    /// Lets time pass; parties send their tones.
     pub(crate) fn play(&mut self, ms: usize) {
         for _ in 0..ms / 20 {
             for party in self.parties.iter_mut().filter(|party| party.sends) {
@@ -215,14 +215,14 @@ impl Room {
         }
     }
 
-    /// Lets 20 ms go by, in which nobody sends.
+    /// Lets 20 ms pass without packets.
     pub(crate) fn tick(&mut self) {
         self.now = self.now + 7_000;
         self.drain();
         self.now = self.now + 13_000;
     }
 
-    /// Makes the ticks that are due now.
+    /// Runs the ticks that are due now.
     pub(crate) fn drain(&mut self) {
         while self.mix.next_tick().is_some_and(|next| next <= self.now) {
             self.mix.tick(self.now);

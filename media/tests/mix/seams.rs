@@ -1,11 +1,11 @@
-//! Nothing clicks: who comes, who goes, who begins to speak, and what somebody is made to hear.
+//! No clicks when parties join, leave, begin to speak, or get another source.
 
 use sidetone_media::codec::Codec;
 use sidetone_media::mix::{Hears, SeatCommand, SeatKey};
 
 use crate::room::{L16, Party, Room, clip};
 
-/// The steepest that two tones on each other are, and what a fade of 5 ms adds.
+/// The largest step of two added tones, plus that of a fade of 5 ms.
 fn natural(hz: &[f64], rate: f64) -> i32 {
     hz.iter().map(|hz| (std::f64::consts::TAU * hz / rate * 2_500.0) as i32).sum::<i32>() + 400
 }
@@ -55,8 +55,8 @@ fn going_from_music_to_the_room_and_back_does_not_click() {
     }
 }
 
-/// A listener of G.722 or Opus goes from the shared encoding to one of its own when it speaks, and back: its decoder
-/// hears one tone without a seam.
+/// A listener with G.722 or Opus changes from the shared encoding to its own when it speaks, and back: its
+/// decoder plays a tone without a break.
 #[test]
 fn a_listener_who_speaks_hears_the_others_without_a_seam() {
     for (codec, rate) in [(Codec::G722, 16_000.0), (Codec::Opus, 48_000.0)] {
@@ -74,7 +74,7 @@ fn a_listener_who_speaks_hears_the_others_without_a_seam() {
         assert!(step <= limit, "{codec:?}: {step} over {limit}");
         assert!(party.level_of(1_000.0, 9_000) < -40.0, "{codec:?}");
         assert!(party.level_of(300.0, 9_000).abs() < 1.0, "{codec:?}: {}", party.level_of(300.0, 9_000));
-        // In the end both silent ones share an encoding again; the talker's has two packets a tick.
+        // In the end both silent parties share an encoding again; the talker's has two packets per tick.
         let before = room.mix.figures().encoded_packets;
         room.play(200);
         assert_eq!(room.mix.figures().encoded_packets - before, 3 * 10, "{codec:?}");

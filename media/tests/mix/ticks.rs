@@ -1,4 +1,4 @@
-//! A driver that comes late.
+//! A driver that calls late.
 
 use sidetone_media::codec::Codec;
 use sidetone_media::mix::SeatKey;
@@ -11,7 +11,7 @@ fn a_late_driver_sends_no_burst_and_keeps_the_time() {
     let mut room = Room::new(vec![Party::new(1, Codec::Pcmu, 500.0), Party::silent(2, Codec::Pcmu)]);
     room.play(1_000);
     let before = room.party(2).packets.len();
-    // Nobody calls for 226 ms, in which packets come all the same.
+    // The driver does not call for 226 ms, while packets still arrive.
     for _ in 0..10 {
         let (header, payload) = room.party(1).says();
         room.mix.receive(room.now, SeatKey(1), &RtpPacket { header, payload: &payload });

@@ -1,5 +1,5 @@
-//! The laws of the playout, on traces of what networks do: the wait is bounded and returns, nothing is played twice,
-//! the order is kept, and what is lost or late is counted.
+//! The laws of the playout, on traces of networks: the delay is bounded and falls again, nothing is played
+//! twice, the order is kept, and lost or late packets are counted.
 #![allow(
     clippy::indexing_slicing,
     clippy::panic,

@@ -1,4 +1,4 @@
-//! A sender, a network and an ear: packets whose samples say which packet they are of.
+//! A sender, a network and a receiver: the samples of a packet identify it.
 
 use sidetone_media::codec::Codec;
 use sidetone_media::playout::{Playout, PlayoutFigures, PlayoutFormats, Pulled};
@@ -6,14 +6,14 @@ use sidetone_media::rtp::{Packet, RtpPacket};
 use sidetone_media::simulate::Random;
 use sidetone_media::time::Micros;
 
-/// L16 at 8 kHz: every sample of packet n is the same, and higher than that of packet n - 1.
+/// L16 at 8 kHz: all samples of packet n are equal, and higher than those of packet n - 1.
 pub(crate) const LINEAR: Codec = Codec::L16 { rate_hz: 8_000, channels: 1 };
 
 pub(crate) fn linear() -> PlayoutFormats {
     PlayoutFormats { audio: vec![(97, LINEAR)], noise: vec![13], rate_hz: None }
 }
 
-/// One packet on its way.
+/// One packet in transit.
 #[derive(Clone, Debug)]
 pub(crate) struct Sent {
     pub(crate) arrival_us: i64,
@@ -21,7 +21,7 @@ pub(crate) struct Sent {
     pub(crate) payload: Vec<u8>,
 }
 
-/// `count` packets of `ptime_ms`, numbered by their samples, which arrive `late_us` after they were sent.
+/// `count` packets of `ptime_ms`, numbered by their samples; packet n arrives `late_us(n)` after it was sent.
 pub(crate) fn packets(count: i64, ptime_ms: i64, late_us: impl Fn(i64) -> i64) -> Vec<Sent> {
     let samples = ptime_ms * 8;
     let packet = |n: i64| {
@@ -41,7 +41,7 @@ pub(crate) fn packets(count: i64, ptime_ms: i64, late_us: impl Fn(i64) -> i64) -
     sent
 }
 
-/// Without overtaking: a packet that is held up holds up those behind it.
+/// Removes overtaking: a delayed packet also delays those after it.
 pub(crate) fn in_order(sent: &mut [Sent]) {
     sent.sort_by_key(|sent| sent.header.timestamp.wrapping_add(1 << 20));
     let mut last = 0;
@@ -51,12 +51,12 @@ pub(crate) fn in_order(sent: &mut [Sent]) {
     }
 }
 
-/// What came out.
+/// The output.
 #[derive(Debug, Default)]
 pub(crate) struct Heard {
     pub(crate) frames: Vec<Pulled>,
     pub(crate) samples: Vec<i16>,
-    /// The wait after each tick.
+    /// The delay after each tick.
     pub(crate) delay_ms: Vec<u32>,
     pub(crate) figures: PlayoutFigures,
 }
@@ -66,13 +66,13 @@ impl Heard {
         self.frames.iter().filter(|frame| **frame == pulled).count()
     }
 
-    /// The longest wait, without the end of the stream: there it is hoped that more is only late.
+    /// The longest delay, without the end of the stream, where missing packets are treated as late.
     pub(crate) fn longest_ms(&self) -> u32 {
         let end = self.delay_ms.len() - 60;
         self.delay_ms[..end].iter().copied().max().unwrap_or(0)
     }
 
-    /// The packets that were heard, in their order; runs too short to be one are what stood in for something.
+    /// The packets that were heard, in order; shorter runs are concealment.
     pub(crate) fn packets(&self) -> Vec<i16> {
         let mut packets = Vec::new();
         let mut run = 0;
@@ -88,12 +88,12 @@ impl Heard {
     }
 }
 
-/// The value of the first packet's samples: so high that a fade never stays on one value.
+/// The value of the first packet's samples: so high that a fade never stays at one value.
 const FIRST: i16 = 2_000;
 /// 2 ms.
 const RUN: usize = 16;
 
-/// Plays `sent` at ticks of 20 ms, the first at `phase_us`, until the network is empty and a second longer.
+/// Plays `sent` at ticks of 20 ms, the first at `phase_us`, until a second after the last packet.
 pub(crate) fn play(formats: &PlayoutFormats, sent: &[Sent], phase_us: i64) -> Heard {
     let mut playout = Playout::new(formats, 1);
     let mut heard = Heard::default();
@@ -118,7 +118,7 @@ pub(crate) fn play(formats: &PlayoutFormats, sent: &[Sent], phase_us: i64) -> He
     heard
 }
 
-/// A draw of a seeded network.
+/// Random numbers of a seeded network.
 pub(crate) fn draws(seed: u64, count: i64) -> Vec<f64> {
     let mut random = Random::new(seed);
     (0..count).map(|_| (random.bits() >> 11) as f64 / (1_u64 << 53) as f64).collect()

@@ -1,4 +1,4 @@
-//! Networks: even, uneven, lossy, drifting.
+//! Networks: without jitter, with jitter, with loss, with drift.
 
 use sidetone_media::playout::Pulled;
 
@@ -16,7 +16,7 @@ fn an_even_network_costs_less_than_two_ticks_and_nothing_is_concealed() {
         for phase_us in [0, 1_000, 7_300, 13_000, 19_900] {
             let heard = play(&linear(), &packets(30_000 / ptime_ms / 10, ptime_ms, |_| 0), phase_us);
             is_ordered(&heard);
-            // What the end of the stream costs: nothing tells that no packet is late.
+            // Concealment at the end of the stream: the playout cannot know that no packet is late.
             assert!(heard.figures.concealed_ms <= 100, "{ptime_ms} ms: {:?}", heard.figures);
             assert_eq!((heard.figures.late, heard.figures.early, heard.figures.stretched_ms), (0, 0, 0));
             let longest = heard.longest_ms();
@@ -31,14 +31,14 @@ fn an_even_network_costs_less_than_two_ticks_and_nothing_is_concealed() {
 
 #[test]
 fn a_spike_is_waited_for_and_forgotten() {
-    // Every five seconds a packet is 90 ms late, and those behind it queue.
+    // Every five seconds a packet is 90 ms late, and those after it queue.
     let mut sent = packets(1_500, 20, |n| if n % 250 == 100 { 90_000 } else { 0 });
     in_order(&mut sent);
     let heard = play(&linear(), &sent, 3_000);
     is_ordered(&heard);
     assert_eq!((heard.figures.late, heard.figures.early), (0, 0));
     assert_eq!(heard.packets().len(), 1_500);
-    // Six spikes, each of which finds 10 to 30 ms of wait, and the end.
+    // Six spikes with a delay of 10 to 30 ms each, and the end.
     assert!(heard.figures.concealed_ms <= 6 * 100 + 100, "{:?}", heard.figures);
     assert!(heard.longest_ms() <= 130, "{}", heard.longest_ms());
     for spike in 0..5 {
@@ -80,7 +80,7 @@ fn a_clock_that_drifts_is_followed_for_ten_minutes() {
         let heard = play(&linear(), &sent, 4_000);
         let longest = heard.longest_ms();
         assert!(longest <= 45, "{ppm} ppm: {longest} ms");
-        // 120 ms in all are taken out or put in; nothing is guessed but the end.
+        // 120 ms in total are removed or added; nothing is concealed except at the end.
         assert!(heard.figures.concealed_ms <= 120, "{ppm}: {:?}", heard.figures);
         assert!(heard.figures.stretched_ms + heard.figures.shortened_ms >= 60, "{ppm}: {:?}", heard.figures);
         assert!(heard.figures.stretched_ms + heard.figures.shortened_ms <= 300, "{ppm}: {:?}", heard.figures);
@@ -108,7 +108,7 @@ fn what_is_lost_is_concealed_and_costs_no_wait() {
         let heard = play(&linear(), &sent, 2_000);
         is_ordered(&heard);
         assert!(heard.figures.concealed_ms.abs_diff(lost * 20) <= 120, "{lost} lost: {:?}", heard.figures);
-        // What is hoped to be late waits while it is hoped; whatever comes then has waited no longer than before.
+        // Late packets are waited for; packets after that have no more delay than before.
         assert!(heard.longest_ms() <= 130, "{burst}: {}", heard.longest_ms());
         let waited = heard.delay_ms.iter().filter(|delay_ms| **delay_ms > 30).count() as u64;
         assert!(waited <= lost + 10, "{burst}: {waited} of {lost}");
@@ -130,7 +130,7 @@ fn overtaken_packets_are_put_in_order_and_doubles_are_dropped() {
     let heard = play(&linear(), &sent, 2_000);
     is_ordered(&heard);
     assert_eq!(heard.figures.duplicates, count);
-    // The first overtaken one comes before the wait has grown.
+    // The first overtaken packet comes before the delay has grown.
     assert!(heard.figures.late <= 1, "{:?}", heard.figures);
     assert!(heard.packets().len() >= 497);
 }
@@ -138,7 +138,7 @@ fn overtaken_packets_are_put_in_order_and_doubles_are_dropped() {
 #[test]
 fn after_a_stall_the_wait_is_short_again_at_once() {
     let mut sent = packets(1_000, 20, |n| if (300..400).contains(&n) { 1 } else { 0 });
-    // Two seconds of packets arrive together.
+    // Two seconds of packets arrive at once.
     sent.iter_mut()
         .filter(|sent| (7_000_000..9_000_000).contains(&sent.arrival_us))
         .for_each(|s| s.arrival_us = 9_000_000);

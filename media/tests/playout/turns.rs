@@ -1,4 +1,4 @@
-//! What a party does besides speaking evenly: pauses, noise, keys, other sources and formats, garbage.
+//! Changes in a party's stream: pauses, noise, keys, other sources and formats, invalid packets.
 
 use proptest::prelude::*;
 use sidetone_media::codec::{Codec, Encoder};
@@ -10,14 +10,14 @@ use crate::network::{Sent, linear, packets, play};
 
 #[test]
 fn a_pause_is_no_loss() {
-    // A second of voice, then the timestamp goes on and the numbers too, but nothing is sent for two seconds.
+    // A second of voice; then nothing is sent for two seconds, but timestamps and numbers continue.
     let mut sent = packets(250, 20, |_| 0);
     sent.retain(|sent| !(2_000_000..4_000_000).contains(&sent.arrival_us));
     for (sequence, sent) in (0_u16..).zip(&mut sent) {
         sent.header.sequence = sequence;
     }
     let heard = play(&linear(), &sent, 0);
-    // Either end was hoped to be late for 100 ms; of the pause that is taken back.
+    // At both ends 100 ms were treated as late; for the pause that is undone.
     assert!(heard.figures.concealed_ms <= 200, "{:?}", heard.figures);
     assert!(heard.count(Pulled::Nothing) >= 130, "{:?}", heard.frames);
     assert_eq!(heard.packets().len(), sent.len());
@@ -167,7 +167,7 @@ fn a_frame_is_known_before_it_is_decoded_and_can_be_passed_over() {
                 continue;
             }
             assert_eq!(playout.pull(now, &mut frame), Pulled::Voice, "{codec:?} {n}");
-            // A 400 Hz sine of 8,000 moves by at most 2,514 a sample at 8 kHz.
+            // A 400 Hz sine with peak 8,000 changes by at most 2,514 per sample at 8 kHz.
             clicks += usize::from(frame[..samples].windows(2).any(|pair| pair[0].abs_diff(pair[1]) > 3_200));
         }
         assert_eq!(clicks, 0, "{codec:?}");
@@ -190,7 +190,7 @@ fn nothing_to_hear_is_known_without_decoding() {
 }
 
 proptest! {
-    /// Packets of any kind at any time: no panic, no frame without its samples, no wait beyond its bound.
+    /// For packets of any kind at any time: no panic, every frame complete, the delay within its bound.
     #[test]
     fn garbage_is_survived(
         steps in prop::collection::vec(

@@ -1,4 +1,4 @@
-//! Whose packets are heard, and where packets are sent.
+//! Which packets are accepted, and where packets are sent.
 
 use std::net::{IpAddr, UdpSocket};
 
@@ -15,7 +15,7 @@ fn a_party_behind_nat_is_answered_where_its_packets_come_from() {
     let relay = start();
     let (mut caller, mut callee) = (Phone::new(1), Phone::new(2));
     let (one, other) = call(&relay, 4, &caller, &callee);
-    // The caller's SDP names `rtp`, its packets come from elsewhere.
+    // The caller's SDP names `rtp`, but its packets have another source.
     let nat = socket(V4);
     let mut last = Vec::new();
     for _ in 0..4 {
@@ -53,7 +53,7 @@ fn where_packets_come_from_decides_which_are_heard() {
         for packet in &packets[first_heard..] {
             assert_eq!(&callee.receive().0, packet, "{name}");
         }
-        // With those that made the source believable.
+        // Including the packets after which the source was accepted.
         let report = close(&relay, one.id);
         assert_eq!((report.figures.received, report.latched), (8, address.is_some()), "{name}");
         assert_eq!(close(&relay, other.id).counters.sent, 8 - first_heard as u64, "{name}");
@@ -88,12 +88,12 @@ fn a_third_party_is_never_heard() {
         let packet = caller.send(one.rtp);
         assert_eq!(callee.receive().0, packet);
     }
-    // One neighbour on the party's own address and one elsewhere.
+    // One attacker at the party's own address and one elsewhere.
     let mut attackers = [Phone::new(0x1234), Phone::on(IpAddr::from([127, 0, 0, 2]), 0x1234)];
     let mut sprayed = 0;
     for round in 0..50 {
         for attacker in &mut attackers {
-            // The same source and numbers as the caller's, then random ones.
+            // The SSRC and numbers of the caller, then random ones.
             attacker.ssrc = if round % 2 == 0 { 0x1234 } else { round };
             attacker.seq = caller.seq;
             for _ in 0..5 {
@@ -107,7 +107,7 @@ fn a_third_party_is_never_heard() {
         let packet = callee.send(other.rtp);
         assert_eq!(caller.receive().0, packet);
     }
-    // RTCP has its own socket and may be read later than the RTP after it.
+    // RTCP has its own socket, which may be read later than the RTP after it.
     while snapshot(&relay, one.id).counters.rtcp_rejected < 50 {}
     let report = close(&relay, one.id);
     assert_eq!((report.figures.received, report.figures.duplicates), (60, 0));

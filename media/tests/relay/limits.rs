@@ -1,4 +1,4 @@
-//! Floods, garbage, full ranges, mistakes of the caller and reports.
+//! Floods, invalid packets, full ranges, errors of the caller and reports.
 
 use std::collections::HashSet;
 use std::net::IpAddr;
@@ -23,7 +23,7 @@ fn every_packet_of_a_flood_is_accounted_for() {
         caller.send(one.rtp);
         sent += 1;
     }
-    // What the kernel dropped is told with a later packet.
+    // The kernel reports its drops with a later packet.
     loop {
         snapshot(&relay, one.id);
         let counters = relay.counters();
@@ -36,7 +36,7 @@ fn every_packet_of_a_flood_is_accounted_for() {
     }
     let report = close(&relay, one.id);
     let counters = relay.counters();
-    // Datagrams and not figures: the first packet after a gap of thousands awaits the second.
+    // Compares datagrams instead of figures: the first packet after a gap of thousands waits for the second.
     assert_eq!(report.counters.datagrams, counters.received);
     assert_eq!(report.counters.local_drop, counters.local_drops);
     assert_eq!(counters.unstamped, 0);
@@ -82,7 +82,7 @@ fn a_full_range_is_refused_and_a_closed_pair_rests() {
             Err(error) => break error,
         }
     };
-    // Fewer only when another program of this machine holds one of the ports.
+    // Fewer only when another program on this machine uses one of the ports.
     assert!(open.len() <= 2);
     assert!(matches!(refusal, OpenError::Exhausted { pairs: 2 }), "{refusal}");
     assert_eq!(open.iter().map(|port| port.rtp.port()).collect::<HashSet<_>>().len(), open.len());
@@ -93,7 +93,7 @@ fn a_full_range_is_refused_and_a_closed_pair_rests() {
         if relay.now().since(before) < 5_000_000 {
             assert!(matches!(again, Err(OpenError::Exhausted { .. })), "{again:?}");
         }
-        // What is said to a port that is gone is nothing.
+        // A command to a closed port has no effect.
         relay.command(port.id, Command::Answered).unwrap();
     }
 }

@@ -1,6 +1,6 @@
-//! The relay between real sockets on loopback: what goes in at one party comes out at the other, counted.
+//! The relay between real sockets on loopback: packets from one party arrive at the other and are counted.
 //!
-//! Nothing here waits for a time: a test blocks on the packet or the notice that must come.
+//! No test sleeps: a test blocks on the packet or the notice that must arrive.
 
 #![cfg(feature = "net")]
 #![allow(
@@ -30,9 +30,9 @@ use sidetone_media::net::{Command, Notice, Port, PortId, Relay, RelayConfig};
 use sidetone_media::session::{Description, Payload, PayloadKind, Report, SessionConfig};
 use sidetone_media::time::ClockRate;
 
-/// Far longer than anything takes: a test that reaches it has failed.
+/// Much longer than any test needs: a test that reaches it has failed.
 const PATIENCE: Duration = Duration::from_secs(90);
-/// Outside of what systems usually give to phones of this test.
+/// Outside the ports that systems usually give to the phones of this test.
 const RANGE: RangeInclusive<u16> = 16_000..=31_999;
 const V4: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 const V6: IpAddr = IpAddr::V6(Ipv6Addr::LOCALHOST);
@@ -174,7 +174,7 @@ fn notice(relay: &Relay) -> Notice {
     relay.notices().recv_timeout(PATIENCE).expect("a notice that must come")
 }
 
-/// The report so far; when it is there, every command before it has been obeyed.
+/// The report so far; when it arrives, every earlier command has run.
 fn snapshot(relay: &Relay, wanted: PortId) -> Box<Report> {
     relay.command(wanted, Command::Snapshot).unwrap();
     loop {

@@ -1,6 +1,7 @@
-//! Legs in a mix, on real sockets: who hears whom, what is not heard, what is told and reported.
+//! Legs in a mix, on real sockets: what each hears, what is not heard, and what is reported.
 //!
-//! Nobody waits for a time: a phone sends its next packet when it has received one, which the mix sends every 20 ms.
+//! No test sleeps: a phone sends its next packet after each one it receives, and the mix sends one every 20
+//! ms.
 
 use std::sync::Mutex;
 
@@ -17,7 +18,7 @@ struct Member {
     port: Port,
     encoder: Encoder,
     decoder: Decoder,
-    /// What it says, in Hz; 0 for silence.
+    /// The frequency of its tone in Hz; 0 for silence.
     tone_hz: f64,
     at: u32,
 }
@@ -33,7 +34,7 @@ impl Member {
         Member { phone, port, encoder, decoder, tone_hz: 0.0, at: 0 }
     }
 
-    /// Says the next 20 ms.
+    /// Sends the next 20 ms.
     fn say(&mut self) {
         let mut pcm = [0; 160];
         for (place, sample) in pcm.iter_mut().enumerate() {
@@ -47,7 +48,7 @@ impl Member {
         self.phone.rtp.send_to(&packet, self.port.rtp).unwrap();
     }
 
-    /// The power of the next packet that it hears, at one frequency and at all.
+    /// The power of the next received packet, at one frequency and in total.
     fn hear(&mut self, hz: f64) -> (f64, f64) {
         let (packet, source) = self.phone.receive();
         assert_eq!(source, self.port.rtp);
@@ -66,7 +67,7 @@ impl Member {
     }
 }
 
-/// Each says something, then each hears something, until the condition holds of what the last of them hears.
+/// Each sends a packet, then each receives one, until the condition is true for the last one.
 fn talk_until(members: &mut [Member], hz: f64, mut enough: impl FnMut((f64, f64)) -> bool) {
     for _ in 0..TURNS_MAX {
         let mut heard = (0.0, 0.0);
@@ -92,7 +93,7 @@ const QUIET: f64 = 10_000.0;
 #[test]
 fn legs_of_two_workers_hear_each_other_and_not_themselves() {
     let relay = start();
-    // Homes are both workers; the mix lives in one of them.
+    // Both workers are homes; the mix lives in one of them.
     let mut members = [Member::join(&relay, 0, 7), Member::join(&relay, 1, 7)];
     members[0].tone_hz = 1_000.0;
     talk_until(&mut members, 1_000.0, |(tone, _)| tone > LOUD);
@@ -156,7 +157,7 @@ fn a_beep_is_heard_by_one_alone() {
 fn nobody_else_is_heard_from_a_members_port() {
     let relay = start();
     let mut members = [Member::join(&relay, 0, 4), Member::join(&relay, 1, 4)];
-    // Until the party's own address is settled.
+    // Until the party's own address is accepted.
     let mut turns = 0;
     talk_until(&mut members, 800.0, |_| {
         turns += 1;
@@ -168,7 +169,7 @@ fn nobody_else_is_heard_from_a_members_port() {
     let mut turns = 0;
     talk_until(&mut members, 800.0, |(_, all)| {
         assert!(all < QUIET, "an attacker is heard");
-        // The loudest that there is, under the party's own numbers.
+        // A very loud packet with the party's own numbers.
         let mut packet = attacker.packet(false, 0);
         packet[8..12].copy_from_slice(&1_u32.to_be_bytes());
         for (place, byte) in packet[12..].iter_mut().enumerate() {
@@ -203,7 +204,7 @@ fn a_key_is_told_once() {
         packet.extend(duration.to_be_bytes());
         member[0].phone.rtp.send_to(&packet, member[0].port.rtp).unwrap();
     }
-    // A second key, so that what comes between would be seen.
+    // A second key, so that packets between the two would be noticed.
     let mut packet = member[0].phone.packet(true, 101);
     packet[4..8].copy_from_slice(&(member[0].at + 800).to_be_bytes());
     packet.truncate(12);
@@ -238,7 +239,7 @@ fn a_party_in_a_mix_is_sent_reports_of_our_stream_and_its_own() {
     assert_eq!(report[32..36], [0; 4], "of which nothing was lost");
 }
 
-/// Counts what is recorded; the mix panics when it says so.
+/// A sink that counts frames, and can panic or end at a given frame.
 struct Tape {
     frames: Arc<Mutex<u32>>,
     panics_at: Option<u32>,
@@ -309,7 +310,7 @@ fn a_call_becomes_a_conference_and_a_call_again() {
     for port in [one, other] {
         relay.command(port.id, Command::Join { mix: MixId(9), seat: pcmu_seat(1) }).unwrap();
     }
-    // What comes now is of the mix, which sends of itself.
+    // From now on the packets come from the mix, which sends without input.
     for phone in [&caller, &callee] {
         assert!(phone.receive().0.len() > 12);
     }

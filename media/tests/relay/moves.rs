@@ -1,4 +1,4 @@
-//! Legs that go from worker to worker as mixes want them: none is lost, nothing that they are told, no packet.
+//! Legs that move between workers because of mixes: no leg, no command and no packet is lost.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use sidetone_media::mix::{Formats, Hears, MixId, Seat, SeatCommand};
 
 use super::*;
 
-/// Something that happens to one of the legs.
+/// An event of one of the legs.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Close,
@@ -110,7 +110,7 @@ proptest! {
             prop_assert_eq!(&told.closed, &[sent[leg]], "the packets of leg {}", leg);
             prop_assert_eq!(told.snapshots, snapshots[leg], "what leg {} was asked", leg);
         }
-        // The sockets are closed before the reports come: somebody else may have the ports.
+        // The sockets close before the reports arrive: another socket can bind the ports.
         for port in &ports {
             prop_assert!(UdpSocket::bind(port.rtp).is_ok() && UdpSocket::bind(port.rtcp).is_ok());
         }

@@ -1,4 +1,4 @@
-//! What is relayed, rewritten, measured and sounded.
+//! What is relayed, rewritten and measured, and the beep.
 
 use sidetone_media::net::Command;
 
@@ -128,7 +128,7 @@ fn payload_types_are_rewritten_to_what_the_other_side_negotiated() {
     assert_eq!(relay.counters().unmapped, 1);
 }
 
-/// The caller hears a beep of 600 ms in the callee's packets, whose numbers and figures stay as they are.
+/// The caller hears a beep of 600 ms in the callee's packets, whose numbers and figures do not change.
 #[test]
 fn a_tone_is_heard_in_what_is_relayed_and_measured_by_nobody() {
     let relay = start();
@@ -142,7 +142,7 @@ fn a_tone_is_heard_in_what_is_relayed_and_measured_by_nobody() {
         let heard = caller.receive().0;
         assert_eq!(heard[..12], sent[..12]);
         beeps += u32::from(heard != sent);
-        // The other direction is nobody's warning.
+        // The other direction causes no warning.
         let sent = caller.send(one.rtp);
         assert_eq!(callee.receive().0, sent);
     }

@@ -1,4 +1,4 @@
-//! What RTCP says of a relayed call, live, and that a replay of the same datagrams says the same.
+//! The RTCP figures of a relayed call, live, and the same from a replay of its datagrams.
 
 use std::net::SocketAddr;
 
@@ -17,7 +17,7 @@ fn report(sender: SenderInfo, block: Option<Block>) -> Vec<u8> {
     writer.write(&mut buffer).to_vec()
 }
 
-/// The callee's report, and the caller's that answers it.
+/// The callee's report, and the caller's report that answers it.
 fn reports(caller: &Phone, callee: &Phone) -> [Vec<u8>; 2] {
     let theirs =
         SenderInfo { ssrc: callee.ssrc, ntp: 0x0001_0203_0405_0000, packets: 50, ..SenderInfo::default() };
@@ -34,12 +34,12 @@ fn reports(caller: &Phone, callee: &Phone) -> [Vec<u8>; 2] {
     [report(theirs, None), report(own, Some(block))]
 }
 
-/// Without the round trip, which is the machine's own.
+/// The view without the round trip, which depends on the machine.
 fn timeless(view: &RtcpView) -> RtcpView {
     RtcpView { round_trip: None, ..view.clone() }
 }
 
-/// The caller's leg again, from its datagrams alone.
+/// The caller's leg replayed from its datagrams.
 fn replayed(caller: &mut Phone, source: (SocketAddr, SocketAddr), reports: &[Vec<u8>; 2]) -> RtcpView {
     let mut session = Session::new(SessionConfig::default());
     session.describe(Micros(0), description(caller));
@@ -133,7 +133,7 @@ fn abusive_rtcp_changes_nothing_but_counts() {
     for datagram in &datagrams {
         caller.rtcp.send_to(datagram, one.rtcp).unwrap();
         receive(&callee.rtcp);
-        // From the same host: only the address is known of a party behind NAT.
+        // From the same host: only the address of a party behind NAT is known.
         stranger.rtp.send_to(datagram, one.rtp).unwrap();
     }
     let report = close(&relay, one.id);

@@ -1,4 +1,4 @@
-//! The trace of a leg on real sockets says what the leg says.
+//! The trace of a leg on real sockets gives the report of the leg.
 
 use std::sync::{Arc, Mutex};
 
@@ -8,7 +8,7 @@ use sidetone_media::trace::{Replay, TraceHead, TraceSink};
 
 use crate::{Phone, V4, bridge, close, describe, description, receive, receiver_report, snapshot, start};
 
-/// A file in memory that takes so many pieces.
+/// A file in memory with space for a number of pieces.
 #[derive(Debug)]
 struct Memory {
     bytes: Mutex<Vec<u8>>,
@@ -48,7 +48,7 @@ fn traced_call(relay: &Relay, phones: [&Phone; 2], sinks: [&Arc<Memory>; 2]) -> 
     bridge(relay, ports[1], ports[0]);
     for port in &ports {
         relay.command(port.id, Command::Answered).unwrap();
-        // Before all of this is obeyed a packet would stay here.
+        // Until all commands have run, a packet would wait here.
         snapshot(relay, port.id);
     }
     ports

@@ -1,6 +1,7 @@
-//! Bridges whose sides share no codec, on real sockets: a tone goes through, the figures are those of what came.
+//! Bridges without a common codec, on real sockets: a tone passes, and the figures are those of the received
+//! packets.
 //!
-//! Nobody waits for a time: a phone sends its next packet when the other has heard one, which is every 20 ms.
+//! No test sleeps: a phone sends its next packet when the other has received one, which is every 20 ms.
 
 use sidetone_media::codec::{Codec, Decoder, Encoder};
 use sidetone_media::rtp::RtpPacket;
@@ -8,7 +9,7 @@ use sidetone_media::transcode::{EventPlan, TranscodePlan};
 
 use super::*;
 
-/// One party: what it says and hears, in its codec.
+/// One party: what it sends and receives, in its codec.
 struct Side {
     phone: Phone,
     port: Port,
@@ -35,7 +36,7 @@ impl Side {
         Side { phone, port, codec, encoder, decoder, at: 0, heard: Vec::new(), ssrcs: Vec::new() }
     }
 
-    /// What is said here is for `other`.
+    /// Bridges this side's packets to `other`.
     fn towards(&self, relay: &Relay, other: &Side) {
         let mut map = Box::new([0xff; 128]);
         map[99] = 99;
@@ -55,7 +56,7 @@ impl Side {
         relay.command(self.port.id, transcode).unwrap();
     }
 
-    /// Says 20 ms of 400 Hz.
+    /// Sends 20 ms of 400 Hz.
     fn say(&mut self) {
         let rate = self.codec.1.sample_rate_hz();
         let sample = |n: u32| {
@@ -77,7 +78,7 @@ impl Side {
         datagram
     }
 
-    /// The next packet, if one comes within a second: they are due every 20 ms.
+    /// The next packet, if one arrives within a second: they are due every 20 ms.
     fn hear_soon(&mut self) -> Option<()> {
         self.phone.rtp.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
         let mut buffer = vec![0; 4_000];
@@ -109,19 +110,20 @@ impl Side {
 #[test]
 fn both_parties_hear_each_other_in_their_own_codec() {
     for codecs in [((0, Codec::Pcmu), (9, Codec::G722)), ((8, Codec::Pcma), (111, Codec::Opus))] {
-        // A machine that did not run this for a while lets a tick find nothing; play-out stops then, as it should.
+        // When the machine does not run this for a while, a tick finds no packet, and playout stops then, as
+        // it should.
         assert!((0..ATTEMPTS).any(|_| hear_each_other(codecs)), "{codecs:?}: never without a break");
     }
 }
 
-/// Lets both talk and hear; `false` when one of them was not there in time.
+/// Lets both send and receive; `false` when one of them was too late.
 fn hear_each_other((one, other): ((u8, Codec), (u8, Codec))) -> bool {
     let relay = start();
     let (mut caller, mut callee) = (Side::new(&relay, 0x1111, one), Side::new(&relay, 0x2222, other));
     caller.towards(&relay, &callee);
     callee.towards(&relay, &caller);
     snapshot(&relay, callee.port.id);
-    // A little is always under way, so that no tick finds nothing.
+    // Some packets are always in transit, so that every tick finds one.
     for _ in 0..3 {
         caller.say();
         callee.say();
@@ -136,12 +138,12 @@ fn hear_each_other((one, other): ((u8, Codec), (u8, Codec))) -> bool {
         }
         callee.say();
     }
-    // What was concealed meanwhile is no tone.
+    // Concealment in between is not a tone.
     if [&caller, &callee].iter().any(|side| !(380.0..420.0).contains(&side.hz())) {
         return false;
     }
     assert!([&caller, &callee].iter().all(|side| side.ssrcs.len() == 1));
-    // Our streams have numbers of our own; RTCP about the party's would be about none that the other has.
+    // Our streams have our own numbers; RTCP of the party would refer to SSRCs that the other does not have.
     assert_eq!((caller.ssrcs[0], callee.ssrcs[0]), (0x2222, 0x1111), "from the seeds");
     caller.phone.rtcp.send_to(&receiver_report(1), caller.port.rtcp).unwrap();
     let report = close(&relay, caller.port.id);
@@ -175,5 +177,5 @@ fn keys_pass_and_a_bridge_that_shares_a_codec_again_is_relayed() {
     assert_eq!(callee.phone.receive().0, sent, "untouched");
 }
 
-/// How often two begin to talk until nothing breaks in.
+/// How often a conversation is tried until there is no interruption.
 const ATTEMPTS: u32 = 40;

@@ -1,10 +1,10 @@
 //! Digest authentication both ways (RFC 3261 §22, RFC 7616, RFC 8760).
 //!
-//! [`Authenticator`] is the server: it challenges without keeping state, SHA-256 before MD5, and verifies what comes
-//! back, with the [`FailureLimiter`] against guessing. [`Client`] answers the challenges of a peer that we are
-//! configured for and of nobody else. [`Credential`] is what is stored instead of a password.
+//! [`Authenticator`] is the server: it challenges without keeping state, SHA-256 before MD5, and verifies the
+//! answers; the [`FailureLimiter`] limits guessing. [`Client`] answers only the challenges of the peer that
+//! it is configured for. [`Credential`] is stored instead of a password.
 //!
-//! Not here: which account may do what, and who is a trunk by its address. Those are the switch's to say.
+//! Not here: what an account may do, and which addresses are trunks; the switch decides that.
 
 mod client;
 mod digest;

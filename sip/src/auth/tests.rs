@@ -1,4 +1,4 @@
-//! Both sides against each other, and against answers that must not pass.
+//! Tests of both sides against each other, and of answers that must be rejected.
 
 use std::time::{Duration, Instant};
 
@@ -77,7 +77,7 @@ fn sha_256_is_offered_first_and_taken() {
     let header = phone.answer(&challenges, false, "REGISTER", URI).unwrap();
     assert!(header.contains("algorithm=SHA-256"), "{header}");
     assert_eq!(server.verify(1, Some(&header)), accepted());
-    // The next request goes without being challenged.
+    // The next request is sent with credentials and is not challenged.
     let next = phone.next("REGISTER", URI).unwrap();
     assert!(next.contains("nc=00000002"), "{next}");
     assert_eq!(server.verify(2, Some(&next)), accepted());
@@ -187,7 +187,8 @@ fn guessing_is_stopped_for_the_guesser_alone() {
 fn rubbish_counts_no_failures() {
     let mut server = Server::new();
     for _ in 0..50 {
-        // Forged from anywhere: it never saw a nonce of ours, so it cannot close the account to its owner.
+        // Forged from any source: the attacker never got a nonce of ours, so the account is not blocked for
+        // its owner.
         let forged = "Digest username=\"1001\", realm=\"acme.test\", nonce=\"x\", uri=\"sip:x\", response=\"y\", \
                       qop=auth, nc=00000001, cnonce=\"z\"";
         assert_eq!(refusal(server.verify(0, Some(forged))), Refusal::Foreign);

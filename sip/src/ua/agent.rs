@@ -1,4 +1,4 @@
-//! The user agent itself: what it owns, and the one face it has for its driver.
+//! The user agent itself: its state, and its interface for the driver.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::Instant;
@@ -19,9 +19,9 @@ pub struct Ua {
     pub(super) config: UaConfig,
     pub(super) layer: Layer,
     pub(super) legs: HashMap<LegKey, Leg>,
-    /// Every dialog of a leg has our one tag.
+    /// All dialogs of a leg have the same local tag.
     pub(super) legs_by_tag: HashMap<String, LegKey>,
-    /// Why a client transaction was begun, until its final response.
+    /// The purpose of each client transaction, until its final response.
     pub(super) purposes: HashMap<ClientKey, Purpose>,
     deadlines: Deadlines<LegKey>,
     outputs: VecDeque<Output>,
@@ -33,32 +33,32 @@ pub struct Ua {
 pub struct UaConfig {
     /// Settings of the transaction layer.
     pub layer: LayerConfig,
-    /// How many legs may live at once; an INVITE beyond is answered 503.
+    /// The largest number of legs; a further INVITE is answered 503.
     pub legs_len_max: usize,
-    /// The option tags that may stand in Require; any other is answered 420.
+    /// The option tags that are accepted in Require; any other is answered 420.
     pub extensions: Vec<String>,
-    /// What is asked of session timers; without, no leg has one.
+    /// Settings of session timers; `None` means that no leg has one.
     pub session_timer: Option<SessionTimerConfig>,
 }
 
-/// What a user agent is fed with by its driver.
+/// Inputs of a user agent from its driver.
 #[derive(Debug)]
 pub enum Input {
-    /// Bytes came.
+    /// A datagram arrived.
     Datagram {
-        /// From where.
+        /// Its flow.
         flow: Flow,
         /// One datagram.
         bytes: Bytes,
     },
-    /// A connection is closed: nobody answers by it any more what was sent by it.
+    /// A connection has closed: requests sent on it get no response any more.
     FlowClosed {
         /// The connection.
         flow: Flow,
     },
-    /// A message came that has been read already, as those of a stream are.
+    /// A parsed message arrived, for example from a stream.
     Message {
-        /// From where.
+        /// Its flow.
         flow: Flow,
         /// The message.
         message: Message,
@@ -67,12 +67,12 @@ pub enum Input {
     Timeout,
     /// An [`Output::Transmit`] with this key could not be sent.
     TransportError {
-        /// The key it carried.
+        /// Its key.
         key: ClientKey,
     },
 }
 
-/// Why a client transaction was begun.
+/// The purpose of a client transaction.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Purpose {
     Bye(LegKey),
@@ -91,7 +91,7 @@ pub(super) enum Purpose {
 }
 
 impl UaConfig {
-    /// Room for [`LEGS_MAX`] legs, no extension.
+    /// Space for [`LEGS_MAX`] legs, no extensions.
     pub fn new(layer: LayerConfig) -> Self {
         Self { layer, legs_len_max: LEGS_MAX, extensions: Vec::new(), session_timer: None }
     }
@@ -112,7 +112,7 @@ impl Ua {
         }
     }
 
-    /// Feeds one event of the driver.
+    /// Processes one event of the driver.
     pub fn handle_input(&mut self, now: Instant, input: Input) {
         match input {
             Input::Datagram { flow, bytes } => {
@@ -135,7 +135,7 @@ impl Ua {
         self.pump(now);
     }
 
-    /// What to do next; drain after every call that changes the user agent.
+    /// The next output; drain after every call that changes the user agent.
     pub fn poll_output(&mut self) -> Option<Output> {
         self.outputs.pop_front()
     }
@@ -145,34 +145,34 @@ impl Ua {
         [self.layer.next_timeout(), self.deadlines.next()].into_iter().flatten().min()
     }
 
-    /// What the transaction layer absorbed so far.
+    /// Totals of messages that the transaction layer absorbed.
     pub fn counters(&self) -> Counters {
         self.layer.counters()
     }
 
-    /// How many legs live, those that wait for their last BYE included.
+    /// Number of legs, including those that wait for their last BYE.
     pub fn legs_len(&self) -> usize {
         self.legs.len()
     }
 
-    /// How many client and server transactions live.
+    /// Number of client and server transactions.
     pub fn transactions(&self) -> (usize, usize) {
         self.layer.transactions()
     }
 
-    /// Whether there is room for requests that may as well be sent later, such as keep-alives.
+    /// Whether there is space for requests that can also be sent later, such as keep-alives.
     pub fn has_spare_room(&self) -> bool {
         self.layer.has_spare_room()
     }
 
-    /// Lets answers to senders who have proved nothing leave no state, and amplify nothing: what a switch wants. From
-    /// then on the final answer to a request outside of dialogs is kept for its retransmissions after [`Ua::prove`]
-    /// alone.
+    /// Responses to unauthenticated senders leave no state and are no amplifier from now on, as a switch
+    /// needs it: the final response to a request outside of dialogs is stored for retransmissions only after
+    /// [`Ua::prove`].
     pub fn forget_strangers(&mut self) {
         self.layer.forget_strangers();
     }
 
-    /// The sender of a request is known, by its digest or by its address.
+    /// Marks the sender of a request as known, by its digest or by its address.
     pub fn prove(&mut self, key: &ServerKey) {
         self.layer.prove(key);
     }
@@ -186,18 +186,18 @@ impl Ua {
         }
     }
 
-    /// The Contact of a leg's peer and the way of requests to it, once there is a dialog.
+    /// The Contact of a leg's peer and the flow for requests to it, once there is a dialog.
     pub fn peer(&self, leg: LegKey) -> Option<(&Uri, Flow)> {
         let dialog = self.legs.get(&leg)?.dialogs.first()?;
         Some((dialog.remote_target(), dialog.route()))
     }
 
-    /// Whether the peer of our INVITE has answered it at all, be it with 100.
+    /// Whether the peer has sent any response to our INVITE, also 100.
     pub fn is_heard(&self, leg: LegKey) -> bool {
         self.legs.get(&leg).is_some_and(|leg| leg.heard || !matches!(leg.phase, Phase::Calling { .. }))
     }
 
-    /// Moves what the layer has to say: bytes to the driver, events to the legs.
+    /// Handles the outputs of the layer: bytes go to the driver, events to the legs.
     pub(super) fn pump(&mut self, now: Instant) {
         while let Some(output) = self.layer.poll_output() {
             match output {
@@ -231,7 +231,7 @@ impl Ua {
         key
     }
 
-    /// Tells the user that the leg is over, once.
+    /// Reports the end of the leg to the user, once.
     pub(super) fn release(&mut self, key: LegKey, cause: Cause) {
         if let Some(leg) = self.legs.get_mut(&key).filter(|leg| !leg.released) {
             leg.released = true;
@@ -242,7 +242,7 @@ impl Ua {
     pub(super) fn remove_leg(&mut self, now: Instant, key: LegKey) {
         if let Some(leg) = self.legs.remove(&key) {
             self.legs_by_tag.remove(&leg.local_tag);
-            // A peer that said 100 and died would keep the INVITE's transaction for ever.
+            // Otherwise the transaction of the INVITE stays for ever when the peer sent 100 and then failed.
             if let Some(client) = &leg.reinvite {
                 self.layer.cancel(now, client);
             }
@@ -251,7 +251,7 @@ impl Ua {
         self.deadlines.set(key, None);
     }
 
-    /// Forgets a leg that owes nothing any more, and else notes when it wants to be woken.
+    /// Removes a leg that has nothing left to do; otherwise updates its timeout.
     pub(super) fn settle(&mut self, now: Instant, key: LegKey) {
         match self.legs.get(&key) {
             Some(leg) if matches!(leg.phase, Phase::Ending) && leg.byes == 0 => self.remove_leg(now, key),
@@ -260,7 +260,7 @@ impl Ua {
         }
     }
 
-    /// Our Contact towards the peer of a flow.
+    /// Our Contact for the peer of a flow.
     pub(super) fn contact(&self, flow: &Flow, user: Option<&str>) -> String {
         let local = self.config.layer.local.address(flow);
         let mut uri = Uri::sip(local.host, local.port);
@@ -283,7 +283,7 @@ impl Ua {
 
     fn timeout_leg(&mut self, now: Instant, key: LegKey) {
         let Some(leg) = self.legs.get_mut(&key) else { return };
-        // §13.3.1.1: proxies cancel a call of which they hear nothing for three minutes.
+        // §13.3.1.1: proxies cancel a call without a response for three minutes.
         if let Phase::Ringing { server, refresh: Some(at) } = &mut leg.phase
             && now >= *at
         {
@@ -309,7 +309,7 @@ impl Ua {
         self.poll_timer(now, key);
     }
 
-    /// Hands a due retry of an INVITE to the user.
+    /// Passes a due retry of an INVITE to the user.
     pub(super) fn poll_usage(&mut self, key: LegKey) {
         let Some(leg) = self.legs.get_mut(&key) else { return };
         if let Some(InviteOutput::Retry) = leg.usage.poll_output()
@@ -323,5 +323,5 @@ impl Ua {
 /// Default bound of the table of legs: 5,000 calls of two legs.
 pub const LEGS_MAX: usize = 10_000;
 
-/// How many timers of legs fire for one input; the others wait for the next.
+/// Timers of legs that fire for one input; the others wait for the next.
 const TIMEOUTS_PER_INPUT_MAX: usize = 256;

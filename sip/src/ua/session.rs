@@ -1,8 +1,10 @@
-//! Session timers (RFC 4028) of the legs: the headers, the refreshes, and the end of a session that is not refreshed.
+//! Session timers (RFC 4028) of the legs: the headers, the refreshes, and the end of a session without a
+//! refresh.
 //!
-//! A refresh is an UPDATE without a body where the peer takes one, and else an INVITE with the session description that
-//! holds, which only the user knows: [`Event::RefreshDue`]. A refresh that is answered with 481 or 408, or not at all,
-//! ends the leg at once; one that is refused otherwise is tried again until the session expires.
+//! A refresh is an UPDATE without a body if the peer supports it. Otherwise it is an INVITE with the current
+//! session description, which only the user knows: [`Event::RefreshDue`]. A refresh that is answered with 481
+//! or 408, or not at all, ends the leg at once; after another refusal it is tried again until the session
+//! expires.
 
 use std::time::Instant;
 
@@ -20,7 +22,7 @@ impl Ua {
         self.config.session_timer.map(SessionTimer::new)
     }
 
-    /// Offers a timer in an INVITE or UPDATE of ours; of a leg by what holds in its dialog.
+    /// Offers a timer in our INVITE or UPDATE; for a leg with the terms of its dialog.
     pub(super) fn offer_timer(&self, key: Option<LegKey>, request: &mut Request) -> Result<(), InvalidValue> {
         let own = key.and_then(|key| self.legs.get(&key)).and_then(|leg| leg.timer.clone());
         let Some(timer) = own.or_else(|| self.session_timer()) else { return Ok(()) };
@@ -35,7 +37,7 @@ impl Ua {
         }
     }
 
-    /// Reads what a request of the peer asks for; the 422 it gets, if it asks for too little.
+    /// Checks the interval in a request of the peer; returns the 422 when it is too short.
     pub(super) fn refuse_small(&self, key: Option<LegKey>, request: &Request) -> Option<Reply> {
         let own = key.and_then(|key| self.legs.get(&key)).and_then(|leg| leg.timer.clone());
         match own.or_else(|| self.session_timer())?.answer(request.headers()) {
@@ -47,7 +49,7 @@ impl Ua {
         }
     }
 
-    /// A 2xx of ours to an INVITE or UPDATE of the peer goes out: its headers, and the timer begins anew.
+    /// Adds the headers to our 2xx to an INVITE or UPDATE of the peer, and restarts the timer.
     pub(super) fn settle_as_uas(
         &mut self,
         now: Instant,
@@ -74,7 +76,7 @@ impl Ua {
         if required { reply.header(Name::Require.as_str(), TIMER) } else { reply }
     }
 
-    /// The peer answered an INVITE or UPDATE of ours with 2xx: the timer begins anew, or there is none.
+    /// Restarts or stops the timer after the peer's 2xx to our INVITE or UPDATE.
     pub(super) fn settle_as_uac(&mut self, now: Instant, key: LegKey, response: &Response) {
         let Some(leg) = self.legs.get_mut(&key) else { return };
         leg.peer_updates |= takes_updates(response.headers());
@@ -84,8 +86,8 @@ impl Ua {
         }
     }
 
-    /// The peer answered our first INVITE with 422: it goes out again with what the peer takes, as the same leg.
-    /// `false` when that is no use.
+    /// Processes a 422 to our first INVITE: sends it again with the interval that the peer requires, in the
+    /// same leg. `false` when that is useless.
     pub(super) fn invite_again(&mut self, now: Instant, key: LegKey, response: &Response) -> bool {
         if response.status() != StatusCode::SESSION_INTERVAL_TOO_SMALL {
             return false;
@@ -113,7 +115,7 @@ impl Ua {
         Some(request)
     }
 
-    /// Looks at the timer of a leg.
+    /// Handles the outputs of a leg's timer.
     pub(super) fn poll_timer(&mut self, now: Instant, key: LegKey) {
         let Some(leg) = self.legs.get_mut(&key) else { return };
         let Some(timer) = &mut leg.timer else { return };
@@ -146,7 +148,7 @@ impl Ua {
         }
     }
 
-    /// The peer sent an UPDATE without an offer, which is a refresh and no more (RFC 3311 §5.2).
+    /// Answers an UPDATE of the peer without an offer, which is only a refresh (RFC 3311 §5.2).
     pub(super) fn refreshed(&mut self, now: Instant, key: LegKey, server: ServerKey, request: &Request) {
         if let Some(reply) = self.refuse_small(Some(key), request) {
             return self.answer_with(now, &server, &reply);
@@ -155,7 +157,7 @@ impl Ua {
         self.answer_with(now, &server, &reply);
     }
 
-    /// Our UPDATE came to its end; without a response it timed out.
+    /// Processes the end of our UPDATE; without a response it timed out.
     pub(super) fn on_refresh_done(&mut self, now: Instant, key: LegKey, response: Option<&Response>) {
         let Some(leg) = self.legs.get_mut(&key) else { return };
         leg.update = None;
@@ -175,10 +177,11 @@ impl Ua {
                     self.refresh(now, key);
                 }
             }
-            // Busy with something else: later.
+            // The peer is busy with another request: try later.
             (StatusCode::REQUEST_PENDING | StatusCode::SERVER_ERROR | StatusCode::SERVICE_UNAVAILABLE, _) => {
             }
-            // It takes none after all, or wants credentials, which go with an INVITE.
+            // The peer does not support UPDATE after all, or requires credentials, which are sent with an
+            // INVITE.
             _ => {
                 leg.peer_updates = false;
                 self.refresh(now, key);
@@ -187,7 +190,7 @@ impl Ua {
         self.settle(now, key);
     }
 
-    /// An INVITE of ours inside the dialog was answered with 422: the next one asks for more.
+    /// Processes a 422 to our INVITE inside the dialog: the next one requests a longer interval.
     pub(super) fn on_small_reinvite(&mut self, key: LegKey, response: &Response) {
         if let Some(timer) = self.legs.get_mut(&key).and_then(|leg| leg.timer.as_mut()) {
             timer.raise(min_se(response));
@@ -200,7 +203,7 @@ impl Ua {
         }
     }
 
-    /// Forgets the UPDATE of a leg that is removed.
+    /// Removes the UPDATE of a leg that is removed.
     pub(super) fn drop_refresh(&mut self, client: Option<ClientKey>) {
         if let Some(client) = client {
             self.purposes.remove(&client);

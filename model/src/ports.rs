@@ -12,7 +12,7 @@ use crate::call_log::{CdrFilter, CdrPlace, CdrQuery};
 use crate::cdr::Cdr;
 use crate::directory::Network;
 use crate::ids::{ApiKeyId, CallId, OrganisationId};
-use crate::live_call::CallNews;
+use crate::news::News;
 use crate::page::{Order, Page};
 use crate::problem::Problem;
 use crate::rating::Drawn;
@@ -117,7 +117,7 @@ pub struct Stored {
 /// Where news of calls are stored as events.
 pub trait NewsSink: Send + Sync {
     /// Stores the event of each, in one transaction.
-    fn store<'a>(&'a self, news: &'a [CallNews]) -> PortFuture<'a, ()>;
+    fn store<'a>(&'a self, news: &'a [News]) -> PortFuture<'a, ()>;
 }
 
 /// Which URLs a tenant may have us ask.

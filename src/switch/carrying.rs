@@ -138,7 +138,7 @@ impl Switch {
 
     fn tell_news(&mut self, id: CallId, news: fn(live_call::LiveCall) -> CallNews) {
         if let Some(call) = self.find_call(id) {
-            self.push(Output::News(Box::new(news(call))));
+            self.push(Output::News(Box::new(news(call).into())));
         }
     }
 }

@@ -237,8 +237,8 @@ impl Switch {
                 if let Some(denial) = Denial::of(why) {
                     self.denied(flow, request, denial);
                 }
-                if why == (AuthRefusal::Wrong { closed: true }) {
-                    self.push(Output::Notice(Notice::Guessing(flow.remote.ip())));
+                if let AuthRefusal::Wrong { reached: Some(limit) } = why {
+                    self.guessed(now, flow, request, limit);
                 }
                 self.refuse(now, key, reply);
             }

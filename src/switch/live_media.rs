@@ -120,7 +120,7 @@ impl Switch {
         let (Some(call), Some(side)) = (live.view(), leg_at(live, port)) else { return };
         let party = live.number_of(side);
         let warning: MediaWarning = quality::warning(warning, side, live.call.whom(side), party, now.wall);
-        self.push(Output::News(Box::new(CallNews::Media(call, Box::new(warning)))));
+        self.push(Output::News(Box::new(CallNews::Media(call, Box::new(warning)).into())));
     }
 }
 

@@ -431,8 +431,9 @@ BEGIN
     END LOOP;
 END $$"#;
 /// A record stands in some twenty indexes: what they have in hand stays in memory, and is written back for many
-/// transactions at once. A negative size is in KiB.
-const WRITER_CACHE_KIB: &str = "-131072";
+/// transactions at once. With a million records, groups of 100 and of 500 cost the same processor time and the same
+/// bytes written with 128 MiB. A negative size is in KiB.
+const WRITER_CACHE_KIB: &str = "-65536";
 const READER_CACHE_KIB: &str = "-16384";
 /// Pages of the write-ahead log before it is folded into the file: 64 MiB.
 const CHECKPOINT_PAGES: &str = "16384";

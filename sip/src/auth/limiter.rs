@@ -33,6 +33,28 @@ pub const SOURCES_MAX: usize = 16_384;
 /// [`SOURCE_FAILURES_MAX`] in a [`WINDOW`], and one for each registration.
 pub const ACCOUNTS_MAX: usize = 65_536;
 
+/// The limit that a wrong answer reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Limit {
+    /// [`FAILURES_MAX`]: one source at one account.
+    Account,
+    /// [`ACCOUNT_FAILURES_MAX`]: one account over all sources.
+    AllSources,
+    /// [`SOURCE_FAILURES_MAX`]: one source over all accounts.
+    Source,
+}
+
+impl Limit {
+    /// The wrong answers within a [`WINDOW`] that reach it.
+    pub const fn failures(self) -> u32 {
+        match self {
+            Limit::Account => FAILURES_MAX,
+            Limit::AllSources => ACCOUNT_FAILURES_MAX,
+            Limit::Source => SOURCE_FAILURES_MAX,
+        }
+    }
+}
+
 /// Counts failures.
 #[derive(Debug)]
 pub struct FailureLimiter {
@@ -103,17 +125,17 @@ impl FailureLimiter {
             .max()
     }
 
-    /// Counts a wrong answer; returns true when this answer reaches a limit.
-    pub fn fail(&mut self, now: Instant, guess: Guess<'_>) -> bool {
+    /// Counts a wrong answer. The limit that it reaches, the one with the most failures if there are several.
+    pub fn fail(&mut self, now: Instant, guess: Guess<'_>) -> Option<Limit> {
         let account = self.key(guess.realm, guess.username);
         let fresh = Failures { since: now, count: 0 };
         let over_all_sources = self.accounts.entry(now, account, || fresh).note(now);
         let source = source_of(guess.source);
         let source = self.sources.entry(now, source, || SourceFailures { all: fresh, pairs: Vec::new() });
         let (over_all_accounts, pair) = source.note(now, account);
-        pair == FAILURES_MAX
-            || over_all_accounts == SOURCE_FAILURES_MAX
-            || over_all_sources == ACCOUNT_FAILURES_MAX
+        [(Limit::AllSources, over_all_sources), (Limit::Source, over_all_accounts), (Limit::Account, pair)]
+            .into_iter()
+            .find_map(|(limit, count)| (count == limit.failures()).then_some(limit))
     }
 
     /// Removes the failures for an account, because its password was changed.
@@ -246,7 +268,8 @@ mod tests {
         let here = guess("1001", HERE);
         for attempt in 1..=12 {
             assert_eq!(limiter.is_closed(start, here, false), attempt > FAILURES_MAX);
-            assert_eq!(limiter.fail(start, here), attempt == FAILURES_MAX, "reported once");
+            let reached = (attempt == FAILURES_MAX).then_some(Limit::Account);
+            assert_eq!(limiter.fail(start, here), reached, "reported once");
         }
         assert!(limiter.is_closed(start, here, true), "a registration is no licence to guess");
         assert!(!limiter.is_closed(start, guess("1001", THERE), false), "the owner elsewhere");
@@ -267,7 +290,7 @@ mod tests {
         let mut limiter = limiter();
         for account in 0..SOURCE_FAILURES_MAX {
             let reached = limiter.fail(start, guess(&account.to_string(), HERE));
-            assert_eq!(reached, account + 1 == SOURCE_FAILURES_MAX);
+            assert_eq!(reached, (account + 1 == SOURCE_FAILURES_MAX).then_some(Limit::Source));
         }
         assert!(limiter.is_closed(start, guess("1001", HERE), false));
         assert!(!limiter.is_closed(start, guess("1001", HERE), true));
@@ -283,8 +306,10 @@ mod tests {
         let start = Instant::now();
         let mut limiter = limiter();
         for source in 0..ACCOUNT_FAILURES_MAX {
+            let last = source + 1 == ACCOUNT_FAILURES_MAX;
             let source = IpAddr::V4((0xC000_0200 + source).into());
-            limiter.fail(start, Guess { source, ..guess("1001", HERE) });
+            let reached = limiter.fail(start, Guess { source, ..guess("1001", HERE) });
+            assert_eq!(reached, last.then_some(Limit::AllSources));
         }
         let new = guess("1001", "198.51.100.1");
         assert!(!limiter.is_closed(start, new, false), "the first answer of a source is checked");

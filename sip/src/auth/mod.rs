@@ -16,7 +16,7 @@ mod server;
 pub use client::{Client, Realm};
 pub use digest::{Algorithm, Credential, Qop, response};
 pub use limiter::{
-    ACCOUNT_FAILURES_MAX, ACCOUNTS_MAX, FAILURES_MAX, FailureLimiter, Guess, SOURCE_FAILURES_MAX,
+    ACCOUNT_FAILURES_MAX, ACCOUNTS_MAX, FAILURES_MAX, FailureLimiter, Guess, Limit, SOURCE_FAILURES_MAX,
     SOURCES_MAX, WINDOW,
 };
 pub use nonce::{GUARDED_MAX, NONCE_LIFE, NonceFault, Nonces, SECRET_BYTES, SLOT};

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::auth::digest::equal;
 use crate::auth::{
-    Algorithm, Credential, FailureLimiter, Guess, NonceFault, Nonces, Qop, SECRET_BYTES, response,
+    Algorithm, Credential, FailureLimiter, Guess, Limit, NonceFault, Nonces, Qop, SECRET_BYTES, response,
 };
 use crate::message::Digest;
 
@@ -93,8 +93,8 @@ pub enum Refusal {
     Replayed,
     /// The account is unknown or the password wrong; the peer must not be able to distinguish the two.
     Wrong {
-        /// Whether this failure reached a limit, which is worth an alert.
-        closed: bool,
+        /// The limit that this failure reached: worth an alert.
+        reached: Option<Limit>,
     },
 }
 
@@ -198,8 +198,8 @@ impl Authenticator {
         let right = equal(&expected, &answer.response.to_ascii_lowercase());
         if !(right & known) {
             let guess = Guess { realm: attempt.realm, username: &answer.username, source: attempt.source };
-            let closed = self.limiter.fail(now, guess);
-            return Err(Refusal::Wrong { closed });
+            let reached = self.limiter.fail(now, guess);
+            return Err(Refusal::Wrong { reached });
         }
         self.nonces.spend(now, answer.nonce, count)?;
         Ok(())

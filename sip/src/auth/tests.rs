@@ -119,11 +119,11 @@ fn what_is_not_a_fresh_answer_to_our_challenge_is_refused() {
         ("another scheme", swap("Digest ", "Basic "), Refusal::Missing),
         ("no response", swap("response=", "x="), Refusal::Malformed),
         ("no count", swap("nc=00000001", "nc=zz"), Refusal::Malformed),
-        ("a count of zero", swap("nc=00000001", "nc=00000000"), Refusal::Wrong { closed: false }),
+        ("a count of zero", swap("nc=00000001", "nc=00000000"), Refusal::Wrong { reached: None }),
         (
             "another uri than was hashed",
             swap("uri=\"sip:acme.test\"", "uri=\"sip:x\""),
-            Refusal::Wrong { closed: false },
+            Refusal::Wrong { reached: None },
         ),
     ];
     for (name, header, expected) in table {
@@ -155,7 +155,7 @@ fn a_wrong_password_and_an_unknown_account_look_the_same() {
         let header = client(username, password).answer(&challenges, false, "REGISTER", URI).unwrap();
         let decision = server.verify(0, Some(&header));
         let Decision::Challenge { challenges, refusal } = decision else { panic!("{decision:?}") };
-        assert_eq!(refusal, Refusal::Wrong { closed: false });
+        assert_eq!(refusal, Refusal::Wrong { reached: None });
         assert_eq!(challenges.len(), 2);
         assert!(
             client(username, password).answer(&parsed(&challenges), true, "REGISTER", URI).is_none(),
@@ -170,8 +170,8 @@ fn guessing_is_stopped_for_the_guesser_alone() {
     for guess in 1..=FAILURES_MAX {
         let challenges = server.challenges(0);
         let header = client("1001", "guess").answer(&challenges, false, "REGISTER", URI).unwrap();
-        let closed = guess == FAILURES_MAX;
-        assert_eq!(refusal(server.verify(0, Some(&header))), Refusal::Wrong { closed });
+        let reached = (guess == FAILURES_MAX).then_some(Limit::Account);
+        assert_eq!(refusal(server.verify(0, Some(&header))), Refusal::Wrong { reached });
     }
     let challenges = server.challenges(0);
     let right = client("1001", "secret").answer(&challenges, false, "REGISTER", URI).unwrap();

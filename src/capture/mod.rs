@@ -59,7 +59,7 @@ pub use report::{
     Analysis, CallDirection, CallLeg, CallReport, EvidenceReport, Head, Skipped, StreamReport, StreamRtcp,
 };
 pub use source::{Broken, Outcome, PartsOutcome, Source, read, read_parts, read_with};
-pub(crate) use table::grouped;
+pub(crate) use table::{counted, grouped};
 pub use table::{Look, Table, table};
 
 #[cfg(test)]

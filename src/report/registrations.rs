@@ -25,7 +25,7 @@ pub(super) fn registrations(html: &mut Html, head: &Head) {
         html.element(
             "<p class=\"note\">",
             more,
-            " more are left out: <code>--format json</code> has them all.</p>",
+            " more are left out: <code>--format csv</code> has them all.</p>",
         );
     }
     html.raw("</section>");
@@ -50,7 +50,7 @@ fn row(html: &mut Html, one: &RegistrationReport) {
     if let Some(seconds) = one.expires_s {
         html.text(seconds);
     }
-    html.element("</td><td>", &one.sentence, "</td></tr>");
+    html.element("</td><td class=\"words\">", &one.sentence, "</td></tr>");
 }
 
 /// Rows of one capture.

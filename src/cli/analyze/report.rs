@@ -136,6 +136,7 @@ impl<'a> Report<'a> {
         match &mut self.sink {
             Sink::None => Ok(()),
             Sink::Csv(csv) => {
+                csv.begin(&totals.head)?;
                 for group in groups {
                     csv.group(&totals.head.file, &group)?;
                 }

@@ -39,9 +39,11 @@ mod rtcp;
 mod signal;
 mod source;
 mod stream;
+mod survey;
 mod table;
 mod taking;
 mod text;
+mod track;
 mod turn;
 mod turns;
 mod wire;
@@ -59,8 +61,9 @@ pub use report::{
     Analysis, CallDirection, CallLeg, CallReport, EvidenceReport, Head, Skipped, StreamReport, StreamRtcp,
 };
 pub use source::{Broken, Outcome, PartsOutcome, Source, read, read_parts, read_with};
-pub(crate) use table::{counted, grouped};
+pub use survey::Survey;
 pub use table::{Look, Table, table};
+pub(crate) use table::{counted, grouped};
 
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,7 @@
 //! Frames to datagrams and segments, with fragments put together.
 
 use super::fragments::{Added, Fragments, Whole};
-use super::ip::{Content, Found, Layer, Piece, dissect, follow};
+use super::ip::{Content, Found, FragmentKey, Layer, Piece, dissect, follow};
 use super::link::LinkType;
 use crate::time::Micros;
 
@@ -22,6 +22,17 @@ pub struct Dissector {
     fragments: Fragments,
     /// The packet that was put together last.
     whole: Option<Whole>,
+    joined: Vec<FragmentKey>,
+    within: Option<FragmentKey>,
+}
+
+/// The packet that the frame holds a fragment of, in its outermost layer that is cut up; `None` for every other frame.
+#[must_use]
+pub fn fragment_of(link: LinkType, frame: &[u8]) -> Option<FragmentKey> {
+    match follow(Layer::Frame(link, frame)) {
+        Found::Content(_) => None,
+        Found::Piece(piece) => Some(piece.key()),
+    }
 }
 
 impl Dissector {
@@ -48,9 +59,23 @@ impl Dissector {
         self.fragments.left()
     }
 
+    /// The packets that the last fragment completed: the one that it is a part of, then those that were cut up within.
+    #[must_use]
+    pub fn joined(&self) -> &[FragmentKey] {
+        &self.joined
+    }
+
+    /// The packet that waits for others still, of which those that were completed are a fragment.
+    #[must_use]
+    pub fn within(&self) -> Option<FragmentKey> {
+        self.within
+    }
+
     /// Takes a frame in which [`dissect`] found a [`Content::Fragment`] or a [`Content::Head`].
     #[cold]
     pub fn fragment<'a>(&'a mut self, at: Micros, link: LinkType, frame: &'a [u8]) -> Content<'a> {
+        self.joined.clear();
+        self.within = None;
         let piece = match follow(Layer::Frame(link, frame)) {
             Found::Content(content) => return content,
             Found::Piece(piece) => piece,
@@ -69,14 +94,21 @@ impl Dissector {
     /// Keeps a packet that was put together, or the one that it completes as a fragment itself.
     fn unpack(&mut self, at: Micros, whole: Whole) {
         let mut whole = whole;
+        self.joined.push(whole.key());
         for _ in 0..NESTED_MAX {
-            let added = match follow(whole.layer()) {
+            let (key, added) = match follow(whole.layer()) {
                 Found::Content(_) => break,
-                Found::Piece(piece) => self.add_nested(at, &piece),
+                Found::Piece(piece) => (piece.key(), self.add_nested(at, &piece)),
             };
             match added {
-                Some(outer) => whole = outer,
-                None => break,
+                Some(outer) => {
+                    whole = outer;
+                    self.joined.push(key);
+                }
+                None => {
+                    self.within = Some(key);
+                    break;
+                }
             }
         }
         self.whole = Some(whole);

@@ -3,7 +3,7 @@
 //! What a fragment is a part of, and which message a segment carries, is often known only later than its frame. A
 //! fragment belongs to the excerpts of its packet, which is known by addresses, protocol and identification; a segment to
 //! those of the messages and packets that it holds a byte of; an acknowledgement to those of the last byte that it
-//! acknowledges. What is never completed goes by what is known of its beginning.
+//! acknowledges, and what opens a connection to those of its first bytes. What is never completed goes by what is known of its beginning.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
@@ -186,7 +186,8 @@ impl Survey {
         let mut named = Vec::new();
         self.owners.text(at, segment.payload, &mut named);
         let first = segment.sequence.wrapping_add(u32::from(segment.syn));
-        let mut arrived = Some(Arrived { ends, first, len: segment.payload_len, frames, named });
+        let (opens, len) = (segment.syn, segment.payload_len);
+        let mut arrived = Some(Arrived { ends, first, opens, len, frames, named });
         let Survey { owners, found, connections, tracks, held, .. } = self;
         connections.segment(at, segment, &mut |carrier, stretch| {
             let known = Known { owners, tracks: &mut *tracks, found: &mut *found, held: &mut *held };
@@ -216,6 +217,8 @@ struct Arrived<'a> {
     ends: Ends,
     /// The sequence number of its first byte.
     first: u32,
+    /// It opens the connection.
+    opens: bool,
     len: usize,
     frames: &'a [u64],
     /// The excerpts whose Call-ID stands in it.
@@ -224,10 +227,10 @@ struct Arrived<'a> {
 
 impl Arrived<'_> {
     fn enter(self, track: &mut Track, found: &mut Found) {
-        if self.len == 0 {
-            return;
+        for frame in self.frames.iter().filter(|_| self.opens) {
+            track.opens(*frame, found);
         }
-        for frame in self.frames {
+        for frame in self.frames.iter().filter(|_| self.len > 0) {
             let span = Span { frame: *frame, named: self.named.clone() };
             track.enter(self.first, self.len, span, found);
         }

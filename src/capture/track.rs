@@ -25,6 +25,8 @@ pub(super) struct Track {
     read: u64,
     /// The place behind the last message or packet.
     end: u64,
+    /// The frames that opened the connection, until it is known whose its first bytes are.
+    opening: Vec<u64>,
     /// Segments that hold a byte behind that place.
     open: Vec<(u64, u64, Span)>,
     /// The last messages and packets: where they begin and end, and whose they are.
@@ -50,7 +52,7 @@ impl Found {
 impl Track {
     /// A direction whose first byte has that sequence number.
     pub(super) fn new(first: u32) -> Self {
-        Track { first, read: 0, end: 0, open: Vec::new(), loads: VecDeque::new() }
+        Track { first, read: 0, end: 0, opening: Vec::new(), open: Vec::new(), loads: VecDeque::new() }
     }
 
     /// Takes a segment whose first byte has that sequence number; it may have come before, or be ahead.
@@ -70,6 +72,16 @@ impl Track {
         }
     }
 
+    /// Takes a segment that opens the connection: it belongs to what its first bytes are.
+    pub(super) fn opens(&mut self, frame: u64, found: &mut Found) {
+        match self.loads.front() {
+            Some((0, _, places)) => found.add(frame, places),
+            Some(_) => {}
+            None if self.opening.len() < OPENING_MAX => self.opening.push(frame),
+            None => {}
+        }
+    }
+
     /// So many more bytes are read.
     pub(super) fn go_on(&mut self, len: usize) {
         self.read += len as u64;
@@ -78,6 +90,9 @@ impl Track {
     /// A message or packet of these excerpts ends so many bytes before the last byte that was read.
     pub(super) fn load(&mut self, behind: usize, places: &[usize], found: &mut Found) {
         let (begin, end) = (self.end, self.read.saturating_sub(behind as u64));
+        for frame in std::mem::take(&mut self.opening) {
+            found.add(frame, places);
+        }
         for (_, _, span) in self.open.iter().filter(|(from, to, _)| *from < end && *to > begin) {
             found.add(span.frame, places);
             found.add(span.frame, &span.named);
@@ -119,6 +134,8 @@ impl Track {
 
 /// Frames that are remembered, once for each excerpt.
 const FOUND_MAX: usize = 8 << 20;
+/// Segments that open a connection again and again.
+const OPENING_MAX: usize = 16;
 /// Segments of one direction that wait for the end of their message.
 const OPEN_MAX: usize = 4_096;
 /// Messages and packets of one direction whose segments may come again, or are acknowledged late.
@@ -138,11 +155,13 @@ mod tests {
         let first = u32::MAX - 9;
         let (mut track, mut found) = (Track::new(first), Found::default());
         let at = |place: u32| first.wrapping_add(place);
+        track.opens(5, &mut found);
         track.enter(at(0), 30, span(0, &[]), &mut found);
         track.go_on(30);
         track.enter(at(30), 30, span(1, &[]), &mut found);
         track.go_on(30);
         track.load(15, &[4], &mut found);
+        track.opens(6, &mut found);
         track.enter(at(0), 30, span(2, &[]), &mut found);
         // Ahead of what is missing.
         track.enter(at(80), 20, span(3, &[]), &mut found);
@@ -153,7 +172,7 @@ mod tests {
         assert_eq!(track.places_before(at(46)), [7, 4]);
         assert_eq!(track.places_before(at(101)), [0; 0]);
         let (all, left_out) = found.finish();
-        let expected = [(0, 4), (1, 4), (1, 7), (2, 4), (3, 4), (3, 7), (4, 4), (4, 7)];
+        let expected = [(0, 4), (1, 4), (1, 7), (2, 4), (3, 4), (3, 7), (4, 4), (4, 7), (5, 4), (6, 4)];
         assert_eq!((Vec::from(all), left_out), (expected.to_vec(), 0));
     }
 

@@ -32,6 +32,10 @@ pub struct Audio {
 }
 
 impl Audio {
+    fn is_ok(&self) -> bool {
+        self.media_verdict.as_deref() == Some("ok")
+    }
+
     /// The figures as the table has them.
     fn figures(&self) -> [String; 5] {
         [
@@ -128,18 +132,20 @@ impl Table {
         let seconds = if answered { record.billsec.to_string() } else { "–".to_owned() };
         let cause = text(&record.hangup_cause);
         let mut rows = self.row([name, &from, &to], (mark, wrong), &record.audio, [&seconds, &cause]);
-        rows.push_str(&self.why(&record.audio, sentence(quality)));
+        let said = sentence(quality).filter(|_| !record.audio.is_ok()).unwrap_or_default();
+        rows.push_str(&self.why(said));
         if let Some(callee) = &record.media_b {
             rows.push_str(&self.row(["", &to, &from], (" ", false), callee, ["", ""]));
-            rows.push_str(&self.why(callee, callee_sentence(quality)));
+            // What is said of the whole call may hold it already.
+            let own = callee_sentence(quality).filter(|own| !callee.is_ok() && !said.contains(*own));
+            rows.push_str(&self.why(own.unwrap_or_default()));
         }
         rows
     }
 
-    /// What a verdict other than `ok` means.
-    fn why(&self, audio: &Audio, sentence: Option<&str>) -> String {
-        let sentence = sentence.filter(|_| audio.media_verdict.as_deref() != Some("ok"));
-        let lines = wrapped(sentence.unwrap_or_default(), WHY_COLUMNS);
+    /// What a verdict means.
+    fn why(&self, sentence: &str) -> String {
+        let lines = wrapped(sentence, WHY_COLUMNS);
         lines.iter().map(|line| self.dim(&format!("             {line}")) + "\n").collect()
     }
 
@@ -259,17 +265,27 @@ mod tests {
             &json!({ "sentence": "Good." }),
         );
         assert!(out.lines().all(|line| line.chars().count() <= 100), "{out}");
+        let callee = "The called party was heard badly.";
+        let quality = json!({ "sentence": format!("Lost. {callee}"), "callee": { "sentence": callee } });
+        let both = table.call("both", &showing(3, 1, Some("lossy_inbound"), true).record, &quality);
+        assert_eq!(both.matches(callee).count(), 1, "{both}");
         expect![[r#"
             call         from to     verdict                  loss jitter  gap quality  MOS  s cause
                                                                  %     ms   ms       %
             clean        101  201  ✓ ok                        8.2  103.3 20.0   100.0 4.50  9 NORMAL_CLEARING
+                         201  101    lossy_inbound            12.5    0.2 22.0    87.0 2.40
+                         The called party was heard badly.
             lossy        104  204  ✓ lossy_inbound             8.2  103.3 20.0   100.0 4.50  9 NORMAL_CLEARING
                          The caller was heard badly, since packets of the audio were lost on their way to us;
                          the worst was a second after the answer.
+                         204  104    lossy_inbound            12.5    0.2 22.0    87.0 2.40
+                         The called party was heard badly.
               ↳ at the second attempt
             bad address  111  211  ✗ no_inbound_media          8.2  103.3 20.0   100.0 4.50  9 NORMAL_CLEARING
                          The caller was heard badly, since packets of the audio were lost on their way to us;
                          the worst was a second after the answer.
+                         211  111    lossy_inbound            12.5    0.2 22.0    87.0 2.40
+                         The called party was heard badly.
               ↳ expected wrong_advertised_address, at both attempts
             bad address  111  211  ✓ wrong_advertised_address    –      –    –       –    –  – ORIGINATOR_CANCEL
                          The caller was heard badly, since packets of the audio were lost on their way to us;
@@ -279,6 +295,7 @@ mod tests {
                          the worst was a second after the answer.
               ↳ expected unanswered
             your call    113  213    ok                        8.2  103.3 20.0   100.0 4.50  9 NORMAL_CLEARING
+                         213  113    lossy_inbound            12.5    0.2 22.0    87.0 2.40
         "#]]
         .assert_eq(&out);
     }

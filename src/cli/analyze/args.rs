@@ -78,7 +78,7 @@ pub struct AnalyzeArgs {
 /// How the result is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Format {
-    /// A row for each stream, for spreadsheets.
+    /// A row for each stream, each call without one and each registration, for spreadsheets.
     Csv,
     /// One page that needs nothing else: calls, their messages, plots over time.
     Html,

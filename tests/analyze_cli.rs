@@ -286,6 +286,15 @@ fn registrations_are_rows() {
     let header = run.stdout.lines().next().unwrap();
     assert!(header.starts_with("file,call,call_id,call_from,"), "{header}");
     assert!(header.contains(",flags,sentence,kind,"), "{header}");
+    // The contents of a page count them, and a sentence stands below the row of each.
+    let (refused, accepted) = (of("registration_refused"), of("registration_accepted"));
+    let page = sidetone(&["analyze", "--format", "html", &refused, &accepted]).stdout;
+    assert!(page.contains("2 registrations, 1 of them not accepted."), "{page}");
+    assert!(page.contains(">registration not accepted</span> <b>1</b>"), "{page}");
+    assert!(
+        page.contains("<tr class=\"words\"><td colspan=\"9\"><p>The registration was not accepted: "),
+        "{page}"
+    );
     // A call without a stream is a row of its own kind.
     let run = sidetone(&["analyze", "--format", "csv", &of("refused_busy")]);
     assert!(run.stdout.contains(",call,"), "{}", run.stdout);

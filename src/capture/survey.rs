@@ -284,7 +284,7 @@ impl Known<'_> {
                 LoadKind::Datagram(_) => owners.media(at, ends, &mut places),
                 LoadKind::Malformed => {}
                 LoadKind::Message(message) => {
-                    owners.call_id(at, &message.headers().call_id(), &mut places);
+                    owners.call_id(at, message.headers().call_id(), &mut places);
                 }
             }
             track.load(load.behind, &places, found);

@@ -6,7 +6,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use super::ip::{Ends, Layer, Piece, transport};
+use super::ip::{FragmentKey as Key, Layer, Piece, transport};
 use crate::time::Micros;
 
 /// Packets that wait for fragments.
@@ -39,25 +39,21 @@ pub(super) enum Added {
 /// The payload of a reassembled packet.
 #[derive(Debug)]
 pub(super) struct Whole {
-    ends: Ends,
-    protocol: u8,
+    key: Key,
     bytes: Vec<u8>,
     /// Every byte before this offset was captured.
     known: usize,
 }
 
 impl Whole {
+    pub(super) fn key(&self) -> Key {
+        self.key
+    }
+
     pub(super) fn layer(&self) -> Layer<'_> {
         let kept = self.bytes.get(..self.known).unwrap_or(&self.bytes);
-        transport(self.protocol, self.ends, kept, self.bytes.len())
+        transport(self.key.protocol, self.key.ends, kept, self.bytes.len())
     }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Key {
-    ends: Ends,
-    protocol: u8,
-    id: u32,
 }
 
 #[derive(Debug)]
@@ -84,7 +80,7 @@ impl Fragments {
         if self.heads_alone {
             return Added::Alone;
         }
-        let key = Key { ends: piece.ends, protocol: piece.protocol, id: piece.id };
+        let key = piece.key();
         let end = piece.offset + piece.len;
         let is_sound = end <= PACKET_LEN_MAX && (!piece.more || piece.len.is_multiple_of(8)) && piece.len > 0;
         if !is_sound {
@@ -107,7 +103,7 @@ impl Fragments {
                     self.bytes -= waiting.bytes.len();
                     let known = waiting.known.min(waiting.bytes.len());
                     let Waiting { bytes, .. } = waiting;
-                    return Added::Whole(Whole { ends: key.ends, protocol: key.protocol, bytes, known });
+                    return Added::Whole(Whole { key, bytes, known });
                 }
             }
             State::Waits => {}

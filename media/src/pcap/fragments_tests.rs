@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use super::super::ip::{Content, Found, follow};
+use super::super::ip::{Content, Ends, Found, follow};
 use super::*;
 
 fn ends() -> Ends {

@@ -115,7 +115,20 @@ pub(super) struct Piece<'a> {
     pub(super) len: usize,
 }
 
+/// What the fragments of one IP packet share (RFC 791 §2.3, RFC 8200 §4.5): addresses, protocol and identification.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct FragmentKey {
+    pub(super) ends: Ends,
+    pub(super) protocol: u8,
+    pub(super) id: u32,
+}
+
 impl<'a> Piece<'a> {
+    /// The packet that it is a part of.
+    pub(super) fn key(&self) -> FragmentKey {
+        FragmentKey { ends: self.ends, protocol: self.protocol, id: self.id }
+    }
+
     /// The datagram of which it is the first fragment.
     pub(super) fn head(&self) -> Option<Datagram<'a>> {
         if self.offset != 0 {

@@ -32,8 +32,8 @@ mod reader;
 pub mod tcp;
 mod writer;
 
-pub use dissector::Dissector;
-pub use ip::{Content, Datagram, Segment, dissect};
+pub use dissector::{Dissector, fragment_of};
+pub use ip::{Content, Datagram, FragmentKey, Segment, dissect};
 pub use link::LinkType;
 pub use plain::{PlainDatagram, dissect_plain};
 pub use reader::{Damage, Decoder, Drained, ELEMENT_LEN_MAX, Progress, Record, Records};

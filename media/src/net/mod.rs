@@ -15,22 +15,22 @@
 //! What a packet *means* is decided by the session, what a room sounds like by the mix; here are only bytes,
 //! addresses and clocks. SRTP is not here.
 
-mod alarm;
 mod beep;
 mod clock;
 mod counters;
 mod endpoint;
 mod guard;
+mod handover;
 mod leg;
 mod message;
 mod mixes;
-mod moves;
-mod outlet;
+mod notice_queue;
 mod ports;
 mod presence;
 mod relay;
 mod reports;
 mod transcodings;
+mod waker;
 mod wire;
 mod worker;
 

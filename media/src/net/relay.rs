@@ -9,17 +9,17 @@ use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
 
-use super::alarm::Alarm;
 use super::clock::Clock;
 use super::counters::{Count, Counters, Tally, sum};
 use super::endpoint::Pair;
 use super::guard::Guard;
+use super::handover::{Handover, worker_of};
 use super::leg::Leg;
 use super::message::{
     Command, CommandError, MixRefused, Notice, OpenError, Port, PortId, RelayConfig, RelayError,
 };
-use super::moves::{Handover, worker_of};
 use super::ports::Ports;
+use super::waker::Waker;
 use super::worker::{self, Worker};
 use crate::mix::{MixCommand, MixId};
 use crate::session::{Session, SessionConfig, StrictSource};
@@ -74,13 +74,13 @@ pub(super) enum Order {
 /// How one worker is reached by the others.
 pub(super) struct Peer {
     pub(super) inbox: Sender<Handover>,
-    pub(super) alarm: Arc<Alarm>,
+    pub(super) waker: Arc<Waker>,
 }
 
 /// How the handle reaches one worker.
 struct Handle {
     orders: Sender<Order>,
-    alarm: Arc<Alarm>,
+    waker: Arc<Waker>,
 }
 
 impl Relay {
@@ -135,7 +135,7 @@ impl Relay {
         let leg = self.shared.leg(id, pair);
         match handle.orders.try_send(Order::Open(leg)) {
             Ok(()) => {
-                handle.alarm.ring();
+                handle.waker.wake();
                 Ok(Port { id, rtp, rtcp })
             }
             Err(refused) => {
@@ -161,7 +161,7 @@ impl Relay {
         let Some(handle) = self.workers.get(id.worker()) else { return Err(CommandError::Stopped) };
         match handle.orders.try_send(Order::Command(id, command)) {
             Ok(()) => {
-                handle.alarm.ring();
+                handle.waker.wake();
                 Ok(())
             }
             Err(TrySendError::Disconnected(_)) => Err(CommandError::Stopped),
@@ -193,7 +193,7 @@ impl Relay {
         };
         match handle.orders.try_send(Order::Mix(id, command)) {
             Ok(()) => {
-                handle.alarm.ring();
+                handle.waker.wake();
                 Ok(())
             }
             Err(TrySendError::Disconnected(order)) => refused(CommandError::Stopped, order),
@@ -256,7 +256,7 @@ impl Relay {
     pub fn shutdown(&self) {
         self.shared.stop.store(true, Ordering::SeqCst);
         for handle in &self.workers {
-            handle.alarm.ring();
+            handle.waker.wake();
         }
         let threads = std::mem::take(&mut *lock(&self.threads));
         for thread in threads {
@@ -282,18 +282,18 @@ impl Relay {
         let (orders, order_receiver) = bounded(ORDERS_MAX);
         let shared = Arc::clone(&self.shared);
         let peer = shared.peers.get(index).zip(self.inboxes.get(index));
-        let Some((alarm, inbox)) = peer.map(|(peer, inbox)| (Arc::clone(&peer.alarm), inbox.clone())) else {
+        let Some((waker, inbox)) = peer.map(|(peer, inbox)| (Arc::clone(&peer.waker), inbox.clone())) else {
             return Ok(());
         };
-        let epoll = worker::listen(&alarm)?;
-        let own_alarm = Arc::clone(&alarm);
+        let epoll = worker::listen(&waker)?;
+        let own_waker = Arc::clone(&waker);
         let work = move || {
             let watched = Watched(Arc::clone(&shared));
-            Worker::new(index, shared, own_alarm, order_receiver, inbox, epoll).run();
+            Worker::new(index, shared, own_waker, order_receiver, inbox, epoll).run();
             drop(watched);
         };
         let thread = thread::Builder::new().name(format!("rtp-{index}")).spawn(work)?;
-        self.workers.push(Handle { orders, alarm });
+        self.workers.push(Handle { orders, waker });
         lock(&self.threads).push(thread);
         Ok(())
     }
@@ -321,7 +321,7 @@ impl Peer {
     /// How a worker is reached, and where it finds what it is handed.
     pub(super) fn new() -> io::Result<(Peer, Receiver<Handover>)> {
         let (inbox, handed) = bounded(HANDOVERS_MAX);
-        Ok((Peer { inbox, alarm: Arc::new(Alarm::new()?) }, handed))
+        Ok((Peer { inbox, waker: Arc::new(Waker::new()?) }, handed))
     }
 }
 

@@ -1,4 +1,4 @@
-//! One thread of the relay: waits for its sockets, moves their packets, does what it is told in between.
+//! One thread of the relay: waits for its sockets, moves their packets and carries out commands in between.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -9,16 +9,16 @@ use crossbeam_channel::Receiver;
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 
-use super::alarm::Alarm;
 use super::counters::{Batch, Count};
+use super::handover::{Handover, Handovers};
 use super::leg::{Forward, Leg};
 use super::message::{Command, Notice, PortId};
 use super::mixes::Mixes;
-use super::moves::{Handover, Moves};
-use super::outlet::Outlet;
+use super::notice_queue::NoticeQueue;
 use super::presence::Change;
 use super::relay::{Order, Shared};
 use super::transcodings::Transcodings;
+use super::waker::Waker;
 use super::wire::{BATCH, Wire};
 use crate::mix::MixId;
 use crate::session::{Input, Output};
@@ -28,7 +28,7 @@ use crate::time::Micros;
 pub(super) struct Worker {
     pub(super) index: usize,
     pub(super) shared: Arc<Shared>,
-    alarm: Arc<Alarm>,
+    waker: Arc<Waker>,
     orders: Receiver<Order>,
     /// What other workers hand over.
     inbox: Receiver<Handover>,
@@ -43,8 +43,8 @@ pub(super) struct Worker {
     open: usize,
     pub(super) mixes: Mixes,
     pub(super) transcodings: Transcodings,
-    pub(super) moves: Moves,
-    pub(super) outlet: Outlet,
+    pub(super) handovers: Handovers,
+    pub(super) notices: NoticeQueue,
     /// The clock as it was read last.
     seen: Micros,
     next_sweep: Micros,
@@ -67,7 +67,7 @@ impl Worker {
     pub(super) fn new(
         index: usize,
         shared: Arc<Shared>,
-        alarm: Arc<Alarm>,
+        waker: Arc<Waker>,
         orders: Receiver<Order>,
         inbox: Receiver<Handover>,
         epoll: Epoll,
@@ -76,7 +76,7 @@ impl Worker {
         let places = usize::from(ports.end().saturating_sub(*ports.start())) / 2 + 1;
         Worker {
             index,
-            alarm,
+            waker,
             orders,
             inbox,
             orders_due: false,
@@ -88,8 +88,8 @@ impl Worker {
             open: 0,
             mixes: Mixes::default(),
             transcodings: Transcodings::default(),
-            moves: Moves::new(shared.peers.len()),
-            outlet: Outlet::default(),
+            handovers: Handovers::new(shared.peers.len()),
+            notices: NoticeQueue::default(),
             seen: shared.clock.now(),
             next_sweep: shared.clock.now() + SWEEP_US,
             sweep: 0,
@@ -132,8 +132,8 @@ impl Worker {
         };
         for place in 0..ready {
             let Some(event) = self.events.get(place).copied() else { break };
-            if event.data() == ALARM_TOKEN {
-                self.alarm.silence();
+            if event.data() == WAKER_TOKEN {
+                self.waker.reset();
                 self.orders_due = true;
             } else {
                 let (id, rtcp) = PortId::from_token(event.data());
@@ -158,8 +158,8 @@ impl Worker {
             self.next_sweep = now + SWEEP_US;
             self.sweep(now);
         }
-        self.moves.flush(&self.shared);
-        self.outlet.deliver(&self.shared, &mut self.batch);
+        self.handovers.flush(&self.shared);
+        self.notices.deliver(&self.shared, &mut self.batch);
     }
 
     /// The packet path: receive a batch, measure it, send it on. Answers how many datagrams came.
@@ -235,10 +235,10 @@ impl Worker {
     /// Does a bounded part of what was ordered, so that packets and mixes never wait long.
     fn take_orders(&mut self) {
         for _ in 0..ORDERS_PER_TURN {
-            // Legs of others are always taken in, see [`Moves::is_full`].
+            // Legs of others are always taken in, see [`Handovers::is_full`].
             if let Ok(handover) = self.inbox.try_recv() {
                 self.take_over(handover);
-            } else if self.moves.is_full() {
+            } else if self.handovers.is_full() {
                 return;
             } else {
                 match self.orders.try_recv() {
@@ -380,7 +380,7 @@ impl Worker {
         let Some(mut leg) = self.remove(id) else { return };
         let report = Box::new(leg.session.close(now));
         self.bury(leg);
-        self.outlet.take_untold(id);
+        self.notices.take_untold(id);
         self.notify(Notice::Closed { id, report });
     }
 
@@ -389,15 +389,15 @@ impl Worker {
         for _ in 0..self.orders.len() + self.inbox.len() {
             self.take_orders();
         }
-        while let Some(leg) = self.moves.take_leg() {
+        while let Some(leg) = self.handovers.take_leg() {
             self.admit(leg);
         }
         let open: Vec<PortId> = self.legs.iter().flatten().map(|leg| leg.id).collect();
         for id in open {
             self.obey(id, Command::Close);
         }
-        self.moves.flush(&self.shared);
-        self.outlet.deliver(&self.shared, &mut self.batch);
+        self.handovers.flush(&self.shared);
+        self.notices.deliver(&self.shared, &mut self.batch);
     }
 
     pub(super) fn remove(&mut self, id: PortId) -> Option<Box<Leg>> {
@@ -426,7 +426,7 @@ impl Worker {
                 self.current = None;
                 if let Some(leg) = self.remove(id) {
                     self.bury(leg);
-                    self.outlet.take_untold(id);
+                    self.notices.take_untold(id);
                     self.notify(Notice::Closed { id, report: Box::default() });
                 }
             }
@@ -450,18 +450,18 @@ impl Worker {
 
     /// Tells the switch.
     pub(super) fn notify(&mut self, notice: Notice) {
-        self.outlet.notify(notice, &self.shared, &mut self.batch);
+        self.notices.notify(notice, &self.shared, &mut self.batch);
     }
 
     /// How long the worker may sleep.
     fn patience(&self) -> EpollTimeout {
-        if self.orders_due && !self.moves.is_full() {
+        if self.orders_due && !self.handovers.is_full() {
             return EpollTimeout::ZERO;
         }
-        let idle = self.open == 0 && self.outlet.is_empty();
+        let idle = self.open == 0 && self.notices.is_empty();
         let sweep = (!idle).then_some(self.next_sweep);
         let now = self.shared.clock.now();
-        let handing = self.moves.is_waiting().then(|| now + HAND_OVER_US);
+        let handing = self.handovers.is_waiting().then(|| now + HAND_OVER_US);
         let Some(next) = [sweep, self.mixes.next_tick(), self.transcodings.next_tick(), handing]
             .into_iter()
             .flatten()
@@ -486,10 +486,10 @@ impl Worker {
     }
 }
 
-/// An epoll that hears the alarm.
-pub(super) fn listen(alarm: &Alarm) -> io::Result<Epoll> {
+/// An epoll that hears the waker.
+pub(super) fn listen(waker: &Waker) -> io::Result<Epoll> {
     let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
-    epoll.add(alarm, EpollEvent::new(EpollFlags::EPOLLIN, ALARM_TOKEN))?;
+    epoll.add(waker, EpollEvent::new(EpollFlags::EPOLLIN, WAKER_TOKEN))?;
     Ok(epoll)
 }
 
@@ -504,7 +504,7 @@ pub(super) fn find(legs: &mut [Option<Box<Leg>>], place: usize, id: PortId) -> O
 }
 
 /// No leg has it: its serial number would need the top bit.
-const ALARM_TOKEN: u64 = u64::MAX;
+const WAKER_TOKEN: u64 = u64::MAX;
 /// Batches that are read from a socket before a command; more than a receive buffer holds by default.
 const DRAINS_MAX: usize = 64;
 /// Sockets that one turn serves.

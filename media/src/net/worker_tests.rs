@@ -27,16 +27,16 @@ fn workers(count: usize, inbox_len: usize) -> (Vec<Worker>, Sender<Order>, Recei
     let (peers, inboxes): (Vec<Peer>, Vec<Receiver<Handover>>) = (0..count)
         .map(|_| {
             let (inbox, handed) = bounded(inbox_len);
-            (Peer { inbox, alarm: Arc::new(Alarm::new().unwrap()) }, handed)
+            (Peer { inbox, waker: Arc::new(Waker::new().unwrap()) }, handed)
         })
         .unzip();
     let (shared, notices) = Shared::new(config, peers, Arc::new(|| {})).unwrap();
     let shared = Arc::new(shared);
     let (orders, receiver) = bounded(16);
     let workers = inboxes.into_iter().enumerate().map(|(index, inbox)| {
-        let alarm = Arc::clone(&shared.peers[index].alarm);
-        let epoll = listen(&alarm).unwrap();
-        Worker::new(index, Arc::clone(&shared), alarm, receiver.clone(), inbox, epoll)
+        let waker = Arc::clone(&shared.peers[index].waker);
+        let epoll = listen(&waker).unwrap();
+        Worker::new(index, Arc::clone(&shared), waker, receiver.clone(), inbox, epoll)
     });
     (workers.collect(), orders, notices)
 }
@@ -168,24 +168,24 @@ fn a_worker_that_has_no_room_is_handed_everything_later_and_in_order() {
     // An odd mix lives with the second worker.
     home.command(id, Command::Join { mix: MixId(1), seat: seat() });
     home.command(id, Command::Snapshot);
-    home.moves.flush(&home.shared);
-    assert!(home.moves.is_waiting(), "the leg is handed over, its orders wait");
+    home.handovers.flush(&home.shared);
+    assert!(home.handovers.is_waiting(), "the leg is handed over, its orders wait");
     assert!(home.patience().as_millis().is_some_and(|ms| ms <= 1), "it asks again soon");
     let is_told = |notices: &Receiver<Notice>| matches!(notices.try_recv(), Ok(Notice::Snapshot { id: who, .. }) if who == id);
     for _ in 0..3 {
         assert!(!is_told(&notices));
         away.take_orders();
-        home.moves.flush(&home.shared);
+        home.handovers.flush(&home.shared);
     }
     assert_eq!((home.open, away.open, away.mixes.changed_size()), (0, 1, Some((1, 1))));
-    assert!(!home.moves.is_waiting() && is_told(&notices));
+    assert!(!home.handovers.is_waiting() && is_told(&notices));
     // It comes home: what is ordered meanwhile waits for it, what concerns it there is forgotten.
     home.command(id, Command::Leave);
     home.command(id, Command::Snapshot);
-    home.moves.flush(&home.shared);
+    home.handovers.flush(&home.shared);
     away.take_orders();
     assert!(!is_told(&notices));
-    away.moves.flush(&away.shared);
+    away.handovers.flush(&away.shared);
     home.take_orders();
     assert_eq!((home.open, away.open, away.mixes.changed_size()), (1, 0, Some((0, 0))));
     assert!(is_told(&notices));
@@ -199,19 +199,19 @@ fn a_leg_that_ends_elsewhere_leaves_nothing_at_home() {
     let (Some(mut away), Some(mut home)) = (workers.pop(), workers.pop()) else { panic!("two workers") };
     let id = admit(&mut home, 1);
     home.command(id, Command::Join { mix: MixId(1), seat: seat() });
-    home.moves.flush(&home.shared);
+    home.handovers.flush(&home.shared);
     away.take_orders();
     // It is called back, and a panic there is faster.
     home.command(id, Command::Leave);
     home.command(id, Command::Snapshot);
-    home.moves.flush(&home.shared);
+    home.handovers.flush(&home.shared);
     away.current = Some(At::Mix(MixId(1)));
     away.recover();
     assert!(matches!(notices.try_recv(), Ok(Notice::Closed { id: who, .. }) if who == id));
     away.take_orders();
-    away.moves.flush(&away.shared);
+    away.handovers.flush(&away.shared);
     home.take_orders();
-    assert!(!home.moves.is_waiting() && !home.moves.is_full());
+    assert!(!home.handovers.is_waiting() && !home.handovers.is_full());
     home.command(id, Command::Snapshot);
     assert!(notices.try_recv().is_err(), "it is told to nobody");
 }

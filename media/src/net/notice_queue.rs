@@ -13,7 +13,7 @@ use super::relay::Shared;
 
 /// The notices of one worker that are not with the switch yet.
 #[derive(Default)]
-pub(super) struct Outlet {
+pub(super) struct NoticeQueue {
     /// Notices that found the channel full. Bounded: while many wait no port is opened, and digits are dropped.
     waiting: VecDeque<Notice>,
     /// Whether a party talks, where the switch was last told the opposite. One for each leg at most.
@@ -22,7 +22,7 @@ pub(super) struct Outlet {
     queued: bool,
 }
 
-impl Outlet {
+impl NoticeQueue {
     /// Queues a notice.
     pub(super) fn notify(&mut self, notice: Notice, shared: &Shared, batch: &mut Batch) {
         if let Notice::Talking { id, talking } = notice {
@@ -130,25 +130,25 @@ mod tests {
             seed: 1,
         };
         let (shared, notices) = Shared::new(config, Vec::new(), Arc::new(|| {})).unwrap();
-        let (mut outlet, mut batch) = (Outlet::default(), Batch::new());
+        let (mut queue, mut batch) = (NoticeQueue::default(), Batch::new());
         let id = |serial| PortId::new(serial, 0, 20_000);
-        let mut tell = |outlet: &mut Outlet, notice| outlet.notify(notice, &shared, &mut batch);
+        let mut tell = |queue: &mut NoticeQueue, notice| queue.notify(notice, &shared, &mut batch);
         while !notices.is_full() {
-            tell(&mut outlet, Notice::Played { id: id(0), token: 0 });
+            tell(&mut queue, Notice::Played { id: id(0), token: 0 });
         }
         // Three changes: what the switch is told is the last state, and nothing when that is the first again.
         for talking in [true, false, true] {
-            tell(&mut outlet, Notice::Talking { id: id(1), talking });
+            tell(&mut queue, Notice::Talking { id: id(1), talking });
         }
         for talking in [true, false] {
-            tell(&mut outlet, Notice::Talking { id: id(2), talking });
+            tell(&mut queue, Notice::Talking { id: id(2), talking });
         }
         for digit in ['1', '2'] {
-            tell(&mut outlet, Notice::Digit { id: id(1), digit });
+            tell(&mut queue, Notice::Digit { id: id(1), digit });
         }
-        tell(&mut outlet, Notice::Closed { id: id(9), report: Box::default() });
+        tell(&mut queue, Notice::Closed { id: id(9), report: Box::default() });
         while notices.try_recv().is_ok() {}
-        outlet.deliver(&shared, &mut batch);
+        queue.deliver(&shared, &mut batch);
         let told: Vec<String> = notices
             .try_iter()
             .map(|notice| match notice {
@@ -161,7 +161,7 @@ mod tests {
             })
             .collect();
         assert_eq!(told, ["digit 1", "digit 2", "closed", "1 true"]);
-        assert!(outlet.is_empty());
+        assert!(queue.is_empty());
         assert_eq!(shared.backlog.load(Ordering::Relaxed), 0);
     }
 }

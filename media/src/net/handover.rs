@@ -30,7 +30,7 @@ pub(super) enum Handover {
 }
 
 /// The legs of a worker that are elsewhere, and what is on its way to the other workers.
-pub(super) struct Moves {
+pub(super) struct Handovers {
     away: HashMap<PortId, Away>,
     /// What each worker is to be handed, oldest first.
     outboxes: Vec<VecDeque<Handover>>,
@@ -46,11 +46,11 @@ struct Away {
     held: VecDeque<Command>,
 }
 
-impl Moves {
+impl Handovers {
     /// Nothing on its way between `workers`.
-    pub(super) fn new(workers: usize) -> Moves {
+    pub(super) fn new(workers: usize) -> Handovers {
         let outboxes = std::iter::repeat_with(VecDeque::new).take(workers).collect();
-        Moves { away: HashMap::new(), outboxes, queued: 0 }
+        Handovers { away: HashMap::new(), outboxes, queued: 0 }
     }
 
     /// So much is under way that no further orders are taken. What other workers hand over is always taken, so
@@ -83,7 +83,7 @@ impl Moves {
             let sent = waiting - outbox.len();
             self.queued = self.queued.saturating_sub(sent);
             if sent > 0 {
-                peer.alarm.ring();
+                peer.waker.wake();
             }
         }
     }
@@ -142,8 +142,8 @@ impl Worker {
     /// Obeys a command to a port that has its home here, or passes it on to where the leg is.
     pub(super) fn command(&mut self, id: PortId, command: Command) {
         let workers = self.shared.peers.len();
-        if self.moves.away.contains_key(&id) {
-            return self.moves.pass_on(id, command, workers);
+        if self.handovers.away.contains_key(&id) {
+            return self.handovers.pass_on(id, command, workers);
         }
         match command {
             Command::Join { mix, seat } if worker_of(mix, workers) != self.index => self.lend(id, mix, seat),
@@ -155,11 +155,11 @@ impl Worker {
     pub(super) fn take_over(&mut self, handover: Handover) {
         match handover {
             Handover::Command(id, command) => self.obey(id, command),
-            Handover::Gone(id) => drop(self.moves.release(id)),
+            Handover::Gone(id) => drop(self.handovers.release(id)),
             Handover::Leg(leg) => self.take_in(leg),
             Handover::Recall(id) => {
                 if let Some(leg) = self.detach(id) {
-                    self.moves.push(id.worker(), Handover::Leg(leg));
+                    self.handovers.push(id.worker(), Handover::Leg(leg));
                 }
             }
         }
@@ -168,7 +168,7 @@ impl Worker {
     /// Tells a leg's home that it is over.
     pub(super) fn tell_home(&mut self, id: PortId) {
         if id.worker() != self.index {
-            self.moves.push(id.worker(), Handover::Gone(id));
+            self.handovers.push(id.worker(), Handover::Gone(id));
         }
     }
 
@@ -176,9 +176,9 @@ impl Worker {
     fn lend(&mut self, id: PortId, mix: MixId, seat: Box<Seat>) {
         let Some(leg) = self.detach(id) else { return };
         let at = worker_of(mix, self.shared.peers.len());
-        self.moves.away.insert(id, Away { at, recalled: false, held: VecDeque::new() });
-        self.moves.push(at, Handover::Leg(leg));
-        self.moves.push(at, Handover::Command(id, Command::Join { mix, seat }));
+        self.handovers.away.insert(id, Away { at, recalled: false, held: VecDeque::new() });
+        self.handovers.push(at, Handover::Leg(leg));
+        self.handovers.push(at, Handover::Command(id, Command::Join { mix, seat }));
     }
 
     /// Takes a leg out of everything here; what came before counts as come before.
@@ -187,7 +187,7 @@ impl Worker {
         self.unseat(id);
         let mut leg = self.remove(id)?;
         leg.forward = None;
-        leg.untold = self.outlet.take_untold(id);
+        leg.untold = self.notices.take_untold(id);
         if leg.described {
             unwatch(&self.epoll, &leg);
         }
@@ -204,7 +204,7 @@ impl Worker {
         if let Some(talking) = untold {
             self.notify(Notice::Talking { id, talking });
         }
-        for command in self.moves.release(id) {
+        for command in self.handovers.release(id) {
             self.command(id, command);
         }
     }

@@ -8,35 +8,35 @@ use nix::sys::eventfd::{EfdFlags, EventFd};
 
 /// An eventfd that is written only when its worker may be asleep.
 #[derive(Debug)]
-pub(super) struct Alarm {
+pub(super) struct Waker {
     event: EventFd,
-    rung: AtomicBool,
+    pending: AtomicBool,
 }
 
-impl Alarm {
-    /// A silent alarm.
-    pub(super) fn new() -> io::Result<Alarm> {
+impl Waker {
+    /// A waker that was not used yet.
+    pub(super) fn new() -> io::Result<Waker> {
         let event = EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK)?;
-        Ok(Alarm { event, rung: AtomicBool::new(false) })
+        Ok(Waker { event, pending: AtomicBool::new(false) })
     }
 
     /// Wakes the worker; what was queued before is seen by it. Never blocks.
-    pub(super) fn ring(&self) {
-        if !self.rung.swap(true, Ordering::SeqCst) {
-            // The counter of a non-blocking eventfd overflows after 2^64 - 2 rings; nothing else can fail.
+    pub(super) fn wake(&self) {
+        if !self.pending.swap(true, Ordering::SeqCst) {
+            // The counter of a non-blocking eventfd overflows after 2^64 - 2 wakes; nothing else can fail.
             let _ = self.event.write(1);
         }
     }
 
-    /// Silences the alarm. The worker calls it *before* it looks into its queue, so that what is queued
-    /// meanwhile rings again.
-    pub(super) fn silence(&self) {
+    /// Forgets that it was used. The worker calls it *before* it reads its queue, so that what is queued
+    /// meanwhile wakes it again.
+    pub(super) fn reset(&self) {
         let _ = self.event.read();
-        self.rung.store(false, Ordering::SeqCst);
+        self.pending.store(false, Ordering::SeqCst);
     }
 }
 
-impl AsFd for Alarm {
+impl AsFd for Waker {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.event.as_fd()
     }

@@ -7,14 +7,14 @@
 //! on the way; packets wait there with the time they came.
 
 use std::collections::{HashMap, VecDeque};
+use std::io;
+use std::sync::Arc;
 
-use crossbeam_channel::TrySendError;
-use nix::sys::epoll::Epoll;
+use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
 
 use super::leg::Leg;
-use super::message::{Command, Notice, PortId};
-use super::relay::Shared;
-use super::worker::Worker;
+use super::message::{Command, PortId};
+use super::waker::Waker;
 use crate::mix::{MixId, Seat};
 
 /// What one worker hands to another.
@@ -27,6 +27,20 @@ pub(super) enum Handover {
     Leg(Box<Leg>),
     /// From its home: send the leg back.
     Recall(PortId),
+}
+
+/// How one worker is reached by the others.
+pub(super) struct Peer {
+    pub(super) inbox: Sender<Handover>,
+    pub(super) waker: Arc<Waker>,
+}
+
+impl Peer {
+    /// How a worker is reached, and where it finds what it is handed.
+    pub(super) fn new() -> io::Result<(Peer, Receiver<Handover>)> {
+        let (inbox, handed) = bounded(HANDOVERS_MAX);
+        Ok((Peer { inbox, waker: Arc::new(Waker::new()?) }, handed))
+    }
 }
 
 /// The legs of a worker that are elsewhere, and what is on its way to the other workers.
@@ -65,11 +79,11 @@ impl Handovers {
     }
 
     /// Hands over what the other workers have room for.
-    pub(super) fn flush(&mut self, shared: &Shared) {
+    pub(super) fn flush(&mut self, peers: &[Peer]) {
         if self.queued == 0 {
             return;
         }
-        for (outbox, peer) in self.outboxes.iter_mut().zip(&shared.peers) {
+        for (outbox, peer) in self.outboxes.iter_mut().zip(peers) {
             let waiting = outbox.len();
             while let Some(handover) = outbox.pop_front() {
                 // The relay keeps every inbox open for as long as it lives.
@@ -95,21 +109,15 @@ impl Handovers {
         handovers.find_map(|handover| if let Handover::Leg(leg) = handover { Some(leg) } else { None })
     }
 
-    fn push(&mut self, to: usize, handover: Handover) {
-        if let Some(outbox) = self.outboxes.get_mut(to) {
-            outbox.push_back(handover);
-            self.queued += 1;
-        }
-    }
-
-    /// Routes what a leg elsewhere is told.
-    fn pass_on(&mut self, id: PortId, command: Command, workers: usize) {
-        let Some(away) = self.away.get_mut(&id) else { return };
+    /// Routes a command to a leg that may be elsewhere; gives it back when the leg is here.
+    pub(super) fn route(&mut self, id: PortId, command: Command) -> Option<Command> {
+        let workers = self.outboxes.len();
+        let Some(away) = self.away.get_mut(&id) else { return Some(command) };
         let at = away.at;
         if away.recalled {
             away.held.push_back(command);
             self.queued += 1;
-            return;
+            return None;
         }
         match command {
             Command::Close => {
@@ -128,84 +136,38 @@ impl Handovers {
             }
             command => self.push(at, Handover::Command(id, command)),
         }
+        None
+    }
+
+    /// Hands a leg of this worker to the worker of the mix that it is to join.
+    pub(super) fn lend(&mut self, leg: Box<Leg>, mix: MixId, seat: Box<Seat>) {
+        let (id, at) = (leg.id, worker_of(mix, self.outboxes.len()));
+        self.away.insert(id, Away { at, recalled: false, held: VecDeque::new() });
+        self.push(at, Handover::Leg(leg));
+        self.push(at, Handover::Command(id, Command::Join { mix, seat }));
+    }
+
+    /// Hands a leg that was called back to its home.
+    pub(super) fn return_home(&mut self, leg: Box<Leg>) {
+        self.push(leg.id.worker(), Handover::Leg(leg));
+    }
+
+    /// Informs the home of a leg that the leg is over.
+    pub(super) fn report_end(&mut self, id: PortId) {
+        self.push(id.worker(), Handover::Gone(id));
     }
 
     /// What was held for a leg that is back, or over.
-    fn release(&mut self, id: PortId) -> VecDeque<Command> {
+    pub(super) fn release(&mut self, id: PortId) -> VecDeque<Command> {
         let held = self.away.remove(&id).map(|away| away.held).unwrap_or_default();
         self.queued = self.queued.saturating_sub(held.len());
         held
     }
-}
 
-impl Worker {
-    /// Obeys a command to a port that has its home here, or passes it on to where the leg is.
-    pub(super) fn command(&mut self, id: PortId, command: Command) {
-        let workers = self.shared.peers.len();
-        if self.handovers.away.contains_key(&id) {
-            return self.handovers.pass_on(id, command, workers);
-        }
-        match command {
-            Command::Join { mix, seat } if worker_of(mix, workers) != self.index => self.lend(id, mix, seat),
-            command => self.obey(id, command),
-        }
-    }
-
-    /// Takes in what another worker handed over.
-    pub(super) fn take_over(&mut self, handover: Handover) {
-        match handover {
-            Handover::Command(id, command) => self.obey(id, command),
-            Handover::Gone(id) => drop(self.handovers.release(id)),
-            Handover::Leg(leg) => self.take_in(leg),
-            Handover::Recall(id) => {
-                if let Some(leg) = self.detach(id) {
-                    self.handovers.push(id.worker(), Handover::Leg(leg));
-                }
-            }
-        }
-    }
-
-    /// Tells a leg's home that it is over.
-    pub(super) fn tell_home(&mut self, id: PortId) {
-        if id.worker() != self.index {
-            self.handovers.push(id.worker(), Handover::Gone(id));
-        }
-    }
-
-    /// Hands a leg to the worker of the mix that it is to join.
-    fn lend(&mut self, id: PortId, mix: MixId, seat: Box<Seat>) {
-        let Some(leg) = self.detach(id) else { return };
-        let at = worker_of(mix, self.shared.peers.len());
-        self.handovers.away.insert(id, Away { at, recalled: false, held: VecDeque::new() });
-        self.handovers.push(at, Handover::Leg(leg));
-        self.handovers.push(at, Handover::Command(id, Command::Join { mix, seat }));
-    }
-
-    /// Takes a leg out of everything here; what came before counts as come before.
-    fn detach(&mut self, id: PortId) -> Option<Box<Leg>> {
-        self.drain_described(id);
-        self.unseat(id);
-        let mut leg = self.remove(id)?;
-        leg.forward = None;
-        leg.untold = self.notices.take_untold(id);
-        if leg.described {
-            unwatch(&self.epoll, &leg);
-        }
-        Some(leg)
-    }
-
-    /// A leg came: to its mix, or back home.
-    fn take_in(&mut self, mut leg: Box<Leg>) {
-        let (id, described, untold) = (leg.id, leg.described, leg.untold.take());
-        self.admit(leg);
-        if described {
-            self.watch(id);
-        }
-        if let Some(talking) = untold {
-            self.notify(Notice::Talking { id, talking });
-        }
-        for command in self.handovers.release(id) {
-            self.command(id, command);
+    fn push(&mut self, to: usize, handover: Handover) {
+        if let Some(outbox) = self.outboxes.get_mut(to) {
+            outbox.push_back(handover);
+            self.queued += 1;
         }
     }
 }
@@ -215,14 +177,7 @@ pub(super) fn worker_of(mix: MixId, workers: usize) -> usize {
     usize::try_from(mix.0 % workers.max(1) as u64).unwrap_or(0)
 }
 
-/// Ceases to read a leg's sockets. The kernel can refuse only what it does not watch.
-fn unwatch(epoll: &Epoll, leg: &Leg) {
-    for endpoint in [&leg.rtp, &leg.rtcp] {
-        if let Err(errno) = epoll.delete(&endpoint.socket) {
-            tracing::error!(%errno, port = leg.id.port(), "failed to cease watching a leg's socket");
-        }
-    }
-}
-
+/// What waits for one worker to take it over from the others.
+const HANDOVERS_MAX: usize = 8_192;
 /// What waits on its way between workers before no further orders are taken.
 const QUEUED_MAX: usize = 8_192;

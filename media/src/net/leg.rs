@@ -10,7 +10,7 @@ use super::guard::Guard;
 use super::message::PortId;
 use super::presence::Presence;
 use super::reports::Reports;
-use super::transcodings::Transcoding;
+use super::transcoding::Transcoding;
 use super::wire::{BATCH, DATAGRAM_BYTES_MAX, Sent, Wire};
 use crate::mix::MixId;
 use crate::rtcp::REPORT_BYTES_MAX;

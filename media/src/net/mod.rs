@@ -22,6 +22,7 @@ mod endpoint;
 mod guard;
 mod handover;
 mod leg;
+mod legs;
 mod message;
 mod mixes;
 mod notice_queue;
@@ -29,10 +30,13 @@ mod ports;
 mod presence;
 mod relay;
 mod reports;
+mod shared;
+mod transcoding;
 mod transcodings;
 mod waker;
 mod wire;
 mod worker;
+mod worker_io;
 
 pub use counters::{Counters, DiscardCount, MixingCounts, TickCounts};
 pub use message::{

@@ -3,13 +3,40 @@
 //! Reports, digits and ends wait; of who talks the last state waits; everything else is dropped and counted.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crossbeam_channel::TrySendError;
+use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
 
 use super::counters::{Batch, Count};
 use super::message::{Notice, PortId};
-use super::relay::Shared;
+
+/// The channel to the switch that all workers share.
+pub(super) struct NoticeChannel {
+    sender: Sender<Notice>,
+    /// Notices that wait in the queues of all workers.
+    backlog: AtomicUsize,
+    /// Called after notices were queued; it must not block.
+    wake: Arc<dyn Fn() + Send + Sync>,
+}
+
+impl NoticeChannel {
+    /// An empty channel, and where its notices come out.
+    pub(super) fn new(wake: Arc<dyn Fn() + Send + Sync>) -> (NoticeChannel, Receiver<Notice>) {
+        let (sender, notices) = bounded(NOTICES_MAX);
+        (NoticeChannel { sender, backlog: AtomicUsize::new(0), wake }, notices)
+    }
+
+    /// Whether so many notices wait that no further port is opened.
+    pub(super) fn is_behind(&self) -> bool {
+        self.backlog.load(Ordering::Relaxed) >= BACKLOG_MAX
+    }
+
+    /// Sends a notice if there is room. Answers whether there was.
+    pub(super) fn offer(&self, notice: Notice) -> bool {
+        self.sender.try_send(notice).is_ok()
+    }
+}
 
 /// The notices of one worker that are not with the switch yet.
 #[derive(Default)]
@@ -24,18 +51,18 @@ pub(super) struct NoticeQueue {
 
 impl NoticeQueue {
     /// Queues a notice.
-    pub(super) fn notify(&mut self, notice: Notice, shared: &Shared, batch: &mut Batch) {
+    pub(super) fn notify(&mut self, notice: Notice, channel: &NoticeChannel, batch: &mut Batch) {
         if let Notice::Talking { id, talking } = notice {
-            return self.tell_talking(id, talking, shared);
+            return self.tell_talking(id, talking, channel);
         }
         let kept = !matches!(notice, Notice::Latched { .. } | Notice::Snapshot { .. });
         // Nothing overtakes what waits.
         if kept && !self.waiting.is_empty() {
-            return self.wait(notice, shared, batch);
+            return self.wait(notice, channel, batch);
         }
-        match shared.notices.try_send(notice) {
+        match channel.sender.try_send(notice) {
             Ok(()) => self.queued = true,
-            Err(TrySendError::Full(notice)) if kept => self.wait(notice, shared, batch),
+            Err(TrySendError::Full(notice)) if kept => self.wait(notice, channel, batch),
             Err(_) => batch.add(Count::NoticesDropped, 1),
         }
     }
@@ -46,11 +73,11 @@ impl NoticeQueue {
     }
 
     /// Delivers what waits as far as there is room, and wakes the reader when there is something new.
-    pub(super) fn deliver(&mut self, shared: &Shared, batch: &mut Batch) {
+    pub(super) fn deliver(&mut self, channel: &NoticeChannel, batch: &mut Batch) {
         while let Some(notice) = self.waiting.pop_front() {
-            match shared.notices.try_send(notice) {
+            match channel.sender.try_send(notice) {
                 Ok(()) => {
-                    shared.backlog.fetch_sub(1, Ordering::Relaxed);
+                    channel.backlog.fetch_sub(1, Ordering::Relaxed);
                     self.queued = true;
                 }
                 Err(TrySendError::Full(notice)) => {
@@ -58,16 +85,16 @@ impl NoticeQueue {
                     break;
                 }
                 Err(TrySendError::Disconnected(_)) => {
-                    shared.backlog.fetch_sub(1, Ordering::Relaxed);
+                    channel.backlog.fetch_sub(1, Ordering::Relaxed);
                     batch.add(Count::NoticesDropped, 1);
                 }
             }
         }
         if !self.untold.is_empty() && self.waiting.is_empty() {
-            self.deliver_untold(shared);
+            self.deliver_untold(channel);
         }
         if std::mem::take(&mut self.queued) {
-            (shared.wake)();
+            (channel.wake)();
         }
     }
 
@@ -76,63 +103,55 @@ impl NoticeQueue {
         self.waiting.is_empty() && self.untold.is_empty()
     }
 
-    fn tell_talking(&mut self, id: PortId, talking: bool, shared: &Shared) {
+    fn tell_talking(&mut self, id: PortId, talking: bool, channel: &NoticeChannel) {
         // States alternate: one that follows an untold one is what the switch believes already.
         if self.untold.remove(&id).is_some() {
             return;
         }
-        if self.waiting.is_empty() && shared.notices.try_send(Notice::Talking { id, talking }).is_ok() {
+        if self.waiting.is_empty() && channel.offer(Notice::Talking { id, talking }) {
             self.queued = true;
         } else {
             self.untold.insert(id, talking);
         }
     }
 
-    fn deliver_untold(&mut self, shared: &Shared) {
+    fn deliver_untold(&mut self, channel: &NoticeChannel) {
         let mut told = false;
         self.untold.retain(|id, talking| {
-            let sent = shared.notices.try_send(Notice::Talking { id: *id, talking: *talking }).is_ok();
+            let sent = channel.offer(Notice::Talking { id: *id, talking: *talking });
             told |= sent;
             !sent
         });
         self.queued |= told;
     }
 
-    fn wait(&mut self, notice: Notice, shared: &Shared, batch: &mut Batch) {
+    fn wait(&mut self, notice: Notice, channel: &NoticeChannel, batch: &mut Batch) {
         // Reports have a bound of their own: their legs'.
         if self.waiting.len() >= WAITING_MAX && !matches!(notice, Notice::Closed { .. }) {
             return batch.add(Count::NoticesDropped, 1);
         }
         self.waiting.push_back(notice);
-        shared.backlog.fetch_add(1, Ordering::Relaxed);
+        channel.backlog.fetch_add(1, Ordering::Relaxed);
     }
 }
 
 /// Digits and ends that wait in one worker; more come of a flood only.
 const WAITING_MAX: usize = 65_536;
+/// More notices than this waiting for the reader, and no new port is opened.
+const BACKLOG_MAX: usize = 65_536;
+/// Notices that the channel holds.
+const NOTICES_MAX: usize = 8_192;
 
 #[cfg(test)]
 mod tests {
-    use std::net::{IpAddr, Ipv4Addr};
-    use std::sync::Arc;
-
     use super::*;
-    use crate::net::RelayConfig;
-    use crate::session::SessionConfig;
 
     #[test]
     fn nothing_is_lost_while_nobody_reads_and_who_talks_is_told_once() {
-        let config = RelayConfig {
-            bind: IpAddr::V4(Ipv4Addr::LOCALHOST),
-            ports: 20_000..=20_001,
-            workers: 1,
-            session: SessionConfig::default(),
-            seed: 1,
-        };
-        let (shared, notices) = Shared::new(config, Vec::new(), Arc::new(|| {})).unwrap();
+        let (channel, notices) = NoticeChannel::new(Arc::new(|| {}));
         let (mut queue, mut batch) = (NoticeQueue::default(), Batch::new());
         let id = |serial| PortId::new(serial, 0, 20_000);
-        let mut tell = |queue: &mut NoticeQueue, notice| queue.notify(notice, &shared, &mut batch);
+        let mut tell = |queue: &mut NoticeQueue, notice| queue.notify(notice, &channel, &mut batch);
         while !notices.is_full() {
             tell(&mut queue, Notice::Played { id: id(0), token: 0 });
         }
@@ -148,7 +167,7 @@ mod tests {
         }
         tell(&mut queue, Notice::Closed { id: id(9), report: Box::default() });
         while notices.try_recv().is_ok() {}
-        queue.deliver(&shared, &mut batch);
+        queue.deliver(&channel, &mut batch);
         let told: Vec<String> = notices
             .try_iter()
             .map(|notice| match notice {
@@ -162,6 +181,6 @@ mod tests {
             .collect();
         assert_eq!(told, ["digit 1", "digit 2", "closed", "1 true"]);
         assert!(queue.is_empty());
-        assert_eq!(shared.backlog.load(Ordering::Relaxed), 0);
+        assert_eq!(channel.backlog.load(Ordering::Relaxed), 0);
     }
 }

@@ -2,27 +2,23 @@
 
 use std::io;
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
 
-use super::clock::Clock;
-use super::counters::{Count, Counters, Tally, sum};
-use super::endpoint::Pair;
-use super::guard::Guard;
-use super::handover::{Handover, worker_of};
-use super::leg::Leg;
+use super::counters::{Count, Counters, sum};
+use super::handover::{Handover, Peer, worker_of};
 use super::message::{
     Command, CommandError, MixRefused, Notice, OpenError, Port, PortId, RelayConfig, RelayError,
 };
-use super::ports::Ports;
+use super::shared::{Shared, lock};
 use super::waker::Waker;
-use super::worker::{self, Worker};
+use super::worker::{self, Order, Worker};
 use crate::mix::{MixCommand, MixId};
-use crate::session::{Session, SessionConfig, StrictSource};
+use crate::session::StrictSource;
 use crate::time::Micros;
 use crate::verdict::Thresholds;
 
@@ -39,42 +35,6 @@ pub struct Relay {
     serial: AtomicU64,
     /// Other ends of the workers' own: what is still in one at the end is closed by the handle.
     inboxes: Vec<Receiver<Handover>>,
-}
-
-/// What the handle and every worker see.
-pub(super) struct Shared {
-    pub(super) clock: Clock,
-    pub(super) guard: Guard,
-    /// Microseconds between two snapshots of a leg; 0 for none.
-    pub(super) snapshot_us: AtomicI64,
-    /// Whether legs are watched.
-    pub(super) warns: AtomicBool,
-    pub(super) stop: AtomicBool,
-    /// A worker ended without an order to stop.
-    pub(super) lost: AtomicBool,
-    pub(super) tallies: Vec<Tally>,
-    /// Reports of closed legs that found the channel full, over all workers.
-    pub(super) backlog: AtomicUsize,
-    pub(super) notices: Sender<Notice>,
-    /// How each worker is handed something by another.
-    pub(super) peers: Vec<Peer>,
-    pub(super) wake: Arc<dyn Fn() + Send + Sync>,
-    /// Read when a leg opens, never on the packet path.
-    session: Mutex<SessionConfig>,
-    ports: Mutex<Ports>,
-}
-
-/// What one worker is given to do.
-pub(super) enum Order {
-    Command(PortId, Command),
-    Mix(MixId, MixCommand),
-    Open(Box<Leg>),
-}
-
-/// How one worker is reached by the others.
-pub(super) struct Peer {
-    pub(super) inbox: Sender<Handover>,
-    pub(super) waker: Arc<Waker>,
 }
 
 /// How the handle reaches one worker.
@@ -126,7 +86,7 @@ impl Relay {
         let (Some(handle), Ok(number)) = (self.workers.get(worker), u8::try_from(worker)) else {
             return Err(OpenError::Stopped);
         };
-        if self.shared.backlog.load(Ordering::Relaxed) >= BACKLOG_MAX || handle.orders.is_full() {
+        if self.shared.notices.is_behind() || handle.orders.is_full() {
             return Err(OpenError::Busy);
         }
         let pair = self.shared.bind_pair(bind)?;
@@ -227,12 +187,12 @@ impl Relay {
 
     /// Judges legs that open from now on by other thresholds; those that are open keep theirs.
     pub fn set_thresholds(&self, thresholds: Thresholds) {
-        lock(&self.shared.session).thresholds = thresholds;
+        self.shared.session().thresholds = thresholds;
     }
 
     /// Lets legs that open from now on take packets by another rule, where their description says nothing else.
     pub fn set_strict_source(&self, rule: StrictSource) {
-        lock(&self.shared.session).strict_source = rule;
+        self.shared.session().strict_source = rule;
     }
 
     /// The relay's clock: monotonic, from 0 at the start. All times of its reports are on it.
@@ -274,7 +234,7 @@ impl Relay {
             let (id, report) = (leg.id, Box::new(leg.session.close(self.shared.clock.now())));
             drop(leg);
             self.shared.release(id.port());
-            let _ = self.shared.notices.try_send(Notice::Closed { id, report });
+            self.shared.notices.offer(Notice::Closed { id, report });
         }
     }
 
@@ -317,95 +277,6 @@ impl Drop for Relay {
     }
 }
 
-impl Peer {
-    /// How a worker is reached, and where it finds what it is handed.
-    pub(super) fn new() -> io::Result<(Peer, Receiver<Handover>)> {
-        let (inbox, handed) = bounded(HANDOVERS_MAX);
-        Ok((Peer { inbox, waker: Arc::new(Waker::new()?) }, handed))
-    }
-}
-
-impl Shared {
-    /// What the workers behind `peers`, of this configuration share, and where their notices come out.
-    pub(super) fn new(
-        config: RelayConfig,
-        peers: Vec<Peer>,
-        wake: Arc<dyn Fn() + Send + Sync>,
-    ) -> Result<(Shared, Receiver<Notice>), RelayError> {
-        let ports = Ports::new(&config.ports, config.seed);
-        if ports.pairs() == 0 {
-            return Err(RelayError::NoPorts(config.ports));
-        }
-        let (sender, notices) = bounded(NOTICES_MAX);
-        let mut own = config.session.own_addresses.clone();
-        own.push(config.bind);
-        let shared = Shared {
-            clock: Clock::start(),
-            guard: Guard::new(config.ports, own),
-            snapshot_us: AtomicI64::new(0),
-            warns: AtomicBool::new(false),
-            stop: AtomicBool::new(false),
-            lost: AtomicBool::new(false),
-            tallies: std::iter::repeat_with(Tally::default).take(peers.len()).collect(),
-            backlog: AtomicUsize::new(0),
-            notices: sender,
-            peers,
-            wake,
-            session: Mutex::new(config.session),
-            ports: Mutex::new(ports),
-        };
-        Ok((shared, notices))
-    }
-
-    /// A bound pair. Ports that another program holds rest like used ones, so the next try meets others.
-    pub(super) fn bind_pair(&self, ip: IpAddr) -> Result<Pair, OpenError> {
-        for _ in 0..BIND_TRIES_MAX {
-            let taken = {
-                let mut ports = lock(&self.ports);
-                ports.take(self.clock.now()).ok_or(OpenError::Exhausted { pairs: ports.pairs() })
-            };
-            let port = taken?;
-            match Pair::bind(ip, port) {
-                Ok(pair) => {
-                    self.guard.opened(port);
-                    return Ok(pair);
-                }
-                Err(source) => {
-                    self.release(port);
-                    if source.kind() != io::ErrorKind::AddrInUse {
-                        return Err(OpenError::Bind { ip, source });
-                    }
-                }
-            }
-        }
-        Err(OpenError::Exhausted { pairs: lock(&self.ports).pairs() })
-    }
-
-    /// A leg that waits for its description.
-    pub(super) fn leg(&self, id: PortId, pair: Pair) -> Box<Leg> {
-        Box::new(Leg::new(id, Session::new(lock(&self.session).clone()), pair, self.clock.now()))
-    }
-
-    /// Gives a pair back to rest. Its sockets must be closed.
-    pub(super) fn release(&self, port: u16) {
-        self.guard.closed(port);
-        lock(&self.ports).release(self.clock.now(), port);
-    }
-}
-
-/// A thread that panicked while it held the lock left the data whole: every change is one push or pop.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// More reports than this waiting for a reader, and no new port is opened.
-const BACKLOG_MAX: usize = 65_536;
-/// How many pairs of a crowded range are tried for one leg.
-const BIND_TRIES_MAX: usize = 64;
-/// What waits for one worker to take it over from the others.
-const HANDOVERS_MAX: usize = 8_192;
-/// Notices that wait for their reader.
-const NOTICES_MAX: usize = 8_192;
 /// Commands and new legs that wait for one worker.
 const ORDERS_MAX: usize = 8_192;
 /// A worker's number is eight bits of a [`PortId`].

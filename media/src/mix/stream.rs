@@ -3,11 +3,21 @@
 //! Every encoding of the same packet length is in step, whenever it began, so that a seat can change from one to
 //! another between two packets.
 
-use super::line::Source;
 use super::rate::Rate;
 use super::sender::UNIT_MS;
 use super::words::SeatError;
 use crate::codec::{Codec, Encoder};
+
+/// What a seat hears when no clip plays for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Source {
+    /// Everybody else.
+    Mix,
+    /// One of the mix's tunes.
+    Music(usize),
+    /// Silence, under a clip.
+    Silence,
+}
 
 /// What an encoding is of: everybody who hears the same, so coded, can share it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

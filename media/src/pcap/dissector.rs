@@ -1,8 +1,9 @@
 //! Frames to datagrams and segments, with fragments put together.
 
+use super::content::{Content, Found, Layer, Piece};
 use super::fragments::{Added, Fragments, Whole};
-use super::ip::{Content, Found, Layer, Piece, dissect, follow};
-use super::link::LinkType;
+use super::ip::{dissect, follow};
+use super::link_type::LinkType;
 use crate::time::Micros;
 
 /// Finds what the frames of one capture carry, as [`dissect`] does, and puts fragmented packets together.

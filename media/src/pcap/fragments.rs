@@ -6,7 +6,8 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use super::ip::{Ends, Layer, Piece, transport};
+use super::content::{Ends, Layer, Piece};
+use super::ip::transport;
 use crate::time::Micros;
 
 /// Packets that wait for fragments.

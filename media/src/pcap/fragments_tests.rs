@@ -2,7 +2,8 @@
 
 use std::net::IpAddr;
 
-use super::super::ip::{Content, Found, follow};
+use super::super::content::{Content, Found};
+use super::super::ip::follow;
 use super::*;
 
 fn ends() -> Ends {

@@ -2,7 +2,7 @@
 //! options, UDP, whole, and version 2 of RTP.
 
 use super::bytes::array;
-use super::link::LinkType;
+use super::link_type::LinkType;
 
 /// A UDP datagram in IPv4 that is there as a whole and begins as RTP and RTCP do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,6 +7,7 @@
 //! and a frame can be passed over undecoded.
 
 mod figures;
+mod formats;
 mod machine;
 mod noise;
 mod slots;
@@ -16,4 +17,5 @@ mod timing;
 mod voice;
 
 pub use figures::PlayoutFigures;
-pub use machine::{Peek, Playout, PlayoutFormats, Pulled, Pushed};
+pub use formats::PlayoutFormats;
+pub use machine::{Peek, Playout, Pulled, Pushed};

@@ -1,13 +1,13 @@
 //! What one leg hears and sends by RTCP, folded into a view.
 
-use super::compound::{Block, Compound, Element, Unreadable};
+use super::compound::{Block, Compound, Element, SenderInfo, Unreadable, middle};
 use super::extended::{Extended, XrBlock};
 use super::far_end::FarEndFold;
+use super::heard::Heard;
 use super::reception::{Reception, ReceptionFold};
 use super::round_trip::{Answer, RoundTripFold};
 use super::sender::SenderFold;
 use super::view::RtcpView;
-use super::write::SenderInfo;
 use crate::time::{ClockRate, Micros};
 
 /// The RTCP of one leg.
@@ -35,27 +35,6 @@ struct State {
     reception: ReceptionFold,
     /// The source that said goodbye last.
     goodbye: Option<u32>,
-}
-
-/// What a leg knows of the party's RTP when RTCP comes.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Heard {
-    /// The confirmed source.
-    pub ssrc: Option<u32>,
-    /// Unique packets of it.
-    pub received: u64,
-    /// Packets of it that should have arrived by their numbers.
-    pub expected: u64,
-    /// Packets of the leg that were refused for their payload.
-    pub refused: u64,
-    /// When the last packet came.
-    pub last: Option<Micros>,
-    /// How long the source can have sent before its first packet came, without having been seen.
-    pub unseen_us: i64,
-    /// RTP packets sent to the party.
-    pub sent: u64,
-    /// The clock of the audio.
-    pub clock: Option<ClockRate>,
 }
 
 impl RtcpFold {
@@ -219,11 +198,6 @@ impl State {
     fn doubt(&mut self, implausible: bool) {
         self.implausible = self.implausible.saturating_add(implausible.into());
     }
-}
-
-/// The middle 32 bits of an NTP time, as reports repeat them.
-pub(super) fn middle(ntp: u64) -> u32 {
-    (ntp >> 16) as u32
 }
 
 /// Sources that went to one party and may still be reported about.

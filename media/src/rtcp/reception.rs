@@ -1,8 +1,6 @@
 //! What our own reports say of the stream that the party sends (RFC 3550 §6.4.1, appendix A.3 and A.8).
 
-use super::compound::Block;
-use super::fold::middle;
-use super::write::SenderInfo;
+use super::compound::{Block, SenderInfo, middle};
 use crate::time::{ClockRate, Micros};
 
 /// What has come of the party's source.

@@ -4,9 +4,9 @@
 //! went missing before the first and after the last.
 
 use super::bounds::packets_within;
-use super::fold::Heard;
+use super::compound::SenderInfo;
+use super::heard::Heard;
 use super::view::SenderCount;
-use super::write::SenderInfo;
 use crate::time::Micros;
 
 /// The sender reports of one leg, folded as they come.

@@ -1,22 +1,7 @@
 //! A report as it goes out: sender or receiver report, at most one block, and the canonical name
 //! (RFC 3550 §6.1: every compound has one).
 
-use super::compound::Block;
-
-/// What a sender report says of its sender.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SenderInfo {
-    /// The sender's source.
-    pub ssrc: u32,
-    /// Its wall clock as an NTP time.
-    pub ntp: u64,
-    /// The same moment by the RTP clock.
-    pub timestamp: u32,
-    /// RTP packets sent so far, modulo 2³².
-    pub packets: u32,
-    /// Their payload octets, modulo 2³².
-    pub octets: u32,
-}
+use super::compound::{Block, SenderInfo};
 
 /// One compound datagram to be written.
 #[derive(Clone, Copy, Debug)]

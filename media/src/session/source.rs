@@ -13,7 +13,7 @@ use std::net::{IpAddr, SocketAddr, SocketAddrV4};
 
 use crate::rtp::Packet;
 use crate::session::StrictSource;
-use crate::session::candidate::{Arrived, Candidate, REPLAYED};
+use crate::session::candidate::{Arrived, Candidate, REPLAYED, Rank};
 use crate::time::Micros;
 use crate::verdict::address::is_unreachable;
 
@@ -47,18 +47,6 @@ struct Search {
     candidate: Option<Box<Candidate>>,
     latch_delay_us: Option<i64>,
     changes: u32,
-}
-
-/// How much signalling says for a source; a greater one is better.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Rank {
-    /// Neither SDP nor signalling names its address.
-    #[default]
-    Stranger,
-    /// Its address is that of SDP or of signalling.
-    Address,
-    /// SDP names its address and port.
-    Exact,
 }
 
 /// What the filter says of one packet.

@@ -1,7 +1,5 @@
 //! Scenarios with a name: one for every way in which media goes wrong, and for what only looks wrong.
 
-use super::scenario::Scenario;
-use super::text::ScenarioError;
 use crate::verdict::Verdict;
 
 /// A named scenario.
@@ -15,21 +13,6 @@ pub struct Entry {
     pub about: &'static str,
     /// Its settings, as [`super::KEYS`] has them.
     pub settings: &'static str,
-}
-
-/// The scenario called `name`.
-pub(super) fn named(name: &str) -> Result<Scenario, ScenarioError> {
-    let entry = CATALOGUE
-        .iter()
-        .find(|entry| entry.name == name)
-        .ok_or_else(|| ScenarioError::UnknownName(name.to_owned()))?;
-    let settings: Scenario = entry.settings.parse()?;
-    Ok(Scenario {
-        name: entry.name.to_owned(),
-        about: entry.about.to_owned(),
-        expected: Some(entry.expected),
-        ..settings
-    })
 }
 
 const fn entry(name: &'static str, expected: Verdict, settings: &'static str, about: &'static str) -> Entry {

@@ -4,7 +4,7 @@ use crate::rtp::{Packet, PayloadKind};
 use crate::stats::modal::Followers;
 use crate::stats::playout::PlayoutTotals;
 use crate::stats::skew::Skew;
-use crate::stats::stream::StreamConfig;
+use crate::stats::stream_config::StreamConfig;
 use crate::time::Micros;
 
 /// The rare part of a stream's timing.

@@ -6,41 +6,9 @@
 //! values has no score, nor a wideband one: this is the narrow-band model. How much delay and how many late
 //! packets there are depends on the phone, so the score is the mean of what two phones would have.
 
-use crate::stats::Figures;
 use crate::stats::decimal::Hundredths;
+use crate::stats::figures::{EModel, Figures, PhoneRating};
 use crate::stats::players::{LONG_BUFFER_MS, SHORT_BUFFER_MS};
-
-/// What a score by the E-model rests on.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EModel {
-    /// The score, 1.00 to 4.50.
-    pub mos: Hundredths,
-    /// The codec whose values were taken, as G.113 names it.
-    pub codec: &'static str,
-    /// Its equipment impairment factor Ie.
-    pub impairment: u32,
-    /// Its robustness against packet loss Bpl.
-    pub robustness: Hundredths,
-    /// Whether the network's part of the delay was measured by RTCP; otherwise it is taken for 30 ms.
-    pub is_delay_measured: bool,
-    /// What a phone with a buffer of 80 ms would have heard, and one of 200 ms.
-    pub phones: [PhoneRating; 2],
-}
-
-/// What one phone would have heard.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PhoneRating {
-    /// The phone's buffer in milliseconds.
-    pub buffer_ms: u32,
-    /// The transmission rating R, 0.00 to 93.20.
-    pub rating: Hundredths,
-    /// Packets that never arrived or came too late for the buffer, in percent of the expected.
-    pub effective_loss_pct: Hundredths,
-    /// The burst ratio BurstR: mean run of such packets against that of random loss; 1.00 to 8.00.
-    pub burst_ratio: Hundredths,
-    /// Delay from mouth to ear in milliseconds.
-    pub delay_ms: Hundredths,
-}
 
 /// The score of audio in the codec that SDP calls `name`; the round trip is RTCP's, if it told one.
 ///

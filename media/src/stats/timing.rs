@@ -8,7 +8,7 @@ use crate::stats::apart::Apart;
 use crate::stats::loss::Place;
 use crate::stats::modal::{Followers, narrow};
 use crate::stats::playout::{Due, Playout};
-use crate::stats::stream::StreamConfig;
+use crate::stats::stream_config::StreamConfig;
 use crate::stats::timeline::{Rows, Turn};
 use crate::stats::{Lateness, Sums};
 use crate::time::Micros;

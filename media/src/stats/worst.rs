@@ -1,22 +1,8 @@
 //! The worst ten seconds of a leg: what its party complains about, however good the mean is.
 
+use crate::stats::Hundredths;
+use crate::stats::figures::{Figures, Worst};
 use crate::stats::timeline::{Second, Timeline};
-use crate::stats::{Figures, Hundredths};
-
-/// The ten seconds in which the largest share of packets was lost or late; of equals, the first.
-///
-/// Where no packet was, those with the highest jitter.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Worst {
-    /// When they began, in seconds after the first packet.
-    pub at_s: u32,
-    /// Packets lost in them, in percent of those that should have come.
-    pub loss_pct: Hundredths,
-    /// Peak of the smoothed jitter in them, in milliseconds.
-    pub jitter_ms: Hundredths,
-    /// Packets in them that were neither lost nor late, in percent of those that should have come.
-    pub quality_pct: Hundredths,
-}
 
 impl Timeline {
     /// The worst ten seconds of a leg of at least ten seconds with enough audio to be judged.

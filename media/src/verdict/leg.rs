@@ -1,8 +1,9 @@
 //! One leg under judgement: what its rules compare, each written once.
 
 use crate::stats::{Figures, Hundredths};
+use crate::verdict::Thresholds;
+use crate::verdict::facts::Facts;
 use crate::verdict::reading::{Reading, falls_short, given, lasts, makes_up, reaches};
-use crate::verdict::{Facts, Thresholds};
 
 /// One leg's figures and circumstances, beside the thresholds they are held to.
 #[derive(Clone, Copy)]

@@ -1,6 +1,6 @@
 //! Why a message or a header was refused.
 
-use crate::message::{Response, StatusCode};
+use crate::message::StatusCode;
 
 /// The rule of the guard that a message broke, in the guard's order; each is a counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, thiserror::Error)]
@@ -139,16 +139,6 @@ impl Rejection {
             _ => StatusCode::BAD_REQUEST,
         }
     }
-}
-
-/// A message the guard refused.
-#[derive(Debug, thiserror::Error)]
-#[error("failed to accept the message: {reason}")]
-pub struct Rejected {
-    /// The rule it broke.
-    pub reason: Rejection,
-    /// The response to send back; `None` for a response, an ACK, and what names no Via to answer along.
-    pub reply: Option<Box<Response>>,
 }
 
 /// Text that a view cannot read; the field names what was expected.

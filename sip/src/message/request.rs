@@ -7,7 +7,7 @@ use std::ops::{Deref, DerefMut};
 use bytes::{Bytes, BytesMut};
 
 use crate::message::uri::{Kind, Parts};
-use crate::message::{FieldError, Headers, InvalidValue, Malformed, Method, Name, RequestBuilder, Uri, Via};
+use crate::message::{FieldError, Headers, InvalidValue, Malformed, Method, Name, Uri, Via};
 
 /// A request. Its headers are read and changed through the methods of [`Headers`], to which it dereferences.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,11 +32,6 @@ impl Request {
             return Err(InvalidValue::Token);
         }
         Ok(Self { method, uri: Bytes::from(uri), headers: Headers::new(), body: Bytes::new() })
-    }
-
-    /// Starts a request that is built header by header.
-    pub fn builder(method: Method, uri: impl Display) -> RequestBuilder {
-        RequestBuilder::new(method, uri)
     }
 
     /// A request of the wire; the guard has checked every part.

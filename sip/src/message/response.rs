@@ -7,7 +7,7 @@ use std::ops::{Deref, DerefMut};
 use bytes::{Bytes, BytesMut};
 
 use crate::message::scan::is_token;
-use crate::message::{Headers, InvalidValue, Name, Request, ResponseBuilder, StatusCode};
+use crate::message::{Headers, InvalidValue, Name, Request, StatusCode};
 
 /// A response. Its headers are read and changed through the methods of [`Headers`], to which it dereferences.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,11 +24,6 @@ impl Response {
     pub const fn new(status: StatusCode) -> Self {
         let reason = Bytes::from_static(status.default_reason().as_bytes());
         Self { status, reason, headers: Headers::new(), body: Bytes::new() }
-    }
-
-    /// Starts a response that is built header by header; an empty phrase is the usual one of the status.
-    pub fn builder(status: StatusCode, reason: &str) -> ResponseBuilder {
-        ResponseBuilder::new(status, reason)
     }
 
     /// The response to a request by RFC 3261 §8.2.6: Via, From, To, Call-ID and CSeq copied byte for byte.

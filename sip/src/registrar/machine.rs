@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::flow::{Flow, source_of};
 use crate::message::Uri;
-use crate::registrar::binding::needs_keep_alive;
+use crate::registrar::binding::{needs_keep_alive, seconds_up};
 use crate::registrar::{Binding, BindingId, ContactUpdate, Contacts, RegisterError, Registration};
 
 /// What a registrar permits.
@@ -421,11 +421,6 @@ fn in_order<'a>(
 
 fn sort(bindings: &mut [Binding]) {
     bindings.sort_by_key(|b| (std::cmp::Reverse(b.q_permille), std::cmp::Reverse((b.refreshed_at, b.id))));
-}
-
-/// Whole seconds, rounded up: a binding is never said to end before it does.
-pub(super) fn seconds_up(duration: Duration) -> u64 {
-    duration.as_secs() + u64::from(duration.subsec_nanos() > 0)
 }
 
 /// Due bindings handled by one [`Input::Timeout`], so that outputs stay few after a long pause.

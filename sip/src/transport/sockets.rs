@@ -6,38 +6,10 @@ use std::net::{IpAddr, SocketAddr};
 use bytes::Bytes;
 
 use crate::flow::{Flow, ListenerId, Protocol};
-use crate::message::{Message, Rejection};
+use crate::transport::arrival::Arrival;
 use crate::transport::error::{BindError, SendError};
 use crate::transport::tcp::{TcpLimits, TcpSender, TcpTransport};
 use crate::transport::udp::{UdpSender, UdpTransport};
-
-/// What the network brought.
-#[derive(Debug)]
-pub enum Arrival {
-    /// A connection ended that somebody trusts or that we opened: what was sent by it and is not answered will not be.
-    Closed(Flow),
-    /// A datagram.
-    Datagram {
-        /// Where it came from.
-        flow: Flow,
-        /// Its bytes.
-        bytes: Bytes,
-    },
-    /// A message of a stream.
-    Message {
-        /// Where it came from.
-        flow: Flow,
-        /// The message, as it passed the guard.
-        message: Message,
-    },
-    /// What came in a stream was no message; it was answered where that is possible.
-    Rejected {
-        /// Where it came from.
-        flow: Flow,
-        /// The rule it broke.
-        reason: Rejection,
-    },
-}
 
 /// The receiving side of all listeners.
 pub struct Sockets {

@@ -2,8 +2,8 @@
 //! what belongs to nothing costs nothing.
 
 use crate::message::{Glance, Kind, Method, Via};
-use crate::ua::agent::Ua;
 use crate::ua::leg::LegKey;
+use crate::ua::state::Ua;
 
 /// What a message that has just come is to a user agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

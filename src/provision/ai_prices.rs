@@ -9,7 +9,7 @@ use toml::Table;
 use uuid::Uuid;
 
 use crate::fields::{Fields, Problem};
-use crate::provision::rates::instant;
+use crate::provision::reading::instant;
 
 /// A price for the organisation of that name, or for all.
 #[derive(Debug)]

@@ -14,7 +14,8 @@ use sidetone_model::problem::{FieldProblem, Problem};
 use sidetone_model::rules::{self, Rule};
 use sidetone_model::time::Timestamp;
 
-use crate::provision::apply::{PASSWORD_LEN, ha1};
+use crate::provision::apply::ha1;
+use crate::provision::work::PASSWORD_LEN;
 use crate::store::Store;
 
 /// The stored extensions with the credentials of their phones.

@@ -5,10 +5,10 @@ use rand::distr::{Alphanumeric, SampleString};
 use sidetone_model::ids::OrganisationId;
 
 use crate::accounts::{generate_key, hash, stored_key};
-use crate::provision::apply::{PASSWORD_LEN, ProvisionError, Work};
 use crate::provision::file::Organisation;
-use crate::provision::people::{ApiKey, User};
 use crate::provision::report::{KeyReport, UserReport};
+use crate::provision::users::{ApiKey, User};
+use crate::provision::work::{PASSWORD_LEN, ProvisionError, Work};
 use crate::store::{ApiKeyRow, StoreError, UserRow};
 
 impl<R: CryptoRng> Work<'_, R> {

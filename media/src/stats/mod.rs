@@ -3,9 +3,9 @@
 //! [`Stream`] folds the packets of one SSRC, or of one leg whose SSRCs the session tells apart. Integer
 //! arithmetic per packet, divisions only when figures are asked for, and no allocation at all.
 
-mod apart;
 mod audio;
 mod bursts;
+mod cold_timing;
 mod decimal;
 mod emodel;
 mod figures;

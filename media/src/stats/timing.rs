@@ -4,7 +4,7 @@
 //! therefore never create jitter or intervals.
 
 use crate::rtp::{Packet, PayloadKind};
-use crate::stats::apart::Apart;
+use crate::stats::cold_timing::ColdTiming;
 use crate::stats::loss::Place;
 use crate::stats::modal::{Followers, narrow};
 use crate::stats::playout::{Due, Playout};
@@ -16,13 +16,13 @@ use crate::time::Micros;
 /// The running sums of arrival times, packed: a leg's packets come one by one between those of thousands of
 /// others, and each cache line costs more than all the arithmetic.
 ///
-/// What can be told from something else is not kept, sums that outgrow 32 bits go on in [`Apart`], and what a
+/// What can be told from something else is not kept, sums that outgrow 32 bits go on in [`ColdTiming`], and what a
 /// packet in the middle of talk does not change is there too.
 #[derive(Clone, Debug)]
 pub(crate) struct Timing {
     /// The arrival before.
     pub(super) at: Micros,
-    pub(super) apart: Box<Apart>,
+    pub(super) apart: Box<ColdTiming>,
     pub(super) timestamp: u32,
     /// Microseconds per clock unit, in 2^-16.
     us_per_tick: u32,
@@ -70,7 +70,7 @@ impl Timing {
     pub(crate) fn new(config: &StreamConfig) -> Self {
         let mut timing = Timing {
             at: Micros::default(),
-            apart: Box::new(Apart::new(config)),
+            apart: Box::new(ColdTiming::new(config)),
             timestamp: 0,
             us_per_tick: 0,
             short_us: 0,
@@ -215,7 +215,7 @@ impl Timing {
     }
 
     /// What happened rarely.
-    pub(crate) fn apart(&self) -> &Apart {
+    pub(crate) fn apart(&self) -> &ColdTiming {
         &self.apart
     }
 

@@ -11,7 +11,7 @@ use crate::time::Micros;
 ///
 /// Sums wrap rather than saturate: to get there, gaps must add up to 292,000 years.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Apart {
+pub(crate) struct ColdTiming {
     pub(crate) playout: PlayoutTotals,
     pub(crate) short_gap_count: u32,
     pub(crate) jitter_high_count: u32,
@@ -59,9 +59,9 @@ pub(crate) struct Apart {
     transit: Option<(Micros, u32, i64)>,
 }
 
-impl Apart {
+impl ColdTiming {
     pub(crate) fn new(config: &StreamConfig) -> Self {
-        Apart { short_pct: config.short_gap_pct, pace_pct: config.pace_pct, ..Apart::default() }
+        ColdTiming { short_pct: config.short_gap_pct, pace_pct: config.pace_pct, ..ColdTiming::default() }
     }
 
     /// The RTP clock is `hz` from now on.

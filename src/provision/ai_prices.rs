@@ -1,4 +1,4 @@
-//! What an apply file says of the prices of AI models.
+//! What an apply file declares of the prices of AI models.
 
 use sidetone_model::ai_price::{AiPrice, AiPriceKind, rules as price_rules};
 use sidetone_model::ids::AiPriceId;

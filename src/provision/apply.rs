@@ -16,7 +16,7 @@ use crate::provision::trunks::Trunk;
 use crate::provision::work::{PASSWORD_LEN, ProvisionError, Work};
 use crate::store::{CLASH, Change, ExtensionRow, NumberRow, OrganisationRow, Store, StoreError, TrunkRow};
 
-/// Makes `declarations` true in `store`, all or nothing; with `dry_run` only says what it would do.
+/// Makes `declarations` true in `store`, all or nothing; with `dry_run` only reports what it would do.
 ///
 /// Generated passwords and keys come from `rng`; they are in the report and nowhere else.
 ///

@@ -1,4 +1,4 @@
-//! What an apply file says of prices: sell rates, cost rates, conversion rates.
+//! What an apply file declares of prices: sell rates, cost rates, conversion rates.
 
 use sidetone_model::money::{Amount, Currency};
 use sidetone_model::rating::{Increments, Prefix, Price, Validity};

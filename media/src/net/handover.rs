@@ -19,7 +19,7 @@ use crate::mix::{MixId, Seat};
 
 /// What one worker hands to another.
 pub(super) enum Handover {
-    /// From its home: what the leg is told.
+    /// From its home: a command to the leg.
     Command(PortId, Command),
     /// To its home: the leg is over.
     Gone(PortId),

@@ -27,11 +27,11 @@ pub(super) struct Leg {
     pub(super) forward: Option<Forward>,
     /// The mix that it has a seat in: then nothing is relayed from it or to it.
     pub(super) seat: Option<MixId>,
-    /// What is told of the stream that a mix makes for the party.
+    /// The RTCP reports on the stream that a mix makes for the party.
     pub(super) reports: Option<Reports>,
-    /// The mix has said that the party talks.
+    /// The mix reported that the party talks.
     pub(super) talking: bool,
-    /// What the switch has not been told of that, while the leg is on its way to another worker.
+    /// The talking state that was not sent to the switch, while the leg is on its way to another worker.
     pub(super) untold: Option<bool>,
     /// A beep that the party hears in the audio that is sent to it.
     pub(super) beep: Option<Beep>,
@@ -42,9 +42,9 @@ pub(super) struct Leg {
     pub(super) rtcp_mux: bool,
     /// Where the party's SIP comes from.
     pub(super) party: Option<IpAddr>,
-    /// When the next snapshot is due, if somebody reads them.
+    /// When the next snapshot is due, if snapshots are wanted.
     pub(super) next_snapshot: Micros,
-    /// What the switch was told of its media going wrong.
+    /// The warnings on its media that were sent to the switch.
     pub(super) watch: Watch,
     /// Whether the party is heard at all.
     pub(super) presence: Presence,

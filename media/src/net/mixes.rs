@@ -161,7 +161,7 @@ impl Mixes {
         }
     }
 
-    /// Tells a leg's seat.
+    /// Passes a command to a leg's seat.
     pub(super) fn command_seat(
         &mut self,
         io: &mut WorkerIo,
@@ -186,7 +186,7 @@ impl Mixes {
         io.current = Some(At::Leg(id));
     }
 
-    /// Tells a mix; one that nobody sits in can be told to record only.
+    /// Passes a command to a mix; one without seats takes the command to record only.
     pub(super) fn command_mix(&mut self, io: &mut WorkerIo, legs: &mut Legs, id: MixId, command: MixCommand) {
         io.current = Some(At::Mix(id));
         match command {
@@ -261,7 +261,7 @@ impl Mixes {
         legs.iter().filter(|leg| leg.seat == Some(mix)).map(|leg| leg.id).collect()
     }
 
-    /// Passes on what a mix says, and looks again when it is to tick.
+    /// Passes on the events of a mix, and schedules its next tick.
     fn settle(&mut self, io: &mut WorkerIo, legs: &mut Legs, id: MixId) {
         while let Some(event) = self.get_mut(id).and_then(Mix::poll_event) {
             match event {

@@ -1,4 +1,4 @@
-//! What a worker tells the switch, when there is room and when there is none.
+//! The notices of a worker to the switch, sent when the channel has room and kept when it has none.
 //!
 //! Reports, digits and ends wait; of who talks the last state waits; everything else is dropped and counted.
 
@@ -43,7 +43,7 @@ impl NoticeChannel {
 pub(super) struct NoticeQueue {
     /// Notices that found the channel full. Bounded: while many wait no port is opened, and digits are dropped.
     waiting: VecDeque<Notice>,
-    /// Whether a party talks, where the switch was last told the opposite. One for each leg at most.
+    /// Whether a party talks, where the last notice to the switch was the opposite. One for each leg at most.
     untold: HashMap<PortId, bool>,
     /// Something was queued for the reader in this turn.
     queued: bool,
@@ -67,7 +67,7 @@ impl NoticeQueue {
         }
     }
 
-    /// The state that a leg's switch has not been told, taken out: the leg goes, or is over.
+    /// Takes out the talking state that was not sent to the switch: the leg goes, or is over.
     pub(super) fn take_untold(&mut self, id: PortId) -> Option<bool> {
         self.untold.remove(&id)
     }

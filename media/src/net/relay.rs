@@ -100,7 +100,7 @@ impl Relay {
             }
             Err(refused) => {
                 let stopped = matches!(refused, TrySendError::Disconnected(_));
-                // The sockets close before their ports may be given to somebody else.
+                // The sockets close before their ports may be given to another leg.
                 drop(refused);
                 self.shared.release(rtp.port());
                 Err(if stopped { OpenError::Stopped } else { OpenError::Busy })
@@ -113,7 +113,7 @@ impl Relay {
     /// A command to a port that is already closed does nothing.
     ///
     /// # Errors
-    /// [`CommandError::Busy`] is counted and may be tried again: a port that is never told to close stays open.
+    /// [`CommandError::Busy`] is counted and may be tried again: a port that gets no [`Command::Close`] stays open.
     pub fn command(&self, id: PortId, command: Command) -> Result<(), CommandError> {
         if matches!(&command, Command::Bridge { peer, .. } if peer.worker() != id.worker()) {
             return Err(CommandError::OtherGroup);
@@ -136,7 +136,7 @@ impl Relay {
 
     /// Passes a command to a mix's worker. Never blocks.
     ///
-    /// A mix that nobody sits in can be told to record; nothing else happens to it. Commands to a mix and commands
+    /// A mix without seats takes the command to record and ignores all others. Commands to a mix and commands
     /// to ports may overtake each other, those to one mix may not.
     ///
     /// # Errors
@@ -190,7 +190,7 @@ impl Relay {
         self.shared.session().thresholds = thresholds;
     }
 
-    /// Lets legs that open from now on take packets by another rule, where their description says nothing else.
+    /// Sets the rule by which legs that open from now on accept sources, unless their description has one.
     pub fn set_strict_source(&self, rule: StrictSource) {
         self.shared.session().strict_source = rule;
     }

@@ -125,7 +125,7 @@ impl Worker {
                 let (id, rtcp) = PortId::from_token(event.data());
                 let _ = self.visit(id, rtcp, event.events());
             }
-            // A burst of packets keeps nobody waiting who listens to a mix.
+            // A burst of packets does not delay the listeners of a mix.
             if self.mixes.is_due(self.seen) {
                 self.tick_mixes();
             }
@@ -157,7 +157,7 @@ impl Worker {
         if flags.contains(EpollFlags::EPOLLERR) && !rtcp {
             leg.hear_unreachable(&mut self.io.wire, self.io.shared.clock.now(), &mut self.io.batch);
         }
-        // An error here says that nothing is there; an ICMP error is told by the queue above.
+        // An error here means that no datagram is there; ICMP errors come by the queue above.
         let Ok(count) = self.io.wire.receive(leg.endpoint_mut(rtcp)) else {
             self.io.current = None;
             return 0;
@@ -202,7 +202,7 @@ impl Worker {
         }
     }
 
-    /// Hands on what a session said.
+    /// Passes on the outputs of a session.
     fn take_outputs(&mut self, id: PortId) {
         loop {
             let Some(leg) = self.legs.get_mut(id) else { return };
@@ -252,7 +252,7 @@ impl Worker {
         }
     }
 
-    /// Does what a leg that is here is told.
+    /// Carries out a command to a leg that is here.
     fn obey(&mut self, id: PortId, command: Command) {
         if matches!(command, Command::Close) {
             self.drain(id);

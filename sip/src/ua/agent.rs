@@ -22,7 +22,7 @@ pub enum Input {
         /// One datagram.
         bytes: Bytes,
     },
-    /// A connection is closed: nobody answers by it any more what was sent by it.
+    /// A connection is closed: what was sent by it gets no answer by it any more.
     FlowClosed {
         /// The connection.
         flow: Flow,

@@ -90,7 +90,7 @@ impl Ua {
         self.settle(now, key);
     }
 
-    /// §12.2.1.2: the peer does not know the dialog, or is not there; in the latter case it is told nevertheless.
+    /// §12.2.1.2: the peer does not know the dialog, or does not answer; in the latter case a BYE is sent nevertheless.
     pub(super) fn on_gone(&mut self, now: Instant, key: LegKey, say_bye: bool) {
         let Some(leg) = self.legs.get_mut(&key) else { return };
         if matches!(leg.phase, Phase::Ending) {

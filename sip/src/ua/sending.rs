@@ -37,7 +37,7 @@ impl Ua {
         Ok(())
     }
 
-    /// Sends BYE in the lasting dialog and tells the user, if it has not been told.
+    /// Sends BYE in the lasting dialog and reports the end to the user, once.
     pub(super) fn end_by_bye(&mut self, now: Instant, key: LegKey, cause: Cause) {
         let Some(leg) = self.legs.get_mut(&key) else { return };
         let owed = match &mut leg.phase {
@@ -88,7 +88,7 @@ impl Ua {
         let Some(leg) = self.legs.get_mut(&key) else { return };
         let Some(dialog) = leg.dialogs.get_mut(at) else { return };
         let Ok(mut ack) = dialog.request(Method::Ack, cseq) else { return };
-        // §22.1: the ACK has the credentials of its INVITE, nobody can challenge it.
+        // §22.1: the ACK has the credentials of its INVITE, because it cannot be challenged.
         if let Some(invite) =
             leg.invite.as_ref().filter(|invite| invite.cseq().is_ok_and(|c| c.number == cseq))
         {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use crate::imports::Graph;
 
 /// Every group of two or more files that reach each other, sorted.
-pub fn circles(graph: &Graph) -> Vec<BTreeSet<String>> {
+pub(crate) fn circles(graph: &Graph) -> Vec<BTreeSet<String>> {
     let mut backward: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (from, reasons) in graph {
         for to in reasons.keys() {
@@ -43,7 +43,7 @@ fn reachable<'g>(start: &'g str, next: &dyn Fn(&str) -> Vec<&'g str>) -> BTreeSe
 }
 
 /// The shortest way round inside a group, as its files in order; the first is not repeated at the end.
-pub fn shortest(graph: &Graph, group: &BTreeSet<String>) -> Vec<String> {
+pub(crate) fn shortest(graph: &Graph, group: &BTreeSet<String>) -> Vec<String> {
     let rounds = group.iter().filter_map(|start| round(graph, group, start));
     rounds.min_by_key(Vec::len).unwrap_or_default()
 }
@@ -74,7 +74,7 @@ fn round(graph: &Graph, group: &BTreeSet<String>, start: &str) -> Option<Vec<Str
 }
 
 /// A group as a person reads it: its files, and the imports that close one shortest circle.
-pub fn describe(graph: &Graph, group: &BTreeSet<String>) -> String {
+pub(crate) fn describe(graph: &Graph, group: &BTreeSet<String>) -> String {
     let mut text = format!("{} files need each other:\n", group.len());
     for file in group {
         text.push_str(&format!("    {file}\n"));

@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::modules::{Crate, Module, is_parent};
 
 /// Why one file depends on another: `(from, to)` to the first place that shows it.
-pub type Graph = BTreeMap<String, BTreeMap<String, Reason>>;
+pub(crate) type Graph = BTreeMap<String, BTreeMap<String, Reason>>;
 
 #[derive(Clone, Debug)]
-pub struct Reason {
-    pub line: usize,
-    pub text: String,
+pub(crate) struct Reason {
+    pub(crate) line: usize,
+    pub(crate) text: String,
 }
 
 /// What a path names.
@@ -26,7 +26,7 @@ enum Target {
 ///
 /// A name that comes through a re-export counts as an import of the file that defines it. Re-exports of a parent
 /// (`mod.rs`, `lib.rs`) of what stands below it are its list of contents and count for nothing.
-pub fn graph(of: &Crate) -> Graph {
+pub(crate) fn graph(of: &Crate) -> Graph {
     let mut graph = Graph::new();
     let mut methods: BTreeMap<(Target, &str), BTreeSet<&str>> = BTreeMap::new();
     for (place, module) in of.modules.iter().enumerate() {

@@ -9,72 +9,72 @@ use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 
 /// The text of a file, if it exists. Paths are relative to the workspace and written with `/`.
-pub type Read<'a> = &'a dyn Fn(&str) -> Option<String>;
+pub(crate) type Read<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// The modules of one crate. The first is its root.
 #[derive(Default)]
-pub struct Crate {
-    pub modules: Vec<Module>,
+pub(crate) struct Crate {
+    pub(crate) modules: Vec<Module>,
     /// Every function with its file, its line and how many lines it has.
-    pub functions: Vec<Function>,
+    pub(crate) functions: Vec<Function>,
 }
 
 #[derive(Default)]
-pub struct Module {
-    pub file: String,
-    pub parent: Option<usize>,
-    pub children: BTreeMap<String, usize>,
-    pub items: BTreeSet<String>,
+pub(crate) struct Module {
+    pub(crate) file: String,
+    pub(crate) parent: Option<usize>,
+    pub(crate) children: BTreeMap<String, usize>,
+    pub(crate) items: BTreeSet<String>,
     /// Names inside macro calls between items: the macro may define an item of that name.
-    pub generated: BTreeSet<String>,
-    pub imports: Vec<Import>,
-    pub mentions: Vec<Mention>,
-    pub methods: Vec<Method>,
-    pub own_calls: Vec<Method>,
+    pub(crate) generated: BTreeSet<String>,
+    pub(crate) imports: Vec<Import>,
+    pub(crate) mentions: Vec<Mention>,
+    pub(crate) methods: Vec<Method>,
+    pub(crate) own_calls: Vec<Method>,
 }
 
 /// One leaf of a `use` tree.
-pub struct Import {
-    pub path: Vec<String>,
+pub(crate) struct Import {
+    pub(crate) path: Vec<String>,
     /// What the module calls it; `None` for `*`.
-    pub name: Option<String>,
-    pub line: usize,
+    pub(crate) name: Option<String>,
+    pub(crate) line: usize,
     /// `pub`, `pub(crate)` or `pub(super)`.
-    pub public: bool,
+    pub(crate) public: bool,
     /// Stands in a function, so that other modules cannot name it.
-    pub local: bool,
+    pub(crate) local: bool,
 }
 
 /// A path in code.
-pub struct Mention {
-    pub path: Vec<String>,
-    pub line: usize,
+pub(crate) struct Mention {
+    pub(crate) path: Vec<String>,
+    pub(crate) line: usize,
 }
 
 /// A method in an inherent `impl`, or the call of one on `self`.
-pub struct Method {
+pub(crate) struct Method {
     /// The type's path as the `impl` writes it.
-    pub owner: Vec<String>,
-    pub name: String,
-    pub line: usize,
+    pub(crate) owner: Vec<String>,
+    pub(crate) name: String,
+    pub(crate) line: usize,
 }
 
-pub struct Function {
-    pub file: String,
-    pub name: String,
-    pub line: usize,
-    pub lines: usize,
+pub(crate) struct Function {
+    pub(crate) file: String,
+    pub(crate) name: String,
+    pub(crate) line: usize,
+    pub(crate) lines: usize,
 }
 
 /// Reads the crate whose root is the file `root`.
-pub fn read_crate(root: &str, read: Read<'_>) -> Crate {
+pub(crate) fn read_crate(root: &str, read: Read<'_>) -> Crate {
     let mut reader = Reader { read, found: Crate::default() };
     reader.file(root, None);
     reader.found
 }
 
 /// A `mod.rs`, `lib.rs` or `main.rs`.
-pub fn is_parent(file: &str) -> bool {
+pub(crate) fn is_parent(file: &str) -> bool {
     let name = file.rsplit('/').next().unwrap_or(file);
     ["mod.rs", "lib.rs", "main.rs"].contains(&name)
 }

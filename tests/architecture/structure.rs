@@ -40,7 +40,7 @@ fn no_new_circle_of_files() {
 }
 
 /// What differs between the circles that are there, each with its description, and those that are known.
-pub fn compare(
+pub(crate) fn compare(
     found: &BTreeMap<BTreeSet<String>, String>,
     known: &BTreeSet<BTreeSet<String>>,
 ) -> Vec<String> {
@@ -63,7 +63,7 @@ pub fn compare(
 }
 
 /// The paragraphs of a list of circles.
-pub fn known(list: &str) -> BTreeSet<BTreeSet<String>> {
+pub(crate) fn known(list: &str) -> BTreeSet<BTreeSet<String>> {
     let paragraphs = list.split("\n\n").map(|paragraph| paragraph.lines().map(str::to_owned).collect());
     paragraphs.filter(|group: &BTreeSet<String>| !group.is_empty()).collect()
 }
@@ -118,7 +118,7 @@ fn the_map_lists_every_part() {
 }
 
 /// The paths in the first column of the tables of a document. A bare file name stands in the folder of the path before it.
-pub fn first_column(document: &str) -> BTreeSet<String> {
+pub(crate) fn first_column(document: &str) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for row in document.lines().filter_map(|line| line.strip_prefix("| ")) {
         let cell = row.split(" | ").next().unwrap_or_default();

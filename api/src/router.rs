@@ -138,6 +138,12 @@ fn v1() -> OpenApiRouter<ApiState> {
         .routes(routes!(room_sessions::find))
         .routes(routes!(room_sessions::list))
         .routes(routes!(totals::totals))
+        .merge(management())
+}
+
+/// The routes of trunks, teams, people, keys and webhooks, under `/api/v1`.
+fn management() -> OpenApiRouter<ApiState> {
+    OpenApiRouter::default()
         .routes(routes!(trunks::list, trunks::create))
         .routes(routes!(trunks::find, trunks::change, trunks::delete))
         .routes(routes!(agents::list, agents::create))

@@ -32,6 +32,7 @@ pub mod number;
 pub mod open_file;
 pub mod organisation;
 pub mod page;
+mod port_future;
 pub mod ports;
 pub mod problem;
 pub mod prompt;

@@ -194,3 +194,18 @@ pub trait LiveCalls: Send + Sync {
     /// "none" are told apart.
     fn find(&self, call: CallId) -> PortFuture<'_, Option<LiveCall>>;
 }
+
+impl MediaWarning {
+    /// A new event that tells of it.
+    pub fn event(&self, call: &LiveCall) -> Event {
+        let mut data = Map::from_iter([("call_uuid".to_owned(), Value::from(call.uuid.to_string()))]);
+        data.insert("direction".to_owned(), Value::from(call.direction.as_str()));
+        for (name, number) in [("caller", &call.caller), ("destination", &call.destination)] {
+            data.extend(number.clone().map(|number| (name.to_owned(), Value::from(number))));
+        }
+        if let Ok(Value::Object(fields)) = serde_json::to_value(self) {
+            data.extend(fields);
+        }
+        Event::new(EventKind::CallMediaWarning, call.organisation_id, call.team_id, self.at, data)
+    }
+}

@@ -1,11 +1,8 @@
 //! The ports: what the HTTP face and the switch ask of stored things.
 //!
-//! Object-safe and asynchronous without a runtime: a port returns a boxed future, so that this crate stays
-//! free of one.
+//! Object-safe and asynchronous without a runtime: a port returns a [`PortFuture`].
 
-use std::future::Future;
 use std::net::IpAddr;
-use std::pin::Pin;
 
 use crate::access::{Permission, Principal, Scope, Who};
 use crate::call_log::{CdrFilter, CdrPlace, CdrQuery};
@@ -14,12 +11,9 @@ use crate::directory::Network;
 use crate::ids::{ApiKeyId, CallId, OrganisationId};
 use crate::news::News;
 use crate::page::{Order, Page};
-use crate::problem::Problem;
+pub use crate::port_future::PortFuture;
 use crate::rating::Drawn;
 use crate::totals::CdrTotals;
-
-/// A future that a port returns.
-pub type PortFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, Problem>> + Send + 'a>>;
 
 /// The stored call records.
 pub trait CdrLog: Send + Sync {

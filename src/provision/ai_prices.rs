@@ -1,4 +1,4 @@
-//! What an apply file says of the prices of AI models.
+//! What an apply file declares of the prices of AI models.
 
 use sidetone_model::ai_price::{AiPrice, AiPriceKind, rules as price_rules};
 use sidetone_model::ids::AiPriceId;
@@ -9,7 +9,7 @@ use toml::Table;
 use uuid::Uuid;
 
 use crate::fields::{Fields, Problem};
-use crate::provision::rates::instant;
+use crate::provision::reading::instant;
 
 /// A price for the organisation of that name, or for all.
 #[derive(Debug)]

@@ -3,37 +3,20 @@
 use rand::CryptoRng;
 use rand::distr::{Alphanumeric, SampleString};
 use sidetone_model::directory::Ha1;
-use sidetone_model::ids::{OrganisationId, TeamId};
+use sidetone_model::ids::OrganisationId;
 use sidetone_model::time::Timestamp;
 use sidetone_model::trunk::Claims;
 use sidetone_sip::auth::{Algorithm, Credential};
-use sidetone_store::{
-    CLASH, Change, ExtensionRow, NumberRow, OrganisationRow, Store, StoreError, TrunkRow, WriteTransaction,
-};
+use sidetone_store::{CLASH, Change, ExtensionRow, NumberRow, OrganisationRow, Store, StoreError, TrunkRow};
 
-use crate::accounts::hash::HashError;
-use crate::fields::{Problem, key_of};
 use crate::provision::ai_prices::DeclaredAiPrice;
 use crate::provision::file::{Declaration, Extension, Number, Organisation};
-use crate::provision::outside::Trunk;
 use crate::provision::report::{ExtensionReport, Named, Numbered, Report};
 use crate::provision::room_pins::DefaultPin;
+use crate::provision::trunks::Trunk;
+use crate::provision::work::{PASSWORD_LEN, ProvisionError, Work};
 
-/// Why nothing was applied.
-#[derive(Debug, thiserror::Error)]
-pub enum ProvisionError {
-    /// A password cannot be hashed.
-    #[error(transparent)]
-    Hash(#[from] HashError),
-    /// What is declared does not fit what is stored; by the index of its file.
-    #[error("the files do not fit what is stored")]
-    Refused(Vec<(usize, Problem)>),
-    /// The database failed.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
-
-/// Makes `declarations` true in `store`, all or nothing; with `dry_run` only says what it would do.
+/// Makes `declarations` true in `store`, all or nothing; with `dry_run` only reports what it would do.
 ///
 /// Generated passwords and keys come from `rng`; they are in the report and nowhere else.
 ///
@@ -91,28 +74,6 @@ pub async fn apply(
         work.write.commit().await?;
     }
     Ok(work.report)
-}
-
-pub(super) struct Work<'r, R> {
-    pub(super) write: WriteTransaction,
-    pub(super) now: Timestamp,
-    pub(super) rng: &'r mut R,
-    pub(super) dry_run: bool,
-    pub(super) report: Report,
-    default_pin: DefaultPin,
-    file: usize,
-    problems: Vec<(usize, Problem)>,
-}
-
-impl<R> Work<'_, R> {
-    /// What a new room gets that is declared without a PIN.
-    pub(super) fn default_pin(&self) -> DefaultPin {
-        self.default_pin
-    }
-
-    pub(super) fn refuse(&mut self, path: &str, key: &str, message: String) {
-        self.problems.push((self.file, Problem::new(key_of(path, key), message)));
-    }
 }
 
 impl<R: CryptoRng> Work<'_, R> {
@@ -230,19 +191,6 @@ impl<R: CryptoRng> Work<'_, R> {
         Ok(())
     }
 
-    pub(super) async fn team(
-        &mut self,
-        id: OrganisationId,
-        name: &str,
-        path: &str,
-    ) -> Result<Option<TeamId>, StoreError> {
-        let team = self.write.find_team(id, name).await?;
-        if team.is_none() {
-            self.refuse(path, "team", format!("there is no team \"{name}\", declare it under teams"));
-        }
-        Ok(team)
-    }
-
     async fn number(
         &mut self,
         id: OrganisationId,
@@ -319,29 +267,6 @@ impl<R: CryptoRng> Work<'_, R> {
         self.report.count(change, format_args!("{}", declared.key()), None);
         Ok(())
     }
-
-    /// Turns a value that something else has into a problem of the file.
-    pub(super) fn allowed<T>(
-        &mut self,
-        result: Result<T, StoreError>,
-        path: &str,
-        message: &str,
-    ) -> Result<Option<T>, StoreError> {
-        match result {
-            Ok(value) => Ok(Some(value)),
-            Err(StoreError::Taken { column }) => {
-                let key = if column == "short_id" { "key" } else { column };
-                self.refuse(path, key, message.to_owned());
-                Ok(None)
-            }
-            Err(error) => Err(error),
-        }
-    }
-
-    /// The id to report; what a dry run would create has none yet.
-    pub(super) fn shown(&self, id: impl ToString, change: Change) -> Option<String> {
-        (!self.dry_run || change != Change::Created).then(|| id.to_string())
-    }
 }
 
 /// H(A1) of a phone, in both algorithms.
@@ -352,6 +277,3 @@ pub(super) fn ha1(number: &str, sip_domain: &str, password: &str) -> Ha1 {
         sha256: credential.ha1(Algorithm::Sha256).to_owned(),
     }
 }
-
-/// 119 bits, and still to be typed into a phone.
-pub(super) const PASSWORD_LEN: usize = 20;

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use sidetone_model::call_info::CallInfoTarget;
-use sidetone_model::directory::{Network, Numbering, StrictSource};
+use sidetone_model::directory::{Numbering, StrictSource};
 use sidetone_model::money::{Amount, Currency};
 use sidetone_model::ports::OutgoingUrls;
 use sidetone_model::rules;
@@ -12,11 +12,12 @@ use toml::Table;
 use crate::fields::{Fields, Problem, key_of};
 use crate::provision::ai_prices::{DeclaredAiPrice, ai_price};
 use crate::provision::call_info::declared_call_info;
-use crate::provision::outside::{Trunk, numbering, trunk};
-use crate::provision::people::{ApiKey, User, api_key, user};
 use crate::provision::rates::{Rates, cost_rate, fx_rate, sell_rate};
+use crate::provision::reading::{max_call_seconds, name_of};
 use crate::provision::room_pins::DefaultPin;
 use crate::provision::rooms::{Room, Target, room, target};
+use crate::provision::trunks::{Trunk, numbering, trunk};
+use crate::provision::users::{ApiKey, User, api_key, user};
 
 /// What one apply file declares, validated.
 #[derive(Debug, Default)]
@@ -231,29 +232,6 @@ fn number(path: String, table: Table, problems: &mut Vec<Problem>) -> Option<Num
     let (path_inside, table) = destination?;
     let target = target(path_inside, table, problems);
     Some(Number { path, number: number?, target: target? })
-}
-
-/// Networks in canonical form; the whole Internet is none.
-pub(super) fn networks(fields: &mut Fields<'_>, key: &'static str, texts: &[String]) -> Vec<Network> {
-    let mut networks = Vec::with_capacity(texts.len());
-    for text in texts {
-        match rules::network(text) {
-            Ok(network) => networks.push(network),
-            Err(message) => {
-                fields.refuse::<()>(key, format!("\"{text}\" {message}"));
-            }
-        }
-    }
-    networks
-}
-
-/// How long an answered call lasts at most.
-pub(super) fn max_call_seconds(fields: &mut Fields<'_>) -> Option<u32> {
-    fields.integer("max_call_seconds", rules::CALL_SECONDS).and_then(|seconds| u32::try_from(seconds).ok())
-}
-
-pub(super) fn name_of(fields: &mut Fields<'_>) -> Option<String> {
-    fields.required_checked("name", rules::name)
 }
 
 fn refuse_twice<'a>(

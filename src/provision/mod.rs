@@ -2,23 +2,28 @@
 //!
 //! [`Declaration::parse`] reads and validates a file without looking at the database and reports
 //! every mistake at once; [`apply`] then makes it so in one transaction, idempotent by natural
-//! keys. What is stored and not declared stays. Secrets leave this room once, in the [`Report`].
+//! keys. What is stored and not declared stays. Secrets leave this module once, in the [`Report`].
 
 mod ai_prices;
 mod apply;
-mod apply_people;
+mod apply_rates;
+mod apply_rooms;
+mod apply_users;
 mod call_info;
+mod extensions;
 mod file;
-mod lines;
-mod outside;
-mod people;
 mod rates;
+mod reading;
 mod report;
 mod room_pins;
 mod rooms;
+mod trunks;
+mod users;
+mod work;
 
-pub use apply::{ProvisionError, apply};
+pub use apply::apply;
+pub use extensions::Lines;
 pub use file::Declaration;
-pub use lines::Lines;
 pub use report::Report;
 pub use room_pins::{DefaultPin, RoomPins};
+pub use work::ProvisionError;

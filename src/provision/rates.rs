@@ -1,19 +1,13 @@
-//! What an apply file says of prices: sell rates, cost rates, conversion rates.
+//! What an apply file declares of prices: sell rates, cost rates, conversion rates.
 
-use sidetone_model::ids::{CostRateId, FxRateId, SellRateId};
 use sidetone_model::money::{Amount, Currency};
-use sidetone_model::rating::{
-    CostRate as StoredCostRate, FxRate as StoredFxRate, Increments, Prefix, Price,
-    SellRate as StoredSellRate, Validity,
-};
+use sidetone_model::rating::{Increments, Prefix, Price, Validity};
 use sidetone_model::rules;
 use sidetone_model::time::Timestamp;
-use sidetone_store::StoreError;
 use toml::{Table, Value};
-use uuid::Uuid;
 
 use crate::fields::{Fields, Problem};
-use crate::provision::apply::Work;
+use crate::provision::reading::instant;
 
 /// The prices of one file.
 #[derive(Debug, Default)]
@@ -26,22 +20,22 @@ pub(super) struct Rates {
 /// A price under a prefix; whose it is stands under `organisation` or `trunk`.
 #[derive(Debug)]
 pub(super) struct PricedRate {
-    path: String,
-    owner: String,
-    prefix: Prefix,
-    per_minute: Amount,
-    currency: Option<Currency>,
-    increments: Increments,
-    validity: Validity,
+    pub(super) path: String,
+    pub(super) owner: String,
+    pub(super) prefix: Prefix,
+    pub(super) per_minute: Amount,
+    pub(super) currency: Option<Currency>,
+    pub(super) increments: Increments,
+    pub(super) validity: Validity,
 }
 
 #[derive(Debug)]
 pub(super) struct FxRate {
-    path: String,
-    from: Currency,
-    to: Currency,
-    rate: Amount,
-    from_time: Timestamp,
+    pub(super) path: String,
+    pub(super) from: Currency,
+    pub(super) to: Currency,
+    pub(super) rate: Amount,
+    pub(super) from_time: Timestamp,
 }
 
 impl Rates {
@@ -139,79 +133,9 @@ fn increments(fields: &mut Fields<'_>) -> Option<Increments> {
     })
 }
 
-/// An instant, in quotes or not; `Some(None)` when it is left out.
-pub(super) fn instant(fields: &mut Fields<'_>, key: &'static str) -> Option<Option<Timestamp>> {
-    let text = match fields.take(key) {
-        None => return Some(None),
-        Some(Value::String(text)) => text,
-        Some(other) => other.to_string(),
-    };
-    match Timestamp::parse_bound(&text) {
-        Ok(instant) => Some(Some(instant)),
-        Err(_) => fields.refuse(key, "must be an instant such as \"2026-01-01T00:00:00Z\""),
-    }
-}
-
-impl<R> Work<'_, R> {
-    /// Conversion rates first: credit in another currency asks for them.
-    pub(super) async fn fx_rates(&mut self, rates: &Rates) -> Result<(), StoreError> {
-        for FxRate { from, to, rate, from_time, .. } in &rates.fx {
-            let (id, from, to, rate, from_time) = (FxRateId(Uuid::new_v4()), *from, *to, *rate, *from_time);
-            let stored = StoredFxRate { id, from, to, rate, from_time };
-            let change = self.write.declare_fx_rate(stored, self.now).await?;
-            self.report.count(change, format_args!("rate from {from} to {to} of {from_time}"), None);
-        }
-        Ok(())
-    }
-
-    pub(super) async fn sell_rates(&mut self, rates: &Rates) -> Result<(), StoreError> {
-        for rate in &rates.sell {
-            let PricedRate { path, owner, prefix, validity, .. } = rate;
-            let Some((organisation_id, currency)) = self.write.find_payer(owner).await? else {
-                let message = format!("there is no organisation \"{owner}\", declare it");
-                self.refuse(path, "organisation", message);
-                continue;
-            };
-            let id = SellRateId(Uuid::new_v4());
-            let (prefix, validity) = (prefix.clone(), *validity);
-            let price = rate.price(rate.currency.unwrap_or(currency));
-            if !self.write.reaches_credit(organisation_id, price.currency).await? {
-                let message = format!(
-                    "{owner} has its credit in {currency}, declare what {} is in it under fx_rates",
-                    price.currency
-                );
-                self.refuse(path, "currency", message);
-            }
-            let stored = StoredSellRate { id, organisation_id, prefix, price, validity };
-            let change = self.write.declare_sell_rate(stored, self.now).await?;
-            let what = format_args!("sell rate {} of {owner} from {}", rate.prefix, validity.from);
-            self.report.count(change, what, None);
-        }
-        Ok(())
-    }
-
-    pub(super) async fn cost_rates(&mut self, rates: &Rates) -> Result<(), StoreError> {
-        for rate in &rates.cost {
-            let PricedRate { path, owner, prefix, validity, currency, .. } = rate;
-            let Some(trunk_id) = self.write.find_trunk(owner).await? else {
-                self.refuse(path, "trunk", format!("there is no trunk \"{owner}\", declare it"));
-                continue;
-            };
-            // Its reader has insisted on one.
-            let Some(currency) = *currency else { continue };
-            let id = CostRateId(Uuid::new_v4());
-            let (prefix, price, validity) = (prefix.clone(), rate.price(currency), *validity);
-            let stored = StoredCostRate { id, trunk_id, prefix, price, validity };
-            let change = self.write.declare_cost_rate(stored, self.now).await?;
-            let what = format_args!("cost rate {} of {owner} from {}", rate.prefix, validity.from);
-            self.report.count(change, what, None);
-        }
-        Ok(())
-    }
-}
-
 impl PricedRate {
-    fn price(&self, currency: Currency) -> Price {
+    /// The price in the currency that it is in.
+    pub(super) fn price(&self, currency: Currency) -> Price {
         Price { per_minute: self.per_minute, currency, increments: self.increments }
     }
 }

@@ -1,34 +1,28 @@
-//! What an apply file says of conference rooms, and making it true.
+//! What an apply file declares of conference rooms.
 
-use rand::CryptoRng;
-use sidetone_model::directory::Destination;
-use sidetone_model::ids::{ExtensionId, OrganisationId};
-use sidetone_model::room::{Exemption, Pin, Role, RoomPin, rules};
+use sidetone_model::room::{Pin, Role, RoomPin, rules};
 use sidetone_model::rules as common;
-use sidetone_store::{RoomRow, StoreError};
 use toml::{Table, Value};
 
 use crate::fields::{Fields, Problem, key_of};
-use crate::provision::apply::Work;
-use crate::provision::file::{Organisation, name_of};
-use crate::provision::report::RoomReport;
+use crate::provision::reading::name_of;
 
 /// A conference room as it is declared.
 #[derive(Debug)]
 pub(super) struct Room {
     pub(super) path: String,
     pub(super) number: String,
-    name: String,
-    participant_pin: Option<Pin>,
-    moderator_pin: Pin,
-    wait_for_moderator: bool,
-    end_when_moderator_leaves: bool,
-    record: bool,
-    max_members: u32,
-    minutes_email: String,
+    pub(super) name: String,
+    pub(super) participant_pin: Option<Pin>,
+    pub(super) moderator_pin: Pin,
+    pub(super) wait_for_moderator: bool,
+    pub(super) end_when_moderator_leaves: bool,
+    pub(super) record: bool,
+    pub(super) max_members: u32,
+    pub(super) minutes_email: String,
     /// Extensions by their numbers; `None` leaves who is stored.
-    members: Option<Vec<String>>,
-    exemptions: Option<Vec<(String, Role)>>,
+    pub(super) members: Option<Vec<String>>,
+    pub(super) exemptions: Option<Vec<(String, Role)>>,
 }
 
 /// Where a declared phone number leads.
@@ -148,120 +142,4 @@ pub(super) fn target(path: String, table: Table, problems: &mut Vec<Problem>) ->
     };
     fields.finish();
     target
-}
-
-impl<R: CryptoRng> Work<'_, R> {
-    pub(super) async fn room(
-        &mut self,
-        id: OrganisationId,
-        organisation: &Organisation,
-        declared: &Room,
-    ) -> Result<(), StoreError> {
-        let (members, exemptions) = (self.members(id, declared).await?, self.exemptions(id, declared).await?);
-        let stored = self.write.participant_pin(id, &declared.number).await?;
-        let drawn = match (&declared.participant_pin, &stored) {
-            (None, None) => Some(self.default_pin().draw(&declared.moderator_pin, self.rng)),
-            _ => None,
-        };
-        let participant_pin = declared.participant_pin.as_ref().or(drawn.as_ref()).or(stored.as_ref());
-        if declared.participant_pin.is_none()
-            && !declared.moderator_pin.is_empty()
-            && stored.as_ref() == Some(&declared.moderator_pin)
-        {
-            let message = "must differ from participant_pin, which is stored".to_owned();
-            self.refuse(&declared.path, "moderator_pin", message);
-            return Ok(());
-        }
-        let row = RoomRow {
-            organisation_id: id,
-            number: declared.number.clone(),
-            name: declared.name.clone(),
-            participant_pin: participant_pin.cloned(),
-            moderator_pin: declared.moderator_pin.clone(),
-            wait_for_moderator: declared.wait_for_moderator,
-            end_when_moderator_leaves: declared.end_when_moderator_leaves,
-            record: declared.record,
-            max_members: declared.max_members,
-            minutes_email: declared.minutes_email.clone(),
-            members,
-            exemptions,
-        };
-        let (room, change) = self.write.declare_room(&row, self.now).await?;
-        let drawn = drawn.filter(|pin| !pin.is_empty() && !self.dry_run);
-        let what = format_args!("room {} of {}", declared.number, organisation.name);
-        self.report.count(change, what, None);
-        let shown = self.shown(room, change);
-        self.report.organisation(&organisation.name, None).rooms.push(RoomReport {
-            number: declared.number.clone(),
-            id: shown,
-            participant_pin: drawn.map(|pin| pin.as_str().to_owned()),
-        });
-        Ok(())
-    }
-
-    /// Where a number leads that is declared to lead to `target`; what is not there is refused.
-    pub(super) async fn destination(
-        &mut self,
-        id: OrganisationId,
-        path: &str,
-        target: &Target,
-    ) -> Result<Option<Destination>, StoreError> {
-        let (found, what) = match target {
-            Target::Conference => return Ok(Some(Destination::Conference(None))),
-            Target::Extension(number) => {
-                let found = self.write.find_extension(id, number).await?;
-                (found.map(Destination::Extension), format!("extension \"{number}\""))
-            }
-            Target::Room(number) => {
-                let found = self.write.find_room(id, number).await?;
-                (found.map(|room| Destination::Conference(Some(room))), format!("room \"{number}\""))
-            }
-        };
-        if found.is_none() {
-            self.refuse(path, "destination", format!("there is no {what}, declare it"));
-        }
-        Ok(found)
-    }
-
-    async fn members(
-        &mut self,
-        id: OrganisationId,
-        declared: &Room,
-    ) -> Result<Option<Vec<ExtensionId>>, StoreError> {
-        let Some(numbers) = &declared.members else { return Ok(None) };
-        let mut members = Vec::with_capacity(numbers.len());
-        for number in numbers {
-            members.extend(self.own_extension(id, declared, "members", number).await?);
-        }
-        Ok(Some(members))
-    }
-
-    async fn exemptions(
-        &mut self,
-        id: OrganisationId,
-        declared: &Room,
-    ) -> Result<Option<Vec<Exemption>>, StoreError> {
-        let Some(wanted) = &declared.exemptions else { return Ok(None) };
-        let mut exemptions = Vec::with_capacity(wanted.len());
-        for (number, role) in wanted {
-            let extension = self.own_extension(id, declared, "exemptions", number).await?;
-            exemptions.extend(extension.map(|extension_id| Exemption { extension_id, role: *role }));
-        }
-        Ok(Some(exemptions))
-    }
-
-    async fn own_extension(
-        &mut self,
-        id: OrganisationId,
-        declared: &Room,
-        key: &str,
-        number: &str,
-    ) -> Result<Option<ExtensionId>, StoreError> {
-        let found = self.write.find_extension(id, number).await?;
-        if found.is_none() {
-            let message = format!("there is no extension \"{number}\", declare it");
-            self.refuse(&declared.path, key, message);
-        }
-        Ok(found)
-    }
 }

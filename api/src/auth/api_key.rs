@@ -6,7 +6,6 @@ use sha2::{Digest, Sha256};
 use sidetone_model::ports::{ApiKey, ApiKeys};
 use subtle::ConstantTimeEq;
 
-use crate::auth::credential::refused;
 use crate::auth::key_form::parse;
 use crate::error::ApiError;
 
@@ -32,4 +31,9 @@ pub(super) async fn authenticate(
         return Err(ApiError::ip_not_allowed());
     }
     Ok(key)
+}
+
+/// The answer to every token that is not valid, whatever is wrong with it.
+pub(super) fn refused() -> ApiError {
+    ApiError::unauthenticated("the token is not valid")
 }

@@ -7,7 +7,7 @@ use axum::http::header::AUTHORIZATION;
 use sidetone_model::access::Principal;
 use sidetone_model::time::Timestamp;
 
-use crate::auth::api_key;
+use crate::auth::api_key::{self, refused};
 use crate::auth::rate_limit::USER_PER_MINUTE;
 use crate::auth::token::Session;
 use crate::error::ApiError;
@@ -44,11 +44,6 @@ pub(super) async fn admit(
         rate_per_minute: USER_PER_MINUTE,
         session: Some(session),
     })
-}
-
-/// The one answer to every token that lets nobody in.
-pub(super) fn refused() -> ApiError {
-    ApiError::unauthenticated("the token is not valid")
 }
 
 /// The token that a request carries.

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 use utoipa::openapi::OpenApi;
 
+use crate::openapi::edit::within;
 use crate::openapi::{failures, schemas, words};
 
 /// The document of the operations in `api`, whole.
@@ -175,11 +176,4 @@ fn security_scheme() -> Value {
         "description": "An integration key `<prefix>_<id>_<secret>`, accepted from the addresses on its \
             allowlist alone, or the token of a panel session.",
     })
-}
-
-/// Shows the object under `key` to `edit`, an empty one when there is none.
-pub(super) fn within(map: &mut Map<String, Value>, key: &str, edit: impl FnOnce(&mut Map<String, Value>)) {
-    if let Value::Object(inner) = map.entry(key).or_insert_with(|| json!({})) {
-        edit(inner);
-    }
 }

@@ -7,6 +7,7 @@
 //! field is left out, never null.
 
 mod complete;
+mod edit;
 mod failures;
 mod schemas;
 mod words;

@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use crate::openapi::complete::within;
+use crate::openapi::edit::within;
 
 /// Mends every schema of `document`.
 pub(super) fn tidy(document: &mut Map<String, Value>) {

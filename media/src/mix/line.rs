@@ -10,21 +10,10 @@
 
 use super::ramp;
 use super::rate::FRAME_MAX;
-use super::stream::{Coding, Stream};
+use super::stream::{Coding, Source, Stream};
 use super::words::SeatError;
 
-/// What a seat hears when no clip plays for this seat.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Source {
-    /// All other parties.
-    Mix,
-    /// One of the mix's tunes.
-    Music(usize),
-    /// Silence, under a clip.
-    Silence,
-}
-
-/// What a seat is sent in this tick.
+/// What a seat is to be sent in this tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Want {
     /// No packet.

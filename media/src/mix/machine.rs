@@ -4,10 +4,10 @@ use std::collections::HashMap;
 
 use super::events::Events;
 use super::grid::Grid;
-use super::line::{Line, Source};
+use super::line::Line;
 use super::member::Member;
 use super::sounds::{Needed, Sounds};
-use super::stream::Shared;
+use super::stream::{Shared, Source};
 use super::talk::Level;
 use super::voices::SPEAKERS_MAX;
 use super::words::{FrameSink, Hears, MixEvent, MixFigures, Seat, SeatError, SeatKey};

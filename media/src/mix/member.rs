@@ -1,10 +1,10 @@
 //! One seat: its inbound audio, whether it talks, and what it is sent.
 
 use super::inbound::Inbound;
-use super::line::{Line, Source, Want};
+use super::line::{Line, Want};
 use super::player::Announcer;
 use super::sender::Sender;
-use super::stream::Coding;
+use super::stream::{Coding, Source};
 use super::talk::Talk;
 use super::words::{Formats, Seat, SeatError, SeatKey};
 use crate::time::Micros;

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::line::Source;
 use super::player::{Music, Player};
 use super::rate::{ByRate, Rate};
+use super::stream::Source;
 use super::sum::Sum;
 use super::voices::Voices;
 use super::words::SeatKey;

@@ -3,13 +3,23 @@
 //! All encodings of the same packet length are in step, whenever they started, so that a seat can change from
 //! one to another between two packets.
 
-use super::line::Source;
 use super::rate::Rate;
 use super::sender::UNIT_MS;
 use super::words::SeatError;
 use crate::codec::{Codec, Encoder};
 
-/// Codec and packet length of an encoding. Seats with the same audio and the same coding can share it.
+/// What a seat hears when no clip plays for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Source {
+    /// Everybody else.
+    Mix,
+    /// One of the mix's tunes.
+    Music(usize),
+    /// Silence, under a clip.
+    Silence,
+}
+
+/// What an encoding is of: everybody who hears the same, so coded, can share it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Coding {
     pub(super) codec: Codec,

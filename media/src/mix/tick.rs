@@ -1,12 +1,12 @@
 //! One tick: which parties talk, which are heard, what each seat hears, and the encodings.
 
-use super::line::{Line, Own, Source, Want};
+use super::line::{Line, Own, Want};
 use super::machine::Mix;
 use super::member::Member;
 use super::ramp;
 use super::rate::{FRAME_MAX, Rate};
 use super::sounds::Needed;
-use super::stream::{Coding, Shared, Stream};
+use super::stream::{Coding, Shared, Source, Stream};
 use super::talk::Level;
 use super::voices::SPEAKERS_MAX;
 use super::words::MixEvent;

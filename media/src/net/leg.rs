@@ -10,7 +10,7 @@ use super::guard::Guard;
 use super::message::PortId;
 use super::presence::Presence;
 use super::reports::Reports;
-use super::transcodings::Transcoding;
+use super::transcoding::Transcoding;
 use super::wire::{BATCH, DATAGRAM_BYTES_MAX, Sent, Wire};
 use crate::mix::MixId;
 use crate::rtcp::REPORT_BYTES_MAX;
@@ -27,12 +27,11 @@ pub(super) struct Leg {
     pub(super) forward: Option<Forward>,
     /// The mix in which it has a seat; while it has one, nothing is relayed from or to it.
     pub(super) seat: Option<MixId>,
-    /// Sender of RTCP reports about the stream that we make for the party.
+    /// The RTCP reports on the stream that a mix makes for the party.
     pub(super) reports: Option<Reports>,
-    /// Whether the mix has reported that the party talks.
+    /// The mix reported that the party talks.
     pub(super) talking: bool,
-    /// A change of `talking` that the switch has not received yet, kept while the leg moves to another
-    /// worker.
+    /// The talking state that was not sent to the switch, while the leg is on its way to another worker.
     pub(super) untold: Option<bool>,
     /// A beep to be written over the audio that is sent to the party.
     pub(super) beep: Option<Beep>,
@@ -43,9 +42,9 @@ pub(super) struct Leg {
     pub(super) rtcp_mux: bool,
     /// Source address of the party's SIP.
     pub(super) party: Option<IpAddr>,
-    /// When the next snapshot is due, if snapshots are switched on.
+    /// When the next snapshot is due, if snapshots are wanted.
     pub(super) next_snapshot: Micros,
-    /// Detects media faults of the leg for the switch.
+    /// The warnings on its media that were sent to the switch.
     pub(super) watch: Watch,
     /// Whether packets of the party arrive at all.
     pub(super) presence: Presence,

@@ -297,7 +297,7 @@ mod tests {
             assert_eq!((id.worker(), id.port()), (usize::from(worker), port));
             for rtcp in [false, true] {
                 assert_eq!(PortId::from_token(id.token(rtcp)), (id, rtcp));
-                assert_ne!(id.token(rtcp), u64::MAX, "the alarm's token");
+                assert_ne!(id.token(rtcp), u64::MAX, "the waker's token");
             }
         }
     }

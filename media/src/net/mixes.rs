@@ -6,9 +6,10 @@ use std::collections::{BinaryHeap, HashMap};
 use super::clock::{Clock, Sample};
 use super::counters::{Count, MixingCounts};
 use super::leg::Picked;
+use super::legs::Legs;
 use super::message::{Notice, PortId};
 use super::reports::Reports;
-use super::worker::{At, Worker, find, place};
+use super::worker_io::{At, WorkerIo};
 use crate::mix::{Mix, MixCommand, MixEvent, MixFigures, MixId, Seat, SeatCommand};
 use crate::rtp::RtpPacket;
 use crate::time::Micros;
@@ -20,9 +21,9 @@ pub(super) struct Mixes {
     /// Future ticks, earliest first. An entry whose time differs from its mix's `due` is obsolete.
     due: BinaryHeap<Reverse<(Micros, u64)>>,
     seats: usize,
-    /// Mixes and seats as last returned by [`Mixes::changed_size`].
-    told: (usize, usize),
-    /// Totals of the mixes that have ended.
+    /// Mixes and seats as they were reported last.
+    reported: (usize, usize),
+    /// What the mixes did that have ended.
     ended: MixingCounts,
 }
 
@@ -55,7 +56,7 @@ impl Mixes {
     /// The number of mixes and of their seats, when either has changed.
     pub(super) fn changed_size(&mut self) -> Option<(usize, usize)> {
         let size = (self.mixes.len(), self.seats);
-        (std::mem::replace(&mut self.told, size) != size).then_some(size)
+        (std::mem::replace(&mut self.reported, size) != size).then_some(size)
     }
 
     /// Totals of all mixes, those that have ended included.
@@ -77,8 +78,8 @@ impl Mixes {
         None
     }
 
-    /// Updates when the mix has its next tick, and removes a mix that is no longer used.
-    fn settle(&mut self, id: MixId, clock: &Clock) {
+    /// Looks again when the mix is to tick, and ends it when it is of no more use.
+    fn reschedule(&mut self, id: MixId, clock: &Clock) {
         let Some(entry) = self.mixes.get_mut(&id) else { return };
         if entry.seats == 0 && !entry.recording {
             let figures = MixFigures { speakers: 0, ..entry.mix.figures() };
@@ -110,179 +111,182 @@ impl Mixes {
             due: None,
         }))
     }
-}
 
-impl Worker {
     /// Gives a leg a seat; its bridge and its seat in another mix end.
-    pub(super) fn seat(&mut self, id: PortId, mix: MixId, seat: Seat) {
-        self.unseat(id);
-        let now = self.shared.clock.now();
-        let Some(leg) = place(&self.shared, id).and_then(|place| find(&mut self.legs, place, id)) else {
+    pub(super) fn seat(&mut self, io: &mut WorkerIo, legs: &mut Legs, id: PortId, mix: MixId, seat: Seat) {
+        self.unseat(io, legs, id);
+        let now = io.shared.clock.now();
+        let Some(leg) = legs.get_mut(id) else {
             return;
         };
         leg.forward = None;
-        let Some(entry) = self.mixes.open(mix) else {
+        let Some(entry) = self.open(mix) else {
             tracing::error!(port = id.port(), "too many mixes in one worker, a leg has no seat");
             return;
         };
         let reports = Reports::new(seat.seed, seat.formats.send.1.rtp_clock(), now);
-        self.current = Some(At::Mix(mix));
+        io.current = Some(At::Mix(mix));
         match entry.mix.seat(id.seat(), seat) {
             Ok(()) => {
                 entry.seats += 1;
-                self.mixes.seats += 1;
+                self.seats += 1;
                 leg.seat = Some(mix);
                 leg.reports = Some(reports);
             }
             Err(error) => tracing::error!(%error, port = id.port(), mix = mix.0, "a leg has no seat"),
         }
-        self.settle(mix);
-        self.current = Some(At::Leg(id));
+        self.settle(io, legs, mix);
+        io.current = Some(At::Leg(id));
     }
 
-    /// Removes a leg's seat, if it has one.
-    pub(super) fn unseat(&mut self, id: PortId) {
-        let Some(leg) = place(&self.shared, id).and_then(|place| find(&mut self.legs, place, id)) else {
+    /// Takes a leg's seat away, if it has one.
+    pub(super) fn unseat(&mut self, io: &mut WorkerIo, legs: &mut Legs, id: PortId) {
+        let Some(leg) = legs.get_mut(id) else {
             return;
         };
         let Some(mix) = leg.seat else { return };
-        self.current = Some(At::Mix(mix));
-        if let Some(entry) = self.mixes.mixes.get_mut(&mix) {
+        io.current = Some(At::Mix(mix));
+        if let Some(entry) = self.mixes.get_mut(&mix) {
             entry.mix.unseat(id.seat());
             entry.seats = entry.seats.saturating_sub(1);
-            self.mixes.seats = self.mixes.seats.saturating_sub(1);
+            self.seats = self.seats.saturating_sub(1);
         }
         leg.seat = None;
         leg.reports = None;
         let talked = std::mem::take(&mut leg.talking);
-        self.settle(mix);
-        self.current = Some(At::Leg(id));
+        self.settle(io, legs, mix);
+        io.current = Some(At::Leg(id));
         if talked {
-            self.notify(Notice::Talking { id, talking: false });
+            io.notify(Notice::Talking { id, talking: false });
         }
     }
 
     /// Passes a command to a leg's seat.
-    pub(super) fn command_seat(&mut self, id: PortId, command: SeatCommand) {
-        let Some(leg) = place(&self.shared, id).and_then(|place| find(&mut self.legs, place, id)) else {
+    pub(super) fn command_seat(
+        &mut self,
+        io: &mut WorkerIo,
+        legs: &mut Legs,
+        id: PortId,
+        command: SeatCommand,
+    ) {
+        let Some(leg) = legs.get_mut(id) else {
             return;
         };
         let Some(mix) = leg.seat else { return };
         if let (SeatCommand::Format(formats), Some(reports)) = (&command, &mut leg.reports) {
             reports.set_clock(formats.send.1.rtp_clock());
         }
-        self.current = Some(At::Mix(mix));
-        if let Some(entry) = self.mixes.mixes.get_mut(&mix)
+        io.current = Some(At::Mix(mix));
+        if let Some(entry) = self.mixes.get_mut(&mix)
             && let Err(error) = entry.mix.command(id.seat(), command)
         {
             tracing::error!(%error, port = id.port(), mix = mix.0, "an order to a seat was not carried out");
         }
-        self.settle(mix);
-        self.current = Some(At::Leg(id));
+        self.settle(io, legs, mix);
+        io.current = Some(At::Leg(id));
     }
 
-    /// Passes a command to a mix. A mix without seats accepts only recording.
-    pub(super) fn command_mix(&mut self, id: MixId, command: MixCommand) {
-        self.current = Some(At::Mix(id));
+    /// Passes a command to a mix; one without seats takes the command to record only.
+    pub(super) fn command_mix(&mut self, io: &mut WorkerIo, legs: &mut Legs, id: MixId, command: MixCommand) {
+        io.current = Some(At::Mix(id));
         match command {
-            MixCommand::Record(sink) => match self.mixes.open(id) {
+            MixCommand::Record(sink) => match self.open(id) {
                 Some(entry) => {
                     entry.recording = true;
                     entry.mix.mix_command(MixCommand::Record(sink));
                 }
-                None => self.notify(Notice::RecordingEnded { mix: id }),
+                None => io.notify(Notice::RecordingEnded { mix: id }),
             },
             command => {
-                if let Some(entry) = self.mixes.mixes.get_mut(&id) {
+                if let Some(entry) = self.mixes.get_mut(&id) {
                     entry.recording &= !matches!(command, MixCommand::StopRecording);
                     entry.mix.mix_command(command);
                 }
             }
         }
-        self.settle(id);
-        self.current = None;
+        self.settle(io, legs, id);
+        io.current = None;
     }
 
-    /// Feeds the packets of a leg that its session accepted to a mix.
-    pub(super) fn hear(&mut self, id: PortId, mix: MixId, picked: &Picked, sample: Sample) {
-        self.batch.add(Count::Mixed, picked.len());
-        let Some(hearing) = self.mixes.get_mut(mix) else { return };
-        self.current = Some(At::Mix(mix));
+    /// Hands a mix what a leg received and its session accepted.
+    pub(super) fn receive(
+        &mut self,
+        io: &mut WorkerIo,
+        legs: &mut Legs,
+        id: PortId,
+        mix: MixId,
+        picked: &Picked,
+        sample: Sample,
+    ) {
+        io.batch.add(Count::Mixed, picked.len());
+        let Some(hearing) = self.get_mut(mix) else { return };
+        io.current = Some(At::Mix(mix));
         for index in picked.rtp.as_slice() {
-            let Some((arrival, datagram)) = self.wire.datagram(usize::from(*index)) else { break };
+            let Some((arrival, datagram)) = io.wire.datagram(usize::from(*index)) else { break };
             if let Ok(packet) = RtpPacket::parse(datagram) {
                 hearing.receive(sample.mono(arrival.stamp_us), id.seat(), &packet);
             }
         }
-        self.settle(mix);
-        self.current = None;
+        self.settle(io, legs, mix);
+        io.current = None;
     }
 
-    /// Runs the due ticks of all mixes and sends their packets.
-    pub(super) fn tick_mixes(&mut self) {
+    /// Lets every mix tick whose time has come, and sends what comes of it.
+    pub(super) fn tick(&mut self, io: &mut WorkerIo, legs: &mut Legs) {
         for _ in 0..TICKS_PER_TURN {
-            let now = self.shared.clock.now();
-            let Some((id, due)) = self.mixes.take_due(now) else { return };
-            self.batch.tick(now.since(due));
-            self.current = Some(At::Mix(id));
-            let Worker { mixes, legs, wire, batch, shared, .. } = self;
-            if let Some(mix) = mixes.get_mut(id) {
+            let now = io.shared.clock.now();
+            let Some((id, due)) = self.take_due(now) else { return };
+            io.batch.tick(now.since(due));
+            io.current = Some(At::Mix(id));
+            if let Some(mix) = self.get_mut(id) {
                 mix.tick(now);
                 while let Some((seat, datagram)) = mix.poll_packet() {
-                    let id = PortId::of_seat(seat);
-                    if let Some(leg) = place(shared, id).and_then(|place| find(legs, place, id)) {
-                        leg.send_own(wire, datagram, now, batch);
+                    if let Some(leg) = legs.get_mut(PortId::of_seat(seat)) {
+                        leg.send_own(&mut io.wire, datagram, now, &mut io.batch);
                     }
                 }
             }
-            self.settle(id);
-            self.current = None;
+            self.settle(io, legs, id);
+            io.current = None;
         }
     }
 
-    /// After a panic in a mix: ends the mix and the legs in it.
-    pub(super) fn give_up_mix(&mut self, mix: MixId) {
-        let entry = self.mixes.mixes.remove(&mix);
-        self.mixes.seats = self.mixes.seats.saturating_sub(entry.as_ref().map_or(0, |entry| entry.seats));
-        let recorded = entry.is_some_and(|entry| entry.recording);
-        if recorded {
-            self.notify(Notice::RecordingEnded { mix });
+    /// Takes a mix away in which a panic happened. Answers which legs sat in it: they are to be closed.
+    pub(super) fn give_up(&mut self, io: &mut WorkerIo, legs: &Legs, mix: MixId) -> Vec<PortId> {
+        let entry = self.mixes.remove(&mix);
+        self.seats = self.seats.saturating_sub(entry.as_ref().map_or(0, |entry| entry.seats));
+        if entry.is_some_and(|entry| entry.recording) {
+            io.notify(Notice::RecordingEnded { mix });
         }
-        let seated: Vec<PortId> =
-            self.legs.iter().flatten().filter(|leg| leg.seat == Some(mix)).map(|leg| leg.id).collect();
-        for id in seated {
-            self.close(id);
-        }
+        legs.iter().filter(|leg| leg.seat == Some(mix)).map(|leg| leg.id).collect()
     }
 
-    /// Delivers the events of a mix, and updates when it has its next tick.
-    fn settle(&mut self, id: MixId) {
-        while let Some(event) = self.mixes.get_mut(id).and_then(Mix::poll_event) {
+    /// Passes on the events of a mix, and schedules its next tick.
+    fn settle(&mut self, io: &mut WorkerIo, legs: &mut Legs, id: MixId) {
+        while let Some(event) = self.get_mut(id).and_then(Mix::poll_event) {
             match event {
                 MixEvent::Digit { seat, digit } => {
-                    self.notify(Notice::Digit { id: PortId::of_seat(seat), digit });
+                    io.notify(Notice::Digit { id: PortId::of_seat(seat), digit });
                 }
                 MixEvent::Played { seat, token } => {
-                    self.notify(Notice::Played { id: PortId::of_seat(seat), token });
+                    io.notify(Notice::Played { id: PortId::of_seat(seat), token });
                 }
                 MixEvent::RecordingEnded => {
-                    if let Some(entry) = self.mixes.mixes.get_mut(&id) {
+                    if let Some(entry) = self.mixes.get_mut(&id) {
                         entry.recording = false;
                     }
-                    self.notify(Notice::RecordingEnded { mix: id });
+                    io.notify(Notice::RecordingEnded { mix: id });
                 }
                 MixEvent::Talking { seat, talking } => {
                     let id = PortId::of_seat(seat);
-                    if let Some(leg) =
-                        place(&self.shared, id).and_then(|place| find(&mut self.legs, place, id))
-                    {
+                    if let Some(leg) = legs.get_mut(id) {
                         leg.talking = talking;
-                        self.notify(Notice::Talking { id, talking });
+                        io.notify(Notice::Talking { id, talking });
                     }
                 }
             }
         }
-        self.mixes.settle(id, &self.shared.clock);
+        self.reschedule(id, &io.shared.clock);
     }
 }
 

@@ -14,24 +14,28 @@
 //! The session interprets the packets and the mix produces the audio of a room; this module handles only
 //! bytes, addresses and clocks. SRTP is not here.
 
-mod alarm;
 mod beep;
 mod clock;
 mod counters;
 mod endpoint;
 mod guard;
+mod handover;
 mod leg;
+mod legs;
 mod message;
 mod mixes;
-mod moves;
-mod outlet;
+mod notice_queue;
 mod ports;
 mod presence;
 mod relay;
 mod reports;
+mod shared;
+mod transcoding;
 mod transcodings;
+mod waker;
 mod wire;
 mod worker;
+mod worker_io;
 
 pub use counters::{Counters, DiscardCount, MixingCounts, TickCounts};
 pub use message::{

@@ -2,27 +2,23 @@
 
 use std::io;
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
 
-use super::alarm::Alarm;
-use super::clock::Clock;
-use super::counters::{Count, Counters, Tally, sum};
-use super::endpoint::Pair;
-use super::guard::Guard;
-use super::leg::Leg;
+use super::counters::{Count, Counters, sum};
+use super::handover::{Handover, Peer, worker_of};
 use super::message::{
     Command, CommandError, MixRefused, Notice, OpenError, Port, PortId, RelayConfig, RelayError,
 };
-use super::moves::{Handover, worker_of};
-use super::ports::Ports;
-use super::worker::{self, Worker};
+use super::shared::{Shared, lock};
+use super::waker::Waker;
+use super::worker::{self, Order, Worker};
 use crate::mix::{MixCommand, MixId};
-use crate::session::{Session, SessionConfig, StrictSource};
+use crate::session::StrictSource;
 use crate::time::Micros;
 use crate::verdict::Thresholds;
 
@@ -41,46 +37,10 @@ pub struct Relay {
     inboxes: Vec<Receiver<Handover>>,
 }
 
-/// State that the handle and every worker share.
-pub(super) struct Shared {
-    pub(super) clock: Clock,
-    pub(super) guard: Guard,
-    /// Microseconds between two snapshots of a leg; 0 for none.
-    pub(super) snapshot_us: AtomicI64,
-    /// Whether legs are watched for media faults.
-    pub(super) warns: AtomicBool,
-    pub(super) stop: AtomicBool,
-    /// Whether a worker ended without a stop command.
-    pub(super) lost: AtomicBool,
-    pub(super) tallies: Vec<Tally>,
-    /// Reports of closed legs that found the channel full, over all workers.
-    pub(super) backlog: AtomicUsize,
-    pub(super) notices: Sender<Notice>,
-    /// The inbox and alarm of each worker.
-    pub(super) peers: Vec<Peer>,
-    pub(super) wake: Arc<dyn Fn() + Send + Sync>,
-    /// Read when a leg opens, never on the packet path.
-    session: Mutex<SessionConfig>,
-    ports: Mutex<Ports>,
-}
-
-/// An order to one worker.
-pub(super) enum Order {
-    Command(PortId, Command),
-    Mix(MixId, MixCommand),
-    Open(Box<Leg>),
-}
-
-/// How the other workers reach one worker.
-pub(super) struct Peer {
-    pub(super) inbox: Sender<Handover>,
-    pub(super) alarm: Arc<Alarm>,
-}
-
 /// How the handle reaches one worker.
 struct Handle {
     orders: Sender<Order>,
-    alarm: Arc<Alarm>,
+    waker: Arc<Waker>,
 }
 
 impl Relay {
@@ -126,7 +86,7 @@ impl Relay {
         let (Some(handle), Ok(number)) = (self.workers.get(worker), u8::try_from(worker)) else {
             return Err(OpenError::Stopped);
         };
-        if self.shared.backlog.load(Ordering::Relaxed) >= BACKLOG_MAX || handle.orders.is_full() {
+        if self.shared.notices.is_behind() || handle.orders.is_full() {
             return Err(OpenError::Busy);
         }
         let pair = self.shared.bind_pair(bind)?;
@@ -135,12 +95,12 @@ impl Relay {
         let leg = self.shared.leg(id, pair);
         match handle.orders.try_send(Order::Open(leg)) {
             Ok(()) => {
-                handle.alarm.ring();
+                handle.waker.wake();
                 Ok(Port { id, rtp, rtcp })
             }
             Err(refused) => {
                 let stopped = matches!(refused, TrySendError::Disconnected(_));
-                // The sockets must close before their ports may be used again.
+                // The sockets close before their ports may be given to another leg.
                 drop(refused);
                 self.shared.release(rtp.port());
                 Err(if stopped { OpenError::Stopped } else { OpenError::Busy })
@@ -153,8 +113,7 @@ impl Relay {
     /// A command to a port that is already closed does nothing.
     ///
     /// # Errors
-    /// [`CommandError::Busy`] is counted, and the caller may try again: a port that never receives `Close`
-    /// stays open.
+    /// [`CommandError::Busy`] is counted and may be tried again: a port that gets no [`Command::Close`] stays open.
     pub fn command(&self, id: PortId, command: Command) -> Result<(), CommandError> {
         if matches!(&command, Command::Bridge { peer, .. } if peer.worker() != id.worker()) {
             return Err(CommandError::OtherGroup);
@@ -162,7 +121,7 @@ impl Relay {
         let Some(handle) = self.workers.get(id.worker()) else { return Err(CommandError::Stopped) };
         match handle.orders.try_send(Order::Command(id, command)) {
             Ok(()) => {
-                handle.alarm.ring();
+                handle.waker.wake();
                 Ok(())
             }
             Err(TrySendError::Disconnected(_)) => Err(CommandError::Stopped),
@@ -177,8 +136,8 @@ impl Relay {
 
     /// Passes a command to a mix's worker. Never blocks.
     ///
-    /// A mix without seats accepts only the command to record. Commands to a mix and commands to ports may
-    /// overtake each other; commands to the same mix may not.
+    /// A mix without seats takes the command to record and ignores all others. Commands to a mix and commands
+    /// to ports may overtake each other, those to one mix may not.
     ///
     /// # Errors
     /// Returns the command; with [`CommandError::Busy`] the caller may try again.
@@ -194,7 +153,7 @@ impl Relay {
         };
         match handle.orders.try_send(Order::Mix(id, command)) {
             Ok(()) => {
-                handle.alarm.ring();
+                handle.waker.wake();
                 Ok(())
             }
             Err(TrySendError::Disconnected(order)) => refused(CommandError::Stopped, order),
@@ -229,12 +188,12 @@ impl Relay {
 
     /// Sets the thresholds for legs that open from now on; open legs keep theirs.
     pub fn set_thresholds(&self, thresholds: Thresholds) {
-        lock(&self.shared.session).thresholds = thresholds;
+        self.shared.session().thresholds = thresholds;
     }
 
-    /// Sets the source rule for legs that open from now on, where their description does not set one.
+    /// Sets the rule by which legs that open from now on accept sources, unless their description has one.
     pub fn set_strict_source(&self, rule: StrictSource) {
-        lock(&self.shared.session).strict_source = rule;
+        self.shared.session().strict_source = rule;
     }
 
     /// The relay's clock: monotonic, from 0 at the start. All times of its reports are on it.
@@ -258,7 +217,7 @@ impl Relay {
     pub fn shutdown(&self) {
         self.shared.stop.store(true, Ordering::SeqCst);
         for handle in &self.workers {
-            handle.alarm.ring();
+            handle.waker.wake();
         }
         let threads = std::mem::take(&mut *lock(&self.threads));
         for thread in threads {
@@ -276,7 +235,7 @@ impl Relay {
             let (id, report) = (leg.id, Box::new(leg.session.close(self.shared.clock.now())));
             drop(leg);
             self.shared.release(id.port());
-            let _ = self.shared.notices.try_send(Notice::Closed { id, report });
+            self.shared.notices.offer(Notice::Closed { id, report });
         }
     }
 
@@ -284,18 +243,18 @@ impl Relay {
         let (orders, order_receiver) = bounded(ORDERS_MAX);
         let shared = Arc::clone(&self.shared);
         let peer = shared.peers.get(index).zip(self.inboxes.get(index));
-        let Some((alarm, inbox)) = peer.map(|(peer, inbox)| (Arc::clone(&peer.alarm), inbox.clone())) else {
+        let Some((waker, inbox)) = peer.map(|(peer, inbox)| (Arc::clone(&peer.waker), inbox.clone())) else {
             return Ok(());
         };
-        let epoll = worker::listen(&alarm)?;
-        let own_alarm = Arc::clone(&alarm);
+        let epoll = worker::listen(&waker)?;
+        let own_waker = Arc::clone(&waker);
         let work = move || {
             let watched = Watched(Arc::clone(&shared));
-            Worker::new(index, shared, own_alarm, order_receiver, inbox, epoll).run();
+            Worker::new(index, shared, own_waker, order_receiver, inbox, epoll).run();
             drop(watched);
         };
         let thread = thread::Builder::new().name(format!("rtp-{index}")).spawn(work)?;
-        self.workers.push(Handle { orders, alarm });
+        self.workers.push(Handle { orders, waker });
         lock(&self.threads).push(thread);
         Ok(())
     }
@@ -319,96 +278,6 @@ impl Drop for Relay {
     }
 }
 
-impl Peer {
-    /// An inbox and an alarm: the side for the other workers, and the receiving end.
-    pub(super) fn new() -> io::Result<(Peer, Receiver<Handover>)> {
-        let (inbox, handed) = bounded(HANDOVERS_MAX);
-        Ok((Peer { inbox, alarm: Arc::new(Alarm::new()?) }, handed))
-    }
-}
-
-impl Shared {
-    /// The state shared by the workers `peers`, and the receiving end of their notices.
-    pub(super) fn new(
-        config: RelayConfig,
-        peers: Vec<Peer>,
-        wake: Arc<dyn Fn() + Send + Sync>,
-    ) -> Result<(Shared, Receiver<Notice>), RelayError> {
-        let ports = Ports::new(&config.ports, config.seed);
-        if ports.pairs() == 0 {
-            return Err(RelayError::NoPorts(config.ports));
-        }
-        let (sender, notices) = bounded(NOTICES_MAX);
-        let mut own = config.session.own_addresses.clone();
-        own.push(config.bind);
-        let shared = Shared {
-            clock: Clock::start(),
-            guard: Guard::new(config.ports, own),
-            snapshot_us: AtomicI64::new(0),
-            warns: AtomicBool::new(false),
-            stop: AtomicBool::new(false),
-            lost: AtomicBool::new(false),
-            tallies: std::iter::repeat_with(Tally::default).take(peers.len()).collect(),
-            backlog: AtomicUsize::new(0),
-            notices: sender,
-            peers,
-            wake,
-            session: Mutex::new(config.session),
-            ports: Mutex::new(ports),
-        };
-        Ok((shared, notices))
-    }
-
-    /// A bound pair. Ports that another program holds rest like used ones, so that the next attempt takes
-    /// others.
-    pub(super) fn bind_pair(&self, ip: IpAddr) -> Result<Pair, OpenError> {
-        for _ in 0..BIND_TRIES_MAX {
-            let taken = {
-                let mut ports = lock(&self.ports);
-                ports.take(self.clock.now()).ok_or(OpenError::Exhausted { pairs: ports.pairs() })
-            };
-            let port = taken?;
-            match Pair::bind(ip, port) {
-                Ok(pair) => {
-                    self.guard.opened(port);
-                    return Ok(pair);
-                }
-                Err(source) => {
-                    self.release(port);
-                    if source.kind() != io::ErrorKind::AddrInUse {
-                        return Err(OpenError::Bind { ip, source });
-                    }
-                }
-            }
-        }
-        Err(OpenError::Exhausted { pairs: lock(&self.ports).pairs() })
-    }
-
-    /// A leg that waits for its description.
-    pub(super) fn leg(&self, id: PortId, pair: Pair) -> Box<Leg> {
-        Box::new(Leg::new(id, Session::new(lock(&self.session).clone()), pair, self.clock.now()))
-    }
-
-    /// Returns a pair to rest. Its sockets must be closed.
-    pub(super) fn release(&self, port: u16) {
-        self.guard.closed(port);
-        lock(&self.ports).release(self.clock.now(), port);
-    }
-}
-
-/// A panic while the lock was held leaves the data consistent: every change is one push or pop.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// While more reports than this wait for the reader, no port is opened.
-const BACKLOG_MAX: usize = 65_536;
-/// How many pairs are tried for one leg when other programs use the range.
-const BIND_TRIES_MAX: usize = 64;
-/// Messages from other workers that wait for one worker.
-const HANDOVERS_MAX: usize = 8_192;
-/// Notices that wait for their reader.
-const NOTICES_MAX: usize = 8_192;
 /// Commands and new legs that wait for one worker.
 const ORDERS_MAX: usize = 8_192;
 /// A worker's number is eight bits of a [`PortId`].

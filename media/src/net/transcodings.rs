@@ -6,30 +6,19 @@ use std::collections::BinaryHeap;
 use super::clock::Sample;
 use super::counters::Count;
 use super::leg::{Leg, Picked};
+use super::legs::Legs;
 use super::message::PortId;
 use super::reports::Reports;
-use super::worker::{At, Worker, find, place};
+use super::transcoding::Transcoding;
+use super::worker_io::{At, WorkerIo};
 use crate::rtp::RtpPacket;
 use crate::time::Micros;
-use crate::transcode::{TranscodePlan, Transcoder};
+use crate::transcode::TranscodePlan;
 
 /// Future ticks, earliest first, by the leg whose packets are transcoded.
 #[derive(Default)]
 pub(super) struct Transcodings {
     due: BinaryHeap<Reverse<(Micros, PortId)>>,
-}
-
-/// The transcoder of one leg's packets, and when its next tick is due.
-pub(super) struct Transcoding {
-    transcoder: Transcoder,
-    due: Option<Micros>,
-}
-
-impl Transcoding {
-    /// Whether there was audio to transcode within the last second.
-    pub(super) fn is_active(&self) -> bool {
-        self.due.is_some()
-    }
 }
 
 impl Transcodings {
@@ -43,117 +32,110 @@ impl Transcodings {
         self.due.peek().map(|Reverse((due, _))| *due)
     }
 
+    /// Takes in what a leg received and its peer does not know as it is.
+    pub(super) fn receive(
+        &mut self,
+        io: &mut WorkerIo,
+        legs: &mut Legs,
+        id: PortId,
+        picked: &Picked,
+        sample: Sample,
+    ) {
+        let Some((peer, mut transcoding)) = take(legs, id) else { return };
+        for index in picked.transcoded.as_slice() {
+            let Some((arrival, datagram)) = io.wire.datagram(usize::from(*index)) else { break };
+            if let Ok(packet) = RtpPacket::parse(datagram) {
+                transcoding.receive(sample.mono(arrival.stamp_us), &packet);
+            }
+            io.batch.add(Count::Mixed, 1);
+            send(io, legs, peer, &mut transcoding, sample.now);
+        }
+        self.put_back(legs, id, transcoding);
+    }
+
+    /// Lets every transcoding tick whose time has come, and sends what comes of it.
+    pub(super) fn tick(&mut self, io: &mut WorkerIo, legs: &mut Legs) {
+        for _ in 0..TICKS_PER_TURN {
+            let now = io.shared.clock.now();
+            let Some((due, id)) = self.take_due(now) else { return };
+            let Some((peer, mut transcoding)) = take(legs, id) else { continue };
+            io.current = Some(At::Leg(id));
+            if transcoding.tick(due, now) {
+                send(io, legs, peer, &mut transcoding, now);
+            }
+            io.current = None;
+            self.put_back(legs, id, transcoding);
+        }
+    }
+
     fn take_due(&mut self, now: Micros) -> Option<(Micros, PortId)> {
         let Reverse(first) = self.due.peek().copied().filter(|Reverse((due, _))| *due <= now)?;
         self.due.pop();
         Some(first)
     }
 
-    fn settle(&mut self, id: PortId, transcoding: &mut Transcoding) {
-        let next = transcoding.transcoder.next_tick();
-        if next != transcoding.due {
-            transcoding.due = next;
-            self.due.extend(next.map(|due| Reverse((due, id))));
+    /// Puts back what [`take`] took out.
+    fn put_back(&mut self, legs: &mut Legs, id: PortId, mut transcoding: Box<Transcoding>) {
+        self.due.extend(transcoding.changed_due().map(|due| Reverse((due, id))));
+        if let Some(forward) = legs.get_mut(id).and_then(|leg| leg.forward.as_mut()) {
+            forward.transcoding = Some(transcoding);
         }
     }
 }
 
-impl Worker {
-    /// Sets or ends the transcoding of a leg's packets for its peer; one with the same plan continues.
-    pub(super) fn transcode_by(&mut self, id: PortId, plan: Option<TranscodePlan>, seed: u64) {
-        let Some(forward) = self.leg(id).and_then(|leg| leg.forward.as_mut()) else { return };
-        let peer = forward.peer;
-        let before = forward.transcoding.as_ref().map(|transcoding| transcoding.transcoder.plan());
-        if before == plan.as_ref() {
-            return;
-        }
-        let reports = plan.as_ref().map(|plan| plan.send.1.rtp_clock());
-        forward.transcoding = plan.and_then(|plan| match Transcoder::new(plan, seed) {
-            Ok(transcoder) => Some(Box::new(Transcoding { transcoder, due: None })),
-            Err(error) => {
-                tracing::error!(%error, port = id.port(), "a leg cannot be transcoded");
-                None
-            }
-        });
-        // The peer's party now receives our own stream with our reports, or again a relayed stream with
-        // relayed reports.
-        let now = self.shared.clock.now();
-        if let Some(leg) = self.leg(peer).filter(|leg| leg.seat.is_none()) {
-            leg.reports = reports.map(|clock| Reports::new(seed, clock, now));
-        }
+/// Transcodes what a leg's peer does not know, or no longer; what runs by the same plan goes on.
+pub(super) fn transcode_by(
+    io: &WorkerIo,
+    legs: &mut Legs,
+    id: PortId,
+    plan: Option<TranscodePlan>,
+    seed: u64,
+) {
+    let Some(forward) = legs.get_mut(id).and_then(|leg| leg.forward.as_mut()) else { return };
+    let peer = forward.peer;
+    if forward.transcoding.as_ref().map(|transcoding| transcoding.plan()) == plan.as_ref() {
+        return;
     }
-
-    /// Feeds the transcoder with the leg's packets that the peer's party does not understand.
-    pub(super) fn transcode(&mut self, id: PortId, picked: &Picked, sample: Sample) {
-        let Some((peer, mut transcoding)) = self.take_transcoding(id) else { return };
-        for index in picked.transcoded.as_slice() {
-            let Some((arrival, datagram)) = self.wire.datagram(usize::from(*index)) else { break };
-            if let Ok(packet) = RtpPacket::parse(datagram) {
-                transcoding.transcoder.receive(sample.mono(arrival.stamp_us), &packet);
-            }
-            self.batch.add(Count::Mixed, 1);
-            self.send_transcoded(peer, &mut transcoding, sample.now);
+    let reports = plan.as_ref().map(|plan| plan.send.1.rtp_clock());
+    forward.transcoding = plan.and_then(|plan| match Transcoding::new(plan, seed) {
+        Ok(transcoding) => Some(Box::new(transcoding)),
+        Err(error) => {
+            tracing::error!(%error, port = id.port(), "a leg cannot be transcoded");
+            None
         }
-        self.put_back(id, transcoding);
+    });
+    // The stream that the peer's party gets is ours, or is relayed again with its own reports.
+    let now = io.shared.clock.now();
+    if let Some(leg) = legs.get_mut(peer).filter(|leg| leg.seat.is_none()) {
+        leg.reports = reports.map(|clock| Reports::new(seed, clock, now));
     }
+}
 
-    /// Runs the due ticks of all transcodings and sends their packets.
-    pub(super) fn tick_transcodings(&mut self) {
-        for _ in 0..TICKS_PER_TURN {
-            let now = self.shared.clock.now();
-            let Some((due, id)) = self.transcodings.take_due(now) else { return };
-            let Some((peer, mut transcoding)) = self.take_transcoding(id) else { continue };
-            // An entry whose time differs from its transcoder's is obsolete.
-            if transcoding.due == Some(due) {
-                self.current = Some(At::Leg(id));
-                transcoding.due = None;
-                transcoding.transcoder.tick(now);
-                self.send_transcoded(peer, &mut transcoding, now);
-                self.current = None;
-            }
-            self.put_back(id, transcoding);
+/// The party of a leg hears a beep: in the audio that is transcoded for it, or in what is sent to it anyway.
+pub(super) fn beep(legs: &mut Legs, id: PortId) {
+    let peer = legs.get_mut(id).and_then(|leg| leg.forward.as_ref()).map(|forward| forward.peer);
+    let towards = peer.and_then(|peer| legs.get_mut(peer)).and_then(|leg| leg.forward.as_mut());
+    let towards = towards.filter(|forward| forward.peer == id);
+    match towards.and_then(|forward| forward.transcoding.as_mut()) {
+        Some(transcoding) => transcoding.beep(),
+        None => legs.get_mut(id).into_iter().for_each(Leg::begin_beep),
+    }
+}
+
+/// Takes a leg's transcoding out, so that its peer can be written to; see [`Transcodings::put_back`].
+fn take(legs: &mut Legs, id: PortId) -> Option<(PortId, Box<Transcoding>)> {
+    let forward = legs.get_mut(id)?.forward.as_mut()?;
+    forward.transcoding.take().map(|transcoding| (forward.peer, transcoding))
+}
+
+/// Sends what a transcoding has made to the party of `peer`.
+fn send(io: &mut WorkerIo, legs: &mut Legs, peer: PortId, transcoding: &mut Transcoding, now: Micros) {
+    while let Some(datagram) = transcoding.poll_packet() {
+        // One that has a seat meanwhile hears its mix and nothing else.
+        match legs.get_mut(peer).filter(|leg| leg.seat.is_none()) {
+            Some(leg) => leg.send_own(&mut io.wire, datagram, now, &mut io.batch),
+            None => io.batch.add(Count::Held, 1),
         }
-    }
-
-    /// Plays the party of a leg a beep: in the audio transcoded for it, or in the audio that is sent to it
-    /// anyway.
-    pub(super) fn beep(&mut self, id: PortId) {
-        let peer = self.leg(id).and_then(|leg| leg.forward.as_ref()).map(|forward| forward.peer);
-        let towards = peer.and_then(|peer| self.leg(peer)).and_then(|leg| leg.forward.as_mut());
-        let towards = towards.filter(|forward| forward.peer == id);
-        match towards.and_then(|forward| forward.transcoding.as_mut()) {
-            Some(transcoding) => transcoding.transcoder.beep(),
-            None => self.leg(id).into_iter().for_each(Leg::begin_beep),
-        }
-    }
-
-    fn send_transcoded(&mut self, peer: PortId, transcoding: &mut Transcoding, now: Micros) {
-        while let Some(datagram) = transcoding.transcoder.poll_packet() {
-            let Worker { legs, wire, batch, shared, .. } = self;
-            let leg = place(shared, peer).and_then(|place| find(legs, place, peer));
-            // A leg that has joined a mix meanwhile hears only the mix.
-            match leg.filter(|leg| leg.seat.is_none()) {
-                Some(leg) => leg.send_own(wire, datagram, now, batch),
-                None => batch.add(Count::Held, 1),
-            }
-        }
-    }
-
-    /// Takes a leg's transcoding out so that its peer can be borrowed; see [`Worker::put_back`].
-    fn take_transcoding(&mut self, id: PortId) -> Option<(PortId, Box<Transcoding>)> {
-        let forward = self.leg(id)?.forward.as_mut()?;
-        forward.transcoding.take().map(|transcoding| (forward.peer, transcoding))
-    }
-
-    fn put_back(&mut self, id: PortId, mut transcoding: Box<Transcoding>) {
-        self.transcodings.settle(id, &mut transcoding);
-        if let Some(forward) = self.leg(id).and_then(|leg| leg.forward.as_mut()) {
-            forward.transcoding = Some(transcoding);
-        }
-    }
-
-    fn leg(&mut self, id: PortId) -> Option<&mut Leg> {
-        place(&self.shared, id).and_then(|place| find(&mut self.legs, place, id))
     }
 }
 

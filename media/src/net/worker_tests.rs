@@ -6,7 +6,8 @@ use super::*;
 use crate::codec::Codec;
 use crate::mix::{Formats, Hears, Seat};
 use crate::net::RelayConfig;
-use crate::net::relay::{Peer, Watched};
+use crate::net::handover::Peer;
+use crate::net::relay::Watched;
 use crate::session::SessionConfig;
 
 /// A worker on this thread; the test calls its turns.
@@ -27,24 +28,24 @@ fn workers(count: usize, inbox_len: usize) -> (Vec<Worker>, Sender<Order>, Recei
     let (peers, inboxes): (Vec<Peer>, Vec<Receiver<Handover>>) = (0..count)
         .map(|_| {
             let (inbox, handed) = bounded(inbox_len);
-            (Peer { inbox, alarm: Arc::new(Alarm::new().unwrap()) }, handed)
+            (Peer { inbox, waker: Arc::new(Waker::new().unwrap()) }, handed)
         })
         .unzip();
     let (shared, notices) = Shared::new(config, peers, Arc::new(|| {})).unwrap();
     let shared = Arc::new(shared);
     let (orders, receiver) = bounded(16);
     let workers = inboxes.into_iter().enumerate().map(|(index, inbox)| {
-        let alarm = Arc::clone(&shared.peers[index].alarm);
-        let epoll = listen(&alarm).unwrap();
-        Worker::new(index, Arc::clone(&shared), alarm, receiver.clone(), inbox, epoll)
+        let waker = Arc::clone(&shared.peers[index].waker);
+        let epoll = listen(&waker).unwrap();
+        Worker::new(index, Arc::clone(&shared), waker, receiver.clone(), inbox, epoll)
     });
     (workers.collect(), orders, notices)
 }
 
 fn admit(worker: &mut Worker, serial: u64) -> PortId {
-    let pair = worker.shared.bind_pair(LOCALHOST).unwrap();
+    let pair = worker.io.shared.bind_pair(LOCALHOST).unwrap();
     let id = PortId::new(serial, 0, pair.rtp.local.port());
-    worker.admit(worker.shared.leg(id, pair));
+    worker.legs.insert(worker.io.shared.leg(id, pair));
     id
 }
 
@@ -52,7 +53,7 @@ fn admit(worker: &mut Worker, serial: u64) -> PortId {
 #[test]
 fn a_worker_that_ends_before_its_time_is_noted() {
     let (ended, _orders, _notices) = worker();
-    let shared = Arc::clone(&ended.shared);
+    let shared = Arc::clone(&ended.io.shared);
     let watched = Watched(Arc::clone(&shared));
     let thread = std::thread::spawn(move || {
         let _watched = watched;
@@ -61,22 +62,22 @@ fn a_worker_that_ends_before_its_time_is_noted() {
     assert!(thread.join().is_err());
     assert!(shared.lost.load(Ordering::SeqCst));
     let (stopped, _orders, _notices) = worker();
-    stopped.shared.stop.store(true, Ordering::SeqCst);
-    drop(Watched(Arc::clone(&stopped.shared)));
-    assert!(!stopped.shared.lost.load(Ordering::SeqCst));
+    stopped.io.shared.stop.store(true, Ordering::SeqCst);
+    drop(Watched(Arc::clone(&stopped.io.shared)));
+    assert!(!stopped.io.shared.lost.load(Ordering::SeqCst));
 }
 
 #[test]
 fn a_panic_costs_the_leg_at_work_and_no_other() {
     let (mut worker, _orders, notices) = worker();
     let (broken, healthy) = (admit(&mut worker, 1), admit(&mut worker, 2));
-    worker.current = Some(At::Leg(broken));
+    worker.io.current = Some(At::Leg(broken));
     worker.recover();
     worker.publish();
     assert!(matches!(notices.try_recv(), Ok(Notice::Closed { id, .. }) if id == broken));
-    assert_eq!(worker.open, 1);
-    assert_eq!(crate::net::counters::sum(&worker.shared.tallies).panics, 1);
-    // Its ports must be closed: another socket can bind them.
+    assert_eq!(worker.legs.open(), 1);
+    assert_eq!(crate::net::counters::sum(&worker.io.shared.tallies).panics, 1);
+    // Its ports are closed for certain: somebody else may bind them.
     UdpSocket::bind((LOCALHOST, broken.port())).unwrap();
     worker.obey(broken, Command::Snapshot);
     worker.obey(healthy, Command::Snapshot);
@@ -97,7 +98,7 @@ fn what_came_before_a_command_counts_before_it() {
     let mut counted = 0;
     while counted < 200 {
         worker.obey(id, Command::Unbridge);
-        counted = crate::net::counters::sum(&worker.shared.tallies).received;
+        counted = crate::net::counters::sum(&worker.io.shared.tallies).received;
     }
     worker.obey(id, Command::Close);
     assert!(
@@ -114,10 +115,10 @@ fn an_old_token_finds_nobody() {
     // The same pair with a new serial number, as after its rest.
     let Ok(pair) = crate::net::endpoint::Pair::bind(LOCALHOST, old.port()) else { return };
     let new = PortId::new(2, 0, old.port());
-    worker.admit(worker.shared.leg(new, pair));
+    worker.legs.insert(worker.io.shared.leg(new, pair));
     worker.obey(old, Command::Close);
     assert_eq!(worker.visit(old, false, EpollFlags::EPOLLIN), 0);
-    assert_eq!(worker.open, 1);
+    assert_eq!(worker.legs.open(), 1);
     assert!(notices.try_recv().is_err());
 }
 
@@ -143,7 +144,7 @@ fn a_mix_wakes_its_worker_for_as_long_as_somebody_sits_in_it() {
     let idle = worker.mixes.next_tick();
     worker.obey(id, Command::Join { mix: MixId(3), seat: seat() });
     assert_eq!((idle, worker.mixes.changed_size()), (None, Some((1, 1))));
-    let now = worker.shared.clock.now();
+    let now = worker.io.shared.clock.now();
     assert!(worker.mixes.is_due(now), "the first tick is due at once");
     worker.tick_mixes();
     let next = worker.mixes.next_tick().unwrap();
@@ -155,7 +156,7 @@ fn a_mix_wakes_its_worker_for_as_long_as_somebody_sits_in_it() {
         worker.tick_mixes();
     }
     worker.publish();
-    let counters = crate::net::counters::sum(&worker.shared.tallies);
+    let counters = crate::net::counters::sum(&worker.io.shared.tallies);
     assert_eq!((counters.ticks.total(), counters.mixes, counters.panics), (1, 0, 0));
 }
 
@@ -168,26 +169,26 @@ fn a_worker_that_has_no_room_is_handed_everything_later_and_in_order() {
     // The second worker owns mixes with odd ids.
     home.command(id, Command::Join { mix: MixId(1), seat: seat() });
     home.command(id, Command::Snapshot);
-    home.moves.flush(&home.shared);
-    assert!(home.moves.is_waiting(), "the leg is handed over, its orders wait");
+    home.handovers.flush(&home.io.shared.peers);
+    assert!(home.handovers.is_waiting(), "the leg is handed over, its orders wait");
     assert!(home.patience().as_millis().is_some_and(|ms| ms <= 1), "it asks again soon");
     let is_told = |notices: &Receiver<Notice>| matches!(notices.try_recv(), Ok(Notice::Snapshot { id: who, .. }) if who == id);
     for _ in 0..3 {
         assert!(!is_told(&notices));
         away.take_orders();
-        home.moves.flush(&home.shared);
+        home.handovers.flush(&home.io.shared.peers);
     }
-    assert_eq!((home.open, away.open, away.mixes.changed_size()), (0, 1, Some((1, 1))));
-    assert!(!home.moves.is_waiting() && is_told(&notices));
-    // The leg returns home; commands that arrive at home meanwhile wait for it.
+    assert_eq!((home.legs.open(), away.legs.open(), away.mixes.changed_size()), (0, 1, Some((1, 1))));
+    assert!(!home.handovers.is_waiting() && is_told(&notices));
+    // It comes home: what is ordered meanwhile waits for it, what concerns it there is forgotten.
     home.command(id, Command::Leave);
     home.command(id, Command::Snapshot);
-    home.moves.flush(&home.shared);
+    home.handovers.flush(&home.io.shared.peers);
     away.take_orders();
     assert!(!is_told(&notices));
-    away.moves.flush(&away.shared);
+    away.handovers.flush(&away.io.shared.peers);
     home.take_orders();
-    assert_eq!((home.open, away.open, away.mixes.changed_size()), (1, 0, Some((0, 0))));
+    assert_eq!((home.legs.open(), away.legs.open(), away.mixes.changed_size()), (1, 0, Some((0, 0))));
     assert!(is_told(&notices));
     home.command(id, Command::Close);
     assert!(matches!(notices.try_recv(), Ok(Notice::Closed { id: who, .. }) if who == id));
@@ -199,19 +200,19 @@ fn a_leg_that_ends_elsewhere_leaves_nothing_at_home() {
     let (Some(mut away), Some(mut home)) = (workers.pop(), workers.pop()) else { panic!("two workers") };
     let id = admit(&mut home, 1);
     home.command(id, Command::Join { mix: MixId(1), seat: seat() });
-    home.moves.flush(&home.shared);
+    home.handovers.flush(&home.io.shared.peers);
     away.take_orders();
     // The leg is recalled, but a panic there ends it first.
     home.command(id, Command::Leave);
     home.command(id, Command::Snapshot);
-    home.moves.flush(&home.shared);
-    away.current = Some(At::Mix(MixId(1)));
+    home.handovers.flush(&home.io.shared.peers);
+    away.io.current = Some(At::Mix(MixId(1)));
     away.recover();
     assert!(matches!(notices.try_recv(), Ok(Notice::Closed { id: who, .. }) if who == id));
     away.take_orders();
-    away.moves.flush(&away.shared);
+    away.handovers.flush(&away.io.shared.peers);
     home.take_orders();
-    assert!(!home.moves.is_waiting() && !home.moves.is_full());
+    assert!(!home.handovers.is_waiting() && !home.handovers.is_full());
     home.command(id, Command::Snapshot);
     assert!(notices.try_recv().is_err(), "it is told to nobody");
 }

@@ -3,8 +3,8 @@
 //! Every other block (names, statistics, secrets, custom) is skipped by its length.
 
 use super::bytes::{Order, array};
-use super::link::LinkType;
-use super::reader::{ELEMENT_LEN_MAX, FRAME_LEN_MAX, Fault, Progress, Record};
+use super::link_type::LinkType;
+use super::record::{ELEMENT_LEN_MAX, FRAME_LEN_MAX, Fault, Progress, Record};
 use crate::time::Micros;
 
 /// The type of a section header block, the same in both byte orders.

@@ -1,8 +1,9 @@
 //! Extracts datagrams and segments from frames, and reassembles fragments.
 
+use super::content::{Content, Found, FragmentKey, Layer, Piece};
 use super::fragments::{Added, Fragments, Whole};
-use super::ip::{Content, Found, FragmentKey, Layer, Piece, dissect, follow};
-use super::link::LinkType;
+use super::ip::{dissect, follow};
+use super::link_type::LinkType;
 use crate::time::Micros;
 
 /// Extracts the content of the frames of one capture, like [`dissect`], and reassembles fragmented packets.

@@ -6,7 +6,8 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use super::ip::{FragmentKey as Key, Layer, Piece, transport};
+use super::content::{FragmentKey as Key, Layer, Piece};
+use super::ip::transport;
 use crate::time::Micros;
 
 /// Packets that wait for fragments.

@@ -2,7 +2,8 @@
 
 use std::net::IpAddr;
 
-use super::super::ip::{Content, Ends, Found, follow};
+use super::super::content::{Content, Ends, Found};
+use super::super::ip::follow;
 use super::*;
 
 fn ends() -> Ends {

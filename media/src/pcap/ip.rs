@@ -8,63 +8,9 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use super::bytes::{array, be16, be32};
-use super::link::{self, LinkType};
-
-/// One UDP datagram of a capture.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Datagram<'a> {
-    /// Its sender.
-    pub source: SocketAddr,
-    /// Its destination.
-    pub destination: SocketAddr,
-    /// The captured bytes of the payload.
-    pub payload: &'a [u8],
-    /// Length of the payload on the wire in bytes; at least `payload.len()`.
-    pub payload_len: usize,
-}
-
-/// One TCP segment of a capture.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Segment<'a> {
-    /// Its sender.
-    pub source: SocketAddr,
-    /// Its destination.
-    pub destination: SocketAddr,
-    /// The sequence number of its first byte, or of the SYN.
-    pub sequence: u32,
-    /// The next byte that its sender expects from the other side; `None` before the handshake.
-    pub acknowledges: Option<u32>,
-    /// Whether it opens the connection.
-    pub syn: bool,
-    /// Whether it is its sender's last one.
-    pub fin: bool,
-    /// Whether it aborts the connection.
-    pub rst: bool,
-    /// The captured bytes of the payload.
-    pub payload: &'a [u8],
-    /// Length of the payload on the wire in bytes; at least `payload.len()`.
-    pub payload_len: usize,
-}
-
-/// The content of a frame.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Content<'a> {
-    /// A fragment that waits for the others of its packet.
-    Fragment,
-    /// The first fragment of a UDP datagram, cut off where the next fragment begins. When the rest is
-    /// captured, the whole datagram follows as [`Content::Udp`]; a capture filter for ports drops the rest.
-    Head(Datagram<'a>),
-    /// A frame without an IP packet, or with an unsupported link layer.
-    NotIp,
-    /// IP with a protocol other than UDP and TCP.
-    Other,
-    /// A TCP segment.
-    Tcp(Segment<'a>),
-    /// Shorter than its headers state.
-    Truncated,
-    /// A UDP datagram.
-    Udp(Datagram<'a>),
-}
+use super::content::{Content, Datagram, Ends, Found, FragmentKey, Layer, Piece, Segment};
+use super::link;
+use super::link_type::LinkType;
 
 /// Finds the UDP datagram or TCP segment in `frame`. A [`super::Dissector`] also reassembles fragments, and
 /// [`super::dissect_plain`] is faster when nearly every frame is plain.
@@ -74,53 +20,6 @@ pub fn dissect(link: LinkType, frame: &[u8]) -> Content<'_> {
         Found::Content(content) => content,
         Found::Piece(piece) => piece.head().map_or(Content::Fragment, Content::Head),
     }
-}
-
-/// The next layer after the one that was removed.
-pub(super) enum Layer<'a> {
-    Found(Found<'a>),
-    Frame(LinkType, &'a [u8]),
-    Packet(&'a [u8]),
-}
-
-impl Layer<'_> {
-    pub(super) const fn not_ip() -> Self {
-        Layer::Found(Found::Content(Content::NotIp))
-    }
-
-    pub(super) const fn truncated() -> Self {
-        Layer::Found(Found::Content(Content::Truncated))
-    }
-}
-
-/// The innermost content of a frame.
-pub(super) enum Found<'a> {
-    Content(Content<'a>),
-    Piece(Piece<'a>),
-}
-
-/// A fragment of an IP packet.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Piece<'a> {
-    pub(super) ends: Ends,
-    pub(super) protocol: u8,
-    pub(super) id: u32,
-    /// Its offset in the payload of the whole packet.
-    pub(super) offset: usize,
-    /// Whether more fragments follow it.
-    pub(super) more: bool,
-    /// The captured bytes.
-    pub(super) payload: &'a [u8],
-    /// Its length on the wire.
-    pub(super) len: usize,
-}
-
-/// What the fragments of one IP packet share (RFC 791 §2.3, RFC 8200 §4.5): addresses, protocol and identification.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct FragmentKey {
-    pub(super) ends: Ends,
-    pub(super) protocol: u8,
-    pub(super) id: u32,
 }
 
 impl<'a> Piece<'a> {
@@ -141,14 +40,7 @@ impl<'a> Piece<'a> {
     }
 }
 
-/// The two ends of a packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Ends {
-    pub(super) source: IpAddr,
-    pub(super) destination: IpAddr,
-}
-
-/// Removes layer after layer until it finds a datagram, a fragment or the end.
+/// Takes layer off layer until a datagram, a fragment or an end is found.
 #[inline]
 pub(super) fn follow(mut layer: Layer<'_>) -> Found<'_> {
     for _ in 0..LAYERS_MAX {

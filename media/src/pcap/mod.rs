@@ -23,18 +23,23 @@
 
 mod blocks;
 mod bytes;
+mod content;
 mod dissector;
 mod fragments;
 mod ip;
 mod link;
+mod link_type;
 mod plain;
 mod reader;
+mod record;
 pub mod tcp;
 mod writer;
 
+pub use content::{Content, Datagram, FragmentKey, Segment};
 pub use dissector::{Dissector, fragment_of};
-pub use ip::{Content, Datagram, FragmentKey, Segment, dissect};
-pub use link::LinkType;
+pub use ip::dissect;
+pub use link_type::LinkType;
 pub use plain::{PlainDatagram, dissect_plain};
-pub use reader::{Damage, Decoder, Drained, ELEMENT_LEN_MAX, Progress, Record, Records};
+pub use reader::{Damage, Decoder, Drained, Records};
+pub use record::{ELEMENT_LEN_MAX, Progress, Record};
 pub use writer::{Writer, file_header, record_header};

@@ -2,7 +2,7 @@
 //! options, UDP, complete, and version 2 of RTP.
 
 use super::bytes::array;
-use super::link::LinkType;
+use super::link_type::LinkType;
 
 /// A complete UDP datagram in IPv4 that begins like RTP or RTCP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

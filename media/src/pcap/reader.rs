@@ -8,46 +8,11 @@ use thiserror::Error;
 
 use super::blocks::Section;
 use super::bytes::{Order, array};
-use super::link::LinkType;
+use super::link_type::LinkType;
+use super::record::{FRAME_LEN_MAX, Fault, Progress, Record};
 use crate::time::Micros;
 
-/// One captured frame, borrowed from the input bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Record<'a> {
-    /// When it was captured, in microseconds since the Unix epoch.
-    pub at: Micros,
-    /// The link type of `frame`.
-    pub link: LinkType,
-    /// The captured bytes of the frame.
-    pub frame: &'a [u8],
-    /// Length of the frame on the wire in bytes; larger than `frame` when the snap length cut it.
-    pub wire_len: u32,
-}
-
-/// The result of one call of [`Decoder::next`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Progress<'a> {
-    /// The bytes do not contain the whole next element: call again with at least `needed` bytes from the same
-    /// position. At the end of the file this means that the capture was cut off, unless no byte is left.
-    More {
-        /// Length of the next element in bytes, as far as it is known.
-        needed: usize,
-    },
-    /// A frame; with its header it took `consumed` bytes.
-    Record {
-        /// Bytes to drop before the next call.
-        consumed: usize,
-        /// The frame.
-        record: Record<'a>,
-    },
-    /// An element other than a frame (a file header, a statistics block) took `consumed` bytes.
-    Skipped {
-        /// Bytes to drop before the next call.
-        consumed: usize,
-    },
-}
-
-/// The result of one call of [`Decoder::drain`].
+/// What [`Decoder::drain`] did with the bytes it was given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Drained {
     /// Bytes to drop before the next call.
@@ -104,8 +69,8 @@ impl Decoder {
 
     /// Reads the element at the start of `bytes`.
     ///
-    /// *Errors*: [`Damage`] when nothing after this position can be read. *Bounds*: never asks for more than
-    /// [`ELEMENT_LEN_MAX`] bytes.
+    /// *Errors*: [`Damage`] when nothing behind this place can be read.
+    /// *Bounds*: never asks for more than [`ELEMENT_LEN_MAX`](super::ELEMENT_LEN_MAX) bytes.
     pub fn next<'a>(&mut self, bytes: &'a [u8]) -> Result<Progress<'a>, Damage> {
         let result = match &mut self.state {
             State::Broken(damage) => return Err(damage.clone()),
@@ -245,14 +210,7 @@ enum State {
     Start,
 }
 
-/// A fault in an element whose offset in the file is not known yet.
-#[derive(Debug)]
-pub(super) enum Fault {
-    Malformed(&'static str),
-    NotACapture(Option<&'static str>),
-}
-
-/// The file header of a classic capture, which applies to all of its records.
+/// What the file header of a classic capture says about all of its records.
 #[derive(Debug)]
 struct Classic {
     order: Order,
@@ -338,12 +296,6 @@ fn looks_like(bytes: &[u8]) -> Option<&'static str> {
 }
 
 const CLASSIC_HEADER_LEN: usize = 24;
-
-/// No link layer of interest carries larger frames; Wireshark's own limit is the same.
-pub(super) const FRAME_LEN_MAX: usize = 262_144;
-
-/// The largest element that a capture may hold, in bytes; larger ones are damage.
-pub const ELEMENT_LEN_MAX: usize = 16 << 20;
 
 #[cfg(test)]
 mod tests {

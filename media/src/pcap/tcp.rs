@@ -10,7 +10,7 @@
 use std::collections::HashMap;
 use std::net::SocketAddr;
 
-use super::ip::Segment;
+use super::content::Segment;
 use crate::time::Micros;
 
 /// Both directions of all TCP connections of a capture.

@@ -3,7 +3,7 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 
-use super::link::LinkType;
+use super::link_type::LinkType;
 use crate::time::Micros;
 
 /// A capture file under construction: little-endian, microseconds.

@@ -2,6 +2,7 @@
 
 use crate::codec::Codec;
 use crate::playout::figures::PlayoutFigures;
+use crate::playout::formats::PlayoutFormats;
 use crate::playout::noise::Noise;
 use crate::playout::slots::{Content, PLACES, Put, Slots};
 use crate::playout::timing::Timing;
@@ -9,18 +10,7 @@ use crate::playout::voice::{LONGEST_US, Voice};
 use crate::rtp::{Packet, RtpPacket};
 use crate::time::Micros;
 
-/// What SDP allows the party to send, and the rate of the output.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct PlayoutFormats {
-    /// The payload types of its audio.
-    pub audio: Vec<(u8, Codec)>,
-    /// The payload types of its comfort noise (RFC 3389).
-    pub noise: Vec<u8>,
-    /// The rate of every frame in Hz; `None` gives each frame at the rate of its codec.
-    pub rate_hz: Option<u32>,
-}
-
-/// The result for one packet.
+/// What became of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pushed {
     /// Its codec cannot decode it.

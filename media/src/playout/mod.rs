@@ -8,6 +8,7 @@
 //! is decoded, and a frame can be skipped without decoding.
 
 mod figures;
+mod formats;
 mod machine;
 mod noise;
 mod slots;
@@ -17,4 +18,5 @@ mod timing;
 mod voice;
 
 pub use figures::PlayoutFigures;
-pub use machine::{Peek, Playout, PlayoutFormats, Pulled, Pushed};
+pub use formats::PlayoutFormats;
+pub use machine::{Peek, Playout, Pulled, Pushed};

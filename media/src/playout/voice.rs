@@ -3,7 +3,7 @@
 use crate::audio::level;
 use crate::audio::resample::Resampler;
 use crate::codec::{Codec, Decoder, Meter};
-use crate::playout::machine::PlayoutFormats;
+use crate::playout::formats::PlayoutFormats;
 use crate::playout::stretch;
 
 /// One payload type; its decoder is created with its first packet.

@@ -8,7 +8,6 @@ use rtcp_types::prelude::*;
 use rtcp_types::{Bye, ReceiverReport, ReportBlock, SenderReport};
 
 use super::extended::Extended;
-use super::write::SenderInfo;
 
 /// Whether `datagram` begins with an RTCP packet of version 2 whose length does not exceed it; the minimum
 /// condition for relaying it.
@@ -71,6 +70,21 @@ pub struct Block {
     pub last_report: u32,
     /// Time since that report arrived, in 65,536ths of a second.
     pub delay: u32,
+}
+
+/// What a sender report says of its sender.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SenderInfo {
+    /// The sender's source.
+    pub ssrc: u32,
+    /// Its wall clock as an NTP time.
+    pub ntp: u64,
+    /// The same moment by the RTP clock.
+    pub timestamp: u32,
+    /// RTP packets sent so far, modulo 2³².
+    pub packets: u32,
+    /// Their payload octets, modulo 2³².
+    pub octets: u32,
 }
 
 impl<'a> Compound<'a> {
@@ -140,7 +154,12 @@ impl SenderInfo {
     }
 }
 
-/// The first packet and what follows it; `None` at the end, and when there is no valid packet.
+/// The middle 32 bits of an NTP time, as reports repeat them.
+pub(super) fn middle(ntp: u64) -> u32 {
+    (ntp >> 16) as u32
+}
+
+/// The first packet and what follows it; `None` at the end, and for what cannot be a packet.
 fn split_packet(datagram: &[u8]) -> Option<(&[u8], &[u8])> {
     match *datagram {
         [128..=191, 192..=223, high, low, ..] => {

@@ -1,13 +1,13 @@
 //! Combines the RTCP that one leg receives and sends into a view.
 
-use super::compound::{Block, Compound, Element, Unreadable};
+use super::compound::{Block, Compound, Element, SenderInfo, Unreadable, middle};
 use super::extended::{Extended, XrBlock};
 use super::far_end::FarEndFold;
+use super::heard::Heard;
 use super::reception::{Reception, ReceptionFold};
 use super::round_trip::{Answer, RoundTripFold};
 use super::sender::SenderFold;
 use super::view::RtcpView;
-use super::write::SenderInfo;
 use crate::time::{ClockRate, Micros};
 
 /// The RTCP of one leg.
@@ -35,27 +35,6 @@ struct State {
     reception: ReceptionFold,
     /// The source that sent the last goodbye.
     goodbye: Option<u32>,
-}
-
-/// The leg's data about the party's RTP when RTCP arrives.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Heard {
-    /// The confirmed SSRC.
-    pub ssrc: Option<u32>,
-    /// Unique packets of that SSRC.
-    pub received: u64,
-    /// Packets of that SSRC that were sent according to their numbers.
-    pub expected: u64,
-    /// Packets of the leg that were discarded because of their payload.
-    pub refused: u64,
-    /// Arrival of the last packet.
-    pub last: Option<Micros>,
-    /// How long the source can have sent unseen before its first packet arrived.
-    pub unseen_us: i64,
-    /// RTP packets sent to the party.
-    pub sent: u64,
-    /// The clock of the audio.
-    pub clock: Option<ClockRate>,
 }
 
 impl RtcpFold {
@@ -221,12 +200,7 @@ impl State {
     }
 }
 
-/// The middle 32 bits of an NTP time, which reports repeat.
-pub(super) fn middle(ntp: u64) -> u32 {
-    (ntp >> 16) as u32
-}
-
-/// SSRCs sent to one party that reports may still be about.
+/// Sources that went to one party and may still be reported about.
 const SOURCES_MAX: usize = 4;
 
 #[cfg(test)]

@@ -1,8 +1,6 @@
 //! The content of our own report blocks about the party's stream (RFC 3550 §6.4.1, appendix A.3 and A.8).
 
-use super::compound::Block;
-use super::fold::middle;
-use super::write::SenderInfo;
+use super::compound::{Block, SenderInfo, middle};
 use crate::time::{ClockRate, Micros};
 
 /// Packets that arrived from the party's source.

@@ -4,9 +4,9 @@
 //! was lost before the first and after the last one.
 
 use super::bounds::packets_within;
-use super::fold::Heard;
+use super::compound::SenderInfo;
+use super::heard::Heard;
 use super::view::SenderCount;
-use super::write::SenderInfo;
 use crate::time::Micros;
 
 /// The accumulated sender reports of one leg.

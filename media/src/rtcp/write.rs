@@ -1,22 +1,7 @@
 //! Writes reports: sender or receiver report, at most one block, and the canonical name (RFC 3550 §6.1
 //! requires one in every compound).
 
-use super::compound::Block;
-
-/// The sender info of a sender report.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SenderInfo {
-    /// The sender's SSRC.
-    pub ssrc: u32,
-    /// Its wall clock as an NTP time.
-    pub ntp: u64,
-    /// The same moment on the RTP clock.
-    pub timestamp: u32,
-    /// RTP packets sent so far, modulo 2³².
-    pub packets: u32,
-    /// Their payload octets, modulo 2³².
-    pub octets: u32,
-}
+use super::compound::{Block, SenderInfo};
 
 /// One compound datagram to write.
 #[derive(Clone, Copy, Debug)]

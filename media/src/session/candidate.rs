@@ -3,7 +3,6 @@
 use std::net::SocketAddr;
 
 use crate::rtp::Packet;
-use crate::session::source::Rank;
 use crate::time::Micros;
 
 /// The header of a packet that was held back, and its arrival time.
@@ -13,7 +12,19 @@ pub(crate) struct Arrived {
     pub(crate) packet: Packet,
 }
 
-/// The candidate source, or none.
+/// How much signalling says for a source; a greater one is better.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Rank {
+    /// Neither SDP nor signalling names its address.
+    #[default]
+    Stranger,
+    /// Its address is that of SDP or of signalling.
+    Address,
+    /// SDP names its address and port.
+    Exact,
+}
+
+/// One source on probation, or none.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Candidate {
     /// `None` while there is no candidate.

@@ -56,7 +56,7 @@ impl Session {
 
     /// The report for these facts and measurements.
     fn judged(&self, now: Micros, facts: Facts, (figures, timeline): (Figures, Timeline)) -> Report {
-        let rtcp = self.rtcp_view();
+        let rtcp = self.state.rtcp_view(&self.packets);
         let round_trip_ms = rtcp.round_trip.as_ref().map(|trip| trip.mean_ms);
         let figures = self.completed(figures, round_trip_ms);
         let mut evidence = Evidence::default();

@@ -2,14 +2,12 @@
 
 use std::net::SocketAddr;
 
-use crate::session::{Description, Session, StrictSource};
 use crate::time::Micros;
 
 /// Counts of packets from and to addresses that are not the party's.
 ///
-/// An address is foreign in three cases: its packets are rejected; it loses the leg to a source of a better
-/// rank or to the previous source; or neither SDP nor signalling names it although [`StrictSource::Any`]
-/// admits it.
+/// An address is foreign when its packets are refused, when it loses the leg to a source of a better rank or to the one
+/// that had it before, or when neither SDP nor signalling names it although [`StrictSource::Any`](crate::session::StrictSource::Any) admits it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Foreign {
     /// RTP packets rejected because of their source.
@@ -37,8 +35,9 @@ impl Foreign {
 /// State from which [`Foreign`] is computed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ForeignFold {
-    past: Foreign,
-    /// Packets received and sent before the current source was accepted.
+    /// Without the packets of the accepted source.
+    pub(super) past: Foreign,
+    /// Packets received and sent before the accepted source was accepted.
     received_before: u64,
     sent_before: u64,
 }
@@ -65,8 +64,8 @@ impl ForeignFold {
         u32::try_from(self.past.sent_packets.saturating_sub(before)).unwrap_or(u32::MAX)
     }
 
-    /// The counts plus the packets of the accepted source.
-    fn with_accepted(&self, source: SocketAddr, received: u64, sent: u64) -> Foreign {
+    /// The same with the packets of the accepted source.
+    pub(super) fn with_accepted(&self, source: SocketAddr, received: u64, sent: u64) -> Foreign {
         let Foreign { accepted_packets, sent_packets, .. } = self.past;
         Foreign {
             accepted_packets: accepted_packets.saturating_add(received.saturating_sub(self.received_before)),
@@ -77,56 +76,5 @@ impl ForeignFold {
     }
 }
 
-impl Session {
-    /// Counts of packets from and to foreign addresses; `None` when there are none, and for a capture.
-    pub fn foreign(&self) -> Option<Foreign> {
-        let description = self.state.description.as_ref()?;
-        if self.strict_source(description) == StrictSource::Observed {
-            return None;
-        }
-        let fold = &self.state.foreign;
-        let foreign = self.packets.source().stranger().map_or(fold.past, |stranger| {
-            let foreign = fold.with_accepted(stranger, self.packets.received(), self.state.counters.sent);
-            // A rejected source is the more useful address to report.
-            Foreign { source: fold.past.source.or(foreign.source), ..foreign }
-        });
-        (foreign != Foreign::default()).then_some(foreign)
-    }
-
-    /// Whether RTCP from `source` belongs to the party.
-    ///
-    /// It must come from the address of the party's RTP. The RTCP port of a party behind NAT is unknown in
-    /// advance: the first port from which RTCP arrives is accepted until it is silent for fifteen seconds, or
-    /// until RTCP arrives from the port that SDP names.
-    pub(super) fn admits_rtcp(&self, now: Micros, source: SocketAddr) -> bool {
-        let filter = self.packets.source();
-        let Some(party) = filter.accepted().or(filter.described()) else { return false };
-        if party.ip().to_canonical() != source.ip().to_canonical() {
-            return false;
-        }
-        let Some(description) = &self.state.description else { return true };
-        if self.strict_source(description) == StrictSource::Observed {
-            return true;
-        }
-        let named = match description.remote_rtcp.filter(|_| !filter.is_latched()) {
-            _ if description.rtcp_mux => Some(party.port()),
-            Some(named) => Some(named.port()),
-            None => party.port().checked_add(1),
-        };
-        let is_named = named == Some(source.port());
-        let is_free = self.state.rtcp_source.is_none_or(|(heard, last)| {
-            heard == source || heard.ip() != source.ip() || now.since(last) >= RTCP_SILENT_US
-        });
-        is_named || is_free
-    }
-
-    fn strict_source(&self, description: &Description) -> StrictSource {
-        description.strict_source.unwrap_or(self.state.config.strict_source)
-    }
-}
-
-/// Rejected packets before a warning is sent; the same number as in rule `rejected_source`.
+/// Packets that must be refused before it is worth a warning, as many as rule `rejected_source` asks for.
 const NOTABLE_MIN: u64 = 10;
-/// A source of RTCP that is silent for this time may be replaced by another port of the same address. Reports
-/// are sent every five seconds (RFC 3550 §6.2), so two are missing.
-const RTCP_SILENT_US: i64 = 15_000_000;

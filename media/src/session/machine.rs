@@ -3,16 +3,16 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use crate::rtcp::{self, RtcpFold};
+use crate::rtcp::{Block, is_plausible};
 use crate::rtp::{Datagram, Header, Packet, PayloadKind};
-use crate::session::clock::Stopwatch;
-use crate::session::foreign::ForeignFold;
 use crate::session::packets::{Packets, Settled};
 use crate::session::payloads::{PTIME_DEFAULT_MS, is_static_noise};
+use crate::session::rtcp;
 use crate::session::run::Run;
 use crate::session::source::{Admission, SourceFilter};
+use crate::session::state::LegState;
 use crate::session::{
-    Description, Disposition, Input, Output, Payload, Reason, SessionConfig, SessionCounters,
+    Description, Disposition, Foreign, Input, Output, Payload, Reason, SessionConfig, SessionCounters,
 };
 use crate::stats::{AudioFold, AudioSample, Stream, StreamConfig};
 use crate::time::{ClockRate, Micros};
@@ -31,38 +31,6 @@ pub struct Session {
     is_closed: bool,
     /// State that packets from the accepted source do not touch.
     pub(super) state: Box<LegState>,
-}
-
-/// State from signalling, sending, RTCP and other sources.
-#[derive(Clone, Debug, Default)]
-pub(super) struct LegState {
-    /// Shared between sessions with the same settings.
-    pub(super) config: Arc<SessionConfig>,
-    /// The current description without its payloads; `None` before the first.
-    pub(super) description: Option<Description>,
-    pub(super) answered: Option<Micros>,
-    pub(super) received_at_answer: u64,
-    pub(super) first_after_answer: Option<Micros>,
-    pub(super) receive_clock: Stopwatch,
-    pub(super) send_clock: Stopwatch,
-    pub(super) blackhole_clock: Stopwatch,
-    pub(super) sent_to: Option<SocketAddr>,
-    pub(super) rejected_source: Option<SocketAddr>,
-    pub(super) foreign: ForeignFold,
-    /// The accepted source of RTCP, and its last arrival.
-    pub(super) rtcp_source: Option<(SocketAddr, Micros)>,
-    pub(super) rtcp: RtcpFold,
-    /// When signalling first described the party; it cannot have sent before that.
-    pub(super) described_at: Option<Micros>,
-    pub(super) counters: SessionCounters,
-    /// Comfort noise packets among those whose payload type was not negotiated.
-    pub(super) noise_unannounced: u64,
-    pub(super) closed: Option<Micros>,
-    /// Results of decoded payloads; boxed, because most sessions do not decode any.
-    pub(super) audio: Option<Box<AudioFold>>,
-    latched: Option<SocketAddr>,
-    /// The count to report with [`Output::Latched`].
-    foreign_sent: u32,
 }
 
 impl Session {
@@ -297,21 +265,52 @@ impl Session {
         if self.is_closed {
             return Disposition::Discard(Reason::Closed);
         }
-        if !rtcp::is_plausible(datagram) {
+        if !is_plausible(datagram) {
             self.state.counters.malformed += 1;
             return Disposition::Discard(Reason::Malformed);
         }
-        if !self.admits_rtcp(now, source) {
+        if !self.state.admits_rtcp(&self.packets, now, source) {
             self.state.counters.rtcp_rejected += 1;
             return Disposition::Discard(Reason::Source);
         }
         self.state.counters.rtcp += 1;
         self.state.rtcp_source = Some((source, now));
-        self.hear_rtcp(now, datagram);
+        self.state.hear_rtcp(&mut self.packets, now, datagram);
         Disposition::Relay
     }
 
-    /// Processes an SDP result, the first or a later one.
+    /// RTCP went to the party: a report of ours, or one that was relayed.
+    ///
+    /// With it the party's answer gives the round trip.
+    pub fn sent_rtcp(&mut self, now: Micros, datagram: &[u8]) {
+        if !self.is_closed {
+            self.state.rtcp.sent(now, datagram);
+        }
+    }
+
+    /// The RTP that goes to the party is of this source now; reports about others are not believed.
+    #[inline]
+    pub fn sends(&mut self, ssrc: u32) {
+        self.state.rtcp.sends(ssrc);
+    }
+
+    /// The report block about the party's stream for a report that goes out at `now`; the next one counts from
+    /// here. `None` while nothing has come.
+    pub fn report_block(&mut self, now: Micros) -> Option<Block> {
+        self.state.report_block(&mut self.packets, now)
+    }
+
+    /// The clock of the audio last received, or of the first that was negotiated.
+    pub fn clock_rate(&self) -> Option<ClockRate> {
+        rtcp::clock_rate(&self.packets)
+    }
+
+    /// What came from, and went to, addresses that are not the party's; `None` when nothing did, and of a capture.
+    pub fn foreign(&self) -> Option<Foreign> {
+        self.state.foreign(&self.packets)
+    }
+
+    /// Signalling settled `description`, for the first time or anew.
     pub fn describe(&mut self, now: Micros, mut description: Description) {
         let payloads = std::mem::take(&mut description.payloads);
         self.describe_shared(now, description, payloads.into());

@@ -31,6 +31,7 @@ mod rtcp;
 mod run;
 mod source;
 mod ssrc;
+mod state;
 mod watch;
 
 pub use description::{Description, Payload, SessionConfig, StrictSource};

@@ -14,7 +14,7 @@ use std::net::{IpAddr, SocketAddr, SocketAddrV4};
 
 use crate::rtp::Packet;
 use crate::session::StrictSource;
-use crate::session::candidate::{Arrived, Candidate, REPLAYED};
+use crate::session::candidate::{Arrived, Candidate, REPLAYED, Rank};
 use crate::time::Micros;
 use crate::verdict::address::is_unreachable;
 
@@ -50,19 +50,7 @@ struct Search {
     changes: u32,
 }
 
-/// How well signalling supports a source; greater is better.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Rank {
-    /// Neither SDP nor signalling names its address.
-    #[default]
-    Stranger,
-    /// Its address is that of SDP or of signalling.
-    Address,
-    /// SDP names its address and port.
-    Exact,
-}
-
-/// The filter's decision about one packet.
+/// What the filter says of one packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Admission {
     /// The party sent it.

@@ -1,7 +1,5 @@
 //! Named scenarios: one for each kind of media fault, and for streams that only look faulty.
 
-use super::scenario::Scenario;
-use super::text::ScenarioError;
 use crate::verdict::Verdict;
 
 /// A named scenario.
@@ -15,21 +13,6 @@ pub struct Entry {
     pub about: &'static str,
     /// Its settings, with the keys of [`super::KEYS`].
     pub settings: &'static str,
-}
-
-/// The scenario called `name`.
-pub(super) fn named(name: &str) -> Result<Scenario, ScenarioError> {
-    let entry = CATALOGUE
-        .iter()
-        .find(|entry| entry.name == name)
-        .ok_or_else(|| ScenarioError::UnknownName(name.to_owned()))?;
-    let settings: Scenario = entry.settings.parse()?;
-    Ok(Scenario {
-        name: entry.name.to_owned(),
-        about: entry.about.to_owned(),
-        expected: Some(entry.expected),
-        ..settings
-    })
 }
 
 const fn entry(name: &'static str, expected: Verdict, settings: &'static str, about: &'static str) -> Entry {

@@ -8,7 +8,7 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
-use super::catalogue;
+use super::catalogue::CATALOGUE;
 use super::scenario::{
     Codec, Delay, Digits, Holes, Loss, Pace, Scenario, Silence, SilenceMode, Span, Stalls,
 };
@@ -95,7 +95,7 @@ impl FromStr for Scenario {
         let mut first = true;
         for setting in settings(text) {
             match setting.split_once('=') {
-                None if first => scenario = catalogue::named(&setting)?,
+                None if first => scenario = named(&setting)?,
                 None => return Err(ScenarioError::NoValue(setting)),
                 Some((key, value)) => apply(&mut scenario, key, value)?,
             }
@@ -103,6 +103,21 @@ impl FromStr for Scenario {
         }
         Ok(scenario)
     }
+}
+
+/// The scenario called `name`.
+fn named(name: &str) -> Result<Scenario, ScenarioError> {
+    let entry = CATALOGUE
+        .iter()
+        .find(|entry| entry.name == name)
+        .ok_or_else(|| ScenarioError::UnknownName(name.to_owned()))?;
+    let settings: Scenario = entry.settings.parse()?;
+    Ok(Scenario {
+        name: entry.name.to_owned(),
+        about: entry.about.to_owned(),
+        expected: Some(entry.expected),
+        ..settings
+    })
 }
 
 /// Splits a text into `name` and `key=value` pieces, without comments, quotes and spaces around `=`.

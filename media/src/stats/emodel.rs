@@ -7,43 +7,11 @@
 //! neither has a wideband codec, because this is the narrow-band model. How much delay and how many late
 //! packets there are depends on the phone, so the score is the mean of two assumed phones.
 
-use crate::stats::Figures;
 use crate::stats::decimal::Hundredths;
+use crate::stats::figures::{EModel, Figures, PhoneRating};
 use crate::stats::players::{LONG_BUFFER_MS, SHORT_BUFFER_MS};
 
-/// A score by the E-model and its inputs.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EModel {
-    /// The score, 1.00 to 4.50.
-    pub mos: Hundredths,
-    /// The codec whose values were used, as G.113 names it.
-    pub codec: &'static str,
-    /// Its equipment impairment factor Ie.
-    pub impairment: u32,
-    /// Its robustness against packet loss Bpl.
-    pub robustness: Hundredths,
-    /// Whether the network delay was measured by RTCP; otherwise 30 ms are assumed.
-    pub is_delay_measured: bool,
-    /// The result for a phone with a buffer of 80 ms, and for one of 200 ms.
-    pub phones: [PhoneRating; 2],
-}
-
-/// The result for one phone.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PhoneRating {
-    /// The phone's buffer in milliseconds.
-    pub buffer_ms: u32,
-    /// The transmission rating R, 0.00 to 93.20.
-    pub rating: Hundredths,
-    /// Packets that did not arrive or came too late for the buffer, in percent of the expected.
-    pub effective_loss_pct: Hundredths,
-    /// The burst ratio BurstR: mean run of such packets relative to that of random loss; 1.00 to 8.00.
-    pub burst_ratio: Hundredths,
-    /// Delay from mouth to ear in milliseconds.
-    pub delay_ms: Hundredths,
-}
-
-/// The score of audio in the codec that SDP calls `name`; `round_trip_ms` is RTCP's, if it was measured.
+/// The score of audio in the codec that SDP calls `name`; the round trip is RTCP's, if it told one.
 ///
 /// `heard` counts the audio packets of the encodings whose names match. `None` without enough packets, for
 /// codecs without published values, and when fewer than nine in ten packets use the codec, because one

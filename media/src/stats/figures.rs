@@ -1,6 +1,6 @@
 //! The figures of a leg or of one stream, which the record, `analyze` and the verdict use.
 
-use crate::stats::{Bursts, EModel, Hundredths, Lateness, Percentiles, Worst};
+use crate::stats::{Bursts, Hundredths, Lateness, Percentiles};
 use crate::time::Micros;
 
 /// Counts and measurements of the packets of one leg or of one stream.
@@ -171,4 +171,51 @@ pub struct Sums {
     pub late_200_runs: u64,
     /// Whether the last packet was audio.
     pub ends_in_audio: bool,
+}
+
+/// The ten seconds in which the largest share of packets was lost or late; of equals, the first.
+///
+/// Where no packet was, those with the highest jitter.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Worst {
+    /// When they began, in seconds after the first packet.
+    pub at_s: u32,
+    /// Packets lost in them, in percent of those that should have come.
+    pub loss_pct: Hundredths,
+    /// Peak of the smoothed jitter in them, in milliseconds.
+    pub jitter_ms: Hundredths,
+    /// Packets in them that were neither lost nor late, in percent of those that should have come.
+    pub quality_pct: Hundredths,
+}
+
+/// What a score by the E-model rests on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EModel {
+    /// The score, 1.00 to 4.50.
+    pub mos: Hundredths,
+    /// The codec whose values were taken, as G.113 names it.
+    pub codec: &'static str,
+    /// Its equipment impairment factor Ie.
+    pub impairment: u32,
+    /// Its robustness against packet loss Bpl.
+    pub robustness: Hundredths,
+    /// Whether the network's part of the delay was measured by RTCP; otherwise it is taken for 30 ms.
+    pub is_delay_measured: bool,
+    /// What a phone with a buffer of 80 ms would have heard, and one of 200 ms.
+    pub phones: [PhoneRating; 2],
+}
+
+/// What one phone would have heard.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PhoneRating {
+    /// The phone's buffer in milliseconds.
+    pub buffer_ms: u32,
+    /// The transmission rating R, 0.00 to 93.20.
+    pub rating: Hundredths,
+    /// Packets that never arrived or came too late for the buffer, in percent of the expected.
+    pub effective_loss_pct: Hundredths,
+    /// The burst ratio BurstR: mean run of such packets against that of random loss; 1.00 to 8.00.
+    pub burst_ratio: Hundredths,
+    /// Delay from mouth to ear in milliseconds.
+    pub delay_ms: Hundredths,
 }

@@ -3,58 +3,11 @@
 use crate::rtp::{Packet, PayloadKind};
 use crate::stats::decimal::divide_half_even;
 use crate::stats::loss::{LossWindow, Place};
+use crate::stats::stream_config::StreamConfig;
 use crate::stats::timeline::{Rows, Timeline};
 use crate::stats::timing::Timing;
 use crate::stats::{Figures, Hundredths, Next, Steps, Sums};
-use crate::time::{ClockRate, Micros};
-use crate::verdict::Thresholds;
-
-/// Settings of a stream before its first packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StreamConfig {
-    /// The RTP clock of the audio.
-    pub clock: ClockRate,
-    /// The advertised packet duration in milliseconds.
-    pub ptime_ms: u32,
-    /// Payload bytes per millisecond, of a codec with a constant bit rate.
-    pub bytes_per_ms: Option<u32>,
-    /// Smoothed jitter that counts as high, in microseconds.
-    pub high_jitter_us: u32,
-    /// Lateness that counts as late, in microseconds.
-    pub late_us: u32,
-    /// A gap below this share of the packet duration counts as back to back, in percent.
-    pub short_gap_pct: u32,
-    /// Deviation of the media rate that counts as off pace, in percent.
-    pub pace_pct: u32,
-    /// Rows of the timeline for which memory is allocated at once, when the first row ends.
-    pub timeline_reserve: u16,
-}
-
-impl StreamConfig {
-    /// The configuration for a clock and an advertised packet duration, with these thresholds.
-    pub fn new(clock: ClockRate, ptime_ms: u32, thresholds: &Thresholds) -> Self {
-        StreamConfig {
-            clock,
-            ptime_ms,
-            bytes_per_ms: None,
-            high_jitter_us: us_from_millis(thresholds.jitter_ms),
-            late_us: us_from_millis(thresholds.late_ms),
-            short_gap_pct: whole_percent(thresholds.clump_gap_pct),
-            pace_pct: whole_percent(thresholds.pace_pct),
-            timeline_reserve: TIMELINE_RESERVE,
-        }
-    }
-
-    /// The clock in Hz, at least that of RTP's slowest payload (RFC 4103, 1,000 Hz).
-    pub(crate) fn clock_hz(&self) -> i64 {
-        i64::from(self.clock.hz()).max(CLOCK_MIN_HZ)
-    }
-
-    /// The advertised packet duration in clock units.
-    pub(crate) fn ptime_ticks(&self) -> i64 {
-        i64::from(self.ptime_ms.clamp(1, PTIME_MAX_MS)) * self.clock_hz() / 1000
-    }
-}
+use crate::time::Micros;
 
 /// The result for one packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -388,8 +341,16 @@ impl Stream {
             lateness_percentiles: lateness.percentiles(),
             lateness_counts: lateness,
             dtmf_events: timing.apart().digits,
+            sums,
             ..Figures::default()
         };
+        self.add_shares(&mut figures);
+        figures
+    }
+
+    /// Adds what is derived from other figures and their sums.
+    fn add_shares(&self, figures: &mut Figures) {
+        let sums = figures.sums;
         figures.burst_share = figures.bursts.map(|bursts| bursts.lost_share_pct);
         if sums.gap_count >= 20 {
             figures.mean_interval_ms = mean_millis(sums.gap_sum_us, sums.gap_count);
@@ -402,14 +363,13 @@ impl Stream {
                 Hundredths::ratio(i128::from(sums.payload_len), i128::from(self.bytes_per_ms));
         }
         if figures.enough {
-            figures.loss_pct = Hundredths::ratio(i128::from(lost) * 100, i128::from(expected));
+            figures.loss_pct =
+                Hundredths::ratio(i128::from(figures.lost) * 100, i128::from(figures.expected));
             if !figures.is_mostly_other() {
-                figures.quality_pct = quality_pct(received, figures.flaws);
+                figures.quality_pct = quality_pct(figures.received, figures.flaws);
                 figures.mos = figures.quality_pct.map(mos);
             }
         }
-        figures.sums = sums;
-        figures
     }
 
     #[cold]
@@ -459,26 +419,14 @@ fn mean_millis(sum_us: i64, count: u64) -> Option<Hundredths> {
     Hundredths::ratio(i128::from(sum_us), i128::from(count) * 1000)
 }
 
-fn us_from_millis(ms: Hundredths) -> u32 {
-    u32::try_from(ms.0.saturating_mul(10)).unwrap_or(u32::MAX)
-}
-
-fn whole_percent(pct: Hundredths) -> u32 {
-    u32::try_from(pct.0 / 100).unwrap_or(0).min(100)
-}
-
-/// RTP's slowest clock in use, text (RFC 4103); the conversion to microseconds stays within 64 bits.
-const CLOCK_MIN_HZ: i64 = 1_000;
-/// A longer advertised packet duration is ignored.
-const PTIME_MAX_MS: u32 = 10_000;
-/// A minute of rows, so that the timeline of a live leg allocates at most once a minute.
-const TIMELINE_RESERVE: u16 = 64;
-/// For this time after signalling, a packet of the old segment may still arrive.
+/// After signalling, a packet of the old segment may come this much later.
 const STRAGGLER_US: i64 = 1_000_000;
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::time::ClockRate;
+    use crate::verdict::Thresholds;
 
     #[test]
     fn mos_follows_quality() {

@@ -4,11 +4,11 @@
 //! noise never cause jitter or intervals.
 
 use crate::rtp::{Packet, PayloadKind};
-use crate::stats::apart::Apart;
+use crate::stats::cold_timing::ColdTiming;
 use crate::stats::loss::Place;
 use crate::stats::modal::{Followers, narrow};
 use crate::stats::playout::{Due, Playout};
-use crate::stats::stream::StreamConfig;
+use crate::stats::stream_config::StreamConfig;
 use crate::stats::timeline::{Rows, Turn};
 use crate::stats::{Lateness, Sums};
 use crate::time::Micros;
@@ -16,13 +16,13 @@ use crate::time::Micros;
 /// The running sums of arrival times, packed. Between two packets of a leg there are packets of thousands of
 /// other legs, so each cache line costs more than all the arithmetic.
 ///
-/// Values that can be derived are not stored. [`Apart`] holds the overflow of the 32-bit sums and everything
-/// that in-step packets do not change.
+/// What can be told from something else is not kept, sums that outgrow 32 bits go on in [`ColdTiming`], and what a
+/// packet in the middle of talk does not change is there too.
 #[derive(Clone, Debug)]
 pub(crate) struct Timing {
     /// The previous arrival.
     pub(super) at: Micros,
-    pub(super) apart: Box<Apart>,
+    pub(super) apart: Box<ColdTiming>,
     pub(super) timestamp: u32,
     /// Microseconds per clock unit, in 2^-16.
     us_per_tick: u32,
@@ -70,7 +70,7 @@ impl Timing {
     pub(crate) fn new(config: &StreamConfig) -> Self {
         let mut timing = Timing {
             at: Micros::default(),
-            apart: Box::new(Apart::new(config)),
+            apart: Box::new(ColdTiming::new(config)),
             timestamp: 0,
             us_per_tick: 0,
             short_us: 0,
@@ -216,8 +216,8 @@ impl Timing {
         self.apart.first.map(|first| (first, self.at))
     }
 
-    /// The rarely used part.
-    pub(crate) fn apart(&self) -> &Apart {
+    /// What happened rarely.
+    pub(crate) fn apart(&self) -> &ColdTiming {
         &self.apart
     }
 

@@ -1,22 +1,8 @@
 //! The worst ten seconds of a leg: users complain about them even when the mean is good.
 
+use crate::stats::Hundredths;
+use crate::stats::figures::{Figures, Worst};
 use crate::stats::timeline::{Second, Timeline};
-use crate::stats::{Figures, Hundredths};
-
-/// The ten seconds with the largest share of lost or late packets; among equals, the first.
-///
-/// When no packet was lost or late, those with the highest jitter.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Worst {
-    /// Their start, in seconds after the first packet.
-    pub at_s: u32,
-    /// Packets lost in them, in percent of the expected.
-    pub loss_pct: Hundredths,
-    /// Peak of the smoothed jitter in them, in milliseconds.
-    pub jitter_ms: Hundredths,
-    /// Packets in them that were neither lost nor late, in percent of the expected.
-    pub quality_pct: Hundredths,
-}
 
 impl Timeline {
     /// The worst ten seconds of a leg that lasts at least ten seconds and has enough audio to be judged.

@@ -1,14 +1,7 @@
 //! Explains a verdict: the rule that matched, how close every other rule was, and who should act.
 
-use crate::session::Report;
 use crate::stats::Hundredths;
 use crate::time::Micros;
-use crate::verdict::affected::affected;
-use crate::verdict::blame::blame;
-use crate::verdict::flags::flags;
-use crate::verdict::leg::Leg;
-use crate::verdict::rules::{RULES, RULES_VERSION};
-use crate::verdict::words::sentence;
 use crate::verdict::{Measure, Verdict};
 
 /// A verdict with the facts that a person needs to verify it and to act on it.
@@ -128,51 +121,4 @@ pub enum Party {
     /// A leg without further information.
     #[default]
     Unnamed,
-}
-
-/// Explains the verdict of `report` on `party`'s audio.
-pub fn explain(report: &Report, party: Party) -> Explanation {
-    let checks = checks(report);
-    let mut explanation = Explanation {
-        rules_version: RULES_VERSION,
-        verdict: report.verdict,
-        reason: report.evidence.reason,
-        blame: blame(report),
-        affected: affected(report),
-        checks,
-        flags: flags(report),
-        sentence: String::new(),
-    };
-    explanation.sentence = sentence(report, &explanation, party);
-    explanation
-}
-
-fn checks(report: &Report) -> Vec<RuleCheck> {
-    if report.verdict.is_none() {
-        return Vec::new();
-    }
-    let leg = Leg { figures: &report.figures, facts: &report.facts, thresholds: &report.thresholds };
-    let mut fired = false;
-    RULES
-        .iter()
-        .map(|rule| {
-            let not_judged = rule.is_not_judged(&leg);
-            let reached_pct = not_judged.is_none().then(|| (rule.reach)(&leg).0);
-            let outcome = match reached_pct {
-                None => Outcome::NotJudged,
-                Some(reached) if reached < Hundredths::from_integer(100) => Outcome::Clear,
-                Some(_) if fired => Outcome::Outranked,
-                Some(_) => Outcome::Fired,
-            };
-            fired |= outcome == Outcome::Fired;
-            RuleCheck {
-                verdict: rule.verdict,
-                reason: rule.reason,
-                outcome,
-                not_judged,
-                measures: (rule.measures)(&leg),
-                reached_pct,
-            }
-        })
-        .collect()
 }

@@ -1,8 +1,8 @@
 //! Flags: observations about a leg that the closed list of verdicts cannot express.
 
+use crate::rtcp::SenderCount;
 use crate::session::Report;
 use crate::stats::Hundredths;
-use crate::verdict::remarks::short_of;
 
 /// The flags of `report`, in a fixed order.
 pub(super) fn flags(report: &Report) -> Vec<&'static str> {
@@ -36,6 +36,14 @@ fn heard(report: &Report) -> (bool, bool) {
     let announced = report.figures.comfort_noise > 0;
     let silent = audio.silent_share_pct >= SILENT_MIN_PCT;
     (silent && !announced, !silent && audio.clipped_share_pct >= Some(CLIPPED_MIN_PCT))
+}
+
+/// Whether more is missing by the sender's count than by the numbers, and as much as would be a verdict.
+pub(super) fn short_of(sent: &SenderCount, report: &Report) -> bool {
+    let limits = &report.thresholds;
+    let beyond = i128::from(sent.missing.saturating_sub(report.figures.lost)) * 100;
+    let share_pct = Hundredths::ratio(i128::from(sent.missing) * 100, sent.packets.into());
+    beyond >= i128::from(limits.lost_packets.0) && share_pct.is_some_and(|share| share >= limits.loss_pct)
 }
 
 /// The party's audio is overdriven.

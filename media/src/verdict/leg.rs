@@ -1,8 +1,9 @@
 //! The conditions that the rules check on one leg, each written once.
 
 use crate::stats::{Figures, Hundredths};
+use crate::verdict::Thresholds;
+use crate::verdict::facts::Facts;
 use crate::verdict::reading::{Reading, falls_short, given, lasts, makes_up, reaches};
-use crate::verdict::{Facts, Thresholds};
 
 /// One leg's figures and circumstances, with the thresholds.
 #[derive(Clone, Copy)]

@@ -4,35 +4,17 @@
 //! A sentence states only what the figures beside it show, not what a listener heard. Every number that a
 //! rule compares is shown with its limit. `media/tests/sentences.rs` checks this.
 
-use crate::session::Report;
 use crate::stats::Hundredths;
 use crate::verdict::phrase::{
     Name, counted, grouped, none_or, packets, percent, seconds_of_ms, short, speed, text,
 };
 use crate::verdict::rules::TOO_LITTLE_AUDIO;
-use crate::verdict::{Affected, Blame, Explanation, Party, Verdict, not_audio};
+use crate::verdict::wording::Wording;
+use crate::verdict::{Affected, Blame, Verdict, not_audio};
 
-/// The sentences about `report`; the other fields of `explanation` are already filled.
-pub(super) fn sentence(report: &Report, explanation: &Explanation, party: Party) -> String {
-    let teller = Teller { report, explanation, party, who: Name::of(party) };
-    let mut text = teller.verdict();
-    for remark in teller.remarks() {
-        text.push(' ');
-        text.push_str(&remark);
-    }
-    text
-}
-
-/// Produces the sentences about one leg.
-pub(super) struct Teller<'a> {
-    pub(super) report: &'a Report,
-    pub(super) explanation: &'a Explanation,
-    pub(super) party: Party,
-    pub(super) who: Name,
-}
-
-impl Teller<'_> {
-    fn verdict(&self) -> String {
+impl Wording<'_> {
+    /// The sentence on the verdict.
+    pub(super) fn verdict(&self) -> String {
         let Name { within: who, .. } = self.who;
         if let Some(sentence) = not_audio::sentence(self.report, who, &self.when(), &self.repair_path()) {
             return sentence;

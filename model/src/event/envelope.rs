@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use crate::event::{EventKind, Position};
+use crate::event::EventKind;
 use crate::ids::{EventId, OrganisationId, TeamId};
 use crate::time::Timestamp;
 
@@ -26,6 +26,13 @@ pub struct Event {
     /// The payload of that kind.
     pub data: Map<String, Value>,
 }
+
+/// Where an event stands in the log. Positions only grow; there are holes between them.
+///
+/// Who has read everything up to a position and goes on behind it misses nothing, whichever node stored it: an event
+/// never appears before one that can be read already. Ids do not promise that.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Position(pub i64);
 
 /// An event where it stands in the log.
 #[derive(Clone, Debug, PartialEq, Eq)]

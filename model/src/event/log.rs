@@ -1,16 +1,9 @@
 //! The log of events: what happened in the order in which it became visible.
 
 use crate::access::Scope;
-use crate::event::PlacedEvent;
+use crate::event::envelope::{PlacedEvent, Position};
 use crate::ids::EventId;
 use crate::ports::PortFuture;
-
-/// Where an event stands in the log. Positions only grow; there are holes between them.
-///
-/// Who has read everything up to a position and goes on behind it misses nothing, whichever node stored it: an event
-/// never appears before one that can be read already. Ids do not promise that.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Position(pub i64);
 
 /// The next part of the log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -9,8 +9,8 @@ mod log;
 mod pattern;
 mod stream;
 
-pub use envelope::{Event, PlacedEvent};
+pub use envelope::{Event, PlacedEvent, Position};
 pub use kind::EventKind;
-pub use log::{EventBatch, EventLog, Position};
+pub use log::{EventBatch, EventLog};
 pub use pattern::{EventPattern, EventPatternError, EventPatterns};
 pub use stream::{EventFilter, EventStream, EventStreams, Gap, REPLAY_US, Start, StreamItem, StreamedEvent};

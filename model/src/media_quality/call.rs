@@ -3,10 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::call::words;
-use crate::cdr::Cdr;
-use crate::failure;
 use crate::ids::{CallId, OrganisationId, TeamId};
-use crate::media_quality::callee::FIGURES_ALONE;
 use crate::media_quality::{Affected, Blame, CalleeQuality, InboundMedia, OutboundMedia, RuleCheck};
 use crate::ports::PortFuture;
 use crate::quality::{MediaVerdict, Quality};
@@ -235,45 +232,11 @@ impl CallQuality {
     pub fn with_callee(mut self) -> Self {
         let is_answered = self.media_verdict != Some(MediaVerdict::Unanswered);
         let far = self.legs.iter().find(|leg| leg.leg == LegSide::B).filter(|_| is_answered);
-        self.callee = far.and_then(CalleeQuality::of_leg);
+        self.callee = far.and_then(|leg| {
+            CalleeQuality::judged(leg.figures(), leg.reason.as_deref(), leg.blame, &leg.sentence)
+        });
         let callee = self.callee.as_ref().map(|callee| callee.media_verdict);
         self.media_verdict_worse = MediaVerdict::worse(self.media_verdict, callee);
-        self
-    }
-
-    /// What can be said of a call of whose media nothing is kept.
-    pub fn nothing_of(cdr: &Cdr) -> Self {
-        let verdict = cdr.quality.verdict;
-        let sentence = match verdict {
-            Some(MediaVerdict::Unanswered) | None if cdr.answered_at.is_none() => {
-                failure::of_record(cdr).unwrap_or_else(|| NO_MEDIA.to_owned())
-            }
-            Some(_) => FIGURES_ALONE.to_owned(),
-            // An engine that died with the call could not tell.
-            None => "Nothing is known of this call's media.".to_owned(),
-        };
-        CallQuality {
-            call_uuid: cdr.call_uuid,
-            state: QualityState::Final,
-            at: cdr.ended_at.unwrap_or(cdr.started_at),
-            rules_version: None,
-            media_verdict: verdict,
-            reason: None,
-            blame: None,
-            sentence,
-            media_verdict_worse: cdr.worse_verdict(),
-            callee: cdr.media_b.and_then(CalleeQuality::of_record),
-            flags: Vec::new(),
-            legs: Vec::new(),
-        }
-    }
-
-    /// The same of a call whose record says why it was not answered.
-    #[must_use]
-    pub fn ended_as(mut self, cdr: &Cdr) -> Self {
-        if let Some(sentence) = failure::of_record(cdr) {
-            self.sentence = sentence;
-        }
         self
     }
 
@@ -340,13 +303,8 @@ pub trait LiveQuality: Send + Sync {
     fn quality(&self, call: CallId) -> PortFuture<'_, Option<LiveCallQuality>>;
 }
 
-/// The media of calls that are over.
-pub trait StoredQuality: Send + Sync {
-    /// What was kept of a record that the caller was found to be allowed to see; `None` when nothing was.
-    fn of_record<'a>(&'a self, cdr: &'a Cdr) -> PortFuture<'a, Option<CallQuality>>;
-}
-
-const NO_MEDIA: &str = "The call had no media.";
+/// What is said where no leg was judged.
+pub(super) const NO_MEDIA: &str = "The call had no media.";
 /// The reasons for which an address kept a party from being heard.
 pub(super) const REASONS_OF_SILENCE: [&str; 4] =
     ["rejected_source", "advertised_unreachable", "own_unreachable", "icmp_unreachable"];

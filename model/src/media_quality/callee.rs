@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::media_quality::{Blame, LegQuality};
+use crate::media_quality::Blame;
 use crate::quality::{Hundredths, MediaVerdict, Quality};
 
 /// The called party's leg in short: the judgement, whose doing it is, and the figures of a record.
@@ -41,30 +41,23 @@ pub struct CalleeQuality {
 impl CalleeQuality {
     /// What can be said where only the record's figures were kept.
     pub(super) fn of_record(figures: Quality) -> Option<Self> {
+        CalleeQuality::judged(figures, None, None, FIGURES_ALONE)
+    }
+
+    /// A leg of these figures, with what was found beside them; `None` where no called party was judged on it.
+    pub(super) fn judged(
+        figures: Quality,
+        reason: Option<&str>,
+        blame: Option<Blame>,
+        sentence: &str,
+    ) -> Option<Self> {
         let Quality { jitter_ms, loss_pct, mean_interval_ms, mos, quality_pct, verdict } =
             figures.of_callee()?;
         Some(CalleeQuality {
             media_verdict: verdict?,
-            reason: None,
-            blame: None,
-            sentence: FIGURES_ALONE.to_owned(),
-            loss_pct,
-            jitter_ms,
-            mean_interval_ms,
-            quality_pct,
-            mos,
-        })
-    }
-
-    /// What the leg comes to; `None` where no called party was judged on it.
-    pub(super) fn of_leg(leg: &LegQuality) -> Option<Self> {
-        let Quality { jitter_ms, loss_pct, mean_interval_ms, mos, quality_pct, verdict } =
-            leg.figures().of_callee()?;
-        Some(CalleeQuality {
-            media_verdict: verdict?,
-            reason: leg.reason.clone(),
-            blame: leg.blame,
-            sentence: leg.sentence.clone(),
+            reason: reason.map(str::to_owned),
+            blame,
+            sentence: sentence.to_owned(),
             loss_pct,
             jitter_ms,
             mean_interval_ms,

@@ -9,15 +9,17 @@ mod callee;
 mod figures;
 mod remark;
 mod rules;
+mod stored;
 mod timeline;
 mod warning;
 
 pub use call::{
     CallQuality, ForeignMedia, LegAddresses, LegQuality, LegSide, LegTrace, LiveCallQuality, LiveQuality,
-    QualityState, StoredQuality,
+    QualityState,
 };
 pub use callee::CalleeQuality;
 pub use figures::{AudioEvidence, FarEnd, InboundMedia, OutboundMedia, RoundTrip, VoipMetrics, WorstStretch};
 pub use rules::{Affected, Blame, QualityValue, RuleCheck, RuleMeasure, RuleOutcome};
+pub use stored::StoredQuality;
 pub use timeline::{QualitySecond, QualityTimeline};
 pub use warning::{MediaChange, MediaWarning};

@@ -1,11 +1,8 @@
 //! What is told at once when the media of a call that is up goes wrong.
 
 use serde::Serialize;
-use serde_json::{Map, Value};
 
 use crate::call::words;
-use crate::event::{Event, EventKind};
-use crate::live_call::LiveCall;
 use crate::media_quality::LegSide;
 use crate::quality::MediaVerdict;
 use crate::time::Timestamp;
@@ -44,19 +41,4 @@ pub struct MediaWarning {
     pub since: Timestamp,
     /// When it was noticed.
     pub at: Timestamp,
-}
-
-impl MediaWarning {
-    /// A new event that tells of it.
-    pub fn event(&self, call: &LiveCall) -> Event {
-        let mut data = Map::from_iter([("call_uuid".to_owned(), Value::from(call.uuid.to_string()))]);
-        data.insert("direction".to_owned(), Value::from(call.direction.as_str()));
-        for (name, number) in [("caller", &call.caller), ("destination", &call.destination)] {
-            data.extend(number.clone().map(|number| (name.to_owned(), Value::from(number))));
-        }
-        if let Ok(Value::Object(fields)) = serde_json::to_value(self) {
-            data.extend(fields);
-        }
-        Event::new(EventKind::CallMediaWarning, call.organisation_id, call.team_id, self.at, data)
-    }
 }

@@ -4,6 +4,7 @@
 //! *session*. A *member* is who is in it, an *invite* a default member on the way there. Two calls that were merged are
 //! in a live room without a stored one.
 
+mod config;
 mod live;
 pub mod meeting;
 mod name;
@@ -14,12 +15,11 @@ pub mod rules;
 pub mod session;
 mod stored;
 
+pub use config::{Exemption, Role, RoomConfig};
 pub use live::{
     Control, ControlDone, ControlRefused, DialKind, DialRequest, Invite, InviteReason, InviteState,
     LiveMember, LiveRoom, LiveRooms, MergeRefused, RoomViewer,
 };
 pub use name::{RoomName, RoomNameError};
-pub use pin::Pin;
-pub use stored::{
-    Exemption, NewRoom, Role, Room, RoomChange, RoomConfig, RoomMember, RoomNumber, RoomPin, RoomView, Rooms,
-};
+pub use pin::{Pin, RoomPin};
+pub use stored::{NewRoom, Room, RoomChange, RoomMember, RoomNumber, RoomView, Rooms};

@@ -31,3 +31,22 @@ impl fmt::Debug for Pin {
         f.write_str(if self.is_empty() { "Pin()" } else { "Pin(..)" })
     }
 }
+
+/// The participant PIN of a new room.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RoomPin {
+    /// Whatever rooms have that name none: empty, or six random digits, as the configuration says.
+    Default,
+    /// This one.
+    Given(Pin),
+}
+
+impl RoomPin {
+    /// The PIN, when it is named.
+    pub fn given(&self) -> Option<&Pin> {
+        match self {
+            RoomPin::Default => None,
+            RoomPin::Given(pin) => Some(pin),
+        }
+    }
+}

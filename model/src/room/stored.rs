@@ -3,24 +3,15 @@
 use serde::Serialize;
 
 use crate::access::Scope;
-use crate::call::words;
 use crate::ids::{ExtensionId, NumberId, OrganisationId, RoomId, UserId};
 use crate::listing::Listing;
 use crate::page::Page;
 use crate::ports::PortFuture;
 use crate::problem::FieldProblem;
-use crate::room::{Pin, rules};
+use crate::room::config::Exemption;
+use crate::room::pin::{Pin, RoomPin};
+use crate::room::rules;
 use crate::time::Timestamp;
-
-words! {
-    /// What a member may do in a room.
-    Role {
-        /// Locks it, mutes everybody, ends it.
-        Moderator = "moderator",
-        /// Talks and listens.
-        Participant = "participant",
-    }
-}
 
 /// A room that is dialled into.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,17 +58,6 @@ pub struct RoomNumber {
     pub number: String,
 }
 
-/// An extension that dials the room's number and is seated without a PIN.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = RoomExemption))]
-pub struct Exemption {
-    /// The extension, of the room's organisation.
-    pub extension_id: ExtensionId,
-    /// What it is seated as.
-    #[cfg_attr(feature = "openapi", schema(inline))]
-    pub role: Role,
-}
-
 /// A default member: an extension that is rung when the room opens.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -88,42 +68,6 @@ pub struct RoomMember {
     pub number: String,
     /// The person's name; may be empty.
     pub name: String,
-}
-
-/// A room as the switch knows it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RoomConfig {
-    /// Primary key.
-    pub id: RoomId,
-    /// Whose it is.
-    pub organisation_id: OrganisationId,
-    /// What people call it.
-    pub name: String,
-    /// What extensions dial, and outside callers key.
-    pub number: String,
-    /// See [`Room`].
-    pub participant_pin: Pin,
-    /// See [`Room`].
-    pub moderator_pin: Pin,
-    /// See [`Room`].
-    pub wait_for_moderator: bool,
-    /// See [`Room`].
-    pub end_when_moderator_leaves: bool,
-    /// See [`Room`].
-    pub record: bool,
-    /// See [`Room`].
-    pub max_members: u32,
-    /// Who enters without a PIN.
-    pub exemptions: Vec<Exemption>,
-    /// Who is rung when it opens, in order.
-    pub members: Vec<ExtensionId>,
-}
-
-impl RoomConfig {
-    /// What an extension that proved itself by digest is seated as without a PIN.
-    pub fn exempt(&self, extension: ExtensionId) -> Option<Role> {
-        self.exemptions.iter().find(|exempt| exempt.extension_id == extension).map(|exempt| exempt.role)
-    }
 }
 
 impl Room {
@@ -190,25 +134,6 @@ pub struct RoomView<'a> {
     created_at: Timestamp,
     /// When it was last changed.
     updated_at: Timestamp,
-}
-
-/// The participant PIN of a new room.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum RoomPin {
-    /// Whatever rooms have that name none: empty, or six random digits, as the configuration says.
-    Default,
-    /// This one.
-    Given(Pin),
-}
-
-impl RoomPin {
-    /// The PIN, when it is named.
-    pub fn given(&self) -> Option<&Pin> {
-        match self {
-            RoomPin::Default => None,
-            RoomPin::Given(pin) => Some(pin),
-        }
-    }
 }
 
 /// A room to be made.

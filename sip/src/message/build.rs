@@ -6,6 +6,20 @@ use bytes::Bytes;
 
 use crate::message::{InvalidValue, Method, Name, Request, Response, StatusCode};
 
+impl Request {
+    /// Starts a request that is built header by header.
+    pub fn builder(method: Method, uri: impl Display) -> RequestBuilder {
+        RequestBuilder::new(method, uri)
+    }
+}
+
+impl Response {
+    /// Starts a response that is built header by header; an empty phrase is the usual one of the status.
+    pub fn builder(status: StatusCode, reason: &str) -> ResponseBuilder {
+        ResponseBuilder::new(status, reason)
+    }
+}
+
 /// Builds a [`Request`].
 #[derive(Clone, Debug)]
 pub struct RequestBuilder(Result<Request, InvalidValue>);

@@ -1,6 +1,6 @@
 //! Why a message or a header was refused.
 
-use crate::message::{Response, StatusCode};
+use crate::message::StatusCode;
 
 /// The rule of the guard that a message broke, in the guard's order; each is a counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, thiserror::Error)]
@@ -141,17 +141,7 @@ impl Rejection {
     }
 }
 
-/// A message that the guard refused.
-#[derive(Debug, thiserror::Error)]
-#[error("failed to accept the message: {reason}")]
-pub struct Rejected {
-    /// The rule it broke.
-    pub reason: Rejection,
-    /// The response to send back; `None` for a response, an ACK, and a message without a Via to answer along.
-    pub reply: Option<Box<Response>>,
-}
-
-/// Text that a view cannot parse; the field names what was expected.
+/// Text that a view cannot read; the field names what was expected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("malformed {0}")]
 pub struct Malformed(pub &'static str);

@@ -7,7 +7,7 @@ use std::ops::{Deref, DerefMut};
 use bytes::{Bytes, BytesMut};
 
 use crate::message::uri::{Kind, Parts};
-use crate::message::{FieldError, Headers, InvalidValue, Malformed, Method, Name, RequestBuilder, Uri, Via};
+use crate::message::{FieldError, Headers, InvalidValue, Malformed, Method, Name, Uri, Via};
 
 /// A request. The methods of [`Headers`], to which it dereferences, read and change its headers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,12 +34,7 @@ impl Request {
         Ok(Self { method, uri: Bytes::from(uri), headers: Headers::new(), body: Bytes::new() })
     }
 
-    /// Starts a request that is built header by header.
-    pub fn builder(method: Method, uri: impl Display) -> RequestBuilder {
-        RequestBuilder::new(method, uri)
-    }
-
-    /// A received request; the guard has checked every part.
+    /// A request of the wire; the guard has checked every part.
     pub(crate) const fn from_parts(method: Method, uri: Bytes, headers: Headers, body: Bytes) -> Self {
         Self { method, uri, headers, body }
     }

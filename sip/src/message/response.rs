@@ -7,7 +7,7 @@ use std::ops::{Deref, DerefMut};
 use bytes::{Bytes, BytesMut};
 
 use crate::message::scan::is_token;
-use crate::message::{Headers, InvalidValue, Name, Request, ResponseBuilder, StatusCode};
+use crate::message::{Headers, InvalidValue, Name, Request, StatusCode};
 
 /// A response. The methods of [`Headers`], to which it dereferences, read and change its headers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,13 +26,7 @@ impl Response {
         Self { status, reason, headers: Headers::new(), body: Bytes::new() }
     }
 
-    /// Starts a response that is built header by header; an empty phrase is the usual one of the status.
-    pub fn builder(status: StatusCode, reason: &str) -> ResponseBuilder {
-        ResponseBuilder::new(status, reason)
-    }
-
-    /// The response to a request according to RFC 3261 §8.2.6: Via, From, To, Call-ID and CSeq copied byte
-    /// for byte.
+    /// The response to a request by RFC 3261 §8.2.6: Via, From, To, Call-ID and CSeq copied byte for byte.
     ///
     /// The caller adds a To tag with [`Response::set_to_tag`]; a 100 has none and copies Timestamp.
     #[must_use]

@@ -161,14 +161,19 @@ impl StatusCode {
             603 => "Decline",
             604 => "Does Not Exist Anywhere",
             606 => "Not Acceptable",
-            _ => match self.class() {
-                1 => "Session Progress",
-                2 => "OK",
-                3 => "Redirection",
-                4 => "Bad Request",
-                5 => "Server Internal Error",
-                _ => "Busy Everywhere",
-            },
+            _ => self.class_reason(),
+        }
+    }
+
+    /// The phrase of the class of a code that has none of its own.
+    const fn class_reason(self) -> &'static str {
+        match self.class() {
+            1 => "Session Progress",
+            2 => "OK",
+            3 => "Redirection",
+            4 => "Bad Request",
+            5 => "Server Internal Error",
+            _ => "Busy Everywhere",
         }
     }
 }

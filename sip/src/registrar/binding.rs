@@ -106,3 +106,8 @@ fn is_behind_nat(contact: &Uri, flow: &Flow) -> bool {
     let port = contact.port().unwrap_or(flow.protocol.default_port());
     device_ip(contact) != Some(flow.remote.ip()) || port != flow.remote.port()
 }
+
+/// Whole seconds, rounded up: a binding is never said to end before it does.
+pub(super) fn seconds_up(duration: Duration) -> u64 {
+    duration.as_secs() + u64::from(duration.subsec_nanos() > 0)
+}

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::flow::{Flow, source_of};
 use crate::message::Uri;
-use crate::registrar::binding::needs_keep_alive;
+use crate::registrar::binding::{needs_keep_alive, seconds_up};
 use crate::registrar::{Binding, BindingId, ContactUpdate, Contacts, RegisterError, Registration};
 
 /// Limits of a registrar.
@@ -426,11 +426,5 @@ fn sort(bindings: &mut [Binding]) {
     bindings.sort_by_key(|b| (std::cmp::Reverse(b.q_permille), std::cmp::Reverse((b.refreshed_at, b.id))));
 }
 
-/// Whole seconds, rounded up: a binding never ends after the time that was reported.
-pub(super) fn seconds_up(duration: Duration) -> u64 {
-    duration.as_secs() + u64::from(duration.subsec_nanos() > 0)
-}
-
-/// Due bindings processed by one [`Input::Timeout`], so that a long pause does not cause many outputs at
-/// once.
+/// Due bindings handled by one [`Input::Timeout`], so that outputs stay few after a long pause.
 const WAKES_AT_ONCE: usize = 1_024;

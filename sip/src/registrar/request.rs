@@ -5,7 +5,7 @@ use std::time::Instant;
 use crate::flow::Flow;
 use crate::message::{Contacts as ContactHeaders, Name, NameAddr, Request, Response, StatusCode, Uri};
 use crate::registrar::Binding;
-use crate::registrar::machine::seconds_up;
+use crate::registrar::binding::seconds_up;
 
 /// The content of a REGISTER.
 #[derive(Clone, Debug)]

@@ -4,12 +4,14 @@
 //! the end of each message. It never waits for a peer: what cannot be sent now is refused or queued within
 //! bounds.
 
+mod arrival;
 mod error;
 mod sockets;
 mod tcp;
 mod udp;
 
+pub use arrival::Arrival;
 pub use error::{BindError, SendError};
-pub use sockets::{Arrival, Sender, Sockets};
+pub use sockets::{Sender, Sockets};
 pub use tcp::{TcpCounters, TcpLimits, TcpSender, TcpTransport};
 pub use udp::{Counters, DATAGRAM_BYTES_MAX, UdpSender, UdpTransport, local_address_towards};

@@ -6,38 +6,10 @@ use std::net::{IpAddr, SocketAddr};
 use bytes::Bytes;
 
 use crate::flow::{Flow, ListenerId, Protocol};
-use crate::message::{Message, Rejection};
+use crate::transport::arrival::Arrival;
 use crate::transport::error::{BindError, SendError};
 use crate::transport::tcp::{TcpLimits, TcpSender, TcpTransport};
 use crate::transport::udp::{UdpSender, UdpTransport};
-
-/// An arrival from the network.
-#[derive(Debug)]
-pub enum Arrival {
-    /// A connection ended that was trusted or that we opened; unanswered messages on it will not be answered.
-    Closed(Flow),
-    /// A datagram.
-    Datagram {
-        /// Its flow.
-        flow: Flow,
-        /// Its bytes.
-        bytes: Bytes,
-    },
-    /// A message of a stream.
-    Message {
-        /// Its flow.
-        flow: Flow,
-        /// The message, which the guard accepted.
-        message: Message,
-    },
-    /// The stream contained an invalid message; it was answered if possible.
-    Rejected {
-        /// Its flow.
-        flow: Flow,
-        /// The rule it broke.
-        reason: Rejection,
-    },
-}
 
 /// The receiving side of all listeners.
 pub struct Sockets {

@@ -8,10 +8,10 @@ use crate::dialog::{AnswerInput, Clash, Dialog, DialogError, InviteInput, TIMER}
 use crate::flow::Flow;
 use crate::message::{Method, Name, Request, Response, StatusCode};
 use crate::transaction::{self, ClientKey, ServerKey};
-use crate::ua::agent::{Purpose, Ua};
 use crate::ua::draft::{Extra, Reply};
 use crate::ua::event::{Cause, Event, Receipt};
 use crate::ua::leg::{FORKS_MAX, Leg, LegKey, Phase};
+use crate::ua::state::{Purpose, Ua};
 
 impl Ua {
     pub(super) fn dispatch(&mut self, now: Instant, event: transaction::Event) {
@@ -164,7 +164,7 @@ impl Ua {
         match verdict {
             Ok(()) => {
                 if let Some(reply) = self.refuse_small(Some(key), &request) {
-                    let _ = self.respond(now, &server, reply); // It has no answer yet.
+                    let _ = self.send_reply(now, &server, reply); // It has no answer yet.
                     return;
                 }
                 self.refresh_target(key, at, &request);
@@ -457,21 +457,6 @@ impl Ua {
             Some(leg) => Event::InfoAnswered { leg, key, receipt },
             None => Event::MessageAnswered { key, receipt },
         });
-    }
-
-    /// §12.2.1.2: the peer does not know the dialog, or is not reachable; in the latter case it still gets a
-    /// BYE.
-    pub(super) fn on_gone(&mut self, now: Instant, key: LegKey, say_bye: bool) {
-        let Some(leg) = self.legs.get_mut(&key) else { return };
-        if matches!(leg.phase, Phase::Ending) {
-            return;
-        }
-        if say_bye {
-            return self.end_by_bye(now, key, Cause::Gone);
-        }
-        leg.phase = Phase::Ending;
-        leg.answer = None;
-        self.release(key, Cause::Gone);
     }
 
     fn on_bye_done(&mut self, now: Instant, key: LegKey) {

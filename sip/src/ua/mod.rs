@@ -73,20 +73,24 @@
 mod agent;
 #[cfg(test)]
 mod chaos;
+mod commands;
 mod draft;
 mod event;
 mod inbound;
 #[cfg(test)]
 mod ladder;
 mod leg;
-mod outbound;
+mod refresh;
+mod sending;
 mod session;
 mod standing;
+mod state;
 #[cfg(test)]
 mod tests;
 
-pub use agent::{Input, LEGS_MAX, Ua, UaConfig};
+pub use agent::Input;
 pub use draft::{Content, Draft, Extra, Invite, Reply};
 pub use event::{Cause, Event, Output, Receipt, Retried};
 pub use leg::LegKey;
 pub use standing::Standing;
+pub use state::{LEGS_MAX, Ua, UaConfig};

@@ -1,28 +1,16 @@
-//! Session timers (RFC 4028) of the legs: the headers, the refreshes, and the end of a session without a
-//! refresh.
-//!
-//! A refresh is an UPDATE without a body if the peer supports it. Otherwise it is an INVITE with the current
-//! session description, which only the user knows: [`Event::RefreshDue`]. A refresh that is answered with 481
-//! or 408, or not at all, ends the leg at once; after another refusal it is tried again until the session
-//! expires.
+//! Session timers (RFC 4028) of the legs in their headers: what is offered, what is agreed, and what is too small.
 
 use std::time::Instant;
 
-use crate::dialog::{SessionAnswer, SessionTimer, SessionTimerInput, SessionTimerOutput, TIMER};
+use crate::dialog::{SessionAnswer, SessionTimerInput, TIMER};
 use crate::message::{Headers, InvalidValue, Method, Name, Request, Response, SessionExpires, StatusCode};
-use crate::transaction::{ClientKey, ServerKey};
-use crate::ua::agent::{Purpose, Ua};
-use crate::ua::draft::{Extra, Reply};
-use crate::ua::event::{Cause, Event};
+use crate::transaction::ServerKey;
+use crate::ua::draft::Reply;
 use crate::ua::leg::{LegKey, Phase};
+use crate::ua::state::{Purpose, Ua};
 
 impl Ua {
-    /// A timer for a new leg, when the user agent has them.
-    pub(super) fn session_timer(&self) -> Option<SessionTimer> {
-        self.config.session_timer.map(SessionTimer::new)
-    }
-
-    /// Offers a timer in our INVITE or UPDATE; for a leg with the terms of its dialog.
+    /// Offers a timer in an INVITE or UPDATE of ours; of a leg by what holds in its dialog.
     pub(super) fn offer_timer(&self, key: Option<LegKey>, request: &mut Request) -> Result<(), InvalidValue> {
         let own = key.and_then(|key| self.legs.get(&key)).and_then(|leg| leg.timer.clone());
         let Some(timer) = own.or_else(|| self.session_timer()) else { return Ok(()) };
@@ -115,98 +103,10 @@ impl Ua {
         Some(request)
     }
 
-    /// Handles the outputs of a leg's timer.
-    pub(super) fn poll_timer(&mut self, now: Instant, key: LegKey) {
-        let Some(leg) = self.legs.get_mut(&key) else { return };
-        let Some(timer) = &mut leg.timer else { return };
-        timer.handle_input(now, SessionTimerInput::Timeout);
-        match timer.poll_output() {
-            Some(SessionTimerOutput::Expired) if leg.confirmed().is_some() => {
-                self.end_by_bye(now, key, Cause::SessionExpired);
-            }
-            Some(SessionTimerOutput::Refresh) if leg.confirmed().is_some() => self.refresh(now, key),
-            Some(SessionTimerOutput::Expired | SessionTimerOutput::Refresh) | None => {}
-        }
-    }
-
-    fn refresh(&mut self, now: Instant, key: LegKey) {
-        let Some(leg) = self.legs.get(&key) else { return };
-        if leg.update.is_some() || !leg.may_reinvite() {
-            return; // One is on its way, or an INVITE that is as good as one.
-        }
-        if !leg.peer_updates {
-            return self.event(Event::RefreshDue { leg: key });
-        }
-        let sent =
-            self.build_within(key, Method::Update, &Extra::new()).ok().and_then(|(flow, _, request)| {
-                let client = self.layer.request(now, flow, request).ok()?;
-                self.purposes.insert(client, Purpose::Refresh(key));
-                Some(client)
-            });
-        if let Some(leg) = self.legs.get_mut(&key) {
-            leg.update = sent;
-        }
-    }
-
-    /// Answers an UPDATE of the peer without an offer, which is only a refresh (RFC 3311 §5.2).
-    pub(super) fn refreshed(&mut self, now: Instant, key: LegKey, server: ServerKey, request: &Request) {
-        if let Some(reply) = self.refuse_small(Some(key), request) {
-            return self.answer_with(now, &server, &reply);
-        }
-        let reply = self.settle_as_uas(now, key, &server, Reply::new(StatusCode::OK));
-        self.answer_with(now, &server, &reply);
-    }
-
-    /// Processes the end of our UPDATE; without a response it timed out.
-    pub(super) fn on_refresh_done(&mut self, now: Instant, key: LegKey, response: Option<&Response>) {
-        let Some(leg) = self.legs.get_mut(&key) else { return };
-        leg.update = None;
-        let status = response.map_or(StatusCode::REQUEST_TIMEOUT, Response::status);
-        match (status, response) {
-            (_, Some(response)) if status.is_success() => {
-                if let Some(dialog) = leg.dialogs.first_mut() {
-                    let _ = dialog.refresh_target(response); // An unreadable Contact leaves the old target.
-                }
-                self.settle_as_uac(now, key, response);
-            }
-            (StatusCode::NO_TRANSACTION | StatusCode::REQUEST_TIMEOUT, _) => {
-                self.on_gone(now, key, status == StatusCode::REQUEST_TIMEOUT);
-            }
-            (StatusCode::SESSION_INTERVAL_TOO_SMALL, Some(response)) => {
-                if leg.timer.as_mut().is_some_and(|timer| timer.raise(min_se(response))) {
-                    self.refresh(now, key);
-                }
-            }
-            // The peer is busy with another request: try later.
-            (StatusCode::REQUEST_PENDING | StatusCode::SERVER_ERROR | StatusCode::SERVICE_UNAVAILABLE, _) => {
-            }
-            // The peer does not support UPDATE after all, or requires credentials, which are sent with an
-            // INVITE.
-            _ => {
-                leg.peer_updates = false;
-                self.refresh(now, key);
-            }
-        }
-        self.settle(now, key);
-    }
-
-    /// Processes a 422 to our INVITE inside the dialog: the next one requests a longer interval.
+    /// An INVITE of ours inside the dialog was answered with 422: the next one asks for more.
     pub(super) fn on_small_reinvite(&mut self, key: LegKey, response: &Response) {
         if let Some(timer) = self.legs.get_mut(&key).and_then(|leg| leg.timer.as_mut()) {
             timer.raise(min_se(response));
-        }
-    }
-
-    fn answer_with(&mut self, now: Instant, server: &ServerKey, reply: &Reply) {
-        if let Ok(response) = self.build_reply(server, reply) {
-            self.layer.respond(now, server, &response);
-        }
-    }
-
-    /// Removes the UPDATE of a leg that is removed.
-    pub(super) fn drop_refresh(&mut self, client: Option<ClientKey>) {
-        if let Some(client) = client {
-            self.purposes.remove(&client);
         }
     }
 }
@@ -215,6 +115,7 @@ fn takes_updates(headers: &Headers) -> bool {
     headers.lists(Name::Allow, "UPDATE")
 }
 
-fn min_se(response: &Response) -> Option<u32> {
+/// The Min-SE of a 422.
+pub(super) fn min_se(response: &Response) -> Option<u32> {
     response.header(Name::MinSe)?.split(';').next()?.trim().parse().ok()
 }

@@ -2,8 +2,8 @@
 //! to nothing cost little.
 
 use crate::message::{Glance, Kind, Method, Via};
-use crate::ua::agent::Ua;
 use crate::ua::leg::LegKey;
+use crate::ua::state::Ua;
 
 /// How a message relates to a user agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -158,9 +158,15 @@ fn snapshots_come_by_themselves_while_they_are_wanted() {
     let relay = start();
     let port = relay.open(0, V4).unwrap();
     relay.snapshot_every(Some(Duration::from_millis(1)));
-    for _ in 0..2 {
+    let mut snapshots = 0;
+    while snapshots < 2 {
         match notice(&relay) {
-            Notice::Snapshot { id, .. } => assert_eq!(id, port.id),
+            Notice::Snapshot { id, .. } => {
+                assert_eq!(id, port.id);
+                snapshots += 1;
+            }
+            // On a busy machine the second takes more than a second.
+            Notice::Silent { .. } => {}
             other => panic!("{other:?}"),
         }
     }

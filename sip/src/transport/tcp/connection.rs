@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use crate::admission::Bucket;
 use crate::message::{StreamEvent, StreamParser};
-use crate::transport::sockets::Arrival;
+use crate::transport::arrival::Arrival;
 use crate::transport::tcp::limits::{
     CHUNK_BYTES, LAST_WORDS_MAX, LINGER_BYTES_MAX, PACE_PAUSE, REJECTIONS_MAX, TcpLimits,
 };

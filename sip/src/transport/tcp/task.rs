@@ -15,7 +15,7 @@ use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
 use crate::flow::Flow;
-use crate::transport::sockets::Arrival;
+use crate::transport::arrival::Arrival;
 use crate::transport::tcp::limits::PAUSE_MAX;
 use crate::transport::tcp::table::{Outbox, Table};
 

@@ -11,8 +11,8 @@ use super::*;
 use crate::admission::Rate;
 use crate::flow::{Flow, ListenerId, Protocol};
 use crate::message::{Message, Rejection};
+use crate::transport::arrival::Arrival;
 use crate::transport::error::SendError;
-use crate::transport::sockets::Arrival;
 
 const OPTIONS: &str = "OPTIONS sip:a@h SIP/2.0\r\nVia: SIP/2.0/TCP h;branch=z9hG4bK1\r\nMax-Forwards: 70\r\n\
                        From: <sip:a@h>;tag=1\r\nTo: <sip:a@h>\r\nCall-ID: c\r\nCSeq: 1 OPTIONS\r\n";

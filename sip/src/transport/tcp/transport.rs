@@ -12,8 +12,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, watch};
 
 use crate::flow::{Flow, ListenerId, Protocol, canonical};
+use crate::transport::arrival::Arrival;
 use crate::transport::error::{BindError, SendError};
-use crate::transport::sockets::Arrival;
 use crate::transport::tcp::connection::Connection;
 use crate::transport::tcp::limits::{ARRIVALS_MAX, PAUSE_MAX, PAUSE_MIN, TcpLimits};
 use crate::transport::tcp::table::{Table, TcpCounters};

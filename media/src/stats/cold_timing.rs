@@ -5,14 +5,14 @@ use crate::rtp::{Packet, PayloadKind};
 use crate::stats::modal::Followers;
 use crate::stats::playout::PlayoutTotals;
 use crate::stats::skew::Skew;
-use crate::stats::stream::StreamConfig;
+use crate::stats::stream_config::StreamConfig;
 use crate::time::Micros;
 
 /// The rarely used part of a stream's timing.
 ///
 /// Sums wrap instead of saturating: they would need gaps of 292,000 years in total.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Apart {
+pub(crate) struct ColdTiming {
     pub(crate) playout: PlayoutTotals,
     pub(crate) short_gap_count: u32,
     pub(crate) jitter_high_count: u32,
@@ -60,9 +60,9 @@ pub(crate) struct Apart {
     transit: Option<(Micros, u32, i64)>,
 }
 
-impl Apart {
+impl ColdTiming {
     pub(crate) fn new(config: &StreamConfig) -> Self {
-        Apart { short_pct: config.short_gap_pct, pace_pct: config.pace_pct, ..Apart::default() }
+        ColdTiming { short_pct: config.short_gap_pct, pace_pct: config.pace_pct, ..ColdTiming::default() }
     }
 
     /// Sets the RTP clock to `hz`.

@@ -1,11 +1,11 @@
-//! What an apply file says of the world outside: how numbers are written, and the trunks that lead there.
+//! What an apply file declares of trunks, and of how an organisation writes phone numbers.
 
 use sidetone_model::directory::{Network, Numbering, Secret, StrictSource};
 use sidetone_model::rules;
 use toml::Table;
 
 use crate::fields::{Fields, Problem, key_of};
-use crate::provision::file::{max_call_seconds, name_of, networks};
+use crate::provision::reading::{max_call_seconds, name_of, networks};
 
 #[derive(Debug)]
 pub(super) struct Trunk {

@@ -15,7 +15,8 @@ use sidetone_model::rules::{self, Rule};
 use sidetone_model::time::Timestamp;
 use sidetone_store::Store;
 
-use crate::provision::apply::{PASSWORD_LEN, ha1};
+use crate::provision::apply::ha1;
+use crate::provision::work::PASSWORD_LEN;
 
 /// The stored extensions with the credentials of their phones.
 #[derive(Debug)]

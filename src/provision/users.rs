@@ -1,4 +1,4 @@
-//! What an apply file says of who is let in: users and keys.
+//! What an apply file declares of users and API keys.
 
 use sidetone_model::access::{Permission, Role};
 use sidetone_model::directory::{Network, Secret};
@@ -9,7 +9,7 @@ use toml::Table;
 
 use crate::accounts::stored_key;
 use crate::fields::{Fields, Problem, key_of};
-use crate::provision::file::{name_of, networks};
+use crate::provision::reading::{name_of, networks};
 
 #[derive(Debug)]
 pub(super) struct User {

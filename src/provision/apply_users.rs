@@ -6,10 +6,10 @@ use sidetone_model::ids::OrganisationId;
 use sidetone_store::{ApiKeyRow, StoreError, UserRow};
 
 use crate::accounts::{generate_key, hash, stored_key};
-use crate::provision::apply::{PASSWORD_LEN, ProvisionError, Work};
 use crate::provision::file::Organisation;
-use crate::provision::people::{ApiKey, User};
 use crate::provision::report::{KeyReport, UserReport};
+use crate::provision::users::{ApiKey, User};
+use crate::provision::work::{PASSWORD_LEN, ProvisionError, Work};
 
 impl<R: CryptoRng> Work<'_, R> {
     pub(super) async fn user(

@@ -2,15 +2,13 @@
 
 use std::time::Instant;
 
-use crate::dialog::{Answer, InviteInput};
 use crate::flow::Flow;
-use crate::message::{InvalidValue, Method, Name, Request, Response, StatusCode};
-use crate::transaction::outgoing::MAX_FORWARDS;
+use crate::message::{InvalidValue, Method, Name, Request, StatusCode};
 use crate::transaction::{ClientKey, SendError, ServerKey};
-use crate::ua::agent::{Purpose, Ua};
 use crate::ua::draft::{Content, Draft, Extra, Invite, Reply};
 use crate::ua::event::{Cause, Retried};
-use crate::ua::leg::{Leg, LegKey, PROVISIONAL_EVERY, PendingAnswer, Phase};
+use crate::ua::leg::{Leg, LegKey, Phase};
+use crate::ua::state::{Purpose, Ua};
 
 impl Ua {
     /// Sends a request outside dialogs to `flow`. Its result is [`Response`](super::Event::Response) or
@@ -87,20 +85,7 @@ impl Ua {
     ///
     /// [`SendError::WrongState`] when the request already has its final response.
     pub fn respond(&mut self, now: Instant, key: &ServerKey, reply: Reply) -> Result<(), SendError> {
-        let invite = self.leg_of_invite(key);
-        let reply = match invite {
-            Some(leg) if reply.status.is_success() => self.settle_as_uas(now, leg, key, reply),
-            _ => reply,
-        };
-        let response = self.build_reply(key, &reply)?;
-        let cseq = response.cseq().map_err(|_| InvalidValue::Token)?.number;
-        if !self.layer.respond(now, key, &response) {
-            return Err(SendError::WrongState);
-        }
-        if let Some(leg) = invite {
-            self.answered(now, leg, *key, reply.status, cseq);
-            self.settle(now, leg);
-        }
+        self.send_reply(now, key, reply)?;
         self.pump(now);
         Ok(())
     }
@@ -244,122 +229,6 @@ impl Ua {
         self.start(now, flow, request, purpose)
     }
 
-    /// Sends BYE in the lasting dialog and reports the end to the user, if that was not done before.
-    pub(super) fn end_by_bye(&mut self, now: Instant, key: LegKey, cause: Cause) {
-        let Some(leg) = self.legs.get_mut(&key) else { return };
-        let owed = match &mut leg.phase {
-            Phase::Confirmed { ack_owed } => ack_owed.take(),
-            _ => None,
-        };
-        leg.phase = Phase::Ending;
-        leg.answer = None;
-        self.refuse_reinvite(now, key);
-        if let Some(cseq) = owed {
-            self.send_ack(key, 0, cseq, &Extra::new());
-        }
-        let reason = matches!(cause, Cause::SessionExpired).then_some(EXPIRED);
-        self.send_bye(now, key, 0, reason);
-        self.release(key, cause);
-    }
-
-    /// §15.1.2: an INVITE of the peer that is unanswered when the dialog ends gets 487.
-    pub(super) fn refuse_reinvite(&mut self, now: Instant, key: LegKey) {
-        let Some(leg) = self.legs.get_mut(&key) else { return };
-        let Some(server) = leg.usage.received() else { return };
-        leg.usage.handle_input(now, InviteInput::Finished, self.layer.rng());
-        if let Ok(response) = self.build_reply(&server, &Reply::new(StatusCode::REQUEST_TERMINATED)) {
-            self.layer.respond(now, &server, &response);
-        }
-    }
-
-    pub(super) fn send_bye(&mut self, now: Instant, key: LegKey, at: usize, reason: Option<&str>) {
-        let Some(dialog) = self.legs.get_mut(&key).and_then(|leg| leg.dialogs.get_mut(at)) else { return };
-        dialog.terminate();
-        let cseq = dialog.next_cseq();
-        let (flow, request) = (dialog.route(), dialog.request(Method::Bye, cseq));
-        let Ok(mut request) = request else { return };
-        if let Some(reason) = reason {
-            let _ = request.push(Name::Reason, reason); // A constant, fit for a header.
-        }
-        // When the table is full the leg ends without a BYE; the peer's own timers detect it.
-        if let Ok(client) = self.layer.request(now, flow, request) {
-            self.purposes.insert(client, Purpose::Bye(key));
-            if let Some(leg) = self.legs.get_mut(&key) {
-                leg.byes += 1;
-            }
-        }
-    }
-
-    /// Sends the ACK of a 2xx and stores it, because the 2xx may be repeated (§13.2.2.4).
-    pub(super) fn send_ack(&mut self, key: LegKey, at: usize, cseq: u32, extra: &Extra) {
-        let Some(leg) = self.legs.get_mut(&key) else { return };
-        let Some(dialog) = leg.dialogs.get_mut(at) else { return };
-        let Ok(mut ack) = dialog.request(Method::Ack, cseq) else { return };
-        // §22.1: the ACK has the credentials of its INVITE, because an ACK cannot be challenged.
-        if let Some(invite) =
-            leg.invite.as_ref().filter(|invite| invite.cseq().is_ok_and(|c| c.number == cseq))
-        {
-            ack.copy_from(invite.headers(), Name::Authorization);
-            ack.copy_from(invite.headers(), Name::ProxyAuthorization);
-        }
-        if add_extra(&mut ack, extra).is_err() {
-            return;
-        }
-        let flow = dialog.route();
-        if let Ok(bytes) = self.layer.send(flow, ack) {
-            dialog.keep_ack(cseq, flow, bytes);
-        }
-    }
-
-    pub(super) fn leg_of_tag(&self, tag: &str) -> Option<LegKey> {
-        self.legs_by_tag.get(tag).copied()
-    }
-
-    /// The leg of a transaction's INVITE, the first one or a later one.
-    pub(super) fn leg_of_invite(&self, key: &ServerKey) -> Option<LegKey> {
-        let request = self.layer.server_request(key).filter(|request| *request.method() == Method::Invite)?;
-        match request.to().ok()?.tag() {
-            Some(tag) => self.leg_of_tag(tag),
-            None => self.leg_of_tag(&self.layer.local_tag(key)?),
-        }
-    }
-
-    /// Updates the leg after our response to an INVITE.
-    pub(super) fn answered(
-        &mut self,
-        now: Instant,
-        key: LegKey,
-        server: ServerKey,
-        status: StatusCode,
-        cseq: u32,
-    ) {
-        let timers = self.config.layer.timers;
-        let Some(leg) = self.legs.get_mut(&key) else { return };
-        let first = matches!(&leg.phase, Phase::Ringing { server: ringing, .. } if *ringing == server);
-        if status.is_provisional() {
-            if let (true, Phase::Ringing { refresh, .. }) = (first, &mut leg.phase) {
-                *refresh = (status != StatusCode::TRYING).then(|| now + PROVISIONAL_EVERY);
-            }
-            return;
-        }
-        if status.is_success() {
-            let machine = Answer::new(now, timers);
-            leg.answer = Some(PendingAnswer { machine, key: server, first, cseq });
-        }
-        if first && status.is_success() {
-            leg.phase = Phase::Confirmed { ack_owed: None };
-            if let Some(dialog) = leg.dialogs.first_mut() {
-                dialog.confirm_uas();
-            }
-        } else if first {
-            self.release(key, Cause::HungUp);
-            self.remove_leg(now, key);
-        } else {
-            leg.usage.handle_input(now, InviteInput::Finished, self.layer.rng());
-            self.poll_usage(key);
-        }
-    }
-
     fn start_leg(&mut self, now: Instant, flow: Flow, request: Request) -> Result<LegKey, SendError> {
         if self.legs.len() >= self.config.legs_len_max {
             return Err(SendError::Overload);
@@ -392,71 +261,6 @@ impl Ua {
         self.pump(now);
         Ok(client)
     }
-
-    fn build(&mut self, flow: &Flow, draft: &Draft) -> Result<Request, SendError> {
-        let mut request = Request::new(draft.method.clone(), &draft.uri)?;
-        let tag = self.layer.token();
-        let call_id = draft.call_id.clone().unwrap_or_else(|| self.layer.token());
-        request.push(Name::MaxForwards, MAX_FORWARDS)?;
-        request.push(Name::From, format_args!("{};tag={tag}", draft.from))?;
-        request.push(Name::To, &draft.to)?;
-        request.push(Name::CallId, call_id)?;
-        request.push(Name::CSeq, format_args!("{} {}", draft.cseq, draft.method))?;
-        let from = request.from().map_err(|_| InvalidValue::Token)?;
-        request.to().map_err(|_| InvalidValue::Token)?;
-        if matches!(draft.method, Method::Invite | Method::Register | Method::Subscribe) {
-            request.push(Name::Contact, self.contact(flow, from.uri.user_decoded().as_deref()))?;
-        }
-        add_extra(&mut request, &draft.extra)?;
-        Ok(request)
-    }
-
-    pub(super) fn build_within(
-        &mut self,
-        key: LegKey,
-        method: Method,
-        extra: &Extra,
-    ) -> Result<(Flow, u32, Request), SendError> {
-        let leg = self.legs.get_mut(&key).filter(|leg| !leg.released).ok_or(SendError::WrongState)?;
-        let dialog = leg.dialogs.first_mut().ok_or(SendError::WrongState)?;
-        let cseq = dialog.next_cseq();
-        let flow = dialog.route();
-        let mut request = dialog.request(method, cseq)?;
-        if matches!(request.method(), Method::Invite | Method::Update) {
-            self.offer_timer(Some(key), &mut request)?;
-        }
-        add_extra(&mut request, extra)?;
-        Ok((flow, cseq, request))
-    }
-
-    pub(super) fn build_reply(&self, key: &ServerKey, reply: &Reply) -> Result<Response, SendError> {
-        let request = self.layer.server_request(key).ok_or(SendError::WrongState)?;
-        let mut response = Response::reply_to(request, reply.status);
-        if let Some(reason) = &reply.reason {
-            response.set_reason(reason)?;
-        }
-        let in_dialog = request.to().is_ok_and(|to| to.tag().is_some());
-        let local_tag = self.layer.local_tag(key).unwrap_or_default();
-        if reply.status != StatusCode::TRYING {
-            response.set_to_tag(&local_tag)?;
-        }
-        let makes_dialog = reply.status != StatusCode::TRYING && reply.status.as_u16() < 300;
-        if makes_dialog && matches!(request.method(), Method::Invite | Method::Update) {
-            if !in_dialog {
-                response.copy_from(request.headers(), Name::RecordRoute); // §12.1.1
-            }
-            let tag = response.to().ok().and_then(|to| to.tag().map(str::to_owned)).unwrap_or(local_tag);
-            let leg = self.leg_of_tag(&tag).and_then(|leg| self.legs.get(&leg));
-            if let Some(dialog) = leg.and_then(|leg| leg.dialogs.first()) {
-                response.push(Name::Contact, dialog.contact())?;
-            }
-        }
-        reply.extra.write_headers(response.headers_mut())?;
-        if let Some(content) = &reply.extra.content {
-            response.set_body(&content.content_type, content.body.clone())?;
-        }
-        Ok(response)
-    }
 }
 
 /// §18.1.1: a request of more than 1,300 bytes is sent over a connection, because a datagram of that size may
@@ -468,13 +272,7 @@ fn way(flow: Flow, wide: Option<Flow>, request: &Request) -> Flow {
     }
 }
 
-/// The Reason of a BYE for a session that was not refreshed (RFC 3326, Q.850 "recovery on timer expiry").
-const EXPIRED: &str = "Q.850;cause=102;text=\"Session timer expired\"";
-
-/// The longest request that fits into a datagram in any case, without the Via that is added to it.
-const SHORT_BYTES_MAX: usize = 1_300 - 120;
-
-/// The purpose of a request outside dialogs.
+/// Why a request outside dialogs is sent.
 fn outside(method: &Method) -> Purpose {
     match method {
         Method::Message => Purpose::Message,
@@ -490,10 +288,5 @@ fn within(leg: LegKey, method: &Method) -> Purpose {
     }
 }
 
-fn add_extra(request: &mut Request, extra: &Extra) -> Result<(), InvalidValue> {
-    extra.write_headers(request.headers_mut())?;
-    match &extra.content {
-        Some(content) => request.set_body(&content.content_type, content.body.clone()),
-        None => Ok(()),
-    }
-}
+/// The longest request that is sure to fit into a datagram, without the Via that is added to it.
+const SHORT_BYTES_MAX: usize = 1_300 - 120;

@@ -1,0 +1,118 @@
+//! What all threads of a relay use: its clock, its ports, its switches and its counters.
+
+use std::io;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, AtomicI64};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crossbeam_channel::Receiver;
+
+use super::clock::Clock;
+use super::counters::Tally;
+use super::endpoint::Pair;
+use super::guard::Guard;
+use super::handover::Peer;
+use super::leg::Leg;
+use super::message::{Notice, OpenError, PortId, RelayConfig, RelayError};
+use super::notice_queue::NoticeChannel;
+use super::ports::Ports;
+use crate::session::{Session, SessionConfig};
+
+/// What the handle of the relay and every worker use.
+pub(super) struct Shared {
+    pub(super) clock: Clock,
+    pub(super) guard: Guard,
+    /// Microseconds between two snapshots of a leg; 0 for none.
+    pub(super) snapshot_us: AtomicI64,
+    /// Whether legs are watched.
+    pub(super) warns: AtomicBool,
+    pub(super) stop: AtomicBool,
+    /// A worker ended without an order to stop.
+    pub(super) lost: AtomicBool,
+    pub(super) tallies: Vec<Tally>,
+    pub(super) notices: NoticeChannel,
+    /// How each worker is handed something by another.
+    pub(super) peers: Vec<Peer>,
+    /// Read when a leg opens, never on the packet path.
+    session: Mutex<SessionConfig>,
+    ports: Mutex<Ports>,
+}
+
+impl Shared {
+    /// What the workers behind `peers`, of this configuration share, and where their notices come out.
+    pub(super) fn new(
+        config: RelayConfig,
+        peers: Vec<Peer>,
+        wake: Arc<dyn Fn() + Send + Sync>,
+    ) -> Result<(Shared, Receiver<Notice>), RelayError> {
+        let ports = Ports::new(&config.ports, config.seed);
+        if ports.pairs() == 0 {
+            return Err(RelayError::NoPorts(config.ports));
+        }
+        let (channel, notices) = NoticeChannel::new(wake);
+        let mut own = config.session.own_addresses.clone();
+        own.push(config.bind);
+        let shared = Shared {
+            clock: Clock::start(),
+            guard: Guard::new(config.ports, own),
+            snapshot_us: AtomicI64::new(0),
+            warns: AtomicBool::new(false),
+            stop: AtomicBool::new(false),
+            lost: AtomicBool::new(false),
+            tallies: std::iter::repeat_with(Tally::default).take(peers.len()).collect(),
+            notices: channel,
+            peers,
+            session: Mutex::new(config.session),
+            ports: Mutex::new(ports),
+        };
+        Ok((shared, notices))
+    }
+
+    /// A bound pair. Ports that another program holds rest like used ones, so the next try meets others.
+    pub(super) fn bind_pair(&self, ip: IpAddr) -> Result<Pair, OpenError> {
+        for _ in 0..BIND_TRIES_MAX {
+            let taken = {
+                let mut ports = lock(&self.ports);
+                ports.take(self.clock.now()).ok_or(OpenError::Exhausted { pairs: ports.pairs() })
+            };
+            let port = taken?;
+            match Pair::bind(ip, port) {
+                Ok(pair) => {
+                    self.guard.opened(port);
+                    return Ok(pair);
+                }
+                Err(source) => {
+                    self.release(port);
+                    if source.kind() != io::ErrorKind::AddrInUse {
+                        return Err(OpenError::Bind { ip, source });
+                    }
+                }
+            }
+        }
+        Err(OpenError::Exhausted { pairs: lock(&self.ports).pairs() })
+    }
+
+    /// The configuration of sessions that open from now on.
+    pub(super) fn session(&self) -> MutexGuard<'_, SessionConfig> {
+        lock(&self.session)
+    }
+
+    /// A leg that waits for its description.
+    pub(super) fn leg(&self, id: PortId, pair: Pair) -> Box<Leg> {
+        Box::new(Leg::new(id, Session::new(self.session().clone()), pair, self.clock.now()))
+    }
+
+    /// Gives a pair back to rest. Its sockets must be closed.
+    pub(super) fn release(&self, port: u16) {
+        self.guard.closed(port);
+        lock(&self.ports).release(self.clock.now(), port);
+    }
+}
+
+/// A thread that panicked while it held the lock left the data whole: every change is one push or pop.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// How many pairs of a crowded range are tried for one leg.
+const BIND_TRIES_MAX: usize = 64;

@@ -1,0 +1,52 @@
+//! What the parts of one worker share: the buffers of its sockets, its counts, its notices, and what is at work.
+
+use std::sync::Arc;
+
+use super::counters::Batch;
+use super::message::{Notice, PortId};
+use super::notice_queue::NoticeQueue;
+use super::shared::Shared;
+use super::wire::Wire;
+use crate::mix::MixId;
+
+/// The inputs and outputs of a worker, lent to its legs, mixes and transcodings.
+pub(super) struct WorkerIo {
+    pub(super) shared: Arc<Shared>,
+    pub(super) wire: Wire,
+    pub(super) batch: Batch,
+    pub(super) notices: NoticeQueue,
+    /// What is at work: what a panic costs.
+    pub(super) current: Option<At>,
+}
+
+/// Where a worker is at work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum At {
+    /// At one leg.
+    Leg(PortId),
+    /// At a mix, for all legs in it.
+    Mix(MixId),
+}
+
+impl WorkerIo {
+    /// Empty buffers and no counts.
+    pub(super) fn new(shared: Arc<Shared>) -> WorkerIo {
+        WorkerIo {
+            shared,
+            wire: Wire::new(),
+            batch: Batch::new(),
+            notices: NoticeQueue::default(),
+            current: None,
+        }
+    }
+
+    /// Queues a notice for the switch.
+    pub(super) fn notify(&mut self, notice: Notice) {
+        self.notices.notify(notice, &self.shared.notices, &mut self.batch);
+    }
+
+    /// Delivers notices that wait, as far as the switch has room.
+    pub(super) fn deliver_notices(&mut self) {
+        self.notices.deliver(&self.shared.notices, &mut self.batch);
+    }
+}

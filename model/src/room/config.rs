@@ -1,0 +1,64 @@
+//! A room as the switch knows it.
+
+use serde::Serialize;
+
+use crate::call::words;
+use crate::ids::{ExtensionId, OrganisationId, RoomId};
+use crate::room::Pin;
+
+words! {
+    /// What a member may do in a room.
+    Role {
+        /// Locks it, mutes everybody, ends it.
+        Moderator = "moderator",
+        /// Talks and listens.
+        Participant = "participant",
+    }
+}
+
+/// An extension that dials the room's number and is seated without a PIN.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = RoomExemption))]
+pub struct Exemption {
+    /// The extension, of the room's organisation.
+    pub extension_id: ExtensionId,
+    /// What it is seated as.
+    #[cfg_attr(feature = "openapi", schema(inline))]
+    pub role: Role,
+}
+
+/// A room as the switch knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RoomConfig {
+    /// Primary key.
+    pub id: RoomId,
+    /// Whose it is.
+    pub organisation_id: OrganisationId,
+    /// What people call it.
+    pub name: String,
+    /// What extensions dial, and outside callers key.
+    pub number: String,
+    /// See [`Room`](super::Room).
+    pub participant_pin: Pin,
+    /// See [`Room`](super::Room).
+    pub moderator_pin: Pin,
+    /// See [`Room`](super::Room).
+    pub wait_for_moderator: bool,
+    /// See [`Room`](super::Room).
+    pub end_when_moderator_leaves: bool,
+    /// See [`Room`](super::Room).
+    pub record: bool,
+    /// See [`Room`](super::Room).
+    pub max_members: u32,
+    /// Who enters without a PIN.
+    pub exemptions: Vec<Exemption>,
+    /// Who is rung when it opens, in order.
+    pub members: Vec<ExtensionId>,
+}
+
+impl RoomConfig {
+    /// What an extension that proved itself by digest is seated as without a PIN.
+    pub fn exempt(&self, extension: ExtensionId) -> Option<Role> {
+        self.exemptions.iter().find(|exempt| exempt.extension_id == extension).map(|exempt| exempt.role)
+    }
+}

@@ -1,0 +1,112 @@
+//! Refreshes of sessions (RFC 4028), and the end of one that is not refreshed.
+//!
+//! A refresh is an UPDATE without a body where the peer takes one, and else an INVITE with the session description that
+//! holds, which only the user knows: [`Event::RefreshDue`]. A refresh that is answered with 481 or 408, or not at all,
+//! ends the leg at once; one that is refused otherwise is tried again until the session expires.
+
+use std::time::Instant;
+
+use crate::dialog::{SessionTimerInput, SessionTimerOutput};
+use crate::message::{Method, Request, Response, StatusCode};
+use crate::transaction::ServerKey;
+use crate::ua::draft::{Extra, Reply};
+use crate::ua::event::{Cause, Event};
+use crate::ua::leg::{LegKey, Phase};
+use crate::ua::session::min_se;
+use crate::ua::state::{Purpose, Ua};
+
+impl Ua {
+    /// Looks at the timer of a leg.
+    pub(super) fn poll_timer(&mut self, now: Instant, key: LegKey) {
+        let Some(leg) = self.legs.get_mut(&key) else { return };
+        let Some(timer) = &mut leg.timer else { return };
+        timer.handle_input(now, SessionTimerInput::Timeout);
+        match timer.poll_output() {
+            Some(SessionTimerOutput::Expired) if leg.confirmed().is_some() => {
+                self.end_by_bye(now, key, Cause::SessionExpired);
+            }
+            Some(SessionTimerOutput::Refresh) if leg.confirmed().is_some() => self.refresh(now, key),
+            Some(SessionTimerOutput::Expired | SessionTimerOutput::Refresh) | None => {}
+        }
+    }
+
+    fn refresh(&mut self, now: Instant, key: LegKey) {
+        let Some(leg) = self.legs.get(&key) else { return };
+        if leg.update.is_some() || !leg.may_reinvite() {
+            return; // One is on its way, or an INVITE that is as good as one.
+        }
+        if !leg.peer_updates {
+            return self.event(Event::RefreshDue { leg: key });
+        }
+        let sent =
+            self.build_within(key, Method::Update, &Extra::new()).ok().and_then(|(flow, _, request)| {
+                let client = self.layer.request(now, flow, request).ok()?;
+                self.purposes.insert(client, Purpose::Refresh(key));
+                Some(client)
+            });
+        if let Some(leg) = self.legs.get_mut(&key) {
+            leg.update = sent;
+        }
+    }
+
+    /// The peer sent an UPDATE without an offer, which is a refresh and no more (RFC 3311 §5.2).
+    pub(super) fn refreshed(&mut self, now: Instant, key: LegKey, server: ServerKey, request: &Request) {
+        if let Some(reply) = self.refuse_small(Some(key), request) {
+            return self.answer_with(now, &server, &reply);
+        }
+        let reply = self.settle_as_uas(now, key, &server, Reply::new(StatusCode::OK));
+        self.answer_with(now, &server, &reply);
+    }
+
+    /// Our UPDATE came to its end; without a response it timed out.
+    pub(super) fn on_refresh_done(&mut self, now: Instant, key: LegKey, response: Option<&Response>) {
+        let Some(leg) = self.legs.get_mut(&key) else { return };
+        leg.update = None;
+        let status = response.map_or(StatusCode::REQUEST_TIMEOUT, Response::status);
+        match (status, response) {
+            (_, Some(response)) if status.is_success() => {
+                if let Some(dialog) = leg.dialogs.first_mut() {
+                    let _ = dialog.refresh_target(response); // An unreadable Contact leaves the old target.
+                }
+                self.settle_as_uac(now, key, response);
+            }
+            (StatusCode::NO_TRANSACTION | StatusCode::REQUEST_TIMEOUT, _) => {
+                self.on_gone(now, key, status == StatusCode::REQUEST_TIMEOUT);
+            }
+            (StatusCode::SESSION_INTERVAL_TOO_SMALL, Some(response)) => {
+                if leg.timer.as_mut().is_some_and(|timer| timer.raise(min_se(response))) {
+                    self.refresh(now, key);
+                }
+            }
+            // Busy with something else: later.
+            (StatusCode::REQUEST_PENDING | StatusCode::SERVER_ERROR | StatusCode::SERVICE_UNAVAILABLE, _) => {
+            }
+            // It takes none after all, or wants credentials, which go with an INVITE.
+            _ => {
+                leg.peer_updates = false;
+                self.refresh(now, key);
+            }
+        }
+        self.settle(now, key);
+    }
+
+    /// §12.2.1.2: the peer does not know the dialog, or does not answer; in the latter case a BYE is sent nevertheless.
+    pub(super) fn on_gone(&mut self, now: Instant, key: LegKey, say_bye: bool) {
+        let Some(leg) = self.legs.get_mut(&key) else { return };
+        if matches!(leg.phase, Phase::Ending) {
+            return;
+        }
+        if say_bye {
+            return self.end_by_bye(now, key, Cause::Gone);
+        }
+        leg.phase = Phase::Ending;
+        leg.answer = None;
+        self.release(key, Cause::Gone);
+    }
+
+    fn answer_with(&mut self, now: Instant, server: &ServerKey, reply: &Reply) {
+        if let Ok(response) = self.build_reply(server, reply) {
+            self.layer.respond(now, server, &response);
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! Messages of a user agent built and sent: requests inside dialogs, ACK, BYE, and answers.
+
+use std::time::Instant;
+
+use crate::dialog::{Answer, InviteInput};
+use crate::flow::Flow;
+use crate::message::{InvalidValue, Method, Name, Request, Response, StatusCode};
+use crate::transaction::outgoing::MAX_FORWARDS;
+use crate::transaction::{SendError, ServerKey};
+use crate::ua::draft::{Draft, Extra, Reply};
+use crate::ua::event::Cause;
+use crate::ua::leg::{LegKey, PROVISIONAL_EVERY, PendingAnswer, Phase};
+use crate::ua::state::{Purpose, Ua};
+
+impl Ua {
+    /// Answers a request; see [`Ua::respond`].
+    pub(super) fn send_reply(
+        &mut self,
+        now: Instant,
+        key: &ServerKey,
+        reply: Reply,
+    ) -> Result<(), SendError> {
+        let invite = self.leg_of_invite(key);
+        let reply = match invite {
+            Some(leg) if reply.status.is_success() => self.settle_as_uas(now, leg, key, reply),
+            _ => reply,
+        };
+        let response = self.build_reply(key, &reply)?;
+        let cseq = response.cseq().map_err(|_| InvalidValue::Token)?.number;
+        if !self.layer.respond(now, key, &response) {
+            return Err(SendError::WrongState);
+        }
+        if let Some(leg) = invite {
+            self.answered(now, leg, *key, reply.status, cseq);
+            self.settle(now, leg);
+        }
+        Ok(())
+    }
+
+    /// Sends BYE in the lasting dialog and reports the end to the user, once.
+    pub(super) fn end_by_bye(&mut self, now: Instant, key: LegKey, cause: Cause) {
+        let Some(leg) = self.legs.get_mut(&key) else { return };
+        let owed = match &mut leg.phase {
+            Phase::Confirmed { ack_owed } => ack_owed.take(),
+            _ => None,
+        };
+        leg.phase = Phase::Ending;
+        leg.answer = None;
+        self.refuse_reinvite(now, key);
+        if let Some(cseq) = owed {
+            self.send_ack(key, 0, cseq, &Extra::new());
+        }
+        let reason = matches!(cause, Cause::SessionExpired).then_some(EXPIRED);
+        self.send_bye(now, key, 0, reason);
+        self.release(key, cause);
+    }
+
+    /// §15.1.2: an INVITE of the peer that is not answered when the dialog ends gets 487.
+    pub(super) fn refuse_reinvite(&mut self, now: Instant, key: LegKey) {
+        let Some(leg) = self.legs.get_mut(&key) else { return };
+        let Some(server) = leg.usage.received() else { return };
+        leg.usage.handle_input(now, InviteInput::Finished, self.layer.rng());
+        if let Ok(response) = self.build_reply(&server, &Reply::new(StatusCode::REQUEST_TERMINATED)) {
+            self.layer.respond(now, &server, &response);
+        }
+    }
+
+    pub(super) fn send_bye(&mut self, now: Instant, key: LegKey, at: usize, reason: Option<&str>) {
+        let Some(dialog) = self.legs.get_mut(&key).and_then(|leg| leg.dialogs.get_mut(at)) else { return };
+        dialog.terminate();
+        let cseq = dialog.next_cseq();
+        let (flow, request) = (dialog.route(), dialog.request(Method::Bye, cseq));
+        let Ok(mut request) = request else { return };
+        if let Some(reason) = reason {
+            let _ = request.push(Name::Reason, reason); // A constant, fit for a header.
+        }
+        // A full table is no reason to keep the leg: the peer's own timers find out.
+        if let Ok(client) = self.layer.request(now, flow, request) {
+            self.purposes.insert(client, Purpose::Bye(key));
+            if let Some(leg) = self.legs.get_mut(&key) {
+                leg.byes += 1;
+            }
+        }
+    }
+
+    /// Sends the ACK of a 2xx and keeps it, because the 2xx may come again (§13.2.2.4).
+    pub(super) fn send_ack(&mut self, key: LegKey, at: usize, cseq: u32, extra: &Extra) {
+        let Some(leg) = self.legs.get_mut(&key) else { return };
+        let Some(dialog) = leg.dialogs.get_mut(at) else { return };
+        let Ok(mut ack) = dialog.request(Method::Ack, cseq) else { return };
+        // §22.1: the ACK has the credentials of its INVITE, because it cannot be challenged.
+        if let Some(invite) =
+            leg.invite.as_ref().filter(|invite| invite.cseq().is_ok_and(|c| c.number == cseq))
+        {
+            ack.copy_from(invite.headers(), Name::Authorization);
+            ack.copy_from(invite.headers(), Name::ProxyAuthorization);
+        }
+        if add_extra(&mut ack, extra).is_err() {
+            return;
+        }
+        let flow = dialog.route();
+        if let Ok(bytes) = self.layer.send(flow, ack) {
+            dialog.keep_ack(cseq, flow, bytes);
+        }
+    }
+
+    /// The leg whose INVITE, first or later, this transaction is.
+    pub(super) fn leg_of_invite(&self, key: &ServerKey) -> Option<LegKey> {
+        let request = self.layer.server_request(key).filter(|request| *request.method() == Method::Invite)?;
+        match request.to().ok()?.tag() {
+            Some(tag) => self.leg_of_tag(tag),
+            None => self.leg_of_tag(&self.layer.local_tag(key)?),
+        }
+    }
+
+    /// What an answer of ours to an INVITE does to its leg.
+    pub(super) fn answered(
+        &mut self,
+        now: Instant,
+        key: LegKey,
+        server: ServerKey,
+        status: StatusCode,
+        cseq: u32,
+    ) {
+        let timers = self.config.layer.timers;
+        let Some(leg) = self.legs.get_mut(&key) else { return };
+        let first = matches!(&leg.phase, Phase::Ringing { server: ringing, .. } if *ringing == server);
+        if status.is_provisional() {
+            if let (true, Phase::Ringing { refresh, .. }) = (first, &mut leg.phase) {
+                *refresh = (status != StatusCode::TRYING).then(|| now + PROVISIONAL_EVERY);
+            }
+            return;
+        }
+        if status.is_success() {
+            let machine = Answer::new(now, timers);
+            leg.answer = Some(PendingAnswer { machine, key: server, first, cseq });
+        }
+        if first && status.is_success() {
+            leg.phase = Phase::Confirmed { ack_owed: None };
+            if let Some(dialog) = leg.dialogs.first_mut() {
+                dialog.confirm_uas();
+            }
+        } else if first {
+            self.release(key, Cause::HungUp);
+            self.remove_leg(now, key);
+        } else {
+            leg.usage.handle_input(now, InviteInput::Finished, self.layer.rng());
+            self.poll_usage(key);
+        }
+    }
+
+    pub(super) fn build(&mut self, flow: &Flow, draft: &Draft) -> Result<Request, SendError> {
+        let mut request = Request::new(draft.method.clone(), &draft.uri)?;
+        let tag = self.layer.token();
+        let call_id = draft.call_id.clone().unwrap_or_else(|| self.layer.token());
+        request.push(Name::MaxForwards, MAX_FORWARDS)?;
+        request.push(Name::From, format_args!("{};tag={tag}", draft.from))?;
+        request.push(Name::To, &draft.to)?;
+        request.push(Name::CallId, call_id)?;
+        request.push(Name::CSeq, format_args!("{} {}", draft.cseq, draft.method))?;
+        let from = request.from().map_err(|_| InvalidValue::Token)?;
+        request.to().map_err(|_| InvalidValue::Token)?;
+        if matches!(draft.method, Method::Invite | Method::Register | Method::Subscribe) {
+            request.push(Name::Contact, self.contact(flow, from.uri.user_decoded().as_deref()))?;
+        }
+        add_extra(&mut request, &draft.extra)?;
+        Ok(request)
+    }
+
+    pub(super) fn build_within(
+        &mut self,
+        key: LegKey,
+        method: Method,
+        extra: &Extra,
+    ) -> Result<(Flow, u32, Request), SendError> {
+        let leg = self.legs.get_mut(&key).filter(|leg| !leg.released).ok_or(SendError::WrongState)?;
+        let dialog = leg.dialogs.first_mut().ok_or(SendError::WrongState)?;
+        let cseq = dialog.next_cseq();
+        let flow = dialog.route();
+        let mut request = dialog.request(method, cseq)?;
+        if matches!(request.method(), Method::Invite | Method::Update) {
+            self.offer_timer(Some(key), &mut request)?;
+        }
+        add_extra(&mut request, extra)?;
+        Ok((flow, cseq, request))
+    }
+
+    pub(super) fn build_reply(&self, key: &ServerKey, reply: &Reply) -> Result<Response, SendError> {
+        let request = self.layer.server_request(key).ok_or(SendError::WrongState)?;
+        let mut response = Response::reply_to(request, reply.status);
+        if let Some(reason) = &reply.reason {
+            response.set_reason(reason)?;
+        }
+        let in_dialog = request.to().is_ok_and(|to| to.tag().is_some());
+        let local_tag = self.layer.local_tag(key).unwrap_or_default();
+        if reply.status != StatusCode::TRYING {
+            response.set_to_tag(&local_tag)?;
+        }
+        let makes_dialog = reply.status != StatusCode::TRYING && reply.status.as_u16() < 300;
+        if makes_dialog && matches!(request.method(), Method::Invite | Method::Update) {
+            if !in_dialog {
+                response.copy_from(request.headers(), Name::RecordRoute); // §12.1.1
+            }
+            let tag = response.to().ok().and_then(|to| to.tag().map(str::to_owned)).unwrap_or(local_tag);
+            let leg = self.leg_of_tag(&tag).and_then(|leg| self.legs.get(&leg));
+            if let Some(dialog) = leg.and_then(|leg| leg.dialogs.first()) {
+                response.push(Name::Contact, dialog.contact())?;
+            }
+        }
+        reply.extra.write_headers(response.headers_mut())?;
+        if let Some(content) = &reply.extra.content {
+            response.set_body(&content.content_type, content.body.clone())?;
+        }
+        Ok(response)
+    }
+}
+
+fn add_extra(request: &mut Request, extra: &Extra) -> Result<(), InvalidValue> {
+    extra.write_headers(request.headers_mut())?;
+    match &extra.content {
+        Some(content) => request.set_body(&content.content_type, content.body.clone()),
+        None => Ok(()),
+    }
+}
+
+/// Why a BYE ends a session that was not refreshed (RFC 3326, Q.850 "recovery on timer expiry").
+const EXPIRED: &str = "Q.850;cause=102;text=\"Session timer expired\"";

@@ -395,7 +395,7 @@ mod tests {
         assert_eq!(trunk_of("198.51.100.1", "+442071230000", true), Some("trunk-41"));
     }
 
-    /// Outside numbers: the organisation's own stay inside; those of other organisations go out like any other.
+    /// Outside numbers: the organisation's own stay inside; those of others go out like any number.
     #[test]
     fn extensions_reach_the_world_by_trunks_in_order() {
         let mut snapshot = directory().snapshot();

@@ -12,7 +12,7 @@ use sidetone_model::time::Timestamp;
 /// entry.
 #[derive(Clone, Debug, Default)]
 pub struct FxTable {
-    /// For each pair, its rates in ascending order of their begin.
+    /// For each pair, its rates in ascending order of their start.
     pairs: HashMap<(Currency, Currency), Vec<(Timestamp, Amount)>>,
 }
 

@@ -27,6 +27,7 @@ use crate::switch::leg::Leg;
 use crate::switch::negotiation::Renegotiation;
 use crate::switch::stay::Stay;
 
+/// State of one call.
 #[derive(Debug)]
 pub struct Call {
     pub(super) facts: Facts,

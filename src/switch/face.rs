@@ -264,6 +264,7 @@ impl Default for Limits {
 pub enum Input {
     /// A 2xx that we sent to `party` was acknowledged; the ACK may carry the answer to our offer.
     Acknowledged(Party, Option<SessionDescription>),
+    /// A fork sent a 2xx.
     Answered(usize, Option<SessionDescription>),
     /// Attempt this target: the first, or the one after [`Output::NextAttempt`].
     Attempt(Attempt),

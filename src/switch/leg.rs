@@ -13,6 +13,7 @@ use sidetone_sip::sdp::{
 use crate::media_plan;
 use crate::switch::face::{MediaCommand, Port, PortId};
 
+/// State of one leg.
 #[derive(Debug)]
 pub(super) struct Leg {
     /// The codecs that this party may use.

@@ -90,7 +90,7 @@ impl Call {
     pub(super) fn silent(&mut self, now: Instant, port: PortId, silent_for: Option<Duration>) {
         let Some(party) = self.party_at(port) else { return };
         if let Some(leg) = self.leg_mut(party) {
-            // Just after the clock's start, the begin of the silence may not be representable; then it counts
+            // Just after the clock's start, the start of the silence may not be representable; then it counts
             // from now.
             leg.silent_since = silent_for.map(|silent_for| now.checked_sub(silent_for).unwrap_or(now));
         }

@@ -97,7 +97,7 @@ fn the_caller_gives_up_before_it_is_answered() {
     }
 }
 
-/// A fork that lost gets no answer to its offer, whatever the winning fork still waits for.
+/// While the answer waits for the journal, an offer of the winning fork gets 491 and one of another fork 481.
 #[test]
 fn only_the_callee_that_answered_is_told_to_wait() {
     check(

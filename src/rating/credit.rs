@@ -11,9 +11,9 @@
 //! A call whose first increment does not fit is refused. A call whose next increment does not fit is ended
 //! when its paid increment is over; one warning precedes that. Because a record counts whole seconds, the end
 //! may be served up to one second late without charging a further second. **So the balance never goes below
-//! zero**, with three exceptions: the ledger is served more than a second late (then at most the increments
-//! that began meanwhile exceed it), the limit is lowered below what is in use, or another node spends the
-//! same credit.
+//! zero**, with three exceptions. The ledger may be served more than a second late; the balance then falls
+//! below zero by at most the increments that began in between. The limit may be lowered below what is in use.
+//! Another node may spend the same credit.
 //!
 //! *Cost*: while the credit covers another minute of all live calls, a call costs a few additions. The
 //! instant at which the credit ends is computed only in the last minute.

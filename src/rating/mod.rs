@@ -14,7 +14,7 @@
 //!   whole seconds. `amount = per_minute · seconds ÷ 60`, rounded once, half to even, at the eighth decimal
 //!   place.
 //! - The carrier's charge is converted at the newest rate of the currency pair that is valid when the call
-//!   ends, and is rounded once more in the same way. Without such a rate it stays unconverted and is marked
+//!   ends. It is rounded once more in the same way. Without such a rate it stays unconverted and is marked
 //!   so.
 
 pub mod credit;

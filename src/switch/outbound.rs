@@ -1,10 +1,10 @@
 //! Outbound calls: tries trunk after trunk, and each trunk's addresses one after the other, until one takes
 //! the call.
 //!
-//! The next one is tried after 408, 5xx, silence or a refusal of the network, but not once the caller has
-//! heard early media of the far end, because its announcement was the answer. A hunt does not depend on a
-//! calling leg: it consists of a number, the trunks that take it and the caller ID, so that calls of rooms
-//! use it too.
+//! The next one is tried after 408, 5xx, silence or a refusal of the network. Once the caller has heard early
+//! media of the far end, no other is tried, because the announcement gave the reason. A hunt does not depend
+//! on a calling leg: it consists of a number, the trunks that take it and the caller ID, so that calls of
+//! rooms use it too.
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};

@@ -1,7 +1,8 @@
-//! Calls taken out of a capture: which of its frames are whose, found when the capture is read a second time.
+//! Extracts calls from a capture: finds the frames of each call when the capture is read a second time.
 //!
-//! A frame of media belongs to a call by its addresses and its time, a frame of SIP by its Call-ID. Of SIP over TCP a
-//! segment without a Call-ID goes on with the message before it, and a fragment goes with the one before it.
+//! A frame of media belongs to a call by its addresses and its time, a frame of SIP by its Call-ID. In SIP
+//! over TCP a segment without a Call-ID belongs to the message before it, and a fragment to the fragment
+//! before it.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -17,10 +18,10 @@ use super::gzip::Plain;
 use super::report::StreamReport;
 use super::source::Broken;
 
-/// What is known of a call, or of streams without signalling, to find its frames by.
+/// What is known of a call, or of streams without signalling, to find its frames.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Excerpt {
-    /// The place of the call; `None` for streams without signalling.
+    /// The index of the call; `None` for streams without signalling.
     pub call: Option<usize>,
     /// The SIP Call-ID of the call.
     pub call_id: Option<String>,
@@ -28,18 +29,18 @@ pub struct Excerpt {
     pub media: (Micros, Micros),
     /// Its streams.
     pub streams: Vec<ExcerptStream>,
-    /// The first and the last moment of the whole.
+    /// The first and the last moment of the call.
     window: (Micros, Micros),
 }
 
 /// What is known of one stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExcerptStream {
-    /// Its place in the analysis.
+    /// Its index in the analysis.
     pub place: usize,
-    /// Where it comes from.
+    /// Its source.
     pub source: SocketAddr,
-    /// Where it goes.
+    /// Its destination.
     pub destination: SocketAddr,
     /// Its SSRC.
     pub ssrc: u32,
@@ -50,7 +51,7 @@ pub struct ExcerptStream {
 }
 
 impl Excerpt {
-    /// What the frames of a group are found by.
+    /// The criteria for finding the frames of a group.
     pub fn of(group: &Group) -> Self {
         let micros = |at: sidetone_model::time::Timestamp| Micros(at.as_micros());
         let call = group.call.as_ref().map(|(_, call)| call);
@@ -85,13 +86,14 @@ fn of_stream(place: usize, stream: &StreamReport) -> Option<ExcerptStream> {
     })
 }
 
-/// Reads every frame of a capture, which may be compressed, as far as it goes.
+/// Reads every frame of a capture, which may be compressed, as far as it can be read.
 ///
-/// *Errors*: what `each` reports. That the capture breaks off was said when it was read first.
+/// *Errors*: those of `each`. A capture that breaks off is not an error here, because the first reading has
+/// reported it.
 pub fn each_frame(file: File, mut each: impl FnMut(&Record<'_>) -> io::Result<()>) -> io::Result<()> {
     let (mut input, mut feed, mut buffer) = (Plain::new(file), Feed::default(), vec![0_u8; BUFFER_LEN]);
     let mut done = Ok(());
-    // Each turn reads a byte at least, or is the last.
+    // Each turn reads at least one byte, or is the last.
     loop {
         let len = match input.read(&mut buffer) {
             Ok(0) => return done,
@@ -115,7 +117,7 @@ pub fn each_frame(file: File, mut each: impl FnMut(&Record<'_>) -> io::Result<()
     }
 }
 
-/// Finds out whose frames are whose.
+/// Finds out which excerpts each frame belongs to.
 ///
 /// *Bounds*: a few hundred bytes for each excerpt and stream.
 #[derive(Debug, Default)]
@@ -124,16 +126,16 @@ pub struct Splitter {
     by_call_id: HashMap<String, usize>,
     /// The excerpts that have media between two addresses.
     by_ends: HashMap<(SocketAddr, SocketAddr), Vec<usize>>,
-    /// Whose message was last seen on a TCP connection.
+    /// The excerpts of the last message on a TCP connection.
     by_connection: HashMap<(SocketAddr, SocketAddr), Vec<usize>>,
-    /// Whose fragment was seen last, and when.
+    /// The excerpts of the last fragment, and its time.
     fragment: (Micros, Vec<usize>),
     links: Vec<Option<LinkType>>,
     found: Vec<usize>,
 }
 
 impl Splitter {
-    /// A splitter for these excerpts; they are known by their places from here on.
+    /// Returns a splitter for these excerpts, which are then identified by their indices.
     pub fn new(excerpts: &[Excerpt]) -> Self {
         let mut splitter = Splitter {
             windows: excerpts.iter().map(|excerpt| excerpt.window).collect(),
@@ -145,7 +147,7 @@ impl Splitter {
                 splitter.by_call_id.insert(id.clone(), place);
             }
             for stream in &excerpt.streams {
-                // RTCP is on the ports above (RFC 3550 §11), or on the same.
+                // RTCP is on the next port (RFC 3550 §11), or on the same.
                 for ahead in [0, 1] {
                     let ends = [stream.source, stream.destination].map(|end| above(end, ahead));
                     let [Some(source), Some(destination)] = ends else { continue };
@@ -159,7 +161,7 @@ impl Splitter {
         splitter
     }
 
-    /// The places of the excerpts that a frame belongs to.
+    /// Returns the indices of the excerpts that a frame belongs to.
     pub fn whose(&mut self, record: &Record<'_>) -> &[usize] {
         let mut found = std::mem::take(&mut self.found);
         found.clear();
@@ -214,8 +216,9 @@ impl Splitter {
         self.windows.get(place).is_some_and(|(begin, end)| (*begin..=*end).contains(&at))
     }
 
-    /// Appends a frame to the file of an excerpt, with the head of the file before the first; false, and nothing is
-    /// appended, for a frame of another link type than the first, which a file of this format cannot hold.
+    /// Appends a frame to the file of an excerpt, with the file header before the first frame. Returns false
+    /// and appends nothing for a frame with another link type than the first, because this file format cannot
+    /// hold both.
     pub fn append(&mut self, place: usize, record: &Record<'_>, out: &mut Vec<u8>) -> bool {
         let Some(link) = self.links.get_mut(place) else { return false };
         let is_first = link.is_none();
@@ -233,7 +236,7 @@ impl Splitter {
     }
 }
 
-/// The Call-IDs that SIP text names.
+/// The Call-IDs in SIP text.
 fn call_ids(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     text.split(|byte| *byte == b'\n').filter_map(|line| {
         let colon = line.iter().position(|byte| *byte == b':')?;
@@ -253,13 +256,13 @@ fn sorted(one: SocketAddr, other: SocketAddr) -> (SocketAddr, SocketAddr) {
 }
 
 const BUFFER_LEN: usize = 256 << 10;
-/// What belongs to a call may come a little before its INVITE, such as an INVITE without credentials.
+/// Frames of a call may come a little before its INVITE, such as an INVITE without credentials.
 const BEFORE_US: i64 = 1_000_000;
-/// Stragglers of a call come within this time after its end.
+/// Late packets of a call arrive within this time after its end.
 const AFTER_US: i64 = 5_000_000;
 /// Fragments of a packet follow each other within this time.
 const FRAGMENTS_US: i64 = 1_000_000;
-/// Connections of which it is known whose message was last.
+/// Connections for which the last message is remembered.
 const CONNECTIONS_MAX: usize = 16_384;
 
 #[cfg(test)]

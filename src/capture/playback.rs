@@ -1,7 +1,7 @@
-//! The audio of streams: decoded as a phone plays it, when a capture is read a second time.
+//! Decodes the audio of streams as a phone plays it, when a capture is read a second time.
 //!
-//! All streams of a call begin together, so that two files of one call are in step. What the playout conceals or drops
-//! is what its listener heard of the stream at the place of the capture.
+//! All streams of a call start at the same time, so that the two files of a call are in step. What the
+//! playout conceals or drops is what the listener would have heard at the capture point.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -14,9 +14,9 @@ use sidetone_media::time::{ClockRate, Micros};
 
 use super::excerpt::{Excerpt, ExcerptStream};
 
-/// The streams that are listened to.
+/// The streams that are decoded.
 ///
-/// *Bounds*: each stream holds one playout, some tens of kilobytes, and the samples that nothing took yet.
+/// *Bounds*: each stream holds one playout, some tens of kilobytes, and the samples that were not taken yet.
 #[derive(Debug)]
 pub struct Playback {
     players: Vec<Player>,
@@ -24,14 +24,14 @@ pub struct Playback {
     dissector: Dissector,
 }
 
-/// One stream under way to audio.
+/// One stream being decoded.
 #[derive(Debug)]
 struct Player {
     playout: Playout,
     rate_hz: u32,
     codec: Codec,
     formats: PlayoutFormats,
-    /// Whether the audio has a dynamic payload type, and which one is not known yet.
+    /// Whether the audio has a dynamic payload type whose number is not known yet.
     is_dynamic: bool,
     next: Micros,
     end: Micros,
@@ -41,7 +41,8 @@ struct Player {
 }
 
 impl Playback {
-    /// Listens to the streams of these excerpts whose codec is decoded here; [`Playback::player`] names the player of each.
+    /// Decodes the streams of these excerpts whose codec is supported; [`Playback::player`] returns the
+    /// player of each.
     pub fn new(excerpts: &[Excerpt]) -> Self {
         let (mut players, mut by_stream) = (Vec::new(), HashMap::new());
         for excerpt in excerpts {
@@ -54,17 +55,17 @@ impl Playback {
         Playback { players, by_stream, dissector: Dissector::new() }
     }
 
-    /// The player of a stream; `None` when its codec is not decoded here.
+    /// Returns the player of a stream; `None` when its codec is not supported.
     pub fn player(&self, stream: &ExcerptStream) -> Option<usize> {
         self.by_stream.get(&(stream.source, stream.destination, stream.ssrc)).copied()
     }
 
-    /// Takes a frame; the player that has more samples now.
+    /// Takes a frame; returns the player that has more samples now.
     pub fn record(&mut self, record: &Record<'_>) -> Option<usize> {
         let Content::Udp(datagram) = self.dissector.dissect(record.at, record.link, record.frame) else {
             return None;
         };
-        // A payload that was cut off cannot be heard.
+        // A truncated payload cannot be decoded.
         if datagram.payload.len() != datagram.payload_len {
             return None;
         }
@@ -80,7 +81,7 @@ impl Playback {
         self.players.get(player).map_or(0, |player| player.rate_hz)
     }
 
-    /// The samples of a player since the last time, mono, 16 bits, little-endian.
+    /// Takes the samples of a player since the last call, mono, 16 bits, little-endian.
     pub fn samples(&mut self, player: usize) -> Vec<u8> {
         self.players.get_mut(player).map(|player| std::mem::take(&mut player.samples)).unwrap_or_default()
     }
@@ -90,7 +91,7 @@ impl Playback {
         self.players.get(player).map_or(0, |player| player.samples.len())
     }
 
-    /// Plays a stream to the end of its call; false when none of it could be decoded.
+    /// Plays a stream to the end of its call; false when nothing of it could be decoded.
     pub fn finish(&mut self, player: usize) -> bool {
         let Some(player) = self.players.get_mut(player) else { return false };
         let end = player.end;
@@ -124,7 +125,8 @@ impl Player {
     fn packet(&mut self, at: Micros, packet: &RtpPacket<'_>) {
         self.play_until(at.min(self.end + TAIL_US));
         let number = packet.header.payload_type;
-        // The first dynamic type with more than a telephone event in it (RFC 4733 §2.3: four bytes) is the audio.
+        // The first dynamic type with a payload longer than a telephone event (RFC 4733 §2.3: four bytes) is
+        // the audio.
         if self.is_dynamic && number >= FIRST_DYNAMIC && packet.payload.len() != EVENT_LEN {
             self.is_dynamic = false;
             self.formats.audio.push((number, self.codec));
@@ -148,7 +150,7 @@ impl Player {
     }
 }
 
-/// The codec of an encoding name, where it is decoded here.
+/// Returns the codec of an encoding name, if it is supported.
 fn codec_of(name: &str) -> Option<Codec> {
     [ClockRate::HZ_8000, ClockRate::HZ_48000]
         .into_iter()
@@ -163,7 +165,7 @@ const EVENT_LEN: usize = 4;
 const TICK_US: i64 = 20_000;
 /// 20 ms at 48 kHz.
 const FRAME_SAMPLES_MAX: usize = 960;
-/// What waits at the end of a call is played.
+/// Time after the end of a call in which waiting packets are played.
 const TAIL_US: i64 = 300_000;
 /// The longest audio of a stream: 12 hours.
 const LONGEST_US: i64 = 12 * 3_600 * 1_000_000;

@@ -44,7 +44,7 @@ pub enum Written {
 pub struct NewNote {
     /// The note.
     pub id: NoteId,
-    /// Whose it is.
+    /// The organisation it belongs to.
     pub organisation_id: OrganisationId,
     /// The team of the call or the extension.
     pub team_id: Option<TeamId>,

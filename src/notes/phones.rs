@@ -19,7 +19,7 @@ pub trait Phones: Send + Sync {
 /// A live call as a note meets it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallPhones {
-    /// Whose it is.
+    /// The organisation it belongs to.
     pub organisation: OrganisationId,
     /// Its team.
     pub team: Option<TeamId>,

@@ -36,7 +36,7 @@ impl NoteRoom {
     /// nobody knows, and sending them again would show them twice.
     ///
     /// # Errors
-    /// When the database refuses.
+    /// When the database fails.
     pub async fn open(
         store: &Store,
         switch: &Handle,

@@ -29,7 +29,7 @@ impl Orders {
     /// Stores a note, and has it sent once it is.
     ///
     /// # Errors
-    /// When the database refuses or there is too much to do; it is not sent then.
+    /// When the database fails or there is too much to do; it is not sent then.
     pub async fn store(&self, note: NewNote, dispatch: Option<Dispatch>) -> Result<(), Problem> {
         let (reply, stored) = oneshot::channel();
         let change = Change::Sent(Box::new(note));

@@ -23,7 +23,7 @@ pub struct Begin {
 /// What became of a recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ended {
-    /// Whose it is.
+    /// The organisation it belongs to.
     pub organisation: OrganisationId,
     /// The session.
     pub session: ConferenceSessionId,
@@ -127,7 +127,7 @@ impl<D: Disk> Recordings<D> {
         self.ended.pop_front()
     }
 
-    /// Writes what came of one recording; says whether that was all of it.
+    /// Writes what came of one recording; returns whether that was all of it.
     fn write(&mut self, session: ConferenceSessionId, say_length: bool) -> io::Result<bool> {
         let Some(recording) = self.live.get_mut(&session) else { return Ok(false) };
         while let Some(source) = recording.sources.front() {

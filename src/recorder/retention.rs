@@ -18,7 +18,7 @@ use crate::recorder::wav_file::Disk as _;
 use crate::store::{RecordingPlace, Store};
 
 impl Shelf {
-    /// Deletes recordings that were kept for as long as their organisations want; says whether there may be more.
+    /// Deletes recordings that were kept for as long as their organisations want; returns whether there may be more.
     ///
     /// # Errors
     /// When the disk or the database refuses; what was deleted until then is.
@@ -32,7 +32,7 @@ impl Shelf {
         Ok(expired.len() == Store::RECORDING_PURGE_BATCH)
     }
 
-    /// Deletes files that were written last before `before` and that no session tells of; says how many. Other names
+    /// Deletes files that were written last before `before` and that no session tells of; returns how many. Other names
     /// than ours are left alone.
     ///
     /// # Errors

@@ -23,7 +23,7 @@ impl Followed {
     /// Gives `library` what is stored and it has not got yet, and takes from it what is stored no more.
     ///
     /// # Errors
-    /// When the database refuses; what was read until then is played.
+    /// When the database fails; what was read until then is played.
     pub async fn catch_up(&mut self, store: &Store, library: &Library) -> Result<(), StoreError> {
         // The revision first: whatever was stored with it is then seen below.
         let revision = store.prompt_revision().await?;

@@ -126,7 +126,7 @@ impl AsFd for Ring {
     }
 }
 
-/// Waits until a ring has frames, for `timeout` at most; says whether an interface reported a fault.
+/// Waits until a ring has frames, for `timeout` at most; returns whether an interface reported a fault.
 pub fn wait(rings: &[Ring], timeout: Duration) -> bool {
     let mut waiting: Vec<PollFd<'_>> =
         rings.iter().map(|ring| PollFd::new(ring.as_fd(), PollFlags::POLLIN)).collect();
@@ -137,7 +137,7 @@ pub fn wait(rings: &[Ring], timeout: Duration) -> bool {
     rings.iter().zip(faults).fold(false, |any, (ring, fault)| (fault && ring.take_error()) || any)
 }
 
-/// Lends every frame of the next block of each ring to `take`, the earliest first; says how many frames there were.
+/// Lends every frame of the next block of each ring to `take`, the earliest first; returns how many frames there were.
 ///
 /// A block is retired when it is full or [`BLOCK_TIMEOUT_MS`] old, so frames of different interfaces come in their
 /// order up to that time.

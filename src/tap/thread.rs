@@ -129,7 +129,7 @@ impl Reader {
         self.finish();
     }
 
-    /// Takes what waits in the rings, for a bounded number of blocks; says whether that was all.
+    /// Takes what waits in the rings, for a bounded number of blocks; returns whether that was all.
     fn read(&mut self) -> bool {
         for _ in 0..BLOCKS_PER_TURN {
             let (mut frames, mut bytes) = (0, 0);

@@ -21,7 +21,7 @@ impl Days {
         Days { dir, open: None, next_look: now }
     }
 
-    /// Deletes some files of a day before the last `days`; says how many. A look at all days comes every
+    /// Deletes some files of a day before the last `days`; returns how many. A look at all days comes every
     /// hour; one day is dealt with at a time.
     pub(super) fn step(&mut self, now: Timestamp, days: u32) -> io::Result<u64> {
         let mut deleted = 0;

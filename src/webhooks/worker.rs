@@ -142,7 +142,7 @@ impl Worker {
     /// Stores what ended, hands out what happened, and begins to send what is due; waits for no endpoint.
     ///
     /// # Errors
-    /// When the database refuses; what ended is kept for the next turn.
+    /// When the database fails; what ended is kept for the next turn.
     pub async fn turn(&mut self) -> Result<Turn, StoreError> {
         self.mind_the_clock().await?;
         let mut moved = self.settle().await?;

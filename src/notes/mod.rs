@@ -1,11 +1,12 @@
-//! Notes to phones: stored before they are sent, sent once, and what the phones and their people say to it.
+//! Notes to phones: stored before they are sent, sent once, with the answers of the phones and their users.
 //!
-//! [`NoteService`] is behind the HTTP face. It asks the switch which phones there are ([`Phones`]), has the note stored
-//! with its event by the [`NoteWriter`], which commits what comes at one time in one transaction, and answers. Only then
-//! the [`courier`] hands it to the switch, which tells what every phone answered; and that is stored the same way. A note
-//! whose sending was under way when the engine died is not sent again: nobody is shown a note twice.
+//! The API calls [`NoteService`]. It asks the switch for the phones ([`Phones`]), has the [`NoteWriter`]
+//! store the note with its event (changes that arrive together share one transaction), and answers. Only then
+//! the [`courier`] passes the note to the switch. The switch reports what every phone answered, which is
+//! stored in the same way. A note that was being sent when the engine died is not sent again, so that no user
+//! sees a note twice.
 //!
-//! [`rules`] is pure: what an answer means for a receipt.
+//! [`rules`] is pure: the meaning of an answer for a receipt.
 
 mod callback;
 mod change;

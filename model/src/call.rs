@@ -1,4 +1,4 @@
-//! Words that describe a call.
+//! Enumerations that describe a call.
 
 macro_rules! words {
     ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $text:tt,)* }) => {
@@ -120,7 +120,7 @@ words! {
 }
 
 impl HangupCause {
-    /// The cause that a final SIP response stands for, as FreeSWITCH maps it (cf. RFC 3398 §7.2.4.1).
+    /// The cause for a final SIP response, as FreeSWITCH maps it (cf. RFC 3398 §7.2.4.1).
     pub const fn from_sip_status(status: u16) -> Self {
         match status {
             200..=299 => HangupCause::NormalClearing,

@@ -1,4 +1,4 @@
-//! Phone numbers as they are managed.
+//! Phone numbers as the API manages them.
 
 use serde::Serialize;
 use uuid::Uuid;
@@ -21,7 +21,7 @@ pub struct NumberRecord {
     pub organisation_id: OrganisationId,
     /// E.164 with `+`; unique over all organisations.
     pub number: String,
-    /// Where a call to it goes.
+    /// The destination of a call to it.
     pub destination: Destination,
     /// When it was made.
     pub created_at: Timestamp,
@@ -66,7 +66,7 @@ pub struct NumberView<'a> {
     updated_at: Timestamp,
 }
 
-/// A phone number to be made.
+/// A phone number to be created.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewNumber {
     /// Whose it will be.
@@ -77,7 +77,7 @@ pub struct NewNumber {
     pub destination: Destination,
 }
 
-/// What changes of a phone number; `None` stays as it is.
+/// The changes of a phone number; `None` keeps the stored value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NumberChange {
     /// Another number.
@@ -108,11 +108,11 @@ pub trait Numbers: Send + Sync {
     /// The numbers inside `scope`, by number unless asked otherwise.
     fn list<'a>(&'a self, scope: Scope, listing: &'a Listing) -> PortFuture<'a, Page<NumberRecord>>;
 
-    /// One number, whoever owns it.
+    /// One number, of any organisation.
     fn find(&self, number: NumberId) -> PortFuture<'_, Option<NumberRecord>>;
 
-    /// Makes a number inside `scope`. A conflict when somebody has it; invalid when the organisation does not have
-    /// what it leads to.
+    /// Creates a number inside `scope`. A conflict when somebody has it; invalid when the organisation does
+    /// not have what it leads to.
     fn create(&self, scope: Scope, new: NewNumber, now: Timestamp) -> PortFuture<'_, NumberRecord>;
 
     /// Changes a number inside `scope`.

@@ -1,4 +1,4 @@
-//! Organisations as they are managed.
+//! Organisations as the API manages them.
 
 use serde::Serialize;
 
@@ -28,11 +28,11 @@ pub struct OrganisationRecord {
     pub credit: Option<Amount>,
     /// What its calls have used of the credit.
     pub spent: Amount,
-    /// How its people write phone numbers.
+    /// How its users write phone numbers.
     pub numbering: Numbering,
-    /// How many calls out to the world it may have at once; `None` is no limit.
+    /// The largest number of simultaneous outbound calls; `None` sets no limit.
     pub max_outbound_calls: Option<u32>,
-    /// How many seconds an answered call lasts at most; `None` takes the node's limit.
+    /// The longest duration of an answered call in seconds; `None` takes the node's limit.
     pub max_call_seconds: Option<u32>,
     /// Where it is asked about answered calls; empty is nowhere.
     pub call_info_url: String,
@@ -120,7 +120,7 @@ pub struct OrganisationView<'a> {
     updated_at: Timestamp,
 }
 
-/// An organisation to be made.
+/// An organisation to be created.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewOrganisation {
     /// See [`OrganisationRecord`].
@@ -143,7 +143,7 @@ pub struct NewOrganisation {
     pub recording_retention_days: u32,
 }
 
-/// What changes of an organisation; `None` stays as it is.
+/// The changes of an organisation; `None` keeps the stored value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OrganisationChange {
     /// Another name.
@@ -262,7 +262,7 @@ pub trait Organisations: Send + Sync {
     /// One organisation.
     fn find(&self, organisation: OrganisationId) -> PortFuture<'_, Option<OrganisationRecord>>;
 
-    /// Makes an organisation. A conflict when another one has the name or the domain.
+    /// Creates an organisation. A conflict when another one has the name or the domain.
     fn create(&self, new: NewOrganisation, now: Timestamp) -> PortFuture<'_, OrganisationRecord>;
 
     /// Changes an organisation that `scope` reaches. A conflict when another one has the name or the domain, and

@@ -44,8 +44,8 @@ pub trait CdrLog: Send + Sync {
         limit: u32,
     ) -> PortFuture<'a, Vec<Cdr>>;
 
-    /// One record, whoever owns it; the caller decides by [`Scope::covers`] whether it may be shown, since
-    /// "foreign" (403) and "none" (404) are told apart.
+    /// One record, of any organisation; the caller decides by [`Scope::covers`] whether it may be shown,
+    /// because "foreign" (403) and "none" (404) get different answers.
     fn find(&self, call: CallId) -> PortFuture<'_, Option<Cdr>>;
 }
 
@@ -70,9 +70,9 @@ pub struct ApiKey {
     pub organisation_id: OrganisationId,
     /// SHA-256 of the key's secret.
     pub secret_sha256: [u8; 32],
-    /// What it may do.
+    /// Its permissions.
     pub permissions: Vec<Permission>,
-    /// Where it may be used from; empty on an older key, which is refused.
+    /// The networks it may be used from; empty on an older key, which is refused.
     pub allow: Vec<Network>,
     /// Requests a minute.
     pub rate_per_minute: u32,

@@ -16,7 +16,7 @@ pub type Rule = String;
 /// A name that people read: not blank, on one line.
 ///
 /// # Errors
-/// What it must be.
+/// The rule that the text breaks.
 pub fn name(text: &str) -> Result<String, Rule> {
     if text.trim().is_empty() {
         return Err("must not be empty".to_owned());
@@ -27,7 +27,7 @@ pub fn name(text: &str) -> Result<String, Rule> {
 /// A name that may be empty.
 ///
 /// # Errors
-/// What it must be.
+/// The rule that the text breaks.
 pub fn label(text: &str) -> Result<String, Rule> {
     if text.chars().count() > NAME_LEN_MAX || text.chars().any(char::is_control) {
         return Err(format!("must be at most {NAME_LEN_MAX} characters on one line"));
@@ -38,7 +38,7 @@ pub fn label(text: &str) -> Result<String, Rule> {
 /// The digits dialled for an extension.
 ///
 /// # Errors
-/// What they must be.
+/// The rule that the text breaks.
 pub fn extension_number(text: &str) -> Result<String, Rule> {
     if (1..=EXTENSION_LEN_MAX).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit()) {
         return Ok(text.to_owned());
@@ -49,7 +49,7 @@ pub fn extension_number(text: &str) -> Result<String, Rule> {
 /// The SIP domain of an organisation, in lower case.
 ///
 /// # Errors
-/// What it must be.
+/// The rule that the text breaks.
 pub fn sip_domain(text: &str) -> Result<String, Rule> {
     let label = |label: &str| {
         (1..=63).contains(&label.len())
@@ -66,7 +66,7 @@ pub fn sip_domain(text: &str) -> Result<String, Rule> {
 /// Which address the media of a leg must come from.
 ///
 /// # Errors
-/// What it must be.
+/// The rule that the text breaks.
 pub fn strict_source(text: &str) -> Result<StrictSource, Rule> {
     StrictSource::from_name(text).ok_or_else(|| {
         let words: Vec<&str> = StrictSource::WORDS.iter().map(|(word, _)| *word).collect();
@@ -77,7 +77,7 @@ pub fn strict_source(text: &str) -> Result<StrictSource, Rule> {
 /// An ISO 4217 code.
 ///
 /// # Errors
-/// What it must be.
+/// The rule that the text breaks.
 pub fn currency(text: &str) -> Result<Currency, Rule> {
     text.parse().map_err(|_| "must be the three letters of a currency, such as EUR".to_owned())
 }
@@ -85,7 +85,7 @@ pub fn currency(text: &str) -> Result<Currency, Rule> {
 /// What an organisation may spend.
 ///
 /// # Errors
-/// What it must be.
+/// The rule that the text breaks.
 pub fn credit(text: &str) -> Result<Amount, Rule> {
     match text.parse::<Amount>() {
         Ok(amount) if amount >= Amount::ZERO => Ok(amount),
@@ -96,7 +96,7 @@ pub fn credit(text: &str) -> Result<Amount, Rule> {
 /// The price of a minute.
 ///
 /// # Errors
-/// What it must be.
+/// The rule that the text breaks.
 pub fn per_minute(text: &str) -> Result<Amount, Rule> {
     match text.parse::<Amount>() {
         Ok(amount) if (Amount::ZERO..=Price::PER_MINUTE_MAX).contains(&amount) => Ok(amount),
@@ -110,7 +110,7 @@ pub fn per_minute(text: &str) -> Result<Amount, Rule> {
 /// One unit of a currency in another.
 ///
 /// # Errors
-/// What it must be.
+/// The rule that the text breaks.
 pub fn fx_rate(text: &str) -> Result<Amount, Rule> {
     match text.parse::<Amount>() {
         Ok(rate) if rate > Amount::ZERO && rate <= FxRate::MAX => Ok(rate),
@@ -124,7 +124,7 @@ pub fn fx_rate(text: &str) -> Result<Amount, Rule> {
 /// The beginning of the numbers that a rate is for.
 ///
 /// # Errors
-/// What it must be.
+/// The rule that the text breaks.
 pub fn prefix(text: &str) -> Result<Prefix, Rule> {
     text.parse().map_err(|_| {
         format!("must be the beginning of a number such as +44, at most {} digits", Prefix::DIGITS_MAX)
@@ -135,7 +135,7 @@ pub fn prefix(text: &str) -> Result<Prefix, Rule> {
 /// rule, this is the part that needs no owner.
 ///
 /// # Errors
-/// What it must be.
+/// The rule that the text breaks.
 pub fn password(text: &str) -> Result<String, Rule> {
     let long_enough = text.chars().count() >= PASSWORD_LEN_MIN && text.len() <= PASSWORD_LEN_MAX;
     if long_enough && !text.chars().any(char::is_control) {
@@ -149,7 +149,7 @@ pub fn password(text: &str) -> Result<String, Rule> {
 /// A [`password`] of the phone of an extension: neither its number nor its name, in any case.
 ///
 /// # Errors
-/// What it must be.
+/// The rule that the text breaks.
 pub fn phone_password(text: &str, number: &str, name: &str) -> Result<String, Rule> {
     let password = password(text)?;
     if is_one_of(&password, [number, name]) {
@@ -161,7 +161,7 @@ pub fn phone_password(text: &str, number: &str, name: &str) -> Result<String, Ru
 /// A [`password`] of a user: neither the email address nor its part before the `@`, nor the name, in any case.
 ///
 /// # Errors
-/// What it must be.
+/// The rule that the text breaks.
 pub fn user_password(text: &str, email: &str, name: &str) -> Result<String, Rule> {
     let password = password(text)?;
     let local_part = email.rsplit_once('@').map_or(email, |(local_part, _)| local_part);
@@ -179,7 +179,7 @@ fn is_one_of<const N: usize>(password: &str, names: [&str; N]) -> bool {
 /// A password at a trunk, which the carrier has chosen; empty answers no challenge.
 ///
 /// # Errors
-/// What it must be.
+/// The rule that the text breaks.
 pub fn trunk_password(text: &str) -> Result<String, Rule> {
     if text.len() <= PASSWORD_LEN_MAX && !text.chars().any(char::is_control) {
         return Ok(text.to_owned());
@@ -213,7 +213,7 @@ pub fn codecs<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<Vec<String
 /// A phone number as ITU-T E.164 writes it, with its `+`.
 ///
 /// # Errors
-/// What it must be.
+/// The rule that the text breaks.
 pub fn e164(text: &str) -> Result<String, Rule> {
     let digits = text.strip_prefix('+').unwrap_or_default();
     let fits = (2..=15).contains(&digits.len())
@@ -225,7 +225,7 @@ pub fn e164(text: &str) -> Result<String, Rule> {
 /// An address or a block of them, canonical; never the whole Internet.
 ///
 /// # Errors
-/// What it must be.
+/// The rule that the text breaks.
 pub fn network(text: &str) -> Result<Network, Rule> {
     match text.parse::<Network>() {
         Ok(network) if network.prefix_len == 0 => {
@@ -239,7 +239,7 @@ pub fn network(text: &str) -> Result<Network, Rule> {
 /// Where a trunk takes calls, as [`TrunkAddress`] writes it.
 ///
 /// # Errors
-/// What it must be.
+/// The rule that the text breaks.
 pub fn trunk_address(text: &str) -> Result<String, Rule> {
     text.parse::<TrunkAddress>().map(|address| address.to_string()).map_err(|error| error.to_string())
 }
@@ -247,7 +247,7 @@ pub fn trunk_address(text: &str) -> Result<String, Rule> {
 /// Who we are at a trunk, or the realm that we are it in; may be empty.
 ///
 /// # Errors
-/// What it must be.
+/// The rule that the text breaks.
 pub fn trunk_identity(text: &str) -> Result<String, Rule> {
     if text.len() > IDENTITY_LEN_MAX || text.chars().any(char::is_control) {
         return Err(format!("must be at most {IDENTITY_LEN_MAX} bytes on one line"));
@@ -258,7 +258,7 @@ pub fn trunk_identity(text: &str) -> Result<String, Rule> {
 /// A number that goes out as dialled, such as `112`.
 ///
 /// # Errors
-/// What it must be.
+/// The rule that the text breaks.
 pub fn short_number(text: &str) -> Result<String, Rule> {
     let fits = (1..=SHORT_NUMBER_LEN_MAX).contains(&text.len())
         && text.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'*' | b'#'));
@@ -271,7 +271,7 @@ pub fn short_number(text: &str) -> Result<String, Rule> {
 /// The digits of a country; empty is none.
 ///
 /// # Errors
-/// What they must be.
+/// The rule that the text breaks.
 pub fn country_code(text: &str) -> Result<String, Rule> {
     if text.starts_with('0') {
         return Err("must be written without + and leading zeros, such as \"44\"".to_owned());
@@ -282,7 +282,7 @@ pub fn country_code(text: &str) -> Result<String, Rule> {
 /// What stands before a national number; may be empty.
 ///
 /// # Errors
-/// What it must be.
+/// The rule that the text breaks.
 pub fn national_prefix(text: &str) -> Result<String, Rule> {
     digits(text, 0..=PREFIX_LEN_MAX)
 }
@@ -290,7 +290,7 @@ pub fn national_prefix(text: &str) -> Result<String, Rule> {
 /// What stands before a country code in place of `+`.
 ///
 /// # Errors
-/// What it must be.
+/// The rule that the text breaks.
 pub fn international_prefix(text: &str) -> Result<String, Rule> {
     digits(text, 1..=PREFIX_LEN_MAX)
 }

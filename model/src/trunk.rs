@@ -1,4 +1,4 @@
-//! Trunks as they are managed.
+//! Trunks as the API manages them.
 
 use std::net::IpAddr;
 
@@ -40,9 +40,9 @@ pub struct TrunkRecord {
     pub register: bool,
     /// Numbers that go out exactly as dialled.
     pub short_numbers: Vec<String>,
-    /// Which address its media must come from; `None` takes the node's setting.
+    /// Which source address its media must have; `None` means the node's setting.
     pub strict_source: Option<StrictSource>,
-    /// How many seconds an answered call over it lasts at most; `None` sets no limit of its own.
+    /// The longest duration of an answered call over it in seconds; `None` sets no limit.
     pub max_call_seconds: Option<u32>,
     /// When it was made.
     pub created_at: Timestamp,
@@ -112,7 +112,7 @@ pub struct TrunkView<'a> {
     updated_at: Timestamp,
 }
 
-/// A trunk to be made.
+/// A trunk to be created.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewTrunk {
     /// See [`TrunkRecord`].
@@ -141,7 +141,7 @@ pub struct NewTrunk {
     pub max_call_seconds: Option<u32>,
 }
 
-/// What changes of a trunk; `None` stays as it is.
+/// The changes of a trunk; `None` keeps the stored value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TrunkChange {
     /// Another organisation, or all of them.
@@ -258,11 +258,11 @@ pub trait Trunks: Send + Sync {
     /// The trunks inside `scope`, by name unless asked otherwise; shared ones are the operator's.
     fn list<'a>(&'a self, scope: Scope, listing: &'a Listing) -> PortFuture<'a, Page<TrunkRecord>>;
 
-    /// One trunk, whoever owns it.
+    /// One trunk, of any organisation.
     fn find(&self, trunk: TrunkId) -> PortFuture<'_, Option<TrunkRecord>>;
 
-    /// Makes a trunk inside `scope`. A conflict when another one has the name, or when another tenant's calls come
-    /// from one of its networks.
+    /// Creates a trunk inside `scope`. A conflict when another one has the name, or when another tenant's
+    /// calls come from one of its networks.
     fn create(&self, scope: Scope, new: NewTrunk, now: Timestamp) -> PortFuture<'_, TrunkRecord>;
 
     /// Changes a trunk inside `scope`; what it becomes must lie inside, too.

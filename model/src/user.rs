@@ -80,7 +80,7 @@ pub struct NewUser {
     pub disabled: bool,
 }
 
-/// What changes of a user; `None` stays as it is.
+/// The changes of a user; `None` keeps the stored value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UserChange {
     /// Another team, or none.
@@ -125,11 +125,11 @@ pub trait Users: Send + Sync {
     /// The users inside `scope`, by address unless asked otherwise.
     fn list<'a>(&'a self, scope: Scope, listing: &'a Listing) -> PortFuture<'a, Page<User>>;
 
-    /// One user, whoever owns it.
+    /// One user, of any organisation.
     fn find(&self, user: UserId) -> PortFuture<'_, Option<User>>;
 
-    /// Makes a user, and says the password that was generated for them. A conflict when the address is taken;
-    /// invalid when the team is not the organisation's.
+    /// Creates a user, and says the password that was generated for them. A conflict when the address is
+    /// taken; invalid when the team is not the organisation's.
     fn create(&self, new: NewUser, now: Timestamp) -> PortFuture<'_, (User, Option<Secret>)>;
 
     /// Changes a user inside `scope`. A conflict when nobody would be left who runs what they run.

@@ -1,4 +1,4 @@
-//! The kinds of event, and who may read them.
+//! The kinds of event, and the permissions to read them.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,7 +6,7 @@ use crate::access::Permission;
 
 macro_rules! kinds {
     ($($(#[$doc:meta])* $variant:ident = $text:tt,)*) => {
-        /// The kinds of event that this engine causes.
+        /// The kinds of event that this engine generates.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         pub enum EventKind { $($(#[$doc])* #[serde(rename = $text)] $variant,)* }
 
@@ -55,13 +55,13 @@ kinds! {
 }
 
 impl EventKind {
-    /// What a caller has to hold to be told of such events.
+    /// The permission that receiving such events requires.
     pub fn permission(self) -> Permission {
         permission_of(self.as_str())
     }
 }
 
-/// What a caller has to hold to be told of events of that name.
+/// The permission that receiving events of that name requires.
 pub(super) fn permission_of(name: &str) -> Permission {
     match name.split_once('.') {
         Some(("conference", _)) => Permission::ConferencesRead,
@@ -70,8 +70,8 @@ pub(super) fn permission_of(name: &str) -> Permission {
     }
 }
 
-/// Every name of the public document: those that this engine causes, and those that it does not cause yet, which an
-/// integrator may ask for all the same.
+/// Every event name in the API documentation: those that this engine generates, and those that it does not
+/// generate yet but that an integrator may subscribe to.
 pub(super) fn known_names() -> impl Iterator<Item = &'static str> {
     EventKind::ALL.iter().map(|kind| kind.as_str()).chain(NOT_CAUSED_YET.iter().copied())
 }

@@ -1,4 +1,4 @@
-//! What is known of a request that came to nothing.
+//! What is known of a failed request.
 
 use serde::Serialize;
 
@@ -81,7 +81,7 @@ pub struct Reason {
 }
 
 impl Failure {
-    /// A failure of which nothing but its kind is known.
+    /// A failure of which only the kind is known.
     pub const fn of(kind: FailureKind) -> Self {
         Failure {
             kind,

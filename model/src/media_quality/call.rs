@@ -336,7 +336,7 @@ pub struct LiveCallQuality {
 
 /// The media of calls that are up.
 pub trait LiveQuality: Send + Sync {
-    /// The figures of a call as they are now, whoever's it is; `None` once it is over.
+    /// The figures of a call as they are now, of any organisation; `None` once it is over.
     fn quality(&self, call: CallId) -> PortFuture<'_, Option<LiveCallQuality>>;
 }
 

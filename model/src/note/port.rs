@@ -92,6 +92,6 @@ pub struct NoteQuery {
     pub acked: Option<bool>,
     /// Those sent at this instant or later.
     pub since: Option<Timestamp>,
-    /// Which part.
+    /// The window.
     pub window: Window,
 }

@@ -361,7 +361,7 @@ pub trait LiveRooms: Send + Sync {
         window: Window,
     ) -> PortFuture<'_, Page<LiveRoom>>;
 
-    /// One live room, whoever's it is; `None` when nobody is in it.
+    /// One live room, of any organisation; `None` when nobody is in it.
     fn find(&self, room: RoomName) -> PortFuture<'_, Option<LiveRoom>>;
 
     /// The live room that a call is in, by the call or any of its legs.

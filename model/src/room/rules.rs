@@ -8,7 +8,7 @@ use crate::user::Email;
 /// The digits dialled for a room.
 ///
 /// # Errors
-/// What they must be.
+/// The rule that the text breaks.
 pub fn number(text: &str) -> Result<String, Rule> {
     let fits = (NUMBER_LEN_MIN..=NUMBER_LEN_MAX).contains(&text.len())
         && text.bytes().all(|byte| byte.is_ascii_digit());
@@ -18,7 +18,7 @@ pub fn number(text: &str) -> Result<String, Rule> {
 /// A PIN, or none.
 ///
 /// # Errors
-/// What it must be; never what it is.
+/// The rule that the text breaks, without the text.
 pub fn pin(text: &str) -> Result<Pin, Rule> {
     let fits = text.is_empty()
         || (PIN_LEN_MIN..=PIN_LEN_MAX).contains(&text.len())

@@ -1,4 +1,4 @@
-//! Rooms as they are managed, and as the switch knows them.
+//! Rooms as the API manages them, and as the switch knows them.
 
 use serde::Serialize;
 
@@ -211,7 +211,7 @@ impl RoomPin {
     }
 }
 
-/// A room to be made.
+/// A room to be created.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewRoom {
     /// Whose it will be.
@@ -236,7 +236,7 @@ pub struct NewRoom {
     pub minutes_email: String,
 }
 
-/// What changes of a room; `None` stays as it is.
+/// The changes of a room; `None` keeps the stored value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RoomChange {
     /// See [`Room`].
@@ -291,10 +291,10 @@ pub trait Rooms: Send + Sync {
     /// The rooms inside `scope`, by name unless asked otherwise.
     fn list<'a>(&'a self, scope: Scope, listing: &'a Listing) -> PortFuture<'a, Page<Room>>;
 
-    /// One room, whoever owns it.
+    /// One room, of any organisation.
     fn find(&self, room: RoomId) -> PortFuture<'_, Option<Room>>;
 
-    /// Makes a room inside `scope`. A conflict when another room of the organisation has the number.
+    /// Creates a room inside `scope`. A conflict when another room of the organisation has the number.
     fn create(&self, scope: Scope, new: NewRoom, now: Timestamp) -> PortFuture<'_, Room>;
 
     /// Changes a room inside `scope`.

@@ -21,11 +21,11 @@ pub trait Webhooks: Send + Sync {
     /// The webhooks inside `scope`, by address unless asked otherwise.
     fn list<'a>(&'a self, scope: Scope, listing: &'a Listing) -> PortFuture<'a, Page<WebhookRecord>>;
 
-    /// One webhook, whoever owns it.
+    /// One webhook, of any organisation.
     fn find(&self, webhook: WebhookId) -> PortFuture<'_, Option<WebhookRecord>>;
 
-    /// Makes a webhook and says its secret, which is never shown again. A conflict when the organisation has
-    /// [`WEBHOOKS_MAX`](crate::webhook::WEBHOOKS_MAX).
+    /// Creates a webhook and says its secret, which is never shown again. A conflict when the organisation
+    /// has [`WEBHOOKS_MAX`](crate::webhook::WEBHOOKS_MAX).
     fn create(&self, new: NewWebhook, now: Timestamp) -> PortFuture<'_, (WebhookRecord, Secret)>;
 
     /// Changes a webhook inside `scope`.

@@ -123,7 +123,7 @@ pub struct NewWebhook {
     pub active: bool,
 }
 
-/// What changes of a webhook; `None` stays as it is.
+/// The changes of a webhook; `None` keeps the stored value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WebhookChange {
     /// Another address.

@@ -12,7 +12,7 @@ use crate::ports::PortFuture;
 use crate::problem::FieldProblem;
 use crate::time::Timestamp;
 
-/// A phone number and where it leads.
+/// A phone number and its destination.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NumberRecord {
     /// Primary key.
@@ -71,9 +71,9 @@ pub struct NumberView<'a> {
 pub struct NewNumber {
     /// Whose it will be.
     pub organisation_id: OrganisationId,
-    /// Not taken by anybody.
+    /// Not in use.
     pub number: String,
-    /// Something of the same organisation.
+    /// It must belong to the same organisation.
     pub destination: Destination,
 }
 
@@ -89,7 +89,7 @@ pub struct NumberChange {
 }
 
 impl NumberChange {
-    /// Where a number leads that led to `before`. An id stays with its kind.
+    /// Returns the changed destination; the previous one was `before`. An id belongs to its kind.
     ///
     /// # Errors
     /// What is wrong with the id.
@@ -111,8 +111,8 @@ pub trait Numbers: Send + Sync {
     /// One number, of any organisation.
     fn find(&self, number: NumberId) -> PortFuture<'_, Option<NumberRecord>>;
 
-    /// Creates a number inside `scope`. A conflict when somebody has it; invalid when the organisation does
-    /// not have what it leads to.
+    /// Creates a number inside `scope`. A conflict when it is in use; invalid when the organisation does not
+    /// have the destination.
     fn create(&self, scope: Scope, new: NewNumber, now: Timestamp) -> PortFuture<'_, NumberRecord>;
 
     /// Changes a number inside `scope`.

@@ -1,4 +1,4 @@
-//! What is said to callers, by name, and what organisations have of their own.
+//! The prompts that callers hear, by name, and the organisations' own versions.
 
 use serde::Serialize;
 
@@ -44,15 +44,15 @@ prompts! {
     EnterRoom = "enter-room",
     /// There is no place left in the room.
     Full = "full",
-    /// Said before we hang up.
+    /// Played before the switch hangs up.
     Goodbye = "goodbye",
-    /// The music until somebody comes; it is played again and again.
+    /// The music until another member joins; it is repeated.
     HoldMusic = "hold-music",
     /// To the room: somebody came.
     Joined = "joined",
     /// To the room: somebody left.
     Left = "left",
-    /// The room is locked: to those in it when it is done, and to those who want in.
+    /// The room is locked: to its members when it happens, and to callers who try to join.
     Locked = "locked",
     /// To a member who is not heard from now on.
     Muted = "muted",
@@ -126,19 +126,19 @@ pub struct PromptView {
     updated_at: Option<Timestamp>,
 }
 
-/// What organisations are played.
+/// The prompts that organisations use.
 pub trait Prompts: Send + Sync {
     /// Every prompt, by name: the organisation's own or the built-in one.
     fn list(&self, organisation: OrganisationId) -> PortFuture<'_, Vec<PromptRecord>>;
 
-    /// The WAV file of one.
+    /// Returns the WAV file of one prompt.
     fn wav(&self, organisation: OrganisationId, prompt: Prompt) -> PortFuture<'_, Vec<u8>>;
 
-    /// Plays `wav` from now on, on every node within two seconds.
+    /// Stores `wav` as the organisation's own; every node plays it within two seconds.
     ///
     /// # Errors
     /// [`InvalidRequest`](crate::problem::Problem::InvalidRequest) when it cannot be played,
-    /// [`Conflict`](crate::problem::Problem::Conflict) when there is no place for it.
+    /// [`Conflict`](crate::problem::Problem::Conflict) when there is no space for it.
     fn put(
         &self,
         organisation: OrganisationId,
@@ -147,10 +147,10 @@ pub trait Prompts: Send + Sync {
         now: Timestamp,
     ) -> PortFuture<'_, PromptRecord>;
 
-    /// Plays the built-in one again.
+    /// Restores the built-in prompt.
     ///
     /// # Errors
-    /// [`NotFound`](crate::problem::Problem::NotFound) when the organisation has none of its own.
+    /// [`NotFound`](crate::problem::Problem::NotFound) when the organisation has no prompt of its own.
     fn remove(&self, organisation: OrganisationId, prompt: Prompt) -> PortFuture<'_, ()>;
 }
 

@@ -1,7 +1,7 @@
-//! What the fields of standing things must be, wherever they are declared: in a file or over HTTP.
+//! The rules for the fields of managed resources, in apply files and over HTTP.
 //!
-//! Each rule turns a text into its canonical form, or says what it must be: a lower-case fragment that never repeats
-//! the text, which may be a secret.
+//! Each rule converts a text to its canonical form, or returns what it must be: a lower-case fragment that
+//! never repeats the text, because that may be a secret.
 
 use std::ops::RangeInclusive;
 
@@ -10,10 +10,10 @@ use crate::money::{Amount, Currency};
 use crate::rating::{FxRate, Prefix, Price};
 use crate::trunk_address::TrunkAddress;
 
-/// What a text must be instead.
+/// What a text must be.
 pub type Rule = String;
 
-/// A name that people read: not blank, on one line.
+/// Checks a display name: not blank, on one line.
 ///
 /// # Errors
 /// The rule that the text breaks.
@@ -24,7 +24,7 @@ pub fn name(text: &str) -> Result<String, Rule> {
     label(text)
 }
 
-/// A name that may be empty.
+/// Checks a name that may be empty.
 ///
 /// # Errors
 /// The rule that the text breaks.
@@ -35,7 +35,7 @@ pub fn label(text: &str) -> Result<String, Rule> {
     Ok(text.to_owned())
 }
 
-/// The digits dialled for an extension.
+/// Checks the digits dialled for an extension.
 ///
 /// # Errors
 /// The rule that the text breaks.
@@ -46,7 +46,7 @@ pub fn extension_number(text: &str) -> Result<String, Rule> {
     Err(format!("must be 1 to {EXTENSION_LEN_MAX} digits"))
 }
 
-/// The SIP domain of an organisation, in lower case.
+/// Checks the SIP domain of an organisation; returns it in lower case.
 ///
 /// # Errors
 /// The rule that the text breaks.
@@ -63,7 +63,7 @@ pub fn sip_domain(text: &str) -> Result<String, Rule> {
     Err("must be a host name such as acme.test".to_owned())
 }
 
-/// Which address the media of a leg must come from.
+/// Reads which source address the media of a leg must have.
 ///
 /// # Errors
 /// The rule that the text breaks.
@@ -74,7 +74,7 @@ pub fn strict_source(text: &str) -> Result<StrictSource, Rule> {
     })
 }
 
-/// An ISO 4217 code.
+/// Checks an ISO 4217 code.
 ///
 /// # Errors
 /// The rule that the text breaks.
@@ -82,7 +82,7 @@ pub fn currency(text: &str) -> Result<Currency, Rule> {
     text.parse().map_err(|_| "must be the three letters of a currency, such as EUR".to_owned())
 }
 
-/// What an organisation may spend.
+/// Checks the credit of an organisation.
 ///
 /// # Errors
 /// The rule that the text breaks.
@@ -93,7 +93,7 @@ pub fn credit(text: &str) -> Result<Amount, Rule> {
     }
 }
 
-/// The price of a minute.
+/// Checks the price of a minute.
 ///
 /// # Errors
 /// The rule that the text breaks.
@@ -107,7 +107,7 @@ pub fn per_minute(text: &str) -> Result<Amount, Rule> {
     }
 }
 
-/// One unit of a currency in another.
+/// Checks a conversion rate.
 ///
 /// # Errors
 /// The rule that the text breaks.
@@ -121,7 +121,7 @@ pub fn fx_rate(text: &str) -> Result<Amount, Rule> {
     }
 }
 
-/// The beginning of the numbers that a rate is for.
+/// Checks the prefix of a rate.
 ///
 /// # Errors
 /// The rule that the text breaks.
@@ -131,8 +131,8 @@ pub fn prefix(text: &str) -> Result<Prefix, Rule> {
     })
 }
 
-/// A password that this engine checks, of a phone or of a user: [`phone_password`] and [`user_password`] are the whole
-/// rule, this is the part that needs no owner.
+/// Checks a password that this engine verifies, of a phone or of a user. [`phone_password`] and
+/// [`user_password`] are the whole rule; this is the part that does not depend on the owner.
 ///
 /// # Errors
 /// The rule that the text breaks.
@@ -146,7 +146,7 @@ pub fn password(text: &str) -> Result<String, Rule> {
     ))
 }
 
-/// A [`password`] of the phone of an extension: neither its number nor its name, in any case.
+/// Checks the [`password`] of an extension's phone: neither its number nor its name, in any case.
 ///
 /// # Errors
 /// The rule that the text breaks.
@@ -158,7 +158,8 @@ pub fn phone_password(text: &str, number: &str, name: &str) -> Result<String, Ru
     Ok(password)
 }
 
-/// A [`password`] of a user: neither the email address nor its part before the `@`, nor the name, in any case.
+/// Checks the [`password`] of a user: neither the email address nor its part before the `@`, nor the name, in
+/// any case.
 ///
 /// # Errors
 /// The rule that the text breaks.
@@ -176,7 +177,7 @@ fn is_one_of<const N: usize>(password: &str, names: [&str; N]) -> bool {
     names.iter().any(|name| name.trim().to_lowercase() == password)
 }
 
-/// A password at a trunk, which the carrier has chosen; empty answers no challenge.
+/// Checks a password for a trunk, which the carrier has chosen; an empty one answers no challenge.
 ///
 /// # Errors
 /// The rule that the text breaks.
@@ -187,10 +188,10 @@ pub fn trunk_password(text: &str) -> Result<String, Rule> {
     Err(format!("must be at most {PASSWORD_LEN_MAX} bytes on one line"))
 }
 
-/// The codecs that a phone may use, in order, as the switch names them.
+/// Checks the codecs that a phone may use, in order of preference, by the switch's names.
 ///
 /// # Errors
-/// Everything that is wrong, one text each.
+/// Every rule that is broken, one text each.
 pub fn codecs<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<Vec<String>, Vec<Rule>> {
     let (mut codecs, mut wrong): (Vec<String>, Vec<Rule>) = (Vec::new(), Vec::new());
     for name in names {
@@ -200,7 +201,7 @@ pub fn codecs<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<Vec<String
             }
             Some(known) => codecs.push((*known).to_owned()),
             None => {
-                // A codec is no secret, and the list may be long.
+                // A codec name is no secret, and the list may be long.
                 let name: String =
                     name.chars().filter(|c| !c.is_control()).take(CODEC_SHOWN_LEN_MAX).collect();
                 wrong.push(format!("\"{name}\" is none of {}", CODECS.join(", ")));
@@ -210,7 +211,7 @@ pub fn codecs<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<Vec<String
     if wrong.is_empty() { Ok(codecs) } else { Err(wrong) }
 }
 
-/// A phone number as ITU-T E.164 writes it, with its `+`.
+/// Checks a phone number in E.164 form, with its `+`.
 ///
 /// # Errors
 /// The rule that the text breaks.
@@ -222,7 +223,7 @@ pub fn e164(text: &str) -> Result<String, Rule> {
     if fits { Ok(text.to_owned()) } else { Err("must be written like +442071230000".to_owned()) }
 }
 
-/// An address or a block of them, canonical; never the whole Internet.
+/// Checks an address or a block and makes it canonical; never the whole Internet.
 ///
 /// # Errors
 /// The rule that the text breaks.
@@ -236,7 +237,7 @@ pub fn network(text: &str) -> Result<Network, Rule> {
     }
 }
 
-/// Where a trunk takes calls, as [`TrunkAddress`] writes it.
+/// Checks where a trunk takes calls, in the form of [`TrunkAddress`].
 ///
 /// # Errors
 /// The rule that the text breaks.
@@ -244,7 +245,7 @@ pub fn trunk_address(text: &str) -> Result<String, Rule> {
     text.parse::<TrunkAddress>().map(|address| address.to_string()).map_err(|error| error.to_string())
 }
 
-/// Who we are at a trunk, or the realm that we are it in; may be empty.
+/// Checks the switch's user name at a trunk, or the realm for it; may be empty.
 ///
 /// # Errors
 /// The rule that the text breaks.
@@ -255,7 +256,7 @@ pub fn trunk_identity(text: &str) -> Result<String, Rule> {
     Ok(text.to_owned())
 }
 
-/// A number that goes out as dialled, such as `112`.
+/// Checks a number that is sent as dialled, such as `112`.
 ///
 /// # Errors
 /// The rule that the text breaks.
@@ -268,7 +269,7 @@ pub fn short_number(text: &str) -> Result<String, Rule> {
     Err(format!("must be 1 to {SHORT_NUMBER_LEN_MAX} digits, such as \"112\""))
 }
 
-/// The digits of a country; empty is none.
+/// Checks the digits of a country code; may be empty.
 ///
 /// # Errors
 /// The rule that the text breaks.
@@ -279,7 +280,7 @@ pub fn country_code(text: &str) -> Result<String, Rule> {
     digits(text, 0..=COUNTRY_CODE_LEN_MAX)
 }
 
-/// What stands before a national number; may be empty.
+/// Checks the prefix of a national number; may be empty.
 ///
 /// # Errors
 /// The rule that the text breaks.
@@ -287,7 +288,7 @@ pub fn national_prefix(text: &str) -> Result<String, Rule> {
     digits(text, 0..=PREFIX_LEN_MAX)
 }
 
-/// What stands before a country code in place of `+`.
+/// Checks the prefix before a country code instead of `+`.
 ///
 /// # Errors
 /// The rule that the text breaks.
@@ -302,23 +303,23 @@ fn digits(text: &str, len: RangeInclusive<usize>) -> Result<String, Rule> {
     Err(format!("must be {} to {} digits in quotes", len.start(), len.end()))
 }
 
-/// What the switch can carry from one phone to another.
+/// The codecs that the switch can relay from one phone to another.
 pub const CODECS: [&str; 5] = ["G722", "L16", "PCMA", "PCMU", "opus"];
-/// Calls out to the world that an organisation may be given at once.
+/// The largest limit of simultaneous outbound calls of an organisation.
 pub const OUTBOUND_CALLS_MAX: u32 = 1_000_000;
-/// How many seconds an answered call may be allowed to last: a minute to a day.
+/// The range of limits for the duration of an answered call: a minute to a day.
 pub const CALL_SECONDS: RangeInclusive<i64> = 60..=86_400;
-/// Days that an organisation's recordings may be kept: a century.
+/// The longest retention of an organisation's recordings, in days: a century.
 pub const RETENTION_DAYS_MAX: u32 = 36_500;
-/// The currency of an organisation that names none.
+/// The default currency of an organisation.
 pub const CURRENCY_DEFAULT: &str = "EUR";
 /// Characters of a name.
 pub const NAME_LEN_MAX: usize = 100;
 /// Networks that a list may name.
 pub const NETWORKS_MAX: usize = 64;
-/// The place of a trunk that says nothing else.
+/// The default priority of a trunk.
 pub const PRIORITY_DEFAULT: u16 = 10;
-/// Numbers that a trunk may be given to pass as dialled.
+/// Numbers that a trunk may send as dialled.
 pub const SHORT_NUMBERS_MAX: usize = 64;
 
 const CODEC_SHOWN_LEN_MAX: usize = 32;
@@ -327,12 +328,12 @@ const COUNTRY_CODE_LEN_MAX: usize = 3;
 const DOMAIN_LEN_MAX: usize = 253;
 const EXTENSION_LEN_MAX: usize = 15;
 const IDENTITY_LEN_MAX: usize = 128;
-/// What is hashed must not be longer.
+/// Bounds the work of hashing.
 pub const PASSWORD_LEN_MAX: usize = 128;
 /// NIST SP 800-63B §5.1.1.2.
 pub const PASSWORD_LEN_MIN: usize = 8;
 const PREFIX_LEN_MAX: usize = 5;
-/// Below any number that E.164 could make of it.
+/// Shorter than any E.164 number.
 const SHORT_NUMBER_LEN_MAX: usize = 6;
 
 #[cfg(test)]

@@ -85,7 +85,7 @@ impl AgentKind {
 /// An agent to be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewAgent {
-    /// Whose it will be; team, extension and user must be of the same one.
+    /// The organisation it will belong to; team, extension and user must belong to the same one.
     pub organisation_id: OrganisationId,
     /// See [`Agent`].
     pub team_id: Option<TeamId>,
@@ -95,7 +95,7 @@ pub struct NewAgent {
     pub kind: AgentKind,
     /// See [`Agent`].
     pub extension_id: Option<ExtensionId>,
-    /// See [`Agent`]; of a human alone.
+    /// See [`Agent`]; only for a human.
     pub user_id: Option<UserId>,
 }
 

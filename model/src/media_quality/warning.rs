@@ -1,4 +1,4 @@
-//! What is told at once when the media of a call that is up goes wrong.
+//! Warnings that are sent at once when the media quality of a live call changes.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -24,7 +24,7 @@ words! {
     }
 }
 
-/// A change for the worse on a leg of a live call, or that it is over.
+/// A change for the worse on a leg of a live call, or its end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct MediaWarning {
     /// Which side of the call it is.
@@ -47,7 +47,7 @@ pub struct MediaWarning {
 }
 
 impl MediaWarning {
-    /// A new event that tells of it.
+    /// Makes the event for it.
     pub fn event(&self, call: &LiveCall) -> Event {
         let mut data = Map::from_iter([("call_uuid".to_owned(), Value::from(call.uuid.to_string()))]);
         data.insert("direction".to_owned(), Value::from(call.direction.as_str()));

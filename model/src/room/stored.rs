@@ -1,4 +1,4 @@
-//! Rooms as the API manages them, and as the switch knows them.
+//! Rooms as the API manages them, and as the switch uses them.
 
 use serde::Serialize;
 
@@ -22,7 +22,7 @@ words! {
     }
 }
 
-/// A room that is dialled into.
+/// A room with a number to dial.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Room {
     /// Primary key.
@@ -33,23 +33,23 @@ pub struct Room {
     pub name: String,
     /// 2 to 8 digits; unique among the rooms of the organisation.
     pub number: String,
-    /// What participants key; without one whoever can dial the number is in.
+    /// The participants' PIN; without one every caller who can dial the number may join.
     pub participant_pin: Pin,
-    /// What moderators key; without one the room has none.
+    /// The moderators' PIN; without one the room has no moderators.
     pub moderator_pin: Pin,
-    /// Whether participants hear music until a moderator comes.
+    /// Whether participants hear music until a moderator joins.
     pub wait_for_moderator: bool,
     /// Whether it ends when the last moderator leaves.
     pub end_when_moderator_leaves: bool,
     /// Whether it is recorded from its first member on.
     pub record: bool,
-    /// How many it holds; 0 is no cap.
+    /// Its limit of members; 0 is no limit.
     pub max_members: u32,
     /// Where minutes are sent; may be empty.
     pub minutes_email: String,
-    /// The phone numbers that lead to this room alone, in order.
+    /// The phone numbers whose destination is this room, in order.
     pub numbers: Vec<RoomNumber>,
-    /// Who enters without a PIN, by the extensions' numbers.
+    /// The extensions that enter without a PIN, by number.
     pub exemptions: Vec<Exemption>,
     /// When it was made.
     pub created_at: Timestamp,
@@ -90,7 +90,7 @@ pub struct RoomMember {
     pub name: String,
 }
 
-/// A room as the switch knows it.
+/// A room as the switch uses it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RoomConfig {
     /// Primary key.
@@ -99,7 +99,7 @@ pub struct RoomConfig {
     pub organisation_id: OrganisationId,
     /// What people call it.
     pub name: String,
-    /// What extensions dial, and outside callers key.
+    /// The digits that extensions dial, and outside callers enter.
     pub number: String,
     /// See [`Room`].
     pub participant_pin: Pin,
@@ -113,21 +113,22 @@ pub struct RoomConfig {
     pub record: bool,
     /// See [`Room`].
     pub max_members: u32,
-    /// Who enters without a PIN.
+    /// The extensions that enter without a PIN.
     pub exemptions: Vec<Exemption>,
-    /// Who is rung when it opens, in order.
+    /// The extensions that are rung when it opens, in order.
     pub members: Vec<ExtensionId>,
 }
 
 impl RoomConfig {
-    /// What an extension that proved itself by digest is seated as without a PIN.
+    /// The role of an extension that was authenticated by digest and enters without a PIN; `None` if it needs
+    /// one.
     pub fn exempt(&self, extension: ExtensionId) -> Option<Role> {
         self.exemptions.iter().find(|exempt| exempt.extension_id == extension).map(|exempt| exempt.role)
     }
 }
 
 impl Room {
-    /// The room as callers see it; `live_members` are in it now.
+    /// The room as callers see it; `live_members` is its current number of members.
     pub fn view(&self, live_members: u32) -> RoomView<'_> {
         RoomView {
             id: self.id,
@@ -195,14 +196,15 @@ pub struct RoomView<'a> {
 /// The participant PIN of a new room.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RoomPin {
-    /// Whatever rooms have that name none: empty, or six random digits, as the configuration says.
+    /// The default for rooms without a given PIN: empty, or six random digits, according to the
+    /// configuration.
     Default,
     /// This one.
     Given(Pin),
 }
 
 impl RoomPin {
-    /// The PIN, when it is named.
+    /// The PIN, if it was given.
     pub fn given(&self) -> Option<&Pin> {
         match self {
             RoomPin::Default => None,
@@ -218,7 +220,7 @@ pub struct NewRoom {
     pub organisation_id: OrganisationId,
     /// See [`Room`].
     pub name: String,
-    /// Not taken among the rooms of the organisation.
+    /// Unique among the rooms of the organisation.
     pub number: String,
     /// See [`Room`].
     pub participant_pin: RoomPin,
@@ -260,10 +262,10 @@ pub struct RoomChange {
 }
 
 impl RoomChange {
-    /// What a room becomes.
+    /// Applies the change to a room.
     ///
     /// # Errors
-    /// The fields that do not go together then.
+    /// The fields that do not fit together then.
     pub fn applied(self, before: Room, now: Timestamp) -> Result<Room, Vec<FieldProblem>> {
         let after = Room {
             name: self.name.unwrap_or(before.name),
@@ -315,7 +317,8 @@ pub trait Rooms: Send + Sync {
         now: Timestamp,
     ) -> PortFuture<'_, Vec<RoomMember>>;
 
-    /// Replaces who enters a room inside `scope` without a PIN; invalid when the organisation has no such extension.
+    /// Replaces the exemptions from the PIN of a room inside `scope`; invalid when the organisation has no
+    /// such extension.
     fn set_exemptions(
         &self,
         scope: Scope,

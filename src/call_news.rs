@@ -1,9 +1,10 @@
-//! What the switch tells of live calls, on its way into the outbox: `call.ringing`, `call.answered` and
+//! The switch's events of live calls, on their way into the outbox: `call.ringing`, `call.answered` and
 //! `call.media_warning`.
 //!
-//! The end of a call is none of it: that is told in the transaction that stores its record. What is told here is stored
-//! for its own sake, many calls in one transaction, and is not worth a call: a database that is away delays it, an
-//! engine that dies forgets what it had not stored yet, and beyond [`QUEUE_LEN_MAX`] it is dropped and counted.
+//! The end of a call is not among them: its event is written in the transaction that stores its record. The
+//! events here are stored separately, many calls in one transaction, and never delay a call. An unavailable
+//! database delays them, a crash loses what is not stored yet, and beyond [`QUEUE_LEN_MAX`] they are dropped
+//! and counted.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,23 +16,23 @@ use tokio::sync::mpsc;
 
 use crate::dead_letters::{DeadLetters, Letter, Storing, event_to_json, store_all};
 
-/// Where news of calls are stored as events.
+/// Stores changes of calls as events.
 pub trait NewsSink: Send + Sync {
-    /// Stores the event of each, in one transaction.
+    /// Stores the event of each change, in one transaction.
     fn store<'a>(&'a self, news: &'a [CallNews]) -> PortFuture<'a, ()>;
 }
 
-/// The end that is told; it never waits. The writer ends with it.
+/// The sending end; it never waits. The writer ends when it is dropped.
 pub struct NewsTeller {
     queue: mpsc::Sender<CallNews>,
     answered: Option<Answered>,
     counts: Arc<NewsCounts>,
 }
 
-/// What hears of every answered call at once; it must not wait.
+/// Called at once for every answered call; it must not wait.
 type Answered = Box<dyn Fn(&LiveCall) + Send>;
 
-/// What can be read of the news at any time.
+/// Counters, readable at any time.
 #[derive(Debug, Default)]
 pub struct NewsCounts {
     dropped: AtomicU64,
@@ -39,7 +40,7 @@ pub struct NewsCounts {
     waiting: AtomicU64,
 }
 
-/// The task that stores them.
+/// The task that stores the events.
 pub struct NewsWriter {
     queue: mpsc::Receiver<CallNews>,
     /// Taken from the queue and not stored yet; it survives a panic of the task.
@@ -49,7 +50,7 @@ pub struct NewsWriter {
     letters: DeadLetters,
 }
 
-/// Both ends of a queue of [`QUEUE_LEN_MAX`] news.
+/// Returns both ends of a queue of [`QUEUE_LEN_MAX`] changes.
 pub fn call_news() -> (NewsTeller, NewsWriter) {
     let (sender, queue) = mpsc::channel(QUEUE_LEN_MAX);
     let counts = Arc::new(NewsCounts::default());
@@ -59,14 +60,15 @@ pub fn call_news() -> (NewsTeller, NewsWriter) {
 }
 
 impl NewsTeller {
-    /// The same end, which tells `answered` of every answered call at once, whatever the database does.
+    /// Returns the sender with `answered`, which is called at once for every answered call, whatever the
+    /// database does.
     #[must_use]
     pub fn telling(mut self, answered: impl Fn(&LiveCall) + Send + 'static) -> Self {
         self.answered = Some(Box::new(answered));
         self
     }
 
-    /// Passes it on.
+    /// Sends a change.
     pub fn tell(&self, news: CallNews) {
         if let (CallNews::Answered(call), Some(answered)) = (&news, &self.answered) {
             answered(call);
@@ -77,7 +79,7 @@ impl NewsTeller {
         }
         self.counts.waiting.fetch_sub(1, Ordering::Relaxed);
         let dropped = self.counts.dropped.fetch_add(1, Ordering::Relaxed) + 1;
-        // Each time that twice as many are gone: it says so, and does not fill the log beside the queue.
+        // Logs each time the number has doubled, so that a full queue does not fill the log as well.
         if dropped.is_power_of_two() {
             tracing::error!(
                 dropped,
@@ -88,43 +90,43 @@ impl NewsTeller {
 }
 
 impl NewsCounts {
-    /// How many were lost because too many waited.
+    /// Changes that were lost because too many waited.
     pub fn dropped(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed)
     }
 
-    /// How many were stored.
+    /// Stored events.
     pub fn stored(&self) -> u64 {
         self.stored.load(Ordering::Relaxed)
     }
 
-    /// How many wait to be stored.
+    /// Changes that wait to be stored.
     pub fn waiting(&self) -> u64 {
         self.waiting.load(Ordering::Relaxed)
     }
 }
 
 impl NewsWriter {
-    /// The same writer with another pause after a failure.
+    /// Returns the writer with another pause after a failure.
     #[must_use]
     pub fn with_pause(mut self, pause: Duration) -> Self {
         self.pause = pause;
         self
     }
 
-    /// The same writer, which writes to `letters` what the database refuses for good.
+    /// Returns the writer with `letters` for what the database refuses permanently.
     #[must_use]
     pub fn with_letters(mut self, letters: DeadLetters) -> Self {
         self.letters = letters;
         self
     }
 
-    /// What can be read of it at any time.
+    /// Returns its counters.
     pub fn counts(&self) -> Arc<NewsCounts> {
         Arc::clone(&self.counts)
     }
 
-    /// Stores what is told until the other end is gone and nothing waits. It may be run again after a panic.
+    /// Stores events until the other end is dropped and nothing waits. It may be run again after a panic.
     pub async fn run(&mut self, sink: &dyn NewsSink) {
         loop {
             if self.in_hand.is_empty() && self.queue.recv_many(&mut self.in_hand, BATCH_LEN_MAX).await == 0 {
@@ -159,7 +161,7 @@ impl Letter for CallNews {
 
 /// Events in one transaction.
 const BATCH_LEN_MAX: usize = 500;
-/// News that wait for the database; about 10 MB.
+/// Changes that wait for the database; about 10 MB.
 pub const QUEUE_LEN_MAX: usize = 10_000;
 /// The pause before the database is tried again.
 const RETRY_AFTER: Duration = Duration::from_millis(500);
@@ -197,7 +199,7 @@ mod tests {
         }
     }
 
-    /// A database that is away for the first few times.
+    /// A database that fails the first few times.
     #[derive(Default)]
     struct Sink {
         away: AtomicUsize,

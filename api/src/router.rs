@@ -9,13 +9,13 @@
 //!    `#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]`. An `Option` is documented as left out when it has
 //!    no value; one that is written as null carries `#[schema(required)]`. Lists are `body = Page<ThingView>`.
 //! 3. `extensions(("x-permission" = json!("calls:read")))` declares the permission; `security(())` declares
-//!   that no token is needed. Failures that follow from that (400, 401, 403, 404, 408, 413, 414, 415, 429,
-//!   500, 503) and the common headers are added; declare the others:
-//!   `(status = 409, description = "..", body = ErrorBody)`.
+//!    that no token is needed. Failures that follow from that (400, 401, 403, 404, 408, 413, 414, 415, 429,
+//!    500, 503) and the common headers are added; declare the others:
+//!    `(status = 409, description = "..", body = ErrorBody)`.
 //! 4. Add `.routes(routes!(things::find))` to [`v1`]; handlers of one path go into one `routes!`. Do not use
-//!   `.route(..)`: its routes would be undocumented, and a test refuses them.
+//!    `.route(..)`: its routes would be undocumented, and a test refuses them.
 //! 5. Update the committed document: `SIDETONE_BLESS=1 cargo test -p sidetone-api --test openapi`. On a merge
-//!   conflict take either version and generate it again.
+//!    conflict take either version and generate it again.
 
 use std::any::Any;
 use std::sync::{Arc, OnceLock};

@@ -1,4 +1,4 @@
-//! What stands in front of several captures: how much was well in all of them, and where each of them is.
+//! The overview of several captures: how many calls were fine in all of them, and links to each.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ pub(super) struct Entry {
     pub(super) calls: usize,
     /// Streams without signalling.
     pub(super) lone: usize,
-    /// How many calls, or streams without signalling, have which verdict.
+    /// The number of calls, or streams without signalling, by verdict.
     pub(super) verdicts: BTreeMap<String, u64>,
 }
 
@@ -28,7 +28,7 @@ impl std::fmt::Display for FileAnchor {
     }
 }
 
-/// Writes the contents of a page; nothing where there is one capture.
+/// Writes the overview of a page; nothing for a single capture.
 pub(super) fn contents(html: &mut Html, entries: &[Entry]) {
     if entries.len() < 2 {
         return;
@@ -50,7 +50,7 @@ pub(super) fn contents(html: &mut Html, entries: &[Entry]) {
     for (place, entry) in entries.iter().enumerate() {
         html.raw("<tr><td class=\"n\">").text(place + 1).raw("</td><td class=\"name\"><a href=\"#");
         html.text(FileAnchor(place)).raw("\" title=\"").text(shown(&entry.name)).raw("\">");
-        // Captures are mostly of one folder: the name tells them apart, and the part itself has the path.
+        // Captures are mostly in one folder: the name identifies them, and the part itself has the path.
         let name = entry.name.rsplit('/').next().unwrap_or(&entry.name);
         html.text(shown(name)).raw("</a></td><td class=\"n\">");
         html.text(grouped(entry.bad())).raw("</td><td>");
@@ -65,7 +65,7 @@ pub(super) fn contents(html: &mut Html, entries: &[Entry]) {
 }
 
 impl Entry {
-    /// Calls and streams whose verdict is that something was wrong.
+    /// Calls and streams whose verdict is a fault.
     fn bad(&self) -> u64 {
         let is_bad = |verdict: &str| super::facts::is_wrong(Some(verdict));
         self.verdicts.iter().filter(|(verdict, _)| is_bad(verdict)).map(|(_, count)| count).sum()

@@ -1,4 +1,4 @@
-//! Rows for spreadsheets: one a stream, with what is known of its call in front.
+//! Rows for spreadsheets: one for each stream, with the fields of its call first.
 
 use std::io::{self, Write};
 
@@ -7,10 +7,11 @@ use sidetone_model::csv::{write_header, write_object};
 
 use crate::capture::{CallReport, Group, StreamReport};
 
-/// Analyses on their way to a writer as CSV (RFC 4180) that no spreadsheet takes for formulas.
+/// Writes analyses as CSV (RFC 4180) that no spreadsheet takes for formulas.
 ///
-/// The streams of a call follow each other, call by call; then come those without signalling. A call without a stream
-/// has a row as well: it is often the one that is looked for. No more is in memory than one call.
+/// The streams of a call follow each other, call by call; then come those without signalling. A call without
+/// a stream has a row as well, because it is often the one that is looked for. Only one call is in memory at
+/// a time.
 #[derive(Debug)]
 pub struct Csv<W> {
     out: W,
@@ -18,7 +19,7 @@ pub struct Csv<W> {
 }
 
 impl<W: Write> Csv<W> {
-    /// Begins with the names of the columns.
+    /// Starts with the column names.
     pub fn new(out: W) -> Self {
         let mut text = String::new();
         write_header(&mut text, &COLUMNS);
@@ -27,7 +28,7 @@ impl<W: Write> Csv<W> {
 
     /// Writes the rows of a call with its streams, or of streams without signalling.
     ///
-    /// *Errors*: what the writer reports.
+    /// *Errors*: write errors.
     pub fn group(&mut self, file: &str, group: &Group) -> io::Result<()> {
         let call = group.call.as_ref().map(|(place, call)| (*place, &**call));
         if group.streams.is_empty() {
@@ -39,9 +40,9 @@ impl<W: Write> Csv<W> {
         if self.text.len() >= WRITE_BYTES { self.flush() } else { Ok(()) }
     }
 
-    /// Ends what was written, and gives the writer back.
+    /// Ends the output, and returns the writer.
     ///
-    /// *Errors*: what the writer reports.
+    /// *Errors*: write errors.
     pub fn finish(mut self) -> io::Result<W> {
         self.flush()?;
         self.out.flush()?;
@@ -107,7 +108,7 @@ fn merge(cells: &mut Map<String, Value>, more: Value) {
     }
 }
 
-/// Written at once.
+/// Bytes of one write.
 const WRITE_BYTES: usize = 64 << 10;
 
 /// The columns: the file, the call, its called party, the stream, why.

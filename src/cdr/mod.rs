@@ -1,4 +1,4 @@
-//! Call records: how one is made when a call ends, and its way to the database.
+//! Call records: how a record is built when a call ends, and its way to the database.
 
 pub mod build;
 pub mod journal;

@@ -1,10 +1,10 @@
-//! Records as a table for a person: at most 100 columns, colours where they help.
+//! Records as a table for people: at most 100 columns, with optional colours.
 
 use serde::Deserialize;
 
 use crate::demo::stage::Showing;
 
-/// What the table shows of a record.
+/// The fields of a record that the table shows.
 #[derive(Clone, Debug, Deserialize)]
 #[expect(missing_docs, reason = "the fields are those of the API's record under their public names")]
 pub struct Record {
@@ -37,7 +37,7 @@ enum Colour {
 }
 
 impl Table {
-    /// A table with colours or without.
+    /// A table with or without colours.
     pub fn new(colour: bool) -> Self {
         Table { colour }
     }
@@ -56,7 +56,7 @@ impl Table {
         self.paint(Colour::Bold, &format!("{names}\n{units}")) + "\n"
     }
 
-    /// The row of a scene; below it what its verdict means, and what was expected, if it was another one.
+    /// The row of a scene; below it the explanation of its verdict, and the expected one if it differs.
     pub fn scene(&self, showing: &Showing) -> String {
         let expected = showing.is_as_expected();
         let mark = self.mark(expected);
@@ -75,12 +75,12 @@ impl Table {
         row
     }
 
-    /// Whether something went as it should.
+    /// Whether a result is the expected one.
     pub fn mark(&self, is_as_expected: bool) -> String {
         if is_as_expected { self.paint(Colour::Green, "✓") } else { self.paint(Colour::Red, "✗") }
     }
 
-    /// The row of a call that nobody expected anything of, and what its verdict means.
+    /// The row of a call without an expected verdict, and the explanation of its verdict.
     pub fn call(&self, name: &str, record: &Record, sentence: Option<&str>) -> String {
         self.row(name, " ", record, false) + &self.why(record, sentence)
     }
@@ -95,7 +95,7 @@ impl Table {
         self.paint(Colour::Bold, text)
     }
 
-    /// What a verdict other than `ok` means.
+    /// The explanation of a verdict other than `ok`.
     fn why(&self, record: &Record, sentence: Option<&str>) -> String {
         let sentence = sentence.filter(|_| record.media_verdict.as_deref() != Some("ok"));
         let lines = wrapped(sentence.unwrap_or_default(), WHY_COLUMNS);
@@ -146,7 +146,7 @@ impl Table {
     }
 }
 
-/// One line; `verdict` is padded already, because it may hold colours.
+/// One line; `verdict` is already padded, because it may contain colour codes.
 fn line(name: &str, from: &str, to: &str, verdict: &str, figures: [&str; 6], cause: &str) -> String {
     let [loss, jitter, gap, quality, mos, seconds] = figures;
     let line = format!(
@@ -170,10 +170,10 @@ fn wrapped(text: &str, columns: usize) -> Vec<String> {
     lines
 }
 
-/// What a sentence has beside the names of the calls.
+/// Columns for a sentence beside the names of the calls.
 const WHY_COLUMNS: usize = 85;
 
-/// A figure that cannot be judged is a dash.
+/// A figure that cannot be judged is shown as a dash.
 fn figure(value: Option<f64>, decimals: usize) -> String {
     value.map_or_else(|| "–".to_owned(), |value| format!("{value:.decimals$}"))
 }

@@ -1,4 +1,4 @@
-//! Making declarations true: one transaction, idempotent by natural keys.
+//! Applies declarations: one transaction, idempotent by natural keys.
 
 use rand::CryptoRng;
 use rand::distr::{Alphanumeric, SampleString};
@@ -25,7 +25,7 @@ pub enum ProvisionError {
     /// A password cannot be hashed.
     #[error(transparent)]
     Hash(#[from] HashError),
-    /// What is declared does not fit what is stored; by the index of its file.
+    /// A declaration contradicts what is stored; by the index of its file.
     #[error("the files do not fit what is stored")]
     Refused(Vec<(usize, Problem)>),
     /// The database failed.
@@ -33,13 +33,12 @@ pub enum ProvisionError {
     Store(#[from] StoreError),
 }
 
-/// Makes `declarations` true in `store`, all or nothing; with `dry_run` only says what it would do.
+/// Applies `declarations` to `store`, all or nothing; with `dry_run` only reports what it would do.
 ///
-/// Generated passwords and keys come from `rng`; they are in the report and nowhere else.
+/// Generated passwords and keys come from `rng`; only the report contains them.
 ///
 /// # Errors
-/// When something declared contradicts what is stored, or the database fails; nothing has
-/// changed then.
+/// When a declaration contradicts what is stored, or the database fails; nothing has changed then.
 pub async fn apply(
     store: &Store,
     declarations: &[Declaration],
@@ -64,7 +63,7 @@ pub async fn apply(
             work.organisation(organisation).await?;
         }
     }
-    // Trunks and prices name organisations, of any file.
+    // Trunks and prices refer to organisations in any file.
     for (file, declaration) in declarations.iter().enumerate() {
         work.file = file;
         for trunk in &declaration.trunks {
@@ -75,7 +74,7 @@ pub async fn apply(
         work.file = file;
         work.fx_rates(&declaration.rates).await?;
     }
-    // These name organisations, trunks and currencies, of any file.
+    // These refer to organisations, trunks and currencies in any file.
     for (file, declaration) in declarations.iter().enumerate() {
         work.file = file;
         work.sell_rates(&declaration.rates).await?;
@@ -105,7 +104,7 @@ pub(super) struct Work<'r, R> {
 }
 
 impl<R> Work<'_, R> {
-    /// What a new room gets that is declared without a PIN.
+    /// The default PIN of a new room that is declared without one.
     pub(super) fn default_pin(&self) -> DefaultPin {
         self.default_pin
     }
@@ -173,7 +172,7 @@ impl<R: CryptoRng> Work<'_, R> {
         Ok(())
     }
 
-    /// A credential is bound to its domain: with a new domain every password has to be given again.
+    /// A credential is bound to its domain: with a new domain every password has to be set again.
     async fn refuse_orphaned_passwords(&mut self, declared: &Organisation) -> Result<(), StoreError> {
         let Some((id, domain)) = self.write.find_organisation(&declared.name).await? else { return Ok(()) };
         if domain == declared.sip_domain {
@@ -320,7 +319,7 @@ impl<R: CryptoRng> Work<'_, R> {
         Ok(())
     }
 
-    /// Turns a value that something else has into a problem of the file.
+    /// Converts a uniqueness conflict into a problem of the file.
     pub(super) fn allowed<T>(
         &mut self,
         result: Result<T, StoreError>,
@@ -344,7 +343,7 @@ impl<R: CryptoRng> Work<'_, R> {
     }
 }
 
-/// H(A1) of a phone, in both algorithms.
+/// H(A1) of a phone in both algorithms.
 pub(super) fn ha1(number: &str, sip_domain: &str, password: &str) -> Ha1 {
     let credential = Credential::new(number, sip_domain, password);
     Ha1 {
@@ -353,5 +352,5 @@ pub(super) fn ha1(number: &str, sip_domain: &str, password: &str) -> Ha1 {
     }
 }
 
-/// 119 bits, and still to be typed into a phone.
+/// 119 bits, still short enough to type into a phone.
 pub(super) const PASSWORD_LEN: usize = 20;

@@ -1,8 +1,8 @@
-//! Apply files: what organisations own, declared in TOML and made true in the database.
+//! Apply files: the resources of organisations, declared in TOML and applied to the database.
 //!
-//! [`Declaration::parse`] reads and validates a file without looking at the database and reports
-//! every mistake at once; [`apply`] then makes it so in one transaction, idempotent by natural
-//! keys. What is stored and not declared stays. Secrets leave this room once, in the [`Report`].
+//! [`Declaration::parse`] reads and validates a file without the database and reports every mistake at once;
+//! [`apply`] then applies it in one transaction, idempotent by natural keys. What is stored and not declared
+//! stays. Secrets are shown once, in the [`Report`].
 
 mod ai_prices;
 mod apply;

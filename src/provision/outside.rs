@@ -1,4 +1,4 @@
-//! What an apply file says of the world outside: how numbers are written, and the trunks that lead there.
+//! Numbering and trunks in apply files.
 
 use sidetone_model::directory::{Network, Numbering, Secret, StrictSource};
 use sidetone_model::rules;

@@ -1,4 +1,4 @@
-//! What an apply file says of prices: sell rates, cost rates, conversion rates.
+//! Prices in apply files: sell rates, cost rates, conversion rates.
 
 use sidetone_model::ids::{CostRateId, FxRateId, SellRateId};
 use sidetone_model::money::{Amount, Currency};
@@ -23,7 +23,7 @@ pub(super) struct Rates {
     pub(super) fx: Vec<FxRate>,
 }
 
-/// A price under a prefix; whose it is stands under `organisation` or `trunk`.
+/// A price for a prefix; its owner is in `organisation` or `trunk`.
 #[derive(Debug)]
 pub(super) struct PricedRate {
     path: String,
@@ -45,7 +45,7 @@ pub(super) struct FxRate {
 }
 
 impl Rates {
-    /// What no two rates of a file may have in common, with the path of each.
+    /// The natural keys of the rates in a file, which must be unique, with the path of each.
     pub(super) fn keys(&self) -> Vec<(&str, &'static str, String)> {
         let priced = |kind: &'static str| {
             move |rate: &PricedRate| {
@@ -123,7 +123,7 @@ pub(super) fn fx_rate(path: String, table: Table, problems: &mut Vec<Problem>) -
     Some(FxRate { path, from: from?, to: to?, rate: rate?, from_time: from_time?.unwrap_or_default() })
 }
 
-/// `[first, next]` in seconds; every second that was begun when it is left out.
+/// `[first, next]` in seconds; per second if left out.
 fn increments(fields: &mut Fields<'_>) -> Option<Increments> {
     let Some(value) = fields.take("increments") else { return Some(Increments::SECONDS) };
     let seconds = |value: &Value| value.as_integer().and_then(|seconds| u32::try_from(seconds).ok());
@@ -139,7 +139,7 @@ fn increments(fields: &mut Fields<'_>) -> Option<Increments> {
     })
 }
 
-/// An instant, in quotes or not; `Some(None)` when it is left out.
+/// A timestamp, with or without quotes; `Some(None)` when it is left out.
 pub(super) fn instant(fields: &mut Fields<'_>, key: &'static str) -> Option<Option<Timestamp>> {
     let text = match fields.take(key) {
         None => return Some(None),
@@ -153,7 +153,7 @@ pub(super) fn instant(fields: &mut Fields<'_>, key: &'static str) -> Option<Opti
 }
 
 impl<R> Work<'_, R> {
-    /// Conversion rates first: credit in another currency asks for them.
+    /// Conversion rates first, because credit in another currency needs them.
     pub(super) async fn fx_rates(&mut self, rates: &Rates) -> Result<(), StoreError> {
         for FxRate { from, to, rate, from_time, .. } in &rates.fx {
             let (id, from, to, rate, from_time) = (FxRateId(Uuid::new_v4()), *from, *to, *rate, *from_time);
@@ -197,7 +197,7 @@ impl<R> Work<'_, R> {
                 self.refuse(path, "trunk", format!("there is no trunk \"{owner}\", declare it"));
                 continue;
             };
-            // Its reader has insisted on one.
+            // The parser has required one.
             let Some(currency) = *currency else { continue };
             let id = CostRateId(Uuid::new_v4());
             let (prefix, price, validity) = (prefix.clone(), rate.price(currency), *validity);

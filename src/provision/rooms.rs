@@ -1,4 +1,4 @@
-//! What an apply file says of conference rooms, and making it true.
+//! Conference rooms in apply files, and applying them.
 
 use rand::CryptoRng;
 use sidetone_model::directory::Destination;
@@ -26,12 +26,12 @@ pub(super) struct Room {
     record: bool,
     max_members: u32,
     minutes_email: String,
-    /// Extensions by their numbers; `None` leaves who is stored.
+    /// Extensions by number; `None` keeps the stored ones.
     members: Option<Vec<String>>,
     exemptions: Option<Vec<(String, Role)>>,
 }
 
-/// Where a declared phone number leads.
+/// The destination of a declared phone number.
 #[derive(Debug)]
 pub(super) enum Target {
     /// The caller is asked for the room's number.
@@ -199,7 +199,7 @@ impl<R: CryptoRng> Work<'_, R> {
         Ok(())
     }
 
-    /// Where a number leads that is declared to lead to `target`; what is not there is refused.
+    /// Resolves the destination `target` of a phone number; refuses one that does not exist.
     pub(super) async fn destination(
         &mut self,
         id: OrganisationId,

@@ -1,8 +1,8 @@
-//! The phone of a person at a terminal, and of a script: `sidetone phone`.
+//! The phone for a user at a terminal, and for scripts: `sidetone phone`.
 //!
-//! [`Command`] and [`Step`] are what can be asked of it, [`View`] is how notes look, [`Session`] does what is asked
-//! over the built-in [`Phone`](crate::phone::Phone). Nothing that the network sent reaches the terminal unread:
-//! [`clean`] takes control characters out of it.
+//! [`Command`] and [`Step`] are its inputs, [`View`] is the layout of notes, [`Session`] executes commands on
+//! the built-in [`Phone`](crate::phone::Phone). All text from the network passes [`clean`], which removes
+//! control characters, before it reaches the terminal.
 
 mod command;
 mod console;

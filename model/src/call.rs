@@ -32,7 +32,7 @@ pub(crate) use words;
 words! {
     /// Where a call came from and went to.
     Direction {
-        /// From a trunk to something of ours.
+        /// From a trunk to the organisation.
         Inbound = "inbound",
         /// Between two extensions.
         Internal = "internal",
@@ -86,13 +86,13 @@ words! {
         MediaTimeout = "MEDIA_TIMEOUT",
         /// The far end's network failed.
         NetworkOutOfOrder = "NETWORK_OUT_OF_ORDER",
-        /// It rang and nobody answered.
+        /// It rang without an answer.
         NoAnswer = "NO_ANSWER",
         /// There is no way to the destination.
         NoRouteDestination = "NO_ROUTE_DESTINATION",
         /// The destination is there and does not respond.
         NoUserResponse = "NO_USER_RESPONSE",
-        /// Somebody hung up.
+        /// A party hung up.
         NormalClearing = "NORMAL_CLEARING",
         /// A failure without a better name.
         NormalTemporaryFailure = "NORMAL_TEMPORARY_FAILURE",

@@ -186,7 +186,7 @@ pub struct Trunk {
 words! {
     /// Which address the media of a leg must come from.
     StrictSource {
-        /// Any address. A stranger that sends first takes the leg.
+        /// Any address. An unknown sender that sends first takes the leg.
         Any = "any",
         /// The address and port of the peer's session description.
         Sdp = "sdp",

@@ -66,7 +66,7 @@ pub struct KeyChange {
     pub rate_per_minute: Option<u32>,
 }
 
-/// The stored keys, for who manages them.
+/// The stored keys, for managing them.
 pub trait Keys: Send + Sync {
     /// The keys inside `scope`, by name unless asked otherwise.
     fn list<'a>(&'a self, scope: Scope, listing: &'a Listing) -> PortFuture<'a, Page<KeyRecord>>;

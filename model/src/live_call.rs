@@ -18,7 +18,7 @@ words! {
     CallState {
         /// Both sides talk.
         Answered = "answered",
-        /// It was placed, and the far end says nothing yet.
+        /// It was placed, and the far end has not responded yet.
         Queued = "queued",
         /// The far end rings.
         Ringing = "ringing",

@@ -30,11 +30,11 @@ macro_rules! prompts {
 }
 
 prompts! {
-    /// To a member, when everybody but the moderators has been muted.
+    /// To a member, when everyone except the moderators was muted.
     AllMuted = "all-muted",
-    /// To a member, when everybody has been unmuted.
+    /// To a member, when everyone was unmuted.
     AllUnmuted = "all-unmuted",
-    /// To the first who enters: nobody else is here.
+    /// To the first member: no other member has joined yet.
     Alone = "alone",
     /// The conference is over: the moderator ended it, or the last one has left.
     Ended = "ended",
@@ -48,13 +48,13 @@ prompts! {
     Goodbye = "goodbye",
     /// The music until another member joins; it is repeated.
     HoldMusic = "hold-music",
-    /// To the room: somebody came.
+    /// To the room: a member joined.
     Joined = "joined",
-    /// To the room: somebody left.
+    /// To the room: a member left.
     Left = "left",
     /// The room is locked: to its members when it happens, and to callers who try to join.
     Locked = "locked",
-    /// To a member who is not heard from now on.
+    /// To a member who was muted.
     Muted = "muted",
     /// There is no room of the number.
     NoSuchRoom = "no-such-room",
@@ -64,9 +64,9 @@ prompts! {
     RecordingOn = "recording-on",
     /// The room is not locked any more.
     Unlocked = "unlocked",
-    /// To a member who is heard again.
+    /// To a member who was unmuted.
     Unmuted = "unmuted",
-    /// To those who wait for the moderator.
+    /// To members who wait for the moderator.
     WaitForModerator = "wait-for-moderator",
     /// The PIN is not right.
     WrongPin = "wrong-pin",

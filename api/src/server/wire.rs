@@ -120,7 +120,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for WatchedIo<S> {
             let this = &mut *self;
             let refusal =
                 this.refusal.get_or_insert_with(|| Refusal::new((this.refuse)(StatusCode::REQUEST_TIMEOUT)));
-            // Tells hyper that the client's input has ended.
+            // Signals to hyper the end of the client's input.
             return refusal.poll_write(&mut this.stream, context);
         }
         let before = buffer.filled().len();

@@ -26,7 +26,7 @@ words! {
         Agent = "agent",
         /// The customer spoke.
         Caller = "caller",
-        /// The platform told the agent something.
+        /// The platform sent a message to the agent.
         System = "system",
         /// The agent used a tool.
         Tool = "tool",

@@ -28,9 +28,9 @@ macro_rules! kinds {
 }
 
 kinds! {
-    /// The called side took a call.
+    /// The called party answered a call.
     CallAnswered = "call.answered",
-    /// Two calls became one room.
+    /// Two calls were merged into one room.
     CallConferenced = "call.conferenced",
     /// A call was over; its record is stored.
     CallEnded = "call.ended",
@@ -38,9 +38,9 @@ kinds! {
     CallInfoAcked = "call.info.acked",
     /// A note was sent.
     CallInfoSent = "call.info.sent",
-    /// The media of a call that is up goes wrong, or no longer.
+    /// The media quality of a live call has become worse, or is good again.
     CallMediaWarning = "call.media_warning",
-    /// A call ended that nobody had answered.
+    /// A call ended without an answer.
     CallMissed = "call.missed",
     /// A call rings.
     CallRinging = "call.ringing",

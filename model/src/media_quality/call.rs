@@ -25,7 +25,8 @@ words! {
 words! {
     /// Which side of a call a leg is.
     LegSide {
-        /// The leg that the record's own figures are of: the caller's; of a call that a room made, that of who answered.
+        /// The leg of the record's own figures: the caller's; for a call that a room placed, that of the
+        /// party who answered.
         A = "a",
         /// The far leg.
         B = "b",

@@ -45,7 +45,7 @@ pub struct QualitySecond {
     pub interval_max_ms: Option<Hundredths>,
     /// How late the latest packet was, ms.
     pub lateness_max_ms: Option<Hundredths>,
-    /// Whether the party should have been heard.
+    /// Whether audio from the party was expected.
     pub audio_expected: bool,
     /// Whether the sender announced silence.
     pub silence_announced: bool,

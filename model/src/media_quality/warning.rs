@@ -17,7 +17,7 @@ words! {
         AudioBack = "audio_back",
         /// Packets come from an address that is not the party's, or went to one.
         ForeignSource = "foreign_source",
-        /// No audio comes, and nothing says that there should be none.
+        /// No audio arrives although it is expected.
         NoAudio = "no_audio",
         /// The leg is judged otherwise than before.
         Verdict = "verdict",
@@ -36,7 +36,7 @@ pub struct MediaWarning {
     pub state: MediaChange,
     /// How the leg is judged now.
     pub media_verdict: Option<MediaVerdict>,
-    /// The judgement that was told before; `ok` at first.
+    /// The previously reported judgement; `ok` at first.
     pub previous: MediaVerdict,
     /// The whole of it in words that can be read out.
     pub sentence: String,

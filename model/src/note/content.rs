@@ -23,7 +23,7 @@ words! {
     NoteLevel {
         /// Keeps its banner up until dismissed.
         Alert = "alert",
-        /// What a note is that does not say.
+        /// The default level of a note.
         Info = "info",
         /// In between.
         Warning = "warning",

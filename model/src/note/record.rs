@@ -35,7 +35,7 @@ words! {
     NoteStatus {
         /// A person tapped Acknowledge.
         Acked = "acked",
-        /// It reached nobody; `error` says why.
+        /// No phone accepted it; `error` contains the reason.
         Failed = "failed",
         /// No phone has answered yet.
         Pending = "pending",

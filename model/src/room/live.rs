@@ -106,7 +106,7 @@ words! {
     InviteState {
         /// The room ended before.
         Cancelled = "cancelled",
-        /// They said no.
+        /// The member declined.
         Declined = "declined",
         /// They cannot be rung.
         Failed = "failed",
@@ -128,7 +128,7 @@ words! {
 pub enum InviteReason {
     /// They are in another call.
     Busy,
-    /// They said no.
+    /// The member declined.
     Declined,
     /// They did not answer.
     NoAnswer,
@@ -331,7 +331,7 @@ impl From<MergeRefused> for Problem {
 }
 
 words! {
-    /// Who is dialled into a room.
+    /// The kind of party that is dialled into a room.
     DialKind {
         /// An extension of the organisation.
         Extension = "extension",

@@ -14,13 +14,13 @@ use crate::time::Timestamp;
 words! {
     /// How far a meeting is.
     MeetingState {
-        /// No minutes were written; `minutes_error` says why.
+        /// No minutes were written; `minutes_error` contains the reason.
         Failed = "failed",
         /// The minutes are written.
         Ready = "ready",
-        /// The agent sits in the room.
+        /// The agent takes part in the room.
         Running = "running",
-        /// The session is over, and the agent writes.
+        /// The session is over, and the agent writes the minutes.
         Writing = "writing",
     }
 }

@@ -10,29 +10,29 @@ use crate::room::{Invite, Role, RoomName};
 use crate::time::Timestamp;
 
 words! {
-    /// What `conference.updated` says that changed.
+    /// The change that `conference.updated` reports.
     RoomAction {
-        /// Everybody but the moderators was muted, or no longer is.
+        /// Everyone except the moderators was muted, or is no longer.
         AllMuted = "all_muted",
-        /// The room is gone.
+        /// The room has ended.
         Ended = "ended",
-        /// Somebody came in.
+        /// A member joined.
         Joined = "joined",
-        /// Somebody left.
+        /// A member left.
         Left = "left",
         /// Nobody new may join.
         Locked = "locked",
-        /// A member is not heard any more.
+        /// A member was muted.
         MuteMember = "mute-member",
-        /// The recording began or ended.
+        /// The recording started or stopped.
         Recording = "recording",
-        /// A member began to talk.
+        /// A member started talking.
         StartTalking = "start-talking",
         /// A member stopped talking.
         StopTalking = "stop-talking",
         /// Everybody may join again.
         Unlocked = "unlocked",
-        /// A member is heard again.
+        /// A member was unmuted.
         UnmuteMember = "unmute-member",
     }
 }

@@ -280,8 +280,8 @@ impl Stream {
     /// Without SDP no duration was advertised, so none can be wrong: the measured one is used.
     fn unannounced_ptime_ms(&self) -> Option<(Option<u32>, Option<u32>)> {
         let figures = self.session.outline();
-        // There must be enough audio for the rule, and most sequence numbers must be present; other traffic
-        // fails both.
+        // There must be enough audio for the rule, at least one packet of twenty must be present, and at most
+        // one of twenty may jump; other traffic fails.
         let is_real = figures.enough
             && figures.received * 20 >= figures.expected
             && figures.sequence_jumps * 20 <= figures.received;

@@ -143,8 +143,8 @@ pub(crate) async fn identify(State(state): State<ApiState>, mut request: Request
     let now = (state.clock)();
     let client = Bucket::of_address(address);
     let (found, quota) = if request.uri().path() == LOGIN_PATH {
-        // Not authenticated yet. Whatever a login can be refused for before its body is read is checked
-        // first, so that a refused client does not get more read.
+        // Not authenticated yet. The only reason to refuse a login before its body is read is the length of
+        // the body.
         let quota = state.limits.take(client, UNAUTHENTICATED_PER_MINUTE, 1, now);
         (Err(ApiError::payload_too_large()), quota)
     } else {

@@ -1,4 +1,4 @@
-//! The composition root: the only module that uses every part and connects them to the engine.
+//! The engine of a switch, put together and started; it stops in the reverse order.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -21,14 +21,14 @@ use tokio::net::TcpListener;
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinHandle;
 
+use super::switching::{limits, our_addresses, start_relay, switch};
 use crate::accounts::hash::HashError;
 use crate::accounts::{Passwords, People};
 use crate::call_info::{AnsweredCall, CallInfo};
 use crate::call_news::call_news;
 use crate::cdr::journal::{Journal, JournalError, JournalOptions};
 use crate::cdr::writer::CdrWriter;
-pub(crate) use crate::clock::wall_clock;
-use crate::clock::{ClockCounts, instant, steady_clock};
+use crate::clock::{ClockCounts, instant, steady_clock, wall_clock};
 use crate::config::{Config, Sip, Transport};
 use crate::dead_letters::DeadLetters;
 use crate::dns::Resolver;
@@ -57,10 +57,6 @@ use crate::traces::{TraceSettings, Traces};
 use crate::watch::{DRAWN_LEN_MAX, Heard, pass_on_draws};
 use crate::webhooks::desk::Desk;
 use crate::webhooks::worker::Worker;
-
-mod switching;
-
-use switching::{limits, our_addresses, start_relay, switch};
 
 /// A running engine.
 pub struct Engine {

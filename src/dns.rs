@@ -10,9 +10,8 @@ use hickory_resolver::config::{NameServerConfig, ResolverConfig, ResolverOpts};
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use hickory_resolver::proto::rr::RData;
 use sidetone_model::trunk_address::TrunkAddress;
+use sidetone_switch::names::{Answer, Server};
 use tokio::sync::Semaphore;
-
-use crate::switch::names::{Answer, Server};
 
 /// Asks name servers.
 pub struct Resolver {

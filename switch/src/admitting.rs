@@ -1,0 +1,118 @@
+//! Which datagrams the switch reads: told by a glance, before they cost anything.
+//!
+//! What belongs to a live call goes first and has room of its own. What belongs to nothing yet is a matter of who sends
+//! it: an authenticated phone, a trunk, a source that answers a challenge of ours, or a stranger.
+
+use std::collections::{BTreeMap, HashSet};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::time::{Duration, Instant};
+
+use sidetone_sip::admission::{Dropped, Grant};
+use sidetone_sip::flow::Flow;
+use sidetone_sip::message::glance;
+use sidetone_sip::ua::Standing;
+
+use crate::machine::Switch;
+use crate::routing::Directory;
+
+/// When a datagram that is admitted is read: those of a rank wait by themselves, so that none takes the room of a better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rank {
+    /// It belongs to a live call.
+    Urgent,
+    /// It belongs to nothing yet: by who sent it.
+    New(Grant),
+}
+
+/// The addresses that calls of trunks come from, for a quick look.
+#[derive(Default)]
+pub(super) struct TrunkAddresses {
+    /// The first addresses of blocks by their prefix length.
+    v4: BTreeMap<u8, HashSet<Ipv4Addr>>,
+    v6: BTreeMap<u8, HashSet<Ipv6Addr>>,
+    /// Where we were registered a moment ago.
+    registered: HashSet<IpAddr>,
+    looked_at: Option<Instant>,
+}
+
+impl Switch {
+    /// Whether a datagram that has just come is read, and when.
+    ///
+    /// Takes a place in the buckets of its sender; costs no memory.
+    ///
+    /// # Errors
+    /// Why it is not.
+    pub fn admit(&mut self, now: Instant, flow: &Flow, datagram: &[u8]) -> Result<Rank, Dropped> {
+        let seen = glance(datagram);
+        match self.ua.standing(&seen) {
+            Standing::Live(number) => self.admission.admit_live(now, number).map(|()| Rank::Urgent),
+            Standing::NotSip => Err(Dropped::NotSip),
+            Standing::Stray => Err(Dropped::Stray),
+            Standing::New => {
+                let source = flow.remote.ip();
+                if self.trunk_addresses.is_old(now) {
+                    self.trunk_addresses.registered(now, self.registrations.servers(now));
+                }
+                let (trunks, gate) = (&self.trunk_addresses, &self.gate);
+                let is_trunk = || trunks.contains(source);
+                let has_credentials =
+                    || seen.authorization.is_some_and(|answer| gate.has_challenged(now, answer, source));
+                self.admission.admit(now, flow.remote, is_trunk, has_credentials).map(Rank::New)
+            }
+        }
+    }
+}
+
+impl TrunkAddresses {
+    /// The blocks of every trunk.
+    pub(super) fn of(directory: &Directory) -> Self {
+        let mut addresses = TrunkAddresses::default();
+        for network in directory.trunks().iter().flat_map(|trunk| &trunk.accept_from) {
+            match network.address {
+                IpAddr::V4(v4) => {
+                    let bits = network.prefix_len.min(32);
+                    addresses.v4.entry(bits).or_default().insert(first_v4(v4, bits));
+                }
+                IpAddr::V6(v6) => {
+                    let bits = network.prefix_len.min(128);
+                    addresses.v6.entry(bits).or_default().insert(first_v6(v6, bits));
+                }
+            }
+        }
+        addresses
+    }
+
+    fn is_old(&self, now: Instant) -> bool {
+        self.looked_at.is_none_or(|at| now.saturating_duration_since(at) >= LOOK_EVERY)
+    }
+
+    /// Notes where we are registered now.
+    pub(super) fn registered(&mut self, now: Instant, servers: impl Iterator<Item = IpAddr>) {
+        self.looked_at = Some(now);
+        self.registered.clear();
+        self.registered.extend(servers.map(|server| server.to_canonical()));
+    }
+
+    /// Whether calls of a trunk come from there.
+    pub(super) fn contains(&self, address: IpAddr) -> bool {
+        let address = address.to_canonical();
+        let is_within = match address {
+            IpAddr::V4(v4) => self.v4.iter().any(|(bits, blocks)| blocks.contains(&first_v4(v4, *bits))),
+            IpAddr::V6(v6) => self.v6.iter().any(|(bits, blocks)| blocks.contains(&first_v6(v6, *bits))),
+        };
+        is_within || self.registered.contains(&address)
+    }
+}
+
+fn first_v4(address: Ipv4Addr, bits: u8) -> Ipv4Addr {
+    let mask = u32::MAX.checked_shl(32 - u32::from(bits.min(32))).unwrap_or(0);
+    Ipv4Addr::from_bits(address.to_bits() & mask)
+}
+
+fn first_v6(address: Ipv6Addr, bits: u8) -> Ipv6Addr {
+    let mask = u128::MAX.checked_shl(128 - u32::from(bits.min(128))).unwrap_or(0);
+    Ipv6Addr::from_bits(address.to_bits() & mask)
+}
+
+/// How old the knowledge may be of where we are registered: asking it of every datagram would cost too much.
+const LOOK_EVERY: Duration = Duration::from_secs(1);

@@ -98,7 +98,7 @@ pub(super) fn with_clock(payloads: &[Payload], number: u8, clock: ClockRate) -> 
     payloads.into()
 }
 
-fn unannounced(number: u8) -> Payload {
+pub(super) fn unannounced(number: u8) -> Payload {
     Payload {
         number,
         kind: PayloadKind::Other,

@@ -351,7 +351,7 @@ mod tests {
     fn rtcp_that_waits_for_a_clock_is_bounded_in_bytes() {
         let ends = (([192, 0, 2, 1], 4000).into(), ([192, 0, 2, 2], 5000).into());
         let packet = Packet::parse(&[0x80, 111, 0, 1, 0, 0, 0, 0, 0, 0, 0, 7, 1, 2, 3, 4]).unwrap();
-        let mut stream = Stream::new(Micros(0), ends, Meanings::default());
+        let mut stream = Stream::new(Micros(0), ends, [payloads::unannounced(111)].into());
         stream.receive(Micros(0), &packet, None);
         let report = vec![0; 8 << 10];
         let about = About { ssrc: 7, by_sender: true };

@@ -84,6 +84,7 @@ impl Counters {
         Dropped::ALL.into_iter().map(Dropped::as_str).zip(counts)
     }
 
+    /// Counts a call that has ended.
     pub fn note_end(&self, record: &Cdr) {
         let mut ended = self.ended.lock();
         let cause = record.hangup_cause.map_or("none", |cause| cause.as_str());
@@ -93,6 +94,7 @@ impl Counters {
         }
     }
 
+    /// Counts what the switch notes.
     pub fn note_notice(&self, notice: &Notice) {
         let place = match notice {
             Notice::Carrier(..) => 5,

@@ -1,4 +1,4 @@
-//! The composition root: the one place that knows every part and puts the engine together.
+//! The engine of a switch, put together and started; it stops in the reverse order.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -13,22 +13,28 @@ use rand::{Rng, RngExt, SeedableRng};
 use sidetone_api::{
     ApiState, DirectoryPorts, HttpServer, Panel, RatePorts, RoomHistory, SharedSettings, TokenKey,
 };
+use sidetone_call::media_plan;
 use sidetone_media::net::{Relay, RelayError};
 use sidetone_model::ids::NodeId;
 use sidetone_model::room::Rooms;
+use sidetone_model::room::rows::{RecordingRow, Rows};
 use sidetone_sip::transport::{BindError, Sockets, TcpLimits};
+use sidetone_store::{IdempotencyKeys, Store, StoreError};
+use sidetone_switch::machine::Settings;
+use sidetone_switch::rating::{Tariffs, settle};
+use sidetone_switch::routing::Directory;
 use tokio::net::TcpListener;
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinHandle;
 
+use super::switching::{limits, our_addresses, start_relay, switch};
 use crate::accounts::hash::HashError;
 use crate::accounts::{Passwords, People};
 use crate::call_info::{AnsweredCall, CallInfo};
 use crate::call_news::call_news;
 use crate::cdr::journal::{Journal, JournalError, JournalOptions};
 use crate::cdr::writer::CdrWriter;
-pub(crate) use crate::clock::wall_clock;
-use crate::clock::{ClockCounts, instant, steady_clock};
+use crate::clock::{ClockCounts, instant, steady_clock, wall_clock};
 use crate::config::{Config, Sip, Transport};
 use crate::dead_letters::DeadLetters;
 use crate::dns::Resolver;
@@ -52,16 +58,6 @@ use crate::traces::{TraceSettings, Traces};
 use crate::watch::{DRAWN_LEN_MAX, Heard, pass_on_draws};
 use crate::webhooks::desk::Desk;
 use crate::webhooks::worker::Worker;
-
-mod switching;
-
-use sidetone_call::media_plan;
-use sidetone_model::room::rows::{RecordingRow, Rows};
-use sidetone_store::{IdempotencyKeys, Store, StoreError};
-use sidetone_switch::machine::Settings;
-use sidetone_switch::rating::{Tariffs, settle};
-use sidetone_switch::routing::Directory;
-use switching::{limits, our_addresses, start_relay, switch};
 
 /// A running engine.
 pub struct Engine {

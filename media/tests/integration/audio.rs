@@ -7,6 +7,8 @@ use sidetone_media::session::{AudioSample, Hundredths, Report, Session, SessionC
 use sidetone_media::time::Micros;
 use sidetone_media::verdict::{Party, explain};
 
+use crate::support;
+
 /// A leg with audio evidence, answered at once.
 fn listening() -> Session {
     let mut session = Session::new(SessionConfig { audio_evidence: true, ..SessionConfig::default() });

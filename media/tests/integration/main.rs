@@ -1,6 +1,13 @@
 //! The crate from outside: figures, verdicts, codecs, playout, mixes and the relay. The tests that count
 //! allocations are binaries of their own, since each counts what its whole process allocates.
 
+#![allow(
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test may stop where it fails"
+)]
+
 // First: the macro that makes tests of fuzz targets.
 #[macro_use]
 #[path = "../../../tests/common/fuzzing.rs"]

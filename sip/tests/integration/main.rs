@@ -1,5 +1,12 @@
 //! The crate from outside: laws of the messages, torture messages, other readers' opinions, fuzz targets.
 
+#![allow(
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test may stop where it fails"
+)]
+
 // First: the macro that makes tests of fuzz targets.
 #[macro_use]
 #[path = "../../../tests/common/fuzzing.rs"]

@@ -1,5 +1,5 @@
-//! What the switch tells of live calls, on its way into the outbox: `call.ringing`, `call.answered` and
-//! `call.media_warning`.
+//! What the switch tells at once, on its way into the outbox: `call.ringing`, `call.answered`, `call.media_warning` and
+//! `security.guessing`.
 //!
 //! The end of a call is none of it: that is told in the transaction that stores its record. What is told here is stored
 //! for its own sake, many calls in one transaction, and is not worth a call: a database that is away delays it, an
@@ -10,20 +10,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use sidetone_model::live_call::{CallNews, LiveCall};
-use sidetone_model::ports::PortFuture;
+use sidetone_model::news::News;
+use sidetone_model::ports::{NewsSink, PortFuture};
 use tokio::sync::mpsc;
 
 use crate::dead_letters::{DeadLetters, Letter, Storing, event_to_json, store_all};
 
-/// Where news of calls are stored as events.
-pub trait NewsSink: Send + Sync {
-    /// Stores the event of each, in one transaction.
-    fn store<'a>(&'a self, news: &'a [CallNews]) -> PortFuture<'a, ()>;
-}
-
 /// The end that is told; it never waits. The writer ends with it.
 pub struct NewsTeller {
-    queue: mpsc::Sender<CallNews>,
+    queue: mpsc::Sender<News>,
     answered: Option<Answered>,
     counts: Arc<NewsCounts>,
 }
@@ -41,9 +36,9 @@ pub struct NewsCounts {
 
 /// The task that stores them.
 pub struct NewsWriter {
-    queue: mpsc::Receiver<CallNews>,
+    queue: mpsc::Receiver<News>,
     /// Taken from the queue and not stored yet; it survives a panic of the task.
-    in_hand: Vec<CallNews>,
+    in_hand: Vec<News>,
     counts: Arc<NewsCounts>,
     pause: Duration,
     letters: DeadLetters,
@@ -67,8 +62,9 @@ impl NewsTeller {
     }
 
     /// Passes it on.
-    pub fn tell(&self, news: CallNews) {
-        if let (CallNews::Answered(call), Some(answered)) = (&news, &self.answered) {
+    pub fn tell(&self, news: impl Into<News>) {
+        let news = news.into();
+        if let (News::Call(CallNews::Answered(call)), Some(answered)) = (&news, &self.answered) {
             answered(call);
         }
         self.counts.waiting.fetch_add(1, Ordering::Relaxed);
@@ -81,7 +77,7 @@ impl NewsTeller {
         if dropped.is_power_of_two() {
             tracing::error!(
                 dropped,
-                "the database takes no events: what calls tell while they are up is lost"
+                "the database takes no events: those of live calls and of guessed passwords are lost"
             );
         }
     }
@@ -141,13 +137,13 @@ impl NewsWriter {
 
 struct Sink<'s>(&'s dyn NewsSink);
 
-impl Storing<CallNews, ()> for Sink<'_> {
-    fn store<'a>(&'a self, news: &'a [CallNews]) -> PortFuture<'a, ()> {
+impl Storing<News, ()> for Sink<'_> {
+    fn store<'a>(&'a self, news: &'a [News]) -> PortFuture<'a, ()> {
         self.0.store(news)
     }
 }
 
-impl Letter for CallNews {
+impl Letter for News {
     fn kind(&self) -> &'static str {
         "event"
     }
@@ -205,7 +201,7 @@ mod tests {
     }
 
     impl NewsSink for Sink {
-        fn store<'a>(&'a self, news: &'a [CallNews]) -> PortFuture<'a, ()> {
+        fn store<'a>(&'a self, news: &'a [News]) -> PortFuture<'a, ()> {
             Box::pin(async move {
                 if self
                     .away

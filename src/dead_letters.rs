@@ -16,14 +16,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sidetone_model::event::{Event, EventKind};
 use sidetone_model::ids::{EventId, OrganisationId, TeamId};
-use sidetone_model::ports::PortFuture;
+use sidetone_model::ports::{CdrSink, PortFuture};
 use sidetone_model::problem::Problem;
 use sidetone_model::time::Timestamp;
+use sidetone_store::Store;
 use uuid::Uuid;
 
 use crate::cdr::segment;
-use crate::cdr::writer::CdrSink;
-use crate::store::Store;
 
 /// Something that can become a dead letter.
 pub trait Letter: Sync {

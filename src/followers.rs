@@ -5,13 +5,13 @@ use std::sync::atomic::AtomicBool;
 
 use sidetone_api::HttpServer;
 use sidetone_model::ids::NodeId;
+use sidetone_store::{Listener, Store};
 use tokio::sync::watch;
 
 use crate::clock::{self, ClockCounts, wall_clock};
 use crate::events::Bus;
 use crate::recorder::{Shelf, retain};
 use crate::sound::{self, Followed, Library};
-use crate::store::{Listener, Store};
 use crate::supervise::{Running, Supervisor, Task};
 use crate::sweep::Sweeper;
 use crate::switch::driver::Handle;

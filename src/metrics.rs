@@ -12,6 +12,7 @@ use sidetone_media::session::Reason;
 use sidetone_model::metrics::{Family, Kind, Metrics, Sample, Value};
 use sidetone_model::ports::PortFuture;
 use sidetone_sip::transport::{TcpCounters, TcpSender};
+use sidetone_store::Store;
 
 use crate::call_info;
 use crate::call_news::NewsCounts;
@@ -23,7 +24,6 @@ use crate::notes::NoteCounters;
 use crate::process;
 use crate::recorder::RecorderCounters;
 use crate::room_news::RoomNewsCounts;
-use crate::store::Store;
 use crate::supervise::{Supervisor, Task};
 use crate::switch::counters::Messages;
 use crate::switch::driver::Handle;
@@ -175,6 +175,13 @@ impl EngineMetrics {
         for (cause, count) in denied.calls {
             calls_refused = calls_refused.with([("hangup_cause", cause)], count);
         }
+        let mut guessed = Family::counter(
+            "sidetone_sip_guessing_total",
+            "Limits that wrong passwords reached: account (one source at one account), source (one source over all accounts), all_sources (one account over all sources).",
+        );
+        for (limit, count) in counters.guessed() {
+            guessed = guessed.with([("limit", limit)], count);
+        }
         let mut queues = Family::gauge("sidetone_queue_length", "What waits in a queue.")
             .with([("queue", "call_news")], self.news.waiting())
             .with([("queue", "journal")], self.journal.queue_len() as u64)
@@ -207,6 +214,7 @@ impl EngineMetrics {
             transactions,
             dropped,
             failures,
+            guessed,
             calls_refused,
             refused,
             addresses,
@@ -237,7 +245,7 @@ impl EngineMetrics {
             self.callbacks(),
             Family::counter(
                 "sidetone_call_news_dropped_total",
-                "Events call.ringing, call.answered and call.media_warning that were lost because too many waited for the database.",
+                "Events call.ringing, call.answered, call.media_warning and security.guessing that were lost because too many waited for the database.",
             )
             .is(self.news.dropped()),
             journal_healthy(&self.journal),

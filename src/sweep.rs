@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use sidetone_model::time::Timestamp;
+use sidetone_store::{IdempotencyKeys, Store, StoreError};
 use tokio::sync::watch;
-
-use crate::store::{IdempotencyKeys, Store, StoreError};
 
 /// Who deletes, and by which clock.
 pub struct Sweeper {

@@ -11,6 +11,7 @@ use sidetone_api::{ApiState, HttpServer};
 use sidetone_model::ids::NodeId;
 use sidetone_model::metrics::{Family, Metrics};
 use sidetone_model::ports::{PortFuture, Readiness};
+use sidetone_store::{IdempotencyKeys, Store};
 use tokio::net::TcpListener;
 use tokio::sync::{Notify, mpsc, watch};
 
@@ -26,7 +27,6 @@ use crate::events::Bus;
 use crate::followers::serve_http;
 use crate::metrics;
 use crate::outbound_http::Client;
-use crate::store::{IdempotencyKeys, Store};
 use crate::supervise::{Running, Supervisor, Task};
 use crate::sweep::Sweeper;
 use crate::tap::book::{Book, OwnerError};

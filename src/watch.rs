@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use sidetone_model::rating::{Account, Drawn};
+use sidetone_store::{Store, StoreError};
 use tokio::sync::{mpsc, watch};
 
 use crate::rating::Tariffs;
 use crate::routing::Directory;
-use crate::store::{Store, StoreError};
 use crate::switch::driver::{Handle, Request};
 use crate::switch::machine::Input;
 

@@ -18,31 +18,17 @@ use std::path::{Path, PathBuf};
 /// A room, the names that must not stand in its `use` lines or paths, and why.
 const FLOORS: &[(&str, &[&str], &str)] = &[
     (
-        "model/src",
-        &["sqlx", "axum", "tokio", "sidetone_sip", "sidetone_media", "sidetone_api"],
-        "the words know nobody",
-    ),
-    (
-        "media/src",
-        &["tokio", "sidetone_sip", "sidetone_model", "sidetone_api", "sqlx", "axum"],
-        "media is a stranger",
-    ),
-    ("sip/src", &["sidetone_media", "sidetone_model", "sidetone_api", "sqlx", "axum"], "sip is a stranger"),
-    ("api/src", &["sqlx", "sidetone_sip", "sidetone_media"], "the HTTP face sees ports only"),
-    (
         "src/rooms",
         &["tokio", "sqlx", "axum", "sidetone_api", "sidetone_sip", "sidetone_media", "crate::switch"],
         "rooms are pure",
     ),
     ("src/routing", &["tokio", "sqlx", "axum", "sidetone_api"], "routing is pure"),
     ("src/rating", &["tokio", "sqlx", "axum", "sidetone_api"], "rating is pure"),
-    ("src/cdr/build.rs", &["tokio", "sqlx", "axum", "sidetone_api"], "a record is built purely"),
     (
         "src/accounts",
         &["sqlx", "axum", "sidetone_api", "sidetone_sip", "sidetone_media"],
         "accounts stand between the face and the store",
     ),
-    ("src/store", &["sidetone_sip", "sidetone_media", "sidetone_api"], "the store knows words only"),
     ("src/switch", &["sqlx", "sidetone_api"], "no database on the SIP path"),
     (
         "src/call_info",
@@ -54,7 +40,6 @@ const FLOORS: &[(&str, &[&str], &str)] = &[
         &["sqlx", "axum", "sidetone_api", "sidetone_sip", "sidetone_media"],
         "the guarded client knows nobody who uses it",
     ),
-    ("src/softphone", &["sqlx", "axum", "sidetone_api"], "a phone knows the switch by its wire alone"),
     ("src/sound", &["sqlx", "axum", "sidetone_api", "sidetone_sip"], "sounds are played by others"),
     ("src/sound/library.rs", &["tokio"], "a clip is in memory before it is asked for"),
     (
@@ -75,7 +60,6 @@ const FLOORS: &[(&str, &[&str], &str)] = &[
     ("src/traces/sink.rs", &["std::fs"], "a worker waits for nothing"),
     ("src/recorder/sink.rs", &["tokio", "std::fs"], "a mix waits for nothing"),
     ("src/recorder/thread.rs", &["tokio"], "a disk that stalls holds up one thread"),
-    ("src/capture", &["tokio", "sqlx", "sidetone_api"], "a capture is read without I/O of its own"),
     ("src/tap", &["sqlx", "axum", "sidetone_api", "crate::switch"], "a tap carries no calls"),
     ("src/tap/book.rs", &["tokio"], "a record of what was heard is built purely"),
     ("src/tap/session.rs", &["tokio", "nix", "netring"], "packets come from anywhere"),
@@ -99,10 +83,25 @@ const ONLY: &[(&str, &[&str], &[&str], &str)] = &[
     ("sip/src", &["sip/src/message"], &["rsip"], "rsip stays behind the message layer"),
     ("sip/src", &["sip/src/sdp"], &["sdp_types"], "sdp-types stays behind the SDP layer"),
     ("sip/src", &["sip/src/transport"], &["tokio", "socket2"], "sockets live in sip/src/transport"),
-    ("src", &["src/store", "src/app/engine.rs"], &["sqlx"], "SQL lives in src/store"),
     ("src/switch", &["src/switch/driver"], &["tokio"], "only the driver runs"),
     ("src", &["src/tap/ring.rs"], &["netring"], "frames are lent and never let go"),
 ];
+
+/// A member of the workspace, the members it may depend on, and the crates it never depends on. What a member does not
+/// depend on it cannot import, so its files need no rule of their own.
+const MEMBERS: &[(&str, &[&str], &[&str])] = &[
+    ("api", &["model"], &["sqlx"]),
+    ("call", &["media", "model", "sip"], IO),
+    ("capture", &["call", "media", "model", "sip"], IO),
+    ("media", &[], &["axum", "sqlx", "tokio"]),
+    ("model", &[], IO),
+    ("phone", &["media", "model", "sip"], &["axum", "sqlx"]),
+    ("sip", &[], &["axum", "sqlx"]),
+    ("store", &["model"], &["axum"]),
+];
+
+/// What a crate without I/O never depends on.
+const IO: &[&str] = &["axum", "crossbeam-channel", "nix", "socket2", "sqlx", "tokio"];
 
 #[test]
 fn floors_are_kept() {
@@ -122,6 +121,26 @@ fn floors_are_kept() {
         }
     }
     assert!(broken.is_empty(), "floors crossed:\n{}", broken.join("\n"));
+}
+
+/// Cargo refuses an import of what the manifest does not name; this holds what the manifests name.
+#[test]
+fn members_depend_on_lower_floors_only() {
+    let mut broken = Vec::new();
+    for (member, allowed, never) in MEMBERS {
+        for name in dependencies(member) {
+            let is_own = name.strip_prefix("sidetone-");
+            if is_own.is_some_and(|own| !allowed.contains(&own)) || never.contains(&name.as_str()) {
+                broken.push(format!("{member} depends on {name}"));
+            }
+        }
+    }
+    assert!(broken.is_empty(), "{broken:?}");
+    let manifest = fs::read_to_string(root().join("Cargo.toml")).expect("the manifest is readable");
+    let listed: Vec<String> = MEMBERS.iter().map(|(member, ..)| format!("{member:?}")).collect();
+    let members = format!("members = [{}]", listed.join(", "));
+    assert!(manifest.contains(&members), "MEMBERS lists what Cargo.toml does: {members}");
+    assert!(dependencies("api").contains(&"sidetone-model".to_owned()), "manifests are read");
 }
 
 /// `app` knows everybody, so nobody but the entry points and the root of a tap may know it.
@@ -152,10 +171,10 @@ fn only_entry_points_know_the_composition_root() {
 fn sql_lives_in_the_store() {
     let verbs = ["SELECT ", "INSERT INTO", "UPDATE ", "DELETE FROM", "CREATE TABLE"];
     let mut broken = Vec::new();
-    for root in ["src", "api/src", "model/src"] {
-        for file in rust_files(root) {
+    for root in sources() {
+        for file in rust_files(&root) {
             let path = relative(&file);
-            if path.starts_with("src/store") {
+            if path.starts_with("store/src") {
                 continue;
             }
             for (number, line) in code_lines(&file) {
@@ -165,7 +184,7 @@ fn sql_lives_in_the_store() {
             }
         }
     }
-    assert!(broken.is_empty(), "SQL outside src/store: {broken:?}");
+    assert!(broken.is_empty(), "SQL outside store/src: {broken:?}");
 }
 
 /// Where tasks and threads may begin: `(file or folder, why)`. Everywhere else they belong to the supervisor.
@@ -177,12 +196,10 @@ const SPAWNERS: &[(&str, &str)] = &[
     ("api/src/idempotency/layer.rs", "awaited at once; a panic is a 500"),
     ("src/call_info/asking.rs", "a set of requests, each of them supervised"),
     ("src/webhooks/worker.rs", "a set of posts whose ends are looked at; a panic is counted"),
-    ("src/store/lent.rs", "gives a connection back; after a panic the pool opens another one"),
-    ("src/store/vitals.rs", "asks whether the server answers; without it the time-outs of statements hold"),
-    ("src/capture/ahead.rs", "threads of one analysis, joined before it returns"),
-    ("src/demo", "phones of the demo, no part of the engine"),
-    ("src/phone", "a phone, no part of the engine"),
-    ("src/softphone", "a phone, no part of the engine"),
+    ("store/src/lent.rs", "gives a connection back; after a panic the pool opens another one"),
+    ("store/src/vitals.rs", "asks whether the server answers; without it the time-outs of statements hold"),
+    ("capture/src/ahead.rs", "threads of one analysis, joined before it returns"),
+    ("phone/src", "phones, no part of the engine"),
 ];
 
 /// What begins a task or a thread. `spawn_blocking` is none: its caller awaits it and gets its panic as an error.
@@ -200,8 +217,8 @@ fn tasks_and_threads_belong_to_the_supervisor() {
     assert!(!spawns("let read = tokio::task::spawn_blocking(move || clip());"));
     let mut broken = Vec::new();
     let mut used = vec![false; SPAWNERS.len()];
-    for root in ["src", "api/src", "media/src", "model/src", "sip/src"] {
-        for file in rust_files(root).into_iter().filter(|file| !file.to_string_lossy().ends_with("tests.rs"))
+    for root in sources() {
+        for file in rust_files(&root).into_iter().filter(|file| !file.to_string_lossy().ends_with("tests.rs"))
         {
             let path = relative(&file);
             let allowed = SPAWNERS.iter().position(|(place, _)| path.starts_with(place));
@@ -222,8 +239,8 @@ fn tasks_and_threads_belong_to_the_supervisor() {
 #[test]
 fn modules_have_one_door() {
     let mut broken = Vec::new();
-    for root in ["src", "api/src", "media/src", "model/src", "sip/src"] {
-        for file in rust_files(root) {
+    for root in sources() {
+        for file in rust_files(&root) {
             if file.with_extension("").is_dir() {
                 broken.push(format!("{} stands beside a folder of its name", relative(&file)));
             }
@@ -280,6 +297,25 @@ fn code_lines(file: &Path) -> Vec<(usize, String)> {
         .map(|(at, line)| (at + 1, line.trim_start().to_owned()))
         .filter(|(_, line)| !line.starts_with("//"))
         .collect()
+}
+
+/// The crates under `[dependencies]` of a member's manifest; those of tests alone are none.
+fn dependencies(member: &str) -> Vec<String> {
+    let manifest =
+        fs::read_to_string(root().join(member).join("Cargo.toml")).expect("a member has a manifest");
+    let section = manifest.lines().skip_while(|line| *line != "[dependencies]").skip(1);
+    section
+        .take_while(|line| !line.starts_with('['))
+        .filter_map(|line| line.split(['.', ' ', '=']).next())
+        .filter(|name| !name.is_empty() && !name.starts_with('#'))
+        .map(str::to_owned)
+        .collect()
+}
+
+/// The folders with source files of every crate.
+fn sources() -> Vec<String> {
+    let members = MEMBERS.iter().map(|(member, ..)| format!("{member}/src"));
+    members.chain(["src".to_owned()]).collect()
 }
 
 /// Every Rust file of a room (a folder or one file).

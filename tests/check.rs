@@ -9,7 +9,7 @@ use std::process::Command;
 mod records;
 
 use records::TempDir;
-use sidetone::store::Store;
+use sidetone_store::Store;
 
 /// The exit code, stdout and stderr of `sidetone check` with this configuration.
 fn check(dir: &Path, config: &str) -> (i32, String, String) {

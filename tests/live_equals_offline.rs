@@ -25,8 +25,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
-use sidetone::capture;
-use sidetone::phone::{Answering, CallPlan, Tap};
+use sidetone_capture as capture;
+use sidetone_phone::{Answering, CallPlan, Tap};
 use tokio::task::JoinSet;
 
 use crate::site::{DOMAIN, PASSWORD, Site, directory, records_at_least, talk, within};

@@ -39,10 +39,7 @@ use std::sync::atomic::Ordering;
 use database::{TestDatabase, kinds};
 use records::{TempDir, answered, at, ended, organisation};
 use sidetone::cdr::journal::Journal;
-use sidetone::cdr::writer::{CdrSink, CdrWriter};
-use sidetone::store::{
-    ApiKeyRow, ApiKeyText, Change, ExtensionRow, NumberRow, OrganisationRow, Store, StoreError, TrunkRow,
-};
+use sidetone::cdr::writer::CdrWriter;
 use sidetone_model::access::{Permission, Scope};
 use sidetone_model::call::{BillingMode, Direction, HangupCause, Transport};
 use sidetone_model::cdr::Cdr;
@@ -52,9 +49,12 @@ use sidetone_model::ids::{
 };
 use sidetone_model::money::Amount;
 use sidetone_model::page::Window;
-use sidetone_model::ports::{ApiKeys, CdrLog};
+use sidetone_model::ports::{ApiKeys, CdrLog, CdrSink};
 use sidetone_model::quality::MediaVerdict;
 use sidetone_model::time::Timestamp;
+use sidetone_store::{
+    ApiKeyRow, ApiKeyText, Change, ExtensionRow, NumberRow, OrganisationRow, Store, StoreError, TrunkRow,
+};
 use uuid::Uuid;
 
 /// Runs one case on a fresh database of every kind.

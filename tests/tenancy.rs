@@ -1,6 +1,6 @@
 //! H2: no statement over a tenant's table forgets whose rows it reads or writes.
 //!
-//! Reads the migrations for the tables that have an `organisation_id`, and every statement of `src/store`. A
+//! Reads the migrations for the tables that have an `organisation_id`, and every statement of `store/src`. A
 //! statement names the column, or stands in a function that puts the condition of a `Scope` behind it, or is listed
 //! here with its reason.
 #![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::unwrap_used)]
@@ -12,89 +12,89 @@ use std::path::{Path, PathBuf};
 /// Statements that are right without: where, how the statement begins, and why.
 const EXCEPTIONS: &[(&str, &str, &str)] = &[
     (
-        "src/store/api_keys/",
+        "store/src/api_keys/",
         "SELECT id FROM api_keys WHERE short_id = $1 AND id <> $2",
         "a short id is one across all tenants; the answer says only that it is taken",
     ),
     (
-        "src/store/cdr_counts.rs",
+        "store/src/cdr_counts.rs",
         "SELECT CAST(COALESCE(SUM(records), 0) AS BIGINT) AS total FROM cdr_counts",
         "the condition follows from what `Counted::of` took from the scope",
     ),
-    ("src/store/cdrs.rs", "SELECT * FROM cdrs WHERE call_uuid = $1", FOUND),
+    ("store/src/cdrs.rs", "SELECT * FROM cdrs WHERE call_uuid = $1", FOUND),
     (
-        "src/store/extensions.rs",
+        "store/src/extensions.rs",
         "UPDATE extensions SET name = $1",
         "by the id of a row that was found by its organisation in the same transaction",
     ),
-    ("src/store/ai_prices.rs", "SELECT * FROM ai_prices WHERE id = $1", PRICES),
-    ("src/store/ai_prices.rs", "DELETE FROM ai_prices WHERE id = $1", PRICES),
+    ("store/src/ai_prices.rs", "SELECT * FROM ai_prices WHERE id = $1", PRICES),
+    ("store/src/ai_prices.rs", "DELETE FROM ai_prices WHERE id = $1", PRICES),
     (
-        "src/store/conversation_report.rs",
+        "store/src/conversation_report.rs",
         "UPDATE conversations SET updated_at_us = updated_at_us WHERE id = $1",
         "locks the row that the report is compared with, whosever it is",
     ),
-    ("src/store/events.rs", "SELECT id FROM events WHERE position IS NULL", LOG),
-    ("src/store/events.rs", "UPDATE events SET position", LOG),
-    ("src/store/events.rs", "DELETE FROM events WHERE id IN", LOG),
-    ("src/store/events.rs", "SELECT position FROM events WHERE id < $1", LOG),
+    ("store/src/events.rs", "SELECT id FROM events WHERE position IS NULL", LOG),
+    ("store/src/events.rs", "UPDATE events SET position", LOG),
+    ("store/src/events.rs", "DELETE FROM events WHERE id IN", LOG),
+    ("store/src/events.rs", "SELECT position FROM events WHERE id < $1", LOG),
     (
-        "src/store/notes.rs",
+        "store/src/notes.rs",
         "DELETE FROM notes WHERE id IN",
         "every note that has been kept for its time, whosever it is",
     ),
     (
-        "src/store/notes.rs",
+        "store/src/notes.rs",
         "DELETE FROM note_receipts WHERE note_id IN",
         "the receipts of every note that has been kept for its time",
     ),
     (
-        "src/store/notes.rs",
+        "store/src/notes.rs",
         "UPDATE notes SET status = whole.column2",
         "what its receipts come to, of a note that the same transaction found or this node sent",
     ),
     (
-        "src/store/sessions.rs",
+        "store/src/sessions.rs",
         "UPDATE conference_sessions SET seen_at_us = $1",
         "the node's own: every session that it carries is live, whosever it is",
     ),
-    ("src/store/managed/", "SELECT * FROM numbers WHERE id = $1", FOUND),
-    ("src/store/managed/", "SELECT * FROM trunks WHERE id = $1", FOUND),
+    ("store/src/managed/", "SELECT * FROM numbers WHERE id = $1", FOUND),
+    ("store/src/managed/", "SELECT * FROM trunks WHERE id = $1", FOUND),
     (
-        "src/store/numbers.rs",
+        "store/src/numbers.rs",
         "UPDATE numbers SET destination = $1",
         "by the id of a row whose organisation was compared in the same transaction",
     ),
-    ("src/store/rooms/", "SELECT * FROM conference_rooms WHERE id = $1", FOUND),
+    ("store/src/rooms/", "SELECT * FROM conference_rooms WHERE id = $1", FOUND),
     (
-        "src/store/trunks.rs",
+        "store/src/trunks.rs",
         "SELECT id FROM trunks WHERE name = $1",
         "a trunk's name is one across all tenants; apply, which no tenant may, refers to it",
     ),
     (
-        "src/store/users/",
+        "store/src/users/",
         "UPDATE users SET password_hash = $1",
         "by the id of the user who logs in, who is not yet in any scope",
     ),
-    ("src/store/webhooks/manage.rs", "SELECT * FROM webhooks WHERE id = $1", FOUND),
+    ("store/src/webhooks/manage.rs", "SELECT * FROM webhooks WHERE id = $1", FOUND),
     (
-        "src/store/webhooks/manage.rs",
+        "store/src/webhooks/manage.rs",
         "UPDATE webhooks SET updated_at_us = updated_at_us WHERE id = $1",
         "locks the row that is compared with the scope next, whosever it is",
     ),
     (
-        "src/store/webhooks/manage.rs",
+        "store/src/webhooks/manage.rs",
         "UPDATE webhook_deliveries SET status = 'cancelled'",
         "those of a webhook that was found in the scope, or by the sender, in the same transaction",
     ),
     (
-        "src/store/webhooks/queue.rs",
+        "store/src/webhooks/queue.rs",
         "UPDATE webhooks SET next_at_us = CASE",
         "by the id of a webhook whose organisation was compared in the same transaction",
     ),
-    ("src/store/webhooks/work.rs", "DELETE FROM webhook_", SENDER),
-    ("src/store/webhooks/work.rs", "SELECT ", SENDER),
-    ("src/store/webhooks/work.rs", "UPDATE webhook", SENDER),
+    ("store/src/webhooks/work.rs", "DELETE FROM webhook_", SENDER),
+    ("store/src/webhooks/work.rs", "SELECT ", SENDER),
+    ("store/src/webhooks/work.rs", "UPDATE webhook", SENDER),
 ];
 
 const SENDER: &str =
@@ -116,7 +116,7 @@ fn every_statement_over_tenant_data_says_whose() {
     let mut unused: BTreeSet<&str> = EXCEPTIONS.iter().map(|exception| exception.1).collect();
     let mut open = Vec::new();
     let mut statements = 0;
-    for file in rust_files(Path::new("src/store")) {
+    for file in rust_files(Path::new("store/src")) {
         let path = file.to_str().unwrap().replace('\\', "/");
         let text = fs::read_to_string(&file).unwrap();
         let text = text.split("#[cfg(test)]").next().unwrap();

@@ -24,7 +24,7 @@ mod site;
 #[path = "common/wire.rs"]
 mod wire;
 
-use sidetone::phone::CallOutcome;
+use sidetone_phone::CallOutcome;
 
 use crate::corpus::{RFC4475, RFC5118};
 use crate::site::{DOMAIN, PASSWORD, Site, answering, talking, within};
@@ -135,5 +135,5 @@ async fn sound_requests_with_odd_parts_pass_the_gate_and_harm_nobody() {
         assert_eq!(answer.status().as_u16(), expected, "{uri}");
     }
     site.idle().await;
-    assert_eq!(*callee.calls().borrow(), sidetone::phone::Calls::default());
+    assert_eq!(*callee.calls().borrow(), sidetone_phone::Calls::default());
 }

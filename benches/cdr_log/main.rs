@@ -27,10 +27,10 @@ use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 use sidetone::cdr::journal::Journal;
-use sidetone::cdr::writer::{CdrSink, CdrWriter};
-use sidetone::store::Store;
+use sidetone::cdr::writer::CdrWriter;
 use sidetone_model::access::Scope;
-use sidetone_model::ports::CdrLog;
+use sidetone_model::ports::{CdrLog, CdrSink};
+use sidetone_store::Store;
 
 use crate::bare::Bare;
 use crate::cases::{Case, cases};

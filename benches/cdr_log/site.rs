@@ -9,9 +9,9 @@ use rand::rngs::StdRng;
 use sidetone::app::Engine;
 use sidetone::config::Config;
 use sidetone::provision::{Declaration, apply};
-use sidetone::store::{Database, Store};
 use sidetone_model::ids::OrganisationId;
 use sidetone_model::time::Timestamp;
+use sidetone_store::{Database, Store};
 use uuid::Uuid;
 
 use crate::records::YEAR_START_US;

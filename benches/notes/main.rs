@@ -32,7 +32,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use hdrhistogram::Histogram;
-use sidetone::phone::{Answering, CallPlan, Noting, Phone};
+use sidetone_phone::{Answering, CallPlan, Noting, Phone};
 use tokio::task::JoinHandle;
 
 use crate::client::{Connection, Heard};

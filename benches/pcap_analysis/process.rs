@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use nix::sys::resource::{Usage, UsageWho, getrusage};
 use nix::sys::time::TimeVal;
-use sidetone::capture::{self, EngineOptions, Source};
-use sidetone::report;
+use sidetone_capture::report;
+use sidetone_capture::{self as capture, EngineOptions, Source};
 
 /// What one run took.
 #[derive(Clone, Copy)]

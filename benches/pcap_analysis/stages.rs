@@ -5,7 +5,7 @@ use std::hint::black_box;
 use std::io::Read;
 use std::path::Path;
 
-use sidetone::capture::{self, EngineOptions, Source};
+use sidetone_capture::{self as capture, EngineOptions, Source};
 use sidetone_media::pcap::{Decoder, Record, dissect_plain};
 use sidetone_media::rtp::Packet;
 

@@ -7,7 +7,7 @@ use std::io::{BufWriter, Write};
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 
-use sidetone::capture;
+use sidetone_capture as capture;
 use sidetone_media::pcap::{Content, LinkType, Records, Writer, dissect};
 use sidetone_media::time::Micros;
 

@@ -1,7 +1,8 @@
-//! How late the ticks of conferences are, on real sockets: what is heard waits for nobody.
+//! Measures how late the ticks of conferences are on real sockets.
 //!
-//! Every member is a socket that sends 50 packets a second, three of a room talk. The phones run in this process,
-//! so their work is on the same cores. `SIDETONE_BENCH_SECONDS` says how long each line runs, 10 by default.
+//! Every member is a socket that sends 50 packets per second; three members of a room talk. The phones run in
+//! this process, so their work is on the same cores. `SIDETONE_BENCH_SECONDS` sets the duration of each line,
+//! 10 by default.
 
 #![allow(
     clippy::print_stdout,
@@ -26,7 +27,7 @@ use sidetone_media::time::ClockRate;
 const LOCALHOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
 fn main() {
-    // Cargo runs benches as tests, too; there is nothing to test here.
+    // Cargo also runs benches as tests; there is nothing to test here.
     if std::env::args().any(|argument| argument == "--test") {
         return;
     }
@@ -49,7 +50,7 @@ fn main() {
     }
 }
 
-/// Plays one setting and prints what came of it.
+/// Runs one setting and prints its result.
 fn line(members: u64, rooms: u64, busy_loops: usize, seconds: u64) {
     let config = RelayConfig {
         bind: LOCALHOST,
@@ -88,7 +89,7 @@ fn line(members: u64, rooms: u64, busy_loops: usize, seconds: u64) {
     relay.shutdown();
 }
 
-/// The bound that this share of the ticks was within, in milliseconds.
+/// The bound within which this share of the ticks was, in milliseconds.
 fn at_most(before: &TickCounts, after: &TickCounts, share: f64) -> String {
     let total = after.total() - before.total();
     let mut within = 0;
@@ -101,7 +102,7 @@ fn at_most(before: &TickCounts, after: &TickCounts, share: f64) -> String {
     "more".to_owned()
 }
 
-/// Lets every member send its packets for so long, the first three of each room a tone.
+/// Lets every member send its packets for this time, the first three of each room a tone.
 fn talk(phones: &[(UdpSocket, Port)], rooms: u64, first: u64, seconds: u64) {
     let begun = Instant::now();
     let mut buffer = [0; 256];
@@ -169,7 +170,7 @@ fn member(relay: &Relay, number: u64, mix: u64) -> (UdpSocket, Port) {
     for command in
         [Command::Describe(Box::new(description)), Command::Answered, Command::Join { mix: MixId(mix), seat }]
     {
-        // The queue is longer than what one member brings.
+        // The queue is longer than the commands of one member.
         while relay.command(port.id, command.clone()).is_err() {
             thread::yield_now();
         }
@@ -177,7 +178,7 @@ fn member(relay: &Relay, number: u64, mix: u64) -> (UdpSocket, Port) {
     (phone, port)
 }
 
-/// Processor time of the worker's thread, in microseconds; 0 where the system does not tell.
+/// CPU time of the worker's thread, in microseconds; 0 when the system does not report it.
 fn worker_cpu_us() -> u64 {
     let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
     let of_worker = tasks.filter(|task| {

@@ -1,7 +1,8 @@
-//! What a tick of a conference costs: the packets of everybody in it, the tick, and the packets to everybody.
+//! Measures the cost of a conference tick: the packets of all members, the tick, and the packets to all
+//! members.
 //!
-//! One iteration is 20 ms of all members, so members per core are members times 20 ms over the time of an iteration.
-//! Behind criterion's groups stands how late ticks are on a core that has 80 % of that to do.
+//! One iteration is 20 ms of all members, so members per core are members times 20 ms divided by the time of
+//! an iteration. After criterion's groups the bench prints how late ticks are on a core with a load of 80 %.
 
 #![allow(
     clippy::indexing_slicing,
@@ -21,7 +22,7 @@ use sidetone_media::mix::{Formats, Hears, Mix, Seat, SeatKey};
 use sidetone_media::rtp::{Packet, RtpPacket};
 use sidetone_media::time::Micros;
 
-/// Rooms, members of each, and how many of them talk.
+/// Number of rooms, members of each, and how many of them talk.
 #[derive(Clone, Copy)]
 struct Size {
     codec: Codec,
@@ -44,7 +45,7 @@ fn mixer(criterion: &mut Criterion) {
             bencher.iter(|| bank.tick());
         });
     }
-    // 400 rooms that nobody is in, and 400 in which everybody hears nothing.
+    // 400 rooms without members, and 400 in which all members hear nothing.
     for members in [0, 3] {
         group.throughput(Throughput::Elements(400));
         group.bench_function(format!("400 idle rooms of {members}"), |bencher| {
@@ -74,7 +75,7 @@ fn sizes() -> Vec<Size> {
     sizes
 }
 
-/// How late ticks are when 80 % of a core is asked for: each begins on the grid, or when the one before is done.
+/// How late ticks are at a load of 80 % of a core: each begins on the grid, or when the previous one is done.
 fn lateness() {
     println!("\nmembers of a room, 3 speaking | a tick (ms), p50 p99 | late at its end (ms), p50 p99");
     for codec in [Codec::Pcmu, Codec::Opus] {
@@ -100,7 +101,7 @@ fn lateness() {
     }
 }
 
-/// How long each of so many ticks took, in microseconds.
+/// The duration of each of `ticks` ticks, in microseconds.
 fn times(size: Size, ticks: usize) -> Vec<u64> {
     let mut bank = Bank::new(size);
     (0..60).for_each(|_| bank.tick());
@@ -118,7 +119,7 @@ fn at(times: &[u64], percent: usize) -> u64 {
     sorted[sorted.len() * percent / 100]
 }
 
-/// Rooms in mid-conversation, and what everybody says.
+/// Rooms in the middle of a conversation, and the packets of their members.
 struct Bank {
     mixes: Vec<Mix>,
     size: Size,
@@ -134,7 +135,7 @@ impl Bank {
         Bank { mixes, size, voice, noise, round: 0 }
     }
 
-    /// 20 ms: everybody's packet comes, the ticks are made, everybody's packet goes.
+    /// 20 ms: a packet of every member arrives, the ticks run, and a packet for every member is taken.
     fn tick(&mut self) {
         self.round = self.round.wrapping_add(1);
         let now = Micros(i64::from(self.round) * 20_000);
@@ -191,7 +192,7 @@ fn room(size: Size) -> Mix {
     mix
 }
 
-/// A second of packets of harmonics and noise, so loud.
+/// A second of packets of harmonics and noise with this amplitude.
 fn said(codec: Codec, amplitude: f64) -> Vec<Vec<u8>> {
     let (mut encoder, rate) = (Encoder::new(codec).unwrap(), codec.sample_rate_hz());
     let mut noise = 1_u32;
@@ -217,7 +218,7 @@ criterion_group!(benches, mixer);
 fn main() {
     benches();
     Criterion::default().configure_from_args().final_summary();
-    // Cargo runs benches as tests, too: once, without figures.
+    // Cargo also runs benches as tests: once, without figures.
     if !std::env::args().any(|argument| argument == "--test") {
         lateness();
     }

@@ -1,8 +1,8 @@
-//! What one received packet costs: reading the header, finding the source, folding the statistics.
+//! Measures the cost of a received packet: parsing the header, finding the source, updating the statistics.
 //!
-//! Legs take turns packet by packet, the worst order for a cache; the clean streams are what most calls are,
-//! the lossy ones lose and reorder one packet in a hundred, and of the audio ones the payload is looked at too. `SIDETONE_BENCH_PCAP=FILE` adds the RTP of a
-//! capture.
+//! Legs take turns packet by packet, the worst order for a cache. The clean streams are like most calls; the
+//! lossy ones lose and reorder one packet in a hundred; for the audio ones the payload is decoded too.
+//! `SIDETONE_BENCH_PCAP=FILE` adds the RTP of a capture.
 
 #![allow(clippy::indexing_slicing, clippy::panic, missing_docs, reason = "fixed arrays; criterion's macros")]
 
@@ -86,7 +86,7 @@ impl Recording {
     }
 }
 
-/// Legs in mid-call, and the datagram that the network delivers to each of them next.
+/// Legs in mid-call, and the next datagram for each of them.
 struct Bank {
     sessions: Vec<Session>,
     datagram: [u8; 172],
@@ -111,7 +111,7 @@ impl Bank {
             let mut number = self.round;
             if self.impaired {
                 match number % 100 {
-                    // One packet in a hundred is lost, and one overtakes its neighbour.
+                    // One packet in a hundred is lost, and one overtakes the next.
                     40 => continue,
                     70 => number += 1,
                     71 => number -= 1,

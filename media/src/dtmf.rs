@@ -1,49 +1,52 @@
-//! Keys in RTP: telephone events (RFC 4733), received and sent.
+//! DTMF in RTP: telephone events (RFC 4733), received and sent.
 //!
-//! A key is many packets with one timestamp, the last of which come three times; any of them may be lost. One key is
-//! told once, when the first of its packets arrives. SIP INFO's digits are signalling's.
+//! One key press is many packets with one timestamp; the final packet is sent three times, and any packet may
+//! be lost. Each press is reported once, with the first packet that arrives. Digits in SIP INFO belong to
+//! signalling.
 
 use std::collections::VecDeque;
 
 use crate::rtp::RtpPacket;
 use crate::time::Micros;
 
-/// What the packets of one stream say of keys.
+/// Detects key presses in the packets of one stream.
 ///
-/// *Bounds*: a few numbers, whatever is sent; at most 25 keys a second, after the first 16.
+/// *Bounds*: constant memory for any input; at most 25 keys per second, after the first 16.
 #[derive(Clone, Debug, Default)]
 pub struct DtmfReceiver {
     key: Option<Pressed>,
-    /// Keys that may still be told, in microseconds of [`KEY_US`], and when that was counted.
+    /// Budget of keys that may still be reported, in microseconds ([`KEY_US`] per key), and when it was last
+    /// increased.
     credit_us: i64,
     counted: Option<Micros>,
 }
 
-/// The key that was told last.
+/// The key reported last.
 #[derive(Clone, Copy, Debug)]
 struct Pressed {
     ssrc: u32,
     code: u8,
-    /// The timestamp of its last packet, the highest duration of it, and whether its end was seen.
+    /// The timestamp of its last packet, its highest duration, and whether its end has arrived.
     timestamp: u32,
     duration: u16,
     has_ended: bool,
 }
 
 impl DtmfReceiver {
-    /// A receiver of nobody's keys yet.
+    /// A receiver before the first key.
     pub fn new() -> Self {
         DtmfReceiver::default()
     }
 
-    /// Takes in one packet of telephone events whose clock is `clock_hz`; the key that it is the first to tell of.
+    /// Processes one packet of telephone events with clock `clock_hz`. Returns the key when this packet is
+    /// the first that reports it.
     pub fn push(&mut self, now: Micros, packet: &RtpPacket<'_>, clock_hz: u32) -> Option<char> {
         let event = Event::parse(packet.payload)?;
         let (ssrc, timestamp) = (packet.header.ssrc, packet.header.timestamp);
         if let Some(key) = self.key.as_mut().filter(|key| key.ssrc == ssrc) {
             let ahead = timestamp.wrapping_sub(key.timestamp);
             if ahead >= 1 << 31 {
-                // Overtaken by the key after it.
+                // A late packet of an earlier key.
                 return None;
             }
             let is_same = ahead == 0 || key.goes_on(&event, packet.header.marker, ahead, clock_hz);
@@ -61,7 +64,8 @@ impl DtmfReceiver {
         self.afford(now).then(|| KEYS.get(usize::from(code)).copied().map(char::from))?
     }
 
-    /// Whether another key may be told: what presses more than a machine can press is no hand.
+    /// Whether another key may be reported. The limit is the fastest rate of a dialling machine; a higher
+    /// rate is an attack or a fault.
     fn afford(&mut self, now: Micros) -> bool {
         let earned_us = self.counted.map_or(i64::MAX, |counted| now.since(counted).max(0));
         self.credit_us = self.credit_us.saturating_add(earned_us).min(CREDIT_MAX_US);
@@ -75,8 +79,9 @@ impl DtmfReceiver {
 }
 
 impl Pressed {
-    /// Whether a packet with a later timestamp is of the same press: a long one goes on under another timestamp where
-    /// the first part ends (RFC 4733 §2.5.1.3), and some phones move the timestamp with every packet.
+    /// Whether a packet with a later timestamp belongs to the same press. A long press continues under a new
+    /// timestamp where the first part ends (RFC 4733 §2.5.1.3), and some phones change the timestamp with
+    /// every packet.
     fn goes_on(&self, event: &Event, marker: bool, ahead: u32, clock_hz: u32) -> bool {
         let tolerance = clock_hz / 50;
         let end = u32::from(self.duration).max(tolerance);
@@ -94,7 +99,7 @@ struct Event {
 }
 
 impl Event {
-    /// The key of a payload; `None` for what is no key, as a hook flash.
+    /// The key in a payload; `None` for other events, such as a hook flash.
     fn parse(payload: &[u8]) -> Option<Event> {
         let [code, flags, high, low, ..] = *payload else { return None };
         let is_key = usize::from(code) < KEYS.len();
@@ -102,9 +107,9 @@ impl Event {
     }
 }
 
-/// Sends keys: one packet per tick of 20 ms, three for the end, and a pause between two keys.
+/// Sends key presses: one packet per tick of 20 ms, the end three times, and a pause between two keys.
 ///
-/// *Bounds*: 32 keys wait.
+/// *Bounds*: at most 32 keys wait.
 #[derive(Clone, Debug)]
 pub struct DtmfSender {
     clock_hz: u32,
@@ -116,28 +121,30 @@ pub struct DtmfSender {
 #[derive(Clone, Copy, Debug)]
 struct Pressing {
     code: u8,
-    /// Packets sent so far, and pauses behind them.
+    /// Packets sent so far, and ticks of the pause after them.
     ticks: u32,
 }
 
-/// One packet of telephone events to be sent.
+/// One packet of telephone events to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DtmfPacket {
     /// Its payload.
     pub payload: [u8; 4],
-    /// Whether it is the first of its key.
+    /// Whether it is the first packet of its key.
     pub marker: bool,
-    /// How many units of the clock ago the key was pressed: what its timestamp lies before that of audio sent now.
+    /// For how many clock units the key has been pressed; the packet's timestamp is this much before that of
+    /// audio sent now.
     pub pressed_ago: u32,
 }
 
 impl DtmfSender {
-    /// A sender of events with a clock of `clock_hz`.
+    /// A sender whose events have a clock of `clock_hz`.
     pub fn new(clock_hz: u32) -> Self {
         DtmfSender { clock_hz, waiting: VecDeque::with_capacity(WAITING_MAX), now: None }
     }
 
-    /// Adds a key, `0` to `9`, `*`, `#`, `A` to `D`; whether it is one and there was room.
+    /// Queues a key, `0` to `9`, `*`, `#`, `A` to `D`; returns false when it is another character or the
+    /// queue is full.
     pub fn press(&mut self, key: char) -> bool {
         let key = key.to_ascii_uppercase();
         let code =
@@ -156,7 +163,7 @@ impl DtmfSender {
         self.now.is_some() || !self.waiting.is_empty()
     }
 
-    /// The packet of this tick of 20 ms, if a key is pressed; no audio is sent beside it.
+    /// The packet for this tick of 20 ms, while a key is pressed; no audio is sent then.
     pub fn tick(&mut self) -> Option<DtmfPacket> {
         if self.now.is_none() {
             self.now = self.waiting.pop_front().map(|code| Pressing { code, ticks: 0 });
@@ -187,11 +194,11 @@ impl DtmfSender {
 const KEYS: [u8; 16] = *b"0123456789*#ABCD";
 /// A key and its pause are at least this long (ITU-T Q.24).
 const KEY_US: i64 = 40_000;
-/// Keys that a stall of the network may bring at once.
+/// Largest budget: keys that may arrive at once after a stall of the network.
 const CREDIT_MAX_US: i64 = 16 * KEY_US;
 /// Keys that wait to be sent.
 const WAITING_MAX: usize = 32;
-/// 100 ms of key, the end three times in all (RFC 4733 §2.5.1.4), 60 ms of pause.
+/// 100 ms of key press, the end three times (RFC 4733 §2.5.1.4), 60 ms of pause.
 const KEY_TICKS: u32 = 5;
 const END_PACKETS: u32 = 3;
 const PAUSE_TICKS: u32 = 3;
@@ -205,7 +212,7 @@ mod tests {
     use super::*;
     use crate::rtp::Packet;
 
-    /// Packets as `(ms, timestamp, marker, code, end, duration)`; the keys that they tell.
+    /// Feeds packets `(ms, timestamp, marker, code, end, duration)`; returns the reported keys.
     fn told(packets: &[(i64, u32, bool, u8, bool, u16)]) -> String {
         let mut receiver = DtmfReceiver::new();
         let mut keys = String::new();
@@ -241,13 +248,13 @@ mod tests {
     fn a_long_press_is_one_key() {
         let mut packets = Vec::new();
         for n in 0..1_000_u32 {
-            // Every 8 s another part begins where the last ends.
+            // Every 8 s a new part begins where the last one ends.
             let (part, within) = (n / 400, n % 400);
             packets.push((i64::from(n) * 20, part * 64_000, n == 0, 9, false, (within + 1) as u16 * 160));
         }
         packets.push((20_000, 128_000, false, 9, true, 32_000));
         assert_eq!(told(&packets), "9");
-        // A phone that moves the timestamp with every packet.
+        // A phone that changes the timestamp with every packet.
         let moving: Vec<_> =
             (0..20_u32).map(|n| (i64::from(n) * 20, n * 160, n == 0, 1, n > 17, 160)).collect();
         assert_eq!(told(&moving), "1");
@@ -268,7 +275,7 @@ mod tests {
 
     #[test]
     fn a_storm_is_a_few_keys() {
-        // A thousand packets a second for ten seconds, each a key of its own.
+        // A thousand packets per second for ten seconds, each a separate key.
         let storm: Vec<_> =
             (0..10_000_u32).map(|n| (i64::from(n), n * 8_000, true, (n % 10) as u8, true, 160)).collect();
         let told = told(&storm).len();

@@ -1,8 +1,8 @@
-//! RTP sessions measured and judged: parsing, statistics, the media verdict, captures, simulation.
+//! Measures and judges RTP sessions: parsing, statistics, the media verdict, captures, simulation.
 //!
-//! Everything but [`net`] is a sans-I/O core: fed with bytes and time, free of sockets and clocks. A live
-//! socket and a capture file are two drivers of one [`session::Session`], so a call and its own recording
-//! give the same figures. Nothing here knows SIP, records or HTTP.
+//! Everything except [`net`] is a sans-I/O core: bytes and time go in, and there are no sockets or clocks. A
+//! live socket and a capture file are two drivers of one [`session::Session`], so a call and its recording
+//! give the same figures. This crate does not depend on SIP, records or HTTP.
 
 pub mod audio;
 pub mod codec;

@@ -4,20 +4,20 @@ use std::fmt;
 use std::num::NonZeroU32;
 use std::ops::{Add, Sub};
 
-/// An instant in microseconds since an epoch that the driver chooses and keeps for the life of a session.
+/// A time in microseconds since an epoch that the driver chooses and keeps for the life of a session.
 ///
-/// A live driver counts from its monotonic clock, a capture from the Unix epoch; a session only ever
-/// subtracts two of them.
+/// A live driver counts from its monotonic clock, a capture from the Unix epoch; a session only uses
+/// differences.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Micros(pub i64);
 
 impl Micros {
-    /// The instant `ms` milliseconds after the epoch.
+    /// The time `ms` milliseconds after the epoch.
     pub const fn from_millis(ms: i64) -> Self {
         Micros(ms.saturating_mul(1000))
     }
 
-    /// Microseconds from `earlier` to `self`; negative when `earlier` is the later one.
+    /// Microseconds from `earlier` to `self`; negative when `earlier` is later.
     pub const fn since(self, earlier: Micros) -> i64 {
         self.0.saturating_sub(earlier.0)
     }

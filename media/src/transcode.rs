@@ -1,16 +1,16 @@
-//! One direction of a bridge whose sides share no codec: packets in one, packets in the other.
+//! Transcodes one direction of a bridge whose sides have no common codec.
 //!
-//! What arrives is played out in ticks of 20 ms, because a decoder needs every packet in its turn and in time; the
-//! frames are encoded anew and sent with an SSRC, sequence numbers and timestamps of our own. Keys (RFC 4733) are not
-//! decoded: their packets go on at once, under the other side's payload type and clock. A pair of sides that share a
-//! codec is relayed and never comes here.
+//! Packets are played out in ticks of 20 ms, because a decoder needs every packet in order and in time. The
+//! frames are encoded again and sent with our own SSRC, sequence numbers and timestamps. Telephone events
+//! (RFC 4733) are not decoded: their packets are passed on at once with the other side's payload type and
+//! clock. Sides with a common codec are relayed and not transcoded.
 
 use crate::codec::{Codec, CodecError, Encoder};
 use crate::playout::{Playout, PlayoutFigures, PlayoutFormats, Pulled};
 use crate::rtp::RtpPacket;
 use crate::time::Micros;
 
-/// What SDP settled for both sides of one direction.
+/// The SDP results of both sides for one direction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TranscodePlan {
     /// The payload types of the audio that is transcoded.
@@ -19,48 +19,48 @@ pub struct TranscodePlan {
     pub noise: Vec<u8>,
     /// The telephone events of both sides.
     pub events: Option<EventPlan>,
-    /// What the receiver is sent.
+    /// The codec sent to the receiver, with its payload type.
     pub send: (u8, Codec),
-    /// How much audio a packet holds: 10 to 60 ms in steps of ten.
+    /// Audio per packet: 10 to 60 ms in steps of ten.
     pub ptime_ms: u32,
 }
 
-/// How telephone events are called and timed on both sides.
+/// Payload types and clocks of telephone events on both sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EventPlan {
-    /// The payload type and the clock in Hz of what arrives.
+    /// Payload type and clock in Hz of the received events.
     pub from: (u8, u32),
-    /// The payload type and the clock in Hz of what is sent.
+    /// Payload type and clock in Hz of the sent events.
     pub to: (u8, u32),
 }
 
 /// Transcodes one direction.
 ///
-/// *Bounds*: nothing is allocated after the first packets, but what an encoder does inside; without packets it asks
-/// for no tick after a second.
+/// *Bounds*: nothing is allocated after the first packets, except inside an encoder; after a second without
+/// packets it requests no more ticks.
 #[derive(Debug)]
 pub struct Transcoder {
     plan: TranscodePlan,
     playout: Playout,
     encoder: Encoder,
-    /// When tick 0 was, and the number of the next.
+    /// The time of tick 0, and the number of the next tick.
     epoch: Option<Micros>,
     next: i64,
     is_running: bool,
-    /// Ticks without anything to hear.
+    /// Ticks without audio.
     idle: u32,
-    /// Samples that wait for their packet to be full, and the time of the first, in samples since tick 0.
+    /// Samples that wait for a full packet, and the time of the first one, in samples since tick 0.
     pcm: Vec<i16>,
     pcm_at: i64,
-    /// The first packet after silence has the marker (RFC 3551 §4.1).
+    /// The first packet after silence gets the marker (RFC 3551 §4.1).
     has_paused: bool,
     key: Option<Key>,
-    /// Samples of the beep still to be heard.
+    /// Remaining samples of the beep.
     beep: usize,
     out: Outgoing,
 }
 
-/// The key that is passed on: its own timestamp, and ours.
+/// The key press that is passed on: its original timestamp, and ours.
 #[derive(Clone, Copy, Debug)]
 struct Key {
     received: u32,
@@ -68,7 +68,7 @@ struct Key {
 }
 
 impl Transcoder {
-    /// A transcoder that has heard nothing; `seed` decides its SSRC and where its numbers begin.
+    /// A transcoder before the first packet; `seed` determines its SSRC and its first numbers.
     ///
     /// # Errors
     /// When a codec refuses its parameters.
@@ -94,21 +94,21 @@ impl Transcoder {
         })
     }
 
-    /// What it was made for.
+    /// The plan it was created with.
     pub fn plan(&self) -> &TranscodePlan {
         &self.plan
     }
 
-    /// What the playout did.
+    /// The figures of the playout.
     pub fn figures(&self) -> PlayoutFigures {
         self.playout.figures()
     }
 
-    /// Takes in one packet, which arrived at `now`; drain [`Transcoder::poll_packet`] afterwards.
+    /// Processes one packet, which arrived at `now`; drain [`Transcoder::poll_packet`] afterwards.
     pub fn receive(&mut self, now: Micros, packet: &RtpPacket<'_>) {
         let epoch = *self.epoch.get_or_insert(now + WAIT_US);
         if !self.is_running {
-            // The first tick comes when the first packet has waited as long as it must.
+            // The first tick comes when the first packet has waited long enough.
             self.next = (now.since(epoch) + WAIT_US).div_euclid(TICK_US);
             (self.is_running, self.idle) = (true, 0);
         }
@@ -127,7 +127,7 @@ impl Transcoder {
     pub fn tick(&mut self, now: Micros) {
         let Some(due) = self.next_tick().filter(|due| *due <= now) else { return };
         if now.since(due) > BEHIND_MAX_US {
-            // Whoever ticks stood still: what was missed is not made up for.
+            // The driver stopped for a while: missed ticks are skipped.
             self.next += now.since(due) / TICK_US;
         }
         let mut frame = [0; FRAME_MAX];
@@ -154,12 +154,12 @@ impl Transcoder {
         self.out.take()
     }
 
-    /// Lets the receiver hear a beep of 600 ms in the audio that it is sent anyway.
+    /// Plays the receiver a beep of 600 ms in the audio that it is sent anyway.
     pub fn beep(&mut self) {
         self.beep = samples(self.plan.send.1.sample_rate_hz(), BEEP_MS);
     }
 
-    /// A tick without audio: what waits goes out, filled up.
+    /// A tick without audio: sends the waiting samples, padded to a packet.
     fn pause(&mut self) {
         self.idle += 1;
         if self.idle > IDLE_TICKS_MAX {
@@ -172,7 +172,7 @@ impl Transcoder {
         self.has_paused = true;
     }
 
-    /// Makes packets of what waits, as far as they are full.
+    /// Encodes the waiting samples into full packets.
     fn encode(&mut self) {
         let size = self.packet_samples();
         while self.pcm.len() >= size {
@@ -186,7 +186,7 @@ impl Transcoder {
         }
     }
 
-    /// Passes a packet of a key on under the receiver's payload type, with our timestamp and its clock.
+    /// Passes on a packet of a key press with the receiver's payload type and clock, and our timestamp.
     fn pass_key(&mut self, now: Micros, events: EventPlan, packet: &RtpPacket<'_>) {
         self.playout.event();
         let Some((&[code, flags, high, low], _)) = packet.payload.split_first_chunk::<4>() else { return };
@@ -195,7 +195,7 @@ impl Transcoder {
         let sent = match self.key.filter(|key| key.received == received) {
             Some(key) => key.sent,
             None => {
-                // Some phones move the timestamp with the packets of one key; ours moves with it.
+                // Some phones change the timestamp within one key press; ours then changes too.
                 let since_us = self.epoch.map_or(0, |epoch| now.since(epoch));
                 (since_us * i64::from(events.to.1) / 1_000_000) as u32
             }
@@ -212,7 +212,7 @@ impl Transcoder {
         self.has_paused = true;
     }
 
-    /// Writes what is left of the beep over a frame.
+    /// Writes the rest of the beep over a frame.
     fn write_beep(&mut self, frame: &mut [i16]) {
         let rate_hz = self.plan.send.1.sample_rate_hz();
         let total = samples(rate_hz, BEEP_MS);
@@ -226,21 +226,21 @@ impl Transcoder {
     fn packet_samples(&self) -> usize {
         let codec = self.plan.send.1;
         let ptime_ms = match self.plan.ptime_ms.clamp(10, PTIME_MAX_MS) / 10 * 10 {
-            // Opus has no packets of 30 and 50 ms in one frame (RFC 6716 §2).
+            // Opus has no single frames of 30 and 50 ms (RFC 6716 §2).
             ptime_ms @ (30 | 50) if codec == Codec::Opus => ptime_ms - 10,
             ptime_ms => ptime_ms,
         };
         samples(codec.sample_rate_hz(), ptime_ms)
     }
 
-    /// The RTP clock at a sample.
+    /// The RTP timestamp of a sample, relative to tick 0.
     fn rtp_units(&self, sample: i64) -> u32 {
         let codec = self.plan.send.1;
         (sample * i64::from(codec.rtp_clock().hz()) / i64::from(codec.sample_rate_hz().max(1))) as u32
     }
 }
 
-/// Packets that wait to be taken, in buffers that are used again.
+/// Packets that wait to be taken, in reused buffers.
 #[derive(Debug)]
 struct Outgoing {
     ssrc: u32,
@@ -256,7 +256,7 @@ impl Outgoing {
         let [a, b, c, d, e, f, g, h] = seed.to_be_bytes();
         Outgoing {
             ssrc: u32::from_be_bytes([a, b, c, d]),
-            // The first half of the numbers, so that none wraps in the first moments (RFC 3711 §3.3.1).
+            // In the first half of the range, so that the number does not wrap soon (RFC 3711 §3.3.1).
             sequence: u16::from_be_bytes([e & 0x7f, f]),
             timestamp: u32::from_be_bytes([g, h, e, f]),
             packets: (0..PACKETS_MAX).map(|_| Vec::with_capacity(64)).collect(),
@@ -265,7 +265,8 @@ impl Outgoing {
         }
     }
 
-    /// Adds a packet whose payload `write` makes; none when it makes nothing, or nobody takes what is there.
+    /// Adds a packet whose payload `write` produces; none when it is empty, or when the packets are not
+    /// taken.
     fn put(
         &mut self,
         payload_type: u8,
@@ -306,17 +307,17 @@ const TICK_MS: u32 = 20;
 const TICK_US: i64 = 20_000;
 /// 20 ms at 48 kHz.
 const FRAME_MAX: usize = 960;
-/// From the first packet to the first tick: what the playout waits on an even network.
+/// Time from the first packet to the first tick: the playout delay of a network without jitter.
 const WAIT_US: i64 = 10_000;
-/// Ticks that are late by more are left out.
+/// When a tick is later than this, missed ticks are skipped.
 const BEHIND_MAX_US: i64 = 100_000;
-/// A second without audio, and no tick is asked for any more.
+/// After a second without audio no tick is requested.
 const IDLE_TICKS_MAX: u32 = 50;
-/// The longest packet that is made.
+/// The longest packet that is sent.
 const PTIME_MAX_MS: u32 = 60;
-/// What fits into one datagram on every network.
+/// Payload that fits into one datagram on every network.
 const PAYLOAD_MAX: usize = 1_400;
-/// Packets between two polls: two of 10 ms a tick, and keys.
+/// Packets between two polls: two of 10 ms per tick, and telephone events.
 const PACKETS_MAX: usize = 8;
 /// The beep of the relay, see `net::beep`: 600 ms of 1,400 Hz at -12 dBm0.
 const BEEP_MS: u32 = 600;

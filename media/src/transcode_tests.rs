@@ -29,7 +29,7 @@ fn tone(number: u8, codec: Codec, count: u32) -> Vec<(Micros, Packet, Vec<u8>)> 
     (0..count).map(packet).collect()
 }
 
-/// Feeds and ticks; everything that came out with the time when it did.
+/// Feeds packets and runs ticks; returns every sent packet with its time.
 fn run(transcoder: &mut Transcoder, packets: &[(Micros, Packet, Vec<u8>)]) -> Vec<(Micros, Vec<u8>)> {
     let mut out = Vec::new();
     let mut packets = packets.iter().peekable();
@@ -86,7 +86,7 @@ fn a_tone_goes_from_every_codec_to_every_other_in_one_stream() {
                 let crossings = voice.windows(2).filter(|pair| pair[0] < 0 && pair[1] >= 0).count();
                 let hz = crossings as f64 * f64::from(to.1.sample_rate_hz()) / voice.len() as f64;
                 assert!((HZ - 10.0..HZ + 10.0).contains(&hz), "{name}: {hz:.0} Hz");
-                // Ten milliseconds of wait, and what a longer packet has to wait for.
+                // Ten milliseconds of delay, plus the time until a longer packet is full.
                 let first_us = out[0].0.since(Micros(5_000_000));
                 assert!(first_us <= 10_000 + i64::from(ptime_ms) * 1_000, "{name}: {first_us}");
             }
@@ -109,7 +109,7 @@ fn a_pause_is_a_pause_and_the_clock_goes_on() {
     let timestamp = |at: usize| Packet::parse(&out[at].1).unwrap().timestamp;
     let late = out.iter().position(|(now, _)| now.0 >= 8_000_000).unwrap();
     assert_eq!(timestamp(late).wrapping_sub(timestamp(0)), 3 * 8_000);
-    // 100 packets, and what was hoped to be late at both ends.
+    // 100 packets, plus concealment of missing packets at both ends.
     assert!(out.len() <= 110, "{}", out.len());
     assert_eq!(transcoder.next_tick(), None);
 }
@@ -134,7 +134,7 @@ fn keys_pass_at_once_with_the_other_sides_number_and_clock() {
         assert_eq!(now.0, 5_000_000 + (20 + n as i64) * 20_000);
         assert_eq!((key.header.marker, key.payload[0], key.payload[1] & 0x80 != 0), (n == 0, 5, n >= 5));
         assert_eq!(u16::from_be_bytes([key.payload[2], key.payload[3]]), (n.min(5) as u16 + 1) * 960);
-        // The key began 390 ms after the first frame was played.
+        // The key press began 390 ms after the first frame was played.
         assert_eq!(key.header.timestamp.wrapping_sub(audio.timestamp), 390 * 48);
     }
     assert_eq!(transcoder.figures().concealed_ms, 100, "at the end alone");

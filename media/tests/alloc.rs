@@ -1,4 +1,4 @@
-//! No packet costs an allocation once a leg is in mid-call.
+//! No packet allocates once a leg is in mid-call.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
 
@@ -14,15 +14,15 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-// One test only: the counter sees every thread of this binary.
+// Only one test here, because the counter counts all threads of this binary.
 #[test]
 fn packets_cost_no_allocation() {
-    // Listening costs none either.
+    // Audio evidence does not allocate either.
     let mut session = Session::new(SessionConfig { audio_evidence: true, ..SessionConfig::default() });
     session.describe(Micros(0), support::pcmu());
     session.answer(Micros(0));
     let datagrams = datagrams();
-    // Warm-up: the source is latched and the first of everything has come.
+    // Warm-up: the source is latched, and every kind of packet has arrived once.
     play(&mut session, &datagrams, 0);
     let region = Region::new(ALLOCATOR);
     let relayed = play(&mut session, &datagrams, 1);
@@ -31,12 +31,12 @@ fn packets_cost_no_allocation() {
     let audio = session.report(Micros(2_000_000_000)).audio.unwrap();
     assert!(audio.looked_at_packets > 10_000, "{audio:?}");
     assert_eq!((change.allocations, change.deallocations), (0, 0));
-    // The timeline's rows double their room, at 64, 128, 256, … seconds and no later than at an hour.
+    // The capacity of the timeline's rows doubles at 64, 128, 256, … seconds, and at an hour at the latest.
     assert!(change.reallocations <= 1, "{} times in the thirteen minutes", change.reallocations);
 }
 
-/// A stream with everything in it that costs something: loss, reordering, duplicates, jumps of number and
-/// timestamp, other SSRCs, comfort noise, digits, payload changes, packets that are refused.
+/// A stream with everything that costs work: loss, reordering, duplicates, jumps of number and timestamp,
+/// other SSRCs, comfort noise, digits, payload changes, refused packets.
 fn datagrams() -> Vec<Vec<u8>> {
     (0..40_000_u32).map(datagram).collect()
 }

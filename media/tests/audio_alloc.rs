@@ -1,4 +1,5 @@
-//! Decoding a party, and transcoding it, costs no allocation once each of its formats was heard, whatever the network does.
+//! Decoding and transcoding a party's audio does not allocate once each of its formats has arrived, whatever
+//! the network does.
 
 #![allow(
     clippy::indexing_slicing,
@@ -19,7 +20,7 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-// One test only: the counter sees every thread of this binary.
+// Only one test here, because the counter counts all threads of this binary.
 #[test]
 fn playing_costs_no_allocation() {
     let formats = [(0, Codec::Pcmu), (8, Codec::Pcma), (9, Codec::G722), (96, Codec::Opus)];
@@ -33,8 +34,8 @@ fn playing_costs_no_allocation() {
         let voiced = play(&mut playout, &payloads, 1);
         let change = region.change();
         assert!(voiced > 1_000, "{voiced} frames were voice");
-        // Where an Opus packet of full band is lost, the crate that guesses it allocates nine times and gives all of
-        // it back; nothing else allocates.
+        // For a lost full-band Opus packet, concealment in the crate allocates nine times and frees
+        // everything again; nothing else allocates.
         assert!(change.allocations <= 9 * LOST_OPUS, "{rate_hz:?}: {change:?}");
         assert_eq!((change.deallocations, change.reallocations), (change.allocations, 0), "{rate_hz:?}");
     }
@@ -88,13 +89,14 @@ fn payload(codec: Codec) -> Vec<u8> {
     let pcm: Vec<i16> = (0..samples).map(|n| ((n % 100) as i16 - 50) * 200).collect();
     let mut payload = vec![0; 1_500];
     let mut encoder = Encoder::new(codec).unwrap();
-    // The encoder's past is what makes later packets as long as they get.
+    // Later packets reach their full length only with the encoder's history.
     let size = (0..5).map(|_| encoder.encode(&pcm, &mut payload).unwrap()).last().unwrap();
     payload.truncate(size);
     payload
 }
 
-/// 800 packets in each format: every tenth lost, some late, some twice, comfort noise, keys, frames passed over.
+/// 800 packets in each format: every tenth lost, some late, some duplicated, comfort noise, digits, skipped
+/// frames.
 fn play(playout: &mut Playout, payloads: &[(u8, Codec, Vec<u8>)], part: i64) -> usize {
     let mut frame = [0; 960];
     let mut voiced = 0;

@@ -1,4 +1,4 @@
-//! Nothing is allocated for a packet or a tick of a mix once its members are there: from socket to socket.
+//! No packet and no tick of a mix allocates once its members have joined: from socket to socket.
 
 #![cfg(feature = "net")]
 #![allow(clippy::indexing_slicing, clippy::unwrap_used, reason = "a test may stop where it fails")]
@@ -20,7 +20,7 @@ static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 const LOCALHOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
-/// A member of mix 1, which lives in worker 1, from a home of either worker.
+/// A member of mix 1, which lives in worker 1; its home is either worker.
 fn member(relay: &Relay, group: u64, codec: (u8, Codec)) -> (UdpSocket, Port) {
     let phone = loop {
         let phone = UdpSocket::bind((LOCALHOST, 0)).unwrap();
@@ -80,7 +80,7 @@ fn a_tick_and_its_packets_allocate_nothing() {
     ];
     let mut packet = [0; 172];
     let mut buffer = [0; 400];
-    // A phone's next packet follows what it hears; two of them talk, two are silent.
+    // A phone sends its next packet after each one it receives; two of them talk, two are silent.
     let mut turn = |seq: u16| {
         for (place, (phone, port)) in members.iter().enumerate() {
             packet[..2].copy_from_slice(&[0x80, [0, 0, 8, 9][place]]);

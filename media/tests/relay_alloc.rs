@@ -1,4 +1,4 @@
-//! No relayed packet costs an allocation once a call is up, traced as well: the whole path, from socket to socket.
+//! No relayed packet allocates once a call is up, also with a trace: the whole path, from socket to socket.
 
 #![cfg(feature = "net")]
 #![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
@@ -17,7 +17,7 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// Gives the buffer back that it was handed, as one that has written it does.
+/// Returns each buffer, like a sink that has written it.
 #[derive(Debug, Default)]
 struct Recycling(Mutex<usize>);
 
@@ -35,7 +35,7 @@ impl TraceSink for Recycling {
 
 const LOCALHOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
-/// A described and answered port and its phone, which stays outside of the relay's ports.
+/// A described and answered port and its phone, whose port is outside the relay's range.
 fn party(relay: &Relay, sink: &Arc<Recycling>) -> (UdpSocket, Port) {
     let phone = loop {
         let phone = UdpSocket::bind((LOCALHOST, 0)).unwrap();
@@ -67,7 +67,7 @@ fn party(relay: &Relay, sink: &Arc<Recycling>) -> (UdpSocket, Port) {
     (phone, port)
 }
 
-/// Sends the next packet and takes what comes out at the other end.
+/// Sends the next packet and receives it at the other end.
 fn pass(packet: &mut [u8; 172], seq: u16, from: &UdpSocket, port: Port, to: &UdpSocket) {
     packet[2..4].copy_from_slice(&seq.to_be_bytes());
     packet[4..8].copy_from_slice(&(u32::from(seq) * 160).to_be_bytes());
@@ -77,7 +77,7 @@ fn pass(packet: &mut [u8; 172], seq: u16, from: &UdpSocket, port: Port, to: &Udp
     assert_eq!(received.get(..len), Some(&packet[..]));
 }
 
-/// How many seconds of the leg's timeline have begun.
+/// Number of seconds of the leg's timeline that have begun.
 #[expect(clippy::panic, reason = "a test fails by it")]
 fn rows(relay: &Relay, port: Port) -> usize {
     relay.command(port.id, Command::Snapshot).unwrap();
@@ -116,24 +116,25 @@ fn a_relayed_packet_allocates_nothing() {
         }
         u64::from(packets) * 2
     };
-    // The first second that is over makes room for the rows of a minute: a leg's first packets are not what counts here.
+    // When the first second is over, space for a minute of rows is allocated: a leg's first packets do not
+    // count here.
     #[expect(clippy::disallowed_methods, reason = "a test measures")]
     let begun = Instant::now();
     let mut relayed = both_ways(100);
     while rows(&relay, one) < 2 || rows(&relay, other) < 2 {
         relayed += both_ways(100);
     }
-    // A snapshot knows of packets that wait to be folded; these fold them.
+    // A snapshot folds a copy of the waiting packets; these packets fold the waiting ones.
     relayed += both_ways(200);
     let written = *sink.0.lock().unwrap();
     let region = Region::new(ALLOCATOR);
     relayed += both_ways(5_000);
     let change = region.change();
-    // Rows for another minute, where the machine lets this take so long.
+    // Rows for another minute, when the machine takes that long.
     let minutes = 2 * (begun.elapsed().as_secs() / 60);
     assert!((change.allocations + change.reallocations) as u64 <= minutes, "{change:?}");
     assert!(*sink.0.lock().unwrap() > written + 4 * 2_048, "the traces went on");
-    // The counters are published after the packet has left; a snapshot comes after them.
+    // The counters are published after the packet is sent; a snapshot comes after them.
     rows(&relay, one);
     assert_eq!(relay.counters().relayed, relayed);
 }

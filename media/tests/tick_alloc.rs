@@ -1,4 +1,4 @@
-//! No packet and no tick of a mix costs an allocation while nothing changes.
+//! No packet and no tick of a mix allocates while nothing changes.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may stop where it fails")]
 
@@ -13,7 +13,7 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-// One test only: the counter sees every thread of this binary.
+// Only one test here, because the counter counts all threads of this binary.
 #[test]
 fn ticks_cost_no_allocation() {
     let codecs = [Codec::Pcmu, Codec::Pcma, Codec::G722, Codec::L16 { rate_hz: 16_000, channels: 1 }];
@@ -34,7 +34,7 @@ fn ticks_cost_no_allocation() {
         let amplitude = if key < 3 { 3_000.0 } else { 0.0 };
         said.push(payloads(codec, amplitude));
     }
-    // Warm-up: everybody has the encoding that it keeps.
+    // Warm-up: each party has the encoding that it keeps.
     play(&mut mix, &said, 0..100);
     let region = Region::new(ALLOCATOR);
     let sent = play(&mut mix, &said, 100..600);

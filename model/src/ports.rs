@@ -9,8 +9,10 @@ use crate::call_log::{CdrFilter, CdrPlace, CdrQuery};
 use crate::cdr::Cdr;
 use crate::directory::Network;
 use crate::ids::{ApiKeyId, CallId, OrganisationId};
+use crate::news::News;
 use crate::page::{Order, Page};
 pub use crate::port_future::PortFuture;
+use crate::rating::Drawn;
 use crate::totals::CdrTotals;
 
 /// The stored call records.
@@ -88,6 +90,28 @@ impl ApiKey {
             permissions: self.permissions.clone(),
         }
     }
+}
+
+/// Where ended calls are stored.
+pub trait CdrSink: Send + Sync {
+    /// Stores records that are not there yet, each with its event and what it takes from its organisation's
+    /// credit, in one durable transaction.
+    fn store<'a>(&'a self, cdrs: &'a [Cdr]) -> PortFuture<'a, Stored>;
+}
+
+/// What storing records did.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Stored {
+    /// How many were not there yet.
+    pub new: usize,
+    /// What they took from credits, by organisation.
+    pub drawn: Vec<Drawn>,
+}
+
+/// Where news of calls are stored as events.
+pub trait NewsSink: Send + Sync {
+    /// Stores the event of each, in one transaction.
+    fn store<'a>(&'a self, news: &'a [News]) -> PortFuture<'a, ()>;
 }
 
 /// Which URLs a tenant may have us ask.

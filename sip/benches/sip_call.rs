@@ -1,4 +1,5 @@
-//! What a call costs: INVITE, 180, 200, ACK, BYE, 200 through two user agents, with few and with many calls beside it.
+//! Measures the cost of a call: INVITE, 180, 200, ACK, BYE, 200 through two user agents, with few and with
+//! many other calls.
 
 #![expect(clippy::indexing_slicing, reason = "there are two ends, and `who` is one of them")]
 
@@ -12,7 +13,7 @@ use sidetone_sip::message::{Host, StatusCode};
 use sidetone_sip::transaction::{LayerConfig, Local};
 use sidetone_sip::ua::{Event, Input, Invite, LegKey, Output, Reply, Ua, UaConfig};
 
-/// Both ends of every call; messages arrive at once.
+/// Both ends of every call; messages arrive without delay.
 struct Pair {
     ends: [Ua; 2],
     now: Instant,
@@ -30,7 +31,7 @@ impl Pair {
         Self { ends: [end(1), end(2)], now, answered: None }
     }
 
-    /// Sets one call up; 20 ms pass, so that what lingers for 32 s reaches a steady number.
+    /// Sets up one call; 20 ms pass, so that the number of transactions that stay for 32 s becomes constant.
     fn call(&mut self) -> Option<LegKey> {
         self.now += Duration::from_millis(20);
         self.settle();

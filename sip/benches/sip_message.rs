@@ -1,4 +1,5 @@
-//! What a message costs: reading and writing an INVITE with SDP, and rsip on the same bytes beside it.
+//! Measures the cost of a message: parsing and writing an INVITE with SDP, compared with rsip on the same
+//! bytes.
 
 use std::hint::black_box;
 
@@ -6,7 +7,7 @@ use bytes::Bytes;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use sidetone_sip::message::{Datagram, Message, Name, parse_datagram};
 
-/// An INVITE as a desk phone sends it.
+/// An INVITE like that of a desk phone.
 const INVITE: &str = "INVITE sip:+4989123456@sip.example.com;user=phone SIP/2.0\r\n\
     Via: SIP/2.0/UDP 192.0.2.10:5060;rport;branch=z9hG4bK-3f1c-8a1e-77c2\r\n\
     Max-Forwards: 70\r\n\

@@ -1,16 +1,16 @@
-//! The path a SIP message came by, and the one its answer takes back (RFC 5626 §3, "flow").
+//! The path on which a SIP message arrived and on which its response is sent (RFC 5626 §3, "flow").
 //!
-//! A plain value for the cores; what a listener is in the world of sockets is the affair of `transport/`.
+//! A plain value for the cores; `transport/` maps a listener to a socket.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
-/// Names one of our listening sockets; chosen by the transport, stable for its life.
+/// Identifies one of our listening sockets; chosen by the transport, constant for its life.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ListenerId(pub u32);
 
 impl ListenerId {
-    /// Stands in a flow for the connection that we open to its far address, whenever there is none.
+    /// Used in a flow for a connection that we open to the remote address when there is none.
     pub const OUTBOUND: Self = Self(u32::MAX);
 }
 
@@ -20,7 +20,7 @@ impl fmt::Display for ListenerId {
     }
 }
 
-/// The transport protocol of a flow, in the words of a Via header (RFC 3261 §20.42, RFC 7118).
+/// The transport protocol of a flow, as named in a Via header (RFC 3261 §20.42, RFC 7118).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Protocol {
     /// TCP: a stream.
@@ -48,12 +48,12 @@ impl Protocol {
         }
     }
 
-    /// Whether the transport delivers by itself, so that transactions need not retransmit (RFC 3261 §17).
+    /// Whether the transport is reliable, so that transactions need not retransmit (RFC 3261 §17).
     pub const fn is_reliable(self) -> bool {
         !matches!(self, Protocol::Udp)
     }
 
-    /// The port of a URI or a Via that names none (RFC 3261 §18.1.1, §19.1.2).
+    /// The default port of a URI or a Via (RFC 3261 §18.1.1, §19.1.2).
     pub const fn default_port(self) -> u16 {
         match self {
             Protocol::Tls => 5061,
@@ -70,14 +70,14 @@ impl fmt::Display for Protocol {
     }
 }
 
-/// One of our sockets, or a connection that we opened, and one far address: enough to answer where a message came from.
+/// One of our sockets, or a connection that we opened, and one remote address: enough to answer a message.
 ///
-/// Behind a NAT nothing else reaches a phone, therefore bindings keep flows and not only Contacts.
+/// A phone behind a NAT is reachable only on its flow, so bindings store flows besides Contacts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Flow {
-    /// Which of our sockets.
+    /// Our socket.
     pub listener: ListenerId,
-    /// The far address, as the socket reported it (an IPv4 peer of an IPv6 socket in its IPv4 form).
+    /// The remote address, as the socket reported it (an IPv4 peer of an IPv6 socket in its IPv4 form).
     pub remote: SocketAddr,
     /// The transport of the socket.
     pub protocol: Protocol,
@@ -89,7 +89,7 @@ impl Flow {
         Flow { listener: ListenerId::OUTBOUND, remote: canonical(remote), protocol: Protocol::Tcp }
     }
 
-    /// A UDP flow; `remote` is taken in canonical form, an IPv4-mapped IPv6 address as IPv4.
+    /// A UDP flow; `remote` is converted to canonical form, an IPv4-mapped IPv6 address to IPv4.
     pub fn udp(listener: ListenerId, remote: SocketAddr) -> Self {
         Flow { listener, remote: canonical(remote), protocol: Protocol::Udp }
     }
@@ -101,9 +101,10 @@ impl fmt::Display for Flow {
     }
 }
 
-/// `address` with an IPv4-mapped IPv6 address turned into the IPv4 address it means.
+/// `address` with an IPv4-mapped IPv6 address converted to IPv4.
 ///
-/// Every address of a peer goes through here once, or one peer would have two identities (and two budgets).
+/// Every address of a peer must be converted once, otherwise one peer would have two identities (and two
+/// budgets).
 pub fn canonical(address: SocketAddr) -> SocketAddr {
     match address.ip().to_canonical() {
         IpAddr::V4(ip) => SocketAddr::new(IpAddr::V4(ip), address.port()),
@@ -111,8 +112,8 @@ pub fn canonical(address: SocketAddr) -> SocketAddr {
     }
 }
 
-/// The source that limits count an address as: an IPv4 address, or the /64 of an IPv6 address, of which one host has
-/// every address.
+/// The unit of limits for an address: an IPv4 address, or the /64 of an IPv6 address, because one host can
+/// use all of its addresses.
 pub fn source_of(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(v6) => IpAddr::V6(Ipv6Addr::from_bits(v6.to_bits() & (u128::MAX << 64))),

@@ -1,7 +1,7 @@
 //! SIP for a switch: messages, transactions, dialogs, SDP, digest authentication, a registrar.
 //!
-//! Everything but `transport` is a sans-I/O core: fed with bytes and time, free of sockets and clocks.
-//! Nothing here knows RTP, records or HTTP.
+//! Everything except `transport` is a sans-I/O core: bytes and time go in, and there are no sockets or
+//! clocks. This crate does not depend on RTP, records or HTTP.
 
 pub mod admission;
 pub mod auth;

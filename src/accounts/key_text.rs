@@ -3,8 +3,7 @@
 use rand::CryptoRng;
 use rand::distr::{Alphanumeric, SampleString};
 use sha2::{Digest, Sha256};
-
-use crate::store::ApiKeyText;
+use sidetone_store::ApiKeyText;
 
 /// A new key: 12 base62 characters that find it and 43 (256 bits) that prove it.
 pub fn generate(rng: &mut impl CryptoRng) -> String {

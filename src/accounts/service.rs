@@ -13,10 +13,10 @@ use sidetone_model::problem::{FieldProblem, Problem};
 use sidetone_model::rules;
 use sidetone_model::time::Timestamp;
 use sidetone_model::user::{Account, Accounts, Email, NewUser, User, UserChange, Users};
+use sidetone_store::Store;
 use uuid::Uuid;
 
 use crate::accounts::{Passwords, stored_key};
-use crate::store::Store;
 
 /// The people and the programs that are let in.
 #[derive(Debug, Clone)]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
+use sidetone_call::media_plan;
 use sidetone_media::net::{Relay, RelayConfig, RelayError};
 use sidetone_media::session::SessionConfig;
 use sidetone_model::ids::NodeId;
@@ -19,7 +20,6 @@ use tokio::sync::Notify;
 
 use crate::clock::instant;
 use crate::config::Config;
-use crate::media_plan;
 use crate::rooms::RoomsConfig;
 use crate::routing::Directory;
 use crate::supervise::Beat;

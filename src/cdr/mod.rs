@@ -1,6 +1,5 @@
-//! Call records: how one is made when a call ends, and its way to the database.
+//! The way of call records to the database.
 
-pub mod build;
 pub mod journal;
 pub mod reader;
 pub mod segment;

@@ -10,29 +10,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use sidetone_model::cdr::Cdr;
-use sidetone_model::ports::PortFuture;
+use sidetone_model::ports::{CdrSink, PortFuture, Stored};
 use sidetone_model::rating::Drawn;
 use tokio::sync::mpsc;
 
 use crate::cdr::reader::JournalReader;
 use crate::cdr::segment;
 use crate::dead_letters::{DeadLetters, Letter, Storing, store_all};
-
-/// Where ended calls are stored.
-pub trait CdrSink: Send + Sync {
-    /// Stores records that are not there yet, each with its event and what it takes from its organisation's
-    /// credit, in one durable transaction.
-    fn store<'a>(&'a self, cdrs: &'a [Cdr]) -> PortFuture<'a, Stored>;
-}
-
-/// What storing records did.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Stored {
-    /// How many were not there yet.
-    pub new: usize,
-    /// What they took from credits, by organisation.
-    pub drawn: Vec<Drawn>,
-}
 
 /// The task between the journal and the database.
 #[derive(Debug)]

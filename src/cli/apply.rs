@@ -7,13 +7,13 @@ use std::process::ExitCode;
 use rand::SeedableRng;
 use rand::rngs::{StdRng, SysRng};
 use sidetone_model::time::Timestamp;
+use sidetone_store::Store;
 
 use crate::cli::{EXIT_FAILED, EXIT_WRONG, load_config, report_problems};
 use crate::config::{Config, parse_toml};
 use crate::fields::Problem;
 use crate::outbound_http::Policy;
 use crate::provision::{self, Declaration, ProvisionError, Report};
-use crate::store::Store;
 
 /// The arguments of `apply`.
 #[derive(Debug, clap::Args)]

@@ -10,6 +10,7 @@ use std::process::ExitCode;
 use nix::sys::resource::{Resource, getrlimit};
 use nix::unistd::{AccessFlags, access};
 use sidetone_sip::transport::UdpTransport;
+use sidetone_store::{Location, Schema, Store};
 
 use crate::app::journal_dir;
 use crate::cdr::journal::LOCK_FILE;
@@ -20,7 +21,6 @@ use crate::dead_letters::DeadLetters;
 use crate::outbound_http::Roots;
 use crate::process::bind_advice;
 use crate::recorder::{DataDisk, Disk as _};
-use crate::store::{Location, Schema, Store};
 
 /// The arguments of `check`.
 #[derive(Debug, clap::Args)]

@@ -5,10 +5,11 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use sidetone_store::Store;
+
 use crate::cli::{EXIT_FAILED, prepare};
 use crate::config::Config;
 use crate::dead_letters::{DeadLetters, replay};
-use crate::store::Store;
 
 /// The arguments of `dead-letters`.
 #[derive(Debug, clap::Args)]

@@ -12,15 +12,15 @@ use rand::rngs::{StdRng, SysRng};
 use rand::{RngExt, SeedableRng};
 use serde_json::json;
 use sidetone_model::time::Timestamp;
+use sidetone_phone::demo::{Access, PIN, Played, ROOM, Record, SCENES, Scene, Stage, Table, sentence};
+use sidetone_store::Store;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::Instant;
 
 use crate::app::Engine;
 use crate::cli::EXIT_FAILED;
 use crate::config::{Config, Listener, Transport};
-use crate::demo::{Access, PIN, Played, ROOM, Record, SCENES, Scene, Stage, Table, sentence};
 use crate::provision::{self, Declaration};
-use crate::store::Store;
 
 /// The arguments of `demo`.
 #[derive(clap::Args, Clone, Copy, Debug)]

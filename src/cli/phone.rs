@@ -7,13 +7,13 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use sidetone_phone::softphone::{self, Console, Script, Session, View};
+use sidetone_phone::{Answering, Carrier, Phone, PhoneConfig, PhoneError, Recorder, Voice};
 use sidetone_sip::sdp::CodecPolicy;
 use tokio::net::UdpSocket;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::cli::{EXIT_FAILED, EXIT_WRONG};
-use crate::phone::{Answering, Carrier, Phone, PhoneConfig, PhoneError, Recorder, Voice};
-use crate::softphone::{self, Console, Script, Session, View};
 
 /// The arguments of `phone`.
 #[derive(Args, Clone, Debug)]

@@ -13,9 +13,9 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use hdrhistogram::Histogram;
 use indicatif::{ProgressBar, ProgressStyle};
+use sidetone_capture as capture;
 use sidetone_media::simulate::{CATALOGUE, KEYS, Scenario, Simulation};
 
-use crate::capture;
 use crate::cli::EXIT_WRONG;
 use crate::cli::inputs::Inputs;
 
@@ -48,7 +48,7 @@ pub struct SimulateArgs {
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
     /// Length of the call, such as 500ms, 30s, 2m or 3h; a bare number is seconds.
-    #[arg(long, value_name = "TIME", value_parser = crate::duration::parse)]
+    #[arg(long, value_name = "TIME", value_parser = sidetone_model::duration::parse)]
     duration: Option<Duration>,
     /// Make so many calls, each with its own seed, Call-ID, number, SSRC and ports, begun 100 ms after the one before;
     /// with --to, call after call is sent to every second port from HOST:PORT on. Such as --calls 50.

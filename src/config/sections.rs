@@ -10,6 +10,7 @@ use sidetone_media::verdict::{ThresholdError, Thresholds};
 use sidetone_model::directory::Network;
 use sidetone_model::rules;
 use sidetone_sip::auth::Algorithm;
+use sidetone_store::{Database, Location};
 use toml::{Table, Value};
 use tracing_subscriber::EnvFilter;
 
@@ -20,7 +21,6 @@ use crate::config::settings::{
 use crate::fields::{Fields, Problem};
 use crate::outbound_http::OutboundHttp;
 use crate::provision::DefaultPin;
-use crate::store::{Database, Location};
 
 /// Reads every section; what is wrong is among `problems` and keeps its default.
 pub(super) fn read(table: Table, problems: &mut Vec<Problem>) -> Config {

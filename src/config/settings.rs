@@ -11,10 +11,10 @@ use sidetone_media::verdict::Thresholds;
 use sidetone_model::directory::{Network, StrictSource};
 use sidetone_sip::admission::AdmissionConfig;
 use sidetone_sip::auth::Algorithm;
+use sidetone_store::Database;
 
 use crate::outbound_http::OutboundHttp;
 use crate::provision::DefaultPin;
-use crate::store::Database;
 
 /// The whole configuration of one node, validated.
 #[derive(Debug, Clone, PartialEq)]

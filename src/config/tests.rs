@@ -6,10 +6,10 @@ use std::time::Duration;
 use sidetone_api::HttpSettings;
 use sidetone_media::stats::Hundredths;
 use sidetone_model::directory::StrictSource;
+use sidetone_store::Location;
 
 use crate::config::{Config, parse_toml};
 use crate::outbound_http::OutboundHttp;
-use crate::store::Location;
 
 fn load(text: &str, environment: &[(&str, &str)]) -> Result<Config, String> {
     let environment =

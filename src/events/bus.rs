@@ -13,11 +13,11 @@ use sidetone_model::event::{
 use sidetone_model::ports::PortFuture;
 use sidetone_model::problem::Problem;
 use sidetone_model::time::Timestamp;
+use sidetone_store::{Listener, Store};
 use tokio::sync::{Notify, watch};
 
 use crate::events::queue::Queue;
 use crate::events::stream::Stream;
-use crate::store::{Listener, Store};
 
 /// Shows what becomes visible in the log to every stream; clones are one bus.
 #[derive(Clone)]

@@ -1,12 +1,12 @@
 //! What call-info URLs answer, as notes into the calls that they were asked about.
 
 use sidetone_model::access::Scope;
-use sidetone_model::note::{Note, NoteChannel, NoteSource};
+use sidetone_model::note::{NewNote, Note, NoteChannel, NoteSource};
 use sidetone_model::ports::PortFuture;
 use sidetone_model::problem::Problem;
 
 use crate::call_info::{AnsweredCall, NoteSink};
-use crate::notes::{NewNote, NoteService};
+use crate::notes::NoteService;
 
 impl NoteSink for NoteService {
     fn note<'a>(&'a self, call: &'a AnsweredCall, note: Note) -> PortFuture<'a, ()> {

@@ -1,9 +1,10 @@
 //! The courier: hands stored notes to the switch, in the order in which they were stored.
 
+use sidetone_model::note::rules::{PhoneAnswer, outcome};
+use sidetone_model::note::{Change, Dispatch, Phones};
 use tokio::sync::mpsc;
 
-use crate::notes::rules::{PhoneAnswer, outcome};
-use crate::notes::{Change, Dispatch, Orders, Phones};
+use crate::notes::Orders;
 
 /// Takes notes that are stored; clones give them to the same task.
 #[derive(Clone, Debug)]

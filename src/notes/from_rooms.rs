@@ -3,11 +3,13 @@
 use bytes::Bytes;
 use serde_json::{Map, Value};
 use sidetone_model::ids::{CallId, LegId, NodeId, NoteId};
-use sidetone_model::note::{NoteChannel, NoteLevel, NoteSource};
+use sidetone_model::note::{
+    Destination, Dispatch, FromRoom, NewNote, NewReceipt, NoteChannel, NoteLevel, NoteSource,
+};
 use sidetone_model::time::Timestamp;
 use uuid::Uuid;
 
-use crate::notes::{Clock, Destination, Dispatch, FromRoom, NewNote, NewReceipt, Orders};
+use crate::notes::{Clock, Orders};
 use crate::rooms::RoomNote;
 
 /// Stores what rooms tell, and has it sent; clones are the same one.

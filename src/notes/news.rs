@@ -1,12 +1,12 @@
 //! What the switch tells of notes: what phones answered, and what they say by themselves.
 
 use sidetone_model::ids::NoteId;
-use sidetone_model::note::Acknowledgement;
+use sidetone_model::note::rules::outcome;
+use sidetone_model::note::{Acknowledgement, Change, PhoneAnswer, Tap, Tapper, Written};
 use sidetone_model::time::Timestamp;
 use tokio::sync::mpsc;
 
-use crate::notes::rules::outcome;
-use crate::notes::{Change, Clock, Orders, PhoneAnswer, Tap, Tapper, Written};
+use crate::notes::{Clock, Orders};
 use crate::supervise::{Supervisor, Task};
 use crate::switch::driver::Handle;
 use crate::switch::messaging::{Device, Said, Speaker};

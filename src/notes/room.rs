@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use sidetone_model::ids::NodeId;
 use sidetone_model::time::Timestamp;
+use sidetone_store::{Store, StoreError};
 use tokio::sync::{mpsc, watch};
 
 use crate::dead_letters::DeadLetters;
 use crate::notes::{NoteCounters, NoteNews, NoteService, NoteWriter, RoomNotes, courier, follow};
-use crate::store::{Store, StoreError};
 use crate::supervise::{Running, Supervisor, Task};
 use crate::switch::driver::Handle;
 

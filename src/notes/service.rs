@@ -7,17 +7,16 @@ use sidetone_model::access::Scope;
 use sidetone_model::extension::ExtensionRecord;
 use sidetone_model::ids::{CallId, ExtensionId, LegId, NodeId, NoteId, OrganisationId, RoomId};
 use sidetone_model::note::{
-    Note, NoteChannel, NoteLevel, NoteQuery, NoteRecord, NoteSent, NoteSource, Notes,
+    CallPhones, Destination, Dispatch, NewNote, NewReceipt, Note, NoteChannel, NoteLevel, NoteLog, NoteQuery,
+    NoteRecord, NoteSent, NoteSource, Notes, Phones,
 };
 use sidetone_model::page::Page;
 use sidetone_model::ports::{CdrLog, PortFuture};
 use sidetone_model::problem::Problem;
+use sidetone_store::Store;
 use uuid::Uuid;
 
-use crate::notes::{
-    CallPhones, Clock, Courier, Destination, Dispatch, NewNote, NewReceipt, NoteLog, Orders, Phones,
-};
-use crate::store::Store;
+use crate::notes::{Clock, Courier, Orders};
 use crate::supervise::{Supervisor, Task};
 
 /// Sends notes and reads them back; clones are the same one.

@@ -6,18 +6,18 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use sidetone_model::ids::{CallId, ExtensionId, LegId, NodeId, NoteId, OrganisationId, TeamId};
-use sidetone_model::note::{Acknowledgement, NoteChannel, NoteLevel, NoteSource};
+use sidetone_model::note::rules::outcome;
+use sidetone_model::note::{
+    Acknowledgement, CallPhones, Change, Committed, Destination, Dispatch, NewNote, NoteChannel, NoteLevel,
+    NoteLog, NoteSource, PhoneAnswer, Phones, Tap, Tapper, Written,
+};
 use sidetone_model::ports::PortFuture;
 use sidetone_model::problem::Problem;
 use sidetone_model::time::Timestamp;
 use tokio::sync::watch;
 use uuid::Uuid;
 
-use crate::notes::rules::outcome;
-use crate::notes::{
-    CallPhones, Change, Committed, Destination, Dispatch, NewNote, NoteCounters, NoteLog, NoteWriter, Orders,
-    PhoneAnswer, Phones, Tap, Tapper, Written, courier,
-};
+use crate::notes::{NoteCounters, NoteWriter, Orders, courier};
 
 /// A log that remembers its transactions and phones that remember what they were sent.
 #[derive(Default)]

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use sidetone_model::note::{Change, Dispatch, NewNote, NoteLog, Tap, Written};
 use sidetone_model::problem::Problem;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
 use crate::dead_letters::{DeadLetters, Fault};
-use crate::notes::{Change, Courier, Dispatch, NewNote, NoteCounters, NoteLog, Tap, Written};
+use crate::notes::{Courier, NoteCounters};
 
 /// Gives the writer its work; clones give it to the same one.
 #[derive(Clone, Debug)]

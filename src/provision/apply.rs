@@ -14,7 +14,7 @@ use crate::provision::report::{ExtensionReport, Named, Numbered, Report};
 use crate::provision::room_pins::DefaultPin;
 use crate::provision::trunks::Trunk;
 use crate::provision::work::{PASSWORD_LEN, ProvisionError, Work};
-use crate::store::{CLASH, Change, ExtensionRow, NumberRow, OrganisationRow, Store, StoreError, TrunkRow};
+use sidetone_store::{CLASH, Change, ExtensionRow, NumberRow, OrganisationRow, Store, StoreError, TrunkRow};
 
 /// Makes `declarations` true in `store`, all or nothing; with `dry_run` only reports what it would do.
 ///

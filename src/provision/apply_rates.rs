@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use crate::provision::rates::{FxRate, PricedRate, Rates};
 use crate::provision::work::Work;
-use crate::store::StoreError;
+use sidetone_store::StoreError;
 
 impl<R> Work<'_, R> {
     /// Conversion rates first: credit in another currency asks for them.

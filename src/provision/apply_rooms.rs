@@ -9,7 +9,7 @@ use crate::provision::file::Organisation;
 use crate::provision::report::RoomReport;
 use crate::provision::rooms::{Room, Target};
 use crate::provision::work::Work;
-use crate::store::{RoomRow, StoreError};
+use sidetone_store::{RoomRow, StoreError};
 
 impl<R: CryptoRng> Work<'_, R> {
     pub(super) async fn room(

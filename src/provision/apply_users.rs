@@ -9,7 +9,7 @@ use crate::provision::file::Organisation;
 use crate::provision::report::{KeyReport, UserReport};
 use crate::provision::users::{ApiKey, User};
 use crate::provision::work::{PASSWORD_LEN, ProvisionError, Work};
-use crate::store::{ApiKeyRow, StoreError, UserRow};
+use sidetone_store::{ApiKeyRow, StoreError, UserRow};
 
 impl<R: CryptoRng> Work<'_, R> {
     pub(super) async fn user(

@@ -16,7 +16,7 @@ use sidetone_model::time::Timestamp;
 
 use crate::provision::apply::ha1;
 use crate::provision::work::PASSWORD_LEN;
-use crate::store::Store;
+use sidetone_store::Store;
 
 /// The stored extensions with the credentials of their phones.
 #[derive(Debug)]

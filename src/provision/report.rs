@@ -3,8 +3,7 @@
 use std::fmt;
 
 use serde::Serialize;
-
-use crate::store::Change;
+use sidetone_store::Change;
 
 /// What was created, changed and left as it was, with the ids and, once, the secrets.
 #[derive(Debug, Default, Serialize)]

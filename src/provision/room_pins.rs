@@ -10,8 +10,7 @@ use sidetone_model::page::Page;
 use sidetone_model::ports::PortFuture;
 use sidetone_model::room::{Exemption, NewRoom, Pin, Room, RoomChange, RoomMember, RoomPin, Rooms, rules};
 use sidetone_model::time::Timestamp;
-
-use crate::store::Store;
+use sidetone_store::Store;
 
 /// The participant PIN of a room that is made without one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

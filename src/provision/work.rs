@@ -7,7 +7,7 @@ use crate::accounts::hash::HashError;
 use crate::fields::{Problem, key_of};
 use crate::provision::report::Report;
 use crate::provision::room_pins::DefaultPin;
-use crate::store::{Change, StoreError, WriteTransaction};
+use sidetone_store::{Change, StoreError, WriteTransaction};
 
 /// Why nothing was applied.
 #[derive(Debug, thiserror::Error)]

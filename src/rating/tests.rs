@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use rust_decimal::{Decimal, RoundingStrategy};
+use sidetone_call::record::{Facts, Outcome, build};
 use sidetone_model::call::BillingMode;
 use sidetone_model::ids::{CallId, CostRateId, FxRateId, OrganisationId, SellRateId, TrunkId};
 use sidetone_model::money::{Amount, Currency};
@@ -17,7 +18,6 @@ use uuid::Uuid;
 
 use super::credit::Output;
 use super::{Ledger, Meter, NoCredit, Quote, Tariffs, settle};
-use crate::cdr::build::{Facts, Outcome, build};
 
 /// Random calls; `SIDETONE_TEST_CASES` asks for another number of them.
 fn cases() -> u32 {
@@ -542,9 +542,9 @@ fn no_float_on_the_way_of_money() {
     let mut rooms = vec![
         root.join("model/src/money.rs"),
         root.join("model/src/rating.rs"),
-        root.join("src/store/rates.rs"),
-        root.join("src/store/rates.rs"),
-        root.join("src/store/credit.rs"),
+        root.join("store/src/rates.rs"),
+        root.join("store/src/rates.rs"),
+        root.join("store/src/credit.rs"),
         root.join("src/provision/rates.rs"),
     ];
     rooms.extend(["src/rating", "api/src/routes/rates"].iter().flat_map(|room| {

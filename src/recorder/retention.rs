@@ -10,12 +10,12 @@ use std::time::{Duration, SystemTime};
 use sidetone_model::ids::{ConferenceSessionId, NodeId, OrganisationId};
 use sidetone_model::problem::Problem;
 use sidetone_model::time::Timestamp;
+use sidetone_store::{RecordingPlace, Store};
 use tokio::sync::watch;
 
 use crate::recorder::disk::existing;
 use crate::recorder::shelf::{Shelf, beside};
 use crate::recorder::wav_file::Disk as _;
-use crate::store::{RecordingPlace, Store};
 
 impl Shelf {
     /// Deletes recordings that were kept for as long as their organisations want; says whether there may be more.

@@ -8,10 +8,10 @@ use sidetone_model::open_file::OpenFile;
 use sidetone_model::ports::PortFuture;
 use sidetone_model::problem::Problem;
 use sidetone_model::recording::Recordings;
+use sidetone_store::Store;
 
 use crate::open_file::{self, Opened};
 use crate::recorder::disk::{DataDisk, existing};
-use crate::store::Store;
 
 /// The recordings of this node.
 #[derive(Clone, Debug)]

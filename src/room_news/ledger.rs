@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use sidetone_model::ids::ConferenceSessionId;
 use sidetone_model::room::news::{Person, RoomChange, RoomNews};
+use sidetone_model::room::rows::{
+    InviteRow, NewEvent, PersonRow, RecordingRow, Rows, SessionRow, Telling, Told,
+};
 use sidetone_model::room::{Invite, InviteReason, InviteState};
 use sidetone_model::time::Timestamp;
-
-use crate::room_news::rows::{InviteRow, NewEvent, PersonRow, RecordingRow, Rows, SessionRow, Telling};
-use crate::room_news::talk::Told;
 
 /// Folds the news of rooms into rows.
 ///

@@ -8,7 +8,6 @@
 
 mod ledger;
 mod room;
-mod rows;
 mod talk;
 mod teller;
 #[cfg(test)]
@@ -17,7 +16,6 @@ mod writer;
 
 pub use ledger::Ledger;
 pub use room::{Recover, SessionRoom};
-pub use rows::{InviteRow, NewEvent, PersonRow, RecordingRow, Rows, SessionLog, SessionRow, Telling};
-pub use talk::{Talk, Told};
+pub use talk::Talk;
 pub use teller::{QUEUE_LEN_MAX, RoomNewsCounts, RoomTeller};
 pub use writer::{Clock, RoomNewsWriter, WAITING_MAX, room_news};

@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sidetone_model::ids::{ConferenceSessionId, NodeId, OrganisationId};
+use sidetone_model::room::rows::{RecordingRow, Rows};
 use sidetone_model::time::Timestamp;
+use sidetone_store::{Orphaned, Store, StoreError};
 use tokio::sync::watch;
 
 use crate::dead_letters::DeadLetters;
-use crate::room_news::rows::{RecordingRow, Rows};
 use crate::room_news::teller::{RoomNewsCounts, RoomTeller};
 use crate::room_news::writer::{Clock, room_news};
-use crate::store::{Orphaned, Store, StoreError};
 use crate::supervise::{Running, Supervisor, Task};
 
 /// Makes the file of a recording whole that a crash interrupted: its length, 0 when there is none, and why it is not

@@ -9,25 +9,13 @@ use std::time::{Duration, Instant};
 
 use sidetone_model::ids::ConferenceSessionId;
 use sidetone_model::room::news::{RoomChange, RoomNews};
+use sidetone_model::room::rows::Told;
 
 /// The rooms in which somebody talked.
 ///
 /// *Bounds*: a set of the members of every live room.
 #[derive(Debug, Default)]
 pub struct Talk(BTreeMap<ConferenceSessionId, Room>);
-
-/// A change of who talks that is due.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Told {
-    /// The room as of its last change.
-    pub news: RoomNews,
-    /// Who began or stopped.
-    pub member: u32,
-    /// Which of the two.
-    pub talking: bool,
-    /// Everybody who talks.
-    pub all: Vec<u32>,
-}
 
 #[derive(Debug)]
 struct Room {

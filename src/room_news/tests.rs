@@ -11,6 +11,7 @@ use sidetone_model::ports::PortFuture;
 use sidetone_model::problem::Problem;
 use sidetone_model::room::Role;
 use sidetone_model::room::news::{Person, RoomChange, RoomNews};
+use sidetone_model::room::rows::{NewEvent, Rows, SessionLog, Telling};
 use sidetone_model::time::Timestamp;
 use tokio::time::Instant;
 use uuid::Uuid;

@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use sidetone_model::ids::NodeId;
 use sidetone_model::room::news::RoomNews;
+use sidetone_model::room::rows::{Rows, SessionLog};
 use sidetone_model::time::Timestamp;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use crate::dead_letters::{DeadLetters, Fault};
 use crate::room_news::ledger::Ledger;
-use crate::room_news::rows::{Rows, SessionLog};
 use crate::room_news::talk::Talk;
 use crate::room_news::teller::{RoomNewsCounts, RoomTeller};
 

@@ -6,10 +6,10 @@ use sidetone_model::ports::PortFuture;
 use sidetone_model::problem::{FieldProblem, Problem};
 use sidetone_model::prompt::{Prompt, PromptRecord, Prompts};
 use sidetone_model::time::Timestamp;
+use sidetone_store::Store;
 
 use crate::sound::Library;
 use crate::sound::builtin;
-use crate::store::Store;
 
 /// The port of sounds over the store.
 pub struct Desk {

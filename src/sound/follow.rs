@@ -6,10 +6,10 @@ use std::time::Duration;
 use sidetone_media::audio::clip::Clip;
 use sidetone_model::ids::OrganisationId;
 use sidetone_model::prompt::Prompt;
+use sidetone_store::{Store, StoreError, StoredPrompt};
 use tokio::sync::watch;
 
 use crate::sound::Library;
-use crate::store::{Store, StoreError, StoredPrompt};
 
 /// What a library has been given so far.
 #[derive(Debug, Default)]

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use sidetone_call::record::Facts;
 use sidetone_model::call::HangupCause;
 use sidetone_model::cdr::Cdr;
 use sidetone_model::ids::{CallId, OrganisationId, TrunkId};
@@ -11,7 +12,6 @@ use sidetone_model::rating::{Account, CreditRate, Drawn, Price, Tariff, Undrawn}
 use sidetone_model::time::Timestamp;
 use sidetone_sip::message::StatusCode;
 
-use crate::cdr::build::Facts;
 use crate::rating::{self, Ledger, Meter, Quote, Tariffs, credit};
 use crate::switch::face::Input;
 use crate::switch::machine::{Now, Output, Switch};

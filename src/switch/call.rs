@@ -12,12 +12,12 @@ use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
+use sidetone_call::record::Facts;
 use sidetone_model::call::HangupCause;
 use sidetone_model::live_call::CallState;
 use sidetone_model::quality::Quality;
 use sidetone_sip::sdp::{CodecPolicy, SessionDescription};
 
-use crate::cdr::build::Facts;
 use crate::switch::face::{
     Callees, Input, LegName, Limits, MediaCommand, Output, Party, PortId, Ports, Setup, Sides, Stillborn,
 };

@@ -1,12 +1,12 @@
 //! Calls among the live ones: fed with what happens, and what they say carried out.
 
+use sidetone_call::media_plan;
 use sidetone_model::cdr::Cdr;
 use sidetone_model::directory::StrictSource;
 use sidetone_model::ids::CallId;
 use sidetone_model::live_call::{self, CallNews};
 use sidetone_sip::message::StatusCode;
 
-use crate::media_plan;
 use crate::switch::events::status_code;
 use crate::switch::face::{self, MediaCommand, Party, PortId};
 use crate::switch::live::LiveCall;
@@ -138,7 +138,7 @@ impl Switch {
 
     fn tell_news(&mut self, id: CallId, news: fn(live_call::LiveCall) -> CallNews) {
         if let Some(call) = self.find_call(id) {
-            self.push(Output::News(Box::new(news(call))));
+            self.push(Output::News(Box::new(news(call).into())));
         }
     }
 }

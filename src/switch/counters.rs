@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 use sidetone_model::cdr::Cdr;
+use sidetone_model::guessing::GuessLimit;
 use sidetone_sip::admission::Dropped;
 use sidetone_sip::message::Message;
 
@@ -20,6 +21,7 @@ pub struct Counters {
     ended: Mutex<Ended>,
     notices: [AtomicU64; NOTICES.len()],
     denied: Mutex<Denials>,
+    guessed: [AtomicU64; GUESS_LIMITS.len()],
     dropped: [AtomicU64; Dropped::ALL.len()],
 }
 
@@ -78,6 +80,12 @@ impl Counters {
         self.denied.lock().clone()
     }
 
+    /// How often wrong passwords reached a limit, by its word.
+    pub fn guessed(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let counts = self.guessed.iter().map(|count| count.load(Ordering::Relaxed));
+        GUESS_LIMITS.into_iter().map(GuessLimit::as_str).zip(counts)
+    }
+
     /// Messages that were not read, by reason.
     pub fn dropped(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let counts = self.dropped.iter().map(|count| count.load(Ordering::Relaxed));
@@ -95,7 +103,7 @@ impl Counters {
 
     pub(super) fn note_notice(&self, notice: &Notice) {
         let place = match notice {
-            Notice::Carrier(..) => 5,
+            Notice::Carrier(..) => 4,
             Notice::Credentials(_) => 0,
             Notice::Denied(denied) => {
                 let mut all = self.denied.lock();
@@ -104,10 +112,13 @@ impl Counters {
                 *kind.entry(denied.denial.as_str()).or_default() += 1;
                 return;
             }
-            Notice::Guessing(_) => 1,
-            Notice::Overload(_) => 2,
-            Notice::Rejected(..) => 3,
-            Notice::Withheld(_) => 4,
+            Notice::Guessing(_, limit) => {
+                let place = GUESS_LIMITS.iter().position(|known| known == limit);
+                return add(place.and_then(|place| self.guessed.get(place)));
+            }
+            Notice::Overload(_) => 1,
+            Notice::Rejected(..) => 2,
+            Notice::Withheld(_) => 3,
             Notice::Dropped(_, reason) => return add(self.dropped.get(*reason as usize)),
             // What state a trunk is in is no count.
             Notice::Registered(_) | Notice::Unregistered(..) => return,
@@ -187,7 +198,8 @@ const METHODS: [&str; 15] = [
     "UPDATE",
     "other",
 ];
-const NOTICES: [&str; 6] = ["credentials", "guessing", "overload", "rejected", "withheld", "trunk_address"];
+const GUESS_LIMITS: [GuessLimit; 3] = [GuessLimit::Account, GuessLimit::AllSources, GuessLimit::Source];
+const NOTICES: [&str; 5] = ["credentials", "overload", "rejected", "withheld", "trunk_address"];
 
 #[cfg(test)]
 mod tests {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use sidetone_call::record::Facts;
 use sidetone_model::call::{Direction, HangupCause};
 use sidetone_model::cdr::Called;
 use sidetone_model::ids::{CallId, OrganisationId};
@@ -9,7 +10,6 @@ use sidetone_model::room::{ControlRefused, DialKind, DialRequest};
 use sidetone_sip::message::{Host, NameAddr, Uri};
 use sidetone_sip::sdp::CodecPolicy;
 
-use crate::cdr::build::Facts;
 use crate::rooms::{self, Dial, DialEnd, Goal};
 use crate::routing::{Directory, Reason, outside};
 use crate::switch::billing::Unpaid;

@@ -5,6 +5,8 @@
 
 use std::time::{Duration, Instant};
 
+use sidetone_call::quality::{self as media_quality, WallClock};
+use sidetone_call::record::{Outcome, build};
 use sidetone_media::session::Report;
 use sidetone_media::verdict::Party as Whom;
 use sidetone_model::call::HangupCause;
@@ -13,8 +15,6 @@ use sidetone_model::media_quality::{CallQuality, LegSide, QualityState};
 use sidetone_model::quality::{MediaVerdict, Quality};
 use sidetone_model::time::Timestamp;
 
-use crate::cdr::build::{Outcome, build};
-use crate::quality::{self as media_quality, WallClock};
 use crate::switch::call::{Call, ForkState, Near, State};
 use crate::switch::face::{Output, Party, PortId};
 use crate::switch::leg::Leg;

@@ -5,6 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use sidetone_call::record::Facts;
 use sidetone_media::mix::{Formats, MixId};
 use sidetone_media::session::{Description, Report};
 use sidetone_media::transcode::TranscodePlan;
@@ -16,7 +17,6 @@ use sidetone_model::rating::Price;
 use sidetone_sip::flow::Flow;
 use sidetone_sip::sdp::{CodecPolicy, SessionDescription};
 
-use crate::cdr::build::Facts;
 use crate::switch::mixing::SeatHears;
 
 /// A media port of the relay.

@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use sidetone_model::directory::{Extension, Organisation, Trunk};
-use sidetone_model::ids::{ExtensionId, TrunkId};
+use sidetone_model::ids::{ExtensionId, OrganisationId, TrunkId};
 use sidetone_sip::auth::{Accounts, Algorithm, Attempt, Authenticator, Credential, Decision, Refusal};
 use sidetone_sip::message::{Digest, Request};
 
@@ -148,6 +148,18 @@ pub(super) fn claimed_account(request: &Request) -> String {
     let account = of_digest.or_else(of_from).unwrap_or_default();
     let is_plain = |c: char| c.is_ascii_alphanumeric() || ".-_+*#@:[]".contains(c);
     account.chars().take(ACCOUNT_CHARS_MAX).map(|c| if is_plain(c) { c } else { '?' }).collect()
+}
+
+/// The organisation whose account a request claims, and the extension that it is, if there is one.
+pub(super) fn claimed_line(
+    directory: &Directory,
+    request: &Request,
+) -> Option<(OrganisationId, Option<ExtensionId>)> {
+    let organisation = organisation_of(directory, request)?;
+    let of_realm = |header: &Digest| header.get("realm").as_deref() == Some(organisation.sip_domain.as_str());
+    let header = request.authorization().filter_map(Result::ok).find(of_realm)?;
+    let line = header.get("username").and_then(|name| directory.line(organisation.id, &name));
+    Some((organisation.id, line.map(|extension| extension.id)))
 }
 
 /// Whether an INVITE out of a trunk's network is rather a phone's that sits there too: it answers a challenge of

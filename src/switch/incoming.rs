@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use sidetone_call::record::{Outcome, build};
 use sidetone_model::call::HangupCause;
 use sidetone_sip::auth::{Refusal as AuthRefusal, challenge_reply};
 use sidetone_sip::flow::Flow;
@@ -12,7 +13,6 @@ use sidetone_sip::sdp::SessionDescription;
 use sidetone_sip::transaction::ServerKey;
 use sidetone_sip::ua::{LegKey, Reply};
 
-use crate::cdr::build::{Outcome, build};
 use crate::rooms;
 use crate::routing::Directory;
 use crate::switch::call::Call;
@@ -237,8 +237,8 @@ impl Switch {
                 if let Some(denial) = Denial::of(why) {
                     self.denied(flow, request, denial);
                 }
-                if why == (AuthRefusal::Wrong { closed: true }) {
-                    self.push(Output::Notice(Notice::Guessing(flow.remote.ip())));
+                if let AuthRefusal::Wrong { reached: Some(limit) } = why {
+                    self.guessed(now, flow, request, limit);
                 }
                 self.refuse(now, key, reply);
             }

@@ -3,6 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Instant;
 
+use sidetone_call::media_plan;
 use sidetone_media::mix::Formats;
 use sidetone_media::transcode::TranscodePlan;
 use sidetone_model::media_quality::LegQuality;
@@ -10,7 +11,6 @@ use sidetone_sip::sdp::{
     self, Codec, CodecPolicy, Direction, Media, OfferAnswer, SessionDescription, payload_map,
 };
 
-use crate::media_plan;
 use crate::switch::face::{MediaCommand, Port, PortId};
 
 /// One party's side of a call.

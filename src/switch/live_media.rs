@@ -3,12 +3,12 @@
 use std::fmt;
 use std::time::{Duration, Instant};
 
+use sidetone_call::quality::{self, WallClock};
 use sidetone_media::session::{Report, Warning};
 use sidetone_model::ids::CallId;
 use sidetone_model::live_call::CallNews;
 use sidetone_model::media_quality::{LegQuality, LegSide, LiveCallQuality, MediaWarning, QualityState};
 
-use crate::quality::{self, WallClock};
 use crate::switch::call::Call;
 use crate::switch::control::Question;
 use crate::switch::face::{MediaCommand, PortId};
@@ -120,7 +120,7 @@ impl Switch {
         let (Some(call), Some(side)) = (live.view(), leg_at(live, port)) else { return };
         let party = live.number_of(side);
         let warning: MediaWarning = quality::warning(warning, side, live.call.whom(side), party, now.wall);
-        self.push(Output::News(Box::new(CallNews::Media(call, Box::new(warning)))));
+        self.push(Output::News(Box::new(CallNews::Media(call, Box::new(warning)).into())));
     }
 }
 

@@ -14,8 +14,10 @@ use sidetone_media::mix::MixId;
 use sidetone_media::session::{Report, Warning};
 use sidetone_model::call::HangupCause;
 use sidetone_model::cdr::Cdr;
+use sidetone_model::guessing::GuessLimit;
 use sidetone_model::ids::{CallId, ConferenceSessionId, LegId, NodeId, NoteId, OrganisationId, TrunkId};
-use sidetone_model::live_call::CallNews;
+use sidetone_model::news::News;
+use sidetone_model::note::PhoneAnswer;
 use sidetone_model::rating::{Account, Drawn, Undrawn};
 use sidetone_model::room::news::RoomNews;
 pub use sidetone_model::time::Now;
@@ -29,7 +31,6 @@ use sidetone_sip::registrar::{self, Registrar, RegistrarConfig};
 use sidetone_sip::transaction::{ClientKey, ServerKey};
 use sidetone_sip::ua::{self, Draft, LegKey, Reply, Ua};
 
-use crate::notes::PhoneAnswer;
 use crate::rating::Tariffs;
 use crate::rooms::{self, RoomNote, RoomsConfig};
 use crate::routing::Directory;
@@ -41,6 +42,7 @@ use crate::switch::control::Asked;
 use crate::switch::denied::Denied;
 use crate::switch::face::{self, Limits, MediaCommand, Party, PortId, Ports, Reach};
 use crate::switch::gate::Gate;
+use crate::switch::guess_alerts::GuessAlerts;
 use crate::switch::keys::Way;
 use crate::switch::live::LiveCall;
 use crate::switch::live_media::MediaQuestions;
@@ -134,8 +136,8 @@ pub enum Output {
     RoomNews(Box<RoomNews>),
     /// Tell phones that are in a room.
     RoomNote(Box<RoomNote>),
-    /// Somebody may want to hear of that at once.
-    News(Box<CallNews>),
+    /// An event to store beside the records.
+    News(Box<News>),
     /// What came of sending a note to the phone at that place; once for each.
     NoteAnswered(NoteId, usize, PhoneAnswer),
     /// Something for the operator's log.
@@ -170,8 +172,8 @@ pub enum Notice {
     Denied(Denied),
     /// A message from there was not read.
     Dropped(IpAddr, Dropped),
-    /// Somebody tried too many wrong passwords from there.
-    Guessing(IpAddr),
+    /// Wrong passwords reached this limit; the last came from there.
+    Guessing(IpAddr, GuessLimit),
     /// A table is full; a message from there was answered 503.
     Overload(IpAddr),
     /// A datagram from there was no SIP message.
@@ -224,6 +226,7 @@ pub struct Switch {
     pub(super) config: SwitchConfig,
     pub(super) ua: Ua,
     pub(super) gate: Gate,
+    pub(super) guess_alerts: GuessAlerts,
     pub(super) admission: Admission,
     pub(super) trunk_addresses: TrunkAddresses,
     pub(super) registrar: Registrar,
@@ -276,6 +279,7 @@ impl Switch {
             config,
             ua,
             gate: Gate::new(authenticator),
+            guess_alerts: GuessAlerts::default(),
             admission,
             trunk_addresses: TrunkAddresses::of(&directory),
             registrar: Registrar::new(RegistrarConfig::default()),

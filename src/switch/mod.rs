@@ -18,6 +18,7 @@ mod ending;
 mod events;
 pub mod face;
 mod gate;
+mod guess_alerts;
 mod incoming;
 mod keys;
 mod leg;

@@ -11,13 +11,13 @@ use std::sync::Arc;
 use bytes::Bytes;
 use sidetone_model::ids::{CallId, ExtensionId, LegId, NoteId};
 use sidetone_model::live_call::CallState;
+use sidetone_model::note::{CallPhones, Destination, Dispatch, Phone, PhoneAnswer, Phones};
 use sidetone_model::ports::PortFuture;
 use sidetone_sip::flow::Flow;
 use sidetone_sip::message::Name;
 use sidetone_sip::transaction::{ClientKey, SendError, ServerKey};
 use sidetone_sip::ua::{Content, Draft, Receipt};
 
-use crate::notes::{CallPhones, Destination, Dispatch, Phone, PhoneAnswer, Phones};
 use crate::switch::control::{PhoneLeg, Question};
 use crate::switch::driver::Handle;
 use crate::switch::machine::{Now, Output, Switch};

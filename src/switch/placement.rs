@@ -1,5 +1,6 @@
 //! Who calls whom: what an INVITE of a known sender means for the record and for whom it rings.
 
+use sidetone_call::record::Facts;
 use sidetone_model::call::{Direction, HangupCause};
 use sidetone_model::cdr::Called;
 use sidetone_model::directory::Extension;
@@ -10,7 +11,6 @@ use sidetone_sip::registrar::Binding;
 use sidetone_sip::sdp::CodecPolicy;
 use sidetone_sip::ua::Invite;
 
-use crate::cdr::build::Facts;
 use crate::rooms::{Goal, Who};
 use crate::routing::{Directory, Origin, Reason, Refusal, Route, Target, route};
 use crate::switch::events::status_code;

@@ -3,11 +3,11 @@
 use std::net::IpAddr;
 use std::time::Instant;
 
+use sidetone_call::media_plan;
 use sidetone_model::call::HangupCause;
 use sidetone_model::quality::Quality;
 use sidetone_sip::sdp::{self, Codec, CodecPolicy, Direction, SessionDescription};
 
-use crate::media_plan;
 use crate::switch::call::{Call, Far, Fork, ForkState, Near, State};
 use crate::switch::face::{Attempt, Callees, LegName, MediaCommand, Output, Party, Port, Ports};
 use crate::switch::leg::Leg;

@@ -11,13 +11,13 @@
 
 use std::time::{Duration, Instant};
 
+use sidetone_call::record::Facts;
 use sidetone_model::call::HangupCause;
 use sidetone_model::ids::{CallId, TrunkId};
 use sidetone_sip::message::{Method, StatusCode};
 use sidetone_sip::sdp::Direction;
 use sidetone_sip::ua::{Extra, LegKey};
 
-use crate::cdr::build::Facts;
 use crate::routing::Directory;
 use crate::switch::call::Call;
 use crate::switch::face::{Input, Limits, Output, Party, PortId};

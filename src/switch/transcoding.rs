@@ -5,9 +5,8 @@
 
 use std::net::SocketAddr;
 
+use sidetone_call::media_plan;
 use sidetone_sip::sdp::{self, Codec, CodecPolicy, NegotiationError, SessionDescription};
-
-use crate::media_plan;
 
 /// The offer for the next leg: what `offered` and both policies allow, and behind that what `to` allows and we can make
 /// of the offerer's audio, so that who knows a common codec takes it.

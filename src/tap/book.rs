@@ -3,6 +3,9 @@
 //! Pure: the same packets give the same record, with the same id, however often they are seen.
 
 use sha2::{Digest as _, Sha256};
+use sidetone_call::quality::{WallClock, call as call_of_legs, figures as quality_figures, leg};
+use sidetone_call::record::{Facts, Outcome, build};
+use sidetone_capture::CallReport;
 use sidetone_media::session::Report;
 use sidetone_model::call::{Direction, HangupCause};
 use sidetone_model::cdr::Cdr;
@@ -14,9 +17,6 @@ use sidetone_model::time::Timestamp;
 use uuid::Builder;
 
 use super::session::TappedCall;
-use crate::capture::CallReport;
-use crate::cdr::build::{Facts, Outcome, build};
-use crate::quality::{WallClock, call as call_of_legs, figures as quality_figures, leg};
 use crate::routing::Directory;
 
 /// Whose the records are, and what is known of the numbers in them.

@@ -8,6 +8,7 @@ use sidetone_model::call::HangupCause;
 use sidetone_model::cdr::Cdr;
 use sidetone_model::media_quality::CallQuality;
 use sidetone_model::quality::MediaVerdict;
+use sidetone_store::{Store, StoreError};
 use tokio::sync::mpsc;
 
 use super::book::{Book, Entry};
@@ -15,7 +16,6 @@ use super::counters::TapCounters;
 use super::session::TappedCall;
 use crate::cdr::journal::{Journal, JournalFull};
 use crate::routing::Directory;
-use crate::store::{Store, StoreError};
 
 /// Who writes the calls down.
 pub struct Scribe {

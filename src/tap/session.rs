@@ -2,12 +2,12 @@
 
 use std::collections::VecDeque;
 
+use sidetone_capture::{CallReport, Engine, EngineOptions};
 use sidetone_media::pcap::Record;
 use sidetone_media::time::Micros;
 use sidetone_media::verdict::Thresholds;
 
 use super::drops::Drops;
-use crate::capture::{CallReport, Engine, EngineOptions};
 
 /// A call that is over.
 #[derive(Debug)]

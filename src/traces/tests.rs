@@ -88,7 +88,7 @@ fn a_leg_is_found_again_on_disk() {
         let file = report.trace.clone().unwrap();
         let path = dir.join(&file.name);
         assert_eq!(std::fs::metadata(&path).unwrap().len(), file.bytes);
-        let told = crate::capture::read("leg", &mut std::fs::File::open(&path).unwrap(), &mut |_| {});
+        let told = sidetone_capture::read("leg", &mut std::fs::File::open(&path).unwrap(), &mut |_| {});
         let call = &told.analysis.calls[0];
         let whose = if file.name.ends_with("-a.trace") { "the caller" } else { "the called party" };
         assert!(call.quality().sentence.contains(whose), "{}: {}", file.name, call.quality().sentence);

@@ -14,9 +14,9 @@ use sidetone_model::time::Timestamp;
 use sidetone_model::webhook::{
     DeliveryFilter, DeliveryRecord, NewWebhook, WebhookChange, WebhookRecord, Webhooks,
 };
+use sidetone_store::Store;
 use tokio::sync::Notify;
 
-use crate::store::Store;
 use crate::webhooks::signing::new_secret;
 
 /// The port of webhooks over the store.

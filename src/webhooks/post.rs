@@ -7,9 +7,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use sidetone_model::time::Timestamp;
 use sidetone_model::webhook::ANSWER_BYTES_KEPT_MAX;
+use sidetone_store::ClaimedDelivery;
 
 use crate::outbound_http::{Budget, Client, End};
-use crate::store::ClaimedDelivery;
 use crate::webhooks::signing::{service_signature, standard_signatures};
 
 /// Whoever carries requests to other machines.

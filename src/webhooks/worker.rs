@@ -13,11 +13,11 @@ use rand::rngs::StdRng;
 use sidetone_model::ids::{NodeId, WebhookId};
 use sidetone_model::time::Timestamp;
 use sidetone_model::webhook::Attempt;
+use sidetone_store::{ClaimedDelivery, Listener, SettledAttempt, Store, StoreError};
 use tokio::sync::{Notify, watch};
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::{sleep, timeout};
 
-use crate::store::{ClaimedDelivery, Listener, SettledAttempt, Store, StoreError};
 use crate::webhooks::counters::WebhookCounters;
 use crate::webhooks::post::{Carried, Carrier, outgoing};
 use crate::webhooks::schedule::{self, Round};

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::sync::{LazyLock, Mutex};
 
-use sidetone::store::{Database, Location};
+use sidetone_store::{Database, Location};
 
 use crate::database::{Kind, administered, chosen, server, url_of};
 use crate::records::WHEN_DROPPED;

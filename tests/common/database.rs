@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::sync::Once;
 
-use sidetone::store::{Database, Location};
+use sidetone_store::{Database, Location};
 use sqlx::postgres::PgConnection;
 use sqlx::sqlite::SqliteConnection;
 use sqlx::{AssertSqlSafe, Connection, Row};

@@ -5,12 +5,12 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use serde_json::Value;
-use sidetone::store::Store;
 use sidetone_model::access::Scope;
 use sidetone_model::directory::DirectorySnapshot;
 use sidetone_model::event::{EventKind, Position};
 use sidetone_model::ids::RoomId;
 use sidetone_model::room::{NewRoom, Pin, RoomPin, Rooms};
+use sidetone_store::Store;
 
 use crate::chosen::database_in;
 use crate::records::at;

@@ -11,11 +11,11 @@ use rand::rngs::StdRng;
 use serde_json::Value;
 use sidetone::app::Engine;
 use sidetone::config::Config;
-use sidetone::phone::{Answering, CallPlan, Phone, PhoneConfig};
 use sidetone::provision::{Declaration, apply};
-use sidetone::store::Store;
 use sidetone_media::simulate::Scenario;
+use sidetone_phone::{Answering, CallPlan, Phone, PhoneConfig};
 use sidetone_sip::sdp::CodecPolicy;
+use sidetone_store::Store;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 

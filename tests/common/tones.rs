@@ -1,7 +1,7 @@
 //! Which tones there are in what somebody heard (Goertzel).
 #![allow(dead_code, unreachable_pub, reason = "each test binary uses its own part")]
 
-use sidetone::phone::Heard;
+use sidetone_phone::Heard;
 
 use crate::site::found;
 

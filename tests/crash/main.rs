@@ -32,7 +32,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
-use sidetone::phone::{Answering, CallPlan, Phone};
+use sidetone_phone::{Answering, CallPlan, Phone};
 use tokio::task::JoinHandle;
 
 use crate::killed::Engine;

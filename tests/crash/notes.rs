@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use serde_json::{Value, json};
-use sidetone::phone::{Noting, Phone};
-use sidetone::store::Store;
 use sidetone_model::access::Scope;
 use sidetone_model::event::Position;
+use sidetone_phone::{Noting, Phone};
+use sidetone_store::Store;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::watch;

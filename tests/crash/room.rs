@@ -7,10 +7,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 use sidetone::recorder::DataDisk;
-use sidetone::store::Store;
 use sidetone_media::audio::wav::Wav;
 use sidetone_model::event::EventKind;
 use sidetone_model::time::Timestamp;
+use sidetone_store::Store;
 
 use crate::chosen::database_in;
 use crate::killed::Engine;

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use sidetone::phone::{Answering, CallPlan};
 use sidetone_model::time::Timestamp;
+use sidetone_phone::{Answering, CallPlan};
 
 use crate::site::{Site, answering, calls, open_end, talk, talking, within};
 

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use sidetone::phone::Answering;
 use sidetone_model::access::Scope;
 use sidetone_model::event::Position;
+use sidetone_phone::Answering;
 
 use crate::site::{Site, answering, calls, found, open_end, talk, talking, within};
 

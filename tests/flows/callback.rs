@@ -5,8 +5,8 @@ use std::process::{Command, Stdio};
 
 use serde_json::json;
 use sidetone::call_info::signature;
-use sidetone::phone::Channel;
 use sidetone_model::directory::Secret;
+use sidetone_phone::Channel;
 
 use crate::receiver::{Received, Receiver, Reply};
 use crate::site::{Site, answering, calls, directory, found, open_end, until, within};

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::json;
-use sidetone::phone::{Answering, CallPlan};
+use sidetone_phone::{Answering, CallPlan};
 
 use crate::answered::assert_whole;
 use crate::site::{Site, answering, calls, talk, talking, until, within};
@@ -68,7 +68,7 @@ async fn a_decline_ends_the_call_for_every_phone() {
     let _mobile = site.phone("1002", Answering::Refuse(603)).await;
     let outcome = within("the call", caller.call(CallPlan::to("1002"))).await.unwrap();
     assert_eq!(outcome.status, 603);
-    until("the other phone is quiet", || *desk.calls().borrow() == sidetone::phone::Calls::default()).await;
+    until("the other phone is quiet", || *desk.calls().borrow() == sidetone_phone::Calls::default()).await;
     let record = site.record().await;
     assert_eq!((&record["bridge_cause"], &record["sip_status"]), (&json!("CALL_REJECTED"), &json!(603)));
     site.idle().await;

@@ -5,8 +5,8 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use sidetone::phone::{Answering, CallPlan, Phone};
-use sidetone::store::Location;
+use sidetone_phone::{Answering, CallPlan, Phone};
+use sidetone_store::Location;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -58,7 +58,7 @@ impl Drop for Server {
 async fn site(url: &str) -> (Site, Vec<Arc<Phone>>) {
     let location: Location = url.parse().unwrap();
     let database = location.clone().into();
-    let store = sidetone::store::Store::open(&database).await.unwrap();
+    let store = sidetone_store::Store::open(&database).await.unwrap();
     crate::site::declare_in(&store, &directory()).await;
     store.close().await;
     let site = Site::configured(&directory(), |config| config.database = database).await;

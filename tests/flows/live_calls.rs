@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use sidetone::phone::{Answering, Phone};
+use sidetone_phone::{Answering, Phone};
 
 use crate::site::{Site, answering, calls, directory, found, open_end, talk, until, within};
 

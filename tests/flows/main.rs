@@ -23,6 +23,7 @@ mod events;
 mod flooding;
 mod forking;
 mod frozen;
+mod guessing;
 mod live_calls;
 mod managed;
 mod media;

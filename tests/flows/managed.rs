@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use serde_json::{Value, json};
-use sidetone::phone::{CallPlan, Carrier, Phone, PhoneConfig};
+use sidetone_phone::{CallPlan, Carrier, Phone, PhoneConfig};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 

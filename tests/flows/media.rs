@@ -1,7 +1,7 @@
 //! Offers inside a call: hold, its end, and another media address.
 
 use serde_json::json;
-use sidetone::phone::{CallOutcome, Phone};
+use sidetone_phone::{CallOutcome, Phone};
 use sidetone_sip::sdp::Direction;
 
 use crate::answered::assert_whole;

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use sidetone::phone::{CallOutcome, Phone};
 use sidetone_model::access::Scope;
 use sidetone_model::event::Position;
+use sidetone_phone::{CallOutcome, Phone};
 use tokio::task::JoinHandle;
 
 use crate::site::{Site, answering, calls, found, open_end, post, within};

@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use sidetone::phone::{Answering, CallPlan, Phone};
 use sidetone_model::money::Amount;
+use sidetone_phone::{Answering, CallPlan, Phone};
 
 use crate::answered::assert_whole;
 use crate::site::{Site, answering, declare, directory, open_end, phone_config, talking, within};

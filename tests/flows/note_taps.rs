@@ -1,11 +1,11 @@
 //! S5 and S6 of the reliability document, row by row: whose acknowledgement counts, with real phones over a whole engine.
 
 use serde_json::{Value, json};
-use sidetone::phone::{Channel, Noting, Parcel, Phone, PhoneError};
 use sidetone_media::time::Micros;
 use sidetone_model::access::Scope;
 use sidetone_model::event::{EventKind, Position};
 use sidetone_model::time::Timestamp;
+use sidetone_phone::{Channel, Noting, Parcel, Phone, PhoneError};
 
 use crate::notes::{Talk, extension, record, shown, status_is, talk};
 use crate::site::{Site, answering, calls, open_end, post, until, within};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use sidetone::phone::{Answering, CallPlan, Channel, Level, Noting, Phone, ShownNote};
+use sidetone_phone::{Answering, CallPlan, Channel, Level, Noting, Phone, ShownNote};
 use tokio::task::JoinHandle;
 
 use crate::metrics::scrape;

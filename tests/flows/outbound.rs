@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use sidetone::phone::{Answering, CallPlan, Phone};
+use sidetone_phone::{Answering, CallPlan, Phone};
 use sidetone_sip::sdp::Direction;
 
 use crate::answered::assert_whole;

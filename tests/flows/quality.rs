@@ -34,7 +34,7 @@ async fn silence_is_told_at_once_and_both_legs_are_kept_with_the_record() {
     let site = Site::start().await;
     let caller = site.phone("1001", answering()).await;
     let callee = site.phone("1002", answering()).await;
-    let silent = sidetone::phone::CallPlan { talk: talk("clean hole=1s..6s"), ..open_end("1002") };
+    let silent = sidetone_phone::CallPlan { talk: talk("clean hole=1s..6s"), ..open_end("1002") };
     let call = async { within("the call", caller.call(silent)).await.unwrap() };
     let watched = async {
         calls(&callee, 0, 1).await;

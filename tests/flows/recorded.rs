@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use sidetone::phone::CallPlan;
-use sidetone::store::Store;
 use sidetone_media::audio::wav::Wav;
 use sidetone_model::event::EventKind;
 use sidetone_model::ids::RoomId;
+use sidetone_phone::CallPlan;
+use sidetone_store::Store;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use sidetone::phone::{Answering, CallPlan};
+use sidetone_phone::{Answering, CallPlan};
 
 use crate::answered::shape;
 use crate::site::{Site, answering, calls, codecs, open_end, talking, within};

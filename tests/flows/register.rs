@@ -77,7 +77,7 @@ async fn a_binding_that_is_gone_rings_no_more() {
     let mut phone = Registrations::of(&site, "1002").await;
     let gone = format!("Contact: <sip:1002@{}>;expires=0", callee.local());
     assert_eq!(phone.send(&[&gone]).await.status().as_u16(), 200);
-    let outcome = within("the call", caller.call(sidetone::phone::CallPlan::to("1002"))).await.unwrap();
+    let outcome = within("the call", caller.call(sidetone_phone::CallPlan::to("1002"))).await.unwrap();
     assert_eq!(outcome.status, 480);
     assert_eq!(site.record().await["hangup_cause"], "USER_NOT_REGISTERED");
 }
@@ -115,10 +115,10 @@ async fn a_wrong_password_registers_and_calls_nobody() {
     let callee = site.phone("1002", answering()).await;
     let mut config = site.phone_config("1001", answering());
     config.password = "wrong".into();
-    let intruder = sidetone::phone::Phone::start(config).await.unwrap();
+    let intruder = sidetone_phone::Phone::start(config).await.unwrap();
     let refused = within("the registration", intruder.register("1001")).await;
-    assert!(matches!(refused, Err(sidetone::phone::PhoneError::Refused { status: 401, .. })), "{refused:?}");
-    let outcome = within("the call", intruder.call(sidetone::phone::CallPlan::to("1002"))).await.unwrap();
+    assert!(matches!(refused, Err(sidetone_phone::PhoneError::Refused { status: 401, .. })), "{refused:?}");
+    let outcome = within("the call", intruder.call(sidetone_phone::CallPlan::to("1002"))).await.unwrap();
     assert!(matches!(outcome.status, 401 | 403), "{outcome:?}");
     // However often it is tried.
     let mut wire = Wire::open(site.sip).await;
@@ -136,7 +136,7 @@ async fn a_wrong_password_registers_and_calls_nobody() {
         }
     }
     assert_eq!((site.engine().bindings(), site.engine().live_calls()), (1, 0));
-    assert_eq!(*callee.calls().borrow(), sidetone::phone::Calls::default());
+    assert_eq!(*callee.calls().borrow(), sidetone_phone::Calls::default());
     let (_, page) = site.get("/cdrs").await;
     assert_eq!(page["total"], 0, "who is nobody leaves no record");
 }

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::Value;
-use sidetone::phone::{Answering, CallPlan, Heard, Phone, PhoneConfig, Voice};
 use sidetone_media::audio::wav::Wav;
+use sidetone_phone::{Answering, CallPlan, Heard, Phone, PhoneConfig, Voice};
 use sidetone_sip::sdp::{CodecPolicy, Direction};
 use tokio::sync::Mutex;
 use tokio::task::JoinHandle;

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use sidetone::phone::{Answering, CallPlan, Phone, Voice};
 use sidetone_model::event::EventKind;
 use sidetone_model::ids::RoomId;
+use sidetone_phone::{Answering, CallPlan, Phone, Voice};
 
 use crate::records::TempDir;
 use crate::room::{directory, events, make, session};

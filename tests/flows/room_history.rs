@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use sidetone::phone::{CallPlan, Phone};
 use sidetone_model::event::EventKind;
 use sidetone_model::ids::RoomId;
+use sidetone_phone::{CallPlan, Phone};
 use tokio::task::JoinHandle;
 
 use crate::records::TempDir;

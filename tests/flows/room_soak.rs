@@ -8,10 +8,10 @@ use std::time::Duration;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use serde_json::{Value, json};
-use sidetone::phone::{Channel, Parcel, Phone};
-use sidetone::store::Store;
 use sidetone_model::event::EventKind;
 use sidetone_model::ids::RoomId;
+use sidetone_phone::{Channel, Parcel, Phone};
+use sidetone_store::Store;
 
 use crate::records::TempDir;
 use crate::room::{directory, events, make, session};

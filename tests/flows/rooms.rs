@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use sidetone::phone::{Answering, CallOutcome, CallPlan, Channel, Parcel, Phone, PhoneConfig, Voice};
+use sidetone_phone::{Answering, CallOutcome, CallPlan, Channel, Parcel, Phone, PhoneConfig, Voice};
 use tokio::task::JoinHandle;
 
 use crate::room::directory;

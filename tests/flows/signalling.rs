@@ -1,7 +1,7 @@
 //! Requests by hand: what is answered without a call, and what a call's INVITE may run into.
 
 use serde_json::json;
-use sidetone::phone::{Answering, CallPlan};
+use sidetone_phone::{Answering, CallPlan};
 
 use crate::site::{DOMAIN, PASSWORD, Site, answering, calls, until, within};
 use crate::wire::{Ask, Wire};

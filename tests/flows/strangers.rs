@@ -7,9 +7,9 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use serde_json::Value;
-use sidetone::phone::CallPlan;
 use sidetone_model::access::Scope;
 use sidetone_model::event::Position;
+use sidetone_phone::CallPlan;
 
 use crate::site::{Site, answering, directory, found, talking, within};
 

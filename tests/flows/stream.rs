@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use sidetone::phone::{Answering, CallPlan, Carrier, Channel, Parcel, Phone, PhoneConfig};
+use sidetone_phone::{Answering, CallPlan, Carrier, Channel, Parcel, Phone, PhoneConfig};
 use sidetone_sip::message::{Message, Method, Response, StatusCode, StreamEvent, StreamParser};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};

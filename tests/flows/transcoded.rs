@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::json;
-use sidetone::phone::{Answering, CallPlan, Heard, Phone, PhoneConfig, Voice};
+use sidetone_phone::{Answering, CallPlan, Heard, Phone, PhoneConfig, Voice};
 use sidetone_sip::sdp::{CodecPolicy, Direction};
 
 use crate::answered::assert_whole;

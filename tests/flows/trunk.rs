@@ -1,7 +1,7 @@
 //! Calls from a carrier, known by its address.
 
 use serde_json::json;
-use sidetone::phone::{CallPlan, Phone};
+use sidetone_phone::{CallPlan, Phone};
 
 use crate::answered::assert_whole;
 use crate::site::{Site, answering, directory, talking, within};

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::json;
-use sidetone::phone::{Answering, CallPlan};
+use sidetone_phone::{Answering, CallPlan};
 
 use crate::site::{Site, answering, calls, directory, open_end, talking, until, within};
 

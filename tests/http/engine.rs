@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use serde_json::Value;
-use sidetone::cdr::writer::CdrSink;
-use sidetone::store::Store;
 use sidetone_api::ApiState;
 use sidetone_model::cdr::Cdr;
+use sidetone_model::ports::CdrSink;
+use sidetone_store::Store;
 use tokio::runtime::Handle;
 
 use crate::database::TestDatabase;

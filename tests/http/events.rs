@@ -210,13 +210,14 @@ fn patterns_and_permissions_choose_the_kinds() {
         chosen.map(|(_, id)| *id).collect()
     };
     use EventKind::*;
-    let cases: [(&str, &[EventKind]); 6] = [
+    let cases: [(&str, &[EventKind]); 7] = [
         ("", EventKind::ALL),
         ("&events=*", EventKind::ALL),
         ("&events=call.info.*", &[CallInfoAcked, CallInfoSent]),
         ("&events=conference.*,call.ended", &[CallEnded, ConferenceMinutes, ConferenceUpdated]),
         ("&events=conversation.completed,call.missed,call.missed", &[CallMissed, ConversationCompleted]),
         ("&events=recording.ready", &[RecordingReady]),
+        ("&events=security.*", &[SecurityGuessing]),
     ];
     for (query, kinds) in cases {
         let mut live = office.follow(&boss, &format!("?since=2026-01-01{query}"), None);
@@ -232,12 +233,17 @@ fn patterns_and_permissions_choose_the_kinds() {
     let refused = office.get(rooms, "/events?events=conference.*,call.ended");
     assert_eq!(refused.error(), (403, "forbidden"));
     assert_eq!(refused.message(), "events call.ended: the caller lacks the permission calls:read");
+    // Who may only read is not told whose passwords are guessed.
+    let member = office.login("mia@acme.test");
+    let refused = office.get(&member, "/events?events=security.guessing");
+    assert_eq!(refused.error(), (403, "forbidden"));
+    assert!(refused.message().ends_with("directory:write"), "{}", refused.message());
     let body = json!({"name": "money", "preset": "billing", "allow": ["127.0.0.1"]});
     let made = office.ask(&boss, "POST /api-keys", body);
     let refused = office.get(made.body["key"].as_str().unwrap(), "/events");
     assert_eq!(refused.error(), (403, "forbidden"));
     assert!(
-        refused.message().ends_with("calls:read or conferences:read or recordings:listen"),
+        refused.message().ends_with("calls:read or conferences:read or directory:write or recordings:listen"),
         "{}",
         refused.message()
     );

@@ -9,9 +9,9 @@ use rand::SeedableRng;
 use rand::rngs::StdRng;
 use serde_json::Value;
 use sidetone::provision::{Declaration, apply};
-use sidetone::store::Store;
 use sidetone_api::ApiState;
 use sidetone_model::ports::Readiness;
+use sidetone_store::Store;
 use tokio::sync::oneshot;
 
 use crate::database::{TestDatabase, chosen};

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use sidetone::room_news::{Rows, SessionRow};
 use sidetone_api::{ApiState, RoomHistory};
 use sidetone_model::access::Scope;
 use sidetone_model::ids::{ConferenceSessionId, NodeId};
+use sidetone_model::room::rows::{Rows, SessionRow};
 use sidetone_model::room::{NewRoom, Pin, RoomPin, Rooms};
 use uuid::Uuid;
 

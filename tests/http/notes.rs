@@ -7,20 +7,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use sidetone::call_info::{AnsweredCall, NoteSink};
-use sidetone::cdr::writer::CdrSink;
-use sidetone::notes::rules::outcome;
-use sidetone::notes::{
-    CallPhones, Change, Destination, Dispatch, NoteCounters, NoteLog, NoteService, NoteWriter, Phone,
-    PhoneAnswer, Phones, courier,
-};
-use sidetone::store::{IdempotencyKeys, Store};
+use sidetone::notes::{NoteCounters, NoteService, NoteWriter, courier};
 use sidetone_api::ApiState;
 use sidetone_model::call::Direction;
 use sidetone_model::cdr::Cdr;
 use sidetone_model::ids::{CallId, ExtensionId, LegId, NodeId, OrganisationId};
-use sidetone_model::note::Note;
-use sidetone_model::ports::PortFuture;
+use sidetone_model::note::rules::outcome;
+use sidetone_model::note::{
+    CallPhones, Change, Destination, Dispatch, Note, NoteLog, Phone, PhoneAnswer, Phones,
+};
+use sidetone_model::ports::{CdrSink, PortFuture};
 use sidetone_model::problem::Problem;
+use sidetone_store::{IdempotencyKeys, Store};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use uuid::Uuid;

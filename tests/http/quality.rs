@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use sidetone::quality::{self, WallClock};
 use sidetone_api::ApiState;
+use sidetone_call::quality::{self, WallClock};
 use sidetone_media::session::{Report, Session, SessionConfig};
 use sidetone_media::simulate::{Scenario, play};
 use sidetone_model::cdr::Cdr;

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use sidetone::recorder::{Begin, DataDisk, Recordings, Shelf};
-use sidetone::room_news::{RecordingRow, Rows, SessionRow};
 use sidetone_api::ApiState;
 use sidetone_media::audio::clip::Clip;
 use sidetone_media::mix::FrameSink;
 use sidetone_media::time::Micros;
 use sidetone_model::access::Scope;
 use sidetone_model::ids::{ConferenceSessionId, NodeId, OrganisationId, RoomId};
+use sidetone_model::room::rows::{RecordingRow, Rows, SessionRow};
 use sidetone_model::room::{NewRoom, Pin, RoomPin, Rooms as _};
 use uuid::Uuid;
 

@@ -222,9 +222,12 @@ fn events_are_those_that_the_caller_may_read() {
     let calls = key(&["calls:read", "webhooks:write"]);
     let rooms = key(&["conferences:read", "webhooks:write"]);
     let neither = key(&["webhooks:write"]);
+    let directory = key(&["directory:write", "webhooks:write"]);
     let cases = [
         (&calls, json!(["call.*", "conversation.completed"]), 201),
         (&calls, json!(["call.*", "conference.updated"]), 403),
+        (&calls, json!(["security.*"]), 403),
+        (&directory, json!(["security.guessing"]), 201),
         (&calls, json!(["*"]), 403),
         (&rooms, json!(["conference.*"]), 201),
         (&rooms, json!(["call.ended"]), 403),
@@ -234,7 +237,8 @@ fn events_are_those_that_the_caller_may_read() {
         let answer = ask(key, events.clone());
         assert_eq!(answer.status, status, "{events}: {}", answer.body);
         if status == 403 {
-            assert!(answer.message().contains("s:read"), "{}", answer.message());
+            let lacking = if events == json!(["security.*"]) { "directory:write" } else { "s:read" };
+            assert!(answer.message().contains(lacking), "{}", answer.message());
         }
     }
     // What a webhook has already may be sent back by who could not have given it.

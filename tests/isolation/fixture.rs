@@ -9,15 +9,15 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use sidetone::app::Engine;
-use sidetone::cdr::writer::CdrSink;
-use sidetone::phone::{Answering, CallPlan, Phone};
-use sidetone::room_news::{PersonRow, Rows, SessionRow};
-use sidetone::store::Store;
 use sidetone_model::access::{Permission, Scope};
 use sidetone_model::cdr::Cdr;
 use sidetone_model::ids::{CallId, ConferenceSessionId, LegId, NodeId, OrganisationId, RoomId, TeamId};
+use sidetone_model::ports::CdrSink;
 use sidetone_model::room::news::Person;
+use sidetone_model::room::rows::{PersonRow, Rows, SessionRow};
 use sidetone_model::room::{NewRoom, Pin, Role, RoomPin, Rooms as _};
+use sidetone_phone::{Answering, CallPlan, Phone};
+use sidetone_store::Store;
 use tokio::sync::oneshot;
 use uuid::Uuid;
 

@@ -87,6 +87,12 @@ fn judge(
     let figure = format!("{most} lines of one source in {} s, {logged} lines in all", lasts.as_secs());
     let limit = "≤ 1/s a source, and one that the source is refused";
     checks.check(&format!("{id} log"), most <= most_allowed && logged > 0, figure, limit);
+    let alerts = engine.events("security.guessing").map(|events| {
+        events.iter().map(|event| event["data"]["limit"].as_str().unwrap_or_default().to_owned()).collect()
+    });
+    let most = 20 * (lasts.as_secs() / 60 + 1);
+    let right = alerts.as_ref().is_ok_and(|limits: &Vec<String>| (1..=most).contains(&(limits.len() as u64)));
+    checks.check(&format!("{id} alert"), right, format!("{alerts:?}"), "an event, 20 a minute at most");
     let metrics = engine.metrics();
     let counted: Vec<&str> = ["sidetone_sip_auth", "sidetone_sip_dropped_total"]
         .into_iter()

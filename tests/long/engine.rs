@@ -23,7 +23,7 @@ pub fn organisation(index: usize, domain: &str, first: u32, count: u32) -> Strin
     let mut text = format!(
         "[[organisations]]\nname = \"Load {index}\"\nsip_domain = \"{domain}\"\ncurrency = \"EUR\"\n\
          [[organisations.api_keys]]\nname = \"boss\"\nkey = \"{}\"\n\
-         permissions = [\"calls:read\", \"calls:control\", \"conferences:read\"]\n\
+         permissions = [\"calls:read\", \"calls:control\", \"conferences:read\", \"directory:write\"]\n\
          allow = [\"127.0.0.1\"]\nrate_per_minute = 60000\n",
         key(index)
     );
@@ -103,10 +103,26 @@ impl Engine {
 
     /// The status and body of `GET path`; `None` when there is no answer in time.
     pub fn get(&self, path: &str, bearer: Option<&str>) -> Option<(u16, String)> {
+        self.ask("GET", path, bearer, "")
+    }
+
+    /// The same of `POST path` with this JSON.
+    pub fn post(&self, path: &str, bearer: &str, body: &Value) -> Option<(u16, String)> {
+        self.ask("POST", path, Some(bearer), &body.to_string())
+    }
+
+    fn ask(&self, method: &str, path: &str, bearer: Option<&str>, body: &str) -> Option<(u16, String)> {
         let mut stream = TcpStream::connect_timeout(&self.http, HTTP_MAX).ok()?;
         stream.set_read_timeout(Some(HTTP_MAX)).ok()?;
         let bearer = bearer.map(|key| format!("Authorization: Bearer {key}\r\n")).unwrap_or_default();
-        write!(stream, "GET {path} HTTP/1.1\r\nHost: load.test\r\n{bearer}Connection: close\r\n\r\n").ok()?;
+        let content = match body.len() {
+            0 => String::new(),
+            length => format!("Content-Type: application/json\r\nContent-Length: {length}\r\n"),
+        };
+        let head = format!(
+            "{method} {path} HTTP/1.1\r\nHost: load.test\r\n{bearer}{content}Connection: close\r\n\r\n"
+        );
+        stream.write_all((head + body).as_bytes()).ok()?;
         let mut text = String::new();
         stream.read_to_string(&mut text).ok()?;
         let (head, body) = text.split_once("\r\n\r\n")?;
@@ -122,6 +138,28 @@ impl Engine {
             other => panic!("the call log: {other:?}"),
         };
         page["items"].as_array().unwrap().clone()
+    }
+
+    /// The stored events of one kind, oldest first.
+    ///
+    /// # Errors
+    /// The first line of an answer that is no stream.
+    pub fn events(&self, kind: &str) -> Result<Vec<Value>, String> {
+        let mut stream = TcpStream::connect_timeout(&self.http, HTTP_MAX).unwrap();
+        stream.set_read_timeout(Some(HTTP_MAX)).unwrap();
+        // An old instant is answered with everything that is stored.
+        let path = format!("/api/v1/events?since=2000-01-01&events={kind}");
+        let head =
+            format!("GET {path} HTTP/1.1\r\nHost: load.test\r\nAuthorization: Bearer {}\r\n\r\n", key(1));
+        stream.write_all(head.as_bytes()).unwrap();
+        let mut lines = BufReader::new(stream).lines().map(|line| line.unwrap_or_default());
+        let first = lines.next().unwrap_or_default();
+        if !first.contains(" 200 ") {
+            return Err(first);
+        }
+        let stored = lines.take_while(|line| !line.starts_with(": live"));
+        let data = stored.filter_map(|line| serde_json::from_str(line.strip_prefix("data: ")?).ok());
+        Ok(data.filter(|event: &Value| event["type"] == kind).collect())
     }
 
     /// What `/metrics` says now.

@@ -17,6 +17,7 @@
 mod avalanche;
 mod broken;
 mod bruteforce;
+mod call_log;
 mod check;
 #[path = "../common/chosen.rs"]
 mod chosen;
@@ -35,8 +36,11 @@ mod phone;
 #[path = "../common/records.rs"]
 mod records;
 mod sip_text;
+mod slow_connections;
 mod soak;
 mod starved;
 mod tenants;
 mod unauthenticated;
 mod usage;
+#[path = "../../benches/cdr_log/records.rs"]
+mod year;

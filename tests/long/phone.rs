@@ -1,6 +1,6 @@
 //! A phone of the load tests: one address of its own, one dialog at most, every wait measured.
 //!
-//! The phone of the engine (`sidetone::phone`) is a whole user agent on the engine's own stack. This one is little
+//! The phone of the engine (`sidetone_phone`) is a whole user agent on the engine's own stack. This one is little
 //! enough that a hundred of them cost a few per cent of a core, and it shares no transaction code with the engine.
 
 use std::collections::HashMap;

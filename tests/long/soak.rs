@@ -1,15 +1,18 @@
-//! Hours of an ordinary day in a row: calls, a conference, the HTTP API (catalogue T13).
+//! Hours of an ordinary day in a row: calls, a conference, notes, the HTTP API (catalogue T13).
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use serde_json::{Value, json};
+
 use crate::check::{Checks, note, setting};
-use crate::engine::{Engine, Start, apply, key, organisation};
+use crate::engine::{Engine, Start, apply, found, key, organisation};
 use crate::office::Office;
 use crate::records::TempDir;
-use crate::usage::{Sampler, peak_mib, slope_mib_per_s};
+use crate::usage::{Sample, Sampler, peak_mib, slope_mib_per_s};
 
 #[test]
 #[ignore = "long: half an hour"]
@@ -36,6 +39,7 @@ fn long_t13_soak() {
         }
         let (engine, office, stop, tally, disk) = (&engine, &office, &stop, &tally, &disk);
         scope.spawn(move || meet(office, stop, tally));
+        scope.spawn(move || note_down(engine, stop, tally));
         for _ in 0..READERS {
             scope.spawn(move || read(engine, rps, stop, tally));
         }
@@ -52,6 +56,7 @@ fn long_t13_soak() {
     let samples = sampler.stop();
 
     let warm = lasts / 3;
+    note(format!("MiB resident after each twelfth: {}", in_twelfths(&samples, lasts)));
     let slope = slope_mib_per_s(&samples, warm) * 3_600.0;
     let figure =
         format!("{slope:.2} MiB/h behind the first third, {:.0} MiB at the peak", peak_mib(&samples));
@@ -65,6 +70,7 @@ fn long_t13_soak() {
     let figure =
         format!("{} calls, {} reads, {} errors {errors:?}", tally.calls(), tally.reads(), errors.len());
     checks.check("T13 errors", errors.is_empty() && engine.is_alive(), figure, "0");
+    notes_arrive(&engine, &tally, &mut checks);
     disk_grows_as_predicted(&disk.into_inner().unwrap(), &mut checks);
     let panics = engine.metrics().of("sidetone_panics_total", "").unwrap_or(0.0);
     checks.check("T13 panics", panics == 0.0, panics, "0");
@@ -76,6 +82,10 @@ fn long_t13_soak() {
 struct Tally {
     calls: AtomicU64,
     reads: AtomicU64,
+    /// The extensions that notes were sent to, and how many of each kind.
+    noted: Mutex<BTreeSet<String>>,
+    messages: AtomicU64,
+    infos: AtomicU64,
     errors: Mutex<Vec<String>>,
 }
 
@@ -94,6 +104,35 @@ impl Tally {
             errors.push(text);
         }
     }
+}
+
+/// The resident memory at the end of each twelfth of the time.
+fn in_twelfths(samples: &[Sample], lasts: Duration) -> String {
+    let at = |twelfth: u32| samples.iter().rfind(|sample| sample.at <= lasts * twelfth / 12);
+    let sizes: Vec<String> =
+        (1..=12).filter_map(at).map(|sample| format!("{:.0}", sample.rss_mib())).collect();
+    sizes.join(" ")
+}
+
+/// Every note to an extension was taken by its phone.
+fn notes_arrive(engine: &Engine, tally: &Tally, checks: &mut Checks) {
+    let (messages, infos) = (tally.messages.load(Ordering::Relaxed), tally.infos.load(Ordering::Relaxed));
+    let extensions = tally.noted.lock().unwrap().clone();
+    let sent = found("the last note", Duration::from_secs(30), || {
+        let total = |status: &str| -> u64 {
+            let of = |id: &String| -> u64 {
+                let path = format!("/api/v1/extensions/{id}/messages?limit=1&status={status}");
+                let body = engine.get(&path, Some(&key(1))).map(|(_, body)| body).unwrap_or_default();
+                let page: Value = serde_json::from_str(&body).unwrap_or_default();
+                page["total"].as_u64().unwrap_or_default()
+            };
+            extensions.iter().map(of).sum()
+        };
+        let (sent, failed) = (total("sent"), total("failed"));
+        (sent + failed >= messages).then_some(sent)
+    });
+    let figure = format!("{sent} of {messages} to extensions taken, {infos} into calls sent");
+    checks.check("T13 notes", sent == messages && messages > 0 && infos > 0, figure, "all taken");
 }
 
 /// The bytes a call takes on disk are those of the first half of the time, ± 5 %.
@@ -155,6 +194,34 @@ fn meet(office: &Office, stop: &AtomicBool, tally: &Tally) {
         std::thread::sleep(Duration::from_secs(5));
         for member in members {
             member.bye();
+        }
+    }
+}
+
+/// Twice a second a note into a call that is up, and one to an extension that is on it.
+fn note_down(engine: &Engine, stop: &AtomicBool, tally: &Tally) {
+    let body = json!({"title": "Customer owes 900 EUR", "level": "info", "customer": "Jane Doe"});
+    while !stop.load(Ordering::Relaxed) {
+        std::thread::sleep(Duration::from_millis(500));
+        let live = engine.get("/api/v1/calls?state=answered&limit=1", Some(&key(1)));
+        let page: Value = live.and_then(|(_, body)| serde_json::from_str(&body).ok()).unwrap_or_default();
+        let call = &page["items"][0];
+        let (Some(uuid), Some(extension)) = (call["uuid"].as_str(), call["extension_id"].as_str()) else {
+            continue;
+        };
+        match engine.post(&format!("/api/v1/calls/{uuid}/info"), &key(1), &body).map(|answer| answer.0) {
+            Some(202) => drop(tally.infos.fetch_add(1, Ordering::Relaxed)),
+            // The call ended in between.
+            Some(404 | 409) => {}
+            other => tally.error(format!("a note into a call: {other:?}")),
+        }
+        let path = format!("/api/v1/extensions/{extension}/message");
+        match engine.post(&path, &key(1), &body).map(|answer| answer.0) {
+            Some(202) => {
+                tally.messages.fetch_add(1, Ordering::Relaxed);
+                tally.noted.lock().unwrap().insert(extension.to_owned());
+            }
+            other => tally.error(format!("a note to an extension: {other:?}")),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sidetone::phone::CallPlan;
+use sidetone_phone::CallPlan;
 
 use crate::handset::run;
 use crate::site::{Site, answering, until, within};

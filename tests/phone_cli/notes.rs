@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use serde_json::{Value, json};
-use sidetone::phone::Noting;
+use sidetone_phone::Noting;
 
 use crate::handset::{Run, run};
 use crate::site::{Site, answering, calls, found, post, until, within};

@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
-use sidetone::store::Store;
+use sidetone_store::Store;
 
 use crate::ACME;
 use crate::records::TempDir;

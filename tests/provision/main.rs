@@ -24,7 +24,7 @@ use rand::rngs::StdRng;
 use records::{TempDir, at};
 use serde_json::Value;
 use sidetone::provision::{Declaration, ProvisionError, Report, apply};
-use sidetone::store::Store;
+use sidetone_store::Store;
 
 /// The apply file of the contract; its rooms are in `rooms.rs`.
 const ACME: &str = r#"

@@ -4,9 +4,9 @@ use rand::SeedableRng;
 use rand::rngs::StdRng;
 use sidetone::accounts::hash::verify;
 use sidetone::accounts::{Passwords, People};
-use sidetone::demo::Access;
 use sidetone_model::directory::Secret;
 use sidetone_model::user::Accounts;
+use sidetone_phone::demo::Access;
 
 use crate::{declare, json, refusals, with_store};
 

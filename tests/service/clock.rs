@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use sidetone::phone::CallPlan;
 use sidetone_model::time::Timestamp;
+use sidetone_phone::CallPlan;
 
 use crate::client::Ask;
 use crate::records::TempDir;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use sidetone::phone::CallPlan;
+use sidetone_phone::CallPlan;
 use tokio::net::TcpStream;
 
 use crate::client::Ask;

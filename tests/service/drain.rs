@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sidetone::phone::{Answering, CallPlan, Phone};
+use sidetone_phone::{Answering, CallPlan, Phone};
 use std::time::Duration;
 use tokio::task::JoinHandle;
 

@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::process::{Command, Stdio};
 
 use serde_json::json;
-use sidetone::phone::{CallPlan, Phone, PhoneConfig};
+use sidetone_phone::{CallPlan, Phone, PhoneConfig};
 
 use crate::client::Ask;
 use crate::records::TempDir;

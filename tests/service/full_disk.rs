@@ -5,7 +5,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use sidetone::phone::{CallPlan, Phone};
+use sidetone_phone::{CallPlan, Phone};
 
 use crate::client::Ask;
 use crate::records::TempDir;

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use sidetone::store::Store;
+use sidetone_store::Store;
 use sqlx::migrate::{Migration, Migrator};
 use sqlx::postgres::PgConnection;
 use sqlx::sqlite::SqliteConnection;

@@ -4,7 +4,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use serde_json::json;
-use sidetone::phone::{Answering, CallPlan, Phone, PhoneConfig};
+use sidetone_phone::{Answering, CallPlan, Phone, PhoneConfig};
 
 use crate::client::Ask;
 use crate::records::TempDir;

@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use sidetone::phone::Phone;
 use sidetone::supervise::{Condition, Reaction, Task};
+use sidetone_phone::Phone;
 use tokio::task::JoinHandle;
 
 use crate::client::Ask;

@@ -108,7 +108,7 @@ async fn the_calls_of_a_node_that_is_killed_are_recorded_at_its_next_start() {
     let _callee = registered(phone_config(first.sip, "1002", answering())).await;
     let other = Arc::new(registered(phone_config(second.sip, "1003", answering())).await);
     let peer = registered(phone_config(second.sip, "1004", answering())).await;
-    let place = |phone: &Arc<sidetone::phone::Phone>, number: &'static str| {
+    let place = |phone: &Arc<sidetone_phone::Phone>, number: &'static str| {
         let phone = Arc::clone(phone);
         tokio::spawn(async move { phone.call(open_end(number)).await })
     };
@@ -178,10 +178,8 @@ async fn a_node_without_its_database_does_nothing_twice_and_comes_back() {
     .await;
     // A call is set up and ended without a database, and its record waits in the journal.
     let other = registered(phone_config(first.sip, "1003", answering())).await;
-    let plan = sidetone::phone::CallPlan {
-        talk_time: Some(Duration::ZERO),
-        ..sidetone::phone::CallPlan::to("1002")
-    };
+    let plan =
+        sidetone_phone::CallPlan { talk_time: Some(Duration::ZERO), ..sidetone_phone::CallPlan::to("1002") };
     assert_eq!(within("a call", other.call(plan)).await.unwrap().status, 200);
     let page = Ask::new("GET", "/api/v1/cdrs?limit=5").bearer(ADMIN).send(second.http).await;
     assert_eq!((page.status, page.json()["total"].as_u64()), (200, Some(0)), "{page:?}");

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use sidetone::cdr::journal::Journal;
 use sidetone::cdr::writer::CdrWriter;
-use sidetone::store::{Location, Store};
 use sidetone_model::access::Scope;
 use sidetone_model::page::Window;
 use sidetone_model::ports::CdrLog;
+use sidetone_store::{Location, Store};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 

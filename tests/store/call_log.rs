@@ -4,8 +4,6 @@ use std::cmp::Ordering;
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
-use sidetone::cdr::writer::CdrSink;
-use sidetone::store::Store;
 use sidetone_model::access::Scope;
 use sidetone_model::call::{Direction, HangupCause, Transport};
 use sidetone_model::call_log::{CdrFilter, CdrPlace, CdrQuery, CdrSort};
@@ -13,8 +11,9 @@ use sidetone_model::cdr::Cdr;
 use sidetone_model::ids::{CallId, TeamId};
 use sidetone_model::money::Amount;
 use sidetone_model::page::{Order, Window};
-use sidetone_model::ports::CdrLog;
+use sidetone_model::ports::{CdrLog, CdrSink};
 use sidetone_model::quality::{MediaVerdict, Quality};
+use sidetone_store::Store;
 use uuid::Uuid;
 
 use crate::records::{answered, at, organisation};

@@ -2,8 +2,6 @@
 
 use std::pin::pin;
 
-use sidetone::cdr::writer::CdrSink;
-use sidetone::store::Store;
 use sidetone_model::access::Scope;
 use sidetone_model::ai_price::{AiPrice, AiPriceFilter, AiPriceKind, AiPrices, ModelPattern};
 use sidetone_model::call::Direction;
@@ -14,9 +12,10 @@ use sidetone_model::conversation::{
 };
 use sidetone_model::ids::{AiPriceId, ConversationId, OrganisationId, TeamId};
 use sidetone_model::page::Window;
-use sidetone_model::ports::CdrLog;
+use sidetone_model::ports::{CdrLog, CdrSink};
 use sidetone_model::problem::Problem;
 use sidetone_model::team::AgentKind;
+use sidetone_store::Store;
 use uuid::Uuid;
 
 use crate::records::{at, ended, organisation};
@@ -304,7 +303,7 @@ fn prices_are_listed_inside_the_scope_and_known_by_what_they_are_for() {
         let second = write.declare_ai_price(&own_price, at(0)).await.unwrap();
         let dearer = AiPrice { text_input_per_million: "3".parse().unwrap(), ..own_price.clone() };
         let third = write.declare_ai_price(&dearer, at(0)).await.unwrap();
-        use sidetone::store::Change;
+        use sidetone_store::Change;
         assert_eq!([first, second, third], [Change::Created, Change::Unchanged, Change::Changed]);
         write.commit().await.unwrap();
         let all = price("talk-*", "1");

@@ -2,18 +2,18 @@
 
 use std::time::Duration;
 
-use sidetone::call_news::{NewsSink, call_news};
+use sidetone::call_news::call_news;
 use sidetone::cdr::journal::Journal;
 use sidetone::cdr::writer::CdrWriter;
 use sidetone::dead_letters::{DeadLetters, replay};
-use sidetone::store::Store;
 use sidetone_model::access::Scope;
 use sidetone_model::call::Direction;
 use sidetone_model::event::Position;
 use sidetone_model::ids::CallId;
 use sidetone_model::live_call::{CallNews, CallState, LiveCall};
 use sidetone_model::page::Window;
-use sidetone_model::ports::CdrLog;
+use sidetone_model::ports::{CdrLog, NewsSink};
+use sidetone_store::Store;
 use uuid::Uuid;
 
 use crate::database::{Kind, TestDatabase, kinds};

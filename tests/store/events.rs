@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Map, json};
-use sidetone::cdr::writer::CdrSink;
-use sidetone::store::{IdempotencyKeys, Store};
 use sidetone_model::access::Scope;
 use sidetone_model::event::{Event, EventKind, EventLog, Position};
 use sidetone_model::idempotency::{Claim, Idempotency, KeptAnswer};
 use sidetone_model::ids::{EventId, NodeId, OrganisationId, TeamId};
+use sidetone_model::ports::CdrSink;
 use sidetone_model::time::Timestamp;
+use sidetone_store::{IdempotencyKeys, Store};
 use sqlx::postgres::PgConnection;
 use sqlx::{Connection, Executor};
 use uuid::Uuid;

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures_util::future::join_all;
-use sidetone::store::{IdempotencyKeys, OrganisationRow, Store};
 use sidetone_model::idempotency::{Claim, Idempotency, KeptAnswer, Once};
 use sidetone_model::ids::NodeId;
 use sidetone_model::ports::PortFuture;
 use sidetone_model::problem::Problem;
 use sidetone_model::time::Timestamp;
+use sidetone_store::{IdempotencyKeys, OrganisationRow, Store};
 use tokio::sync::Notify;
 use uuid::Uuid;
 

@@ -3,21 +3,20 @@
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use rust_decimal::Decimal;
-use sidetone::cdr::writer::{CdrSink, Stored};
-use sidetone::store::Store;
 use sidetone_model::access::Scope;
 use sidetone_model::call_log::CdrFilter;
 use sidetone_model::cdr::Cdr;
 use sidetone_model::ids::{CallId, OrganisationId, SellRateId};
 use sidetone_model::money::{Amount, Currency};
 use sidetone_model::page::Window;
-use sidetone_model::ports::CdrLog;
+use sidetone_model::ports::{CdrLog, CdrSink, Stored};
 use sidetone_model::problem::Problem;
 use sidetone_model::rate_book::{Accounts, RateBook};
 use sidetone_model::rating::{
     Billing, CarrierCharge, CreditDraw, Drawn, Increments, Price, RateFilter, SellRate, Validity,
 };
 use sidetone_model::totals::CdrTotals;
+use sidetone_store::Store;
 use uuid::Uuid;
 
 use crate::records::{at, ended, organisation};
@@ -34,7 +33,7 @@ fn drawing(number: u128, organisation_id: OrganisationId, text: &str) -> Cdr {
 
 async fn with_acme(store: &Store, credit: Option<&str>) -> OrganisationId {
     let mut write = store.write().await.unwrap();
-    let row = sidetone::store::OrganisationRow { credit: credit.map(amount), ..acme() };
+    let row = sidetone_store::OrganisationRow { credit: credit.map(amount), ..acme() };
     let (id, _) = write.declare_organisation(&row, at(0)).await.unwrap();
     write.commit().await.unwrap();
     id

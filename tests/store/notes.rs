@@ -4,18 +4,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
-use sidetone::notes::rules::outcome;
-use sidetone::notes::{Change, NewNote, NewReceipt, NoteLog, PhoneAnswer, Tap, Tapper, Written};
-use sidetone::store::{IdempotencyKeys, Store};
 use sidetone_model::access::Scope;
 use sidetone_model::event::{EventKind, Position};
 use sidetone_model::idempotency::{Claim, Idempotency, KeptAnswer, Once};
 use sidetone_model::ids::{CallId, ExtensionId, LegId, NodeId, NoteId, OrganisationId};
+use sidetone_model::note::rules::outcome;
 use sidetone_model::note::{
-    Acknowledgement, Note, NoteChannel, NoteLevel, NoteQuery, NoteRecord, NoteSource, NoteStatus,
+    Acknowledgement, Change, NewNote, NewReceipt, Note, NoteChannel, NoteLevel, NoteLog, NoteQuery,
+    NoteRecord, NoteSource, NoteStatus, PhoneAnswer, Tap, Tapper, Written,
 };
 use sidetone_model::page::Window;
 use sidetone_model::problem::Problem;
+use sidetone_store::{IdempotencyKeys, Store};
 use uuid::Uuid;
 
 use crate::records::{at, organisation};

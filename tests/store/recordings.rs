@@ -6,12 +6,12 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::json;
 use sidetone::recorder::{DataDisk, Shelf};
-use sidetone::room_news::{RecordingRow, Rows, SessionRow};
-use sidetone::store::{Orphaned, Store};
 use sidetone_model::event::EventKind;
 use sidetone_model::ids::{NodeId, OrganisationId};
 use sidetone_model::organisation::{OrganisationChange, Organisations};
+use sidetone_model::room::rows::{RecordingRow, Rows, SessionRow};
 use sidetone_model::time::Timestamp;
+use sidetone_store::{Orphaned, Store};
 use uuid::Uuid;
 
 use crate::records::{TempDir, at};
@@ -131,7 +131,7 @@ fn what_is_declared_is_kept_and_what_is_left_out_stays() {
             let mut write = store.write().await.unwrap();
             let change = write.declare_recording_retention(owner, declared, at(5)).await.unwrap();
             write.commit().await.unwrap();
-            assert_eq!(change == sidetone::store::Change::Changed, changed);
+            assert_eq!(change == sidetone_store::Change::Changed, changed);
             assert_eq!(days().await, declared);
         }
     });

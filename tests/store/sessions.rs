@@ -1,8 +1,6 @@
 //! Sessions of rooms, their ends after a crash, and their meetings, on SQLite and on PostgreSQL.
 
 use serde_json::{Value, json};
-use sidetone::room_news::{InviteRow, NewEvent, PersonRow, RecordingRow, Rows, SessionRow, Telling};
-use sidetone::store::{Orphaned, Store};
 use sidetone_model::access::Scope;
 use sidetone_model::event::{EventKind, Position};
 use sidetone_model::ids::{
@@ -14,8 +12,10 @@ use sidetone_model::room::meeting::{
     MeetingAgent, MeetingNote, MeetingReport, MeetingState, MeetingTurn, Meetings,
 };
 use sidetone_model::room::news::{Person, RoomChange, RoomNews};
+use sidetone_model::room::rows::{InviteRow, NewEvent, PersonRow, RecordingRow, Rows, SessionRow, Telling};
 use sidetone_model::room::session::RoomSessions;
 use sidetone_model::room::{Invite, InviteReason, InviteState, NewRoom, Pin, Role, RoomPin, Rooms};
+use sidetone_store::{Orphaned, Store};
 use uuid::Uuid;
 
 use crate::records::{at, organisation};

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use serde_json::Value;
 use sidetone::config::Config;
-use sidetone::phone::CallPlan;
 use sidetone::tap::scribe::Told;
 use sidetone::tap_app::{TapNode, TapStart};
 use sidetone_model::media_quality::{CallQuality, LegSide};
 use sidetone_model::quality::Hundredths;
+use sidetone_phone::CallPlan;
 
 use crate::apart::apart;
 use crate::chosen::database_in;

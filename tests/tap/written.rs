@@ -4,15 +4,14 @@ use std::sync::Arc;
 
 use rand::SeedableRng;
 use rand::rngs::StdRng;
-use sidetone::capture::{compose, golden};
 use sidetone::cdr::journal::Journal;
 use sidetone::cdr::writer::CdrWriter;
 use sidetone::provision::{Declaration, apply};
-use sidetone::store::Store;
 use sidetone::tap::book::{Book, OwnerError};
 use sidetone::tap::counters::TapCounters;
 use sidetone::tap::scribe::Scribe;
 use sidetone::tap::session::{TapSession, TappedCall};
+use sidetone_capture::{compose, golden};
 use sidetone_media::pcap::Records;
 use sidetone_media::simulate::Scenario;
 use sidetone_media::time::Micros;
@@ -23,6 +22,7 @@ use sidetone_model::media_quality::StoredQuality;
 use sidetone_model::page::Window;
 use sidetone_model::ports::CdrLog;
 use sidetone_model::quality::MediaVerdict;
+use sidetone_store::Store;
 use tokio::sync::mpsc;
 
 use crate::database::{TestDatabase, kinds};

@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use sidetone::store::Store;
 use sidetone::webhooks::post::Carried;
 use sidetone_model::access::Scope;
 use sidetone_model::ids::NodeId;
 use sidetone_model::webhook::{ATTEMPTS_KEPT_MAX, DeliveryStatus, KEPT_FOR_US, WebhookChange, Webhooks};
+use sidetone_store::Store;
 use uuid::Uuid;
 
 use crate::database::kinds;

@@ -12,7 +12,6 @@ use rand::SeedableRng;
 use rand::rngs::StdRng;
 use serde_json::json;
 use sidetone::provision::{Declaration, apply};
-use sidetone::store::Store;
 use sidetone::webhooks::desk::Desk;
 use sidetone::webhooks::post::{Carried, Carrier, Outgoing};
 use sidetone::webhooks::worker::Worker;
@@ -25,6 +24,7 @@ use sidetone_model::time::Timestamp;
 use sidetone_model::webhook::{
     DeliveryFilter, DeliveryRecord, DeliveryStatus, NewWebhook, WebhookChange, WebhookRecord, Webhooks,
 };
+use sidetone_store::Store;
 use tokio::sync::Notify;
 use uuid::Uuid;
 

@@ -35,7 +35,8 @@ use crate::stream::{EventBody, STREAMS_PER_CALLER_MAX};
 ///
 /// The stream ends when the token does, when what the caller may see changes, and when the engine stops.
 ///
-/// Needs the permission that each kind needs: `conferences:read` for `conference.*`, `calls:read` for all others.
+/// Needs the permission that each kind needs: `conferences:read` for `conference.*`, `recordings:listen` for
+/// `recording.*`, `directory:write` for `security.*`, `calls:read` for all others.
 /// Without `events`, a caller is shown the kinds that they may see; users who see one team alone are shown its events.
 #[utoipa::path(
     get,

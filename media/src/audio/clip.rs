@@ -1,4 +1,4 @@
-//! Audio that is held in memory and played many times: prompts, announcements, hold music.
+//! Audio in memory that is played many times: prompts, announcements, hold music.
 
 use std::sync::Arc;
 
@@ -12,21 +12,21 @@ pub struct Clip {
 }
 
 impl Clip {
-    /// Samples a second of every clip.
+    /// Sample rate of every clip, in Hz.
     pub const RATE_HZ: u32 = 16_000;
-    /// What is longer is not read.
+    /// The longest clip; a longer file is refused.
     pub const SECONDS_MAX: u32 = 120;
 
-    /// A clip of these samples, which are of [`Clip::RATE_HZ`].
+    /// A clip of these samples at [`Clip::RATE_HZ`].
     pub fn new(samples: impl Into<Arc<[i16]>>) -> Clip {
         Clip { samples: samples.into() }
     }
 
-    /// Reads a WAV file: PCM of 8, 16, 24 or 32 bits, 32-bit floating point, µ-law or A-law, one or two channels,
-    /// 8 to 48 kHz. Two channels become their mean, and every rate becomes [`Clip::RATE_HZ`].
+    /// Reads a WAV file: PCM of 8, 16, 24 or 32 bits, 32-bit floating point, µ-law or A-law, one or two
+    /// channels, 8 to 48 kHz. Two channels are averaged, and the rate is converted to [`Clip::RATE_HZ`].
     ///
     /// # Errors
-    /// When the file is none of these, has no sound in it, or is longer than [`Clip::SECONDS_MAX`].
+    /// When the file has another format, contains no audio, or is longer than [`Clip::SECONDS_MAX`].
     pub fn from_wav(file: &[u8]) -> Result<Clip, WavError> {
         let wav = Wav::parse(file)?;
         if wav.frames() > u64::from(Self::SECONDS_MAX) * u64::from(wav.rate_hz()) {
@@ -41,7 +41,7 @@ impl Clip {
         &self.samples
     }
 
-    /// How long it plays.
+    /// Its duration in milliseconds.
     pub fn duration_ms(&self) -> u64 {
         self.samples.len() as u64 * 1_000 / u64::from(Self::RATE_HZ)
     }

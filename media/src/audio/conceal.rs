@@ -1,23 +1,23 @@
-//! What stands in for lost PCM: the last pitch period, repeated and faded (after ITU-T G.711 Appendix I).
+//! Conceals lost PCM: repeats the last pitch period and fades it out (after ITU-T G.711 Appendix I).
 //!
-//! Unlike the appendix nothing is delayed: the end of a cycle is blended into its beginning instead, and the first
-//! samples after the loss into what the repetition would have gone on with.
+//! Unlike the appendix, this code adds no delay. Instead, the end of a cycle is blended into its beginning,
+//! and the first samples after the loss are blended with the continued repetition.
 
 use std::ops::RangeInclusive;
 
-/// The last of one stream's PCM, and the loss that is being bridged.
+/// The most recent PCM of one stream, and the state of the current loss.
 #[derive(Debug)]
 pub(crate) struct Concealer {
-    /// Samples per sample at 8 kHz, where the pitch is sought.
+    /// Samples per sample at 8 kHz, the rate of the pitch search.
     scale: usize,
-    /// The last [`HISTORY`] · `scale` samples, lost ones as they were concealed.
+    /// The last [`HISTORY`] · `scale` samples; lost ones as concealed.
     history: Box<[i16]>,
-    /// One pitch period that joins itself without a step, in its first `period` samples.
+    /// One pitch period whose end continues in its beginning without a step; the first `period` samples.
     cycle: Box<[i16]>,
     period: usize,
-    /// Where in the cycle the next sample stands.
+    /// Position of the next sample in the cycle.
     phase: usize,
-    /// Samples concealed since the last one that was heard.
+    /// Samples concealed since the last received one.
     lost: usize,
 }
 
@@ -35,7 +35,7 @@ impl Concealer {
         }
     }
 
-    /// Takes in PCM that arrived; blends its beginning with what was concealed before it.
+    /// Adds received PCM, and blends its beginning with the concealment before it.
     pub(crate) fn heard(&mut self, pcm: &mut [i16]) {
         if self.lost > 0 {
             let blend = (BLEND * self.scale).min(pcm.len());
@@ -59,7 +59,7 @@ impl Concealer {
         self.remember(pcm);
     }
 
-    /// Finds the pitch of what was heard last, and cuts one period of it.
+    /// Finds the pitch of the latest received samples, and copies one period.
     fn begin(&mut self) {
         self.period = self.pitch();
         self.phase = 0;
@@ -68,14 +68,14 @@ impl Concealer {
         let Some(last) = self.history.get(end - period..) else { return };
         let Some(cycle) = self.cycle.get_mut(..period) else { return };
         cycle.copy_from_slice(last);
-        // What comes before the period leads into it: the cycle's end becomes that, little by little.
+        // The samples before the period lead into it: the end of the cycle is blended into them.
         let Some(before) = self.history.get(end - period - blend..end - period) else { return };
         for (n, (sample, lead)) in cycle.iter_mut().skip(period - blend).zip(before).enumerate() {
             *sample = mix(*sample, *lead, n, blend);
         }
     }
 
-    /// The lag in samples at which the history is most like its own end.
+    /// The lag in samples at which the history is most similar to its end.
     fn pitch(&self) -> usize {
         let mut low = [0.0; HISTORY];
         for (sample, group) in low.iter_mut().zip(self.history.chunks_exact(self.scale)) {
@@ -85,7 +85,7 @@ impl Concealer {
         if self.scale == 1 {
             return coarse;
         }
-        // Around the coarse lag once more, at the full rate.
+        // A second search around the coarse lag, at the full rate.
         let (lag, scale) = (coarse * self.scale, self.scale);
         most_alike(&self.history, WINDOW * scale, lag - scale + 1..=(lag + scale - 1).min(PERIOD_MAX * scale))
     }
@@ -114,7 +114,8 @@ impl Concealer {
     }
 }
 
-/// The lag at which the last `window` samples are most like those before them; the shortest of equals.
+/// The lag at which the last `window` samples are most similar to those before them; the shortest among
+/// equals.
 fn most_alike<T: Copy + Into<f32>>(history: &[T], window: usize, lags: RangeInclusive<usize>) -> usize {
     let begin = history.len().saturating_sub(window);
     let last = history.get(begin..).unwrap_or_default();
@@ -134,7 +135,8 @@ fn most_alike<T: Copy + Into<f32>>(history: &[T], window: usize, lags: RangeIncl
     best.0
 }
 
-/// The lag at which what begins `pcm` is most like what follows it, how much that is, of 1, and the mean square.
+/// The lag at which the beginning of `pcm` is most similar to what follows it; also the similarity (one at
+/// most) and the mean square.
 pub(crate) fn most_alike_ahead(pcm: &[i16], window: usize, lags: RangeInclusive<usize>) -> (usize, f32, f32) {
     let window = window.min(pcm.len().saturating_sub(*lags.end()));
     let first = pcm.get(..window).unwrap_or_default();
@@ -155,7 +157,7 @@ pub(crate) fn most_alike_ahead(pcm: &[i16], window: usize, lags: RangeInclusive<
     (best.0, best.1, energy / window.max(1) as f32)
 }
 
-/// From `from` to `to` in `of` even steps; `n` is the step.
+/// Linear interpolation from `from` to `to`: step `n` of `of`.
 pub(crate) fn mix(from: i16, to: i16, n: usize, of: usize) -> i16 {
     let (n, of) = (n as i32 + 1, of as i32 + 1);
     ((i32::from(from) * (of - n) + i32::from(to) * n) / of) as i16
@@ -167,7 +169,7 @@ const PERIOD_MAX: usize = 120;
 const WINDOW: usize = 160;
 /// The history holds a window and the longest lag.
 const HISTORY: usize = PERIOD_MAX + WINDOW;
-/// The blend back into what arrives: 4 ms.
+/// Duration of the blend with received samples: 4 ms.
 const BLEND: usize = 32;
 /// The repetition fades from 10 ms to 60 ms.
 const FADE_FROM: usize = 80;
@@ -217,7 +219,7 @@ mod tests {
             heard.extend(pcm);
         }
         let step = heard.windows(2).map(|pair| pair[0].abs_diff(pair[1])).max().unwrap();
-        // A 150 Hz sine of 8,000 moves by at most 942 a sample.
+        // A 150 Hz sine with peak 8,000 changes by at most 942 per sample.
         assert!(step < 2_400, "{step}");
     }
 

@@ -1,8 +1,8 @@
-//! The sample rate of a whole recording changed at once, when it is loaded: exact ratios, long filters.
+//! Converts the sample rate of a whole recording when it is loaded: exact ratios, long filters.
 //!
-//! What is played and heard while it happens is resampled elsewhere, by a filter that delays little.
+//! Live audio is resampled in [`resample`](super::resample), with a filter of short delay.
 
-/// The same sound at `to_hz`. Both rates are above zero.
+/// The audio converted to `to_hz`. Both rates must be above zero.
 pub(super) fn to_rate(samples: Vec<i16>, from_hz: u32, to_hz: u32) -> Vec<i16> {
     if from_hz == to_hz || samples.is_empty() {
         return samples;
@@ -14,10 +14,10 @@ pub(super) fn to_rate(samples: Vec<i16>, from_hz: u32, to_hz: u32) -> Vec<i16> {
     (0..len).map(|n| filter.sample(&samples, n * down)).collect()
 }
 
-/// A windowed sinc, cut off a little below the lower of both Nyquist frequencies, in its `up` phases.
+/// A windowed sinc in its `up` phases; the cutoff is a little below the lower of the two Nyquist frequencies.
 struct Filter {
     up: usize,
-    /// Taps on either side of the middle.
+    /// Taps on each side of the centre.
     half: usize,
     /// `2 · half` taps of each phase.
     taps: Vec<f32>,
@@ -35,7 +35,7 @@ impl Filter {
                 let at = tap as f64 - (half as f64 - 1.0) - shift;
                 taps.push((cutoff * sinc(cutoff * at) * window(at / half as f64)) as f32);
             }
-            // What is constant stays as loud as it was.
+            // Normalised, so that a constant signal keeps its level.
             let phase = taps.get_mut(begin..).unwrap_or_default();
             let sum: f32 = phase.iter().sum();
             phase.iter_mut().for_each(|tap| *tap /= sum);
@@ -43,12 +43,12 @@ impl Filter {
         Filter { up, half, taps }
     }
 
-    /// The sound at `at / up` of the source's samples.
+    /// The sample at position `at / up` of the source.
     fn sample(&self, samples: &[i16], at: usize) -> i16 {
         let (middle, phase) = (at / self.up, at % self.up);
         let width = 2 * self.half;
         let taps = self.taps.get(phase * width..(phase + 1) * width).unwrap_or_default();
-        // Before the beginning and behind the end it is silent.
+        // Silence before the beginning and after the end.
         let skipped = (self.half - 1).saturating_sub(middle);
         let begin = (middle + skipped + 1).saturating_sub(self.half);
         let sources = samples.get(begin..).unwrap_or_default();
@@ -77,9 +77,9 @@ fn gcd(a: u32, b: u32) -> u32 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// Of the lower Nyquist frequency.
+/// Relative to the lower Nyquist frequency.
 const CUTOFF: f64 = 0.92;
-/// Zero crossings of the sinc on either side: more than 70 dB of what would fold back is gone.
+/// Zero crossings of the sinc on each side: aliasing is more than 70 dB down.
 const ZEROS: u32 = 20;
 
 #[cfg(test)]
@@ -91,7 +91,7 @@ mod tests {
         (0..len).map(|n| (10_000.0 * (step * n as f64).sin()).round() as i16).collect()
     }
 
-    /// The energy of what differs, against the energy that is wanted, in decibels.
+    /// Energy of the difference relative to the wanted energy, in decibels.
     fn error_db(heard: &[i16], wanted: &[i16]) -> f64 {
         let power = |samples: &mut dyn Iterator<Item = f64>| samples.map(|s| s * s).sum::<f64>();
         let off = power(&mut heard.iter().zip(wanted).map(|(a, b)| f64::from(*a) - f64::from(*b)));
@@ -105,7 +105,7 @@ mod tests {
             let heard = to_rate(from, from_hz, 16_000);
             let wanted = tone(1_000.0, 16_000, 3_200);
             assert!((3_199..=3_201).contains(&heard.len()), "{from_hz} Hz: {}", heard.len());
-            // The filter needs its width at both ends.
+            // The filter needs its own length at both ends.
             let off = error_db(&heard[400..2_800], &wanted[400..2_800]);
             assert!(off < -60.0, "{from_hz} Hz: {off} dB");
         }

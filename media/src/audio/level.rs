@@ -1,9 +1,9 @@
-//! How loud PCM is.
+//! The level of PCM.
 //!
-//! dBov is relative to the largest square wave that 16 bit hold (RFC 6465); dBm0 to what G.711 calls 0 dBm0, a sine
-//! 3.14 dB below the largest (ITU-T G.711 §5), which puts 0 dBm0 at -6.15 dBov.
+//! dBov is relative to the largest square wave in 16 bits (RFC 6465). 0 dBm0 is the level of a sine 3.14 dB
+//! below the largest one in G.711 (ITU-T G.711 §5), which is -6.15 dBov.
 
-/// The mean square of the samples; zero for none.
+/// The mean square of the samples; zero without samples.
 #[inline]
 pub fn power(pcm: &[i16]) -> u64 {
     let sum: u64 = pcm.iter().map(|sample| u64::from(sample.unsigned_abs()).pow(2)).sum();
@@ -20,7 +20,7 @@ pub fn dbm0(power: u64) -> Option<f64> {
     dbov(power).map(|level| level - DBM0_IN_DBOV)
 }
 
-/// The mean square of PCM at `level_dbov`: what a threshold compares with, so that no frame takes a logarithm.
+/// The mean square at `level_dbov`: thresholds compare mean squares, so that no frame needs a logarithm.
 pub fn power_at_dbov(level_dbov: f64) -> u64 {
     (FULL_POWER * 10_f64.powf(level_dbov / 10.0)) as u64
 }

@@ -1,5 +1,5 @@
-//! Audio as samples: clips in memory and the files that they come from, levels, other sample rates, and what stands in
-//! for lost parts. Whatever codec it came from.
+//! Audio as samples, independent of the codec: clips in memory, WAV files, levels, sample rates, and
+//! concealment of lost parts.
 
 pub mod clip;
 pub(crate) mod conceal;

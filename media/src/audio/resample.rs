@@ -1,21 +1,22 @@
-//! PCM at another rate, as it comes: 8, 16 and 48 kHz into each other.
+//! Converts the sample rate of live PCM between 8, 16 and 48 kHz.
 //!
-//! A linear-phase low-pass of 24 taps for each sample of the lower rate (Kaiser window, β 5.65: -60 dB), run as a
-//! polyphase filter. Flat within 0.1 dB to 0.42 of the lower rate, which is 3.4 kHz at 8 kHz; delays by 12 samples of
-//! the lower rate. Whole recordings are resampled by another filter, where they are loaded.
+//! A linear-phase low-pass of 24 taps per sample of the lower rate (Kaiser window, β 5.65: -60 dB), as a
+//! polyphase filter. It is flat within 0.1 dB up to 0.42 of the lower rate, which is 3.4 kHz at 8 kHz, and
+//! delays by 12 samples of the lower rate. Whole recordings are converted with another filter when they are
+//! loaded.
 
 /// Changes the rate of one stream.
 ///
 /// *Bounds*: no allocation after [`Resampler::new`].
 #[derive(Debug)]
 pub struct Resampler {
-    /// Samples of the input for each step of the filter; 1 on the way up.
+    /// Samples of the input per filter step; 1 when the rate increases.
     down: usize,
-    /// The taps of each phase, last first; one phase on the way down.
+    /// The taps of each phase in reverse order; one phase when the rate decreases.
     phases: Box<[f32]>,
-    /// Samples that the filter looks back on, and behind them the block that it works at.
+    /// Earlier samples that the filter needs, followed by the block to process.
     window: Box<[f32]>,
-    /// Where in the next block the next output stands, on the way down.
+    /// Position of the next output in the next block, when the rate decreases.
     skip: usize,
 }
 
@@ -33,9 +34,11 @@ impl Resampler {
         Some(Resampler { down, phases, window: vec![0.0; window].into_boxed_slice(), skip: 0 })
     }
 
-    /// Resamples `input` into `output`; the number of samples written, at most what `output` has room for.
+    /// Resamples `input` into `output`; returns the number of samples written, at most the length of
+    /// `output`.
     ///
-    /// Up, there are exactly as many as the factor says; down, one more or less when `input` is no multiple of it.
+    /// When the rate increases, the number is exact; when it decreases, it varies by one if `input` is not a
+    /// multiple of the factor.
     pub fn process(&mut self, input: &[i16], output: &mut [i16]) -> usize {
         if self.phases.is_empty() {
             let count = input.len().min(output.len());
@@ -55,7 +58,7 @@ impl Resampler {
         written
     }
 
-    /// Forgets what came before: the next sample follows silence.
+    /// Clears the history: the next sample follows silence.
     pub fn reset(&mut self) {
         self.window.fill(0.0);
         self.skip = 0;
@@ -79,7 +82,7 @@ impl Resampler {
     }
 }
 
-/// The filter of `up · down`, by phase; each phase leaves what is constant as loud as it was.
+/// The filter of `up · down`, by phase; a constant signal keeps its level in each phase.
 fn phases(up: usize, down: usize) -> Box<[f32]> {
     let factor = up * down;
     let len = TAPS * factor;
@@ -113,7 +116,7 @@ fn bessel(x: f64) -> f64 {
     sum
 }
 
-/// Eight sums side by side: what a vector unit adds at once.
+/// Eight sums in parallel, the width of a vector addition.
 #[inline]
 fn dot(taps: &[f32], past: &[f32]) -> f32 {
     let mut sums = [0.0_f32; 8];
@@ -198,7 +201,7 @@ mod tests {
         assert!(Resampler::new(8_000, 96_000).is_none());
         let mut resampler = Resampler::new(8_000, 48_000).unwrap();
         assert_eq!(resampler.process(&[1; 10], &mut [0; 7]), 7);
-        // The loudest square wave rings and stays inside 16 bit.
+        // The loudest square wave overshoots and must stay within 16 bits.
         let square: Vec<i16> = (0..800).map(|n| if n / 8 % 2 == 0 { i16::MAX } else { i16::MIN }).collect();
         assert_eq!(resampler.process(&square, &mut [0; 4_800]), 4_800);
         resampler.reset();

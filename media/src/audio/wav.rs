@@ -1,9 +1,9 @@
-//! WAV files (RIFF, Multimedia Programming Interface 1.0; RF64, EBU Tech 3306): what others made is read from
-//! memory, what we record is given its header.
+//! WAV files (RIFF, Multimedia Programming Interface 1.0; RF64, EBU Tech 3306): reads files from memory, and
+//! writes the header of recordings.
 
 use crate::codec::g711::{pcma_to_pcm, pcmu_to_pcm};
 
-/// A WAV file in memory: what its samples are, and their bytes.
+/// A WAV file in memory: the format of its samples, and their bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wav<'a> {
     encoding: Encoding,
@@ -12,44 +12,44 @@ pub struct Wav<'a> {
     data: &'a [u8],
 }
 
-/// Why a file cannot be read as sound; each says what it should be.
+/// Why a file cannot be read as audio; each message states what is supported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WavError {
     /// Too many channels, or none.
     #[error("it has {0} channels; one or two are played")]
     Channels(u16),
-    /// Nothing in it.
+    /// No samples.
     #[error("there is no sound in it")]
     Empty,
-    /// Compressed, or of a width that nobody uses.
+    /// Compressed, or of an unsupported sample width.
     #[error(
         "its samples are of format {tag:#06x} with {bits} bits; PCM of 8, 16, 24 or 32 bits, 32-bit floating \
          point, u-law and A-law are played"
     )]
     Format {
-        /// `wFormatTag`, of an extensible format the tag within.
+        /// `wFormatTag`; in an extensible format the inner tag.
         tag: u16,
-        /// Bits of a sample.
+        /// Bits per sample.
         bits: u16,
     },
-    /// A part without which nothing is known.
+    /// A required chunk is missing.
     #[error("its '{0}' part is missing or cut short")]
     Missing(&'static str),
-    /// Something else.
+    /// Not a WAV file.
     #[error("it is no WAV file: it does not begin with RIFF and WAVE")]
     NotWav,
-    /// Slower or faster than speech and music are.
+    /// The sample rate is out of range.
     #[error("it has {0} samples a second; 8000 to 48000 are played")]
     Rate(u32),
-    /// More than is kept in memory.
+    /// Longer than the limit.
     #[error("it is longer than {seconds_max} seconds")]
     TooLong {
-        /// What would be taken.
+        /// The limit, in seconds.
         seconds_max: u32,
     },
 }
 
-/// How a sample is written.
+/// The encoding of the samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Encoding {
     Alaw,
@@ -62,11 +62,11 @@ enum Encoding {
 }
 
 impl<'a> Wav<'a> {
-    /// Finds the format and the samples. Parts that are not known are passed over; a last part that says it is longer
-    /// than the file, as a program writes that does not know yet, goes to the end of the file.
+    /// Finds the format and the samples. Unknown chunks are skipped. When the last chunk claims to be longer
+    /// than the file, as programs write that do not know the length yet, it ends at the end of the file.
     ///
     /// # Errors
-    /// When there is no sound in it that can be played.
+    /// When the file contains no audio that can be played.
     pub fn parse(file: &'a [u8]) -> Result<Wav<'a>, WavError> {
         let (head, mut rest) = file.split_at_checked(12).ok_or(WavError::NotWav)?;
         let riff = matches!(head.get(..4), Some(b"RIFF" | b"RF64"));
@@ -74,7 +74,7 @@ impl<'a> Wav<'a> {
             return Err(WavError::NotWav);
         }
         let mut format = None;
-        // Every turn takes eight bytes at least.
+        // Each iteration consumes at least eight bytes.
         while let Some((head, body)) = rest.split_at_checked(8) {
             let len = u32_at(head, 4).map_or(0, |len| len as usize);
             let (body, behind) = body.split_at_checked(len).unwrap_or((body, &[]));
@@ -87,29 +87,29 @@ impl<'a> Wav<'a> {
                 }
                 _ => {}
             }
-            // Parts begin at even places.
+            // Chunks begin at even offsets.
             rest = behind.get(len % 2..).unwrap_or_default();
         }
         Err(WavError::Missing(if format.is_some() { "data" } else { "fmt " }))
     }
 
-    /// Samples a second, 8,000 to 48,000.
+    /// Sample rate, 8,000 to 48,000 Hz.
     pub fn rate_hz(&self) -> u32 {
         self.rate_hz
     }
 
-    /// Samples of each channel.
+    /// Samples per channel.
     pub fn frames(&self) -> u64 {
         (self.data.len() / self.frame_len()) as u64
     }
 
-    /// The samples, two channels as their mean.
+    /// The samples, with two channels averaged.
     pub fn mono(&self) -> Vec<i16> {
         let width = self.encoding.width();
         let frames = self.data.chunks_exact(self.frame_len());
         let mean = |frame: &[u8]| {
             let sum: i32 = frame.chunks_exact(width).map(|s| i32::from(self.encoding.sample(s))).sum();
-            // The mean of 16-bit samples has 16 bits.
+            // The mean of 16-bit samples fits into 16 bits.
             (sum / i32::from(self.channels)) as i16
         };
         frames.map(mean).collect()
@@ -120,7 +120,7 @@ impl<'a> Wav<'a> {
     }
 }
 
-/// The `fmt ` part.
+/// The `fmt ` chunk.
 struct Format {
     encoding: Encoding,
     channels: u16,
@@ -134,7 +134,7 @@ impl Format {
         let channels = u16_at(body, 2).ok_or(missing)?;
         let rate_hz = u32_at(body, 4).ok_or(missing)?;
         let bits = u16_at(body, 14).ok_or(missing)?;
-        // An extensible format has the tag at the beginning of its GUID.
+        // In an extensible format the GUID begins with the tag.
         let tag = if outer == EXTENSIBLE { u16_at(body, 24).ok_or(missing)? } else { outer };
         let encoding = match (tag, bits) {
             (1, 8) => Encoding::Pcm8,
@@ -157,7 +157,7 @@ impl Format {
 }
 
 impl Encoding {
-    /// Bytes of a sample.
+    /// Bytes per sample.
     fn width(self) -> usize {
         match self {
             Encoding::Alaw | Encoding::Mulaw | Encoding::Pcm8 => 1,
@@ -167,7 +167,7 @@ impl Encoding {
         }
     }
 
-    /// The sample in its `width` bytes; of more than 16 bits the upper ones.
+    /// The sample in its `width` bytes; of longer samples the upper 16 bits.
     fn sample(self, bytes: &[u8]) -> i16 {
         match (self, bytes) {
             (Encoding::Alaw, [code]) => pcma_to_pcm(*code),
@@ -176,17 +176,17 @@ impl Encoding {
             (Encoding::Pcm16, [low, high])
             | (Encoding::Pcm24, [_, low, high])
             | (Encoding::Pcm32, [_, _, low, high]) => i16::from_le_bytes([*low, *high]),
-            // A cast from a float saturates, and makes what is no number silent.
+            // A cast from a float saturates, and turns NaN into silence.
             (Encoding::Float32, [a, b, c, d]) => (f32::from_le_bytes([*a, *b, *c, *d]) * 32_767.0) as i16,
-            // Whoever asks has cut the samples by `width`.
+            // The caller has cut the samples by `width`.
             _ => 0,
         }
     }
 }
 
-/// What a file of mono 16-bit PCM begins with when `data_bytes` of samples follow. Always as long: it is written anew
-/// over the old one while the file grows. From 4 GiB on it is that of an RF64 file, whose sizes have 64 bits; until
-/// then their place is a part that readers pass over.
+/// The header of a file with mono 16-bit PCM when `data_bytes` of samples follow. Its length is constant, so
+/// it can be overwritten while the file grows. From 4 GiB on it is an RF64 header, whose sizes have 64 bits;
+/// below that, their place is a chunk that readers skip.
 pub fn header(rate_hz: u32, data_bytes: u64) -> [u8; HEADER_LEN] {
     let riff_bytes = data_bytes + (HEADER_LEN as u64 - 8);
     let small = u32::try_from(riff_bytes).ok().zip(u32::try_from(data_bytes).ok());
@@ -232,7 +232,7 @@ fn fill(place: &mut [u8], bytes: &[u8]) {
     place.iter_mut().zip(bytes).for_each(|(place, byte)| *place = *byte);
 }
 
-/// Bytes before the first sample of what [`header`] begins.
+/// Length of [`header`]: the bytes before the first sample.
 pub const HEADER_LEN: usize = 80;
 
 /// `WAVE_FORMAT_EXTENSIBLE`.
@@ -286,7 +286,7 @@ mod tests {
             ("24 bits", 1, 24, &[0xff, 0x01, 0x80], &[-32_767]),
             ("32 bits", 1, 32, &[0xff, 0xff, 0xff, 0x7f], &[32_767]),
             ("float", 3, 32, &float, &[0, 32_767, -32_768, 0]),
-            // ITU-T G.711: the ends of the range and silence.
+            // ITU-T G.711: the ends of the range, and silence.
             ("A-law", 6, 8, &[0xaa, 0x2a, 0xd5], &[32_256, -32_256, 8]),
             ("u-law", 7, 8, &[0x80, 0x00, 0xff], &[32_124, -32_124, 0]),
         ];
@@ -360,7 +360,7 @@ mod tests {
         assert_eq!(u32_at(&file, 4), Some(file.len() as u32 - 8));
     }
 
-    /// 2 GiB are not a limit of the format, and behind 4 GiB it has another name and 64-bit sizes.
+    /// 2 GiB is not a limit of the format; from 4 GiB on the format is RF64 with 64-bit sizes.
     #[test]
     fn sizes_at_the_edges() {
         let two = 1_u64 << 31;

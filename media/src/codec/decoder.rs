@@ -1,10 +1,10 @@
-//! From the payloads of one stream to PCM, and what stands in for payloads that are lost.
+//! Decodes the payloads of one stream to PCM, and conceals lost ones.
 
 use crate::audio::conceal::Concealer;
 use crate::codec::g711::{PCMA_TO_PCM, PCMU_TO_PCM, look_up};
 use crate::codec::{Codec, CodecError, g722, l16, opus};
 
-/// Decodes the packets of one stream, in their order.
+/// Decodes the packets of one stream, in order.
 ///
 /// *Bounds*: no allocation after [`Decoder::new`].
 #[derive(Debug)]
@@ -14,7 +14,7 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// A decoder that has heard nothing.
+    /// A decoder before its first packet.
     ///
     /// # Errors
     /// When the codec refuses its own parameters.
@@ -35,10 +35,12 @@ impl Decoder {
         self.codec
     }
 
-    /// Decodes one payload into `pcm`, mono at [`Codec::sample_rate_hz`]; the number of samples written.
+    /// Decodes one payload into `pcm`, mono at [`Codec::sample_rate_hz`]; returns the number of samples
+    /// written.
     ///
     /// # Errors
-    /// When the payload is damaged, or longer than `pcm`; the decoder is then as before, and the caller conceals.
+    /// When the payload is damaged or longer than `pcm`; the decoder is then unchanged, and the caller
+    /// conceals.
     pub fn decode(&mut self, payload: &[u8], pcm: &mut [i16]) -> Result<usize, CodecError> {
         let samples = self.codec.samples(payload)?;
         let room = pcm.get_mut(..samples).ok_or(CodecError::Buffer)?;
@@ -66,7 +68,7 @@ impl Decoder {
         Ok(samples)
     }
 
-    /// Fills `pcm` with what the lost part may have sounded like; fades to silence, or to comfort noise.
+    /// Fills `pcm` with concealment for a lost part; fades to silence, or to comfort noise.
     pub fn conceal(&mut self, pcm: &mut [i16]) {
         match &mut self.state {
             State::Opus(decoder) => decoder.conceal(pcm),
@@ -76,7 +78,7 @@ impl Decoder {
         }
     }
 
-    /// Fills `pcm` with the lost packet before `next`: from the copy that `next` carries, if the codec has such.
+    /// Fills `pcm` with the lost packet before `next`, from the copy in `next` if the codec has one.
     pub fn recover(&mut self, next: &[u8], pcm: &mut [i16]) {
         match &mut self.state {
             State::Opus(decoder) => decoder.recover(next, pcm),
@@ -89,7 +91,7 @@ impl Decoder {
 enum State {
     G711(&'static [i16; 256], Concealer),
     G722(Box<g722::Decoder>, Concealer),
-    /// The channels of a payload.
+    /// Channels of a payload.
     L16(u8, Concealer),
     Opus(opus::Decoder),
 }

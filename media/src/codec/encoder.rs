@@ -1,9 +1,9 @@
-//! From PCM to the payloads of one stream.
+//! Encodes PCM to the payloads of one stream.
 
 use crate::codec::g711::{pcm_to_pcma, pcm_to_pcmu};
 use crate::codec::{Codec, CodecError, g722, l16, opus};
 
-/// Encodes the packets of one stream, in their order.
+/// Encodes the packets of one stream, in order.
 ///
 /// *Bounds*: no allocation after [`Encoder::new`].
 #[derive(Debug)]
@@ -13,7 +13,7 @@ pub struct Encoder {
 }
 
 impl Encoder {
-    /// An encoder that has said nothing.
+    /// An encoder before its first packet.
     ///
     /// # Errors
     /// When the codec refuses its own parameters.
@@ -28,9 +28,9 @@ impl Encoder {
         Ok(Encoder { codec, state })
     }
 
-    /// An encoder that goes on as this one would: a party that decoded this one's packets can be given the other's
-    /// from now on. `past` is the PCM that was encoded last, for Opus, whose state cannot be copied: it is encoded
-    /// once more, so that nothing is missing at the seam.
+    /// An encoder that continues like this one: a party that decoded this encoder's packets can receive the
+    /// other's from now on. `past` is the PCM encoded last. It is needed for Opus, whose state cannot be
+    /// copied: it is encoded again, so that the audio continues without a break.
     ///
     /// # Errors
     /// When the codec refuses its own parameters.
@@ -56,10 +56,11 @@ impl Encoder {
         self.codec
     }
 
-    /// Encodes one packet of mono PCM at [`Codec::sample_rate_hz`] into `payload`; the number of bytes written.
+    /// Encodes one packet of mono PCM at [`Codec::sample_rate_hz`] into `payload`; returns the number of
+    /// bytes written.
     ///
     /// # Errors
-    /// When `payload` is too small, or the codec has no packet of so many samples.
+    /// When `payload` is too small, or the codec has no packet with this number of samples.
     pub fn encode(&mut self, pcm: &[i16], payload: &mut [u8]) -> Result<usize, CodecError> {
         match &mut self.state {
             State::Pcmu => bytes(pcm, payload, pcm_to_pcmu),
@@ -76,12 +77,12 @@ enum State {
     Pcmu,
     Pcma,
     G722(Box<g722::Encoder>),
-    /// The channels of a payload.
+    /// Channels of a payload.
     L16(u8),
     Opus(opus::Encoder),
 }
 
-/// A packet that nobody is sent.
+/// Space for a packet that is not sent.
 const PRIMED_BYTES: usize = 1_500;
 
 fn bytes(pcm: &[i16], payload: &mut [u8], code: impl Fn(i16) -> u8) -> Result<usize, CodecError> {

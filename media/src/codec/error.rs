@@ -1,15 +1,15 @@
-//! Why a payload could not be decoded, or PCM not encoded.
+//! Errors of encoding and decoding.
 
-/// What a codec could not do; the stream goes on with the next packet.
+/// An error of a codec; the stream continues with the next packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CodecError {
-    /// The buffer is too small for what the payload holds, or for what the PCM becomes.
+    /// The buffer is too small for the result.
     #[error("the buffer has no room for the whole packet")]
     Buffer,
-    /// The payload is not what its codec writes.
+    /// The payload is not valid for its codec.
     #[error("the payload is damaged")]
     Damaged,
-    /// The PCM is not a packet duration that the codec knows.
+    /// The codec has no packet of this duration.
     #[error("the codec has no packet of this duration")]
     Duration,
 }

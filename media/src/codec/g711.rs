@@ -1,18 +1,18 @@
-//! G.711, PCMU and PCMA: one byte a sample at 8 kHz (ITU-T G.711, tables 1 and 2).
+//! G.711, PCMU and PCMA: one byte per sample at 8 kHz (ITU-T G.711, tables 1 and 2).
 //!
-//! Decoding is one look into a table. Encoding follows the bit-exact description of ITU-T G.191: a negative sample is
-//! inverted, not negated, before its segment is sought.
+//! Decoding is a table look-up. Encoding follows the bit-exact description of ITU-T G.191: a negative sample
+//! is inverted, not negated, before its segment is determined.
 
-/// What each PCMU byte sounds as.
+/// The sample of each PCMU byte.
 pub const PCMU_TO_PCM: [i16; 256] = pcmu_table();
-/// What each PCMA byte sounds as.
+/// The sample of each PCMA byte.
 pub const PCMA_TO_PCM: [i16; 256] = pcma_table();
 /// The PCMU byte of silence.
 pub const PCMU_SILENCE: u8 = 0xff;
 /// The PCMA byte of silence.
 pub const PCMA_SILENCE: u8 = 0xd5;
 
-/// What a byte sounds as by either table.
+/// The sample of a byte in one of the tables.
 #[inline]
 #[expect(clippy::indexing_slicing, reason = "a byte is below 256")]
 pub(super) fn look_up(table: &[i16; 256], code: u8) -> i16 {
@@ -37,7 +37,7 @@ pub const fn pcm_to_pcmu(sample: i16) -> u8 {
 pub const fn pcm_to_pcma(sample: i16) -> u8 {
     let negative = sample < 0;
     let magnitude = (if negative { !sample } else { sample } >> 4) as u32;
-    // Below 32 the steps are even; above, the highest bit, 5 to 10, names the segment.
+    // Below 32 the steps are equal; above, the highest bit, 5 to 10, determines the segment.
     let code = match magnitude {
         0..=31 => magnitude,
         _ => {
@@ -48,14 +48,14 @@ pub const fn pcm_to_pcma(sample: i16) -> u8 {
     (if negative { code } else { code | 0x80 }) ^ 0x55
 }
 
-/// The sample of a µ-law byte (table 2); where many are decoded the table is quicker.
+/// The sample of a µ-law byte (table 2); for many bytes the look-up table is faster.
 pub const fn pcmu_to_pcm(byte: u8) -> i16 {
     let code = !byte;
     let magnitude = ((((code & 0x0f) as i32) << 3) + 0x84) << ((code >> 4) & 7);
     (if code & 0x80 != 0 { 0x84 - magnitude } else { magnitude - 0x84 }) as i16
 }
 
-/// The sample of an A-law byte (table 1); where many are decoded the table is quicker.
+/// The sample of an A-law byte (table 1); for many bytes the look-up table is faster.
 pub const fn pcma_to_pcm(byte: u8) -> i16 {
     let code = byte ^ 0x55;
     let step = ((code & 0x0f) as i32) << 4;
@@ -146,7 +146,7 @@ mod tests {
         }
     }
 
-    /// A byte that was decoded is encoded as itself; µ-law has two zeros, and the positive one is written.
+    /// A decoded byte is encoded as itself again; µ-law has two zeros, of which the positive one is written.
     #[test]
     fn bytes_survive_a_round_trip() {
         for byte in 0..=255_u8 {

@@ -1,12 +1,12 @@
 //! G.722 at 64 kbit/s (ITU-T G.722, mode 1): 16 kHz audio as two sub-bands, six bits of the lower and two of the upper.
 //!
-//! A quadrature mirror filter parts the bands (§3.1), each band is an adaptive differential coder
+//! A quadrature mirror filter splits the bands (§3.1), each band is coded as an adaptive difference
 //! ([`g722_band`](super::g722_band)), and one byte carries two samples.
 
 use crate::codec::CodecError;
 use crate::codec::g722_band::{Lower, Upper, saturate};
 
-/// Bytes to samples.
+/// Decodes bytes to samples.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Decoder {
     lower: Lower,
@@ -15,7 +15,7 @@ pub(super) struct Decoder {
 }
 
 impl Decoder {
-    /// Decodes two samples a byte into `pcm`.
+    /// Decodes two samples per byte into `pcm`.
     pub(super) fn decode(&mut self, payload: &[u8], pcm: &mut [i16]) {
         for (code, pair) in payload.iter().zip(pcm.as_chunks_mut::<2>().0) {
             let low = self.lower.decode(code & 0x3f);
@@ -25,7 +25,7 @@ impl Decoder {
     }
 }
 
-/// Samples to bytes.
+/// Encodes samples to bytes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Encoder {
     lower: Lower,
@@ -34,7 +34,7 @@ pub(super) struct Encoder {
 }
 
 impl Encoder {
-    /// Encodes two samples as a byte; the number of bytes.
+    /// Encodes two samples per byte; returns the number of bytes.
     pub(super) fn encode(&mut self, pcm: &[i16], payload: &mut [u8]) -> Result<usize, CodecError> {
         let (pairs, rest) = pcm.as_chunks::<2>();
         if !rest.is_empty() {
@@ -49,20 +49,20 @@ impl Encoder {
     }
 }
 
-/// The quadrature mirror filter and the 24 samples that it looks back on (§3.1, §4.4).
+/// The quadrature mirror filter and its last 24 samples (§3.1, §4.4).
 #[derive(Clone, Debug, Default)]
 struct Mirror {
     past: [[i32; 2]; 12],
 }
 
 impl Mirror {
-    /// Parts two samples into one of the lower and one of the upper band.
+    /// Splits two samples into one of the lower and one of the upper band.
     fn part(&mut self, [first, second]: [i16; 2]) -> (i32, i32) {
         let (odd, even) = self.sums([i32::from(first), i32::from(second)]);
         ((even + odd) >> 14, (even - odd) >> 14)
     }
 
-    /// Joins one sample of each band to two samples.
+    /// Combines one sample of each band into two samples.
     fn join(&mut self, low: i32, high: i32) -> [i16; 2] {
         let (odd, even) = self.sums([low + high, low - high]);
         [even >> 11, odd >> 11].map(|sample| saturate(sample) as i16)
@@ -100,7 +100,7 @@ mod tests {
         heard
     }
 
-    /// Signal against difference in dB; the filters of both sides together delay by 22 samples.
+    /// Signal-to-noise ratio in dB; the filters of both sides together delay by 22 samples.
     fn snr_db(said: &[i16], heard: &[i16]) -> f64 {
         let pairs = said[1_600..].iter().zip(&heard[1_622..]);
         let (signal, noise) = pairs.fold((0.0, 0.0), |(signal, noise), (said, heard)| {

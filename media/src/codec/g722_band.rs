@@ -1,9 +1,9 @@
 //! One sub-band of G.722: an adaptive quantiser around an adaptive predictor (ITU-T G.722 §3.2 to §3.6, §6.2).
 //!
-//! Names in capitals are those of the blocks in the Recommendation. Encoder and decoder keep the same state from
-//! the same codes, which is why both run through the same methods here.
+//! Names in capitals are the blocks of the Recommendation. Encoder and decoder compute the same state from
+//! the same codes, so both use the same methods here.
 
-/// The lower band, 0 to 4 kHz: six bits a sample, of which the upper four adapt.
+/// The lower band, 0 to 4 kHz: six bits per sample, of which the upper four control the adaptation.
 #[derive(Clone, Debug)]
 pub(super) struct Lower {
     band: Band,
@@ -22,7 +22,7 @@ impl Lower {
         let size = if difference >= 0 { difference } else { -(difference + 1) };
         // QUANTL: the first decision level that the difference does not reach.
         let level = LEVELS.iter().take_while(|level| size >= (**level * self.band.step) >> 12).count() as u8;
-        // The codes of table 14: rising levels count down, those of the sign after one another.
+        // The codes of table 14: they count down as the level rises, first for one sign, then for the other.
         let code = match (difference < 0, level) {
             (true, 0..=1) => 63 - level,
             (true, _) => 33 - level,
@@ -50,7 +50,7 @@ impl Lower {
     }
 }
 
-/// The upper band, 4 to 8 kHz: two bits a sample.
+/// The upper band, 4 to 8 kHz: two bits per sample.
 #[derive(Clone, Debug)]
 pub(super) struct Upper {
     band: Band,
@@ -95,14 +95,15 @@ impl Upper {
     }
 }
 
-/// The quantiser's scale of the lower band alone, which follows from the codes without any prediction.
+/// Tracks only the quantiser's scale of the lower band, which follows from the codes without prediction.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Scale {
     step_log: i32,
 }
 
 impl Scale {
-    /// The mean square of what a payload's predictor missed, times [`PREDICTED`] for what it did not miss.
+    /// The mean square of the prediction error of a payload, times [`PREDICTED`] to account for the predicted
+    /// part.
     pub(super) fn power(&mut self, payload: &[u8]) -> u64 {
         let mut sum = 0_u64;
         for code in payload {
@@ -158,7 +159,7 @@ impl Band {
         self.step = step(self.step_log, shift);
     }
 
-    /// Takes in one quantised difference and predicts the next sample (block 4).
+    /// Adds one quantised difference and predicts the next sample (block 4).
     fn predict(&mut self, difference: i32) {
         // RECONS and PARREC.
         let sample = saturate(self.prediction + difference);
@@ -202,34 +203,35 @@ impl Band {
     }
 }
 
-/// The scale of its logarithm (SCALEL, SCALEH).
+/// The scale for its logarithm (SCALEL, SCALEH).
 fn step(step_log: i32, shift: i32) -> i32 {
     let mantissa = pick(&ANTILOG, ((step_log >> 6) & 31) as u8);
     let shift = shift - (step_log >> 11);
     (if shift < 0 { mantissa << -shift } else { mantissa >> shift }) << 2
 }
 
-/// The arithmetic of the Recommendation has 16 bits and stops at their ends.
+/// Saturates to 16 bits, as the arithmetic of the Recommendation does.
 pub(super) fn saturate(value: i32) -> i32 {
     value.clamp(-32_768, 32_767)
 }
 
-/// A table's value for a code; the masks of the callers keep codes inside.
+/// A table's value for a code; the callers mask codes to the table's length.
 #[inline]
 fn pick<const N: usize>(table: &[i32; N], code: u8) -> i32 {
     table.get(usize::from(code)).copied().unwrap_or_default()
 }
 
-/// The band is half as loud as the PCM, a factor of 4; prediction takes some 9 dB off a voice, a factor of 8.
+/// The band has half the amplitude of the PCM, a factor of 4; prediction removes about 9 dB of a voice, a
+/// factor of 8.
 const PREDICTED: u64 = 32;
-/// What the smallest scale writes of silence.
+/// The value of silence at the smallest scale.
 const FLOOR: u64 = 700;
 /// Decision levels of the lower band, from the second on (table 14, LL6).
 const LEVELS: [i32; 29] = [
     35, 72, 110, 150, 190, 233, 276, 323, 370, 422, 473, 530, 587, 650, 714, 786, 858, 940, 1_023, 1_121,
     1_219, 1_339, 1_458, 1_612, 1_765, 1_980, 2_195, 2_557, 2_919,
 ];
-/// What a six-bit code of the lower band stands for (table 17, QM6).
+/// The values of the six-bit codes of the lower band (table 17, QM6).
 const LOWER_BY_SIX: [i32; 64] = [
     -136, -136, -136, -136, -24_808, -21_904, -19_008, -16_704, -14_984, -13_512, -12_280, -11_192, -10_232,
     -9_360, -8_576, -7_856, -7_192, -6_576, -6_000, -5_456, -4_944, -4_464, -4_008, -3_576, -3_168, -2_776,
@@ -237,17 +239,17 @@ const LOWER_BY_SIX: [i32; 64] = [
     11_192, 10_232, 9_360, 8_576, 7_856, 7_192, 6_576, 6_000, 5_456, 4_944, 4_464, 4_008, 3_576, 3_168,
     2_776, 2_400, 2_032, 1_688, 1_360, 1_040, 728, 432, 136, -432, -136,
 ];
-/// What its upper four bits stand for (QM4).
+/// The values of their upper four bits (QM4).
 const LOWER_BY_FOUR: [i32; 16] = [
     0, -20_456, -12_896, -8_968, -6_288, -4_240, -2_584, -1_200, 20_456, 12_896, 8_968, 6_288, 4_240, 2_584,
     1_200, 0,
 ];
-/// How they move the scale: WL of RL4.
+/// Their changes of the scale: WL of RL4.
 const LOWER_SCALE: [i32; 16] =
     [-60, 3_042, 1_198, 538, 334, 172, 58, -30, 3_042, 1_198, 538, 334, 172, 58, -30, -60];
-/// What a two-bit code of the upper band stands for (QM2).
+/// The values of the two-bit codes of the upper band (QM2).
 const UPPER_BY_TWO: [i32; 4] = [-7_408, -1_616, 7_408, 1_616];
-/// How it moves the scale: WH of RH2.
+/// Their changes of the scale: WH of RH2.
 const UPPER_SCALE: [i32; 4] = [798, -214, 798, -214];
 /// The antilogarithm of the scale (table 15, ILB).
 const ANTILOG: [i32; 32] = [

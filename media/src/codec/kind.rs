@@ -1,4 +1,4 @@
-//! Which codec a payload type names, and the rates it has.
+//! The codecs, how SDP names them, and their rates.
 
 use crate::codec::g711::{PCMA_TO_PCM, PCMU_TO_PCM, look_up};
 use crate::codec::{CodecError, l16, opus};
@@ -15,17 +15,19 @@ pub enum Codec {
     G722,
     /// PCM in network byte order.
     L16 {
-        /// Its rate, of audio and of RTP: 8,000, 16,000 or 48,000 Hz.
+        /// Rate of the audio and of the RTP clock: 8,000, 16,000 or 48,000 Hz.
         rate_hz: u32,
-        /// Channels in a payload: one or two, averaged when heard and filled alike when spoken.
+        /// Channels in a payload, one or two: averaged when decoding, all filled with the same samples when
+        /// encoding.
         channels: u8,
     },
-    /// Opus; mono when spoken, either when heard.
+    /// Opus; encoded as mono, decoded from mono or stereo.
     Opus,
 }
 
 impl Codec {
-    /// The codec of an `a=rtpmap`; names compare without case (RFC 8866 §6.6). `None` when it is none of ours.
+    /// The codec of an `a=rtpmap`; names compare without case (RFC 8866 §6.6). `None` when the codec is not
+    /// supported.
     pub fn find(name: &str, clock: ClockRate, channels: u8) -> Option<Codec> {
         let is = |ours: &str| name.eq_ignore_ascii_case(ours);
         match (clock.hz(), channels) {
@@ -35,13 +37,13 @@ impl Codec {
             (rate_hz @ (8_000 | 16_000 | 48_000), 1 | 2) if is("L16") => {
                 Some(Codec::L16 { rate_hz, channels })
             }
-            // RFC 7587 §4.1 demands two channels; a party that left them out means the same.
+            // RFC 7587 §4.1 requires two channels; a party that omits them means the same.
             (48_000, 1 | 2) if is("opus") => Some(Codec::Opus),
             _ => None,
         }
     }
 
-    /// Samples a second of the PCM that it decodes to and is encoded from.
+    /// The rate of the PCM that it decodes to and encodes from, in Hz.
     pub fn sample_rate_hz(self) -> u32 {
         match self {
             Codec::Pcmu | Codec::Pcma => 8_000,
@@ -60,7 +62,7 @@ impl Codec {
         }
     }
 
-    /// Its encoding name as it is registered.
+    /// Its registered encoding name.
     pub fn name(self) -> &'static str {
         match self {
             Codec::Pcmu => "PCMU",
@@ -71,10 +73,10 @@ impl Codec {
         }
     }
 
-    /// How many samples a payload decodes to, without decoding it.
+    /// How many samples a payload contains, computed without decoding it.
     ///
     /// # Errors
-    /// When the payload is not what this codec writes.
+    /// When the payload is not valid for this codec.
     pub fn samples(self, payload: &[u8]) -> Result<usize, CodecError> {
         let samples = match self {
             Codec::Pcmu | Codec::Pcma => payload.len(),
@@ -91,7 +93,8 @@ impl Codec {
         if samples == 0 { Err(CodecError::Damaged) } else { Ok(samples) }
     }
 
-    /// The mean square of a payload's samples, undecoded and on a part of them; `None` where only decoding tells.
+    /// An estimate of the mean square of a payload's samples, from some of them and without decoding; `None`
+    /// when it needs decoding.
     pub fn power(self, payload: &[u8]) -> Option<u64> {
         match self {
             Codec::Pcmu => Some(mean_square(sampled(payload).map(|byte| look_up(&PCMU_TO_PCM, *byte)))),
@@ -107,7 +110,8 @@ impl Codec {
     }
 }
 
-/// Every third: of every fourth a tone of 1 kHz would be silence, which is in step with them.
+/// Every third sample. With every fourth, a tone of 1 kHz could look like silence, because its period is a
+/// multiple of the interval.
 fn sampled(payload: &[u8]) -> impl Iterator<Item = &u8> {
     payload.iter().step_by(3)
 }

@@ -2,7 +2,7 @@
 
 use crate::codec::CodecError;
 
-/// Samples of `payload`, the channels of each averaged; how many there are.
+/// Decodes `payload` and averages its channels; returns the number of samples.
 pub(super) fn decode(channels: u8, payload: &[u8], pcm: &mut [i16]) -> Result<usize, CodecError> {
     let channels = usize::from(channels.max(1));
     let frames = payload.chunks_exact(2 * channels);
@@ -17,7 +17,7 @@ pub(super) fn decode(channels: u8, payload: &[u8], pcm: &mut [i16]) -> Result<us
     Ok(count)
 }
 
-/// Writes `pcm` into `payload`, each sample on every channel; how many bytes that took.
+/// Encodes `pcm` into `payload`, each sample on every channel; returns the number of bytes.
 pub(super) fn encode(channels: u8, pcm: &[i16], payload: &mut [u8]) -> Result<usize, CodecError> {
     let width = 2 * usize::from(channels.max(1));
     let size = pcm.len() * width;

@@ -1,20 +1,20 @@
-//! How loud payloads are, without decoding them: so that only those who speak cost a decoding.
+//! Measures the level of payloads without decoding them, so that only talking parties cost a decoding.
 
 use crate::codec::Codec;
 use crate::codec::g722_band::Scale;
 
-/// Follows one stream's payloads, decoded or not.
+/// Measures one stream's payloads, decoded or not.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Meter {
-    /// What G.722's lower band adapts its quantiser to, which its codes alone tell.
+    /// The scale to which G.722's lower band adapts its quantiser; it follows from the codes.
     scale: Scale,
 }
 
 impl Meter {
-    /// The mean square of the payload's samples, roughly; `None` where only decoding tells.
+    /// An estimate of the mean square of the payload's samples; `None` when it needs decoding.
     ///
-    /// G.711 and L16 are measured on a part of their samples. Of G.722 the quantiser's scale is known, which is the
-    /// level of what its predictor missed: speech comes out right within some 10 dB, silence as silence.
+    /// For G.711 and L16 some of the samples are measured. For G.722 the quantiser's scale gives the level of
+    /// the prediction error: speech is estimated within about 10 dB, and silence as silence.
     pub fn power(&mut self, codec: Codec, payload: &[u8]) -> Option<u64> {
         match codec {
             Codec::G722 => Some(self.scale.power(payload)),
@@ -29,7 +29,7 @@ mod tests {
     use crate::audio::level::{dbov, power};
     use crate::codec::Encoder;
 
-    /// A voice of harmonics with some noise, 20 ms packets.
+    /// A voice of harmonics with some noise, in packets of 20 ms.
     fn voice(rate: u32, peak: f64) -> Vec<i16> {
         let mut noise = 1_u32;
         let sample = |n: u32| {

@@ -1,8 +1,9 @@
-//! The audio codecs of a call: from payload bytes to PCM and back, and what is known of a payload undecoded.
+//! The audio codecs of a call: payload bytes to PCM and back, and properties of a payload that need no
+//! decoding.
 //!
-//! PCMU and PCMA (ITU-T G.711), G.722 at 64 kbit/s, Opus (RFC 6716, RFC 7587) and L16 (RFC 3551 §4.5.11). PCM is
-//! mono here, in 16 bit, at [`Codec::sample_rate_hz`]; other rates are [`crate::audio::resample`]'s work, and which
-//! packet is decoded when is [`crate::playout`]'s.
+//! PCMU and PCMA (ITU-T G.711), G.722 at 64 kbit/s, Opus (RFC 6716, RFC 7587) and L16 (RFC 3551 §4.5.11). PCM
+//! here is mono, 16 bits, at [`Codec::sample_rate_hz`]. [`crate::audio::resample`] converts to other rates,
+//! and [`crate::playout`] decides which packet is decoded when.
 
 mod decoder;
 mod encoder;

@@ -1,14 +1,14 @@
-//! Opus (RFC 6716), as RFC 7587 carries it in RTP: a clock of 48,000 whatever is inside, mono or stereo at any packet.
+//! Opus (RFC 6716) in RTP (RFC 7587): always with a clock of 48,000; each packet may be mono or stereo.
 //!
-//! The one place that knows the crate `opus-pure`. Decoding allocates nothing once warm, but for nine short-lived
-//! allocations inside the crate where a packet of full band is lost; an encoding makes up to eight, beside some
-//! 100 µs of work.
+//! The only module that uses the crate `opus-pure`. Decoding does not allocate after the first packets,
+//! except for nine short-lived allocations inside the crate when a full-band packet is lost. An encoding
+//! makes up to eight, besides about 100 µs of work.
 
 use opus_pure::{Application, OpusDecoder, OpusEncoder, packet};
 
 use crate::codec::CodecError;
 
-/// Packets to mono PCM at 48 kHz.
+/// Decodes packets to mono PCM at 48 kHz.
 pub(super) struct Decoder(Box<OpusDecoder>);
 
 impl Decoder {
@@ -17,26 +17,27 @@ impl Decoder {
         Ok(Decoder(Box::new(decoder)))
     }
 
-    /// Decodes one packet of as many samples as `pcm` has.
+    /// Decodes one packet with as many samples as `pcm` has.
     pub(super) fn decode(&mut self, payload: &[u8], pcm: &mut [i16]) -> Result<(), CodecError> {
         let samples = self.0.decode_s16(payload, pcm.len(), pcm).map_err(|_| CodecError::Damaged)?;
         pcm.iter_mut().skip(samples).for_each(|sample| *sample = 0);
         Ok(())
     }
 
-    /// Fills `pcm` with what was lost, as the last packets let expect it; comfort noise after a packet of DTX.
+    /// Fills `pcm` with concealment based on the last packets; comfort noise after a DTX packet.
     pub(super) fn conceal(&mut self, pcm: &mut [i16]) {
         self.by_frames(pcm, |decoder, frame| decoder.decode_s16(&[], frame.len(), frame).is_ok());
     }
 
-    /// Fills `pcm` with the lost packet before `next`, from the copy in `next` if it carries one (RFC 6716 §2.1.7).
+    /// Fills `pcm` with the lost packet before `next`, from the copy in `next` if it contains one (RFC 6716
+    /// §2.1.7).
     pub(super) fn recover(&mut self, next: &[u8], pcm: &mut [i16]) {
         if self.0.decode_fec_s16(next, pcm.len(), pcm).is_err() {
             self.conceal(pcm);
         }
     }
 
-    /// Runs `decode` over pieces of at most 20 ms; what it cannot fill is silence.
+    /// Runs `decode` on pieces of at most 20 ms; a piece that it cannot fill is silence.
     fn by_frames(&mut self, pcm: &mut [i16], decode: impl Fn(&mut OpusDecoder, &mut [i16]) -> bool) {
         for frame in pcm.chunks_mut(FRAME) {
             let whole = frame.len() / STEP * STEP;
@@ -49,12 +50,13 @@ impl Decoder {
     }
 }
 
-/// Mono PCM at 48 kHz to packets of full band.
+/// Encodes mono PCM at 48 kHz to full-band packets.
 ///
-/// What the engine says is not one voice: it is the sum of several, hold music, announcements, and what came over a
-/// telephone. The encoder for voices (SILK) takes such a tone for noise and lets it fade: 700 Hz that came in G.711
-/// lost 5 to 8 dB within a second and a half. The one for audio (CELT) keeps it within 0.1 dB at the same bit rate,
-/// for less work. It carries no copy of the packet before; copies that a party sends are read all the same.
+/// The audio sent here is not a single voice but the sum of several, hold music, announcements and telephone
+/// audio. Opus's voice coder (SILK) treats a tone in it as noise and fades it: 700 Hz from G.711 lost 5 to 8
+/// dB within a second and a half. Its audio coder (CELT) keeps the tone within 0.1 dB at the same bit rate,
+/// with less work. CELT packets carry no copy of the packet before; copies in packets of the party are still
+/// used.
 pub(super) struct Encoder(Box<OpusEncoder>);
 
 impl Encoder {
@@ -94,7 +96,7 @@ pub(super) fn samples(payload: &[u8]) -> Result<usize, CodecError> {
         .ok_or(CodecError::Damaged)
 }
 
-/// Whether a packet says only that there is nothing to hear (RFC 7587 §3.1.3).
+/// Whether a packet only signals silence (RFC 7587 §3.1.3).
 pub(super) fn is_silence(payload: &[u8]) -> bool {
     payload.len() <= 2
 }
@@ -106,11 +108,11 @@ const LONGEST: usize = 5_760;
 /// 20 ms, and the step of all durations, 2.5 ms.
 const FRAME: usize = 960;
 const STEP: usize = 120;
-/// What a packet may last: 2.5, 5, 10, 20, 40 and 60 ms, and the longer ones made of these.
+/// The possible durations: 2.5, 5, 10, 20, 40 and 60 ms, and longer combinations of these.
 const DURATIONS: [usize; 9] = [120, 240, 480, 960, 1_920, 2_880, 3_840, 4_800, 5_760];
-/// Full-band speech; the rate that RFC 7587 §3.1.1 calls the sweet spot for it is 28 to 40 kbit/s.
+/// Full-band speech; RFC 7587 §3.1.1 gives 28 to 40 kbit/s as the sweet spot for it.
 const BITRATE_BPS: i32 = 32_000;
-/// Twice the work above this one buys less than 1 dB on speech.
+/// Twice the work of this value gains less than 1 dB for speech.
 const COMPLEXITY: i32 = 2;
 
 #[cfg(test)]
@@ -172,11 +174,11 @@ mod tests {
         assert!((0.7..1.4).contains(&ratio), "{ratio}");
     }
 
-    /// A lost packet from the copy in the next is nearer to it than what is guessed.
+    /// A lost packet restored from the copy in the next one is closer to the original than concealment.
     #[test]
     fn a_lost_packet_is_recovered_from_the_next() {
         let mut pcm: Vec<i16> = speech(48_000);
-        // A voice that begins where the packet is lost: nothing before it lets a decoder guess.
+        // A voice that begins in the lost packet: earlier packets do not help to conceal it.
         pcm[..24_000].fill(0);
         let mut encoder = OpusEncoder::new(RATE_HZ, 1, Application::Voip).unwrap();
         (encoder.use_inband_fec, encoder.packet_loss_perc, encoder.bitrate_bps) = (true, 5, BITRATE_BPS);

@@ -1,4 +1,4 @@
-//! Orders, carried out between two ticks: the next packet is as they say.
+//! Commands to a mix. They run between two ticks and apply from the next packet on.
 
 use super::line::Line;
 use super::machine::Mix;
@@ -6,10 +6,10 @@ use super::player::Announcer;
 use super::words::{MixCommand, MixEvent, SeatCommand, SeatError, SeatKey};
 
 impl Mix {
-    /// Carries out an order about one seat.
+    /// Runs a command for one seat.
     ///
     /// # Errors
-    /// When nobody sits there, or a codec is none of a mix; then nothing has changed.
+    /// Fails when the seat is not taken or a codec has no rate of a mix; then nothing has changed.
     pub fn command(&mut self, key: SeatKey, command: SeatCommand) -> Result<(), SeatError> {
         let source = match &command {
             SeatCommand::Hear(hears) => self.source(hears),
@@ -40,7 +40,7 @@ impl Mix {
         Ok(())
     }
 
-    /// Carries out an order about the whole mix. Clips that are too many for the queue are not played.
+    /// Runs a command for the whole mix. Clips that do not fit into the queue are not played.
     pub fn mix_command(&mut self, command: MixCommand) {
         match command {
             MixCommand::Play(clips) => {

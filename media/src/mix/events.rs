@@ -1,15 +1,15 @@
-//! What is to be told, in its order and in bounds.
+//! The bounded queue of a mix's events, in order.
 
 use std::collections::VecDeque;
 
 use super::words::MixEvent;
 
-/// The events that nobody has taken yet.
+/// Events that the driver has not taken yet.
 #[derive(Debug, Default)]
 pub(super) struct Events(VecDeque<MixEvent>);
 
 impl Events {
-    /// Tells `event`. A driver that takes nothing misses what comes after [`EVENTS_MAX`].
+    /// Queues `event`. When the driver takes nothing, events after the first [`EVENTS_MAX`] are dropped.
     pub(super) fn tell(&mut self, event: MixEvent) {
         if self.0.len() < EVENTS_MAX {
             self.0.push_back(event);

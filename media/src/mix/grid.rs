@@ -1,4 +1,4 @@
-//! When ticks are due: every 20 ms on a fixed grid, however late the driver comes.
+//! When ticks are due: every 20 ms on a fixed grid, even when the driver calls late.
 
 use super::rate::TICK_US;
 use crate::time::Micros;
@@ -6,18 +6,18 @@ use crate::time::Micros;
 /// The grid of one mix.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Grid {
-    /// The next tick; `None` before the first one and while nothing is to be done.
+    /// The next tick; `None` before the first one and while the mix is idle.
     next: Option<Micros>,
-    /// The latest time that anybody told.
+    /// The latest time that any caller passed.
     seen: Option<Micros>,
 }
 
-/// A tick that is to be made.
+/// A tick that is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Due {
-    /// Its place on the grid.
+    /// Its time on the grid.
     pub(super) at: Micros,
-    /// How many ticks before it are left out.
+    /// How many ticks before it are skipped.
     pub(super) skipped: u64,
 }
 
@@ -27,18 +27,18 @@ impl Grid {
         self.seen = Some(self.seen.map_or(now, |seen| seen.max(now)));
     }
 
-    /// Forgets the grid; the next tick begins another.
+    /// Drops the grid; the next tick starts a new one.
     pub(super) fn rest(&mut self) {
         self.next = None;
     }
 
-    /// When the next tick is due; at once when there was none.
+    /// When the next tick is due; now when there was none yet.
     pub(super) fn next(&self) -> Micros {
         self.next.or(self.seen).unwrap_or(Micros(i64::MIN))
     }
 
-    /// The tick that is due at `now`. Who comes late makes up for one tick, and what was missed beyond is left out:
-    /// a burst of packets would only wait in a playout buffer, or be thrown away by it.
+    /// The tick that is due at `now`. A late driver catches up one tick, and earlier missed ticks are
+    /// skipped: a burst of packets would only wait in the receiver's playout buffer, or be dropped there.
     pub(super) fn take(&mut self, now: Micros) -> Option<Due> {
         let due = *self.next.get_or_insert(now);
         if now < due {
@@ -56,7 +56,7 @@ impl Grid {
 mod tests {
     use super::*;
 
-    /// Ticks that are made when the driver comes at each of these times (in ms), again as long as one is due.
+    /// Ticks that run when the driver calls at each of these times (in ms), repeated while one is due.
     fn ticks(times: &[i64]) -> Vec<(i64, u64)> {
         let (mut grid, mut ticks) = (Grid::default(), Vec::new());
         for time in times {

@@ -1,4 +1,4 @@
-//! What one party sends: its packets on their way to frames of 20 ms, and the keys that it presses.
+//! The receive side of one party: its packets become frames of 20 ms, and its DTMF events become digits.
 
 use super::rate::{FRAME_MAX, Frame, Rate};
 use super::talk::Level;
@@ -16,30 +16,32 @@ pub(super) struct Inbound {
     keys: DtmfReceiver,
     /// The payload type of its telephone events, and their clock.
     event: Option<(u8, u32)>,
-    /// Until when what it says is the tone of a key.
+    /// The party's audio is a DTMF tone until this time.
     pressed_until: Option<Micros>,
-    /// The frame of this tick, where it had to be decoded to know how loud it is.
+    /// The frame of this tick, when it had to be decoded to measure its level.
     decoded: Box<Frame>,
     ready: Ready,
     doze: Doze,
 }
 
-/// Which frames of a party that is silent are decoded to know how loud they are, where only decoding tells: every
-/// fifth, and each of the next six when a packet comes that is a quarter larger than what its silence takes.
+/// Selects the frames of a silent party that are decoded to measure their level, for codecs where only
+/// decoding gives it: every fifth frame, and the next six frames after a packet that is a quarter larger than
+/// the average silent packet.
 ///
-/// A voice takes more bytes than the noise of a room, so its first syllable is whole; of a party whose packets are all
-/// as large, at most 80 ms of it are lost. A thousand who listen in Opus would otherwise keep two cores busy.
+/// Voice takes more bytes than room noise, so the first syllable is complete. When all packets of a party
+/// have the same size, at most 80 ms of it are lost. Without this, a thousand listeners with Opus keep two
+/// cores busy.
 #[derive(Clone, Copy, Debug, Default)]
 struct Doze {
-    /// The size of a silent packet in sixteenths of a byte, as it was on average.
+    /// Average size of a silent packet, in sixteenths of a byte.
     quiet: usize,
-    /// Frames that are decoded whatever their number.
+    /// Frames still to be decoded in any case.
     awake: u8,
     number: u8,
 }
 
 impl Doze {
-    /// A packet of so many bytes came.
+    /// Counts a packet of this size.
     fn see(&mut self, bytes: usize, is_voiced: bool) {
         let size = 16 * bytes;
         if 4 * size > 5 * self.quiet {
@@ -50,7 +52,7 @@ impl Doze {
         }
     }
 
-    /// Whether the next frame is to be looked at.
+    /// Whether the next frame is to be decoded.
     fn looks(&mut self) -> bool {
         self.number = (self.number + 1) % LOOKS_EVERY;
         self.awake = self.awake.saturating_sub(1);
@@ -58,20 +60,20 @@ impl Doze {
     }
 }
 
-/// What became of the frame of this tick.
+/// Where the frame of this tick is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ready {
-    /// It waits in the playout.
+    /// Still in the playout.
     Waits,
-    /// It stands in [`Inbound::decoded`], of this rate.
+    /// In [`Inbound::decoded`], at this rate.
     Decoded(Rate),
 }
 
 impl Inbound {
-    /// A party that has sent nothing.
+    /// A party that has not sent anything yet.
     ///
     /// # Errors
-    /// When a codec has a rate that no mix has.
+    /// Fails when a codec has a rate that no mix has.
     pub(super) fn new(formats: &Formats, seed: u64) -> Result<Self, SeatError> {
         let playout = Playout::new(&playout_formats(formats)?, seed);
         Ok(Inbound {
@@ -85,22 +87,22 @@ impl Inbound {
         })
     }
 
-    /// Goes on with what SDP settled anew.
+    /// Continues with a new SDP answer.
     ///
     /// # Errors
-    /// When a codec has a rate that no mix has; then nothing has changed.
+    /// Fails when a codec has a rate that no mix has; then nothing has changed.
     pub(super) fn format(&mut self, formats: &Formats) -> Result<(), SeatError> {
         self.playout.set_formats(&playout_formats(formats)?);
         self.event = event(formats);
         Ok(())
     }
 
-    /// What became of the packets so far.
+    /// Figures of the playout so far.
     pub(super) fn figures(&self) -> PlayoutFigures {
         self.playout.figures()
     }
 
-    /// Takes one packet; the key that it is the first to tell of.
+    /// Takes one packet. Returns the digit when this packet is the first that reports it.
     pub(super) fn receive(&mut self, now: Micros, packet: &RtpPacket<'_>, is_voiced: bool) -> Option<char> {
         match self.event {
             Some((number, clock_hz)) if number == packet.header.payload_type => {
@@ -116,8 +118,9 @@ impl Inbound {
         }
     }
 
-    /// How loud the frame of this tick is; the tone of a key is silence. What its codec does not tell undecoded is
-    /// decoded here and kept; of a party that is not `voiced` not every such frame, and `None` is said of the others.
+    /// Level of this tick's frame; a DTMF tone counts as silence. When the codec does not give the level
+    /// without decoding, the frame is decoded here and kept. For a party that is not `voiced` only some of
+    /// these frames are decoded, and the result is `None` for the others.
     pub(super) fn level(&mut self, now: Micros, is_voiced: bool) -> Option<Level> {
         self.ready = Ready::Waits;
         if self.is_pressing(now) {
@@ -145,8 +148,8 @@ impl Inbound {
         }
     }
 
-    /// Whether a key is pressed: nothing of it is heard, neither the tone that some phones send beside their events nor
-    /// what a lost part of it might be taken for.
+    /// Whether a key is pressed. Nothing of the party is heard then: neither the tone that some phones send
+    /// besides their events, nor concealment for a lost part of it.
     pub(super) fn is_pressing(&self, now: Micros) -> bool {
         self.pressed_until.is_some_and(|until| now < until)
     }
@@ -159,7 +162,8 @@ impl Inbound {
         }
     }
 
-    /// Writes the frame of this tick, of [`Inbound::rate`]. Comfort noise is silence here: many parties' noise adds up.
+    /// Writes the frame of this tick at [`Inbound::rate`]. Comfort noise becomes silence, because the noise
+    /// of many parties adds up.
     pub(super) fn pull(&mut self, now: Micros, pcm: &mut [i16]) {
         match self.ready {
             Ready::Decoded(_) => {
@@ -174,7 +178,7 @@ impl Inbound {
         self.ready = Ready::Waits;
     }
 
-    /// Leaves the frame of this tick out.
+    /// Drops the frame of this tick.
     pub(super) fn skip(&mut self, now: Micros) {
         if self.ready == Ready::Waits {
             self.playout.skip(now);
@@ -183,13 +187,13 @@ impl Inbound {
     }
 }
 
-/// The payload type of telephone events; their clock is that of the audio beside them (RFC 4733 §2.4.1).
+/// The payload type of telephone events; their clock is that of the audio stream (RFC 4733 §2.4.1).
 fn event(formats: &Formats) -> Option<(u8, u32)> {
     let codec = formats.receive.first().map_or(formats.send.1, |(_, codec)| *codec);
     Some((formats.event_receive?, codec.rtp_clock().hz()))
 }
 
-/// Every frame at the rate of its codec: the mix resamples what it needs at another.
+/// Every frame at the rate of its codec; the mix resamples where it needs another rate.
 fn playout_formats(formats: &Formats) -> Result<PlayoutFormats, SeatError> {
     for (_, codec) in &formats.receive {
         let hz = codec.sample_rate_hz();
@@ -202,5 +206,5 @@ fn playout_formats(formats: &Formats) -> Result<PlayoutFormats, SeatError> {
 const PRESSED_US: i64 = 60_000;
 /// 100 ms.
 const LOOKS_EVERY: u8 = 5;
-/// 120 ms: the packet is played one or two ticks after it came, or more on a jittery way.
+/// 120 ms: the packet is played one or two ticks after it arrived, or later on a path with jitter.
 const AWAKE_FRAMES: u8 = 6;

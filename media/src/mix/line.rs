@@ -1,66 +1,67 @@
-//! Which encoding a seat is sent: one that it shares with all who hear the same, or one of its own.
+//! Selects the encoding that a seat is sent: one shared by all seats with the same audio, or its own.
 //!
-//! A seat has an encoding of its own while it hears what nobody else hears: while it is heard itself, so that it does
-//! not hear itself, and while clips play for it alone. Such an encoding begins as a copy of the shared one, encoder and
-//! waiting PCM and all: the party's decoder goes on with the encoder that it knows. It ends between two packets, and
-//! for codecs with memory (G.722, Opus) only after 200 ms in which both encoded the same, when their states have grown
-//! alike. A seat that comes to hear something else altogether (music, then the room) has an encoding of its own for
-//! that time too, in which the one sound fades and the other rises.
+//! A seat has its own encoding while its audio differs from that of all others: while it is heard itself (it
+//! must not hear itself), and while clips play for this seat only. Its own encoding starts as a copy of the
+//! shared one, with encoder state and waiting PCM, so that the party's decoder continues without a break. It
+//! ends between two packets. For codecs with memory (G.722, Opus) it ends only after 200 ms in which both
+//! encoded the same samples, because their states have converged by then. A seat whose source changes
+//! completely (music, then the room) also has its own encoding for that time; in it the old sound fades out
+//! and the new one fades in.
 
 use super::ramp;
 use super::rate::FRAME_MAX;
 use super::stream::{Coding, Source, Stream};
 use super::words::SeatError;
 
-/// What a seat is to be sent in this tick.
+/// What a seat is sent in this tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Want {
     /// No packet.
     Nothing,
-    /// What nobody else hears, made from this.
+    /// Audio that no other seat hears, made from this source.
     Own(Source),
-    /// What everybody hears who hears this.
+    /// The audio of all listeners of this source.
     Shared(Source),
 }
 
-/// The encoding that a seat is sent.
+/// The encoding that is sent to a seat.
 #[derive(Debug)]
 pub(super) enum Line {
     /// No packet.
     Idle,
-    /// One of its own.
+    /// The seat's own encoding.
     Own(Box<Own>),
-    /// One of the mix's shared ones.
+    /// One of the mix's shared encodings.
     Shared(usize),
 }
 
-/// An encoding that one seat alone is sent.
+/// An encoding that is sent to one seat only.
 #[derive(Debug)]
 pub(super) struct Own {
     pub(super) stream: Stream,
     pub(super) source: Source,
     /// The last 5 ms that were sent.
     last: [i16; FRAME_MAX / 4],
-    /// Whether the last 5 ms are still to fade.
+    /// Whether the last 5 ms still have to fade out.
     fades: bool,
-    /// For how many ticks it was the same as the shared one.
+    /// For how many ticks its audio was the same as the shared one.
     settled: u8,
 }
 
 impl Own {
-    /// Begins with nothing before it.
+    /// A new encoding with no audio before it.
     ///
     /// # Errors
-    /// When the codec refuses its parameters.
+    /// Fails when the codec refuses its parameters.
     pub(super) fn new(coding: Coding, phase: u64, source: Source) -> Result<Box<Own>, SeatError> {
         let stream = Stream::new(coding, phase)?;
         Ok(Box::new(Own { stream, source, last: [0; FRAME_MAX / 4], fades: true, settled: 0 }))
     }
 
-    /// Goes on from a shared encoding, in which `heard` was heard last.
+    /// Branches off a shared encoding whose last audio was `heard`.
     ///
     /// # Errors
-    /// When the codec refuses its parameters.
+    /// Fails when the codec refuses its parameters.
     pub(super) fn branch(shared: &Stream, source: Source, heard: &[i16]) -> Result<Box<Own>, SeatError> {
         let stream = shared.branch()?;
         let mut own = Own { stream, source, last: [0; FRAME_MAX / 4], fades: false, settled: 0 };
@@ -68,7 +69,7 @@ impl Own {
         Ok(Box::new(own))
     }
 
-    /// Hears something else from now on.
+    /// Changes the source from now on.
     pub(super) fn turn_to(&mut self, source: Source) {
         if self.source != source {
             self.source = source;
@@ -76,18 +77,19 @@ impl Own {
         }
     }
 
-    /// Lets what was heard fade, as when a clip was stopped.
+    /// Fades the current audio out, as when a clip was stopped.
     pub(super) fn cut(&mut self) {
         (self.fades, self.settled) = (true, 0);
     }
 
-    /// Whether the seat may go back to the shared encoding with this tick.
+    /// Whether the seat may return to the shared encoding in this tick.
     pub(super) fn is_settled(&self) -> bool {
         let needed = if self.stream.coding().has_memory() { SETTLED_TICKS } else { 1 };
         self.settled >= needed && self.stream.is_between_packets()
     }
 
-    /// Encodes a tick; `alike` when the shared encoding has the same. How many packets it filled.
+    /// Encodes a tick; `alike` is true when the shared encoding has the same audio. Returns the number of
+    /// packets completed.
     pub(super) fn feed(&mut self, pcm: &mut [i16], alike: bool) -> usize {
         let ramp = self.stream.coding().rate.ramp();
         self.settled = if alike && !self.fades { self.settled.saturating_add(1) } else { 0 };

@@ -1,4 +1,4 @@
-//! The mix as its driver sees it: seats, packets in, ticks, packets and events out.
+//! The public face of a mix for its driver: seats, packets in, ticks, packets and events out.
 
 use std::collections::HashMap;
 
@@ -14,7 +14,7 @@ use super::words::{FrameSink, Hears, MixEvent, MixFigures, Seat, SeatError, Seat
 use crate::rtp::RtpPacket;
 use crate::time::Micros;
 
-/// A conference's audio.
+/// The audio of one conference.
 ///
 /// ```
 /// # use sidetone_media::mix::Mix;
@@ -25,7 +25,7 @@ use crate::time::Micros;
 ///     mix.tick(now);
 ///     while let Some((_seat, _datagram)) = mix.poll_packet() { /* send it */ }
 /// }
-/// while let Some(_event) = mix.poll_event() { /* tell it */ }
+/// while let Some(_event) = mix.poll_event() { /* report it */ }
 /// ```
 pub struct Mix {
     pub(super) members: Vec<Member>,
@@ -36,26 +36,26 @@ pub struct Mix {
     pub(super) shared: Vec<Shared>,
     pub(super) recording: Option<Box<dyn FrameSink>>,
     pub(super) events: Events,
-    /// Who may be heard in this tick, by loudness; empty in between.
+    /// Seats that may be heard in this tick, with their loudness; empty between ticks.
     pub(super) candidates: Vec<(Level, usize)>,
-    /// Units of the ticks that were made: by it all packets of a length are in step.
+    /// Units of all ticks that ran. It keeps all packets of the same length in step.
     pub(super) phase: u64,
-    /// Units since the beginning, with those that were left out.
+    /// Units since the start, skipped ticks included.
     pub(super) position: u64,
-    /// Where the tick began whose packets are being taken.
+    /// Position at which the tick started whose packets are being taken.
     pub(super) begun: u64,
-    /// The seat and the packet of it that are taken next.
+    /// The seat, and its packet, that is returned next.
     pub(super) cursor: (usize, usize),
-    /// Whether there is something to do in every tick.
+    /// Whether every tick has work to do.
     pub(super) is_active: bool,
     pub(super) figures: MixFigures,
     datagram: Vec<u8>,
 }
 
 impl Mix {
-    /// Seats of a mix: what two cores can be expected to carry, and some.
+    /// Seats of a mix: a little more than two cores can be expected to carry.
     pub const SEATS_MAX: usize = 4_096;
-    /// How many are heard at once: the loudest of those who talk.
+    /// How many parties are heard at once: the loudest of those that talk.
     pub const SPEAKERS_MAX: usize = SPEAKERS_MAX;
 
     /// A mix without seats.
@@ -80,10 +80,10 @@ impl Mix {
         }
     }
 
-    /// Takes a seat.
+    /// Adds a seat.
     ///
     /// # Errors
-    /// When the seat is taken, the mix is full, or a codec is none of a mix.
+    /// Fails when the key is in use, the mix is full, or a codec has no rate of a mix.
     pub fn seat(&mut self, key: SeatKey, seat: Seat) -> Result<(), SeatError> {
         if self.index.contains_key(&key) {
             return Err(SeatError::Taken);
@@ -100,7 +100,7 @@ impl Mix {
         Ok(())
     }
 
-    /// Gives a seat up; whether it was taken. What its party was saying fades in the next tick.
+    /// Removes a seat and returns whether it existed. The party's audio fades out in the next tick.
     pub fn unseat(&mut self, key: SeatKey) -> bool {
         let Some(place) = self.index.remove(&key) else { return false };
         let member = self.members.remove(place);
@@ -117,8 +117,8 @@ impl Mix {
         true
     }
 
-    /// Takes a packet that the party of a seat sent. Whose seat it is was checked before: by address, by SSRC, as
-    /// the session of the leg does.
+    /// Takes a packet from the party of a seat. The caller has already checked its address and SSRC, as the
+    /// leg's session does.
     pub fn receive(&mut self, now: Micros, key: SeatKey, packet: &RtpPacket<'_>) {
         self.grid.see(now);
         let Some(member) = self.index.get(&key).and_then(|place| self.members.get_mut(*place)) else {
@@ -129,7 +129,7 @@ impl Mix {
         }
     }
 
-    /// The next packet of the tick that was made last, and the seat that it is for.
+    /// The next packet of the last tick, and the seat it goes to.
     pub fn poll_packet(&mut self) -> Option<(SeatKey, &[u8])> {
         loop {
             let (place, n) = self.cursor;
@@ -154,24 +154,24 @@ impl Mix {
         }
     }
 
-    /// The next thing that happened.
+    /// The next event.
     pub fn poll_event(&mut self) -> Option<MixEvent> {
         self.events.take()
     }
 
-    /// When [`Mix::tick`] is to be called; a time that has passed means at once. `None` while nobody is to be sent
-    /// anything and nothing is recorded: such a mix costs nothing.
+    /// When [`Mix::tick`] is to be called; a time in the past means at once. `None` while no seat is sent
+    /// audio and nothing is recorded: such a mix costs nothing.
     pub fn next_tick(&self) -> Option<Micros> {
         self.is_active.then(|| self.grid.next())
     }
 
-    /// What it has done so far.
+    /// Figures so far.
     pub fn figures(&self) -> MixFigures {
         let figures = MixFigures { seats: self.members.len(), ..self.figures };
         self.members.iter().fold(figures, |figures, member| figures.with_playout(&member.inbound.figures()))
     }
 
-    /// Finds out whether there is something to do in every tick.
+    /// Recomputes whether every tick has work to do.
     pub(super) fn refresh(&mut self) {
         let recorded = self.recording.is_some() && !self.members.is_empty();
         self.is_active = recorded || self.members.iter().any(Member::needs_ticks);
@@ -180,7 +180,7 @@ impl Mix {
         }
     }
 
-    /// What stands for what a seat is to hear.
+    /// Maps what a seat is to hear to a source of this mix.
     pub(super) fn source(&mut self, hears: &Hears) -> Option<Source> {
         match hears {
             Hears::Mix => Some(Source::Mix),

@@ -1,4 +1,4 @@
-//! One seat: what it sends, whether it talks, and what it is sent.
+//! One seat: its inbound audio, whether it talks, and what it is sent.
 
 use super::inbound::Inbound;
 use super::line::{Line, Want};
@@ -16,25 +16,25 @@ pub(super) struct Member {
     pub(super) formats: Formats,
     pub(super) coding: Coding,
     pub(super) muted: bool,
-    /// What it hears beside clips; `None` for nothing.
+    /// What it hears when no clip plays; `None` for nothing.
     pub(super) source: Option<Source>,
     pub(super) inbound: Inbound,
     pub(super) talk: Talk,
-    /// Whether it is one of those who are decoded in this tick.
+    /// Whether it is among the parties that are decoded in this tick.
     pub(super) chosen: bool,
-    /// Whether something of it is in this tick's sum.
+    /// Whether this tick's sum contains audio of it.
     pub(super) is_heard: bool,
     pub(super) line: Line,
     pub(super) sender: Sender,
-    /// The clips that play for it alone.
+    /// The clips that play for this seat only.
     pub(super) announcer: Option<Box<Announcer>>,
 }
 
 impl Member {
-    /// A seat that has sent and heard nothing.
+    /// A seat that has sent and received nothing yet.
     ///
     /// # Errors
-    /// When a codec refuses its parameters, or has a rate that no mix has.
+    /// Fails when a codec refuses its parameters or has a rate that no mix has.
     pub(super) fn new(key: SeatKey, seat: Seat, source: Option<Source>) -> Result<Member, SeatError> {
         let Seat { formats, muted, seed, .. } = seat;
         Ok(Member {
@@ -53,10 +53,10 @@ impl Member {
         })
     }
 
-    /// Goes on as SDP settled anew, from `position` on.
+    /// Continues with a new SDP answer from `position` on.
     ///
     /// # Errors
-    /// As [`Member::new`]; then nothing has changed.
+    /// Fails as [`Member::new`] does; then nothing has changed.
     pub(super) fn format(&mut self, formats: Formats, position: u64) -> Result<(), SeatError> {
         let coding = Coding::new(formats.send.1, formats.ptime_ms)?;
         self.inbound.format(&formats)?;
@@ -67,8 +67,9 @@ impl Member {
         Ok(())
     }
 
-    /// Counts the frame of this tick; whether it may be heard, and whether talking began or ended. Who waits with
-    /// music is in no conversation: nobody hears him, and he is on no recording.
+    /// Counts the frame of this tick. Returns whether the party may be heard, and whether talking began or
+    /// ended. A party that waits with music takes no part in the conversation: it is not heard and not
+    /// recorded.
     pub(super) fn listen(&mut self, at: Micros) -> (bool, Option<bool>) {
         (self.chosen, self.is_heard) = (false, false);
         let waits = matches!(self.source, Some(Source::Music(_)));
@@ -90,7 +91,7 @@ impl Member {
         }
     }
 
-    /// Whether there is something to do for it in every tick.
+    /// Whether every tick has work to do for this seat.
     pub(super) fn needs_ticks(&self) -> bool {
         self.announcer.is_some() || (self.formats.hears && self.source.is_some())
     }

@@ -1,22 +1,23 @@
-//! The sum that a conference hears: everybody but oneself, one tick of 20 ms after the other.
+//! The audio of a conference: each party hears the sum of all others, in ticks of 20 ms.
 //!
-//! A [`Mix`] is a sans-I/O machine: fed with packets and time, it gives packets, events and the next time at which it
-//! wants to be called. It knows no room, no call and no socket.
+//! A [`Mix`] is a sans-I/O machine: packets and time go in; packets, events and the time of the next tick
+//! come out. It does not depend on rooms, calls or sockets.
 //!
 //! ```text
-//! packets → inbound (playout, decoder) → talk: who is voiced → the 16 loudest are decoded → voices
-//!         → sum at 8, 16, 48 kHz → everybody's encoding, shared or own → sender (RTP header) → packets
+//! packets → inbound (playout, decoder) → talk: voiced parties → the 16 loudest are decoded → voices
+//!         → sum at 8, 16, 48 kHz → encodings, shared or own → sender (RTP header) → packets
 //! ```
 //!
-//! *Rates.* There is one sum for each of 8, 16 and 48 kHz at which somebody listens, and none at another. A voice is
-//! decoded at its own rate and resampled once for each other sum, so a room of G.711 phones resamples nothing, and
-//! Opus phones hear each other in full band whoever else is there. The other way, one sum at the highest rate that is
-//! resampled for each listener, would need a resampler for everybody who speaks and one more when he begins.
+//! *Rates.* There is one sum for each of 8, 16 and 48 kHz that has a listener, and none for other rates. A
+//! voice is decoded at its own rate and resampled once for each other sum. So a room of G.711 phones
+//! resamples nothing, and Opus phones hear each other in full band whatever the other codecs are. The
+//! alternative, one sum at the highest rate that is resampled for each listener, needs a resampler per
+//! speaker and another one whenever a party begins to talk.
 //!
-//! *Cost.* Whoever is silent costs a look at the level of each packet and the copy of a payload that all who hear the
-//! same share. Each of the at most 16 who are heard costs a decoding and an encoding of his own.
+//! *Cost.* For each packet of a silent party the mix reads its level and copies a payload that all listeners
+//! share. Each of the at most 16 parties that are heard costs one decoding and one encoding.
 //!
-//! *Bounds*: [`Mix::SEATS_MAX`] seats, [`Mix::SPEAKERS_MAX`] heard at once, 64 clips a queue, 8 tunes.
+//! *Bounds*: [`Mix::SEATS_MAX`] seats, [`Mix::SPEAKERS_MAX`] heard at once, 64 clips per queue, 8 music clips.
 
 mod command;
 mod events;

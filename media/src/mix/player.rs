@@ -1,4 +1,4 @@
-//! Clips in the order in which they were asked for.
+//! Plays clips in the order in which they were requested.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -10,11 +10,11 @@ use super::words::MixEvent;
 use super::{SeatKey, ramp};
 use crate::audio::clip::Clip;
 
-/// Clips that are to be played, and the place in the first of them.
+/// Clips to be played, and the position in the first of them.
 #[derive(Debug)]
 pub(super) struct Player {
     items: VecDeque<Item>,
-    /// Samples of the first clip that were played.
+    /// Samples of the first clip that were played already.
     at: usize,
     spread: Spread,
 }
@@ -22,17 +22,17 @@ pub(super) struct Player {
 #[derive(Debug)]
 enum Item {
     Clip(Arc<Clip>),
-    /// The clips of one order end here.
+    /// The clips of one command end here.
     End(u64),
 }
 
 impl Player {
-    /// A player that plays nothing.
+    /// A player without clips.
     pub(super) fn new() -> Self {
         Player { items: VecDeque::new(), at: 0, spread: Spread::new(Rate::Wide) }
     }
 
-    /// Plays these clips after what it plays. `false` when there are too many; then none of them is played.
+    /// Queues these clips. Returns `false` when there are too many; then none of them is played.
     pub(super) fn play(&mut self, clips: Vec<Arc<Clip>>, token: Option<u64>) -> bool {
         if self.items.len() + clips.len() + 1 > ITEMS_MAX {
             return false;
@@ -55,7 +55,8 @@ impl Player {
         self.items.is_empty()
     }
 
-    /// Writes the tick's samples, silence behind the last clip; `ended` is told the token of each order that ends.
+    /// Writes the tick's samples, and silence after the last clip; `ended` is called with the token of each
+    /// command whose clips end.
     pub(super) fn tick(&mut self, mut ended: impl FnMut(u64)) {
         let pcm = self.spread.source();
         pcm.fill(0);
@@ -87,11 +88,11 @@ impl Player {
     }
 }
 
-/// Clips that are played to one seat, over what it hears otherwise.
+/// Clips that are played to one seat, over its other audio.
 #[derive(Debug)]
 pub(super) struct Announcer {
     player: Player,
-    /// How loud the rest is, as a share of [`ramp::WHOLE`].
+    /// Loudness of the other audio, as a share of [`ramp::WHOLE`].
     share: i32,
 }
 
@@ -104,12 +105,12 @@ impl Announcer {
         &mut self.player
     }
 
-    /// Whether nothing is played any more, and the rest is as loud as it was.
+    /// Whether no clip plays any more and the other audio has its full loudness again.
     pub(super) fn is_over(&self) -> bool {
         self.player.is_idle() && self.share == ramp::WHOLE
     }
 
-    /// Plays the tick over `pcm`, whose loudness goes to `lowered` while there is something to say.
+    /// Plays the tick over `pcm`, whose loudness goes to `lowered` while a clip plays.
     pub(super) fn speak(
         &mut self,
         seat: SeatKey,
@@ -124,7 +125,7 @@ impl Announcer {
     }
 }
 
-/// A clip that is played over and over, to everybody at the same place.
+/// A clip that repeats; all its listeners hear the same position.
 #[derive(Debug)]
 pub(super) struct Music {
     clip: Arc<Clip>,
@@ -142,7 +143,7 @@ impl Music {
         Arc::ptr_eq(&self.clip, clip)
     }
 
-    /// Goes on by a tick, at these rates.
+    /// Advances by a tick, at these rates.
     pub(super) fn tick(&mut self, needed: impl Iterator<Item = Rate>) {
         let samples = self.clip.samples();
         let pcm = self.spread.source();
@@ -158,11 +159,11 @@ impl Music {
         }
     }
 
-    /// The tick's samples at `rate`; until [`Music::tick`] those of the tick before.
+    /// The tick's samples at `rate`; before [`Music::tick`] those of the previous tick.
     pub(super) fn heard(&self, rate: Rate) -> &[i16] {
         self.spread.at(rate)
     }
 }
 
-/// Clips and ends of orders that may wait.
+/// Clips and command ends that may wait.
 const ITEMS_MAX: usize = 64;

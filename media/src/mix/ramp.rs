@@ -1,14 +1,14 @@
-//! Beginnings and ends that do not click: 5 ms in which a sound rises, or fades out.
+//! Fades without clicks: 5 ms in which a sound fades in or out.
 
-/// Lets the beginning of `pcm` rise from silence over `ramp` samples.
+/// Fades the beginning of `pcm` in from silence over `ramp` samples.
 pub(super) fn rise(pcm: &mut [i16], ramp: usize) {
     for (n, sample) in pcm.iter_mut().take(ramp).enumerate() {
         *sample = part(*sample, n + 1, ramp);
     }
 }
 
-/// Writes into `pcm` how a sound ends whose last samples were `last`: they are heard backwards while they fade, which
-/// goes on from the last sample without a step; then silence.
+/// Writes the end of a sound whose last samples were `last` into `pcm`: these samples in reverse order,
+/// fading out, so that there is no step after the last one; then silence.
 pub(super) fn fall(last: &[i16], pcm: &mut [i16], ramp: usize) {
     pcm.fill(0);
     for (n, (sample, heard)) in pcm.iter_mut().zip(last.iter().rev()).take(ramp).enumerate() {
@@ -16,7 +16,7 @@ pub(super) fn fall(last: &[i16], pcm: &mut [i16], ramp: usize) {
     }
 }
 
-/// Goes over from a sound whose last samples were `last` to what stands in `pcm`.
+/// Cross-fades from a sound whose last samples were `last` to the samples in `pcm`.
 pub(super) fn cross(last: &[i16], pcm: &mut [i16], ramp: usize) {
     rise(pcm, ramp);
     for (n, (sample, heard)) in pcm.iter_mut().zip(last.iter().rev()).take(ramp).enumerate() {
@@ -24,7 +24,7 @@ pub(super) fn cross(last: &[i16], pcm: &mut [i16], ramp: usize) {
     }
 }
 
-/// Adds `clip` over `pcm`, whose own loudness goes from one share of 256 to another.
+/// Adds `clip` to `pcm`, whose own loudness goes from one share of 256 to another.
 pub(super) fn over(clip: &[i16], pcm: &mut [i16], (from, to): (i32, i32)) {
     let length = i32::try_from(pcm.len()).unwrap_or(1).max(1);
     for ((n, sample), said) in (0..).zip(pcm.iter_mut()).zip(clip) {
@@ -35,13 +35,13 @@ pub(super) fn over(clip: &[i16], pcm: &mut [i16], (from, to): (i32, i32)) {
     }
 }
 
-/// `sample` · n / of; n is never above of.
+/// `sample` · n / of; n is never greater than `of`.
 fn part(sample: i16, n: usize, of: usize) -> i16 {
     let (n, of) = (i32::try_from(n).unwrap_or(0), i32::try_from(of).unwrap_or(1).max(1));
     (i32::from(sample) * n / of) as i16
 }
 
-/// A loudness that is left as it is.
+/// Full loudness.
 pub(super) const WHOLE: i32 = 256;
 
 #[cfg(test)]

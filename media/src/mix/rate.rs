@@ -10,7 +10,7 @@ pub(super) const FRAME_MAX: usize = 960;
 /// 20 ms of PCM; a rate uses the first [`Rate::samples`] of it.
 pub(super) type Frame = [i16; FRAME_MAX];
 
-/// A rate at which there is PCM in a mix.
+/// A rate of PCM in a mix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rate {
     /// 8 kHz: G.711.
@@ -47,13 +47,13 @@ impl Rate {
         }
     }
 
-    /// Samples of the 5 ms in which something begins or ends, so that it does not click.
+    /// Samples of the 5 ms in which a sound fades in or out, so that it does not click.
     pub(super) const fn ramp(self) -> usize {
         self.samples() / 4
     }
 }
 
-/// One of something for each rate.
+/// One value for each rate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ByRate<T> {
     narrow: T,
@@ -99,12 +99,12 @@ impl Frames {
         self.0.get(rate).0.get(..rate.samples()).unwrap_or_default()
     }
 
-    /// The samples at `rate`, to be written.
+    /// The samples at `rate`, to write.
     pub(super) fn at_mut(&mut self, rate: Rate) -> &mut [i16] {
         self.0.get_mut(rate).0.get_mut(..rate.samples()).unwrap_or_default()
     }
 
-    /// The samples at one rate, and those at another to be written.
+    /// The samples at one rate, and those at another rate to write.
     pub(super) fn pair(&mut self, from: Rate, to: Rate) -> (&[i16], &mut [i16]) {
         let ByRate { narrow, wide, full } = &mut *self.0;
         let (source, target) = match (from, to) {
@@ -121,7 +121,7 @@ impl Frames {
         )
     }
 
-    /// What follows when the sound ends here, at every rate.
+    /// Fades the sound out, at every rate.
     pub(super) fn fall(&mut self) {
         for rate in Rate::ALL {
             let pcm = self.at_mut(rate);

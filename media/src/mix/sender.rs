@@ -1,42 +1,42 @@
-//! The RTP headers of what one seat is sent: a stream of its own, whoever's encoding it carries.
+//! The RTP headers of what one seat is sent: one RTP stream per seat, also when the encoding is shared.
 
 use crate::codec::Codec;
 use crate::simulate::Random;
 
-/// The source of one stream (RFC 3550 §5.1).
+/// Header state of one stream (RFC 3550 §5.1).
 ///
-/// A timestamp follows from where a packet begins in the mix, so it counts what was left out in between, and
-/// packets that are not sent cost nothing.
+/// A timestamp follows from the packet's position in the mix. So it counts skipped ticks, and packets that
+/// are not sent need no work.
 #[derive(Clone, Debug)]
 pub(super) struct Sender {
     ssrc: u32,
     sequence: u16,
-    /// The timestamp of the mix's beginning.
+    /// The timestamp at the mix's start.
     base: u32,
     /// Timestamp units of [`UNIT_MS`].
     unit: u32,
     payload_type: u8,
-    /// Where the packet after the last one would begin.
+    /// Position after the last packet.
     ended: Option<u64>,
 }
 
 impl Sender {
-    /// A stream that has not begun.
+    /// A stream that has not started.
     pub(super) fn new(seed: u64, (payload_type, codec): (u8, Codec)) -> Self {
         let mut random = Random::for_purpose(seed, "mix sender");
         let [ssrc, base, sequence] = std::array::from_fn(|_| (random.bits() >> 32) as u32);
         Sender { ssrc, sequence: sequence as u16, base, unit: unit(codec), payload_type, ended: None }
     }
 
-    /// Goes on with another codec at `position`; the timestamps go on from where they were.
+    /// Changes the codec at `position`; the timestamps continue without a jump.
     pub(super) fn format(&mut self, (payload_type, codec): (u8, Codec), position: u64) {
         let at = self.timestamp(position);
         (self.payload_type, self.unit) = (payload_type, unit(codec));
         self.base = self.base.wrapping_add(at.wrapping_sub(self.timestamp(position)));
     }
 
-    /// The header of the packet that begins at `position` and lasts for `units`, both of [`UNIT_MS`]. The marker
-    /// tells that nothing was sent just before (RFC 3551 §4.1).
+    /// The header of the packet that begins at `position` and lasts `units`, both counted in [`UNIT_MS`]. The
+    /// marker is set when nothing was sent just before (RFC 3551 §4.1).
     pub(super) fn header(&mut self, position: u64, units: u64) -> [u8; 12] {
         let marker = self.ended != Some(position);
         self.ended = Some(position + units);
@@ -57,7 +57,7 @@ fn unit(codec: Codec) -> u32 {
     codec.rtp_clock().hz() / 1_000 * UNIT_MS
 }
 
-/// What positions are counted in: the shortest packet.
+/// The unit of positions: the shortest packet.
 pub(super) const UNIT_MS: u32 = 10;
 
 #[cfg(test)]

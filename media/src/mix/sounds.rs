@@ -1,4 +1,4 @@
-//! Everything that is heard in a tick: the voices, their sum, what is announced to all, and the tunes.
+//! All audio of a tick: the voices, their sum, announcements to all, and music.
 
 use std::sync::Arc;
 
@@ -10,17 +10,17 @@ use super::voices::Voices;
 use super::words::SeatKey;
 use crate::audio::clip::Clip;
 
-/// The sounds of one mix.
+/// The audio sources of one mix.
 #[derive(Debug)]
 pub(super) struct Sounds {
     pub(super) voices: Voices,
-    /// Clips for everybody who hears the mix.
+    /// Clips for all seats that hear the mix.
     pub(super) announcements: Player,
     sum: Sum,
     music: Vec<Music>,
 }
 
-/// The rates at which somebody listens to the mix, and to each tune.
+/// The rates at which the mix and each music clip have listeners.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Needed {
     pub(super) mix: ByRate<bool>,
@@ -28,7 +28,7 @@ pub(super) struct Needed {
 }
 
 impl Needed {
-    /// Somebody listens to this.
+    /// Adds a listener of this source.
     pub(super) fn add(&mut self, source: Source, rate: Rate) {
         match source {
             Source::Mix => *self.mix.get_mut(rate) = true,
@@ -52,8 +52,8 @@ impl Sounds {
         }
     }
 
-    /// The place of a tune; `is_heard` tells whether somebody hears the tune of a place. When all places are taken,
-    /// the first tune stands for this one.
+    /// The index of a music clip; `is_heard` returns whether the clip at an index has listeners. When all
+    /// places are taken, the first clip is used instead of this one.
     pub(super) fn tune(&mut self, clip: &Arc<Clip>, is_heard: impl Fn(usize) -> bool) -> usize {
         if let Some(place) = self.music.iter().position(|music| music.plays(clip)) {
             return place;
@@ -69,7 +69,7 @@ impl Sounds {
         free.unwrap_or(0)
     }
 
-    /// Makes the tick's sounds at the rates at which somebody listens; `decode` writes what a seat says.
+    /// Makes the tick's audio at the rates that have listeners; `decode` writes a seat's samples.
     pub(super) fn tick(&mut self, needed: &Needed, decode: impl FnMut(SeatKey, &mut [i16])) {
         self.voices.speak(&needed.mix, decode);
         let announces = !self.announcements.is_idle();
@@ -93,7 +93,8 @@ impl Sounds {
         }
     }
 
-    /// What everybody hears who listens to this and is not heard; before [`Sounds::tick`] that of the tick before.
+    /// The audio of this source for every listener that is not heard itself; before [`Sounds::tick`] that of
+    /// the previous tick.
     pub(super) fn heard(&self, source: Source, rate: Rate) -> &[i16] {
         match source {
             Source::Mix => self.sum.heard(rate),
@@ -102,7 +103,7 @@ impl Sounds {
         }
     }
 
-    /// Writes what `seat` hears, which does not hear itself.
+    /// Writes the audio for `seat`, without its own voice.
     pub(super) fn write(&self, seat: SeatKey, source: Source, rate: Rate, pcm: &mut [i16]) {
         if let (Source::Mix, Some(own)) = (source, self.voices.of(seat, rate)) {
             return self.sum.without(rate, own, pcm);
@@ -113,5 +114,5 @@ impl Sounds {
     }
 }
 
-/// Tunes of a mix; an organisation has one.
+/// Music clips of a mix; an organisation has one.
 const MUSIC_MAX: usize = 8;

@@ -1,9 +1,9 @@
-//! One sound at every rate that somebody listens at.
+//! One sound at every rate that has listeners.
 
 use super::rate::{ByRate, Frames, Rate};
 use crate::audio::resample::Resampler;
 
-/// A sound of one rate, and the resamplers to the others; a rate that nobody asks for costs nothing.
+/// A sound of one rate, and the resamplers to the others; a rate without listeners costs nothing.
 #[derive(Debug)]
 pub(super) struct Spread {
     native: Rate,
@@ -12,12 +12,12 @@ pub(super) struct Spread {
 }
 
 impl Spread {
-    /// A sound that is made at `native`.
+    /// A sound whose own rate is `native`.
     pub(super) fn new(native: Rate) -> Self {
         Spread { native, frames: Frames::default(), resamplers: ByRate::default() }
     }
 
-    /// Begins another sound.
+    /// Starts another sound.
     pub(super) fn begin(&mut self, native: Rate) {
         if self.native == native {
             for rate in Rate::ALL {
@@ -32,12 +32,12 @@ impl Spread {
         self.native
     }
 
-    /// The tick's samples at the sound's own rate, to be written.
+    /// The tick's samples at the sound's own rate, to write.
     pub(super) fn source(&mut self) -> &mut [i16] {
         self.frames.at_mut(self.native)
     }
 
-    /// Makes the tick's samples at `rate` from those at the sound's own.
+    /// Resamples the tick's samples to `rate`.
     pub(super) fn make(&mut self, rate: Rate) {
         if rate == self.native {
             return;
@@ -52,12 +52,12 @@ impl Spread {
         }
     }
 
-    /// The tick's samples at `rate`, of its own rate or one that was made.
+    /// The tick's samples at `rate`: the sound's own, or one made with [`Spread::make`].
     pub(super) fn at(&self, rate: Rate) -> &[i16] {
         self.frames.at(rate)
     }
 
-    /// Lets the sound end, in this tick, at every rate.
+    /// Fades the sound out in this tick, at every rate.
     pub(super) fn fall(&mut self) {
         self.frames.fall();
     }

@@ -1,17 +1,17 @@
 //! One encoding: PCM in ticks of 20 ms, payloads in packets of 10 to 60 ms.
 //!
-//! Every encoding of the same packet length is in step, whenever it began, so that a seat can change from one to
-//! another between two packets.
+//! All encodings of the same packet length are in step, whenever they started, so that a seat can change from
+//! one to another between two packets.
 
 use super::rate::Rate;
 use super::sender::UNIT_MS;
 use super::words::SeatError;
 use crate::codec::{Codec, Encoder};
 
-/// What a seat hears when no clip plays for it.
+/// What a seat hears when no clip plays for this seat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Source {
-    /// Everybody else.
+    /// All other parties.
     Mix,
     /// One of the mix's tunes.
     Music(usize),
@@ -19,7 +19,7 @@ pub(super) enum Source {
     Silence,
 }
 
-/// What an encoding is of: everybody who hears the same, so coded, can share it.
+/// Codec and packet length of an encoding. Seats with the same audio and the same coding can share it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Coding {
     pub(super) codec: Codec,
@@ -29,10 +29,11 @@ pub(super) struct Coding {
 }
 
 impl Coding {
-    /// The coding of packets of about `ptime_ms`: what the codec has and what goes into one datagram unfragmented.
+    /// The coding for packets of about `ptime_ms`: a length that the codec has and that fits into one
+    /// datagram without fragmentation.
     ///
     /// # Errors
-    /// When a mix has no such rate.
+    /// Fails when no mix has the codec's rate.
     pub(super) fn new(codec: Codec, ptime_ms: u32) -> Result<Coding, SeatError> {
         let hz = codec.sample_rate_hz();
         let rate = Rate::of(hz).ok_or(SeatError::Rate(hz))?;
@@ -53,8 +54,8 @@ impl Coding {
         Ok(Coding { codec, rate, units })
     }
 
-    /// Whether a decoder hears what its encoder said before. Then nobody changes from one encoder to another whose
-    /// past is not the same.
+    /// Whether decoding depends on earlier packets. Then a listener must not change to an encoder with
+    /// another past.
     pub(super) fn has_memory(self) -> bool {
         !matches!(self.codec, Codec::Pcmu | Codec::Pcma | Codec::L16 { .. })
     }
@@ -83,11 +84,11 @@ pub(super) struct Stream {
     coding: Coding,
     encoder: Encoder,
     pcm: Vec<i16>,
-    /// Units that waited before this tick.
+    /// Units that waited at the start of this tick.
     begun: u64,
     packets: [Payload; UNITS_PER_TICK],
     count: usize,
-    /// The PCM of the packet before, where a branch needs it.
+    /// The PCM of the previous packet, where a branch needs it.
     past: Vec<i16>,
 }
 
@@ -98,10 +99,10 @@ struct Payload {
 }
 
 impl Stream {
-    /// An encoding that begins with the tick at `phase`.
+    /// An encoding that starts with the tick at `phase`.
     ///
     /// # Errors
-    /// When the codec refuses its parameters.
+    /// Fails when the codec refuses its parameters.
     pub(super) fn new(coding: Coding, phase: u64) -> Result<Stream, SeatError> {
         let begun = coding.unit_samples() * usize::try_from(phase % coding.units).unwrap_or(0);
         let mut pcm = Vec::with_capacity(coding.packet_samples() + coding.rate.samples());
@@ -111,10 +112,11 @@ impl Stream {
         Ok(Stream { coding, encoder, pcm, begun: 0, packets, count: 0, past })
     }
 
-    /// An encoding that goes on where this one is: same waiting PCM, an encoder that this one's listeners can follow.
+    /// An encoding that continues this one: the same waiting PCM, and an encoder that this one's listeners
+    /// can follow.
     ///
     /// # Errors
-    /// When the codec refuses its parameters.
+    /// Fails when the codec refuses its parameters.
     pub(super) fn branch(&self) -> Result<Stream, SeatError> {
         let mut pcm = Vec::with_capacity(self.pcm.capacity());
         pcm.extend_from_slice(&self.pcm);
@@ -133,7 +135,8 @@ impl Stream {
         self.pcm.is_empty()
     }
 
-    /// Takes a tick's PCM; how many packets it filled. What the codec cannot encode is left out.
+    /// Takes a tick's PCM and returns the number of packets completed. Audio that the codec cannot encode is
+    /// dropped.
     pub(super) fn feed(&mut self, frame: &[i16]) -> usize {
         self.begun = u64::try_from(self.pcm.len() / self.coding.unit_samples()).unwrap_or(0);
         self.count = 0;
@@ -161,14 +164,14 @@ impl Stream {
     }
 }
 
-/// An encoding for everybody who hears the same in the same codec.
+/// One encoding for all seats with the same audio and coding.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) source: Source,
     pub(super) stream: Stream,
-    /// Whether somebody hears it in this tick.
+    /// Whether it has a listener in this tick.
     pub(super) is_heard: bool,
-    /// The tick in which it was heard last.
+    /// The last tick in which it had a listener.
     pub(super) fed: u64,
 }
 
@@ -176,7 +179,7 @@ pub(super) struct Shared {
 const UNITS_PER_TICK: usize = 2;
 /// 60 ms.
 const UNITS_MAX: u32 = 6;
-/// What a datagram holds beside the headers of IPv6, UDP and RTP, with a tunnel on the way.
+/// Payload space of a datagram after the headers of IPv6, UDP and RTP, and of a tunnel on the path.
 const DATAGRAM_BYTES: u64 = 1_380;
 /// The largest payload: 10 ms of L16 at 48 kHz on two channels.
 const PAYLOAD_BYTES: usize = 1_920;

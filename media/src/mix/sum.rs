@@ -1,8 +1,8 @@
-//! The sum of everybody who speaks, the sum without one of them, and the limiter between a sum and 16 bits.
+//! The sum of all speakers, the sum without one of them, and the limiter from a sum to 16 bits.
 //!
-//! Sums are of 32 bits, so that taking one voice out again is exact. The limiter is a curve and has no memory:
-//! whoever hears the same sum hears the same samples, and no loud frame changes the one after it. Below
-//! [`KNEE`] (-2.5 dB of full scale) it changes nothing; above, it bends towards full scale and never gets there.
+//! Sums have 32 bits, so that subtracting one voice is exact. The limiter is a curve without memory: the same
+//! sum always gives the same samples, and a loud frame does not change the next one. Below [`KNEE`] (-2.5 dB
+//! of full scale) it changes nothing; above, it approaches full scale without reaching it.
 
 use super::rate::{ByRate, FRAME_MAX, Frames, Rate};
 
@@ -10,7 +10,7 @@ use super::rate::{ByRate, FRAME_MAX, Frames, Rate};
 #[derive(Debug, Default)]
 pub(super) struct Sum {
     totals: Box<ByRate<Total>>,
-    /// What whoever does not speak hears.
+    /// What a party that does not speak hears.
     heard: Frames,
 }
 
@@ -24,7 +24,7 @@ impl Default for Total {
 }
 
 impl Sum {
-    /// Begins a tick's sum at `rate`.
+    /// Starts a tick's sum at `rate`.
     pub(super) fn clear(&mut self, rate: Rate) {
         self.totals.get_mut(rate).0.fill(0);
     }
@@ -36,17 +36,17 @@ impl Sum {
         }
     }
 
-    /// Ends a tick's sum.
+    /// Completes a tick's sum.
     pub(super) fn finish(&mut self, rate: Rate) {
         limit(&self.totals.get(rate).0, self.heard.at_mut(rate));
     }
 
-    /// What whoever does not speak hears; until [`Sum::finish`] that of the tick before.
+    /// What a party that does not speak hears; before [`Sum::finish`] that of the previous tick.
     pub(super) fn heard(&self, rate: Rate) -> &[i16] {
         self.heard.at(rate)
     }
 
-    /// What whoever said `own` hears.
+    /// What the party whose samples are `own` hears.
     pub(super) fn without(&self, rate: Rate, own: &[i16], pcm: &mut [i16]) {
         let mut rest = self.totals.get(rate).0;
         for (total, sample) in rest.iter_mut().zip(own) {
@@ -84,7 +84,7 @@ fn bend(total: i32) -> i16 {
     if total < 0 { -bent } else { bent }
 }
 
-/// Up to here a sum is left as it is.
+/// Up to this value a sum is unchanged.
 const KNEE: i32 = 24_576;
 
 #[cfg(test)]

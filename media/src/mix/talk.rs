@@ -1,13 +1,13 @@
-//! Whether a party talks: a level over its own noise, quick to begin and slow to end.
+//! Whether a party talks: its level compared with its own noise; starts fast and ends slowly.
 //!
-//! Two things are told apart. *Voiced* opens at once with the first frame over the threshold and decides what is
-//! decoded and mixed, so that no first syllable is cut. *Talking* is what people are shown: it begins when three of
-//! five frames were voice (60 to 100 ms), so that no click of a keyboard lights a name up. Both end 600 ms after the
-//! last frame over the threshold, which spans the pauses between words.
+//! There are two decisions. *Voiced* starts at once with the first frame over the threshold and selects what
+//! is decoded and mixed, so that no first syllable is cut. *Talking* is what users see: it starts when three
+//! of five frames were voice (60 to 100 ms), so that a keyboard click does not show as talking. Both end 600
+//! ms after the last frame over the threshold, which covers the pauses between words.
 
 use crate::audio::level;
 
-/// A frame's level: its mean square as it compares with that of full scale, in tenths of a decibel (dBov, RFC 6464).
+/// A frame's level: its mean square relative to that of full scale, in tenths of a decibel (dBov, RFC 6464).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Level(pub(super) i32);
 
@@ -26,24 +26,24 @@ impl Level {
 /// The talk detector of one seat.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Talk {
-    /// What the party sounds like when it says nothing.
+    /// Noise floor: the party's level when it is silent.
     floor: Level,
     /// One bit for each of the last frames, the newest lowest: whether it was over the threshold.
     voice: u8,
-    /// Frames until silence counts as an end.
+    /// Frames until silence ends the talking.
     hangover: u8,
     talking: bool,
-    /// The level that speakers are ranked by: up at once, down slowly.
+    /// The level that speakers are ranked by: rises at once, falls slowly.
     loudness: Level,
 }
 
 impl Talk {
-    /// A party that has said nothing yet.
+    /// A party that has sent nothing yet.
     pub(super) fn new() -> Self {
         Talk { floor: FLOOR_START, voice: 0, hangover: 0, talking: false, loudness: Level::SILENCE }
     }
 
-    /// Counts one frame; `Some` when the party began to talk or ended.
+    /// Counts one frame; `Some` when the party began or stopped talking.
     pub(super) fn frame(&mut self, level: Level) -> Option<bool> {
         let over = level >= self.threshold();
         self.voice = (self.voice << 1) | u8::from(over);
@@ -61,29 +61,29 @@ impl Talk {
         (self.hangover == 0 && std::mem::take(&mut self.talking)).then_some(false)
     }
 
-    /// Forgets the voice, as when the party is muted; `Some(false)` when it was talking.
+    /// Ends the voice, for example when the party is muted; `Some(false)` when it was talking.
     pub(super) fn silence(&mut self) -> Option<bool> {
         (self.voice, self.hangover, self.loudness) = (0, 0, Level::SILENCE);
         std::mem::take(&mut self.talking).then_some(false)
     }
 
-    /// Whether the party is to be heard.
+    /// Whether the party may be heard.
     pub(super) fn is_voiced(&self) -> bool {
         self.hangover > 0
     }
 
-    /// How loud it was lately.
+    /// Its recent loudness.
     pub(super) fn loudness(&self) -> Level {
         self.loudness
     }
 
-    /// From which level on a frame is voice.
+    /// The level from which a frame counts as voice.
     fn threshold(&self) -> Level {
         Level(self.floor.0 + OVER_FLOOR).clamp(THRESHOLD_MIN, THRESHOLD_MAX)
     }
 
-    /// The floor sinks quickly to what is quieter and rises slowly, and never as high as speech: a tone or music
-    /// that lasts is no noise.
+    /// Adapts the noise floor: it falls fast to quieter frames and rises slowly. It never reaches the level
+    /// of speech, so a lasting tone or music is not taken for noise.
     fn follow(&mut self, level: Level) {
         if level < self.floor {
             self.floor.0 -= ((self.floor.0 - level.0) / 4).max(1);
@@ -94,21 +94,21 @@ impl Talk {
     }
 }
 
-/// Before anything was heard.
+/// The floor before the first frame.
 const FLOOR_START: Level = Level(-600);
-/// Noise that is louder is taken for speech.
+/// Louder noise counts as speech.
 const FLOOR_MAX: Level = Level(-450);
 /// 5 dB a second.
 const FLOOR_RISE: i32 = 1;
-/// Speech stands out by this much.
+/// Speech is louder than the floor by at least this much.
 const OVER_FLOOR: i32 = 90;
-/// What is quieter is never voice.
+/// A quieter frame is never voice.
 const THRESHOLD_MIN: Level = Level(-580);
-/// What is louder is always voice: below the quietest speech that a telephone sends (-40 dBov).
+/// A louder frame is always voice. This is below the quietest speech that a telephone sends (-40 dBov).
 const THRESHOLD_MAX: Level = Level(-420);
 /// The last five frames.
 const WINDOW: u8 = 0b1_1111;
-/// How many of them are to be voice.
+/// How many of them must be voice.
 const VOICE_FRAMES: u32 = 3;
 /// 600 ms.
 const HANGOVER_FRAMES: u8 = 30;
@@ -119,7 +119,7 @@ const LOUDNESS_FALL: i32 = 5;
 mod tests {
     use super::*;
 
-    /// Plays `frames` of (count, level in dBov); when talking began and ended, in ms.
+    /// Plays `frames` of (count, level in dBov); returns when talking began and ended, in ms.
     fn play(frames: &[(usize, i32)]) -> Vec<(usize, bool)> {
         let (mut talk, mut changes, mut at) = (Talk::new(), Vec::new(), 0);
         for (count, level) in frames {

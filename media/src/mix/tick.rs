@@ -1,4 +1,4 @@
-//! One tick: who talks, who is heard, what everybody hears, and its encodings.
+//! One tick: which parties talk, which are heard, what each seat hears, and the encodings.
 
 use super::line::{Line, Own, Want};
 use super::machine::Mix;
@@ -13,8 +13,9 @@ use super::words::MixEvent;
 use crate::time::Micros;
 
 impl Mix {
-    /// Makes the tick that is due at `now`, if one is; its packets are taken with [`Mix::poll_packet`] before the next
-    /// one. Who comes late calls it twice ([`Mix::next_tick`] says so), and what was missed beyond is left out.
+    /// Runs the tick that is due at `now`, if there is one; take its packets with [`Mix::poll_packet`] before
+    /// the next one. A late driver calls it twice ([`Mix::next_tick`] returns the time), and earlier missed
+    /// ticks are skipped.
     pub fn tick(&mut self, now: Micros) {
         self.grid.see(now);
         if !self.is_active {
@@ -50,8 +51,8 @@ impl Mix {
         }
     }
 
-    /// Finds the loudest of those who talk. Whoever is heard already is a little louder, so that two alike do not
-    /// take turns.
+    /// Selects the loudest of the parties that talk. Parties that are already heard get a small bonus, so
+    /// that two equally loud parties do not alternate.
     fn choose(&mut self, at: Micros) {
         self.candidates.clear();
         for (place, member) in self.members.iter_mut().enumerate() {
@@ -92,7 +93,7 @@ impl Mix {
         }
     }
 
-    /// Finds the encoding of every seat for this tick, and the rates at which somebody listens.
+    /// Selects the encoding of every seat for this tick, and the rates that have listeners.
     fn place(&mut self) {
         self.needed = Needed::default();
         for shared in &mut self.shared {
@@ -116,7 +117,7 @@ impl Mix {
         }
     }
 
-    /// The line that follows on `line`. Where no encoder can be made the seat is sent nothing.
+    /// The line after `line`. When no encoder can be made, the seat is sent nothing.
     fn line(&mut self, line: Line, want: Want, coding: Coding) -> Line {
         match (line, want) {
             (_, Want::Nothing) => Line::Idle,
@@ -144,7 +145,7 @@ impl Mix {
         }
     }
 
-    /// A line with nothing before it.
+    /// A line that starts without earlier audio.
     fn fresh(&mut self, want: Want, coding: Coding) -> Line {
         match want {
             Want::Nothing => Line::Idle,
@@ -153,7 +154,7 @@ impl Mix {
         }
     }
 
-    /// The shared encoding, begun anew when nobody heard it in the last tick.
+    /// The shared encoding; restarted when it had no listener in the last tick.
     fn join(&mut self, source: Source, coding: Coding) -> Line {
         let is = |shared: &Shared| shared.source == source && shared.stream.coding() == coding;
         let place = self.shared.iter().position(is);
@@ -174,8 +175,8 @@ impl Mix {
         Line::Shared(self.shared.len() - 1)
     }
 
-    /// The shared encoding for a seat whose own one has come to be the same; where nobody hears the shared one, the
-    /// seat's own becomes it.
+    /// The shared encoding for a seat whose own encoding has the same audio by now. When the shared one has
+    /// no listener, the seat's own encoding replaces it.
     fn give_back(&mut self, own: Box<Own>, coding: Coding) -> Line {
         let is = |shared: &Shared| shared.source == own.source && shared.stream.coding() == coding;
         let last = self.figures.ticks;
@@ -238,9 +239,9 @@ impl Mix {
 
 /// Units of a tick.
 const TICK_UNITS: u64 = 2;
-/// Frames that are left out one by one; what waited longer is left out by the playout itself.
+/// Frames that are dropped one by one; the playout itself drops those that waited longer.
 const SKIPPED_MAX: u64 = 50;
 /// 6 dB.
 const HEARD_BONUS: i32 = 60;
-/// Encodings that are shared: two sources in five codecs and six lengths.
+/// Shared encodings: two sources in five codecs and six lengths.
 const SHARED_MAX: usize = 64;

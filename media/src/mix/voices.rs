@@ -1,4 +1,4 @@
-//! Who is heard: the loudest of those who talk, and what each of them says in this tick.
+//! The voices that are heard: the loudest of the parties that talk, and their audio in this tick.
 
 use super::ramp;
 use super::rate::{ByRate, Rate};
@@ -15,23 +15,24 @@ pub(super) struct Voice {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// It is heard from this tick on.
+    /// Heard from this tick on.
     Begins,
     Speaks,
-    /// It was heard until the last tick and fades out in this one.
+    /// Heard until the last tick; fades out in this one.
     Ends,
 }
 
-/// Everybody who is heard in this tick.
+/// All voices that are heard in this tick.
 #[derive(Debug, Default)]
 pub(super) struct Voices {
     heard: Vec<Voice>,
-    /// Voices that ended, kept for others.
+    /// Voices that ended, kept for reuse.
     spare: Vec<Voice>,
 }
 
 impl Voices {
-    /// Begins a tick: whoever ended in the last one is gone, and whoever is not `chosen` any more ends.
+    /// Starts a tick: removes voices that faded out in the last one, and ends those that are no longer
+    /// `chosen`.
     pub(super) fn begin(&mut self, chosen: impl Fn(SeatKey) -> bool) {
         self.spare.extend(self.heard.extract_if(.., |voice| voice.state == State::Ends));
         self.spare.truncate(SPEAKERS_MAX);
@@ -40,7 +41,7 @@ impl Voices {
         }
     }
 
-    /// Makes sure that `seat` is heard.
+    /// Adds `seat` to the voices, if it is not among them.
     pub(super) fn hear(&mut self, seat: SeatKey, native: Rate) {
         if let Some(voice) = self.of_mut(seat) {
             if voice.spread.native() != native {
@@ -58,7 +59,7 @@ impl Voices {
         self.heard.push(voice);
     }
 
-    /// Makes every voice's samples of this tick at the rates that are needed; `decode` writes what a seat says.
+    /// Makes the samples of all voices at the needed rates; `decode` writes a seat's samples.
     pub(super) fn speak(&mut self, needed: &ByRate<bool>, mut decode: impl FnMut(SeatKey, &mut [i16])) {
         for voice in &mut self.heard {
             if voice.state == State::Ends {
@@ -77,22 +78,22 @@ impl Voices {
         }
     }
 
-    /// What each says in this tick, at `rate`.
+    /// The samples of all voices in this tick, at `rate`.
     pub(super) fn all(&self, rate: Rate) -> impl Iterator<Item = &[i16]> {
         self.heard.iter().map(move |voice| voice.spread.at(rate))
     }
 
-    /// What `seat` says in this tick, at `rate`; `None` when it is not heard.
+    /// The samples of `seat` in this tick, at `rate`; `None` when it is not heard.
     pub(super) fn of(&self, seat: SeatKey, rate: Rate) -> Option<&[i16]> {
         self.heard.iter().find(|voice| voice.seat == seat).map(|voice| voice.spread.at(rate))
     }
 
-    /// Whether `seat` is heard in this tick, be it that it fades out.
+    /// Whether `seat` is heard in this tick, also when it fades out.
     pub(super) fn is_heard(&self, seat: SeatKey) -> bool {
         self.heard.iter().any(|voice| voice.seat == seat)
     }
 
-    /// Whoever fades out in this tick.
+    /// Seats that fade out in this tick.
     pub(super) fn ending(&self) -> impl Iterator<Item = SeatKey> {
         self.heard.iter().filter(|voice| voice.state == State::Ends).map(|voice| voice.seat)
     }
@@ -102,5 +103,5 @@ impl Voices {
     }
 }
 
-/// Who is heard at a time: nobody tells seventeen voices apart, and each costs a decoding.
+/// Voices heard at once: listeners cannot tell seventeen voices apart, and each costs a decoding.
 pub(super) const SPEAKERS_MAX: usize = 16;

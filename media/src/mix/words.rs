@@ -1,4 +1,4 @@
-//! What a mix is told and what it tells: seats, what they may send and hear, orders, events.
+//! Types of a mix's interface: seats, their formats and sources, commands, events.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,11 +8,11 @@ use crate::codec::{Codec, CodecError};
 use crate::playout::PlayoutFigures;
 use crate::time::Micros;
 
-/// A mix among all of an engine.
+/// Identifies a mix within the engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MixId(pub u64);
 
-/// A seat among all of its mix; the caller's own number for it.
+/// Identifies a seat within its mix; the caller chooses the number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SeatKey(pub u64);
 
@@ -21,74 +21,74 @@ pub struct SeatKey(pub u64);
 pub struct Formats {
     /// The codecs that the party may send, each with its payload type.
     pub receive: Vec<(u8, Codec)>,
-    /// What it is sent.
+    /// The codec that it is sent, with its payload type.
     pub send: (u8, Codec),
-    /// The payload type of the telephone events that it sends (RFC 4733).
+    /// The payload type of telephone events from the party (RFC 4733).
     pub event_receive: Option<u8>,
-    /// The payload type of telephone events towards it.
+    /// The payload type of telephone events to the party.
     pub event_send: Option<u8>,
     /// The payload types of comfort noise that it may send (RFC 3389).
     pub noise_receive: Vec<u8>,
-    /// How much audio a packet towards it holds: 10 to 60 ms, in steps of ten.
+    /// Audio per packet to the party: 10 to 60 ms, in steps of ten.
     pub ptime_ms: u32,
-    /// Whether SDP lets us send.
+    /// Whether SDP allows us to send.
     pub hears: bool,
-    /// Whether SDP lets the party send. `false` on hold: then nothing of it is mixed, whatever arrives.
+    /// Whether SDP allows the party to send. `false` on hold: its packets are then not mixed.
     pub speaks: bool,
 }
 
-/// What a seat is sent while no clip plays for it alone.
+/// What a seat hears while no clip plays for this seat.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Hears {
-    /// Everybody else.
+    /// All other parties.
     Mix,
-    /// This clip, over and over; who hears the same clip hears the same place of it.
+    /// This clip, repeated; all listeners of the same clip hear the same position.
     Music(Arc<Clip>),
     /// Nothing: no packet at all is sent.
     Nothing,
 }
 
-/// A seat as it is taken.
+/// A new seat.
 #[derive(Clone, Debug)]
 pub struct Seat {
     /// What SDP settled.
     pub formats: Formats,
-    /// Whether nobody hears it.
+    /// Whether it is muted: no other party hears it.
     pub muted: bool,
     /// What it hears.
     pub hears: Hears,
-    /// Where its SSRC, its first sequence number and its first timestamp come from.
+    /// Seed of its SSRC, first sequence number and first timestamp.
     pub seed: u64,
 }
 
-/// An order about one seat.
+/// A command to one seat.
 #[derive(Clone, Debug)]
 pub enum SeatCommand {
-    /// SDP settled something else.
+    /// A new SDP answer.
     Format(Box<Formats>),
-    /// It hears something else.
+    /// Changes what it hears.
     Hear(Hears),
-    /// Nobody hears it any more, or everybody again.
+    /// Mutes it, or ends the muting.
     Mute(bool),
-    /// These clips are played to it alone, after those that are being played, and [`MixEvent::Played`] tells of the
-    /// end. What it hears otherwise is lowered meanwhile; music is silent.
+    /// Plays these clips to this seat only, after those already queued; [`MixEvent::Played`] reports the end.
+    /// The seat's other audio is lowered meanwhile; music is silent.
     Play {
         /// The clips, one after the other.
         clips: Vec<Arc<Clip>>,
-        /// What the end is told by.
+        /// Identifies the command in [`MixEvent::Played`].
         token: u64,
     },
-    /// No clip is played to it any more; no [`MixEvent::Played`] tells of those that were under way.
+    /// Drops all clips of this seat; no [`MixEvent::Played`] follows for them.
     StopPlaying,
 }
 
-/// An order about the whole mix.
+/// A command to the whole mix.
 pub enum MixCommand {
-    /// These clips are played to everybody who hears the mix, after those that are being played.
+    /// Plays these clips to all seats that hear the mix, after those already queued.
     Play(Vec<Arc<Clip>>),
-    /// Every frame of the whole mix goes to this sink; one that was there before is dropped.
+    /// Sends every frame of the whole mix to this sink, which replaces an earlier one.
     Record(Box<dyn FrameSink>),
-    /// The sink is dropped.
+    /// Drops the sink.
     StopRecording,
 }
 
@@ -102,10 +102,10 @@ impl fmt::Debug for MixCommand {
     }
 }
 
-/// Where the frames of a whole mix go; it never waits.
+/// Receives the frames of a whole mix; it must not block.
 pub trait FrameSink: Send {
-    /// Takes the 20 ms that began at `at`, mono at 16 kHz, silence too. `false` when the sink has ended, as on a
-    /// full disk: it is dropped then, and [`MixEvent::RecordingEnded`] tells.
+    /// Takes the 20 ms that began at `at`, mono at 16 kHz, also when silent. Returns `false` when the sink
+    /// has ended, as on a full disk: the mix then drops it and reports [`MixEvent::RecordingEnded`].
     fn frame(&mut self, at: Micros, pcm_16k: &[i16]) -> bool;
 }
 
@@ -114,30 +114,30 @@ pub trait FrameSink: Send {
 pub enum MixEvent {
     /// The party of a seat pressed a key.
     Digit {
-        /// Whose key.
+        /// The seat whose party pressed it.
         seat: SeatKey,
         /// `0` to `9`, `*`, `#`, `A` to `D`.
         digit: char,
     },
-    /// The clips of one [`SeatCommand::Play`] were played to their end.
+    /// All clips of one [`SeatCommand::Play`] were played.
     Played {
-        /// Whom they were played to.
+        /// The seat they were played to.
         seat: SeatKey,
-        /// What they were ordered with.
+        /// The token of the command.
         token: u64,
     },
     /// The recording's sink ended by itself.
     RecordingEnded,
-    /// The party of a seat began to talk, or was silent for a while.
+    /// The party of a seat began to talk, or stopped.
     Talking {
-        /// Who.
+        /// Which seat.
         seat: SeatKey,
-        /// Which of both.
+        /// Whether it talks now.
         talking: bool,
     },
 }
 
-/// Why somebody was given no seat, or an order was not carried out.
+/// Why a seat was not added, or a command was not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SeatError {
     /// A codec refused its own parameters.
@@ -146,27 +146,27 @@ pub enum SeatError {
     /// The mix has as many seats as it may.
     #[error("the mix is full")]
     Full,
-    /// The codec's audio is neither of 8, 16 nor 48 kHz.
+    /// The codec's sample rate is not 8, 16 or 48 kHz.
     #[error("mix audio of {0} Hz")]
     Rate(u32),
-    /// Somebody sits on this seat.
+    /// The seat exists already.
     #[error("the seat is taken")]
     Taken,
-    /// Nobody sits there.
+    /// There is no such seat.
     #[error("find the seat")]
     Unknown,
 }
 
-/// What a mix has done, and what it is.
+/// Figures of a mix: its state and its totals.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MixFigures {
     /// Seats that are taken.
     pub seats: usize,
     /// Seats that were heard in the last tick.
     pub speakers: usize,
-    /// Ticks that were made.
+    /// Ticks that ran.
     pub ticks: u64,
-    /// Ticks that were left out, because the driver came too late for them.
+    /// Ticks that were skipped because the driver called too late.
     pub skipped_ticks: u64,
     /// Frames that were decoded.
     pub decoded_frames: u64,
@@ -174,16 +174,16 @@ pub struct MixFigures {
     pub encoded_packets: u64,
     /// Packets that were sent.
     pub sent_packets: u64,
-    /// Packets that came too late to be played.
+    /// Packets that arrived too late to be played.
     pub late_packets: u64,
-    /// Packets thrown away unplayed because too many waited.
+    /// Packets dropped unplayed because too many waited.
     pub early_packets: u64,
-    /// Milliseconds of audio that stood in for what was missing.
+    /// Milliseconds of audio that concealed missing packets.
     pub concealed_ms: u64,
 }
 
 impl MixFigures {
-    /// The same with what the playout of one more party did.
+    /// These figures plus the playout figures of one more party.
     pub(super) fn with_playout(self, playout: &PlayoutFigures) -> MixFigures {
         MixFigures {
             late_packets: self.late_packets + playout.late,

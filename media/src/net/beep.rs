@@ -1,28 +1,30 @@
-//! A short beep written over audio that is relayed anyway: no stream of its own, no allocation, no packet more.
+//! A short beep written over audio that is relayed anyway: no separate stream, no allocation, no additional
+//! packet.
 
 use std::ops::Range;
 
-/// What is left of a beep.
+/// The rest of a beep.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Beep {
     /// Samples still to be written.
     left: usize,
-    /// Where in the table the next one stands.
+    /// Position of the next sample in the table.
     at: usize,
 }
 
 impl Beep {
-    /// A beep that has not begun.
+    /// A beep that has not started.
     pub(super) fn new() -> Self {
         Beep { left: SAMPLES, at: 0 }
     }
 
-    /// Whether all of it was heard.
+    /// Whether all samples were written.
     pub(super) fn is_over(&self) -> bool {
         self.left == 0
     }
 
-    /// Writes the next part over the audio of an RTP packet in G.711; leaves any other packet as it is.
+    /// Writes the next part of the beep over the payload of a G.711 RTP packet; leaves other packets
+    /// unchanged.
     pub(super) fn write_over(&mut self, datagram: &mut [u8]) {
         let table = match datagram.get(1).map(|octet| octet & 0x7f) {
             Some(PCMU) => &BEEP_PCMU,
@@ -40,7 +42,7 @@ impl Beep {
     }
 }
 
-/// Where the payload of an RTP packet stands, without its padding (RFC 3550 §5.1).
+/// The range of an RTP packet's payload, without its padding (RFC 3550 §5.1).
 fn payload(datagram: &[u8]) -> Option<Range<usize>> {
     let first = *datagram.first()?;
     let mut begin = 12 + usize::from(first & 0x0f) * 4;
@@ -53,7 +55,7 @@ fn payload(datagram: &[u8]) -> Option<Range<usize>> {
     (begin <= end).then_some(begin..end)
 }
 
-/// The static payload types of G.711 (RFC 3551 §6): what every party knows it by.
+/// The static payload types of G.711 (RFC 3551 §6), which every party understands.
 const PCMU: u8 = 0;
 const PCMA: u8 = 8;
 /// 600 ms at 8 kHz.
@@ -81,7 +83,7 @@ mod tests {
         datagram
     }
 
-    /// Both tables are the same sine: decoded (ITU-T G.711) they are near 8,000 · sin(2π · 7n/40).
+    /// Both tables hold the same sine: decoded (ITU-T G.711) they are near 8,000 · sin(2π · 7n/40).
     #[test]
     fn the_tables_are_a_sine_of_1400_hz() {
         let pcmu = |code: u8| {

@@ -1,7 +1,7 @@
-//! The relay's clock: monotonic microseconds, and kernel receive times brought onto it.
+//! The relay's clock: monotonic microseconds. Kernel receive times are converted to it.
 //!
-//! A kernel stamp (`SO_TIMESTAMPNS`) is wall time. It is moved to the monotonic base with an offset that
-//! is sampled together with the batch it belongs to, so a step of the wall clock cannot look like jitter.
+//! A kernel stamp (`SO_TIMESTAMPNS`) is wall time. It is converted to monotonic time with an offset that is
+//! sampled with the same batch, so a step of the wall clock cannot look like jitter.
 
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -35,7 +35,7 @@ impl Clock {
     )]
     pub(super) fn sample(&self) -> Sample {
         let mono = self.now();
-        // A wall clock before 1970 leaves the packets with the time of their batch, see `Sample::mono`.
+        // When the wall clock is before 1970, packets get the time of their batch, see `Sample::mono`.
         let wall_us = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros());
         Sample { now: mono, wall_us: i64::try_from(wall_us).unwrap_or(i64::MAX) }
     }
@@ -53,9 +53,9 @@ pub(super) struct Sample {
 impl Sample {
     /// The relay time of a packet that the kernel stamped at `stamp_us` (microseconds since the Unix epoch).
     ///
-    /// The answer never lies in the future and at most [`STAMP_AGE_US_MAX`] in the past: a wall clock that
-    /// was set between stamp and sample cannot throw a packet further than that. Without a stamp the packet
-    /// has the time of its batch.
+    /// The result is never in the future and at most [`STAMP_AGE_US_MAX`] in the past. This limits the error
+    /// when the wall clock is set between stamp and sample. Without a stamp the packet gets the time of its
+    /// batch.
     pub(super) fn mono(&self, stamp_us: Option<i64>) -> Micros {
         let Some(stamp_us) = stamp_us else { return self.now };
         let age_us = self.wall_us.saturating_sub(stamp_us);
@@ -63,7 +63,7 @@ impl Sample {
     }
 }
 
-/// The longest a packet may have waited in the socket before its stamp is disbelieved.
+/// The longest time a packet may have waited in the socket; an older stamp is not used.
 ///
 /// A default receive buffer holds about 5 s of one audio stream.
 const STAMP_AGE_US_MAX: i64 = 10_000_000;

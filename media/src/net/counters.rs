@@ -1,4 +1,4 @@
-//! What the relay counts about itself: one set per worker, added to once per batch, summed when read.
+//! The relay's own counters: one set per worker, updated once per batch, summed when read.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -13,31 +13,34 @@ use crate::session::Reason;
 pub struct Counters {
     /// Commands that were refused because a worker's queue was full.
     pub commands_refused: u64,
-    /// Datagrams that a session did not accept, by its reason; reasons that never occurred are not listed.
+    /// Datagrams that a session did not accept, by reason; reasons that never occurred are not listed.
     pub discarded: Vec<DiscardCount>,
-    /// Datagrams that went to a source which lost its leg to the party, see [`Foreign`](crate::session::Foreign).
+    /// Datagrams sent to a source that later lost its leg to the party, see
+    /// [`Foreign`](crate::session::Foreign).
     pub foreign_sent: u64,
-    /// Accepted datagrams with nowhere to go: no bridge, a party on hold, or a target that is never sent to.
+    /// Accepted datagrams without a destination: no bridge, a party on hold, or a target that is never sent
+    /// to.
     pub held: u64,
     /// Datagrams the kernel dropped because a worker did not read in time (`SO_RXQ_OVFL`).
     pub local_drops: u64,
-    /// Mixes now.
+    /// Current mixes.
     pub mixes: usize,
-    /// What the mixes have done, those that have ended too.
+    /// Totals of all mixes, those that have ended included.
     pub mixing: MixingCounts,
-    /// Accepted datagrams of legs that sit in a mix or are transcoded: RTP was played out, RTCP ended here.
+    /// Accepted datagrams of legs in a mix or with transcoding: RTP was played out, RTCP was not forwarded.
     pub mixed: u64,
-    /// Notices that were dropped because nobody took them; never a [`Notice::Closed`](super::Notice::Closed).
+    /// Notices dropped because the switch did not take them; never a
+    /// [`Notice::Closed`](super::Notice::Closed).
     pub notices_dropped: u64,
-    /// Datagrams of our own that the system refused to send.
+    /// Datagrams generated here that the system refused to send.
     pub originate_errors: u64,
-    /// Datagrams that mixes made and that were sent, RTP and RTCP.
+    /// Datagrams generated here (by mixes, transcodings, reports) and sent, RTP and RTCP.
     pub originated: u64,
-    /// Octets of the RTP among them.
+    /// Octets of the RTP among `originated`.
     pub originated_bytes: u64,
     /// Datagrams longer than any RTP packet.
     pub oversize: u64,
-    /// Times a worker survived a panic; it cost one leg. Anything but 0 is a bug.
+    /// Panics that a worker survived; each ended one leg, or one mix with its legs. Anything but 0 is a bug.
     pub panics: u64,
     /// Datagrams received, RTP and RTCP.
     pub received: u64,
@@ -47,21 +50,21 @@ pub struct Counters {
     pub relayed: u64,
     /// Octets of the datagrams sent to a peer.
     pub relayed_bytes: u64,
-    /// Legs that sit in mixes now.
+    /// Legs that are in mixes now.
     pub seats: usize,
     /// Datagrams the system refused to send.
     pub send_errors: u64,
     /// How late the ticks of mixes were.
     pub ticks: TickCounts,
-    /// Datagrams of a payload type that the other side has no number for.
+    /// Datagrams whose payload type has no number on the other side.
     pub unmapped: u64,
-    /// ICMP errors "unreachable" about RTP that was sent to a party.
+    /// ICMP "unreachable" errors for RTP that was sent to a party.
     pub unreachable: u64,
-    /// Datagrams without a kernel receive time; they have the time of their batch.
+    /// Datagrams without a kernel receive time; they get the time of their batch.
     pub unstamped: u64,
 }
 
-/// What all mixes have done since the relay was started; a tenth of a second old at most.
+/// Totals of all mixes since the relay was started; at most a tenth of a second old.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MixingCounts {
     /// Seats that were heard in the last tick of their mix.
@@ -70,18 +73,18 @@ pub struct MixingCounts {
     pub decoded_frames: u64,
     /// Packets that were encoded.
     pub encoded_packets: u64,
-    /// Ticks that were left out because a worker came too late for them.
+    /// Ticks that were skipped because a worker was late.
     pub skipped_ticks: u64,
-    /// Packets of parties that came too late to be played.
+    /// Packets of parties that arrived too late to be played.
     pub late_packets: u64,
-    /// Packets thrown away unplayed because too many waited.
+    /// Packets dropped unplayed because too many waited.
     pub early_packets: u64,
-    /// Milliseconds of audio that stood in for what was missing.
+    /// Milliseconds of audio that concealed missing packets.
     pub concealed_ms: u64,
 }
 
 impl MixingCounts {
-    /// The same with the figures of one more mix.
+    /// These totals plus the figures of one more mix.
     pub(super) fn with(self, figures: &MixFigures) -> MixingCounts {
         MixingCounts {
             speakers: self.speakers + figures.speakers as u64,
@@ -114,7 +117,7 @@ pub struct TickCounts {
     pub late: [(u64, u64); LATE_BOUNDS_US.len()],
     /// Ticks that were later than the last bound.
     pub later: u64,
-    /// The lateness of all of them together, in microseconds.
+    /// Sum of the lateness of all ticks, in microseconds.
     pub late_us: u64,
 }
 
@@ -146,7 +149,7 @@ impl Counters {
     }
 }
 
-/// Names one counter; the fields of [`Counters`].
+/// Identifies one counter of [`Counters`].
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Count {
     CommandsRefused,
@@ -172,14 +175,14 @@ pub(super) enum Count {
 
 const COUNTS: usize = 19;
 
-/// How many numbers [`MixingCounts`] are.
+/// Number of fields of [`MixingCounts`].
 const MIXING: usize = 7;
-/// Bounds of the lateness of ticks that are counted apart, in microseconds.
+/// Upper bounds of the lateness classes of ticks, in microseconds.
 pub(super) const LATE_BOUNDS_US: [u64; 6] = [1_000, 2_000, 5_000, 10_000, 20_000, 50_000];
-/// Every bound, what is later than the last, and the sum.
+/// One counter per bound, one for later ticks, and one for the sum.
 const LATES: usize = LATE_BOUNDS_US.len() + 2;
 
-/// Every reason, each at its own position; `place` and the test hold it complete.
+/// Every reason, each at its own position; `place` and the test ensure that none is missing.
 const REASONS: [Reason; 8] = [
     Reason::Closed,
     Reason::Empty,
@@ -205,7 +208,7 @@ const fn place(reason: Reason) -> usize {
     }
 }
 
-/// Counts of one batch, not yet visible to others.
+/// Counts of one batch that are not published yet.
 #[derive(Debug)]
 pub(super) struct Batch {
     counts: [u64; COUNTS],
@@ -232,7 +235,7 @@ impl Batch {
         }
     }
 
-    /// Counts a tick that began `late_us` after its time.
+    /// Counts a tick that began `late_us` after its due time.
     pub(super) fn tick(&mut self, late_us: i64) {
         self.ticked = true;
         let late_us = u64::try_from(late_us).unwrap_or(0);
@@ -253,7 +256,7 @@ impl Batch {
     }
 }
 
-/// The visible counts of one worker.
+/// The published counts of one worker.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     counts: [AtomicU64; COUNTS],
@@ -265,7 +268,7 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    /// Makes a batch visible and empties it.
+    /// Publishes a batch and clears it.
     pub(super) fn publish(&self, batch: &mut Batch) {
         for (total, amount) in self.counts.iter().zip(&mut batch.counts) {
             if *amount > 0 {
@@ -289,13 +292,13 @@ impl Tally {
         }
     }
 
-    /// Says how many mixes the worker has now, and how many seats they have.
+    /// Sets the worker's current number of mixes and of their seats.
     pub(super) fn set_mixes(&self, mixes: usize, seats: usize) {
         self.mixes.store(mixes, Ordering::Relaxed);
         self.seats.store(seats, Ordering::Relaxed);
     }
 
-    /// Says what the worker's mixes have done so far.
+    /// Sets the totals of the worker's mixes.
     pub(super) fn set_mixing(&self, counts: MixingCounts) {
         for (total, count) in self.mixing.iter().zip(counts.as_array()) {
             total.store(count, Ordering::Relaxed);

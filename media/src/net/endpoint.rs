@@ -1,4 +1,5 @@
-//! One UDP socket of a leg, with the options the relay needs, and the pair of them that a leg is opened with.
+//! One UDP socket of a leg with the options that the relay needs, and the pair of sockets that each leg
+//! opens.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -6,14 +7,14 @@ use std::net::{IpAddr, SocketAddr};
 use nix::sys::socket::{setsockopt, sockopt};
 use socket2::{Domain, Protocol, Socket, Type};
 
-/// A bound, non-blocking UDP socket and what the worker remembers about it.
+/// A bound, non-blocking UDP socket with its per-socket state.
 #[derive(Debug)]
 pub(super) struct Endpoint {
     pub(super) socket: Socket,
     pub(super) local: SocketAddr,
-    /// The socket's drop counter (`SO_RXQ_OVFL`) as the last packet carried it; it wraps.
+    /// The socket's drop counter (`SO_RXQ_OVFL`) in the last packet; it wraps.
     pub(super) drops_seen: u32,
-    /// The socket once had a whole batch waiting, so its queue may overflow or may have; see
+    /// At least once a whole batch waited in the socket, so its queue may have overflowed; see
     /// [`Wire::receive`](super::wire::Wire::receive).
     pub(super) crowded: bool,
 }
@@ -26,11 +27,11 @@ pub(super) struct Pair {
 }
 
 impl Pair {
-    /// Binds both sockets or none.
+    /// Binds both sockets, or none.
     pub(super) fn bind(ip: IpAddr, port: u16) -> io::Result<Pair> {
         let rtp = Endpoint::bind(SocketAddr::new(ip, port))?;
-        // A phone without RTCP answers each report with "port unreachable": that says nothing about audio,
-        // so only the RTP socket listens for it.
+        // A phone without RTCP answers each report with "port unreachable". That is no evidence about audio,
+        // so only the RTP socket reads these errors.
         rtp.hear_unreachable()?;
         let rtcp = Endpoint::bind(SocketAddr::new(ip, port.saturating_add(1)))?;
         Ok(Pair { rtp, rtcp })
@@ -38,10 +39,10 @@ impl Pair {
 }
 
 impl Endpoint {
-    /// Binds a socket to `local` with kernel receive times and the drop counter switched on.
+    /// Binds a socket to `local` and switches on kernel receive times and the drop counter.
     ///
-    /// `UDP_GRO` stays off: it would leave one time for several packets. The port is not shared
-    /// (no `SO_REUSEADDR`): a second program on the same port would take half of the packets.
+    /// `UDP_GRO` stays off: several packets would share one receive time. The port is not shared (no
+    /// `SO_REUSEADDR`): a second program on the same port would take half of the packets.
     pub(super) fn bind(local: SocketAddr) -> io::Result<Endpoint> {
         let socket = Socket::new(
             Domain::for_address(local),
@@ -53,7 +54,7 @@ impl Endpoint {
         }
         setsockopt(&socket, sockopt::ReceiveTimestampns, &true)?;
         setsockopt(&socket, sockopt::RxqOvfl, &1)?;
-        // Expedited forwarding (RFC 4594 §4.1) is a wish: a kernel that refuses it still carries the call.
+        // Expedited forwarding (RFC 4594 §4.1) is optional: without it the call still works.
         let _ = match local {
             SocketAddr::V4(_) => socket.set_tos_v4(EXPEDITED_FORWARDING),
             SocketAddr::V6(_) => socket.set_tclass_v6(EXPEDITED_FORWARDING),
@@ -63,7 +64,7 @@ impl Endpoint {
         Ok(Endpoint { socket, local, drops_seen: 0, crowded: false })
     }
 
-    /// Asks the kernel to queue ICMP errors (`IP_RECVERR`): an unconnected UDP socket hears of none otherwise.
+    /// Asks the kernel to queue ICMP errors (`IP_RECVERR`); an unconnected UDP socket gets none otherwise.
     fn hear_unreachable(&self) -> io::Result<()> {
         match self.local {
             SocketAddr::V4(_) => setsockopt(&self.socket, sockopt::Ipv4RecvErr, &true)?,
@@ -90,7 +91,7 @@ mod tests {
         let even = port & !1;
         assert!(Pair::bind(Ipv4Addr::LOCALHOST.into(), even).is_err(), "half of the pair is taken");
         drop(taken);
-        // Another process may take the ports in between; then there is nothing to see here.
+        // Another process may take the ports in between; then there is nothing to check.
         if let Ok(pair) = Pair::bind(Ipv4Addr::LOCALHOST.into(), even) {
             assert_eq!(pair.rtp.local.port(), even);
             assert_eq!(pair.rtcp.local.port(), even + 1);

@@ -1,32 +1,33 @@
-//! Where the relay must never send: its own ports, or two legs would feed each other for ever.
+//! Addresses the relay must never send to: its own ports, because two legs would then send to each other in a
+//! loop.
 
 use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Which addresses are the relay's own, and which ports are open now.
+/// The relay's own addresses, and its ports that are open now.
 pub(super) struct Guard {
     pub(super) ports: RangeInclusive<u16>,
     own: Vec<IpAddr>,
-    /// A bit for each port number.
+    /// One bit per port number.
     open: Box<[AtomicU64]>,
 }
 
 impl Guard {
-    /// A guard of `ports` on the addresses `own`, none of them open.
+    /// A guard for `ports` on the addresses `own`, with no port open.
     pub(super) fn new(ports: RangeInclusive<u16>, own: Vec<IpAddr>) -> Guard {
         let open = std::iter::repeat_with(AtomicU64::default).take(WORDS).collect();
         Guard { ports, own, open }
     }
 
-    /// Notes that the pair that begins at the even port `rtp` was opened.
+    /// Records that the pair with the even port `rtp` was opened.
     pub(super) fn opened(&self, rtp: u16) {
         if let Some(word) = self.open.get(word_of(rtp)) {
             word.fetch_or(pair_of(rtp), Ordering::Relaxed);
         }
     }
 
-    /// Notes that the pair that begins at the even port `rtp` was closed.
+    /// Records that the pair with the even port `rtp` was closed.
     pub(super) fn closed(&self, rtp: u16) {
         if let Some(word) = self.open.get(word_of(rtp)) {
             word.fetch_and(!pair_of(rtp), Ordering::Relaxed);
@@ -35,8 +36,9 @@ impl Guard {
 
     /// Whether a packet may be sent to `to` from a socket on `local` for a party whose SIP comes from `party`.
     ///
-    /// A party elsewhere never makes us send into our own range. One on this machine may have a port there that is
-    /// not open here: then it is the party's, since a port has one owner.
+    /// For a party on another machine the relay never sends into its own port range. A party on this machine
+    /// may use a port of the range that is not open here: that port is the party's, since a port has one
+    /// owner.
     pub(super) fn allows(&self, local: IpAddr, to: SocketAddr, party: Option<IpAddr>) -> bool {
         if !self.ports.contains(&to.port()) || !self.is_own(local, to.ip()) {
             return true;
@@ -59,7 +61,7 @@ fn word_of(port: u16) -> usize {
     usize::from(port / 64)
 }
 
-/// The bits of an even port and the odd one above it, which share a word.
+/// The bits of an even port and the odd one above it; both are in the same word.
 fn pair_of(rtp: u16) -> u64 {
     0b11 << (rtp % 64)
 }
@@ -76,7 +78,7 @@ mod tests {
         let guard = Guard::new(10_000..=10_099, vec!["192.0.2.1".parse().unwrap()]);
         guard.opened(10_050);
         let local: IpAddr = "198.51.100.7".parse().unwrap();
-        // The target, whether a party elsewhere may have it, and whether one on this machine may.
+        // The target, whether it is allowed for a party on another machine, and for one on this machine.
         for (to, elsewhere, here) in [
             ("192.0.2.1:10000", false, true),
             ("192.0.2.1:10099", false, true),

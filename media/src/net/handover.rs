@@ -1,10 +1,10 @@
-//! Legs on their way between workers.
+//! Moves legs between workers.
 //!
-//! A port's *home* is the worker that opened it: every command enters there, and the ports of one call share it.
-//! A seat in a mix of another worker takes the leg there, with its sockets and its session; its home remembers
-//! where it is and passes commands on, in order. Leaving the mix, or joining one elsewhere, calls it back first:
-//! what is ordered meanwhile waits at home and is obeyed when the leg has come. Nothing is read from its sockets
-//! on the way; packets wait there with the time they came.
+//! A port's *home* is the worker that opened it: every command arrives there, and the ports of one call have
+//! the same home. When a leg joins a mix of another worker, it moves there with its sockets and its session;
+//! its home stores where it is and forwards commands in order. When the leg leaves the mix, or joins one in
+//! another worker, its home recalls it first: commands that arrive meanwhile wait at home and run when the
+//! leg is back. During a move its sockets are not read; packets wait in them with their receive times.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -17,11 +17,11 @@ use super::message::{Command, PortId};
 use super::waker::Waker;
 use crate::mix::{MixId, Seat};
 
-/// What one worker hands to another.
+/// A message between two workers.
 pub(super) enum Handover {
     /// From its home: a command to the leg.
     Command(PortId, Command),
-    /// To its home: the leg is over.
+    /// To its home: the leg has ended.
     Gone(PortId),
     /// The leg itself, to the worker of its mix or back home.
     Leg(Box<Leg>),
@@ -29,56 +29,56 @@ pub(super) enum Handover {
     Recall(PortId),
 }
 
-/// How one worker is reached by the others.
+/// How the other workers reach one worker.
 pub(super) struct Peer {
     pub(super) inbox: Sender<Handover>,
     pub(super) waker: Arc<Waker>,
 }
 
 impl Peer {
-    /// How a worker is reached, and where it finds what it is handed.
+    /// An inbox and an alarm: the side for the other workers, and the receiving end.
     pub(super) fn new() -> io::Result<(Peer, Receiver<Handover>)> {
         let (inbox, handed) = bounded(HANDOVERS_MAX);
         Ok((Peer { inbox, waker: Arc::new(Waker::new()?) }, handed))
     }
 }
 
-/// The legs of a worker that are elsewhere, and what is on its way to the other workers.
+/// Legs of this worker that are elsewhere, and messages to other workers.
 pub(super) struct Handovers {
     away: HashMap<PortId, Away>,
-    /// What each worker is to be handed, oldest first.
+    /// Messages to each worker, oldest first.
     outboxes: Vec<VecDeque<Handover>>,
-    /// Everything in `outboxes` and everything held for legs that come back.
+    /// Number of entries in `outboxes` and of commands held for recalled legs.
     queued: usize,
 }
 
 /// A leg that is not at home.
 struct Away {
     at: usize,
-    /// It was called back; what is ordered until it comes is held.
+    /// The leg was recalled; commands are held until it is back.
     recalled: bool,
     held: VecDeque<Command>,
 }
 
 impl Handovers {
-    /// Nothing on its way between `workers`.
+    /// No leg elsewhere; outboxes for this number of workers.
     pub(super) fn new(workers: usize) -> Handovers {
         let outboxes = std::iter::repeat_with(VecDeque::new).take(workers).collect();
         Handovers { away: HashMap::new(), outboxes, queued: 0 }
     }
 
-    /// So much is under way that no further orders are taken. What other workers hand over is always taken, so
-    /// none of them waits for another for ever.
+    /// Whether so many messages are queued that no further orders are taken. Messages of other workers are
+    /// always taken, so that workers cannot block each other.
     pub(super) fn is_full(&self) -> bool {
         self.queued >= QUEUED_MAX
     }
 
-    /// Whether something waits for room with another worker.
+    /// Whether a message waits because another worker's inbox is full.
     pub(super) fn is_waiting(&self) -> bool {
         self.outboxes.iter().any(|outbox| !outbox.is_empty())
     }
 
-    /// Hands over what the other workers have room for.
+    /// Sends messages as far as the other workers have room.
     pub(super) fn flush(&mut self, peers: &[Peer]) {
         if self.queued == 0 {
             return;
@@ -86,7 +86,7 @@ impl Handovers {
         for (outbox, peer) in self.outboxes.iter_mut().zip(peers) {
             let waiting = outbox.len();
             while let Some(handover) = outbox.pop_front() {
-                // The relay keeps every inbox open for as long as it lives.
+                // The relay keeps every inbox open for its whole life.
                 if let Err(TrySendError::Full(handover) | TrySendError::Disconnected(handover)) =
                     peer.inbox.try_send(handover)
                 {
@@ -102,7 +102,7 @@ impl Handovers {
         }
     }
 
-    /// One of the legs that have not left yet, when the relay ends.
+    /// A leg that has not left this worker yet; used when the relay ends.
     pub(super) fn take_leg(&mut self) -> Option<Box<Leg>> {
         let mut handovers =
             self.outboxes.iter_mut().flat_map(|outbox| std::iter::from_fn(|| outbox.pop_front()));
@@ -152,12 +152,12 @@ impl Handovers {
         self.push(leg.id.worker(), Handover::Leg(leg));
     }
 
-    /// Informs the home of a leg that the leg is over.
+    /// Reports the end of a leg to its home.
     pub(super) fn report_end(&mut self, id: PortId) {
         self.push(id.worker(), Handover::Gone(id));
     }
 
-    /// What was held for a leg that is back, or over.
+    /// Returns the commands held for a leg that is back or has ended.
     pub(super) fn release(&mut self, id: PortId) -> VecDeque<Command> {
         let held = self.away.remove(&id).map(|away| away.held).unwrap_or_default();
         self.queued = self.queued.saturating_sub(held.len());
@@ -172,12 +172,12 @@ impl Handovers {
     }
 }
 
-/// Which of `workers` a mix lives in.
+/// Which of `workers` worker threads owns a mix.
 pub(super) fn worker_of(mix: MixId, workers: usize) -> usize {
     usize::try_from(mix.0 % workers.max(1) as u64).unwrap_or(0)
 }
 
-/// What waits for one worker to take it over from the others.
+/// Messages from other workers that wait for one worker.
 const HANDOVERS_MAX: usize = 8_192;
-/// What waits on its way between workers before no further orders are taken.
+/// Messages and held commands before no further orders are taken.
 const QUEUED_MAX: usize = 8_192;

@@ -1,4 +1,4 @@
-//! One leg on the wire: its two sockets, its session, and where its packets go.
+//! One leg on the wire: its two sockets, its session, and the destination of its packets.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -18,59 +18,59 @@ use crate::session::{Disposition, Input, Session, Watch};
 use crate::time::Micros;
 use crate::trace::TracedSession;
 
-/// A leg as its worker holds it.
+/// State of a leg in its worker.
 pub(super) struct Leg {
     pub(super) id: PortId,
     pub(super) session: TracedSession,
     pub(super) rtp: Endpoint,
     pub(super) rtcp: Endpoint,
     pub(super) forward: Option<Forward>,
-    /// The mix that it has a seat in: then nothing is relayed from it or to it.
+    /// The mix in which it has a seat; while it has one, nothing is relayed from or to it.
     pub(super) seat: Option<MixId>,
-    /// The RTCP reports on the stream that a mix makes for the party.
+    /// Sender of RTCP reports about the stream that we make for the party.
     pub(super) reports: Option<Reports>,
     /// The mix reported that the party talks.
     pub(super) talking: bool,
-    /// The talking state that was not sent to the switch, while the leg is on its way to another worker.
+    /// A change of `talking` that the switch has not received yet, kept while the leg moves to another worker.
     pub(super) untold: Option<bool>,
-    /// A beep that the party hears in the audio that is sent to it.
+    /// A beep to be written over the audio that is sent to the party.
     pub(super) beep: Option<Beep>,
-    /// SDP settled something. Before that nothing is read: packets that overtake the answer wait in the socket,
-    /// with the time they came, until it is known what they are.
+    /// Whether SDP has described the leg. Before that nothing is read: packets that overtake the answer wait
+    /// in the socket, with their receive times, until their payload types are known.
     pub(super) described: bool,
-    /// SDP settled that RTP and RTCP share one port (RFC 5761).
+    /// Whether SDP settled that RTP and RTCP share one port (RFC 5761).
     pub(super) rtcp_mux: bool,
-    /// Where the party's SIP comes from.
+    /// Source address of the party's SIP.
     pub(super) party: Option<IpAddr>,
     /// When the next snapshot is due, if snapshots are wanted.
     pub(super) next_snapshot: Micros,
-    /// The warnings on its media that were sent to the switch.
+    /// Detects media faults of the leg for the switch.
     pub(super) watch: Watch,
-    /// Whether the party is heard at all.
+    /// Whether packets of the party arrive at all.
     pub(super) presence: Presence,
     rtp_target: Option<SocketAddr>,
     rtcp_target: Option<SocketAddr>,
 }
 
-/// Where a leg's accepted packets go.
+/// The destination of a leg's accepted packets.
 pub(super) struct Forward {
     pub(super) peer: PortId,
-    /// Payload type received to payload type sent; 128 and above is not sent.
+    /// Maps the received payload type to the sent one; packets that map to 128 and above are not sent.
     pub(super) payload_map: Option<Box<[u8; 128]>>,
-    /// What makes of the rest something that the peer's party knows.
+    /// Transcodes packets that the peer's party does not understand.
     pub(super) transcoding: Option<Box<Transcoding>>,
 }
 
-/// Positions in the wire's last batch that go on to the peer.
+/// Positions in the wire's last batch that go to the peer.
 #[derive(Default)]
 pub(super) struct Picked {
     pub(super) rtp: Indices,
     pub(super) rtcp: Indices,
-    /// Those that the peer's party gets in another codec.
+    /// Those that the peer's party receives in another codec.
     pub(super) transcoded: Indices,
 }
 
-/// A list of positions in a batch, without allocation.
+/// A list of positions in a batch that does not allocate.
 #[derive(Default)]
 pub(super) struct Indices {
     at: [u8; BATCH],
@@ -103,21 +103,22 @@ impl Leg {
         }
     }
 
-    /// The socket that epoll reported.
+    /// The socket for which epoll reported an event.
     pub(super) fn endpoint_mut(&mut self, rtcp: bool) -> &mut Endpoint {
         if rtcp { &mut self.rtcp } else { &mut self.rtp }
     }
 
-    /// Asks the session again where to send; to be called whenever it may have changed its mind.
+    /// Asks the session for the destinations again; call it after every input that may change them.
     pub(super) fn retarget(&mut self, guard: &Guard) {
         let local = self.rtp.local.ip();
         self.rtp_target = self.session.destination().filter(|to| guard.allows(local, *to, self.party));
         self.rtcp_target = self.session.rtcp_destination().filter(|to| guard.allows(local, *to, self.party));
     }
 
-    /// Measures the `count` datagrams that `wire` received on one of the leg's sockets and picks what goes on.
+    /// Feeds the `count` datagrams that `wire` received on one of the leg's sockets to the session, and picks
+    /// those to forward.
     ///
-    /// Payload types are rewritten where the datagram lies.
+    /// Payload types are rewritten in the receive buffer.
     pub(super) fn measure(
         &mut self,
         wire: &mut Wire,
@@ -155,7 +156,7 @@ impl Leg {
             self.presence.heard(at);
             let stale = sample.now.since(at) > STALE_US;
             if self.seat.is_some() && !stale {
-                // The mix knows the party's numbers; RTCP ends here.
+                // The mix knows the party's payload types; RTCP is not forwarded.
                 let taken = if is_rtcp { &mut picked.rtcp } else { &mut picked.rtp };
                 taken.push(index);
                 continue;
@@ -166,7 +167,7 @@ impl Leg {
             };
             let transcoding = forward.transcoding.as_ref();
             if is_rtcp && transcoding.is_some_and(|transcoding| transcoding.is_active()) {
-                // The peer's party gets a stream of ours, with reports of ours.
+                // The peer's party receives a stream and reports that are generated here.
                 batch.add(Count::Mixed, 1);
             } else if is_rtcp {
                 picked.rtcp.push(index);
@@ -181,7 +182,7 @@ impl Leg {
         picked
     }
 
-    /// Sends what the peer received and picked to this leg's party, from the buffers it was received into.
+    /// Sends the packets that the peer received and picked to this leg's party, from the receive buffers.
     pub(super) fn send(&mut self, wire: &mut Wire, picked: &Picked, now: Micros, batch: &mut Batch) {
         if let Some(to) = hold_or_target(self.rtp_target, &picked.rtp, batch) {
             self.write_beep(wire, &picked.rtp);
@@ -206,7 +207,7 @@ impl Leg {
         }
     }
 
-    /// Sends the party a packet that a mix made for it.
+    /// Sends the party a packet that was generated for it.
     pub(super) fn send_own(&mut self, wire: &mut Wire, datagram: &[u8], now: Micros, batch: &mut Batch) {
         let Some(to) = self.rtp_target else { return };
         let mut beeping;
@@ -235,7 +236,7 @@ impl Leg {
         }
     }
 
-    /// Sends the report about our own stream to the party, when it is due.
+    /// Sends the RTCP report about our own stream to the party, when it is due.
     pub(super) fn send_report(&mut self, wire: &mut Wire, clock: &Clock, batch: &mut Batch) {
         let Some(to) = self.rtcp_target else { return };
         let Some(reports) = self.reports.as_mut().filter(|reports| reports.is_due(clock.now())) else {
@@ -253,19 +254,19 @@ impl Leg {
         batch.add(if sent { Count::Originated } else { Count::OriginateErrors }, 1);
     }
 
-    /// Tells the session which source goes to the party.
+    /// Reports the SSRC that is sent to the party to the session.
     fn sends(&mut self, now: Micros, datagram: &[u8]) {
         if let Some([.., s0, s1, s2, s3]) = datagram.first_chunk::<12>() {
             self.session.sends(now, u32::from_be_bytes([*s0, *s1, *s2, *s3]));
         }
     }
 
-    /// From now on a beep is heard in what is sent.
+    /// Starts a beep in the audio that is sent from now on.
     pub(super) fn begin_beep(&mut self) {
         self.beep = Some(Beep::new());
     }
 
-    /// Writes a beep over what is about to be sent: it was measured before, as it came.
+    /// Writes the beep over packets about to be sent; they were measured before, unchanged.
     fn write_beep(&mut self, wire: &mut Wire, picked: &Indices) {
         let Some(beep) = &mut self.beep else { return };
         for index in picked.as_slice() {
@@ -278,12 +279,12 @@ impl Leg {
         }
     }
 
-    /// Reads what ICMP said about the RTP that was sent, at most [`BATCH`] entries.
+    /// Reads ICMP errors about sent RTP, at most [`BATCH`] entries.
     pub(super) fn hear_unreachable(&mut self, wire: &mut Wire, now: Micros, batch: &mut Batch) {
         for _ in 0..BATCH {
             let Some(error) = wire.unreachable(&self.rtp) else { break };
-            // An error about an address that is no longer the target says nothing about the party; one that
-            // nothing was sent to is an injection. RTCP that shares the port is not audio.
+            // An error about an address that is no longer the target is no evidence about the party; an error
+            // about an address that was never sent to is forged. RTCP on the shared port is not audio.
             if error.unreachable && error.to.is_some() && error.to == self.rtp_target {
                 batch.add(Count::Unreachable, 1);
                 self.session.handle_input(now, Input::Unreachable);
@@ -307,13 +308,13 @@ impl Leg {
 }
 
 impl Forward {
-    /// Puts the peer's payload type into the datagram; `false` when the peer has none for it.
+    /// Writes the peer's payload type into the datagram; `false` when the peer has none for it.
     fn rewrite(&self, datagram: &mut [u8]) -> bool {
         let Some(map) = &self.payload_map else { return true };
         let Some(octet) = datagram.get_mut(1) else { return false };
         match map.get(usize::from(*octet & 0x7f)) {
             Some(number) if *number < 0x80 => {
-                // The marker stays (RFC 3550 §5.1).
+                // The marker bit is kept (RFC 3550 §5.1).
                 *octet = (*octet & 0x80) | number;
                 true
             }
@@ -323,7 +324,7 @@ impl Forward {
 }
 
 impl Picked {
-    /// How many packets, RTP and RTCP.
+    /// Number of packets, RTP and RTCP.
     pub(super) fn len(&self) -> u32 {
         u32::try_from(self.rtp.len + self.rtcp.len).unwrap_or(u32::MAX)
     }
@@ -334,7 +335,7 @@ impl Indices {
         self.at.get(..self.len).unwrap_or_default()
     }
 
-    /// A position beyond a batch is not taken.
+    /// Ignores a position beyond the batch.
     fn push(&mut self, index: usize) {
         if let (Some(slot), Ok(index)) = (self.at.get_mut(self.len), u8::try_from(index)) {
             *slot = index;
@@ -343,7 +344,7 @@ impl Indices {
     }
 }
 
-/// The target, when there is something to send; without a target the picked packets are counted as held.
+/// The target, when there is something to send. Without a target the picked packets are counted as held.
 fn hold_or_target(target: Option<SocketAddr>, indices: &Indices, batch: &mut Batch) -> Option<SocketAddr> {
     let count = u32::try_from(indices.len).unwrap_or(u32::MAX);
     if count > 0 && target.is_none() {
@@ -358,7 +359,7 @@ fn count_sent(outcome: Sent, batch: &mut Batch) {
     batch.add(Count::SendErrors, outcome.failed);
 }
 
-/// A packet that waited here for longer is measured, but of no use to any jitter buffer.
+/// A packet that waited here for longer is measured but not sent: no jitter buffer can use it.
 const STALE_US: i64 = 2_000_000;
 
 #[cfg(test)]

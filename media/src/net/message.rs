@@ -1,4 +1,5 @@
-//! What crosses between the relay's threads and the rest: configuration, commands, notices, errors.
+//! Messages between the relay's threads and the rest of the program: configuration, commands, notices,
+//! errors.
 
 use std::fmt;
 use std::io;
@@ -11,22 +12,23 @@ use crate::session::{Description, Report, SessionConfig, Warning};
 use crate::trace::{TraceHead, TraceSink};
 use crate::transcode::TranscodePlan;
 
-/// How a relay is set up.
+/// Configuration of a relay.
 #[derive(Clone, Debug)]
 pub struct RelayConfig {
-    /// The address the ports are usually bound to; together with `ports` it names what is the relay's own.
+    /// The address that ports are usually bound to. Together with `ports` it defines the relay's own
+    /// addresses.
     pub bind: IpAddr,
-    /// Where port pairs are taken from. Nothing is ever sent to a port of this range on an own address.
+    /// The range of the port pairs. Nothing is ever sent to a port of this range on an own address.
     pub ports: RangeInclusive<u16>,
     /// Worker threads; 0 for one per core.
     pub workers: usize,
-    /// The settings of every leg's session; its `own_addresses` are own addresses here, too.
+    /// The settings of every leg's session; its `own_addresses` also count as own addresses here.
     pub session: SessionConfig,
-    /// Decides the order in which ports are given out. Take it from the system's randomness.
+    /// Seed for the order in which ports are used. Take it from the system's randomness.
     pub seed: u64,
 }
 
-/// Names one opened pair of ports; never used twice within the life of a relay.
+/// Identifies one opened pair of ports; never reused within the life of a relay.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PortId(u64);
 
@@ -36,7 +38,7 @@ impl PortId {
         PortId(((serial & SERIAL_MAX) << 24) | (u64::from(worker) << 16) | u64::from(port))
     }
 
-    /// The worker that the pair was opened by: its home, wherever its leg is now.
+    /// The worker that opened the pair. It stays the port's home when the leg moves.
     pub(super) fn worker(self) -> usize {
         usize::from((self.0 >> 16) as u8)
     }
@@ -46,22 +48,22 @@ impl PortId {
         self.0 as u16
     }
 
-    /// What a mix calls the seat of this port's leg.
+    /// The seat key of this port's leg in a mix.
     pub(super) fn seat(self) -> SeatKey {
         SeatKey(self.0)
     }
 
-    /// The port whose leg has that seat.
+    /// The port whose leg has this seat.
     pub(super) fn of_seat(seat: SeatKey) -> PortId {
         PortId(seat.0)
     }
 
-    /// The token that epoll carries for one of the two sockets, see [`PortId::from_token`].
+    /// The epoll token of one of the two sockets, see [`PortId::from_token`].
     pub(super) fn token(self, rtcp: bool) -> u64 {
         (self.0 << 1) | u64::from(rtcp)
     }
 
-    /// The pair and whether the token is of its RTCP socket.
+    /// The pair, and whether the token belongs to its RTCP socket.
     pub(super) fn from_token(token: u64) -> (PortId, bool) {
         (PortId(token >> 1), token & 1 == 1)
     }
@@ -76,133 +78,139 @@ impl fmt::Debug for PortId {
 /// A pair of ports that is bound and waits for the party's packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Port {
-    /// What commands and notices call it.
+    /// Identifies the port in commands and notices.
     pub id: PortId,
-    /// Where it receives RTP: an even port.
+    /// Local address for RTP, with an even port.
     pub rtp: SocketAddr,
-    /// Where it receives RTCP: the odd port above it.
+    /// Local address for RTCP, with the odd port above it.
     pub rtcp: SocketAddr,
 }
 
-/// What the switch tells a leg's port.
+/// A command of the switch to a leg's port.
 ///
-/// What the port had received before a command is measured, and relayed, before the command is obeyed.
+/// Packets received before a command are measured and relayed before the command runs.
 #[derive(Clone, Debug)]
 pub enum Command {
     /// The call was answered.
     Answered,
-    /// From now on what this leg receives is sent to the party of `peer`.
+    /// Relays what this leg receives to the party of `peer` from now on.
     ///
-    /// One direction: the peer needs the same command to be heard here. A port may be its own peer (echo).
+    /// One direction only: the other direction needs the same command on the peer. A port may be its own peer
+    /// (echo).
     Bridge {
         /// A port of the same group.
         peer: PortId,
-        /// For each payload type that this leg may receive, the number that the peer's party knows it by;
-        /// 128 and above: it knows none, the packet is not relayed. Without a map numbers stay as they are.
+        /// For each payload type that this leg may receive, the number that the peer's party uses for it.
+        /// With 128 and above the peer has no number and the packet is not relayed. Without a map numbers
+        /// stay unchanged.
         payload_map: Option<Box<[u8; 128]>>,
     },
-    /// Ends the leg: its ports close, its report comes as [`Notice::Closed`].
+    /// Ends the leg: its ports close, and [`Notice::Closed`] carries its report.
     Close,
-    /// Gives the leg a seat in a mix, which begins with its first seat; a seat in another mix and a bridge end.
+    /// Gives the leg a seat in a mix, and creates the mix with its first seat. A seat in another mix and a
+    /// bridge end.
     ///
-    /// What the party sends is mixed and no longer relayed, what it hears comes from the mix.
+    /// The party's audio is mixed and no longer relayed; the party hears the mix.
     Join {
         /// Which mix.
         mix: MixId,
-        /// What is known of the party.
+        /// The formats and settings of the seat.
         seat: Box<Seat>,
     },
-    /// Takes the leg's seat away: from now on what it receives is measured, and nothing is sent to it.
+    /// Removes the leg's seat: from now on received packets are measured, and nothing is sent to the party.
     Leave,
-    /// Tells the leg's seat; without one nothing happens.
+    /// Passes a command to the leg's seat; ignored when it has none.
     Seat(SeatCommand),
-    /// What SDP settled for this leg; replaces what was there before.
+    /// A new SDP result for this leg; replaces the earlier one.
     ///
-    /// Packets that overtake the first description wait in the socket and are measured with it.
+    /// Packets that arrive before the first description wait in the socket and are measured with it.
     Describe(Box<Description>),
-    /// Asks for a [`Notice::Snapshot`].
+    /// Requests a [`Notice::Snapshot`].
     Snapshot,
-    /// Begins the leg's trace; to be told before anything else, so that nothing is missing in it.
+    /// Starts the leg's trace. Send it before all other commands, so that the trace is complete.
     Trace {
-        /// Whose trace it is. What the session was set up with, and the time, are put in by the worker.
+        /// Identifies the leg in the trace. The worker adds the session's settings and the time.
         head: Box<TraceHead>,
-        /// Where it goes. It is called from the worker's thread.
+        /// Receives the trace; called from the worker's thread.
         sink: Arc<dyn TraceSink>,
     },
-    /// Lets the party hear a beep of 600 ms in the G.711 audio that is sent to it anyway, or in whatever is transcoded
-    /// for it; in another codec that is relayed, and where nothing is sent, it hears none. Figures and numbers of the packets stay as they are.
+    /// Plays the party a beep of 600 ms in the G.711 audio that is sent to it anyway, or in transcoded audio.
+    /// With another relayed codec, or when nothing is sent, there is no beep. Figures, sequence numbers and
+    /// timestamps of the packets do not change.
     Tone,
-    /// Makes of what the leg's [`Command::Bridge`] does not map something that the peer's party knows, or no longer;
-    /// what runs by the same plan goes on. The peer's party then gets a stream of ours, and reports of ours about it.
+    /// Transcodes the packets that the leg's [`Command::Bridge`] does not map, or ends that. A transcoding
+    /// with the same plan continues. The peer's party then receives a stream generated here, with RTCP
+    /// reports about it.
     Transcode {
-        /// What SDP settled on both sides; `None` relays alone.
+        /// The formats that SDP settled on both sides; `None` relays only.
         plan: Option<Box<TranscodePlan>>,
-        /// Where the SSRC and the first numbers of that stream come from.
+        /// Seed of the stream's SSRC, first sequence number and first timestamp.
         seed: u64,
     },
-    /// From now on what this leg receives is measured and not relayed.
+    /// Stops relaying what this leg receives; it is still measured.
     Unbridge,
 }
 
-/// What a worker tells the switch.
+/// A report from a worker to the switch.
 #[derive(Clone, Debug)]
 pub enum Notice {
-    /// The ports are closed and these are the leg's final figures. Never lost.
+    /// The ports are closed; this is the leg's final report. Never lost.
     Closed {
         /// Which port.
         id: PortId,
         /// The final figures.
         report: Box<Report>,
     },
-    /// The party pressed a key. Never lost while fewer than 65,536 notices of a worker wait.
+    /// The party pressed a key. Lost only while 65,536 notices of a worker wait.
     Digit {
         /// Which port.
         id: PortId,
         /// `0` to `9`, `*`, `#`, `A` to `D`.
         digit: char,
     },
-    /// Packets now go to `remote`, from where the party's own packets come (symmetric RTP).
+    /// Packets are now sent to `remote`, the source of the party's own packets (symmetric RTP).
     Latched {
         /// Which port.
         id: PortId,
-        /// The party's address as it is seen here.
+        /// The party's address as seen here.
         remote: SocketAddr,
     },
-    /// What was played to the party alone is over. Never lost, as a digit is not.
+    /// The clips that were played to this party only have ended. Kept like a digit.
     Played {
         /// Which port.
         id: PortId,
         /// The token of the command.
         token: u64,
     },
-    /// A recording ended by itself. Never lost, as a digit is not.
+    /// A recording's sink ended by itself. Kept like a digit.
     RecordingEnded {
-        /// Of which mix.
+        /// Which mix.
         mix: MixId,
     },
-    /// Figures so far. Dropped and counted when nobody takes the notices.
+    /// The figures so far. Dropped and counted when the switch does not take notices.
     Snapshot {
         /// Which port.
         id: PortId,
         /// The figures so far.
         report: Box<Report>,
     },
-    /// Nothing was accepted from the party for about a second, or something is again. Never lost, as a digit is not.
+    /// No packet of the party was accepted for about a second, or packets arrive again. Kept like a digit.
     Silent {
         /// Which port.
         id: PortId,
-        /// For how long neither RTP nor RTCP came from the party; `None` when it is heard again.
+        /// For how long neither RTP nor RTCP arrived from the party; `None` when packets arrive again.
         since_us: Option<i64>,
     },
-    /// Something goes wrong with what the party sends, or no longer; only while somebody wants to know, see
-    /// [`Relay::warn`](super::Relay::warn). Never lost, as a digit is not.
+    /// A media fault of what the party sends began or ended. Only while warnings are switched on, see
+    /// [`Relay::warn`](super::Relay::warn). Kept like a digit.
     Warning {
         /// Which port.
         id: PortId,
-        /// What.
+        /// The fault and the figures.
         warning: Box<Warning>,
     },
-    /// The party began or ceased to talk. While nobody takes the notices changes are left out, never the last one.
+    /// The party began or stopped talking. While the switch does not take notices, changes are merged; the
+    /// last state is always delivered.
     Talking {
         /// Which port.
         id: PortId,
@@ -232,14 +240,14 @@ pub enum OpenError {
     Bind {
         /// The address that was asked for.
         ip: IpAddr,
-        /// What the system said.
+        /// The system's error.
         #[source]
         source: io::Error,
     },
-    /// The worker is behind: its queue is full or too many of its reports wait to be taken.
+    /// The worker is overloaded: its queue is full, or too many of its reports wait for the switch.
     #[error("the worker is behind with its work")]
     Busy,
-    /// Every pair of the range is in use, rests after its last call, or belongs to another program.
+    /// Every pair of the range is in use, rests after its last call, or is used by another program.
     #[error("all {pairs} port pairs are in use or resting")]
     Exhausted {
         /// How many pairs the configured range has.
@@ -265,7 +273,7 @@ pub enum CommandError {
     Stopped,
 }
 
-/// A command to a mix that was not taken, given back: what it carries may be there once only.
+/// A mix command that was not accepted, returned because it may hold data that exists only once.
 #[derive(Debug, thiserror::Error)]
 #[error("the command to a mix was not taken")]
 pub struct MixRefused {

@@ -1,4 +1,4 @@
-//! The mixes of one worker: which of them are due, and what the worker does between them and its legs.
+//! The mixes of one worker: when each is due, and the exchange between mixes and legs.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -14,57 +14,57 @@ use crate::mix::{Mix, MixCommand, MixEvent, MixFigures, MixId, Seat, SeatCommand
 use crate::rtp::RtpPacket;
 use crate::time::Micros;
 
-/// The mixes of a worker, by their numbers, and when each is to tick.
+/// The mixes of a worker by id, and when each has its next tick.
 #[derive(Default)]
 pub(super) struct Mixes {
     mixes: HashMap<MixId, Entry>,
-    /// Ticks to come, the earliest first. One whose time is not that of its mix is out of date.
+    /// Future ticks, earliest first. An entry whose time differs from its mix's `due` is obsolete.
     due: BinaryHeap<Reverse<(Micros, u64)>>,
     seats: usize,
     /// Mixes and seats as they were reported last.
     reported: (usize, usize),
-    /// What the mixes did that have ended.
+    /// Totals of the mixes that have ended.
     ended: MixingCounts,
 }
 
 struct Entry {
     mix: Mix,
     seats: usize,
-    /// It is kept without seats while it records: that ends by a command.
+    /// The mix stays without seats while it records; a command ends the recording.
     recording: bool,
-    /// It had something to do when it was looked at last.
+    /// Whether the mix had work to do at the last check.
     active: bool,
     due: Option<Micros>,
 }
 
 impl Mixes {
-    /// The mix of that number, for as long as it has seats or records.
+    /// The mix with this id; it exists while it has seats or records.
     fn get_mut(&mut self, id: MixId) -> Option<&mut Mix> {
         self.mixes.get_mut(&id).map(|entry| &mut entry.mix)
     }
 
-    /// Whether a mix is to tick by `now`.
+    /// Whether a mix has a tick due by `now`.
     pub(super) fn is_due(&self, now: Micros) -> bool {
         self.due.peek().is_some_and(|Reverse((due, _))| *due <= now)
     }
 
-    /// When the next mix is to tick; `None` while all of them are idle.
+    /// When the next tick is due; `None` while all mixes are idle.
     pub(super) fn next_tick(&self) -> Option<Micros> {
         self.due.peek().map(|Reverse((due, _))| *due)
     }
 
-    /// How many mixes there are and how many seats they have, when either has changed.
+    /// The number of mixes and of their seats, when either has changed.
     pub(super) fn changed_size(&mut self) -> Option<(usize, usize)> {
         let size = (self.mixes.len(), self.seats);
         (std::mem::replace(&mut self.reported, size) != size).then_some(size)
     }
 
-    /// What all mixes have done, those that have ended too.
+    /// Totals of all mixes, those that have ended included.
     pub(super) fn counts(&self) -> MixingCounts {
         self.mixes.values().fold(self.ended, |counts, entry| counts.with(&entry.mix.figures()))
     }
 
-    /// Takes the next tick that is due by `now`: of which mix, and since when.
+    /// Takes the next tick that is due by `now`: its mix and its due time.
     fn take_due(&mut self, now: Micros) -> Option<(MixId, Micros)> {
         while let Some(Reverse((due, id))) = self.due.peek().copied().filter(|Reverse((due, _))| *due <= now)
         {
@@ -78,7 +78,7 @@ impl Mixes {
         None
     }
 
-    /// Looks again when the mix is to tick, and ends it when it is of no more use.
+    /// Updates when the mix has its next tick, and removes a mix that is no longer used.
     fn reschedule(&mut self, id: MixId, clock: &Clock) {
         let Some(entry) = self.mixes.get_mut(&id) else { return };
         if entry.seats == 0 && !entry.recording {
@@ -89,7 +89,7 @@ impl Mixes {
         }
         let mut next = entry.mix.next_tick();
         if !std::mem::replace(&mut entry.active, next.is_some()) {
-            // The first tick is due at once: it cannot have been late before.
+            // The first tick is due at once, so it cannot be late.
             next = next.map(|due| due.max(clock.now()));
         }
         if next != entry.due {
@@ -98,7 +98,7 @@ impl Mixes {
         }
     }
 
-    /// The mix of that number, made when there is none; `None` when there are too many.
+    /// The mix with this id, created when there is none; `None` when there are too many.
     fn open(&mut self, id: MixId) -> Option<&mut Entry> {
         if self.mixes.len() >= MIXES_MAX && !self.mixes.contains_key(&id) {
             return None;
@@ -139,7 +139,7 @@ impl Mixes {
         io.current = Some(At::Leg(id));
     }
 
-    /// Takes a leg's seat away, if it has one.
+    /// Removes a leg's seat, if it has one.
     pub(super) fn unseat(&mut self, io: &mut WorkerIo, legs: &mut Legs, id: PortId) {
         let Some(leg) = legs.get_mut(id) else {
             return;
@@ -208,7 +208,7 @@ impl Mixes {
         io.current = None;
     }
 
-    /// Hands a mix what a leg received and its session accepted.
+    /// Feeds the packets of a leg that its session accepted to a mix.
     pub(super) fn receive(
         &mut self,
         io: &mut WorkerIo,
@@ -231,7 +231,7 @@ impl Mixes {
         io.current = None;
     }
 
-    /// Lets every mix tick whose time has come, and sends what comes of it.
+    /// Runs the due ticks of all mixes and sends their packets.
     pub(super) fn tick(&mut self, io: &mut WorkerIo, legs: &mut Legs) {
         for _ in 0..TICKS_PER_TURN {
             let now = io.shared.clock.now();
@@ -290,7 +290,7 @@ impl Mixes {
     }
 }
 
-/// Mixes of one worker; every leg of the largest range in one of its own.
+/// Mixes of one worker; enough for every leg of the largest port range in its own mix.
 const MIXES_MAX: usize = 32_768;
-/// Ticks in a row before the sockets have their turn.
+/// Ticks in a row before the sockets are read again.
 const TICKS_PER_TURN: usize = 64;

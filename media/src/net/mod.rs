@@ -1,19 +1,18 @@
 //! RTP on the wire: ports, sockets, kernel receive times, and the relay between the two legs of a call.
 //!
-//! [`Relay`] is the whole face. Behind it, worker threads own their sockets and the sessions of their
-//! legs; a packet is received into a worker's buffer, measured by the leg's
-//! [`Session`](crate::session::Session) and sent to the other leg from that same buffer: no lock, no
-//! channel, no allocation and no copy in between. Commands enter by a bounded queue per worker, reports
-//! leave by one bounded channel.
+//! [`Relay`] is the only public entry. Its worker threads own their sockets and the sessions of their legs. A
+//! packet is received into a worker's buffer, measured by the leg's [`Session`](crate::session::Session) and
+//! sent to the other leg from the same buffer, without lock, channel, allocation or copy. Commands arrive
+//! through a bounded queue per worker; reports leave through one bounded channel.
 //!
-//! A [`Mix`](crate::mix::Mix) lives in one worker, which its number decides. A leg that joins it from another
-//! worker is handed over with its sockets and its session, so that audio never crosses threads.
+//! A [`Mix`](crate::mix::Mix) lives in one worker, chosen by its id. A leg of another worker that joins it is
+//! handed over with its sockets and its session, so that audio never crosses threads.
 //!
-//! Legs of a call that share no codec are bridged by a [`Transcoder`](crate::transcode::Transcoder) in each direction,
-//! in the worker that has them both.
+//! Legs of a call without a common codec are bridged by a [`Transcoder`](crate::transcode::Transcoder) per
+//! direction, in the worker that owns both legs.
 //!
-//! What a packet *means* is decided by the session, what a room sounds like by the mix; here are only bytes,
-//! addresses and clocks. SRTP is not here.
+//! The session interprets the packets and the mix produces the audio of a room; this module handles only
+//! bytes, addresses and clocks. SRTP is not here.
 
 mod beep;
 mod clock;

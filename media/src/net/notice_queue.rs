@@ -1,6 +1,7 @@
 //! The notices of a worker to the switch, sent when the channel has room and kept when it has none.
 //!
-//! Reports, digits and ends wait; of who talks the last state waits; everything else is dropped and counted.
+//! Reports, digits and ends of clips are kept. Of `Talking` only the last state is kept. All other notices
+//! are dropped and counted.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -38,14 +39,15 @@ impl NoticeChannel {
     }
 }
 
-/// The notices of one worker that are not with the switch yet.
+/// Notices of one worker that are not in the channel yet.
 #[derive(Default)]
 pub(super) struct NoticeQueue {
-    /// Notices that found the channel full. Bounded: while many wait no port is opened, and digits are dropped.
+    /// Notices that found the channel full. Bounded: while many wait, no port is opened and digits are
+    /// dropped.
     waiting: VecDeque<Notice>,
     /// Whether a party talks, where the last notice to the switch was the opposite. One for each leg at most.
     untold: HashMap<PortId, bool>,
-    /// Something was queued for the reader in this turn.
+    /// Whether this turn put a notice into the channel.
     queued: bool,
 }
 
@@ -56,7 +58,7 @@ impl NoticeQueue {
             return self.tell_talking(id, talking, channel);
         }
         let kept = !matches!(notice, Notice::Latched { .. } | Notice::Snapshot { .. });
-        // Nothing overtakes what waits.
+        // Keeps the order: nothing overtakes a waiting notice.
         if kept && !self.waiting.is_empty() {
             return self.wait(notice, channel, batch);
         }
@@ -72,7 +74,7 @@ impl NoticeQueue {
         self.untold.remove(&id)
     }
 
-    /// Delivers what waits as far as there is room, and wakes the reader when there is something new.
+    /// Sends waiting notices as far as there is room, and wakes the reader when there are new ones.
     pub(super) fn deliver(&mut self, channel: &NoticeChannel, batch: &mut Batch) {
         while let Some(notice) = self.waiting.pop_front() {
             match channel.sender.try_send(notice) {
@@ -98,13 +100,13 @@ impl NoticeQueue {
         }
     }
 
-    /// Whether something waits for room.
+    /// Whether no notice waits.
     pub(super) fn is_empty(&self) -> bool {
         self.waiting.is_empty() && self.untold.is_empty()
     }
 
     fn tell_talking(&mut self, id: PortId, talking: bool, channel: &NoticeChannel) {
-        // States alternate: one that follows an untold one is what the switch believes already.
+        // States alternate: a state after an undelivered one equals the last state that the switch received.
         if self.untold.remove(&id).is_some() {
             return;
         }
@@ -126,7 +128,7 @@ impl NoticeQueue {
     }
 
     fn wait(&mut self, notice: Notice, channel: &NoticeChannel, batch: &mut Batch) {
-        // Reports have a bound of their own: their legs'.
+        // Reports have their own bound: one per leg.
         if self.waiting.len() >= WAITING_MAX && !matches!(notice, Notice::Closed { .. }) {
             return batch.add(Count::NoticesDropped, 1);
         }
@@ -135,7 +137,7 @@ impl NoticeQueue {
     }
 }
 
-/// Digits and ends that wait in one worker; more come of a flood only.
+/// Digits and ends that wait in one worker; only a flood causes more.
 const WAITING_MAX: usize = 65_536;
 /// More notices than this waiting for the reader, and no new port is opened.
 const BACKLOG_MAX: usize = 65_536;
@@ -155,7 +157,7 @@ mod tests {
         while !notices.is_full() {
             tell(&mut queue, Notice::Played { id: id(0), token: 0 });
         }
-        // Three changes: what the switch is told is the last state, and nothing when that is the first again.
+        // Three changes: the switch receives only the last state, and nothing when that equals the first.
         for talking in [true, false, true] {
             tell(&mut queue, Notice::Talking { id: id(1), talking });
         }

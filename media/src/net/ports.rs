@@ -1,8 +1,8 @@
-//! Which port pairs of the configured range are free: a machine without sockets.
+//! Which port pairs of the configured range are free; a state machine without sockets.
 //!
-//! RTP takes the even port and RTCP the odd one above it (RFC 3550 §11). Pairs leave in random order, so
-//! that nobody can guess the next one, and a pair that was given back rests before it is used again: late
-//! packets of the old call must not be heard in a new one.
+//! RTP uses the even port and RTCP the odd one above it (RFC 3550 §11). Pairs are taken in random order, so
+//! that the next one cannot be guessed. A released pair rests before it is used again, so that late packets
+//! of the old call are not heard in a new one.
 
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
@@ -15,16 +15,16 @@ pub(super) const REST_US: i64 = 5_000_000;
 /// The pairs of a range: free, in use, or resting.
 #[derive(Debug)]
 pub(super) struct Ports {
-    /// Even ports that may be taken, in no order.
+    /// Free even ports, unordered.
     free: Vec<u16>,
-    /// Even ports that rest, with the time they become free, oldest first.
+    /// Resting even ports with the time at which they become free, oldest first.
     resting: VecDeque<(Micros, u16)>,
     random: SplitMix64,
     pairs: usize,
 }
 
 impl Ports {
-    /// All whole pairs within `range` free; the order in which they leave follows from `seed`.
+    /// All whole pairs within `range`, all free; `seed` determines the order in which they are taken.
     pub(super) fn new(range: &RangeInclusive<u16>, seed: u64) -> Self {
         let free: Vec<u16> = range
             .clone()
@@ -41,7 +41,7 @@ impl Ports {
         }
     }
 
-    /// Takes a random free pair and answers its even port; `None` when every pair is in use or rests.
+    /// Takes a random free pair and returns its even port; `None` when every pair is in use or rests.
     pub(super) fn take(&mut self, now: Micros) -> Option<u16> {
         while let Some(&(free_at, port)) = self.resting.front() {
             if free_at > now {
@@ -57,7 +57,7 @@ impl Ports {
         Some(self.free.swap_remove(index))
     }
 
-    /// Gives back a pair by its even port; it rests from `now` on.
+    /// Releases a pair by its even port; it rests from `now` on.
     pub(super) fn release(&mut self, now: Micros, port: u16) {
         debug_assert!(self.free.len() + self.resting.len() < self.pairs, "a pair was given back twice");
         self.resting.push_back((now + REST_US, port));
@@ -69,7 +69,7 @@ impl Ports {
     }
 }
 
-/// The generator behind the order of the ports (Steele, Lea and Flood, "Fast splittable pseudorandom number
+/// Random generator for the order of the ports (Steele, Lea and Flood, "Fast splittable pseudorandom number
 /// generators", 2014). Seeded by the caller; not for secrets.
 #[derive(Debug)]
 struct SplitMix64(u64);
@@ -83,7 +83,8 @@ impl SplitMix64 {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `bound`; 0 when `bound` is 0. At most 32,768 pairs: the bias of the product is nothing.
+    /// A number below `bound`; 0 when `bound` is 0. With at most 32,768 pairs the bias of the product is
+    /// negligible.
     fn below(&mut self, bound: usize) -> usize {
         let product = u128::from(self.next()) * bound as u128;
         (product >> 64) as usize

@@ -1,39 +1,39 @@
-//! Whether anything is accepted from a party, RTP or RTCP: a phone that is gone sends neither.
+//! Whether packets of a party arrive, RTP or RTCP. A phone that has disconnected sends neither.
 
 use crate::time::Micros;
 
-/// What is known of a party being there.
+/// When a party was last heard, and whether it counts as silent.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Presence {
-    /// When the last packet of the party was accepted; at first when the leg was opened.
+    /// When the party's last packet was accepted; initially when the leg was opened.
     heard_at: Micros,
-    /// Whether the switch was told that the party is silent.
+    /// Whether the last change was [`Change::Silent`].
     is_silent: bool,
 }
 
-/// What the switch has to be told.
+/// A change to report to the switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Change {
-    /// The party is heard again.
+    /// Packets of the party arrive again.
     Heard,
-    /// Nothing came for so many microseconds.
+    /// No packet arrived for this many microseconds.
     Silent(i64),
 }
 
 impl Presence {
-    /// A leg that opens.
+    /// The state of a new leg.
     pub(super) fn new(now: Micros) -> Self {
         Self { heard_at: now, is_silent: false }
     }
 
-    /// A packet of the party was accepted.
+    /// Records that a packet of the party was accepted.
     pub(super) fn heard(&mut self, at: Micros) {
         if at.since(self.heard_at) > 0 {
             self.heard_at = at;
         }
     }
 
-    /// Looks at the party; to be called after packets and about once a second.
+    /// Checks for a change; call it after packets and about once a second.
     pub(super) fn look(&mut self, now: Micros) -> Option<Change> {
         let silent_us = now.since(self.heard_at);
         let is_silent = silent_us >= SILENT_AFTER_US;
@@ -46,7 +46,8 @@ impl Presence {
     }
 }
 
-/// Longer than a packet of any payload lasts; a party that sends comfort noise or RTCP alone is silent in between.
+/// Longer than a packet of any payload type; a party that sends only comfort noise or RTCP is silent in
+/// between.
 const SILENT_AFTER_US: i64 = 1_000_000;
 
 #[cfg(test)]
@@ -66,7 +67,7 @@ mod tests {
         assert_eq!(presence.look(at(2_000)), None);
         presence.heard(at(2_500));
         assert_eq!(presence.look(at(2_600)), Some(Change::Heard));
-        // A packet that was read late does not take the time back.
+        // A packet that is read late does not set the time back.
         presence.heard(at(2_400));
         assert_eq!(presence.look(at(3_400)), None);
         assert_eq!(presence.look(at(3_700)), Some(Change::Silent(1_200_000)));

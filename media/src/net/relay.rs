@@ -1,4 +1,4 @@
-//! The handle of the relay: starts the workers, opens ports, passes commands, gives the notices out.
+//! The handle of the relay: starts the workers, opens ports, passes commands on, gives access to notices.
 
 use std::io;
 use std::net::IpAddr;
@@ -22,10 +22,10 @@ use crate::session::StrictSource;
 use crate::time::Micros;
 use crate::verdict::Thresholds;
 
-/// Receives, measures and relays the RTP and RTCP of all legs on threads of its own.
+/// Receives, measures and relays the RTP and RTCP of all legs on its own threads.
 ///
-/// A leg's life: [`open`](Relay::open), [`Command::Describe`] with every SDP, [`Command::Bridge`] in both
-/// directions, [`Command::Answered`], [`Command::Close`], and its final report in [`Notice::Closed`].
+/// Life of a leg: [`open`](Relay::open), [`Command::Describe`] with every SDP, [`Command::Bridge`] in both
+/// directions, [`Command::Answered`], [`Command::Close`], and the final report in [`Notice::Closed`].
 /// Dropping the relay stops and joins the threads.
 pub struct Relay {
     shared: Arc<Shared>,
@@ -33,7 +33,7 @@ pub struct Relay {
     threads: Mutex<Vec<JoinHandle<()>>>,
     notices: Receiver<Notice>,
     serial: AtomicU64,
-    /// Other ends of the workers' own: what is still in one at the end is closed by the handle.
+    /// Clones of the workers' inboxes. At the end the handle closes the legs that are still in them.
     inboxes: Vec<Receiver<Handover>>,
 }
 
@@ -72,12 +72,12 @@ impl Relay {
         Ok(relay)
     }
 
-    /// Binds a free pair of ports on `bind` and hands it to a worker.
+    /// Binds a free pair of ports on `bind` and gives it to a worker.
     ///
-    /// Legs that are to be bridged share a `group`; legs of one group share a worker.
+    /// Legs to be bridged have the same `group`; legs of one group run in the same worker.
     ///
     /// # Errors
-    /// See [`OpenError`]; nothing stays bound.
+    /// See [`OpenError`]; after an error nothing stays bound.
     pub fn open(&self, group: u64, bind: IpAddr) -> Result<Port, OpenError> {
         if self.shared.stop.load(Ordering::Relaxed) {
             return Err(OpenError::Stopped);
@@ -140,11 +140,11 @@ impl Relay {
     /// to ports may overtake each other, those to one mix may not.
     ///
     /// # Errors
-    /// The command comes back; with [`CommandError::Busy`] it may be tried again.
+    /// Returns the command; with [`CommandError::Busy`] the caller may try again.
     pub fn mix(&self, id: MixId, command: MixCommand) -> Result<(), MixRefused> {
         let refused = |error, order| match order {
             Order::Mix(_, command) => Err(MixRefused { error, command }),
-            // Nothing else was given.
+            // The order was a command to a mix; no other order can come back.
             Order::Command(..) | Order::Open(_) => Ok(()),
         };
         let worker = worker_of(id, self.workers.len());
@@ -166,26 +166,27 @@ impl Relay {
         }
     }
 
-    /// Where the workers' notices come out; `wake` says when.
+    /// The workers' notices; `wake` is called when there are new ones.
     pub fn notices(&self) -> &Receiver<Notice> {
         &self.notices
     }
 
-    /// Whether every leg sends a [`Notice::Snapshot`] unasked, and how often at most; about once a second at best.
+    /// Makes every leg send a [`Notice::Snapshot`] without a request, at most once per `interval`; at best
+    /// about once a second.
     ///
-    /// Off at the start: a report costs an allocation, so it is made only while there is a reader.
+    /// Off at the start: a report costs an allocation, so it is made only while it is read.
     pub fn snapshot_every(&self, interval: Option<Duration>) {
         let interval_us =
             interval.map_or(0, |interval| i64::try_from(interval.as_micros()).unwrap_or(i64::MAX).max(1));
         self.shared.snapshot_us.store(interval_us, Ordering::Relaxed);
     }
 
-    /// Whether every leg is watched, and a [`Notice::Warning`] sent when something goes wrong with it; off at the start.
+    /// Whether every leg is watched and sends a [`Notice::Warning`] on a media fault; off at the start.
     pub fn warn(&self, warns: bool) {
         self.shared.warns.store(warns, Ordering::Relaxed);
     }
 
-    /// Judges legs that open from now on by other thresholds; those that are open keep theirs.
+    /// Sets the thresholds for legs that open from now on; open legs keep theirs.
     pub fn set_thresholds(&self, thresholds: Thresholds) {
         self.shared.session().thresholds = thresholds;
     }
@@ -205,14 +206,14 @@ impl Relay {
         sum(&self.shared.tallies)
     }
 
-    /// Whether a worker ended before the relay was shut down: a bug, and its legs are dead.
+    /// Whether a worker ended before the relay was shut down. That is a bug, and its legs no longer work.
     pub fn has_lost_a_worker(&self) -> bool {
         self.shared.lost.load(Ordering::SeqCst)
     }
 
     /// Stops and joins the workers; all ports close.
     ///
-    /// Legs that were still open report as far as the channel of notices has room.
+    /// Legs that were still open report as far as the notice channel has room.
     pub fn shutdown(&self) {
         self.shared.stop.store(true, Ordering::SeqCst);
         for handle in &self.workers {
@@ -227,7 +228,7 @@ impl Relay {
         self.close_stranded();
     }
 
-    /// Closes the legs that were on their way from one worker to another when both ended.
+    /// Closes the legs that were moving between two workers when both ended.
     fn close_stranded(&self) {
         for handover in self.inboxes.iter().flat_map(Receiver::try_iter) {
             let Handover::Leg(mut leg) = handover else { continue };
@@ -259,7 +260,7 @@ impl Relay {
     }
 }
 
-/// Notes the end of a worker's thread, in whatever way it ends.
+/// Records the end of a worker's thread, also after a panic.
 pub(super) struct Watched(pub(super) Arc<Shared>);
 
 impl Drop for Watched {

@@ -1,21 +1,22 @@
-//! The reports of a leg that we send a stream of our own to (RFC 3550 §6.4), with its canonical name.
+//! The RTCP reports of a leg to which we send our own stream (RFC 3550 §6.4), with its canonical name.
 //!
-//! A relayed leg needs none: its peer's reports are relayed. What is sent makes a sender report, silence a receiver
-//! report; either has a block about what the party sends, so that its far end knows how it is heard.
+//! A relayed leg needs none, because its peer's reports are relayed. While packets are sent the report is a
+//! sender report, otherwise a receiver report. Once packets of the party have arrived, both have a block
+//! about its stream, so that the far end learns its reception quality.
 
 use super::clock::Sample;
 use crate::rtcp::{Block, CNAME_BYTES, REPORT_BYTES_MAX, ReportWriter, SenderInfo};
 use crate::time::{ClockRate, Micros};
 
-/// What is known of the stream that is sent to one party.
+/// State of the stream that is sent to one party.
 #[derive(Clone, Debug)]
 pub(super) struct Reports {
     ssrc: u32,
     packets: u32,
     octets: u32,
-    /// The count of packets in the report before, and in the one before that.
+    /// The packet counts in the last report and in the one before it.
     told: [u32; 2],
-    /// The timestamp of the last packet, and when it left.
+    /// The timestamp of the last packet, and when it was sent.
     last: (u32, Micros),
     clock: ClockRate,
     cname: [u8; CNAME_BYTES],
@@ -23,7 +24,8 @@ pub(super) struct Reports {
 }
 
 impl Reports {
-    /// Nothing sent yet; the canonical name (RFC 7022 §4.2) and a source for silence follow from `seed`.
+    /// Nothing sent yet; the canonical name (RFC 7022 §4.2) and an SSRC for the time before the first packet
+    /// follow from `seed`.
     pub(super) fn new(seed: u64, clock: ClockRate, now: Micros) -> Reports {
         let mut cname = [0; CNAME_BYTES];
         for (place, letter) in cname.iter_mut().enumerate() {
@@ -35,12 +37,12 @@ impl Reports {
         Reports { ssrc, packets: 0, octets: 0, told, last, clock, cname, next: now + FIRST_US }
     }
 
-    /// Another codec is sent from now on.
+    /// Sets the clock when another codec is sent from now on.
     pub(super) fn set_clock(&mut self, clock: ClockRate) {
         self.clock = clock;
     }
 
-    /// Counts an RTP packet that was sent; its header is plain, since it is our own.
+    /// Counts an RTP packet that was sent; its header has the fixed form of our own packets.
     pub(super) fn note(&mut self, datagram: &[u8], now: Micros) {
         let Some((&[_, _, _, _, t0, t1, t2, t3, s0, s1, s2, s3], payload)) =
             datagram.split_first_chunk::<12>()
@@ -57,7 +59,7 @@ impl Reports {
         self.last = (u32::from_be_bytes([t0, t1, t2, t3]), now);
     }
 
-    /// Whether the time for a report has come.
+    /// Whether a report is due.
     pub(super) fn is_due(&self, now: Micros) -> bool {
         now >= self.next
     }
@@ -72,7 +74,7 @@ impl Reports {
         if self.packets == 0 && block.is_none() {
             return None;
         }
-        // Half to one and a half of the interval, so that parties who came together do not report together
+        // Half to one and a half of the interval, so that parties that joined together do not report together
         // (RFC 3550 §6.3.1).
         let mixed = u64::from(self.ssrc) << 32 ^ sample.now.0.unsigned_abs();
         self.next = sample.now + INTERVAL_US / 2 + (scramble(mixed) % INTERVAL_US as u64) as i64;
@@ -110,9 +112,9 @@ fn scramble(seed: u64) -> u64 {
     mixed ^ (mixed >> 31)
 }
 
-/// The first report follows soon, so that a party can set its clock (RFC 3550 §6.2).
+/// The first report is sent early, so that a party can synchronise its clock (RFC 3550 §6.2).
 const FIRST_US: i64 = 1_000_000;
-/// RFC 3550 §6.2: five seconds.
+/// Five seconds (RFC 3550 §6.2).
 const INTERVAL_US: i64 = 5_000_000;
 /// Seconds from 1900 to 1970.
 const NTP_OF_UNIX: u64 = 2_208_988_800;
@@ -145,7 +147,7 @@ mod tests {
         reports.note(&sent(2, 320), Micros(1_980_000));
         let report = reports.write(at(2_000_000), None, &mut buffer).unwrap().to_vec();
         assert_eq!(report[..8], [0x80, 200, 0, 6, 0x12, 0x34, 0x56, 0x78]);
-        // 3.5 s after the beginning of 1970; the timestamp is 20 ms further than the last packet's.
+        // 3.5 s after the start of 1970; the timestamp is 20 ms after the last packet's.
         assert_eq!(report[8..16], [0x83, 0xaa, 0x7e, 0x83, 0x80, 0, 0, 0]);
         assert_eq!(report[16..28], [0, 0, 1, 0xe0, 0, 0, 0, 2, 0, 0, 1, 0x40]);
         assert_eq!(report[28..38], [0x81, 202, 0, 6, 0x12, 0x34, 0x56, 0x78, 1, 16]);

@@ -1,4 +1,4 @@
-//! How another thread interrupts a worker that waits for packets.
+//! Wakes a worker that waits for packets, from another thread.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use nix::sys::eventfd::{EfdFlags, EventFd};
 
-/// An eventfd that is written only when its worker may be asleep.
+/// An eventfd that wakes a worker which may be asleep.
 #[derive(Debug)]
 pub(super) struct Waker {
     event: EventFd,
@@ -20,7 +20,7 @@ impl Waker {
         Ok(Waker { event, pending: AtomicBool::new(false) })
     }
 
-    /// Wakes the worker; what was queued before is seen by it. Never blocks.
+    /// Wakes the worker; it then sees everything queued before this call. Never blocks.
     pub(super) fn wake(&self) {
         if !self.pending.swap(true, Ordering::SeqCst) {
             // The counter of a non-blocking eventfd overflows after 2^64 - 2 wakes; nothing else can fail.

@@ -1,7 +1,7 @@
-//! Batches of datagrams in and out of sockets, with what the kernel tells about each.
+//! Receives and sends batches of datagrams, with the kernel's information about each.
 //!
-//! One [`Wire`] per worker: its buffers are filled by `recvmmsg`, read and rewritten in place, and given to
-//! `sendmmsg` as they lie. Nothing is allocated after construction.
+//! One [`Wire`] per worker: `recvmmsg` fills its buffers, packets are read and rewritten in place, and
+//! `sendmmsg` sends from the same buffers. Nothing is allocated after construction.
 
 use std::io::{IoSlice, IoSliceMut};
 use std::net::SocketAddr;
@@ -21,14 +21,14 @@ use super::endpoint::Endpoint;
 /// The most datagrams that one call receives or sends.
 pub(super) const BATCH: usize = 32;
 
-/// The longest datagram that is taken whole; an Ethernet frame carries 1,472 bytes of UDP.
+/// The longest datagram that is received whole; an Ethernet frame carries 1,472 bytes of UDP.
 pub(super) const DATAGRAM_BYTES_MAX: usize = 2_048;
 
 /// A worker's buffers and the kernel's headers around them.
 pub(super) struct Wire {
     buffers: Box<[[u8; DATAGRAM_BYTES_MAX]]>,
     arrivals: Vec<Arrival>,
-    /// Room for the control messages of one datagram, aligned as every heap block of this size is.
+    /// Space for the control messages of one datagram, aligned like every heap block of this size.
     control: Vec<u8>,
     receive_v4: MultiHeaders<SockaddrIn>,
     receive_v6: MultiHeaders<SockaddrIn6>,
@@ -36,21 +36,21 @@ pub(super) struct Wire {
     send_v6: MultiHeaders<SockaddrIn6>,
 }
 
-/// What the kernel said about one received datagram.
+/// The kernel's information about one received datagram.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Arrival {
     pub(super) source: SocketAddr,
-    /// Bytes in the buffer of the same position.
+    /// Bytes in the buffer at the same position.
     pub(super) len: usize,
-    /// The datagram was longer than [`DATAGRAM_BYTES_MAX`] and is incomplete.
+    /// Whether the datagram was longer than [`DATAGRAM_BYTES_MAX`] and was cut.
     pub(super) truncated: bool,
-    /// When the kernel took it, in microseconds since the Unix epoch (`SO_TIMESTAMPNS`).
+    /// When the kernel received it, in microseconds since the Unix epoch (`SO_TIMESTAMPNS`).
     pub(super) stamp_us: Option<i64>,
-    /// Packets this socket had dropped for lack of room when this one came, in total (`SO_RXQ_OVFL`).
+    /// Total of packets that this socket had dropped for lack of space when this one arrived (`SO_RXQ_OVFL`).
     pub(super) drops: Option<u32>,
 }
 
-/// What became of the datagrams that were to be sent.
+/// The result of sending datagrams.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Sent {
     pub(super) sent: u32,
@@ -72,21 +72,21 @@ impl Wire {
         }
     }
 
-    /// Receives what waits in the socket, at most [`BATCH`] datagrams, and answers how many.
+    /// Receives the datagrams that wait in the socket, at most [`BATCH`], and returns their number.
     ///
-    /// `nix` does not restore the room for control messages between two `recvmmsg` calls on the same
-    /// headers, so it stays as small as the last message was, and the drop counter, which the kernel adds
-    /// after the first overflow only, would not fit. A socket cannot overflow before it held a whole batch:
-    /// from then on its datagrams are received one by one, each with full room. An ordinary leg has one or
-    /// two packets waiting and never comes there.
+    /// `nix` does not reset the space for control messages between two `recvmmsg` calls on the same headers:
+    /// it stays as small as the last message. The drop counter, which the kernel adds only after the first
+    /// overflow, would then not fit. A socket cannot overflow before it has held a whole batch; after that
+    /// its datagrams are received one by one, each with the full space. An ordinary leg has one or two
+    /// packets waiting and never reaches this case.
     pub(super) fn receive(&mut self, endpoint: &mut Endpoint) -> Result<usize, Errno> {
         self.arrivals.clear();
         let mut outcome = self.receive_into_buffers(endpoint);
-        // A pending ICMP error is told once, in place of the datagrams behind it.
+        // A pending ICMP error is returned once, instead of the datagrams that wait.
         if matches!(outcome, Err(errno) if errno != Errno::EAGAIN) && self.arrivals.is_empty() {
             outcome = self.receive_into_buffers(endpoint);
         }
-        // Datagrams that came before an error are worth more than the error.
+        // When datagrams came before the error, they are processed and the error is ignored.
         if let (Err(errno), true) = (outcome, self.arrivals.is_empty()) {
             return Err(errno);
         }
@@ -95,7 +95,7 @@ impl Wire {
         Ok(self.arrivals.len())
     }
 
-    /// The datagram at `index` of the last batch and what is known about it.
+    /// The datagram at `index` of the last batch and its information.
     pub(super) fn datagram(&mut self, index: usize) -> Option<(Arrival, &mut [u8])> {
         let arrival = *self.arrivals.get(index)?;
         let datagram = self.buffers.get_mut(index)?.get_mut(..arrival.len)?;
@@ -127,7 +127,7 @@ impl Wire {
         }
     }
 
-    /// Sends one datagram that is not of the last batch, and answers whether the system took it.
+    /// Sends one datagram that is not of the last batch; returns whether the system accepted it.
     pub(super) fn send_own(&self, endpoint: &Endpoint, to: SocketAddr, datagram: &[u8]) -> bool {
         let fd = endpoint.socket.as_raw_fd();
         let flags = MsgFlags::MSG_DONTWAIT;
@@ -137,7 +137,7 @@ impl Wire {
             _ => Err(Errno::EAFNOSUPPORT),
         };
         match send() {
-            // As in `send_all`: the error is of an earlier datagram.
+            // As in `send_all`: the error belongs to an earlier datagram.
             Err(Errno::ECONNREFUSED | Errno::EHOSTUNREACH | Errno::ENETUNREACH | Errno::EINTR) => {
                 send().is_ok()
             }
@@ -187,9 +187,10 @@ impl Wire {
 /// An ICMP error about a datagram that this socket sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct IcmpError {
-    /// Where the datagram was sent to.
+    /// The destination of the datagram.
     pub(super) to: Option<SocketAddr>,
-    /// It is "destination unreachable" (RFC 792, RFC 4443 §3.1), not e.g. "fragmentation needed".
+    /// Whether it is "destination unreachable" (RFC 792, RFC 4443 §3.1), not for example "fragmentation
+    /// needed".
     pub(super) unreachable: bool,
 }
 
@@ -228,7 +229,7 @@ fn arrival<S: Copy + Into<SocketAddr>>(message: &RecvMsg<'_, '_, S>) -> Option<A
         stamp_us: None,
         drops: None,
     };
-    // An error says that a control message did not fit: then the batch's own time has to do.
+    // On an error a control message did not fit; the packet then gets the time of its batch.
     for control in message.cmsgs().into_iter().flatten() {
         match control {
             ControlMessageOwned::ScmTimestampns(stamp) => arrival.stamp_us = Some(micros(stamp)),
@@ -243,7 +244,7 @@ fn micros(stamp: TimeSpec) -> i64 {
     stamp.tv_sec().saturating_mul(1_000_000).saturating_add(stamp.tv_nsec() / 1_000)
 }
 
-/// Sends every slice or counts it as failed; a slice is never tried more than twice.
+/// Sends every slice or counts it as failed; each slice is tried at most twice.
 fn send_all<S>(fd: RawFd, headers: &mut MultiHeaders<S>, slices: &[[IoSlice<'_>; 1]], to: S) -> Sent
 where
     S: SockaddrLike + Copy,
@@ -263,7 +264,8 @@ where
                 outcome.sent_bytes += u32::try_from(bytes).unwrap_or_default();
                 tried = false;
             }
-            // An ICMP error about an earlier datagram is reported once, in place of this one: try again.
+            // An ICMP error about an earlier datagram is returned once instead of sending this one: try
+            // again.
             Err(Errno::ECONNREFUSED | Errno::EHOSTUNREACH | Errno::ENETUNREACH | Errno::EINTR) if !tried => {
                 tried = true
             }
@@ -282,7 +284,7 @@ where
     S: SockaddrLike + Copy + Into<SocketAddr>,
 {
     let flags = MsgFlags::MSG_ERRQUEUE | MsgFlags::MSG_DONTWAIT;
-    // What is left of the datagram is not read, only its address.
+    // The rest of the datagram is not read, only its address.
     let message = recvmsg::<S>(fd, &mut [], Some(control), flags).ok()?;
     let mut error = IcmpError { to: message.address.map(Into::into), unreachable: false };
     for control in message.cmsgs().into_iter().flatten() {
@@ -301,9 +303,9 @@ where
     Some(error)
 }
 
-/// Room for a time, a drop counter and a queued ICMP error with its offender.
+/// Space for a time, a drop counter and a queued ICMP error with the address of the host that sent it.
 const CONTROL_BYTES: usize = 256;
-/// ICMP type 3, code 4: the path is there, the datagram is too long (RFC 792).
+/// ICMP type 3, code 4: the path works, the datagram is too long (RFC 792).
 const FRAGMENTATION_NEEDED: u8 = 4;
 const NO_CONTROL: [ControlMessage<'static>; 0] = [];
 

@@ -15,10 +15,10 @@ fn phone() -> UdpSocket {
     phone
 }
 
-/// Returns when what was sent before it lies in its receiver's queue.
+/// Returns when everything sent before the call is in its receiver's queue.
 ///
-/// On loopback that is mostly so when `send` returns, but a busy kernel may hand the work to its own thread;
-/// the queue in between is first in, first out. Twice, because the answer to a datagram (ICMP) queues behind it.
+/// On loopback this usually holds when `send` returns, but a busy kernel may hand the work to its own thread;
+/// its queue is first in, first out. Two rounds, because the answer to a datagram (ICMP) queues after it.
 fn settle() {
     for _ in 0..2 {
         let (one, other) = (phone(), phone());
@@ -36,7 +36,7 @@ fn a_batch_has_bytes_sources_and_rising_kernel_times() {
     }
     settle();
     assert_eq!(wire.receive(&mut endpoint), Ok(20));
-    // The kernel stamps when it delivers, which may be after the sending returned.
+    // The kernel stamps on delivery, which may be after `send` has returned.
     let after = Clock::start().sample().wall_us;
     let mut last = before;
     for number in 0..20u8 {
@@ -72,7 +72,7 @@ fn a_long_datagram_is_marked_and_an_empty_one_is_seen() {
 fn overflow_is_counted_exactly_and_every_packet_keeps_its_time() {
     let (mut wire, mut endpoint, phone) = (Wire::new(), endpoint(), phone());
     let total = 6_000;
-    // Short batches first, so that the headers have shrunk to what a message without drops needs.
+    // Short batches first, so that the headers have shrunk to the size of a message without drops.
     for _ in 0..3 {
         phone.send_to(&[0; 172], endpoint.local).unwrap();
         settle();
@@ -94,7 +94,7 @@ fn overflow_is_counted_exactly_and_every_packet_keeps_its_time() {
         }
     };
     drain(&mut wire, &mut endpoint);
-    // The counter travels with the first packet that was queued after the drop.
+    // The counter arrives with the first packet that was queued after the drop.
     phone.send_to(&[0; 172], endpoint.local).unwrap();
     settle();
     drain(&mut wire, &mut endpoint);
@@ -123,7 +123,7 @@ fn chosen_datagrams_are_sent_from_the_receive_buffers() {
         assert_eq!((len, source), (40, other.local));
         assert_eq!(buffer[..3], expected);
     }
-    // Another family and an index beyond the batch are refused, not sent somewhere else.
+    // An address of the other family and an index beyond the batch are refused, not sent elsewhere.
     let v6 = SocketAddr::from((Ipv6Addr::LOCALHOST, 9));
     assert_eq!(counts(wire.send(&other, v6, &[0, 1])), (0, 2));
     assert_eq!(wire.send(&other, target.local_addr().unwrap(), &[77]), Sent::default());
@@ -148,7 +148,7 @@ fn a_closed_port_is_heard_and_does_not_cost_the_next_datagram() {
     assert_eq!(wire.unreachable(&pair.rtp), None);
     assert_eq!(counts(wire.send(&pair.rtp, gone, &[0])), (1, 0));
     settle();
-    // The error that is pending from the line above must not swallow a packet to someone else.
+    // The error pending from the line above must not swallow a packet to another address.
     assert_eq!(counts(wire.send(&pair.rtp, phone.local_addr().unwrap(), &[0])), (1, 0));
     let mut buffer = [0; 64];
     assert_eq!(phone.recv_from(&mut buffer).unwrap(), (40, pair.rtp.local));

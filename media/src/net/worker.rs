@@ -25,15 +25,15 @@ use crate::mix::{MixCommand, MixId, Seat};
 use crate::session::{Input, Output};
 use crate::time::Micros;
 
-/// A worker with its legs and its mixes; it owns every socket it reads.
+/// A worker with its legs and its mixes; it owns the sockets that it reads.
 pub(super) struct Worker {
     index: usize,
     io: WorkerIo,
     waker: Arc<Waker>,
     orders: Receiver<Order>,
-    /// What other workers hand over.
+    /// Messages from other workers.
     inbox: Receiver<Handover>,
-    /// There may be orders, or legs, left from the last turn.
+    /// Whether orders or legs may be left from the last turn.
     orders_due: bool,
     epoll: Epoll,
     events: Box<[EpollEvent]>,
@@ -41,7 +41,7 @@ pub(super) struct Worker {
     mixes: Mixes,
     transcodings: Transcodings,
     handovers: Handovers,
-    /// The clock as it was read last.
+    /// The clock's last reading.
     seen: Micros,
     next_sweep: Micros,
     sweep: usize,
@@ -55,7 +55,7 @@ pub(super) enum Order {
 }
 
 impl Worker {
-    /// A worker without legs, to be made on the thread it runs on; `epoll` is from [`listen`].
+    /// A worker without legs, created on the thread that runs it; `epoll` is from [`listen`].
     pub(super) fn new(
         index: usize,
         shared: Arc<Shared>,
@@ -84,11 +84,11 @@ impl Worker {
         }
     }
 
-    /// Works until the relay is shut down.
+    /// Runs until the relay is shut down.
     pub(super) fn run(mut self) {
         while !self.io.shared.stop.load(Ordering::SeqCst) {
             let mut outcome = catch_unwind(AssertUnwindSafe(|| self.turn()));
-            // What a panic left behind may panic once more when it is put away.
+            // After a panic, closing what is left may panic again.
             for _ in 0..RECOVERIES_MAX {
                 if outcome.is_ok() {
                     break;
@@ -103,14 +103,14 @@ impl Worker {
         self.publish();
     }
 
-    /// Waits once and does what is due.
+    /// Waits once and handles what is due.
     fn turn(&mut self) {
         let patience = self.patience();
         let ready = match self.epoll.wait(&mut self.events, patience) {
             Ok(ready) => ready,
             Err(Errno::EINTR) => 0,
             Err(errno) => {
-                // Never seen; without a pause it would be a busy loop without packets.
+                // Has never occurred; without this pause the loop would be busy without packets.
                 tracing::error!(%errno, "an RTP worker failed to wait for its sockets");
                 std::thread::yield_now();
                 0
@@ -148,7 +148,7 @@ impl Worker {
         self.io.deliver_notices();
     }
 
-    /// The packet path: receive a batch, measure it, send it on. Answers how many datagrams came.
+    /// The packet path: receives a batch, measures it, sends it on. Returns the number of datagrams received.
     fn visit(&mut self, id: PortId, rtcp: bool, flags: EpollFlags) -> usize {
         let Some(leg) = self.legs.get_mut(id) else {
             return 0;
@@ -175,7 +175,7 @@ impl Worker {
         } else if let Some(peer) = peer {
             self.io.current = Some(At::Leg(peer));
             match self.legs.get_mut(peer) {
-                // One that has a seat meanwhile hears its mix and nothing else.
+                // A leg that has joined a mix meanwhile hears only the mix.
                 Some(leg) if leg.seat.is_none() => {
                     leg.send(&mut self.io.wire, &picked, sample.now, &mut self.io.batch);
                 }
@@ -191,7 +191,7 @@ impl Worker {
         count
     }
 
-    /// Reads what waits in a leg's sockets, so that what came before a command counts as before it.
+    /// Reads the datagrams that wait in a leg's sockets, so that they count as received before the command.
     fn drain(&mut self, id: PortId) {
         for rtcp in [false, true] {
             for _ in 0..DRAINS_MAX {
@@ -217,7 +217,7 @@ impl Worker {
         }
     }
 
-    /// Does a bounded part of what was ordered, so that packets and mixes never wait long.
+    /// Handles a bounded number of orders, so that packets and mixes never wait long.
     fn take_orders(&mut self) {
         for _ in 0..ORDERS_PER_TURN {
             // Legs of others are always taken in, see [`Handovers::is_full`].
@@ -244,7 +244,7 @@ impl Worker {
         }
     }
 
-    /// Reads what came before a command that is about to be obeyed.
+    /// Reads packets that arrived before a command that is about to run.
     fn drain_described(&mut self, id: PortId) {
         let leg = self.legs.get_mut(id);
         if leg.is_some_and(|leg| leg.described) {
@@ -301,7 +301,7 @@ impl Worker {
         self.io.current = None;
     }
 
-    /// Obeys a command to a port that has its home here, or passes it on to where the leg is.
+    /// Runs a command for a port whose home is here, or forwards it to the worker that has the leg.
     fn command(&mut self, id: PortId, command: Command) {
         match self.handovers.route(id, command) {
             Some(Command::Join { mix, seat }) if worker_of(mix, self.io.shared.peers.len()) != self.index => {
@@ -312,7 +312,7 @@ impl Worker {
         }
     }
 
-    /// Takes in what another worker handed over.
+    /// Processes a message from another worker.
     fn take_over(&mut self, handover: Handover) {
         match handover {
             Handover::Command(id, command) => self.obey(id, command),
@@ -326,14 +326,14 @@ impl Worker {
         }
     }
 
-    /// Hands a leg to the worker of the mix that it is to join.
+    /// Sends a leg to the worker of the mix that it joins.
     fn lend(&mut self, id: PortId, mix: MixId, seat: Box<Seat>) {
         if let Some(leg) = self.detach(id) {
             self.handovers.lend(leg, mix, seat);
         }
     }
 
-    /// Takes a leg out of everything here; what came before counts as come before.
+    /// Removes a leg from this worker; packets received before are processed first.
     fn detach(&mut self, id: PortId) -> Option<Box<Leg>> {
         self.drain_described(id);
         self.unseat(id);
@@ -346,7 +346,7 @@ impl Worker {
         Some(leg)
     }
 
-    /// A leg came: to its mix, or back home.
+    /// Takes a leg that arrived: into its mix, or back home.
     fn take_in(&mut self, mut leg: Box<Leg>) {
         let (id, described, untold) = (leg.id, leg.described, leg.untold.take());
         self.legs.insert(leg);
@@ -369,7 +369,8 @@ impl Worker {
         self.mixes.tick(&mut self.io, &mut self.legs);
     }
 
-    /// Begins to read a leg's sockets. A leg that cannot be heard is closed: its owner learns of it by the notice.
+    /// Starts reading a leg's sockets. When epoll refuses them, the leg is closed and [`Notice::Closed`]
+    /// informs the switch.
     fn watch(&mut self, id: PortId) {
         let Some(leg) = self.legs.get_mut(id) else {
             return;
@@ -385,7 +386,7 @@ impl Worker {
         }
     }
 
-    /// Visits a tenth of the places: sessions whose time has come, snapshots and reports that are due.
+    /// Visits a tenth of the legs: session timeouts, snapshots and reports that are due.
     fn sweep(&mut self, now: Micros) {
         self.sweep = (self.sweep + 1) % SWEEPS;
         if let Some(tally) = self.io.shared.tallies.get(self.index) {
@@ -421,7 +422,7 @@ impl Worker {
         }
     }
 
-    /// Closes a leg's sockets, gives its ports back and reports its end.
+    /// Closes a leg's sockets, releases its ports and reports its end.
     fn close(&mut self, id: PortId) {
         let now = self.io.shared.clock.now();
         self.unseat(id);
@@ -433,7 +434,7 @@ impl Worker {
     }
 
     fn close_all(&mut self) {
-        // What was ordered before the end is still done: a leg that never came here could not report.
+        // Orders queued before the end still run, because a leg that was never opened here could not report.
         for _ in 0..self.orders.len() + self.inbox.len() {
             self.take_orders();
         }
@@ -450,7 +451,7 @@ impl Worker {
 
     fn bury(&mut self, leg: Box<Leg>) {
         let id = leg.id;
-        // Closing a socket takes it out of epoll as well; what epoll has reported already finds no leg.
+        // Closing a socket also removes it from epoll; events that epoll has already reported find no leg.
         drop(leg);
         self.io.shared.release(id.port());
         if id.worker() != self.index {
@@ -458,8 +459,8 @@ impl Worker {
         }
     }
 
-    /// After a panic: the leg at work is given up with an empty report, or the mix with its legs; everybody else
-    /// goes on.
+    /// After a panic: ends the leg being processed with an empty report, or the mix with its legs; all others
+    /// continue.
     fn recover(&mut self) {
         self.io.batch.add(Count::Panics, 1);
         match self.io.current.take() {
@@ -484,7 +485,7 @@ impl Worker {
         }
     }
 
-    /// Tells the switch that a party ceased to be heard, or is heard again.
+    /// Notifies the switch when the party falls silent or is heard again.
     fn tell_presence(&mut self, id: PortId, change: Option<Change>) {
         match change {
             Some(Change::Heard) => self.io.notify(Notice::Silent { id, since_us: None }),
@@ -509,7 +510,7 @@ impl Worker {
         else {
             return EpollTimeout::NONE;
         };
-        // Up, so that it does not wake a moment too early.
+        // Rounded up, so that it does not wake too early.
         let left_ms = (next.since(now).clamp(0, SWEEP_US) + 999) / 1_000;
         u16::try_from(left_ms).map_or(EpollTimeout::ZERO, EpollTimeout::from)
     }
@@ -519,7 +520,7 @@ impl Worker {
             tally.publish(&mut self.io.batch);
             if let Some((mixes, seats)) = self.mixes.changed_size() {
                 tally.set_mixes(mixes, seats);
-                // A worker without legs sweeps no more.
+                // A worker without legs does not sweep.
                 tally.set_mixing(self.mixes.counts());
             }
         }
@@ -533,7 +534,7 @@ pub(super) fn listen(waker: &Waker) -> io::Result<Epoll> {
     Ok(epoll)
 }
 
-/// Ceases to read a leg's sockets. The kernel can refuse only what it does not watch.
+/// Stops reading a leg's sockets. The kernel refuses this only for sockets that it does not watch.
 fn unwatch(epoll: &Epoll, leg: &Leg) {
     for endpoint in [&leg.rtp, &leg.rtcp] {
         if let Err(errno) = epoll.delete(&endpoint.socket) {
@@ -542,21 +543,21 @@ fn unwatch(epoll: &Epoll, leg: &Leg) {
     }
 }
 
-/// No leg has it: its serial number would need the top bit.
+/// No leg has this token: its serial number would need the top bit.
 const WAKER_TOKEN: u64 = u64::MAX;
-/// Batches that are read from a socket before a command; more than a receive buffer holds by default.
+/// Batches read from a socket before a command; more than a default receive buffer holds.
 const DRAINS_MAX: usize = 64;
-/// Sockets that one turn serves.
+/// Sockets handled in one turn.
 const EVENTS_MAX: usize = 256;
-/// How soon a worker that had no room for a leg is asked again.
+/// After this time a worker whose inbox was full is tried again.
 const HAND_OVER_US: i64 = 1_000;
-/// Orders that one turn takes.
+/// Orders handled in one turn.
 const ORDERS_PER_TURN: usize = 256;
-/// How often what a panic left behind is put away.
+/// How often cleaning up after a panic is tried.
 const RECOVERIES_MAX: usize = 4;
-/// What a crash takes of a trace at most, but for a second.
+/// The most of a trace that a crash loses, plus a second.
 const TRACE_AGE_US: i64 = 10_000_000;
-/// A leg is looked at without packets once in `SWEEPS` sweeps: once a second.
+/// Without packets a leg is visited once in `SWEEPS` sweeps, that is once a second.
 const SWEEPS: usize = 10;
 /// Time between two sweeps.
 const SWEEP_US: i64 = 100_000;

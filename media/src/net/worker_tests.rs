@@ -10,13 +10,13 @@ use crate::net::handover::Peer;
 use crate::net::relay::Watched;
 use crate::session::SessionConfig;
 
-/// A worker on this thread: it turns when the test says so.
+/// A worker on this thread; the test calls its turns.
 fn worker() -> (Worker, Sender<Order>, Receiver<Notice>) {
     let (mut workers, orders, notices) = workers(1, 16);
     (workers.pop().unwrap(), orders, notices)
 }
 
-/// Workers that hand legs to each other, so many things at once; the orders are the first one's.
+/// Workers that hand legs to each other, with inboxes of this length; the order queue is the first worker's.
 fn workers(count: usize, inbox_len: usize) -> (Vec<Worker>, Sender<Order>, Receiver<Notice>) {
     let config = RelayConfig {
         bind: LOCALHOST,
@@ -49,7 +49,7 @@ fn admit(worker: &mut Worker, serial: u64) -> PortId {
     id
 }
 
-/// The end of a thread is noted unless the relay is being shut down, in whatever way the thread ends.
+/// The end of a thread is recorded, however it ends, unless the relay is being shut down.
 #[test]
 fn a_worker_that_ends_before_its_time_is_noted() {
     let (ended, _orders, _notices) = worker();
@@ -77,7 +77,7 @@ fn a_panic_costs_the_leg_at_work_and_no_other() {
     assert!(matches!(notices.try_recv(), Ok(Notice::Closed { id, .. }) if id == broken));
     assert_eq!(worker.legs.open(), 1);
     assert_eq!(crate::net::counters::sum(&worker.io.shared.tallies).panics, 1);
-    // Its ports are closed for certain: somebody else may bind them.
+    // Its ports must be closed: another socket can bind them.
     UdpSocket::bind((LOCALHOST, broken.port())).unwrap();
     worker.obey(broken, Command::Snapshot);
     worker.obey(healthy, Command::Snapshot);
@@ -112,7 +112,7 @@ fn an_old_token_finds_nobody() {
     let old = admit(&mut worker, 1);
     worker.close(old);
     assert!(notices.try_recv().is_ok());
-    // The same pair under a new serial number, as after its rest.
+    // The same pair with a new serial number, as after its rest.
     let Ok(pair) = crate::net::endpoint::Pair::bind(LOCALHOST, old.port()) else { return };
     let new = PortId::new(2, 0, old.port());
     worker.legs.insert(worker.io.shared.leg(new, pair));
@@ -151,7 +151,7 @@ fn a_mix_wakes_its_worker_for_as_long_as_somebody_sits_in_it() {
     assert!(next > now && next.since(now) <= 40_000, "the second follows in 20 ms");
     worker.obey(id, Command::Leave);
     assert_eq!(worker.mixes.changed_size(), Some((0, 0)));
-    // What was due of it finds nothing and is forgotten.
+    // Its obsolete tick entries find no mix and are removed.
     while worker.mixes.next_tick().is_some() {
         worker.tick_mixes();
     }
@@ -166,7 +166,7 @@ fn a_worker_that_has_no_room_is_handed_everything_later_and_in_order() {
     let (Some(mut away), Some(mut home)) = (workers.pop(), workers.pop()) else { panic!("two workers") };
     let id = admit(&mut home, 1);
     home.command(id, Command::Describe(Box::default()));
-    // An odd mix lives with the second worker.
+    // The second worker owns mixes with odd ids.
     home.command(id, Command::Join { mix: MixId(1), seat: seat() });
     home.command(id, Command::Snapshot);
     home.handovers.flush(&home.io.shared.peers);
@@ -180,7 +180,7 @@ fn a_worker_that_has_no_room_is_handed_everything_later_and_in_order() {
     }
     assert_eq!((home.legs.open(), away.legs.open(), away.mixes.changed_size()), (0, 1, Some((1, 1))));
     assert!(!home.handovers.is_waiting() && is_told(&notices));
-    // It comes home: what is ordered meanwhile waits for it, what concerns it there is forgotten.
+    // The leg returns home; commands that arrive at home meanwhile wait for it.
     home.command(id, Command::Leave);
     home.command(id, Command::Snapshot);
     home.handovers.flush(&home.io.shared.peers);
@@ -202,7 +202,7 @@ fn a_leg_that_ends_elsewhere_leaves_nothing_at_home() {
     home.command(id, Command::Join { mix: MixId(1), seat: seat() });
     home.handovers.flush(&home.io.shared.peers);
     away.take_orders();
-    // It is called back, and a panic there is faster.
+    // The leg is recalled, but a panic there ends it first.
     home.command(id, Command::Leave);
     home.command(id, Command::Snapshot);
     home.handovers.flush(&home.io.shared.peers);

@@ -1,6 +1,6 @@
 //! The blocks of pcapng (draft-ietf-opsawg-pcapng): sections, interfaces, and the three kinds of packet block.
 //!
-//! Every other block (names, statistics, secrets, custom) is passed over by its length.
+//! Every other block (names, statistics, secrets, custom) is skipped by its length.
 
 use super::bytes::{Order, array};
 use super::link_type::LinkType;
@@ -15,7 +15,7 @@ pub(super) const SECTION_HEADER: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
 pub(super) struct Section {
     order: Order,
     interfaces: Vec<Interface>,
-    /// The time of the last frame that had one; simple packet blocks have none.
+    /// The time of the last frame that had one; simple packet blocks have no time.
     last: Micros,
 }
 
@@ -26,7 +26,7 @@ impl Default for Section {
 }
 
 impl Section {
-    /// Reads the block at the beginning of `bytes`.
+    /// Reads the block at the start of `bytes`.
     #[inline]
     pub(super) fn next<'a>(&mut self, bytes: &'a [u8]) -> Result<Progress<'a>, Fault> {
         let Some(kind) = array::<4>(bytes, 0) else {
@@ -94,7 +94,7 @@ impl Section {
         let mut interface =
             Interface { link: LinkType(link), snap_len, resolution: Resolution::MICROSECOND, offset_s: 0 };
         let mut options = body.get(8..).unwrap_or_default();
-        // Each turn consumes at least four bytes of the block.
+        // Each iteration consumes at least four bytes of the block.
         while let (Some(code), Some(len)) = (self.order.u16(options, 0), self.order.u16(options, 2)) {
             let len = usize::from(len);
             let Some(value) = options.get(4..4 + len) else { break };
@@ -172,7 +172,7 @@ impl Interface {
     }
 }
 
-/// Ticks to microseconds, as option `if_tsresol` states it.
+/// Converts ticks to microseconds, according to option `if_tsresol`.
 #[derive(Clone, Copy, Debug)]
 enum Resolution {
     /// A power of two: `2^-shift` seconds.
@@ -184,7 +184,7 @@ enum Resolution {
 impl Resolution {
     const MICROSECOND: Resolution = Resolution::Decimal { divisor: 1, multiplier: 1 };
 
-    /// The option's octet: the top bit chooses two or ten, the rest is the negative exponent.
+    /// The option's octet: the top bit selects base two or ten, the rest is the negative exponent.
     fn new(raw: u8) -> Option<Self> {
         let exponent = u32::from(raw & 0x7f);
         if raw & 0x80 != 0 {
@@ -202,7 +202,7 @@ const BLOCK_OVERHEAD: usize = 12;
 const IF_TSRESOL: u16 = 9;
 const IF_TSOFFSET: u16 = 14;
 
-/// More interfaces than this in one section are taken for damage.
+/// More interfaces in one section are treated as damage.
 const INTERFACES_MAX: usize = 4_096;
 
 #[cfg(test)]
@@ -304,7 +304,7 @@ mod tests {
         }
         old.extend(b"xy");
         file.block(2, &old);
-        // A second section in the other byte order forgets the first one's interfaces.
+        // A second section with the other byte order clears the first one's interfaces.
         let mut second = File::new(true);
         second.interface(101, None);
         second.packet(0, 9, b"raw");

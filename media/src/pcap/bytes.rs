@@ -1,4 +1,4 @@
-//! Fixed-width integers out of a slice, in the byte order of a capture's header.
+//! Reads fixed-width integers from a slice, in the byte order of a capture's header.
 
 /// The byte order in which the capturing host wrote its headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

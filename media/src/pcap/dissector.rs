@@ -1,4 +1,4 @@
-//! Frames to datagrams and segments, with fragments put together.
+//! Extracts datagrams and segments from frames, and reassembles fragments.
 
 use super::content::{Content, Found, Layer, Piece};
 use super::fragments::{Added, Fragments, Whole};
@@ -6,9 +6,9 @@ use super::ip::{dissect, follow};
 use super::link_type::LinkType;
 use crate::time::Micros;
 
-/// Finds what the frames of one capture carry, as [`dissect`] does, and puts fragmented packets together.
+/// Extracts the content of the frames of one capture, like [`dissect`], and reassembles fragmented packets.
 ///
-/// *Bounds*: 1,024 packets and 8 MiB wait for fragments, each for 30 seconds of the capture's time.
+/// *Bounds*: at most 1,024 packets and 8 MiB wait for fragments, each for 30 seconds of the capture's time.
 ///
 /// ```
 /// use sidetone_media::pcap::{Content, Dissector, LinkType};
@@ -21,20 +21,20 @@ use crate::time::Micros;
 #[derive(Debug, Default)]
 pub struct Dissector {
     fragments: Fragments,
-    /// The packet that was put together last.
+    /// The last reassembled packet.
     whole: Option<Whole>,
 }
 
 impl Dissector {
-    /// A dissector that has seen no fragment.
+    /// A dissector before the first fragment.
     #[must_use]
     pub fn new() -> Self {
         Dissector::default()
     }
 
-    /// Finds what `frame` carries or completes.
+    /// Extracts the content of `frame`, or of the packet that it completes.
     ///
-    /// A datagram of several fragments is as old as the frame that completed it: `at` of this call.
+    /// A datagram of several fragments has the time of the frame that completed it: `at` of this call.
     #[inline]
     pub fn dissect<'a>(&'a mut self, at: Micros, link: LinkType, frame: &'a [u8]) -> Content<'a> {
         match dissect(link, frame) {
@@ -43,13 +43,13 @@ impl Dissector {
         }
     }
 
-    /// Fragments that could not be put together so far.
+    /// Fragments that could not be reassembled so far.
     #[must_use]
     pub fn fragments_left(&self) -> u64 {
         self.fragments.left()
     }
 
-    /// Takes a frame in which [`dissect`] found a [`Content::Fragment`] or a [`Content::Head`].
+    /// Processes a frame for which [`dissect`] returned a [`Content::Fragment`] or a [`Content::Head`].
     #[cold]
     pub fn fragment<'a>(&'a mut self, at: Micros, link: LinkType, frame: &'a [u8]) -> Content<'a> {
         let piece = match follow(Layer::Frame(link, frame)) {
@@ -67,7 +67,7 @@ impl Dissector {
         }
     }
 
-    /// Keeps a packet that was put together, or the one that it completes as a fragment itself.
+    /// Stores a reassembled packet; when it is itself a fragment, the packet that it completes.
     fn unpack(&mut self, at: Micros, whole: Whole) {
         let mut whole = whole;
         for _ in 0..NESTED_MAX {
@@ -91,5 +91,5 @@ impl Dissector {
     }
 }
 
-/// Fragmented packets within fragmented packets that are followed.
+/// Levels of fragmented packets inside fragmented packets.
 const NESTED_MAX: usize = 4;

@@ -1,8 +1,8 @@
-//! Puts the fragments of IP packets together (RFC 791 §3.2, RFC 8200 §4.5), in any order and within bounds.
+//! Reassembles the fragments of IP packets (RFC 791 §3.2, RFC 8200 §4.5), in any order and within bounds.
 //!
-//! Where two fragments claim the same bytes the first one stays; when they differ there, the packet is dropped,
-//! as RFC 5722 asks, because no receiver's choice can be known. Bytes that the snap length cut off stay zero, and
-//! the packet is known up to the first of them.
+//! Where two fragments overlap, the first copy is kept; when the copies differ, the packet is dropped as RFC
+//! 5722 requires, because it is unknown which one the receiver used. Bytes that the snap length cut off stay
+//! zero, and the packet counts as known up to the first of them.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -14,22 +14,22 @@ use crate::time::Micros;
 #[derive(Debug, Default)]
 pub(super) struct Fragments {
     waiting: HashMap<Key, Waiting>,
-    /// In the order in which they began; those that were completed are left in place.
+    /// Waiting packets by age; completed ones stay in the queue.
     order: VecDeque<(u64, Key)>,
     begun: u64,
     bytes: usize,
-    /// Fragments of packets that were given up.
+    /// Fragments of packets that were dropped.
     given_up: u64,
-    /// A fragment other than a first one was seen.
+    /// Whether a fragment other than a first one has arrived.
     later: bool,
-    /// First fragments come without the others: a filter for ports keeps those away.
+    /// Whether only first fragments are captured, because a filter for ports drops the others.
     heads_alone: bool,
 }
 
-/// What became of a fragment.
+/// The result of adding a fragment.
 #[derive(Debug)]
 pub(super) enum Added {
-    /// The others of its packet never come, so that it stands for the packet.
+    /// The other fragments are not captured, so this one stands for the packet.
     Alone,
     /// It waits, or was refused.
     Waits,
@@ -37,13 +37,13 @@ pub(super) enum Added {
     Whole(Whole),
 }
 
-/// The payload of a packet that was put together.
+/// The payload of a reassembled packet.
 #[derive(Debug)]
 pub(super) struct Whole {
     ends: Ends,
     protocol: u8,
     bytes: Vec<u8>,
-    /// The capture kept every byte before this place.
+    /// Every byte before this offset was captured.
     known: usize,
 }
 
@@ -66,16 +66,16 @@ struct Waiting {
     number: u64,
     begun: Micros,
     bytes: Vec<u8>,
-    /// Spans that have come, in order, apart from each other.
+    /// The ranges that have arrived, in order and not adjacent.
     spans: Vec<(usize, usize)>,
     known: usize,
-    /// The length of the whole, once the last fragment has come.
+    /// The length of the whole payload, once the last fragment has arrived.
     total: Option<usize>,
     fragments: u64,
 }
 
 impl Fragments {
-    /// Takes a fragment that was captured at `at`.
+    /// Adds a fragment captured at `at`.
     pub(super) fn add(&mut self, at: Micros, piece: &Piece<'_>) -> Added {
         if piece.offset != 0 {
             self.later = true;
@@ -122,14 +122,14 @@ impl Fragments {
         Added::Waits
     }
 
-    /// Fragments that could not be put together so far; those that still wait are among them.
+    /// Fragments that could not be reassembled so far, including those that still wait.
     pub(super) fn left(&self) -> u64 {
         self.given_up + self.waiting.values().map(|waiting| waiting.fragments).sum::<u64>()
     }
 
     fn expire(&mut self, at: Micros) {
         let age_max_us = if self.later { AGE_MAX_US } else { HEAD_AGE_MAX_US };
-        // Each turn takes one packet out of the queue.
+        // Each iteration removes one packet from the queue.
         while let Some((number, key)) = self.order.front().copied() {
             match self.waiting.get(&key).filter(|waiting| waiting.number == number) {
                 Some(waiting) if at.since(waiting.begun) <= age_max_us => break,
@@ -201,7 +201,7 @@ impl Waiting {
         }
     }
 
-    /// Copies what is new of `payload`, and says whether the rest is what had come before.
+    /// Copies the new bytes of `payload`; returns whether the other bytes equal the earlier copy.
     fn write(&mut self, begin: usize, end: usize, payload: &[u8]) -> bool {
         for (from, to) in &self.spans {
             let (from, to) = ((*from).max(begin), (*to).min(end).min(self.known));
@@ -237,19 +237,20 @@ impl Waiting {
     }
 }
 
-/// Packets that wait at once; the oldest one gives way.
+/// Packets that wait at once; the oldest one is dropped for a new one.
 const WAITING_MAX: usize = 1_024;
-/// Bytes of all of them together.
+/// Total bytes of waiting packets.
 const BYTES_MAX: usize = 8 << 20;
-/// Places in the queue of packets, completed ones among them.
+/// Entries in the queue of packets, including completed ones.
 const ORDER_MAX: usize = 4 * WAITING_MAX;
-/// Spans of one packet that are apart from each other.
+/// Separate ranges of one packet.
 const SPANS_MAX: usize = 64;
 /// The largest payload of an IP packet.
 const PACKET_LEN_MAX: usize = 65_535;
-/// How long fragments wait for the others, in microseconds: hosts wait 30 to 120 s (RFC 1122 §3.3.2).
+/// How long fragments wait for the others, in microseconds; hosts wait 30 to 120 s (RFC 1122 §3.3.2).
 const AGE_MAX_US: i64 = 30_000_000;
-/// How long the first first fragment waits before it is clear that no others come, in microseconds.
+/// How long the very first first-fragment waits until the capture counts as having no others, in
+/// microseconds.
 const HEAD_AGE_MAX_US: i64 = 1_000_000;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Fragments in any order, twice, overlapping, cut, too many and too late.
+//! Fragments in any order, duplicated, overlapping, cut, too many and too late.
 
 use std::net::IpAddr;
 

@@ -1,7 +1,9 @@
-//! From an IP packet to its UDP datagram or TCP segment: both versions of IP, extension headers, and tunnels.
+//! Finds the UDP datagram or TCP segment in an IP packet: both versions of IP, extension headers, and
+//! tunnels.
 //!
 //! Checksums are not verified: captures taken on the sending host hold frames before the network card has
-//! filled them in. Nothing here keeps state: fragments are named, and put together in [`super::fragments`].
+//! filled them in. This module has no state: it only identifies fragments, and [`super::fragments`]
+//! reassembles them.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -10,8 +12,8 @@ use super::content::{Content, Datagram, Ends, Found, Layer, Piece, Segment};
 use super::link;
 use super::link_type::LinkType;
 
-/// Finds the UDP datagram or TCP segment in `frame`; a [`super::Dissector`] puts fragments together besides, and
-/// [`super::dissect_plain`] is faster where nearly every frame is plain.
+/// Finds the UDP datagram or TCP segment in `frame`. A [`super::Dissector`] also reassembles fragments, and
+/// [`super::dissect_plain`] is faster when nearly every frame is plain.
 #[inline]
 pub fn dissect(link: LinkType, frame: &[u8]) -> Content<'_> {
     match follow(Layer::Frame(link, frame)) {
@@ -21,7 +23,7 @@ pub fn dissect(link: LinkType, frame: &[u8]) -> Content<'_> {
 }
 
 impl<'a> Piece<'a> {
-    /// The datagram that it is the first fragment of.
+    /// The datagram of which it is the first fragment.
     pub(super) fn head(&self) -> Option<Datagram<'a>> {
         if self.offset != 0 {
             return None;
@@ -33,7 +35,7 @@ impl<'a> Piece<'a> {
     }
 }
 
-/// Takes layer off layer until a datagram, a fragment or an end is found.
+/// Removes layer after layer until it finds a datagram, a fragment or the end.
 #[inline]
 pub(super) fn follow(mut layer: Layer<'_>) -> Found<'_> {
     for _ in 0..LAYERS_MAX {
@@ -65,8 +67,8 @@ fn read_ipv4(packet: &[u8]) -> Layer<'_> {
     if header_len < 20 {
         return Layer::not_ip();
     }
-    // Zero is what a sending host's segmentation offload leaves; then the frame is the only authority.
-    // Else bytes behind the packet are Ethernet padding.
+    // A sending host's segmentation offload leaves zero here; then only the frame gives the length. Otherwise
+    // bytes after the packet are Ethernet padding.
     let wire_len = if total_len == 0 { packet.len() } else { total_len };
     let (Some(payload), Some(len)) =
         (packet.get(header_len..wire_len.min(packet.len())), wire_len.checked_sub(header_len))
@@ -102,8 +104,7 @@ fn read_ipv6(packet: &[u8]) -> Layer<'_> {
     transport(fixed[6], ends, payload, wire_len)
 }
 
-/// What an IP packet carries, behind the headers that may stand in front of it. `payload` is what the capture
-/// kept of `len` bytes.
+/// The content of an IP packet after its extension headers. `payload` is the captured part of `len` bytes.
 #[inline]
 pub(super) fn transport<'a>(
     mut protocol: u8,
@@ -144,7 +145,7 @@ pub(super) fn transport<'a>(
     Layer::Found(Found::Content(Content::Other))
 }
 
-/// The fragment behind a fragment header (RFC 8200 §4.5); `None` where it is the only one of its packet (RFC 6946).
+/// The fragment after a fragment header (RFC 8200 §4.5); `None` when it is the whole packet (RFC 6946).
 fn fragment_header(ends: Ends, payload: &[u8], len: usize) -> Option<Layer<'_>> {
     let (Some(place), Some(id), Some(protocol)) = (be16(payload, 2), be32(payload, 4), payload.first())
     else {
@@ -163,7 +164,7 @@ fn fragment_header(ends: Ends, payload: &[u8], len: usize) -> Option<Layer<'_>> 
 fn read_udp(ends: Ends, segment: &[u8]) -> Layer<'_> {
     let (Some(ports), Some(len)) = (be32(segment, 0), be16(segment, 4)) else { return Layer::truncated() };
     let Some(rest) = segment.get(8..) else { return Layer::truncated() };
-    // A length of zero stands for the rest of the packet (RFC 2675 §4).
+    // A length of zero means the rest of the packet (RFC 2675 §4).
     let payload_len = match usize::from(len) {
         0 => rest.len(),
         1..8 => return Layer::truncated(),
@@ -194,7 +195,7 @@ fn read_tcp(ends: Ends, segment: &[u8], len: usize) -> Content<'_> {
     if header_len < 20 {
         return Content::Other;
     }
-    // A snap length may end within the options; then there is a length and no byte.
+    // The snap length may cut within the options; then the length is known and there are no bytes.
     let payload = segment.get(header_len..).unwrap_or_default();
     let number = |high: usize| be32(fixed, high).unwrap_or_default();
     let port = |high: usize| be16(fixed, high).unwrap_or_default();
@@ -216,7 +217,7 @@ const PROTOCOL_UDP: u8 = 17;
 
 /// Tunnels in UDP begin with a smaller byte; RTP (0x80) and text begin with a larger one.
 const TUNNEL_BYTE_LIMIT: u8 = 0x40;
-/// Layers of one frame that are taken off: more are a loop, or damage.
+/// Layers of one frame; more are a loop, or damage.
 const LAYERS_MAX: usize = 12;
 /// RFC 8200 allows each header once, destination options twice.
 const EXTENSION_HEADERS_MAX: usize = 8;

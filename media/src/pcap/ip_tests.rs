@@ -1,10 +1,10 @@
-//! Frames of every link layer and tunnel, and what is no datagram.
+//! Frames of every link layer and tunnel, and frames without a datagram.
 
 use super::super::Dissector;
 use super::*;
 use crate::time::Micros;
 
-/// Hex with spaces to bytes.
+/// Converts hex with spaces to bytes.
 fn hex(text: &str) -> Vec<u8> {
     let digits: Vec<u8> =
         text.bytes().filter(u8::is_ascii_hexdigit).map(|c| (c as char).to_digit(16).unwrap() as u8).collect();
@@ -14,7 +14,7 @@ fn hex(text: &str) -> Vec<u8> {
 const MACS: &str = "020000000001 020000000002";
 /// 192.0.2.1:4000 to 192.0.2.2:5000, "hey".
 const V4: &str = "4500001f 00000000 40110000 c0000201 c0000202 0fa01388 000b0000 686579";
-/// An IPv4 header without a length, as segmentation offload leaves it, up to its protocol; and its addresses.
+/// An IPv4 header up to its protocol, without a length, as segmentation offload leaves it; and its addresses.
 const OUTER: &str = "45000000 00000000 40";
 const OUTER_ADDRESSES: &str = "c6336401 c6336402";
 const V6_ADDRESSES: &str = "20010db8000000000000000000000001 20010db8000000000000000000000002";
@@ -180,7 +180,7 @@ fn a_short_snap_length_keeps_the_length_on_the_wire() {
     assert_eq!((datagram.payload, datagram.payload_len), (&b"hey"[..], 164));
 }
 
-/// Every layer but the innermost is cut out of a chain that is deeper than any network's.
+/// A chain of layers that is deeper than in any network is not followed to its end.
 #[test]
 fn tunnels_in_tunnels_end() {
     let frame = hex(&format!("{}{V4}", format!("{OUTER}040000 {OUTER_ADDRESSES}").repeat(40)));

@@ -1,7 +1,8 @@
-//! Capture files: pcap and pcapng read without copying, the layers down to UDP and TCP, and a writer.
+//! Capture files: reads pcap and pcapng without copying, decodes the layers down to UDP and TCP, and writes
+//! captures.
 //!
-//! The decoder is sans-I/O: a driver hands it whatever bytes it has and is told how many were used, so a
-//! capture of any size is read with a small buffer. Nothing here knows RTP or SIP.
+//! The decoder is sans-I/O: a driver passes it the bytes it has and learns how many were used, so a capture
+//! of any size is read with a small buffer. This module does not depend on RTP or SIP.
 //!
 //! ```
 //! use sidetone_media::pcap::{Content, LinkType, Records, Writer, dissect};

@@ -1,44 +1,39 @@
-//! The frame that almost all media traffic consists of, read with one look at its bounds: Ethernet, IPv4 without
-//! options, UDP, whole, and version 2 of RTP.
+//! A fast path for the most frequent frame of media traffic, with one bounds check: Ethernet, IPv4 without
+//! options, UDP, complete, and version 2 of RTP.
 
 use super::bytes::array;
 use super::link_type::LinkType;
 
-/// A UDP datagram in IPv4 that is there as a whole and begins as RTP and RTCP do.
+/// A complete UDP datagram in IPv4 that begins like RTP or RTCP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlainDatagram<'a> {
-    /// The source address in the upper, the destination address in the lower half.
+    /// The source address in the upper half, the destination address in the lower half.
     pub addresses: u64,
-    /// The source port in the upper, the destination port in the lower half.
+    /// The source port in the upper half, the destination port in the lower half.
     pub ports: u32,
     /// The whole payload; not empty.
     pub payload: &'a [u8],
 }
 
-/// Finds the datagram in a frame of the most frequent form; `None` leaves the frame to [`super::dissect`], which
-/// says the same of every frame that is taken here.
+/// Finds the datagram in a frame of the most frequent form. For other frames it returns `None`, and the
+/// caller uses [`super::dissect`], which gives the same result for every frame that is accepted here.
 #[inline]
 pub fn dissect_plain(link: LinkType, frame: &[u8]) -> Option<PlainDatagram<'_>> {
     let headers = frame.first_chunk::<HEADERS_LEN>()?;
-    // EtherType, version and header length; offset and more-fragments flag; protocol.
-    let fragment = u16::from_be_bytes([headers[20], headers[21]]) & 0x3fff;
-    let is_plain = link == LinkType::ETHERNET
-        && headers[12] == 0x08
-        && headers[13] == 0
-        && headers[14] == 0x45
-        && headers[23] == PROTOCOL_UDP
-        && fragment == 0;
-    if !is_plain {
+    // EtherType, version and header length; offset, more-fragments flag and protocol.
+    let kind = u32::from_be_bytes(array(headers, 12)?) & 0xffff_ff00;
+    let content = u32::from_be_bytes(array(headers, 20)?) & 0x3fff_00ff;
+    if link != LinkType::ETHERNET || kind != IPV4_WITHOUT_OPTIONS || content != WHOLE_UDP {
         return None;
     }
     let total_len = usize::from(u16::from_be_bytes([headers[16], headers[17]]));
     let udp_len = usize::from(u16::from_be_bytes([headers[38], headers[39]]));
-    // A datagram that ends before its packet does, or beyond it, is looked at more closely.
+    // A datagram whose length does not match its packet is left to the general path.
     if udp_len < 8 || total_len < 20 + udp_len {
         return None;
     }
     let payload = frame.get(HEADERS_LEN..14 + 20 + udp_len)?;
-    // No tunnel in UDP has such a first byte.
+    // No tunnel in UDP begins with such a byte.
     if payload.first()? & 0xc0 != 0x80 {
         return None;
     }
@@ -51,7 +46,10 @@ pub fn dissect_plain(link: LinkType, frame: &[u8]) -> Option<PlainDatagram<'_>> 
 
 /// Ethernet, IPv4 without options, UDP.
 const HEADERS_LEN: usize = 14 + 20 + 8;
-const PROTOCOL_UDP: u8 = 17;
+/// EtherType 0x0800, version 4, five words of header.
+const IPV4_WITHOUT_OPTIONS: u32 = 0x0800_4500;
+/// No fragment, protocol 17.
+const WHOLE_UDP: u32 = 17;
 
 #[cfg(test)]
 mod tests {
@@ -60,7 +58,7 @@ mod tests {
     use super::*;
     use crate::pcap::{Content, dissect};
 
-    /// A frame of an RTP packet with some of its bytes changed, cut to some length.
+    /// A frame with an RTP packet, with some bytes changed, cut to a length.
     fn frame(changes: &[(usize, u8)], len: usize) -> Vec<u8> {
         let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0];
         frame.extend([0x45, 0, 0, 200, 0, 0, 0x40, 0, 64, 17, 0, 0, 192, 0, 2, 1, 192, 0, 2, 2]);

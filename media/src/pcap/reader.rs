@@ -1,8 +1,8 @@
-//! The capture decoder: file formats in, timed frames out.
+//! Decodes capture files into frames with times.
 //!
-//! Classic pcap (draft-ietf-opsawg-pcap) in microseconds and nanoseconds and both byte orders is read here;
-//! the blocks of pcapng (draft-ietf-opsawg-pcapng) are in [`super::blocks`].
-//! Not here: decompression and what is inside a frame.
+//! This module reads classic pcap (draft-ietf-opsawg-pcap) in microseconds and nanoseconds and in both byte
+//! orders; [`super::blocks`] reads the blocks of pcapng (draft-ietf-opsawg-pcapng). Not here: decompression,
+//! and the content of frames.
 
 use thiserror::Error;
 
@@ -12,43 +12,43 @@ use super::link_type::LinkType;
 use super::record::{FRAME_LEN_MAX, Fault, Progress, Record};
 use crate::time::Micros;
 
-/// What [`Decoder::drain`] did with the bytes it was given.
+/// The result of one call of [`Decoder::drain`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Drained {
     /// Bytes to drop before the next call.
     pub consumed: usize,
-    /// Bytes that the element behind them takes as far as is known; see [`Progress::More`].
+    /// Length of the next element in bytes, as far as it is known; see [`Progress::More`].
     pub needed: usize,
 }
 
-/// Why a capture cannot be read any further.
+/// Why a capture cannot be read further.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum Damage {
-    /// The file ends inside an element; what stands before it has been read.
+    /// The file ends inside an element; everything before it was read.
     #[error("cut off at byte {offset}: the last record is incomplete")]
     CutOff {
-        /// Where the incomplete element begins.
+        /// Offset of the incomplete element.
         offset: u64,
     },
     /// A length or magic number that no writer produces.
     #[error("damaged at byte {offset}: {what}")]
     Malformed {
-        /// Where the damaged element begins.
+        /// Offset of the damaged element.
         offset: u64,
         /// What is wrong there.
         what: &'static str,
     },
-    /// The file begins like no capture format that is read here.
+    /// The file does not begin like a supported capture format.
     #[error("not a pcap or pcapng capture{}", looks_like.map_or_else(String::new, |kind| format!(": {kind}")))]
     NotACapture {
-        /// What it seems to be instead, with what to do about it.
+        /// The format that it seems to have, and what to do about it.
         looks_like: Option<&'static str>,
     },
 }
 
 /// Reads a capture from bytes that arrive in pieces of any size.
 ///
-/// Once [`Decoder::next`] has returned an error every further call returns it again.
+/// After [`Decoder::next`] has returned an error, every further call returns it again.
 #[derive(Debug)]
 pub struct Decoder {
     state: State,
@@ -67,10 +67,9 @@ impl Decoder {
         Decoder { state: State::Start, offset: 0 }
     }
 
-    /// Reads the element at the beginning of `bytes`.
+    /// Reads the element at the start of `bytes`.
     ///
-    /// *Errors*: [`Damage`] when nothing behind this place can be read.
-    /// *Bounds*: never asks for more than [`ELEMENT_LEN_MAX`](super::ELEMENT_LEN_MAX) bytes.
+    /// *Errors*: [`Damage`] when nothing after this position can be read. *Bounds*: never asks for more than [`ELEMENT_LEN_MAX`](super::ELEMENT_LEN_MAX) bytes.
     pub fn next<'a>(&mut self, bytes: &'a [u8]) -> Result<Progress<'a>, Damage> {
         let result = match &mut self.state {
             State::Broken(damage) => return Err(damage.clone()),
@@ -97,12 +96,12 @@ impl Decoder {
         }
     }
 
-    /// Hands every whole frame in `bytes` to `each`; `bytes` goes on where the last call has stopped.
+    /// Passes every whole frame in `bytes` to `each`; `bytes` must continue where the last call stopped.
     ///
-    /// Of a classic capture they are found in one loop, which takes half the time of as many calls of
+    /// For a classic capture this is one loop, which takes half the time of separate calls of
     /// [`Decoder::next`].
     ///
-    /// *Errors*: as those of [`Decoder::next`]; the frames before the damage were handed out.
+    /// *Errors*: as for [`Decoder::next`]; the frames before the damage were passed on.
     #[inline]
     pub fn drain<'a>(
         &mut self,
@@ -110,7 +109,7 @@ impl Decoder {
         mut each: impl FnMut(&Record<'a>),
     ) -> Result<Drained, Damage> {
         let mut consumed = 0;
-        // Each turn consumes something, or is the last.
+        // Each iteration consumes bytes, or is the last.
         loop {
             if let State::Classic(classic) = &self.state {
                 let begin = consumed;
@@ -131,7 +130,7 @@ impl Decoder {
         }
     }
 
-    /// Tells the decoder that the file has ended with `left` bytes unread.
+    /// Reports the end of the file to the decoder, with `left` bytes unread.
     ///
     /// *Errors*: the capture was cut off inside an element, or was empty.
     pub fn finish(&mut self, left: usize) -> Result<(), Damage> {
@@ -146,7 +145,7 @@ impl Decoder {
         }
     }
 
-    /// Bytes of the file that have been read.
+    /// Bytes of the file that were read so far.
     pub const fn offset(&self) -> u64 {
         self.offset
     }
@@ -157,7 +156,7 @@ impl Decoder {
     }
 }
 
-/// The frames of a capture that is in memory as a whole.
+/// The frames of a capture that is completely in memory.
 ///
 /// After an error the iterator ends.
 #[derive(Debug)]
@@ -178,7 +177,7 @@ impl<'a> Iterator for Records<'a> {
     type Item = Result<Record<'a>, Damage>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        // Every turn but the last consumes at least one byte of the file.
+        // Every iteration but the last consumes at least one byte of the file.
         while !self.done {
             match self.decoder.next(self.rest) {
                 Ok(Progress::Record { consumed, record }) => {
@@ -210,7 +209,7 @@ enum State {
     Start,
 }
 
-/// What the file header of a classic capture says about all of its records.
+/// The file header of a classic capture, which applies to all of its records.
 #[derive(Debug)]
 struct Classic {
     order: Order,
@@ -220,8 +219,8 @@ struct Classic {
 }
 
 impl Classic {
-    /// The record at `place`, which goes on behind it; `None` where it is not whole or not sound, as
-    /// [`Classic::next`] tells.
+    /// The record at `place`, which then moves past it; `None` when the record is incomplete or damaged, as
+    /// [`Classic::next`] reports.
     #[inline]
     fn record<'a>(&self, bytes: &'a [u8], place: &mut usize) -> Option<Record<'a>> {
         let rest = bytes.get(*place..)?;
@@ -230,7 +229,7 @@ impl Classic {
         let (seconds, fraction, kept, wire_len) = (field(0)?, field(4)?, field(8)? as usize, field(12)?);
         let end = self.record_header_len + kept;
         let frame = rest.get(self.record_header_len..end).filter(|_| kept <= FRAME_LEN_MAX)?;
-        // A fraction beyond one second is damage that other readers accept; it carries over.
+        // A fraction beyond one second is damage that other readers accept; it is added to the seconds.
         let fraction_us = if self.nanoseconds { fraction / 1_000 } else { fraction };
         let at = Micros(i64::from(seconds) * 1_000_000 + i64::from(fraction_us));
         *place += end;
@@ -265,7 +264,7 @@ fn start(bytes: &[u8]) -> Result<(Option<State>, Progress<'_>), Fault> {
         [0xd4, 0xc3, 0xb2, 0xa1] => (Order::Little, false, 16),
         [0xa1, 0xb2, 0x3c, 0x4d] => (Order::Big, true, 16),
         [0x4d, 0x3c, 0xb2, 0xa1] => (Order::Little, true, 16),
-        // An old Linux variant with interface and protocol behind every record header.
+        // An old Linux variant with interface and protocol after every record header.
         [0xa1, 0xb2, 0xcd, 0x34] => (Order::Big, false, 24),
         [0x34, 0xcd, 0xb2, 0xa1] => (Order::Little, false, 24),
         _ => return Err(Fault::NotACapture(looks_like(bytes))),
@@ -273,13 +272,13 @@ fn start(bytes: &[u8]) -> Result<(Option<State>, Progress<'_>), Fault> {
     let Some(network) = bytes.get(..CLASSIC_HEADER_LEN).and_then(|header| order.u32(header, 20)) else {
         return Ok((None, Progress::More { needed: CLASSIC_HEADER_LEN }));
     };
-    // The upper 16 bits hold the length of a frame check sequence.
+    // The upper 16 bits contain the length of a frame check sequence.
     let link = LinkType((network & 0xffff) as u16);
     let classic = Classic { order, link, nanoseconds, record_header_len };
     Ok((Some(State::Classic(classic)), Progress::Skipped { consumed: CLASSIC_HEADER_LEN }))
 }
 
-/// Names formats that people take for captures.
+/// Recognises formats that users mistake for captures.
 fn looks_like(bytes: &[u8]) -> Option<&'static str> {
     const KNOWN: [(&[u8], &str); 9] = [
         (b"\x1f\x8b", "it is compressed with gzip, decompress it first"),

@@ -1,10 +1,11 @@
-//! Puts TCP segments back into streams of bytes, one for each direction, as an observer can (RFC 9293 §3.4).
+//! Reassembles TCP segments into streams of bytes, one per direction, as an observer can (RFC 9293 §3.4).
 //!
-//! The observer may have come late, may see segments twice or in any order, and never sees some at all: what is
-//! missing is waited for within bounds and then told as [`Part::Lost`]. The first copy of a byte stays. Whoever
-//! reads the streams keeps its own state `T` for each direction here, so that one look-up finds both.
+//! The observer may have started late, may see segments twice or in any order, and never sees some of them.
+//! Missing bytes are waited for within bounds and then reported as [`Part::Lost`]. Where segments overlap,
+//! the first copy is kept. The reader of the streams stores its own state `T` per direction here, so that one
+//! look-up finds both.
 //!
-//! Not here: what the bytes mean.
+//! Not here: the meaning of the bytes.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -14,48 +15,49 @@ use crate::time::Micros;
 
 /// Both directions of all TCP connections of a capture.
 ///
-/// *Bounds*: 16,384 directions; segments that wait for others take 16 MiB, and 256 of them in one direction.
+/// *Bounds*: 16,384 directions; waiting segments take at most 16 MiB, and at most 256 of them wait per
+/// direction.
 #[derive(Debug)]
 pub struct Connections<T> {
     directions: HashMap<Ends, Direction<T>>,
-    /// Bytes that wait for others before them.
+    /// Bytes of the segments that wait for earlier ones.
     waiting_bytes: usize,
-    /// Directions with such bytes.
+    /// Directions with waiting segments.
     waiting_directions: usize,
 }
 
-/// What comes next in one direction of a connection.
+/// The next part of one direction of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stretch<'a> {
-    /// When it could be read: when its last byte, or what was missing before it, was captured.
+    /// When it became readable: when its last byte, or the missing part before it, was captured.
     pub at: Micros,
-    /// Who sent it.
+    /// Its sender.
     pub source: SocketAddr,
-    /// Where it was sent.
+    /// Its destination.
     pub destination: SocketAddr,
-    /// What it is.
+    /// The part.
     pub part: Part<'a>,
 }
 
 /// A part of one direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part<'a> {
-    /// The direction begins, or is joined in its midst; its state is new.
+    /// The direction begins, or the capture starts within it; its state is new.
     Begin,
-    /// The bytes that follow.
+    /// The next bytes.
     Bytes(&'a [u8]),
-    /// So many bytes follow that were not captured.
+    /// The next bytes, this many, were not captured.
     Lost(usize),
-    /// Nothing more is told of this direction; its state goes.
+    /// The direction has ended; its state is dropped.
     End,
 }
 
-/// Whether the rest of a direction is worth its memory.
+/// Whether the reader needs the rest of a direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interest {
-    /// Its bytes are passed over until another connection takes its place.
+    /// Its bytes are skipped until another connection replaces it.
     None,
-    /// Go on.
+    /// Continue.
     Some,
 }
 
@@ -63,15 +65,15 @@ type Ends = (SocketAddr, SocketAddr);
 
 #[derive(Debug)]
 struct Direction<T> {
-    /// The sequence number of the first byte that was seen.
+    /// The sequence number of the first byte.
     first: u32,
-    /// The sequence number of the next byte.
+    /// The sequence number of the next expected byte.
     next: u32,
     last: Micros,
     is_ignored: bool,
-    /// In the order of their sequence numbers, all beyond `next`.
+    /// In order of their sequence numbers, all after `next`.
     waiting: Vec<Waiting>,
-    /// When the first of them came.
+    /// When the first of them arrived.
     since: Micros,
     state: T,
 }
@@ -84,7 +86,7 @@ struct Waiting {
     len: usize,
 }
 
-/// Hands the parts of one direction out.
+/// Passes the parts of one direction to the sink.
 struct Teller<'a, F> {
     ends: Ends,
     sink: &'a mut F,
@@ -97,22 +99,22 @@ impl<T> Default for Connections<T> {
 }
 
 impl<T: Default> Connections<T> {
-    /// What segments that wait for others may take, in all directions together.
+    /// Limit of the memory for waiting segments, in all directions together.
     pub const WAITING_BYTES_MAX: usize = 16 << 20;
 
-    /// A table without a connection.
+    /// A table without connections.
     #[must_use]
     pub fn new() -> Self {
         Connections::default()
     }
 
-    /// Bytes that segments take while they wait for others before them; never above [`Self::WAITING_BYTES_MAX`].
+    /// Memory of segments that wait for earlier ones; never above [`Self::WAITING_BYTES_MAX`].
     #[must_use]
     pub const fn waiting_bytes(&self) -> usize {
         self.waiting_bytes
     }
 
-    /// Takes a segment and hands out what can be read now.
+    /// Adds a segment and passes on what can be read now.
     pub fn segment<F>(&mut self, at: Micros, segment: &Segment<'_>, sink: &mut F)
     where
         F: FnMut(&mut T, Stretch<'_>) -> Interest,
@@ -139,7 +141,7 @@ impl<T: Default> Connections<T> {
         }
     }
 
-    /// Hands out what still waits, and ends every direction.
+    /// Passes on what still waits, and ends every direction.
     pub fn finish<F>(&mut self, sink: &mut F)
     where
         F: FnMut(&mut T, Stretch<'_>) -> Interest,
@@ -159,7 +161,7 @@ impl<T: Default> Connections<T> {
         let ahead = self.directions.get(&ends).map(|known| sequence.wrapping_sub(known.next).cast_signed());
         match ahead {
             None => self.begin(at, ends, sequence, sink),
-            // Another connection of the same ports, whose SYN was not captured.
+            // Another connection with the same ports, whose SYN was not captured.
             Some(ahead) if ahead.unsigned_abs() > WINDOW_MAX => {
                 self.end(ends, sink);
                 self.begin(at, ends, sequence, sink);
@@ -185,7 +187,8 @@ impl<T: Default> Connections<T> {
         if is_over {
             direction.skip(&mut teller);
         }
-        // One that is given up may be smaller than the one that came. Without any, this direction is within the bound.
+        // A dropped segment may be smaller than the new one, so this repeats; without waiting segments the
+        // direction is within the bound.
         let others = self.waiting_bytes - before;
         while others + direction.waiting_bytes() > Self::WAITING_BYTES_MAX && !direction.waiting.is_empty() {
             direction.skip(&mut teller);
@@ -197,14 +200,15 @@ impl<T: Default> Connections<T> {
         self.account(before, after);
     }
 
-    /// The other side has `number`: what is missing before it was lost to the capture and never comes.
+    /// The other side acknowledged up to `number`: missing bytes before it were not captured and will not
+    /// arrive.
     fn acknowledged<F>(&mut self, at: Micros, ends: Ends, number: u32, sink: &mut F)
     where
         F: FnMut(&mut T, Stretch<'_>) -> Interest,
     {
         let Some(direction) = self.directions.get_mut(&ends) else { return };
         let before = direction.waiting_bytes();
-        // Within the first moments the capture itself may have mixed two directions up.
+        // Within a short time the capture itself may have swapped segments of the two directions.
         if at.since(direction.since) <= ACKNOWLEDGED_US_MIN {
             return;
         }
@@ -248,7 +252,7 @@ impl<T: Default> Connections<T> {
         let Some(mut direction) = self.directions.remove(&ends) else { return };
         let before = direction.waiting_bytes();
         let mut teller = Teller { ends, sink };
-        // Each turn hands one of them out at least.
+        // Each iteration passes on at least one of them.
         while !direction.waiting.is_empty() {
             direction.skip(&mut teller);
         }
@@ -256,7 +260,7 @@ impl<T: Default> Connections<T> {
         teller.tell(&mut direction.state, direction.last, Part::End);
     }
 
-    /// Ends the quarter of the directions that were idle longest.
+    /// Ends the quarter of the directions that were idle for the longest time.
     fn make_room<F>(&mut self, sink: &mut F)
     where
         F: FnMut(&mut T, Stretch<'_>) -> Interest,
@@ -280,12 +284,13 @@ impl<T: Default> Connections<T> {
 }
 
 impl<T> Direction<T> {
-    /// Whether a SYN before `next` opens this very connection: it came again, or behind the first bytes.
+    /// Whether a SYN before `next` belongs to this connection: it was repeated, or captured after the first
+    /// bytes.
     const fn begins_at(&self, next: u32) -> bool {
         self.first.wrapping_sub(next) < SYN_LATE_BYTES_MAX
     }
 
-    /// Takes bytes that begin at or before the next one.
+    /// Passes on bytes that begin at or before the next expected one.
     fn take<F>(&mut self, at: Micros, sequence: u32, bytes: &[u8], len: usize, teller: &mut Teller<'_, F>)
     where
         F: FnMut(&mut T, Stretch<'_>) -> Interest,
@@ -321,7 +326,7 @@ impl<T> Direction<T> {
         }
     }
 
-    /// Takes what waited and is next; `at` is when the way to it became free, where it did.
+    /// Passes on waiting bytes that are next; `at` is when the gap before them was closed, if it was.
     fn drain<F>(&mut self, at: Option<Micros>, teller: &mut Teller<'_, F>)
     where
         F: FnMut(&mut T, Stretch<'_>) -> Interest,
@@ -342,7 +347,7 @@ impl<T> Direction<T> {
         }
     }
 
-    /// Gives up what is missing before the first that waits.
+    /// Reports the bytes missing before the first waiting segment as lost.
     fn skip<F>(&mut self, teller: &mut Teller<'_, F>)
     where
         F: FnMut(&mut T, Stretch<'_>) -> Interest,
@@ -356,7 +361,7 @@ impl<T> Direction<T> {
         self.drain(None, teller);
     }
 
-    /// Goes on without a look at the bytes.
+    /// Advances without passing the bytes on.
     fn pass(&mut self, sequence: u32, len: usize) {
         let end = sequence.wrapping_add(len as u32);
         if end.wrapping_sub(self.next).cast_signed() > 0 {
@@ -387,20 +392,21 @@ impl<F> Teller<'_, F> {
     }
 }
 
-/// Directions that are known at once.
+/// Directions stored at once.
 const DIRECTIONS_MAX: usize = 16_384;
-/// Segments of one direction that wait.
+/// Waiting segments per direction.
 const WAITING_MAX: usize = 256;
-/// What a segment that waits takes beside its bytes.
+/// Memory of a waiting segment besides its bytes.
 const WAITING_OVERHEAD: usize = 64;
-/// A SYN so far before the first bytes that were seen still is theirs: a sender's first window is smaller.
+/// A SYN at most this far before the first captured bytes belongs to them: a sender's first window is
+/// smaller.
 const SYN_LATE_BYTES_MAX: u32 = 1 << 16;
-/// How long a missing segment is waited for, in microseconds: a sender repeats it after a second.
+/// How long a missing segment is waited for, in microseconds; a sender repeats it after a second.
 const WAITING_US_MAX: i64 = 3_000_000;
-/// How long it is waited for although the other side has it.
+/// The shortest wait although the other side has acknowledged it.
 const ACKNOWLEDGED_US_MIN: i64 = 20_000;
-/// Sequence numbers further away than any window (RFC 7323 §2.2 allows a gigabyte, nobody uses 16 MiB for calls)
-/// are another connection's.
+/// Sequence numbers further away than any window belong to another connection (RFC 7323 §2.2 allows a
+/// gigabyte, but calls do not use 16 MiB).
 const WINDOW_MAX: u32 = 16 << 20;
 
 #[cfg(test)]

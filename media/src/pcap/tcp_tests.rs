@@ -1,4 +1,4 @@
-//! Segments in any order, twice, overlapping, cut and missing.
+//! Segments in any order, duplicated, overlapping, cut and missing.
 
 use super::*;
 
@@ -22,7 +22,7 @@ fn acknowledgement(number: u32) -> Segment<'static> {
     Segment { source: destination, destination: source, acknowledges: Some(number), ..data(9, b"") }
 }
 
-/// What was read: bytes as they are, `<` begin, `>` end, `[n]` lost.
+/// The parts read: bytes as they are, `<` begin, `>` end, `[n]` lost.
 fn read(segments: &[(i64, Segment<'_>)]) -> String {
     let mut connections = Connections::<String>::new();
     let mut told = String::new();
@@ -49,7 +49,7 @@ fn read(segments: &[(i64, Segment<'_>)]) -> String {
     told
 }
 
-/// A name, the segments with their times, and what came of them.
+/// A name, the segments with their times, and the expected result.
 type Case = (&'static str, Vec<(i64, Segment<'static>)>, &'static str);
 
 #[test]
@@ -183,7 +183,7 @@ fn held_bytes_are_as_old_as_what_set_them_free() {
     assert_eq!(seen, expected);
 }
 
-/// What is given up may be a byte, and what comes as long as a segment can be.
+/// The segment that is dropped may have one byte, and the new one the largest possible length.
 #[test]
 fn small_gaps_do_not_make_room_for_large_segments() {
     let mut connections = Connections::<()>::new();

@@ -1,4 +1,4 @@
-//! Writes UDP datagrams as a classic capture file, with the checksums that a receiver would verify.
+//! Writes UDP datagrams to a classic capture file, with valid checksums.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -16,9 +16,9 @@ pub struct Writer<W> {
 }
 
 impl<W: io::Write> Writer<W> {
-    /// Begins a file on `out`: link type [`LinkType::ETHERNET`] or [`LinkType::RAW`].
+    /// Begins a file on `out` with link type [`LinkType::ETHERNET`] or [`LinkType::RAW`].
     ///
-    /// *Errors*: what `out` reports, or a link type that is not written here.
+    /// *Errors*: errors of `out`, or an unsupported link type.
     pub fn new(mut out: W, link: LinkType) -> io::Result<Self> {
         if !matches!(link, LinkType::ETHERNET | LinkType::RAW) {
             return Err(io::Error::new(io::ErrorKind::Unsupported, "only Ethernet and raw IP are written"));
@@ -29,8 +29,8 @@ impl<W: io::Write> Writer<W> {
 
     /// Appends one datagram, captured at `at` microseconds since the Unix epoch.
     ///
-    /// *Errors*: what the output reports; a payload above 65,000 bytes; addresses of two families; a time
-    /// that the format cannot hold (before 1970 or after 2105).
+    /// *Errors*: errors of the output; a payload above 65,000 bytes; addresses of two families; a time that
+    /// the format cannot hold (before 1970 or after 2105).
     pub fn write_udp(
         &mut self,
         at: Micros,
@@ -47,7 +47,7 @@ impl<W: io::Write> Writer<W> {
         };
         self.frame.clear();
         if self.link == LinkType::ETHERNET {
-            // Locally administered addresses, as nobody's card has them.
+            // Locally administered addresses, which no network card has.
             self.frame.extend([0x02, 0, 0, 0, 0, 2, 0x02, 0, 0, 0, 0, 1]);
             self.frame.extend(if source.is_ipv4() { [0x08, 0x00] } else { [0x86, 0xdd] });
         }
@@ -86,9 +86,9 @@ impl<W: io::Write> Writer<W> {
         self.out.write_all(&self.frame)
     }
 
-    /// Flushes and gives the output back.
+    /// Flushes and returns the output.
     ///
-    /// *Errors*: what the output reports.
+    /// *Errors*: errors of the output.
     pub fn finish(mut self) -> io::Result<W> {
         self.out.flush()?;
         Ok(self.out)
@@ -96,7 +96,7 @@ impl<W: io::Write> Writer<W> {
 
     fn push_udp(&mut self, from: u16, to: u16, udp_len: u16, pseudo: u64, payload: &[u8]) {
         let numbers = [from, to, udp_len];
-        // The pseudo header adds protocol and length (RFC 768, RFC 8200 §8.1); the length counts twice.
+        // The pseudo header adds protocol and length (RFC 768, RFC 8200 §8.1); the length is counted twice.
         let header = numbers.iter().fold(pseudo + 17 + u64::from(udp_len), |sum, n| sum + u64::from(*n));
         let checksum = match !fold(sum16(header, payload)) {
             0 => 0xffff,
@@ -109,7 +109,7 @@ impl<W: io::Write> Writer<W> {
     }
 }
 
-/// What a classic capture file begins with: little-endian, microseconds, frames of one link type.
+/// The header of a classic capture file: little-endian, microseconds, frames of one link type.
 pub fn file_header(link: LinkType) -> [u8; 24] {
     let mut header = [0; 24];
     let parts: [&[u8]; 6] = [
@@ -126,8 +126,8 @@ pub fn file_header(link: LinkType) -> [u8; 24] {
     header
 }
 
-/// What stands in front of each frame of such a file: when it was captured, in microseconds since the Unix epoch, the
-/// bytes that were kept of it, and those it had; `None` for a time before 1970 or after 2105.
+/// The header of each frame in such a file: its capture time in microseconds since the Unix epoch, its
+/// captured length, and its original length; `None` for a time before 1970 or after 2105.
 pub fn record_header(at: Micros, len: u32, wire_len: u32) -> Option<[u8; 16]> {
     let seconds = u32::try_from(at.0.div_euclid(1_000_000)).ok()?;
     let micros = at.0.rem_euclid(1_000_000) as u32;
@@ -147,7 +147,7 @@ fn sum16(start: u64, bytes: &[u8]) -> u64 {
 }
 
 fn fold(mut sum: u64) -> u16 {
-    // Four turns carry 64 bits into 16.
+    // Four iterations fold 64 bits into 16.
     while sum > 0xffff {
         sum = (sum >> 16) + (sum & 0xffff);
     }

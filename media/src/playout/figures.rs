@@ -1,24 +1,24 @@
-//! What a playout has done so far.
+//! The figures of a playout.
 
-/// Counts since the playout began; the delays are those of now.
+/// Counts since the playout began; the delays are current values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PlayoutFigures {
-    /// Packets that came after what follows them was played.
+    /// Packets that arrived after a later one was played.
     pub late: u64,
-    /// Packets thrown away unplayed because too many waited.
+    /// Packets dropped unplayed because too many waited.
     pub early: u64,
-    /// Packets that came twice.
+    /// Packets that arrived twice.
     pub duplicates: u64,
-    /// Packets that their codec could not read.
+    /// Packets that their codec could not decode.
     pub damaged: u64,
-    /// Milliseconds of audio that stood in for what was missing.
+    /// Milliseconds of audio that concealed missing packets.
     pub concealed_ms: u64,
-    /// Milliseconds that audio was made longer, and shorter.
+    /// Milliseconds by which audio was lengthened.
     pub stretched_ms: u64,
-    /// See `stretched_ms`.
+    /// Milliseconds by which audio was shortened.
     pub shortened_ms: u64,
-    /// How long audio waits now, from the arrival of a packet that was not held up to its frame.
+    /// Current delay of the audio, from the arrival of a packet without lateness to its frame.
     pub delay_ms: u32,
-    /// How long it should, as late as packets come.
+    /// The delay that the lateness of the packets requires.
     pub target_ms: u32,
 }

@@ -1,4 +1,4 @@
-//! The playout of one party: what it is fed and asked. What happens at a tick stands in `tick`.
+//! The playout of one party: its inputs and queries. The work of a tick is in `tick`.
 
 use crate::codec::Codec;
 use crate::playout::figures::PlayoutFigures;
@@ -10,46 +10,46 @@ use crate::playout::voice::{LONGEST_US, Voice};
 use crate::rtp::{Packet, RtpPacket};
 use crate::time::Micros;
 
-/// What became of a packet.
+/// The result for one packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pushed {
-    /// Its codec cannot read it.
+    /// Its codec cannot decode it.
     Damaged,
-    /// It was there already.
+    /// It has already arrived.
     Duplicate,
     /// Its payload type is neither audio nor comfort noise.
     Foreign,
-    /// What follows it was played already.
+    /// A later packet was already played.
     Late,
-    /// It waits for its turn.
+    /// It waits to be played.
     Waits,
 }
 
-/// What a frame holds.
+/// The content of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pulled {
-    /// Something that stands in for what is missing.
+    /// Concealment for missing packets.
     Concealed,
     /// Comfort noise: the party is silent.
     Noise,
-    /// Silence: there is nothing to hear.
+    /// Silence: there is no audio.
     Nothing,
-    /// What the party said.
+    /// The party's audio.
     Voice,
 }
 
-/// How loud the next frame is.
+/// The level of the next frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Peek {
-    /// Its mean square, roughly.
+    /// An estimate of its mean square.
     Level(u64),
-    /// There is nothing to hear.
+    /// There is no audio.
     Nothing,
-    /// Only decoding tells.
+    /// The level is known only after decoding.
     Unknown,
 }
 
-/// Plays one party's packets as even audio.
+/// Turns one party's packets into continuous audio.
 ///
 /// ```
 /// use sidetone_media::codec::Codec;
@@ -67,8 +67,8 @@ pub enum Peek {
 /// assert_eq!(playout.pull(Micros(25_000), &mut pcm), Pulled::Voice);
 /// ```
 ///
-/// *Bounds*: 64 packets wait at most, 240 ms in all; nothing is allocated once every place was used and every payload
-/// type heard.
+/// *Bounds*: at most 64 packets wait, 240 ms in total; nothing is allocated after every slot was used once
+/// and every payload type has arrived once.
 #[derive(Debug)]
 pub struct Playout {
     pub(super) formats: PlayoutFormats,
@@ -81,36 +81,36 @@ pub struct Playout {
     pub(super) figures: Counts,
 }
 
-/// Whose packets these are.
+/// The source of the packets.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Source {
     ssrc: u32,
     clock_hz: u32,
-    /// The highest sequence number and its timestamp, counted on over the wraps.
+    /// The highest sequence number and its timestamp, extended beyond their wraps.
     sequence: i64,
     timestamp: i64,
 }
 
-/// Where the playout stands.
+/// Position and state of the playout.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct State {
     /// Whether voice is being played; otherwise the next packet waits for its time.
     pub(super) is_playing: bool,
-    /// The sequence number that is next.
+    /// The next sequence number.
     pub(super) next: i64,
-    /// The media time that is next to be decoded.
+    /// The media time that is decoded next.
     pub(super) cursor_us: i64,
-    /// What was concealed while nothing was there, in the hope that it is only late.
+    /// Time concealed while no packet was there, which may only be late.
     pub(super) held_us: i64,
     pub(super) quiet: Quiet,
-    /// The least that the delay was above what it should be, and over how many ticks.
+    /// The smallest excess of the delay over its target, and the number of ticks over which it was observed.
     pub(super) least_excess_us: i64,
     pub(super) ticks: u32,
-    /// Whether the last frame was decoded, not passed over.
+    /// Whether the last frame was decoded, not skipped.
     pub(super) was_heard: bool,
 }
 
-/// Why nothing to hear is no loss.
+/// Why missing audio is not a loss.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Quiet {
     /// A key is pressed.
@@ -121,7 +121,7 @@ pub(super) enum Quiet {
     Noise,
 }
 
-/// Counts finer than [`PlayoutFigures`].
+/// Counts with a finer resolution than [`PlayoutFigures`].
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Counts {
     pub(super) late: u64,
@@ -135,7 +135,7 @@ pub(super) struct Counts {
 }
 
 impl Playout {
-    /// A playout that has heard nothing; `seed` is that of its comfort noise.
+    /// A playout before the first packet; `seed` is that of its comfort noise.
     pub fn new(formats: &PlayoutFormats, seed: u64) -> Playout {
         Playout {
             formats: formats.clone(),
@@ -149,7 +149,7 @@ impl Playout {
         }
     }
 
-    /// Replaces what the party may send; what waits in formats that changed is not played.
+    /// Replaces what the party may send; waiting packets in changed formats are not played.
     pub fn set_formats(&mut self, formats: &PlayoutFormats) {
         if *formats != self.formats {
             self.voice.set_formats(formats);
@@ -159,7 +159,7 @@ impl Playout {
         }
     }
 
-    /// Takes in one packet, which arrived at `now`.
+    /// Adds one packet, which arrived at `now`.
     pub fn push(&mut self, now: Micros, packet: &RtpPacket<'_>) -> Pushed {
         let RtpPacket { header, payload } = *packet;
         let Some(content) = self.content(header.payload_type, payload) else { return Pushed::Foreign };
@@ -204,12 +204,12 @@ impl Playout {
         Pushed::Waits
     }
 
-    /// The party presses a key (RFC 4733): audio that is missing until its next packet is no loss.
+    /// Records that the party presses a key (RFC 4733): audio missing until its next packet is not a loss.
     pub fn event(&mut self) {
         self.state.quiet = Quiet::Event;
     }
 
-    /// What was done so far.
+    /// The figures so far.
     pub fn figures(&self) -> PlayoutFigures {
         let ms = |us: i64| u64::try_from(us / 1_000).unwrap_or(0);
         let figures = &self.figures;
@@ -231,12 +231,12 @@ impl Playout {
             return Some(Content::Noise);
         }
         let lane = self.voice.lane(number)?;
-        // Opus says in a byte or two that there is nothing to hear.
+        // Opus signals silence with one or two bytes.
         let is_silence = self.voice.codec(lane) == Some(Codec::Opus) && Codec::Opus.power(payload) == Some(0);
         Some(if is_silence { Content::Noise } else { Content::Audio(lane) })
     }
 
-    /// The clock and the duration of a packet; `None` when its codec cannot read it.
+    /// The clock and the duration of a packet; `None` when its codec cannot decode it.
     fn extent(&self, content: Content, payload: &[u8]) -> Option<(u32, i64)> {
         let clock_hz = self.source.map(|source| source.clock_hz);
         let Content::Audio(lane) = content else { return Some((clock_hz.unwrap_or(8_000), 0)) };
@@ -246,7 +246,8 @@ impl Playout {
         (duration_us <= LONGEST_US).then_some((codec.rtp_clock().hz(), duration_us))
     }
 
-    /// Counts the packet's number and timestamp on; one that does not fit to those before begins another source.
+    /// Extends the packet's number and timestamp beyond their wraps; a packet that does not fit to earlier
+    /// ones starts another source.
     fn place(&mut self, now: Micros, header: &Packet, clock_hz: u32) -> (i64, i64) {
         let us = |timestamp: i64| timestamp * 1_000_000 / i64::from(clock_hz.max(1));
         if let Some(source) = &mut self.source
@@ -257,20 +258,23 @@ impl Playout {
             let timestamp =
                 source.timestamp + i64::from(header.timestamp.wrapping_sub(source.timestamp as u32) as i32);
             let lateness_us = self.timing.lateness_us(now, us(timestamp)).unwrap_or(0);
-            // A long silence keeps its time; a jump does not. What is old in number is only late.
+            // After a long silence the timestamp still fits; after a jump it does not. A packet with an older
+            // number is only late.
             let fits = ahead.abs() <= JUMP && (ahead <= 0 || lateness_us.abs() <= LATENESS_MAX_US);
             if fits {
                 if ahead > 0 {
                     (source.sequence, source.timestamp) = (sequence, timestamp);
                 }
                 if lateness_us > REBASE_US && !self.state.is_playing && self.slots.is_empty() {
-                    // After a pause, late as none was: the party's clock stood still, or the way is another.
+                    // After a pause the packet is late although none waits: the party's clock stood still, or
+                    // the path has changed.
                     self.timing.rebase();
                 }
                 return (sequence, us(timestamp));
             }
         }
-        // Far from both ends, and a number that packets overtaken by this one can still come before.
+        // Far from both ends of the range, so that packets overtaken by this one can still get a smaller
+        // number.
         let sequence = (1 << 32) + i64::from(header.sequence);
         let timestamp = (1 << 40) + i64::from(header.timestamp);
         self.source = Some(Source { ssrc: header.ssrc, clock_hz, sequence, timestamp });
@@ -282,11 +286,11 @@ impl Playout {
     }
 }
 
-/// A sequence number so far from the one before is another source's (RFC 3550 A.1, MAX_DROPOUT).
+/// A larger step of the sequence number means another source (RFC 3550 A.1, MAX_DROPOUT).
 const JUMP: i64 = 3_000;
-/// So far from its time a packet is of another timeline.
+/// With more lateness a packet belongs to another timeline.
 const LATENESS_MAX_US: i64 = 1_000_000;
-/// See where it is used.
+/// Lateness after a pause from which transits are measured again.
 const REBASE_US: i64 = 100_000;
-/// Packets that the first of a source may have overtaken.
+/// Packets that the first one of a source may have overtaken.
 const OVERTAKEN: i64 = 16;

@@ -1,10 +1,11 @@
-//! Playout: the packets of one party in, one frame of 20 ms per tick out. Wherever audio is decoded, never on a relay.
+//! Playout: turns the packets of one party into one frame of 20 ms per tick. Used wherever audio is decoded,
+//! never for a relay.
 //!
-//! [`Playout`] is fed packets as they arrive and asked for a frame at every tick. In between, `slots` puts packets in
-//! order, `timing` watches how late they come and says how long to wait for them, `voice` decodes, conceals and
-//! resamples, `stretch` makes voice a little longer or shorter where the wait is not what it should be, and `noise` is
-//! what is heard of a party that says it is silent (RFC 3389). How loud a frame is can be asked before it is decoded,
-//! and a frame can be passed over undecoded.
+//! [`Playout`] takes packets as they arrive and returns a frame at every tick. Inside, `slots` orders the
+//! packets; `timing` measures their lateness and computes the target delay; `voice` decodes, conceals and
+//! resamples; `stretch` lengthens or shortens voice a little when the delay differs from its target; and
+//! `noise` generates comfort noise for a silent party (RFC 3389). The level of a frame is available before it
+//! is decoded, and a frame can be skipped without decoding.
 
 mod figures;
 mod formats;

@@ -1,4 +1,4 @@
-//! Comfort noise: soft and without a pitch, as loud as the party says (RFC 3389).
+//! Comfort noise: low and without a pitch, at the level that the party sends (RFC 3389).
 
 use crate::audio::level::power_at_dbov;
 
@@ -15,10 +15,10 @@ impl Noise {
         Noise { state: seed | 1, peak: 0, before: 0 }
     }
 
-    /// Sets the level as a payload of comfort noise gives it (RFC 3389 §3.1): its first byte, in -dBov.
+    /// Sets the level from a payload of comfort noise (RFC 3389 §3.1): its first byte, in -dBov.
     pub(super) fn set_level(&mut self, payload: &[u8]) {
         let level_dbov = -f64::from(payload.first().map_or(LEVEL, |level| level & 0x7f).max(LOUDEST));
-        // Uniform noise has a third of its peak's square; the filter takes half of the power.
+        // The power of uniform noise is a third of its squared peak; the filter halves the power.
         self.peak = ((power_at_dbov(level_dbov) * 6) as f64).sqrt() as i32;
     }
 
@@ -34,9 +34,9 @@ impl Noise {
     }
 }
 
-/// Where the party sends no level: what a quiet room has.
+/// The level when the party sends none: that of a quiet room.
 const LEVEL: u8 = 70;
-/// No noise is louder than this, whatever the party says.
+/// The highest level, whatever the party sends.
 const LOUDEST: u8 = 30;
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
-//! The packets that wait for their turn, by sequence number.
+//! The packets that wait to be played, by sequence number.
 
-/// What a packet carries.
+/// The content of a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Content {
     /// Audio of the lane with this index.
@@ -13,34 +13,34 @@ pub(super) enum Content {
 /// One packet.
 #[derive(Debug, Default)]
 pub(super) struct Slot {
-    /// Its sequence number, counted on over the wraps.
+    /// Its sequence number, extended beyond its wraps.
     pub(super) sequence: i64,
-    /// Its media time and how long it lasts.
+    /// Its media time and its duration.
     pub(super) media_us: i64,
     pub(super) duration_us: i64,
     pub(super) content: Content,
     pub(super) payload: Vec<u8>,
-    /// Whether it still waits; a played one stays until its place is needed, to know its duplicate.
+    /// Whether it still waits; a played packet stays until its slot is needed, to detect duplicates.
     waits: bool,
     used: bool,
 }
 
-/// Room for 64 packets in a ring; payloads are kept in buffers that are used again.
+/// A ring of 64 slots; the payload buffers are reused.
 #[derive(Debug)]
 pub(super) struct Slots {
     ring: Box<[Slot]>,
     waiting: usize,
 }
 
-/// What became of a packet.
+/// The result of adding a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Put {
-    /// It waits; so many others lost their place to it.
+    /// It waits; this many others lost their slot to it.
     Kept {
         evicted: u64,
     },
     Duplicate,
-    /// Its place has a later packet.
+    /// Its slot has a later packet.
     Stale,
 }
 
@@ -49,7 +49,7 @@ impl Slots {
         Slots { ring: (0..PLACES).map(|_| Slot::default()).collect(), waiting: 0 }
     }
 
-    /// Keeps a packet.
+    /// Adds a packet.
     pub(super) fn put(
         &mut self,
         sequence: i64,
@@ -87,12 +87,12 @@ impl Slots {
         Put::Kept { evicted }
     }
 
-    /// The first packet that waits, of those from `next` on.
+    /// The first waiting packet from `next` on.
     pub(super) fn first(&self, next: i64) -> Option<&Slot> {
         if self.waiting == 0 {
             return None;
         }
-        // Almost always the next is there.
+        // The fast case: the next packet is there.
         let from = |sequence: i64| {
             self.ring.get(place(sequence)).filter(|slot| slot.waits && slot.sequence == sequence)
         };
@@ -104,12 +104,12 @@ impl Slots {
         })
     }
 
-    /// The packet `sequence`, if it is still there, played or not.
+    /// The packet `sequence`, if it is still stored, played or not.
     pub(super) fn kept(&self, sequence: i64) -> Option<&Slot> {
         self.ring.get(place(sequence)).filter(|slot| slot.used && slot.sequence == sequence)
     }
 
-    /// The packet `sequence` had its turn.
+    /// Marks the packet `sequence` as played.
     pub(super) fn played(&mut self, sequence: i64) {
         if let Some(slot) =
             self.ring.get_mut(place(sequence)).filter(|slot| slot.waits && slot.sequence == sequence)
@@ -119,7 +119,7 @@ impl Slots {
         }
     }
 
-    /// Forgets every packet before `next`; how many of them still waited.
+    /// Removes all packets before `next`; returns how many of them still waited.
     pub(super) fn forget_before(&mut self, next: i64) -> u64 {
         let mut forgotten = 0;
         for slot in self.ring.iter_mut().filter(|slot| slot.waits && slot.sequence < next) {
@@ -130,13 +130,13 @@ impl Slots {
         forgotten as u64
     }
 
-    /// Forgets everything: another source begins.
+    /// Removes all packets, because another source begins.
     pub(super) fn clear(&mut self) {
         self.ring.iter_mut().for_each(|slot| (slot.waits, slot.used) = (false, false));
         self.waiting = 0;
     }
 
-    /// Whether nothing waits.
+    /// Whether no packet waits.
     pub(super) fn is_empty(&self) -> bool {
         self.waiting == 0
     }
@@ -146,5 +146,5 @@ fn place(sequence: i64) -> usize {
     sequence.rem_euclid(PLACES as i64) as usize
 }
 
-/// More than the longest wait of packets of 10 ms.
+/// More than the longest delay in packets of 10 ms.
 pub(super) const PLACES: usize = 64;

@@ -1,16 +1,17 @@
-//! Voice a little longer or shorter without another pitch: one period of it more or less, blended where it is most like
-//! itself.
+//! Lengthens or shortens voice a little without changing its pitch: adds or removes one period, with a blend
+//! where the signal is most similar to itself.
 
 use std::ops::RangeInclusive;
 
 use crate::audio::conceal::{mix, most_alike_ahead};
 
-/// Takes one period out of the first `filled` samples; how many that were. At least `keep` samples stay.
+/// Removes one period from the first `filled` samples and returns its length in samples. At least `keep`
+/// samples remain.
 pub(super) fn shorten(pcm: &mut [i16], filled: usize, keep: usize, rate_hz: u32) -> usize {
     let Some(voice) = pcm.get_mut(..filled) else { return 0 };
     let longest = filled.saturating_sub(keep).min(filled / 2);
     let Some(period) = period(voice, longest, rate_hz) else { return 0 };
-    // The first period becomes, little by little, the second; what follows the second follows.
+    // The first period is blended into the second; the samples after the second follow.
     for n in 0..period {
         let (Some(first), Some(second)) = (voice.get(n).copied(), voice.get(n + period).copied()) else {
             return 0;
@@ -21,11 +22,11 @@ pub(super) fn shorten(pcm: &mut [i16], filled: usize, keep: usize, rate_hz: u32)
     period
 }
 
-/// Puts one period more into the first `filled` samples, if `pcm` has room for it; how many samples that were.
+/// Adds one period to the first `filled` samples, if `pcm` has space for it; returns its length in samples.
 pub(super) fn lengthen(pcm: &mut [i16], filled: usize, rate_hz: u32) -> usize {
     let longest = (filled / 2).min(pcm.len().saturating_sub(filled));
     let Some(period) = pcm.get(..filled).and_then(|voice| period(voice, longest, rate_hz)) else { return 0 };
-    // After the first period comes the second, which becomes, little by little, the first again.
+    // After the first period comes the second, blended back into the first.
     pcm.copy_within(period..filled, 2 * period);
     for n in 0..period {
         let (Some(first), Some(second)) = (pcm.get(n).copied(), pcm.get(n + 2 * period).copied()) else {
@@ -36,7 +37,8 @@ pub(super) fn lengthen(pcm: &mut [i16], filled: usize, rate_hz: u32) -> usize {
     period
 }
 
-/// The period with which `voice` begins; `None` where it is neither periodic nor quiet: there a blend is heard.
+/// The period at the start of `voice`; `None` when it is neither periodic nor quiet, because a blend would be
+/// audible.
 fn period(voice: &[i16], longest: usize, rate_hz: u32) -> Option<usize> {
     let ms = rate_hz as usize / 1_000;
     let lags: RangeInclusive<usize> = SHORTEST_MS * ms..=longest.min(LONGEST_MS * ms);
@@ -47,12 +49,12 @@ fn period(voice: &[i16], longest: usize, rate_hz: u32) -> Option<usize> {
     (likeness >= LIKENESS || power <= QUIET).then_some(lag)
 }
 
-/// Periods in milliseconds: voices, and what blends well of everything else.
+/// Range of periods in milliseconds: voices, and lengths that blend well in other audio.
 const SHORTEST_MS: usize = 3;
 const LONGEST_MS: usize = 12;
-/// How much alike two periods must be, of 1.
+/// Smallest similarity of two periods, at most 1.
 const LIKENESS: f32 = 0.6;
-/// The mean square below which nobody hears a blend: about -47 dBov.
+/// The mean square below which a blend is inaudible: about -47 dBov.
 const QUIET: f32 = 20_000.0;
 
 #[cfg(test)]
@@ -64,7 +66,7 @@ mod tests {
         (0..samples).map(|n| (8_000.0 * (step * n as f64).sin()) as i16).collect()
     }
 
-    /// The largest step between two samples; a seam would stand out.
+    /// The largest step between two samples; an audible seam would be larger.
     fn step(pcm: &[i16]) -> u16 {
         pcm.windows(2).map(|pair| pair[0].abs_diff(pair[1])).max().unwrap_or(0)
     }

@@ -1,8 +1,9 @@
-//! What happens at a tick: which packet is next, what stands in for it, and whether to catch up or to hold back.
+//! The work of a tick: selects the next packet, conceals a missing one, and adjusts the delay.
 //!
-//! Where nothing is there in time, the playout conceals and *holds*: a packet that is only late is then still played,
-//! and the wait has grown by what it was late. When the next packet shows that one was lost, what was concealed in the
-//! meantime counts for it. A wait that is longer than it need be is shortened period by period.
+//! When no packet is there in time, the playout conceals and *holds* its position: a packet that is only late
+//! is still played then, and the delay has grown by its lateness. When the next packet shows that one was
+//! lost, the time concealed meanwhile counts as that packet. A delay that is longer than needed is shortened
+//! period by period.
 
 use crate::codec::Codec;
 use crate::playout::machine::{Peek, Playout, Pulled, Quiet};
@@ -11,11 +12,11 @@ use crate::playout::timing::TICK_US;
 use crate::playout::voice::samples;
 use crate::time::Micros;
 
-/// One step towards a full frame.
+/// The result of one step of filling a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     Concealed,
-    /// Nothing is to be heard before a packet waited for its time.
+    /// There is no audio until a packet has waited for its time.
     Ended,
     Played,
 }
@@ -37,7 +38,7 @@ impl Playout {
         samples(TICK_US, self.rate_hz())
     }
 
-    /// How loud the frame of the tick at `now` is, without decoding it.
+    /// The level of the frame of the tick at `now`, without decoding it.
     pub fn peek(&self, now: Micros) -> Peek {
         let filled = self.voice.filled();
         let left = if filled > 0 { self.voice.filled_power() } else { 0 };
@@ -52,7 +53,7 @@ impl Playout {
                 .power(lane, &slot.payload)
                 .map_or(Peek::Unknown, |power| Peek::Level(power.max(left))),
             _ if filled > 0 => Peek::Level(left),
-            // Somebody who was heard is concealed where he is missing.
+            // A missing packet of a party that was heard is concealed.
             None if self.state.is_playing && self.state.was_heard && self.state.quiet == Quiet::No => {
                 Peek::Unknown
             }
@@ -60,7 +61,8 @@ impl Playout {
         }
     }
 
-    /// The frame of the tick at `now`, into the first [`frame_samples`](Playout::frame_samples) of `pcm`.
+    /// Writes the frame of the tick at `now` into the first [`frame_samples`](Playout::frame_samples) of
+    /// `pcm`.
     pub fn pull(&mut self, now: Micros, pcm: &mut [i16]) -> Pulled {
         let want = self.frame_samples();
         let pulled = self.advance(now, want, true);
@@ -73,7 +75,7 @@ impl Playout {
         pulled
     }
 
-    /// Passes over the frame of the tick at `now`, undecoded.
+    /// Skips the frame of the tick at `now` without decoding it.
     pub fn skip(&mut self, now: Micros) -> Pulled {
         let want = self.frame_samples();
         let pulled = self.advance(now, want, false);
@@ -112,7 +114,7 @@ impl Playout {
         pulled
     }
 
-    /// How long what is heard next has waited since a packet that was not held up could have brought it.
+    /// The delay of the next samples: their wait compared with a packet without lateness.
     fn delay_us(&self, now: Micros) -> i64 {
         now.0 - self.timing.base_us() - (self.state.cursor_us - self.voice.filled_us())
     }
@@ -121,7 +123,7 @@ impl Playout {
         now.0 - self.timing.base_us() - media_us >= self.timing.target_us()
     }
 
-    /// Begins with the first packet that waits, if its time has come.
+    /// Starts with the first waiting packet, if its time has come.
     fn start(&mut self, now: Micros) -> bool {
         while let Some(slot) = self.slots.first(self.state.next) {
             let (sequence, media_us) = (slot.sequence, slot.media_us);
@@ -144,7 +146,7 @@ impl Playout {
         false
     }
 
-    /// Throws away what waited too long: too much was there at once, or the ticks stood still.
+    /// Drops packets that waited too long, because too many arrived at once or the ticks stopped.
     fn bound(&mut self, now: Micros) {
         let first_us = self.slots.first(self.state.next).map(|slot| slot.media_us);
         let oldest_us = match first_us {
@@ -172,8 +174,8 @@ impl Playout {
         self.state.held_us = 0;
     }
 
-    /// Lengthens where packets are needed before they are sure to be there, at once; shortens where what is heard
-    /// waits longer than it need, slowly.
+    /// Lengthens at once when packets are needed before they are certain to have arrived; shortens slowly
+    /// when the delay is longer than needed.
     fn adapt(&mut self, now: Micros, want: usize) {
         let filled_us = self.voice.filled_us();
         if self.voice.filled() >= want {
@@ -181,7 +183,7 @@ impl Playout {
         }
         let excess_us = self.delay_us(now) - self.timing.target_us();
         let duration_us = self.slots.first(self.state.next).map_or(TICK_US, |slot| slot.duration_us.max(1));
-        // The packets of this frame that are still to come, all but the first of them later than the cursor.
+        // Media time of the packets needed for this frame, after the first one.
         let later_us = (TICK_US - filled_us - 1) / duration_us * duration_us;
         let needed_us = now.0 - self.timing.base_us() - self.state.cursor_us - later_us;
         let state = &mut self.state;
@@ -201,7 +203,7 @@ impl Playout {
         (self.state.least_excess_us, self.state.ticks) = (i64::MAX, 0);
     }
 
-    /// Decodes what is there and in order, until `wanted` samples wait.
+    /// Decodes packets that are there and in order, until `wanted` samples are ready.
     fn fill(&mut self, wanted: usize) {
         while self.voice.filled() < wanted {
             let Some(slot) = self.slots.first(self.state.next) else { return };
@@ -213,7 +215,7 @@ impl Playout {
         }
     }
 
-    /// Adds to the frame, which lacks `need` samples.
+    /// Adds to the frame, which needs `need` more samples.
     fn step(&mut self, need: usize, is_heard: bool) -> Step {
         let need_us = self.us(need).max(1);
         let state = &mut self.state;
@@ -227,7 +229,7 @@ impl Playout {
         state.cursor_us += covered_us;
         state.held_us -= covered_us;
         if lost == 0 {
-            // Nothing was lost: the party paused, or was late.
+            // No packet was lost: the party paused, or was late.
             self.figures.concealed_us -= covered_us;
         }
         let gap_us = slot.media_us - state.cursor_us;
@@ -257,7 +259,7 @@ impl Playout {
         Step::Concealed
     }
 
-    /// Nothing is there: conceals without going on, so that what is late can still be played.
+    /// Conceals a missing packet without advancing, so that a late packet can still be played.
     fn hold(&mut self, need_us: i64, is_heard: bool) -> Step {
         if self.state.quiet == Quiet::Event || self.state.held_us >= HOLD_MAX_US {
             return Step::Ended;
@@ -267,7 +269,8 @@ impl Playout {
         Step::Concealed
     }
 
-    /// Conceals what was lost before the first packet that waits, from the copy that it carries where it is the next.
+    /// Conceals lost packets before the first waiting one, from the copy in that packet when it directly
+    /// follows.
     fn bridge(&mut self, gap_us: i64, need_us: i64, is_heard: bool) -> Step {
         let next = self.slots.first(self.state.next);
         let is_opus = |lane: usize| self.voice.codec(lane) == Some(Codec::Opus);
@@ -285,7 +288,7 @@ impl Playout {
         Step::Concealed
     }
 
-    /// Adds what stands in for `duration_us`; from the first packet at or after `copy`, where there is one.
+    /// Adds concealment for `duration_us`, from the copy in the first packet at or after `copy`, if given.
     fn conceal(&mut self, duration_us: i64, copy: Option<i64>, is_heard: bool) {
         if !is_heard {
             return self.voice.silence(samples(duration_us, self.voice.rate_hz()).max(1));
@@ -304,17 +307,17 @@ impl Playout {
     }
 }
 
-/// Nobody's audio waits longer.
+/// The longest delay.
 const DELAY_MAX_US: i64 = 240_000;
-/// So long a party that sends nothing is hoped to be only late.
+/// For this time a missing packet is treated as late.
 const HOLD_MAX_US: i64 = 100_000;
-/// A longer loss is not bridged: the playout begins anew behind it.
+/// A longer loss is not concealed: the playout restarts after it.
 const LOSS_MAX_US: i64 = 200_000;
-/// Timestamps that are off by less fit.
+/// Tolerated error of timestamps.
 const TOLERANCE_US: i64 = 1_000;
-/// The wait may be off by so much, beside the tick that it is rounded to.
+/// Tolerated error of the delay, besides rounding to a tick.
 const SLACK_US: i64 = 3_000;
 /// Ticks between two shortenings: 200 ms.
 const ADAPT_TICKS: u32 = 10;
-/// What is decoded ahead to be shortened.
+/// Audio decoded ahead in order to shorten it.
 const AHEAD_US: i64 = 13_000;

@@ -1,20 +1,21 @@
-//! How late packets come against the quickest, and how long it is worth to wait for them.
+//! Measures the lateness of packets relative to the fastest, and computes the delay that this requires.
 
 use crate::time::Micros;
 
-/// Transit times of one source, against their least of the last 5 to 10 s.
+/// Transit times of one source, relative to their minimum of the last 5 to 10 s.
 #[derive(Debug)]
 pub(super) struct Timing {
-    /// The least transit of the current bucket and of the one before; the first of a source sets both.
+    /// The smallest transit of the current bucket and of the one before; the first packet of a source sets
+    /// both.
     least_us: i64,
     least_before_us: i64,
     bucket_begin: Option<Micros>,
-    /// The lateness of the last packets, in steps, and how many there are of each.
+    /// The lateness of the last packets in steps, and the number of packets per step.
     recent: Box<[u8; RECENT]>,
     counts: Box<[u16; STEPS]>,
     seen: usize,
     target_us: i64,
-    /// What packets that do not end where a tick does need on top.
+    /// Additional delay for packets that do not end at a tick.
     uneven_us: i64,
 }
 
@@ -32,32 +33,32 @@ impl Timing {
         }
     }
 
-    /// Lets the next packet set what others are compared with.
+    /// Makes the next packet the new reference.
     pub(super) fn rebase(&mut self) {
         self.bucket_begin = None;
     }
 
-    /// How much later than the quickest a packet of `media_us` is that arrives now; `None` when it is the first.
+    /// Lateness of a packet with media time `media_us` that arrives now; `None` for the first packet.
     pub(super) fn lateness_us(&self, now: Micros, media_us: i64) -> Option<i64> {
         self.bucket_begin.map(|_| now.0 - media_us - self.base_us())
     }
 
-    /// The transit of the quickest packets: the media time that would arrive now is `now - base`.
+    /// The transit of the fastest packets: the media time that would arrive now is `now - base`.
     pub(super) fn base_us(&self) -> i64 {
         self.least_us.min(self.least_before_us)
     }
 
-    /// How long after the arrival of a packet that was not held up it is to be played.
+    /// The delay between the arrival of a packet without lateness and its playout.
     pub(super) fn target_us(&self) -> i64 {
         (self.target_us + self.uneven_us).min(TARGET_MAX_US)
     }
 
-    /// The part of it that lateness asks for: how long before it is needed a packet should be there.
+    /// The part of the delay that lateness requires: how long before its use a packet should arrive.
     pub(super) fn lateness_target_us(&self) -> i64 {
         self.target_us.min(TARGET_MAX_US)
     }
 
-    /// Takes in the arrival of a packet that lasts `duration_us`.
+    /// Records the arrival of a packet with this duration.
     pub(super) fn observe(&mut self, now: Micros, media_us: i64, duration_us: i64) {
         let transit_us = now.0 - media_us;
         let base_before_us = self.base_us();
@@ -93,7 +94,8 @@ impl Timing {
         self.seen += 1;
     }
 
-    /// The quickest packets became slower for good: so much of the lateness counted so far was none.
+    /// The fastest packets became slower permanently: subtracts the increase from the lateness counted so
+    /// far.
     #[cold]
     fn forgive(&mut self, rise_us: i64) {
         let steps = u8::try_from((rise_us / STEP_US).clamp(0, 255)).unwrap_or(0);
@@ -104,7 +106,7 @@ impl Timing {
         }
     }
 
-    /// The lateness that all but 3 % of the last packets keep to; of the first few, that all keep to.
+    /// The lateness that 97 % of the last packets do not exceed; for the first few packets, the maximum.
     fn percentile_us(&self) -> i64 {
         let beyond = self.seen.min(RECENT) * 3 / 100;
         let mut above = 0;
@@ -118,7 +120,7 @@ impl Timing {
     }
 }
 
-/// The largest common part of two durations.
+/// The greatest common divisor of two durations.
 fn common_us(a: i64, b: i64) -> i64 {
     let (mut a, mut b) = (a.max(1), b.max(1));
     while b != 0 {
@@ -127,18 +129,18 @@ fn common_us(a: i64, b: i64) -> i64 {
     a
 }
 
-/// How long a tick is.
+/// Duration of a tick.
 pub(super) const TICK_US: i64 = 20_000;
-/// The longest wait that lateness can ask for.
+/// The longest delay that lateness can require.
 const TARGET_MAX_US: i64 = 220_000;
-/// What a tick may be late itself.
+/// Possible lateness of a tick itself.
 const MARGIN_US: i64 = 7_500;
-/// The least transit forgets after one to two of these.
+/// Length of a bucket; the smallest transit covers one to two buckets.
 const BUCKET_US: i64 = 5_000_000;
-/// Lateness is counted in steps of 2.5 ms, to 320 ms.
+/// Lateness is counted in steps of 2.5 ms, up to 320 ms.
 const STEP_US: i64 = 2_500;
 const STEPS: usize = 128;
-/// The packets that the percentile is of: 10 s of 20 ms.
+/// The packets of the percentile: 10 s with 20 ms each.
 const RECENT: usize = 512;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Payloads to PCM: a decoder for every payload type, and the PCM that the next frames are cut from.
+//! Decodes payloads: a decoder for every payload type, and the PCM from which the next frames are taken.
 
 use crate::audio::level;
 use crate::audio::resample::Resampler;
@@ -6,31 +6,31 @@ use crate::codec::{Codec, Decoder, Meter};
 use crate::playout::formats::PlayoutFormats;
 use crate::playout::stretch;
 
-/// One payload type: its decoder exists from its first packet on.
+/// One payload type; its decoder is created with its first packet.
 #[derive(Debug)]
 struct Lane {
     number: u8,
     codec: Codec,
     decoder: Option<Decoder>,
-    /// From the codec's rate to the one that was asked for.
+    /// Converts from the codec's rate to the output rate.
     resampler: Option<Resampler>,
     meter: Meter,
-    /// Whether packets were passed over since the last that was decoded.
+    /// Whether packets were skipped since the last decoded one.
     is_stale: bool,
 }
 
-/// What was decoded and not yet heard.
+/// PCM that was decoded and not yet played.
 #[derive(Debug)]
 pub(super) struct Voice {
     lanes: Vec<Lane>,
-    /// The rate of every frame; `None` gives each at its codec's.
+    /// The rate of every frame; `None` uses the codec's rate.
     fixed_hz: Option<u32>,
     rate_hz: u32,
     pcm: Box<[i16]>,
     filled: usize,
-    /// What is decoded at another rate than it is heard at.
+    /// Buffer for PCM whose codec rate differs from the output rate.
     scratch: Box<[i16]>,
-    /// The lane that decoded last, which conceals what follows.
+    /// The lane that decoded last; it conceals what follows.
     last: Option<usize>,
 }
 
@@ -49,7 +49,7 @@ impl Voice {
         voice
     }
 
-    /// Replaces the payload types; those that stay keep their decoders.
+    /// Replaces the payload types; lanes whose type stays keep their decoder.
     pub(super) fn set_formats(&mut self, formats: &PlayoutFormats) {
         let mut before = std::mem::take(&mut self.lanes);
         for &(number, codec) in &formats.audio {
@@ -76,7 +76,7 @@ impl Voice {
     }
 
     pub(super) fn lane(&self, number: u8) -> Option<usize> {
-        // Of two with one number the later holds, as in the session.
+        // Of two types with the same number the later one is valid, as in the session.
         self.lanes.iter().rposition(|lane| lane.number == number)
     }
 
@@ -84,7 +84,7 @@ impl Voice {
         self.lanes.get(lane).map(|lane| lane.codec)
     }
 
-    /// The rate at which this lane is heard.
+    /// The output rate of this lane.
     pub(super) fn rate_of(&self, lane: usize) -> u32 {
         self.fixed_hz.or_else(|| self.codec(lane).map(Codec::sample_rate_hz)).unwrap_or(self.rate_hz)
     }
@@ -93,7 +93,7 @@ impl Voice {
         self.rate_hz
     }
 
-    /// Goes over to another rate; what was left at the old one is not heard.
+    /// Changes to another rate; remaining PCM at the old rate is dropped.
     pub(super) fn set_rate(&mut self, rate_hz: u32) {
         if rate_hz != self.rate_hz {
             self.rate_hz = rate_hz;
@@ -105,22 +105,23 @@ impl Voice {
         self.filled
     }
 
-    /// How long what is left is.
+    /// Duration of the remaining PCM.
     pub(super) fn filled_us(&self) -> i64 {
         self.filled as i64 * 1_000_000 / i64::from(self.rate_hz.max(1))
     }
 
-    /// The mean square of what is left.
+    /// The mean square of the remaining PCM.
     pub(super) fn filled_power(&self) -> u64 {
         level::power(self.pcm.get(..self.filled).unwrap_or_default())
     }
 
-    /// How loud a payload is, without taking it in; `None` where only decoding tells.
+    /// The level of a payload without decoding it; `None` when it needs decoding.
     pub(super) fn power(&self, lane: usize, payload: &[u8]) -> Option<u64> {
         self.lanes.get(lane).and_then(|lane| lane.meter.clone().power(lane.codec, payload))
     }
 
-    /// Decodes a payload; `before` is the one before it, for a decoder that was passed over. Whether it could.
+    /// Decodes a payload and returns whether that was possible; `before` is the previous payload, for a
+    /// decoder whose last packets were skipped.
     pub(super) fn play(&mut self, at: usize, payload: &[u8], before: Option<&[u8]>) -> bool {
         let Some(lane) = self.lanes.get_mut(at) else { return false };
         if lane.codec == Codec::G722 {
@@ -133,7 +134,7 @@ impl Voice {
         let free = self.pcm.get_mut(self.filled..).unwrap_or_default();
         let room = if lane.resampler.is_some() { &mut *self.scratch } else { &mut *free };
         if let Some(before) = before.filter(|_| std::mem::take(&mut lane.is_stale)) {
-            // What the codec remembers of the voice before; nobody hears it.
+            // Restores the codec's memory; the result is not played.
             let _ = decoder.decode(before, room);
         }
         let Ok(count) = decoder.decode(payload, room) else { return false };
@@ -145,7 +146,7 @@ impl Voice {
         true
     }
 
-    /// Takes note of a payload that nobody hears: silence of its length.
+    /// Skips a payload without decoding it: adds silence of its duration.
     pub(super) fn pass_over(&mut self, at: usize, payload: &[u8], duration_us: i64) {
         if let Some(lane) = self.lanes.get_mut(at) {
             if lane.codec == Codec::G722 {
@@ -157,7 +158,7 @@ impl Voice {
         self.silence(samples(duration_us, self.rate_hz));
     }
 
-    /// Fills `duration_us` with what may have been there, by the last decoder, or from the copy in `next`.
+    /// Fills `duration_us` with concealment from the last decoder, or from the copy in `next`.
     pub(super) fn conceal(&mut self, duration_us: i64, next: Option<&[u8]>) {
         let wanted = samples(duration_us, self.rate_hz).min(self.pcm.len() - self.filled);
         let lane = self.last.and_then(|at| self.lanes.get_mut(at));
@@ -182,7 +183,7 @@ impl Voice {
         };
     }
 
-    /// Appends silence, as far as there is room.
+    /// Appends silence, as far as there is space.
     pub(super) fn silence(&mut self, count: usize) {
         let end = (self.filled + count).min(self.pcm.len());
         if let Some(room) = self.pcm.get_mut(self.filled..end) {
@@ -191,21 +192,22 @@ impl Voice {
         self.filled = end;
     }
 
-    /// Makes what is left one period longer, or shorter by one that leaves `keep` samples; by how many samples.
+    /// Lengthens the remaining PCM by one period; returns the number of samples.
     pub(super) fn lengthen(&mut self) -> usize {
         let more = stretch::lengthen(&mut self.pcm, self.filled, self.rate_hz);
         self.filled += more;
         more
     }
 
-    /// See [`Voice::lengthen`].
+    /// Shortens the remaining PCM by one period, so that at least `keep` samples remain; returns the number
+    /// of samples.
     pub(super) fn shorten(&mut self, keep: usize) -> usize {
         let less = stretch::shorten(&mut self.pcm, self.filled, keep, self.rate_hz);
         self.filled -= less;
         less
     }
 
-    /// Moves the first samples into `pcm`; silence behind them.
+    /// Moves the first samples into `pcm`, followed by silence.
     pub(super) fn pop(&mut self, pcm: &mut [i16]) {
         let count = self.filled.min(pcm.len());
         let (voice, rest) = pcm.split_at_mut(count);
@@ -214,7 +216,7 @@ impl Voice {
         self.drop_first(count);
     }
 
-    /// Throws the first samples away.
+    /// Drops the first samples.
     pub(super) fn drop_first(&mut self, count: usize) {
         let count = count.min(self.filled);
         self.pcm.copy_within(count..self.filled, 0);
@@ -229,5 +231,5 @@ pub(super) fn samples(duration_us: i64, rate_hz: u32) -> usize {
 
 /// The longest packet: a datagram of 1,500 bytes of G.711.
 pub(super) const LONGEST_US: i64 = 200_000;
-/// The longest packet, a frame that waits and what they may be lengthened by.
+/// The longest packet, plus a waiting frame and the extension by lengthening.
 const PCM_US: i64 = LONGEST_US + 50_000;

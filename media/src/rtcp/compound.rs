@@ -1,16 +1,16 @@
-//! One RTCP datagram: checked as a whole (RFC 3550 appendix A.2), then read packet by packet.
+//! One RTCP datagram: validated as a whole (RFC 3550 appendix A.2), then read packet by packet.
 //!
-//! Lengths must add up to the datagram before anything in it counts: encrypted RTCP has a header in the clear
-//! and ciphertext behind it, and figures of ciphertext would be lies. Reduced-size RTCP (RFC 5506) is taken,
-//! so any packet may come first.
+//! The lengths must add up to the datagram before anything in it is used: encrypted RTCP has a clear header
+//! followed by ciphertext, and figures read from ciphertext would be wrong. Reduced-size RTCP (RFC 5506) is
+//! accepted, so any packet may come first.
 
 use rtcp_types::prelude::*;
 use rtcp_types::{Bye, ReceiverReport, ReportBlock, SenderReport};
 
 use super::extended::Extended;
 
-/// Whether `datagram` begins with an RTCP packet of version 2 whose length stays inside; the little that must
-/// hold before it is relayed.
+/// Whether `datagram` begins with an RTCP packet of version 2 whose length does not exceed it; the minimum
+/// condition for relaying it.
 pub fn is_plausible(datagram: &[u8]) -> bool {
     match *datagram {
         [128..=191, 192..=223, high, low, _, _, _, _, ..] => {
@@ -27,13 +27,13 @@ pub struct Compound<'a> {
     datagram: &'a [u8],
 }
 
-/// Why nothing in a datagram counts.
+/// Why a datagram is not used at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unreadable {
     /// SRTCP with the E flag set (RFC 3711 §3.4): all but the first header is ciphertext.
     #[error("read RTCP: it is encrypted")]
     Encrypted,
-    /// A version, type, length or padding that RTCP does not have.
+    /// An invalid version, type, length or padding.
     #[error("read RTCP: the packets' lengths do not add up")]
     Malformed,
 }
@@ -45,7 +45,7 @@ pub enum Element<'a> {
     Extended(Extended<'a>),
     /// Sources that leave (RFC 3550 §6.6).
     Goodbye(Bye<'a>),
-    /// A type that says nothing about quality, or a body that is too short for its type.
+    /// A type without quality information, or a body that is too short for its type.
     Other,
     /// A receiver report (RFC 3550 §6.4.2).
     Receiver(ReceiverReport<'a>),
@@ -53,33 +53,33 @@ pub enum Element<'a> {
     Sender(SenderReport<'a>),
 }
 
-/// What one report block says of one source (RFC 3550 §6.4.1).
+/// One report block about one source (RFC 3550 §6.4.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Block {
-    /// The source that it is about.
+    /// The source that the block is about.
     pub ssrc: u32,
-    /// Packets lost since the report before, in 256ths of the expected.
+    /// Packets lost since the previous report, in 256ths of the expected.
     pub fraction_lost: u8,
-    /// Packets lost since the beginning, a signed 24-bit number: duplicates make it negative.
+    /// Packets lost since the beginning, a signed 24-bit number: duplicates can make it negative.
     pub cumulative_lost: i32,
-    /// The highest sequence number received, with its cycles above.
+    /// The highest sequence number received, with its cycles in the upper half.
     pub highest: u32,
     /// Interarrival jitter in units of the payload's clock.
     pub jitter_ticks: u32,
-    /// The middle of the NTP time of the last sender report received; 0 for none.
+    /// The middle 32 bits of the NTP time of the last sender report received; 0 for none.
     pub last_report: u32,
-    /// Time since that report came, in 65,536ths of a second.
+    /// Time since that report arrived, in 65,536ths of a second.
     pub delay: u32,
 }
 
-/// What a sender report says of its sender.
+/// The sender info of a sender report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SenderInfo {
-    /// The sender's source.
+    /// The sender's SSRC.
     pub ssrc: u32,
     /// Its wall clock as an NTP time.
     pub ntp: u64,
-    /// The same moment by the RTP clock.
+    /// The same moment on the RTP clock.
     pub timestamp: u32,
     /// RTP packets sent so far, modulo 2³².
     pub packets: u32,
@@ -88,7 +88,7 @@ pub struct SenderInfo {
 }
 
 impl<'a> Compound<'a> {
-    /// Checks `datagram` as a whole.
+    /// Validates `datagram` as a whole.
     ///
     /// # Errors
     /// When its packets do not fill it exactly, or when it is encrypted.
@@ -126,12 +126,12 @@ impl<'a> Element<'a> {
 }
 
 impl Block {
-    /// A block as rtcp-types reads it.
+    /// Converts a block of rtcp-types.
     pub fn of(block: &ReportBlock<'_>) -> Block {
         Block {
             ssrc: block.ssrc(),
             fraction_lost: block.fraction_lost(),
-            // The crate gives the 24 bits as they stand: shifted up and down again they have their sign.
+            // The crate returns the 24 bits unsigned; shifting up and down restores the sign.
             cumulative_lost: ((block.cumulative_lost() << 8) as i32) >> 8,
             highest: block.extended_sequence_number(),
             jitter_ticks: block.interarrival_jitter(),
@@ -142,7 +142,7 @@ impl Block {
 }
 
 impl SenderInfo {
-    /// What a sender report says of its sender.
+    /// Converts the sender info of a sender report.
     pub fn of(report: &SenderReport<'_>) -> SenderInfo {
         SenderInfo {
             ssrc: report.ssrc(),
@@ -154,12 +154,12 @@ impl SenderInfo {
     }
 }
 
-/// The middle 32 bits of an NTP time, as reports repeat them.
+/// The middle 32 bits of an NTP time, which reports repeat.
 pub(super) fn middle(ntp: u64) -> u32 {
     (ntp >> 16) as u32
 }
 
-/// The first packet and what follows it; `None` at the end, and for what cannot be a packet.
+/// The first packet and what follows it; `None` at the end, and when there is no valid packet.
 fn split_packet(datagram: &[u8]) -> Option<(&[u8], &[u8])> {
     match *datagram {
         [128..=191, 192..=223, high, low, ..] => {
@@ -170,10 +170,10 @@ fn split_packet(datagram: &[u8]) -> Option<(&[u8], &[u8])> {
     }
 }
 
-/// Whether the packets fill the datagram, only the last one padded, by what it holds.
+/// Whether the packets fill the datagram, with padding only in the last one.
 ///
-/// Up to three octets behind the last packet are passed over, against appendix A.2: some gateways leave two. They
-/// are too few for a packet, and for what encryption appends.
+/// Up to three octets after the last packet are ignored, contrary to appendix A.2, because some gateways
+/// leave two. They are too few for a packet, and for what encryption appends.
 fn adds_up(datagram: &[u8]) -> bool {
     let mut rest = datagram;
     let mut padded = false;
@@ -193,19 +193,19 @@ fn adds_up(datagram: &[u8]) -> bool {
     rest.len() < 4 && rest.len() < datagram.len()
 }
 
-/// Whether the datagram ends as SRTCP does, with the E flag set.
+/// Whether the datagram ends like SRTCP with the E flag set.
 fn is_encrypted(datagram: &[u8]) -> bool {
     if !is_plausible(datagram) {
         return false;
     }
-    // RFC 3711: the index is followed by the tag, RFC 7714 §17: the tag by the index.
+    // In RFC 3711 the tag follows the index, in RFC 7714 §17 the index follows the tag.
     [TAG_BYTES + INDEX_BYTES, INDEX_BYTES].into_iter().any(|behind| {
         let flag = datagram.len().checked_sub(behind).filter(|at| *at >= HEADER_BYTES);
         flag.and_then(|at| datagram.get(at)).is_some_and(|first| first & 0x80 != 0)
     })
 }
 
-/// The packets of SRTCP that is authenticated and not encrypted: the E flag is clear, the tag has 80 bits.
+/// The packets of authenticated but unencrypted SRTCP: the E flag is clear, the tag has 80 bits.
 fn authenticated(datagram: &[u8]) -> Option<&[u8]> {
     let clear = datagram.get(..datagram.len().checked_sub(TAG_BYTES + INDEX_BYTES)?)?;
     let flag = datagram.get(clear.len())?;

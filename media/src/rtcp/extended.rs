@@ -1,7 +1,8 @@
 //! Extended reports (RFC 3611), block by block.
 //!
-//! rtcp-types has neither VoIP metrics nor statistics summaries; it refuses two DLRR sub-blocks, and one bad
-//! block refuses the packet. Here each block stands for itself and unknown ones are passed over (RFC 3611 §3).
+//! rtcp-types supports neither VoIP metrics nor statistics summaries. It rejects two DLRR sub-blocks, and one
+//! bad block rejects the packet. Here each block is read separately, and unknown ones are skipped (RFC 3611
+//! §3).
 
 use super::view::{StatisticsSummary, VoipMetrics};
 use crate::stats::Hundredths;
@@ -9,7 +10,7 @@ use crate::stats::Hundredths;
 /// An extended report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extended<'a> {
-    /// Who reports.
+    /// The SSRC of the reporter.
     pub sender: u32,
     blocks: &'a [u8],
 }
@@ -17,11 +18,11 @@ pub struct Extended<'a> {
 /// One block of an extended report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum XrBlock<'a> {
-    /// How long ago reference times of others came (§4.5).
+    /// Time since reference times of other parties arrived (§4.5).
     Delays(Delays<'a>),
-    /// A type that is not read, or a block of the wrong length.
+    /// An unsupported type, or a block of the wrong length.
     Other,
-    /// The reporter's clock, for others to answer (§4.4): the middle of its NTP time.
+    /// The reporter's clock, for other parties to answer (§4.4): the middle 32 bits of its NTP time.
     ReferenceTime(u32),
     /// A statistics summary of one source (§4.6).
     Summary(u32, StatisticsSummary),
@@ -36,16 +37,16 @@ pub struct Delays<'a>(&'a [u8]);
 /// One sub-block of a DLRR block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delay {
-    /// Whose reference time is answered.
+    /// The SSRC whose reference time is answered.
     pub ssrc: u32,
-    /// The middle of the NTP time of that reference time; 0 for none.
+    /// The middle 32 bits of that reference time; 0 for none.
     pub last_report: u32,
-    /// Time since it came, in 65,536ths of a second.
+    /// Time since it arrived, in 65,536ths of a second.
     pub delay: u32,
 }
 
 impl<'a> Extended<'a> {
-    /// Reads a whole packet; its length was checked.
+    /// Reads a whole packet; its length is already validated.
     pub(super) fn read(packet: &'a [u8]) -> Option<Extended<'a>> {
         let padding = match packet.first()? & 0x20 {
             0 => 0,
@@ -56,7 +57,7 @@ impl<'a> Extended<'a> {
         Some(Extended { sender: u32::from_be_bytes([*a, *b, *c, *d]), blocks })
     }
 
-    /// Its blocks, as far as their lengths stay inside.
+    /// Its blocks, up to the first one that exceeds the packet.
     pub fn blocks(self) -> impl Iterator<Item = XrBlock<'a>> {
         let mut rest = self.blocks;
         std::iter::from_fn(move || {
@@ -124,7 +125,7 @@ fn voip(body: &[u8]) -> Option<XrBlock<'_>> {
     let [r, external, lq, cq, _, _, n0, n1, m0, m1, l0, l1] = rest;
     let both = |high: &u8, low: &u8| u32::from(u16::from_be_bytes([*high, *low]));
     let measured = |value: u32| (value != 0).then_some(value);
-    // 127 says that it was not measured (§4.7.4, §4.7.5).
+    // 127 means that it was not measured (§4.7.4, §4.7.5).
     let known = |value: &u8| (*value != 127).then_some(*value);
     let level = |value: &u8| known(value).map(|value| value as i8);
     let mos = |value: &u8| {

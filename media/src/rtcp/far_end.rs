@@ -1,4 +1,4 @@
-//! What the receiver of a stream says of it, report block by report block.
+//! Figures that the receiver of a stream reports about it, from its report blocks.
 
 use super::bounds::{JITTER_US_MAX, packets_within};
 use super::compound::Block;
@@ -7,24 +7,25 @@ use super::view::{FarEnd, StatisticsSummary, VoipMetrics};
 use crate::stats::Hundredths;
 use crate::time::{ClockRate, Micros};
 
-/// The report blocks about one leg's outgoing audio, folded as they come.
+/// Accumulates the report blocks about one leg's outgoing audio.
 ///
-/// *Bounds*: the latest source's state and sums over those before it.
+/// *Bounds*: the state of the latest source, and sums over the earlier ones.
 #[derive(Clone, Debug, Default)]
 pub(super) struct FarEndFold {
     reports: u64,
-    /// The source that the latest block was about, and that block.
+    /// The latest block and its source.
     latest: Option<Latest>,
-    /// Lost packets over all sources, as they were stated.
+    /// Lost packets over all sources, as reported.
     lost: i64,
-    /// Lost and expected packets over the time that the blocks cover.
+    /// Lost and expected packets in the time that the blocks cover.
     lost_covered: i64,
     expected: i64,
     fraction_worst: Option<u8>,
     jitter_us: Option<i64>,
     jitter_max_us: i64,
     moved: bool,
-    /// What had been sent when the highest sequence number last rose, and until the latest block.
+    /// Packets sent when the highest sequence number last rose, and packets sent from then until the latest
+    /// block.
     sent_at_rise: u64,
     unheard: u64,
     voip: Option<VoipMetrics>,
@@ -35,13 +36,13 @@ pub(super) struct FarEndFold {
 struct Latest {
     at: Micros,
     block: Block,
-    /// What had been sent until then.
+    /// Packets sent until then.
     sent: u64,
 }
 
 impl FarEndFold {
-    /// Takes in one block that came at `now`; `sent` RTP packets went to the receiver so far, of a payload with
-    /// this clock. False when it cannot be true.
+    /// Processes one block that arrived at `now`, when `sent` RTP packets with this clock had been sent to
+    /// the receiver. Returns false for an implausible block.
     pub(super) fn report(&mut self, now: Micros, block: &Block, sent: u64, clock: ClockRate) -> bool {
         let plausible = match self.latest.filter(|latest| latest.block.ssrc == block.ssrc) {
             Some(latest) => self.next(&latest, now, block),
@@ -63,17 +64,17 @@ impl FarEndFold {
         true
     }
 
-    /// Takes in VoIP metrics about the stream.
+    /// Processes VoIP metrics about the stream.
     pub(super) fn voip(&mut self, metrics: VoipMetrics) {
         self.voip = Some(metrics);
     }
 
-    /// Takes in a statistics summary about the stream.
+    /// Processes a statistics summary about the stream.
     pub(super) fn summary(&mut self, summary: StatisticsSummary) {
         self.summary = Some(summary);
     }
 
-    /// What was said so far; `None` when nothing was.
+    /// The figures so far; `None` when nothing was reported.
     pub(super) fn view(&self) -> Option<FarEnd> {
         if self.reports == 0 && self.voip.is_none() && self.summary.is_none() {
             return None;
@@ -97,8 +98,8 @@ impl FarEndFold {
         })
     }
 
-    /// The first block about a source covers the time since that source began only if its numbers fit what has
-    /// been sent to it: one in the middle of a call counts losses that were never seen here.
+    /// The first block about a source covers the time since that source began only if its numbers match what
+    /// has been sent to it. A block in the middle of a call includes earlier losses that were not seen here.
     fn first(&mut self, block: &Block, sent: u64) -> bool {
         let lost = i64::from(block.cumulative_lost);
         if lost.abs() > most_expected(block) {
@@ -120,7 +121,7 @@ impl FarEndFold {
         let lost = i64::from(block.cumulative_lost) - i64::from(before.cumulative_lost);
         let risen = risen(before.highest, block.highest);
         if risen < 0 {
-            // The receiver began anew: its numbers go on from here.
+            // The receiver restarted its counts; they continue from here.
             let anew = i64::from(block.cumulative_lost);
             let plausible = anew.abs() <= most_expected(block);
             self.lost = self.lost.saturating_add(if plausible { anew } else { 0 });
@@ -136,7 +137,7 @@ impl FarEndFold {
         true
     }
 
-    /// Whether the highest sequence number says that packets arrive. A receiver that never heard one states 0.
+    /// Whether the highest sequence number shows that packets arrive. A receiver that got none reports 0.
     fn rises(&self, block: &Block) -> bool {
         match self.latest {
             Some(latest) if latest.block.ssrc == block.ssrc => latest.block.highest != block.highest,
@@ -144,7 +145,7 @@ impl FarEndFold {
         }
     }
 
-    /// Jitter that no network makes is not believed, and wrecks nothing.
+    /// Ignores jitter that no network causes, so that it does not spoil the figures.
     fn jitter(&mut self, ticks: u32, clock: ClockRate) {
         let us = i64::from(ticks) * 1_000_000 / i64::from(clock.hz());
         if us <= JITTER_US_MAX {
@@ -154,13 +155,13 @@ impl FarEndFold {
     }
 }
 
-/// Cycles are counted by the receiver from 0, so it cannot have expected more than this.
+/// The receiver counts cycles from 0, so it cannot have expected more than this.
 fn most_expected(block: &Block) -> i64 {
     i64::from(block.highest).saturating_add(1)
 }
 
-/// From one highest sequence number to the next; negative when the receiver began anew. Some receivers never
-/// count the cycles: then the lower half alone has wrapped.
+/// Difference of two highest sequence numbers; negative when the receiver restarted its counts. Some
+/// receivers never count cycles; then only the lower half has wrapped.
 fn risen(before: u32, after: u32) -> i64 {
     let risen = i64::from(after.wrapping_sub(before) as i32);
     if risen < 0 && before >> 16 == after >> 16 {
@@ -170,9 +171,9 @@ fn risen(before: u32, after: u32) -> i64 {
     risen
 }
 
-/// A second of audio that was sent and not heard of.
+/// A second of audio that was sent without being reported as received.
 const UNHEARD_PACKETS: u64 = 50;
-/// Packets of before that may be found missing, or turn up, between two reports.
+/// Earlier packets that may turn out to be missing, or arrive, between two reports.
 const REORDERED_PACKETS: i64 = 200;
 
 #[cfg(test)]
@@ -185,7 +186,7 @@ mod tests {
         Block { ssrc: 7, fraction_lost, cumulative_lost, highest, jitter_ticks, ..Block::default() }
     }
 
-    /// Folds blocks that come every five seconds, each with what was sent until then.
+    /// Folds blocks that arrive every five seconds, each with the number of packets sent until then.
     fn fold(blocks: &[(Block, u64)]) -> FarEnd {
         let mut fold = FarEndFold::default();
         for (n, (block, sent)) in (1..).zip(blocks) {

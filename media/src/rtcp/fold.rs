@@ -1,4 +1,4 @@
-//! What one leg hears and sends by RTCP, folded into a view.
+//! Combines the RTCP that one leg receives and sends into a view.
 
 use super::compound::{Block, Compound, Element, SenderInfo, Unreadable, middle};
 use super::extended::{Extended, XrBlock};
@@ -12,11 +12,11 @@ use crate::time::{ClockRate, Micros};
 
 /// The RTCP of one leg.
 ///
-/// *Bounds*: a few hundred bytes, whatever is heard. They are allocated with the first RTCP: a leg without any has
-/// four sources and a pointer.
+/// *Bounds*: a few hundred bytes for any input, allocated with the first RTCP; a leg without RTCP has four
+/// SSRCs and a pointer.
 #[derive(Clone, Debug, Default)]
 pub struct RtcpFold {
-    /// The sources that went to the party, the latest first; `source_count` of them.
+    /// The SSRCs sent to the party, the latest first; `source_count` of them.
     sources: [u32; SOURCES_MAX],
     source_count: usize,
     state: Option<Box<State>>,
@@ -31,14 +31,14 @@ struct State {
     round_trip: RoundTripFold,
     far_end: FarEndFold,
     sender: SenderFold,
-    /// What our own reports say of the party's stream.
+    /// State of our own report blocks about the party's stream.
     reception: ReceptionFold,
-    /// The source that said goodbye last.
+    /// The source that sent the last goodbye.
     goodbye: Option<u32>,
 }
 
 impl RtcpFold {
-    /// RTP of `ssrc` goes to the party from now on; reports about other sources are not believed.
+    /// Sets the SSRC of the RTP sent to the party from now on; reports about other SSRCs are ignored.
     #[inline]
     pub fn sends(&mut self, ssrc: u32) {
         if self.source_count == 0 || self.sources.first() != Some(&ssrc) {
@@ -46,14 +46,14 @@ impl RtcpFold {
         }
     }
 
-    /// Takes in a datagram of the party.
+    /// Processes a datagram of the party.
     pub fn received(&mut self, now: Micros, datagram: &[u8], heard: &Heard) {
         let sources = self.sources;
         let ours = sources.get(..self.source_count).unwrap_or_default();
         self.state().received(now, datagram, &Context { heard, ours });
     }
 
-    /// Takes in a datagram that went to the party, whoever made it.
+    /// Processes a datagram sent to the party, our own or a relayed one.
     pub fn sent(&mut self, now: Micros, datagram: &[u8]) {
         let Ok(compound) = Compound::read(datagram) else { return };
         for element in compound.elements() {
@@ -74,12 +74,12 @@ impl RtcpFold {
         }
     }
 
-    /// The block about the party's stream for a report of ours that goes out at `now`; the next one counts from here.
+    /// The block about the party's stream for our own report at `now`; the next one counts from here.
     pub fn report_block(&mut self, now: Micros, reception: &Reception) -> Block {
         self.state().reception.block(now, reception)
     }
 
-    /// What was said so far; `ssrc` is the party's source.
+    /// The figures so far; `ssrc` is the party's SSRC.
     pub fn view(&self, ssrc: Option<u32>) -> RtcpView {
         self.state.as_ref().map_or_else(RtcpView::default, |state| state.view(ssrc))
     }
@@ -107,7 +107,7 @@ impl RtcpFold {
     }
 }
 
-/// What is known when a datagram comes: the party's RTP, and the sources that went to it.
+/// The context of a datagram: the party's RTP, and the SSRCs sent to it.
 struct Context<'a> {
     heard: &'a Heard,
     ours: &'a [u32],
@@ -134,7 +134,7 @@ impl State {
                     let info = SenderInfo::of(&report);
                     self.reception.sender_report(now, &info);
                     let believed = self.sender.report(now, &info, heard);
-                    // A source that is not heard, or not any more, is no lie.
+                    // A source from which no packet arrives, or not any more, is not implausible.
                     self.doubt(!believed && heard.ssrc == Some(info.ssrc));
                     report.report_blocks().for_each(|block| self.block(now, &Block::of(&block), context));
                 }
@@ -200,7 +200,7 @@ impl State {
     }
 }
 
-/// Sources that went to one party and may still be reported about.
+/// SSRCs sent to one party that reports may still be about.
 const SOURCES_MAX: usize = 4;
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
-//! RTCP: what a party reports about the stream it gets, and about the one it sends (RFC 3550 §6).
+//! RTCP: a party's reports about the stream it receives and the stream it sends (RFC 3550 §6).
 //!
-//! [`Compound`] reads one datagram; sender and receiver reports and goodbyes are rtcp-types', extended reports
-//! (RFC 3611) are read here, since VoIP metrics and statistics summaries are not in that crate. [`RtcpFold`]
-//! folds what a leg hears and sends into an [`RtcpView`]: O(1) state, no allocation, and every number that
-//! cannot be true is refused and counted. None of it feeds the figures of [`crate::stats`]: what a party says is
-//! its own word, told beside what was measured.
+//! [`Compound`] reads one datagram. The crate rtcp-types reads sender and receiver reports and goodbyes;
+//! extended reports (RFC 3611) are read here, because the crate has no VoIP metrics and statistics summaries.
+//! [`RtcpFold`] combines what a leg receives and sends into an [`RtcpView`], with O(1) state and no
+//! allocation; implausible numbers are rejected and counted. None of it affects the figures of
+//! [`crate::stats`]: a party's reports are shown besides the measurements.
 
 mod bounds;
 mod compound;

@@ -1,20 +1,20 @@
-//! What our own reports say of the stream that the party sends (RFC 3550 §6.4.1, appendix A.3 and A.8).
+//! The content of our own report blocks about the party's stream (RFC 3550 §6.4.1, appendix A.3 and A.8).
 
 use super::compound::{Block, SenderInfo, middle};
 use crate::time::{ClockRate, Micros};
 
-/// What has come of the party's source.
+/// Packets that arrived from the party's source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reception {
-    /// The confirmed source.
+    /// The confirmed SSRC.
     pub ssrc: u32,
     /// The newest sequence number.
     pub newest: u16,
     /// Numbers of the open segment so far.
     pub in_segment: u32,
-    /// Which segment of the leg it is.
+    /// The number of the segment within the leg.
     pub segment: u64,
-    /// Packets of the source that should have arrived.
+    /// Packets of the source that were sent according to their numbers.
     pub expected: u64,
     /// Unique packets of it that arrived.
     pub received: u64,
@@ -24,27 +24,27 @@ pub struct Reception {
     pub clock: ClockRate,
 }
 
-/// What the report before said, and what the party's own reports said last.
+/// The content of our previous report, and of the party's latest sender report.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ReceptionFold {
     ssrc: Option<u32>,
     segment: u64,
-    /// Added to the segment's own extended number, so that it goes on from the segment before.
+    /// Added to the segment's own extended number, so that it continues from the previous segment.
     offset: u32,
     highest: u32,
     expected: u64,
     received: u64,
-    /// Whose report came last, the middle of its NTP time, and when.
+    /// The SSRC of the latest sender report, the middle 32 bits of its NTP time, and its arrival.
     heard: Option<(u32, u32, Micros)>,
 }
 
 impl ReceptionFold {
-    /// A sender report of the party.
+    /// Records a sender report of the party.
     pub(super) fn sender_report(&mut self, now: Micros, info: &SenderInfo) {
         self.heard = Some((info.ssrc, middle(info.ntp), now));
     }
 
-    /// The block for a report that goes out at `now`; the next one counts from here.
+    /// The block for a report sent at `now`; the next one counts from here.
     pub(super) fn block(&mut self, now: Micros, reception: &Reception) -> Block {
         if self.ssrc != Some(reception.ssrc) {
             let heard = self.heard;
@@ -53,7 +53,7 @@ impl ReceptionFold {
         let expected = reception.expected.saturating_sub(self.expected);
         let received = reception.received.saturating_sub(self.received);
         let lost = expected.saturating_sub(received);
-        // Duplicates or stragglers may make it negative: that is 0 (A.3).
+        // Duplicates and late packets may make it negative; it is then 0 (A.3).
         let fraction = (lost.saturating_mul(256)).checked_div(expected).unwrap_or(0).min(255);
         let cumulative = reception.expected.saturating_sub(reception.received).min(LOST_MAX);
         self.expected = reception.expected;
@@ -74,7 +74,7 @@ impl ReceptionFold {
         }
     }
 
-    /// The newest number with its cycles: counted within a segment, and going on where the one before ended.
+    /// The newest number with its cycles: counted within a segment, and continued from the segment before.
     fn extended(&mut self, reception: &Reception) -> u32 {
         let behind = reception.in_segment.saturating_sub(1);
         let first = reception.newest.wrapping_sub(behind as u16);
@@ -82,7 +82,8 @@ impl ReceptionFold {
         if self.segment != reception.segment {
             let ahead = reception.newest.wrapping_sub(self.highest as u16);
             let begins = self.segment == 0;
-            // A number behind the one before is one of the next cycle, or of a sender that began anew.
+            // A lower number than the last one belongs to the next cycle, or to a sender that restarted its
+            // numbering.
             let next = if begins { own } else { self.highest.wrapping_add(u32::from(ahead)) };
             self.offset = next.wrapping_sub(own);
             self.segment = reception.segment;
@@ -102,7 +103,7 @@ fn delay_since(now: Micros, at: Micros) -> u32 {
     u32::try_from((us << 16) / 1_000_000).unwrap_or(u32::MAX)
 }
 
-/// The greatest loss that 24 signed bits hold.
+/// The largest loss that fits into 24 signed bits.
 const LOST_MAX: u64 = 0x007f_ffff;
 
 #[cfg(test)]

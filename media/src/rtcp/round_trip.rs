@@ -1,17 +1,17 @@
-//! The round trip from reports that answer reports (RFC 3550 §6.4.1, figure 2; RFC 3611 §4.5).
+//! The round trip, measured from reports that answer reports (RFC 3550 §6.4.1, figure 2; RFC 3611 §4.5).
 //!
-//! Passive: what counts is when a report passed here on its way to the party and when the answer passed here,
-//! so it holds for our own reports, for those that are relayed, and in a capture.
+//! Passive: it uses the times at which a report passed here towards the party and its answer passed here. So
+//! it works for our own reports, for relayed ones, and in a capture.
 
 use super::bounds::ROUND_TRIP_US_MAX;
 use super::view::RoundTrip;
 use crate::stats::Hundredths;
 use crate::time::Micros;
 
-/// Reports on their way, and the samples so far.
+/// Reports that may be answered, and the samples so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct RoundTripFold {
-    /// The middle of each report's NTP time and when it went out, a ring.
+    /// A ring of the middle 32 bits of each report's NTP time and the time it was sent.
     sent: [Option<(u32, Micros)>; KEPT],
     next: usize,
     samples: u64,
@@ -21,20 +21,20 @@ pub(super) struct RoundTripFold {
     last_us: i64,
 }
 
-/// What became of an answer.
+/// The result for one answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
     Sampled,
-    /// It answers nothing that went out lately.
+    /// It answers no report that was sent recently.
     Unknown,
-    /// The round trip would be negative or absurd.
+    /// The round trip would be negative or too large.
     Implausible,
 }
 
 impl RoundTripFold {
-    /// A report with `middle` of its NTP time went to the party.
+    /// Records a report sent to the party; `middle` are the middle bits of its NTP time.
     pub(super) fn sent(&mut self, now: Micros, middle: u32) {
-        // A relay may see the same report twice; the first is the one that is answered.
+        // A relay may see the same report twice; the answer refers to the first one.
         let known = self.sent.iter().flatten().any(|(sent, _)| *sent == middle);
         if middle == 0 || known {
             return;
@@ -45,7 +45,8 @@ impl RoundTripFold {
         self.next = (self.next + 1) % KEPT;
     }
 
-    /// The party answers the report with `middle`, `delay` 65,536ths of a second after it came.
+    /// Processes the party's answer to the report with `middle`, sent `delay` 65,536ths of a second after
+    /// that arrived.
     pub(super) fn answered(&mut self, now: Micros, middle: u32, delay: u32) -> Answer {
         let Some((_, sent)) = self.sent.iter().flatten().find(|(sent, _)| *sent == middle) else {
             return Answer::Unknown;
@@ -75,7 +76,7 @@ impl RoundTripFold {
     }
 }
 
-/// Reports that may be answered: two sources at the shortest interval for longer than any round trip.
+/// Reports that may be answered: enough for two sources at the shortest interval and the longest round trip.
 const KEPT: usize = 8;
 
 #[cfg(test)]

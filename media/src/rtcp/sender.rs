@@ -1,7 +1,7 @@
-//! What the party says it has sent, beside what came: sender reports against sequence numbers.
+//! Compares the packets that the party's sender reports count with the packets that arrived.
 //!
-//! The numbers of the packets that came tell what is missing between them; only the party's own count tells what
-//! went missing before the first and after the last.
+//! Sequence numbers show what is missing between packets that arrived; only the party's own count shows what
+//! was lost before the first and after the last one.
 
 use super::bounds::packets_within;
 use super::compound::SenderInfo;
@@ -9,38 +9,39 @@ use super::heard::Heard;
 use super::view::SenderCount;
 use crate::time::Micros;
 
-/// The sender reports of one leg, folded as they come.
+/// The accumulated sender reports of one leg.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SenderFold {
     current: Option<Source>,
-    /// The sources before it.
+    /// The earlier sources.
     closed: SenderCount,
     reports: u64,
 }
 
-/// One source's reports, each beside what had come of it.
+/// One source's reports, compared with the packets that arrived.
 #[derive(Clone, Copy, Debug)]
 struct Source {
     ssrc: u32,
     at: Micros,
-    /// Packets and octets by the latest report.
+    /// Packets and octets according to the latest report.
     packets: u64,
     octets: u64,
-    /// Missing by the sequence numbers at the latest report.
+    /// Packets missing according to the sequence numbers at the latest report.
     lost: u64,
-    /// Packets by the reports that no sequence number knows of: the least ever, with packets still arriving, and now.
+    /// Packets in the reports that no sequence number covers: the minimum so far, the value while packets
+    /// still arrived, and the current value.
     unknown_min: Option<i64>,
     unknown_flowing: Option<i64>,
     unknown: i64,
-    /// What could have been sent unseen before the first that came.
+    /// Packets that could have been sent unseen before the first that arrived.
     head_max: i64,
-    /// Packets refused for their payload when this source was first reported.
+    /// Packets discarded because of their payload before the first report of this source.
     refused_before: u64,
 }
 
 impl SenderFold {
-    /// Takes in a report that came when `heard` was known. False when it cannot be true, or is not of the
-    /// source that is heard.
+    /// Processes a report that arrived when `heard` was the state. Returns false when it is implausible, or
+    /// of a source other than the confirmed one.
     pub(super) fn report(&mut self, now: Micros, info: &SenderInfo, heard: &Heard) -> bool {
         if heard.ssrc.is_some_and(|ssrc| ssrc != info.ssrc) {
             return false;
@@ -67,7 +68,7 @@ impl SenderFold {
             u64::from(info.octets.wrapping_sub(source.octets as u32)).saturating_add(source.octets);
         source.at = now;
         if began_anew {
-            // How many came since it began to count again is not known.
+            // It is unknown how many packets arrived since the party restarted its count.
             source.head_max = -1;
         } else {
             source.compare(now, heard);
@@ -113,7 +114,7 @@ impl Source {
         }
     }
 
-    /// Puts the party's count beside what came.
+    /// Compares the party's count with the packets that arrived.
     fn compare(&mut self, now: Micros, heard: &Heard) {
         let refused = heard.refused.saturating_sub(self.refused_before);
         let known = heard.expected.saturating_add(refused);
@@ -130,10 +131,10 @@ impl Source {
         }
     }
 
-    /// What is missing before the first, in all, and after the last.
+    /// Packets missing before the first one, in total, and after the last one.
     fn missing(&self) -> (Option<u64>, u64, u64) {
         let Some(least) = self.unknown_min else {
-            // Nothing of it ever came: all of it is missing, neither before nor after anything.
+            // No packet of it arrived: all are missing, neither before nor after another packet.
             return (None, self.packets, 0);
         };
         let head = (0..=self.head_max).contains(&least).then(|| real(least));
@@ -144,7 +145,7 @@ impl Source {
     }
 }
 
-/// A report passes a packet or two on the way, or is passed by them: so few are no loss.
+/// Removes small differences: a report may overtake a packet or two on the path, or be overtaken by them.
 fn real(packets: i64) -> u64 {
     if packets > NOISE { packets.unsigned_abs() } else { 0 }
 }
@@ -152,14 +153,15 @@ fn real(packets: i64) -> u64 {
 const NOISE: i64 = 2;
 /// The shortest packets in use.
 const PACKET_US_MIN: i64 = 10_000;
-/// While a packet came this lately, the stream flows.
+/// The stream is flowing when its last packet is at most this old.
 const FLOWING_US: i64 = 200_000;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// One report: at second, packets stated; what was expected and received by then, and when the last came.
+    /// One report: second, packets reported; packets expected and received by then, and the arrival of the
+    /// last one.
     type Step = (i64, u32, u64, u64, i64);
 
     fn heard(expected: u64, received: u64, last_s: i64, unseen_s: i64) -> Heard {

@@ -1,10 +1,10 @@
-//! What RTCP said on one leg, as a report states it.
+//! The figures that RTCP gives for one leg, as a report contains them.
 
 use crate::stats::Hundredths;
 
-/// What the party reported, and how long the way to it is.
+/// The party's reports, and the round trip to it.
 ///
-/// What was never reported is `None`, never zero.
+/// A value that was never reported is `None`, never zero.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RtcpView {
     /// Datagrams of the party that were read.
@@ -13,22 +13,22 @@ pub struct RtcpView {
     pub unreadable: u64,
     /// Datagrams that are encrypted (SRTCP): counted, not read.
     pub encrypted: u64,
-    /// Statements that cannot be true, and were not believed.
+    /// Values that were implausible and ignored.
     pub implausible: u64,
-    /// The way to the party and back.
+    /// The round trip to the party.
     pub round_trip: Option<RoundTrip>,
-    /// What the party says of the stream that it gets.
+    /// The party's report about the stream that it receives.
     pub far_end: Option<FarEnd>,
-    /// What the party says it has sent, beside what came.
+    /// The party's own count of the packets it sent, compared with those that arrived.
     pub sent_by_party: Option<SenderCount>,
-    /// The party's source has said goodbye (RFC 3550 §6.6).
+    /// Whether the party's source has sent a goodbye (RFC 3550 §6.6).
     pub goodbye: bool,
 }
 
-/// The time from here to the party and back, without its own (RFC 3550 §6.4.1).
+/// The time from here to the party and back, without the party's own delay (RFC 3550 §6.4.1).
 ///
-/// Sampled when a report of the party answers a sender report that went to it past here, or a reference time
-/// (RFC 3611 §4.5).
+/// Sampled when a report of the party answers a sender report that passed here on its way to it, or a
+/// reference time (RFC 3611 §4.5).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RoundTrip {
     /// Samples.
@@ -43,27 +43,27 @@ pub struct RoundTrip {
     pub mean_ms: Hundredths,
 }
 
-/// What the receiver at the far end says of a stream.
+/// The far end's reports about a stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FarEnd {
-    /// Report blocks about the stream that were believed.
+    /// Report blocks about the stream that were plausible.
     pub reports: u64,
-    /// Packets lost since the beginning, as last stated; duplicates make it negative.
+    /// Packets lost since the beginning, as last reported; duplicates can make it negative.
     pub lost: Option<i64>,
     /// Packets lost in percent of those expected, over the time that the reports cover.
     ///
-    /// `None` while no highest sequence number rose: a receiver that hears nothing states no loss.
+    /// `None` while no highest sequence number rose: a receiver that gets nothing reports no loss.
     pub loss_pct: Option<Hundredths>,
     /// The worst share lost between two reports, in percent.
     pub fraction_lost_worst_pct: Option<Hundredths>,
-    /// Interarrival jitter as last stated, in milliseconds.
+    /// Interarrival jitter as last reported, in milliseconds.
     pub jitter_ms: Option<Hundredths>,
-    /// The highest that was stated, in milliseconds.
+    /// The highest reported jitter, in milliseconds.
     pub jitter_max_ms: Option<Hundredths>,
-    /// Whether its highest sequence number rose while packets went to it. If not, nothing arrives, whatever
-    /// loss is stated.
+    /// Whether its highest sequence number rose while packets were sent to it. If not, nothing arrives,
+    /// whatever loss is reported.
     pub highest_sequence_moves: bool,
-    /// Packets that went to it since its highest sequence number last rose, until its latest report; 0 while it
+    /// Packets sent to it since its highest sequence number last rose, up to its latest report; 0 while it
     /// rises.
     pub unheard: u64,
     /// The latest VoIP metrics (RFC 3611 §4.7).
@@ -72,24 +72,25 @@ pub struct FarEnd {
     pub summary: Option<StatisticsSummary>,
 }
 
-/// What the party's sender reports count, beside what came of it.
+/// The party's sender reports, compared with the packets that arrived.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SenderCount {
-    /// Sender reports that were believed.
+    /// Sender reports that were plausible.
     pub reports: u64,
-    /// Packets that the party says it has sent, over all its sources.
+    /// Packets that the party reports as sent, over all its sources.
     pub packets: u64,
     /// Their payload octets.
     pub octets: u64,
-    /// Packets that it says were sent and that never came, known or not by a gap in the numbers (`sr_missing`).
+    /// Packets reported as sent that did not arrive, with or without a gap in the numbers (`sr_missing`).
     pub missing: u64,
-    /// Those sent before the first that came; `None` when the stream may have begun before it could be seen.
+    /// Those sent before the first that arrived; `None` when the stream may have begun before it could be
+    /// seen.
     pub head_missing: Option<u64>,
-    /// Those sent after the last that came.
+    /// Those sent after the last that arrived.
     pub tail_missing: u64,
 }
 
-/// A VoIP metrics block (RFC 3611 §4.7); what the party had not measured is `None`.
+/// A VoIP metrics block (RFC 3611 §4.7); a value that the party had not measured is `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VoipMetrics {
     /// Packets lost, in percent of the expected.
@@ -104,9 +105,9 @@ pub struct VoipMetrics {
     pub burst_duration_ms: u32,
     /// Mean length of a gap in milliseconds.
     pub gap_duration_ms: u32,
-    /// Round trip between the RTP interfaces in milliseconds; 0 was not measured.
+    /// Round trip between the RTP interfaces in milliseconds; 0 means not measured.
     pub round_trip_ms: Option<u32>,
-    /// Delay of the party's own buffers and codecs in milliseconds; 0 was not measured.
+    /// Delay of the party's own buffers and codecs in milliseconds; 0 means not measured.
     pub end_system_delay_ms: Option<u32>,
     /// Level of speech in dBm0.
     pub signal_level_dbm: Option<i8>,
@@ -114,7 +115,7 @@ pub struct VoipMetrics {
     pub noise_level_dbm: Option<i8>,
     /// Residual echo return loss in dB.
     pub echo_return_loss_db: Option<u8>,
-    /// Good packets that end a burst.
+    /// Received packets in a row that end a burst.
     pub gmin: u8,
     /// Transmission rating R of the voice, 0 to 100 (ITU-T G.107).
     pub r_factor: Option<u8>,
@@ -126,16 +127,16 @@ pub struct VoipMetrics {
     pub mos_cq: Option<Hundredths>,
     /// Nominal delay of its jitter buffer in milliseconds.
     pub jitter_buffer_ms: u32,
-    /// Its current greatest delay in milliseconds.
+    /// Its current maximum delay in milliseconds.
     pub jitter_buffer_max_ms: u32,
-    /// The greatest delay that it can take in milliseconds.
+    /// The largest delay that it can reach in milliseconds.
     pub jitter_buffer_limit_ms: u32,
 }
 
-/// A statistics summary block (RFC 3611 §4.6); what it does not state is `None`.
+/// A statistics summary block (RFC 3611 §4.6); a value that it does not contain is `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StatisticsSummary {
-    /// The first sequence number that it is about.
+    /// The first sequence number that it covers.
     pub begin_sequence: u16,
     /// The sequence number after the last.
     pub end_sequence: u16,
@@ -143,8 +144,9 @@ pub struct StatisticsSummary {
     pub lost: Option<u32>,
     /// Duplicates.
     pub duplicates: Option<u32>,
-    /// The least, the greatest and the mean relative transit time and its deviation, in units of the payload's clock.
+    /// The minimum, maximum, mean and deviation of the relative transit time, in units of the payload's
+    /// clock.
     pub jitter_ticks: Option<[u32; 4]>,
-    /// The least, the greatest and the mean TTL or hop limit and its deviation.
+    /// The minimum, maximum, mean and deviation of the TTL or hop limit.
     pub hops: Option<[u8; 4]>,
 }

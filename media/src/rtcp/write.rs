@@ -1,14 +1,14 @@
-//! A report as it goes out: sender or receiver report, at most one block, and the canonical name
-//! (RFC 3550 §6.1: every compound has one).
+//! Writes reports: sender or receiver report, at most one block, and the canonical name (RFC 3550 §6.1
+//! requires one in every compound).
 
 use super::compound::{Block, SenderInfo};
 
-/// One compound datagram to be written.
+/// One compound datagram to write.
 #[derive(Clone, Copy, Debug)]
 pub struct ReportWriter<'a> {
-    /// Who reports.
+    /// The reporter's SSRC.
     pub ssrc: u32,
-    /// What it has sent; without, the report is a receiver report.
+    /// What it has sent; without it, the report is a receiver report.
     pub sender: Option<SenderInfo>,
     /// What it has received.
     pub block: Option<&'a Block>,
@@ -17,7 +17,7 @@ pub struct ReportWriter<'a> {
 }
 
 impl ReportWriter<'_> {
-    /// Writes the datagram into `buffer`, and gives what of it was filled.
+    /// Writes the datagram into `buffer` and returns the used part.
     pub fn write<'b>(&self, buffer: &'b mut [u8; REPORT_BYTES_MAX]) -> &'b [u8] {
         let mut cursor = Cursor { buffer, len: 0 };
         let blocks = u32::from(self.block.is_some());
@@ -38,7 +38,7 @@ impl ReportWriter<'_> {
                 cursor.word(word);
             }
         }
-        // SDES with one chunk of six words: the source, then the CNAME item and its end.
+        // SDES with one chunk of six words: the SSRC, then the CNAME item and its end.
         cursor.word(0x81ca_0006);
         cursor.word(self.ssrc);
         cursor.bytes(&[1, CNAME_BYTES as u8]);
@@ -49,7 +49,7 @@ impl ReportWriter<'_> {
     }
 }
 
-/// Fills a buffer that is long enough for the longest report.
+/// Writes into a buffer that has space for the longest report.
 struct Cursor<'b> {
     buffer: &'b mut [u8; REPORT_BYTES_MAX],
     len: usize,
@@ -68,7 +68,7 @@ impl Cursor<'_> {
     }
 }
 
-/// Letters of a canonical name of ours.
+/// Length of our canonical names.
 pub const CNAME_BYTES: usize = 16;
 /// A sender report with one block, a chunk with a CNAME, and its end.
 pub const REPORT_BYTES_MAX: usize = 28 + 24 + 28;

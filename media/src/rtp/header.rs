@@ -1,4 +1,4 @@
-//! The plain header as it stands in a datagram, to be compared as a whole (RFC 3550 §5.1).
+//! The plain header as it is in a datagram, for comparison as a whole (RFC 3550 §5.1).
 
 use crate::rtp::Packet;
 
@@ -13,7 +13,7 @@ pub struct Header {
 }
 
 impl Header {
-    /// The first twelve bytes of `datagram`, whatever they are, and how many follow; `None` for fewer.
+    /// The first twelve bytes of `datagram`, unchecked, and the number of bytes after them; `None` for fewer.
     #[inline(always)]
     pub fn split(datagram: &[u8]) -> Option<(Header, usize)> {
         let (header, rest) = datagram.split_first_chunk::<12>()?;
@@ -33,20 +33,20 @@ impl Header {
         self.ssrc
     }
 
-    /// Whether there are no CSRCs, extension and padding in the datagram.
+    /// Whether the datagram has no CSRCs, extension and padding.
     #[inline(always)]
     pub const fn is_plain(&self) -> bool {
         self.types & 0xff00 == VERSION_2
     }
 
-    /// That of the next packet, whose timestamp is `step` on.
+    /// The header of the next packet, whose timestamp is `step` higher.
     #[inline(always)]
     pub(crate) fn after(self, step: u16) -> Header {
         let sequence = self.sequence.wrapping_add(1);
         Header { sequence, timestamp: self.timestamp.wrapping_add(step.into()), ..self }
     }
 
-    /// That of the packet `count` before this one.
+    /// The header of the packet `count` packets before this one.
     #[inline]
     pub(crate) fn before(self, count: u8, step: u16) -> Header {
         let back = u32::from(count) * u32::from(step);
@@ -54,7 +54,7 @@ impl Header {
         Header { sequence, timestamp: self.timestamp.wrapping_sub(back), ..self }
     }
 
-    /// The packet that has this header, which is a plain one, and so long a payload.
+    /// The packet with this header, which is a plain one, and a payload of this length.
     pub fn packet(self, payload_len: u16) -> Packet {
         let Header { ssrc, timestamp, sequence, types } = self;
         let (payload_type, marker) = ((types & 0x7f) as u8, types & 0x80 != 0);
@@ -63,7 +63,7 @@ impl Header {
 }
 
 impl Packet {
-    /// The plain header that says the same.
+    /// The plain header with the same fields.
     #[inline(always)]
     pub fn header(&self) -> Header {
         let kind = u16::from(self.marker) << 7 | u16::from(self.payload_type & 0x7f);
@@ -76,7 +76,7 @@ impl Packet {
     }
 }
 
-/// The first byte of a plain header, as the upper of two.
+/// The first byte of a plain header, in the upper half.
 const VERSION_2: u16 = 0x80 << 8;
 
 #[cfg(test)]

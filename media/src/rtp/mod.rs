@@ -1,4 +1,4 @@
-//! RTP on the wire (RFC 3550 §5): what one datagram says, read without copying it.
+//! RTP on the wire (RFC 3550 §5): parses datagrams without copying them.
 
 mod header;
 mod packet;

@@ -1,7 +1,7 @@
 //! One RTP packet's header (RFC 3550 §5.1), and which protocol a datagram on an RTP port belongs to.
 //!
-//! The checks are rtp-rs's. The plain header, which almost every packet has, is read here: rtp-rs looks at
-//! each field's bounds anew, a fifth of a packet's cost. A test holds both against each other.
+//! The crate rtp-rs checks the header. The plain header, which almost every packet has, is parsed here:
+//! rtp-rs checks the bounds of each field again, which is a fifth of a packet's cost. A test compares both.
 
 use rtp_rs::{RtpReader, RtpReaderError};
 
@@ -35,15 +35,16 @@ impl Packet {
         }
     }
 
-    /// Reads a datagram that is RTP in its most frequent form; `None` for RTP in any other and for everything else.
+    /// Parses a datagram that is RTP in its most frequent form; `None` for other forms of RTP and for
+    /// everything else.
     #[inline]
     pub(crate) fn parse_frequent(datagram: &[u8]) -> Option<Packet> {
-        // The second byte of RTCP (RFC 5761 §4) would be the marker and the types from 64 to 95.
+        // The second byte of RTCP (RFC 5761 §4) would be the marker with types 64 to 95.
         Packet::parse_plain(datagram)
             .filter(|packet| !(packet.marker && (64..=95).contains(&packet.payload_type)))
     }
 
-    /// The payload within `datagram`, from which the header was read; what is left of it where a capture cut it off.
+    /// The payload within `datagram`, from which the header was read; a capture may have cut it off.
     pub fn payload_in<'a>(&self, datagram: &'a [u8], datagram_len: usize) -> &'a [u8] {
         let is_whole = datagram.len() == datagram_len;
         let is_padded = is_whole && datagram.first().is_some_and(|first| first & PADDED != 0);
@@ -53,7 +54,7 @@ impl Packet {
         datagram.get(begin..end.min(datagram.len())).unwrap_or_default()
     }
 
-    /// Reads a header without CSRCs, extension and padding; `None` when there is more, or less.
+    /// Parses a header without CSRCs, extension and padding; `None` for any other header.
     #[inline]
     fn parse_plain(datagram: &[u8]) -> Option<Packet> {
         let (header, payload) = datagram.split_first_chunk::<12>()?;
@@ -82,7 +83,7 @@ impl Packet {
     }
 }
 
-/// Why a datagram is no RTP packet.
+/// Why a datagram is not an RTP packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PacketError {
     /// The padding length is zero or larger than what follows the header.
@@ -108,7 +109,7 @@ impl From<RtpReaderError> for PacketError {
     }
 }
 
-/// What SDP says the packets of one payload type carry.
+/// The content of a payload type's packets, according to SDP.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum PayloadKind {
     /// Speech or music: the only kind whose timing is measured.
@@ -118,25 +119,25 @@ pub enum PayloadKind {
     ComfortNoise,
     /// Telephone events (RFC 4733).
     Event,
-    /// Anything else; counted in the sequence space, not measured.
+    /// Anything else; counted by sequence number, not measured.
     Other,
 }
 
-/// The protocols that share an RTP port, told apart by the first two bytes (RFC 7983 §7, RFC 5761 §4).
+/// The protocols that share an RTP port, distinguished by the first two bytes (RFC 7983 §7, RFC 5761 §4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Datagram {
     /// RTCP: version 2 and a packet type of 192 to 223.
     Rtcp,
     /// RTP, still to be checked by [`Packet::parse`].
     Rtp,
-    /// STUN, DTLS, ZRTP or TURN: a first byte outside 128 to 191, or nothing at all.
+    /// STUN, DTLS, ZRTP or TURN: a first byte outside 128 to 191, or an empty datagram.
     Foreign,
 }
 
 impl Datagram {
-    /// Names the protocol of `datagram`, which arrived on an RTP port.
+    /// The protocol of `datagram`, which arrived on an RTP port.
     ///
-    /// A first byte from 64 to 127 or above 191 is left to [`Packet::parse`], whose version check refuses it.
+    /// A first byte from 64 to 127 or above 191 is left to [`Packet::parse`], whose version check rejects it.
     #[inline]
     pub fn classify(datagram: &[u8]) -> Datagram {
         match *datagram {
@@ -147,9 +148,9 @@ impl Datagram {
     }
 }
 
-/// The first byte of a header with version 2 and nothing more.
+/// The first byte of a header with version 2 and no other bits.
 const PLAIN: u8 = 0x80;
-/// The bit of the first byte that says that padding ends the datagram.
+/// The bit of the first byte that announces padding.
 const PADDED: u8 = 0x20;
 
 #[cfg(test)]

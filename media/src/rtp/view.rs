@@ -1,10 +1,10 @@
-//! One RTP packet where it lies: its header read, its payload still in the datagram.
+//! One RTP packet in its datagram: the header parsed, the payload in place.
 
 use rtp_rs::RtpReader;
 
 use crate::rtp::{Packet, PacketError};
 
-/// A packet's header and payload, for what decodes audio or reads telephone events.
+/// A packet's header and payload, for decoders of audio and telephone events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RtpPacket<'a> {
     /// The header's fields.

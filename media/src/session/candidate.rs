@@ -1,18 +1,18 @@
-//! A source that may become the party's: its consecutive packets, until there are enough of them.
+//! A candidate source: one that becomes the party's source after enough consecutive packets.
 
 use std::net::SocketAddr;
 
 use crate::rtp::Packet;
 use crate::time::Micros;
 
-/// The header of a packet that was held back, and when it came.
+/// The header of a packet that was held back, and its arrival time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Arrived {
     pub(crate) at: Micros,
     pub(crate) packet: Packet,
 }
 
-/// How much signalling says for a source; a greater one is better.
+/// How well signalling supports a source; greater is better.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Rank {
     /// Neither SDP nor signalling names its address.
@@ -24,7 +24,7 @@ pub(crate) enum Rank {
     Exact,
 }
 
-/// One source on probation, or none.
+/// The candidate source, or none.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Candidate {
     /// `None` while there is no candidate.
@@ -33,18 +33,18 @@ pub(super) struct Candidate {
     since: Micros,
     /// Consecutive packets so far.
     run: u32,
-    /// Its packets were not consecutive.
+    /// Whether its packets were not consecutive at least once.
     has_stumbled: bool,
     /// The latest packets, newest last.
     recent: [Arrived; RUN],
 }
 
 impl Candidate {
-    /// Takes in a packet of `source`; false when the slot belongs to a candidate of the same or a better rank that
-    /// still sends.
+    /// Adds a packet of `source`. Returns false when the slot belongs to a candidate of the same or a better
+    /// rank that still sends.
     ///
-    /// A candidate whose packets were not consecutive keeps the slot only where it `may_stumble`: otherwise one source
-    /// could hold the slot for ever.
+    /// A candidate whose packets were not consecutive keeps the slot only when `may_stumble` is set;
+    /// otherwise one source could hold the slot for ever.
     pub(super) fn take(
         &mut self,
         source: SocketAddr,
@@ -66,17 +66,17 @@ impl Candidate {
         true
     }
 
-    /// There is no candidate any more.
+    /// Removes the candidate.
     pub(super) fn forget(&mut self) {
         self.source = None;
     }
 
-    /// Whether enough consecutive packets came.
+    /// Whether enough consecutive packets arrived.
     pub(super) fn is_proven(&self) -> bool {
         self.run >= RUN_PACKETS
     }
 
-    /// When the first packet of the run came.
+    /// Arrival of the first packet of the run.
     pub(super) fn since(&self) -> Micros {
         self.since
     }
@@ -95,7 +95,7 @@ impl Candidate {
         }
     }
 
-    /// Goes on with the next packet of the same source, or begins anew with it.
+    /// Continues the run with the next packet of the same source, or starts a new run with it.
     fn extend(&mut self, arrived: Arrived) {
         let newest = self.newest();
         let follows = newest.packet.ssrc == arrived.packet.ssrc
@@ -123,12 +123,12 @@ impl Candidate {
     }
 }
 
-/// Consecutive packets that make a candidate the party; Asterisk takes four as well.
+/// Consecutive packets that make a candidate the party's source; Asterisk requires four as well.
 const RUN: usize = 4;
 const RUN_PACKETS: u32 = 4;
 /// Those of them that were held back.
 pub(super) const REPLAYED: usize = RUN - 1;
-/// Two packets of one run are no further apart.
+/// Two packets of one run are less than this apart.
 const FOLLOWS_US: i64 = 2_000_000;
-/// A candidate keeps its slot this long after its latest packet.
+/// A candidate keeps its slot for this time after its latest packet.
 const SLOT_US: i64 = 200_000;

@@ -1,8 +1,8 @@
-//! How long something has been true, on a leg's own time.
+//! For how long a condition was true, on the leg's own time.
 
 use crate::time::Micros;
 
-/// A clock that is set running and stopped, and keeps its sum.
+/// A clock that starts and stops and keeps its total.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Stopwatch {
     since: Option<Micros>,
@@ -10,7 +10,7 @@ pub(crate) struct Stopwatch {
 }
 
 impl Stopwatch {
-    /// Starts or stops it at `now`; already so, nothing happens.
+    /// Starts or stops the clock at `now`; does nothing when it is already in that state.
     pub(crate) fn set(&mut self, now: Micros, running: bool) {
         match (self.since, running) {
             (None, true) => self.since = Some(now),
@@ -22,12 +22,12 @@ impl Stopwatch {
         }
     }
 
-    /// When it was started, while it runs.
+    /// When it was last started, while it runs.
     pub(crate) fn since(&self) -> Option<Micros> {
         self.since
     }
 
-    /// The time it has run, in microseconds.
+    /// The total running time, in microseconds.
     pub(crate) fn read(&self, now: Micros) -> i64 {
         let open_us = self.since.map_or(0, |since| now.since(since).max(0));
         self.total_us.saturating_add(open_us)

@@ -1,4 +1,4 @@
-//! A session's report: the figures, the facts the rules ask for, and the verdict.
+//! A session's report: the figures, the inputs of the verdict rules, and the verdict.
 
 use crate::session::{Report, Session, SessionConfig, SessionCounters};
 use crate::stats::{AudioFold, Figures, Hundredths, Stream, Timeline, e_model};
@@ -8,12 +8,12 @@ use crate::verdict::evidence::{count, flag, text};
 use crate::verdict::{Evidence, Facts, Verdict, judge};
 
 impl Session {
-    /// What the session was set up with.
+    /// The session's configuration.
     pub fn config(&self) -> &SessionConfig {
         &self.state.config
     }
 
-    /// What can be said at `now`; the session goes on undisturbed.
+    /// The report as of `now`; the session continues unchanged.
     pub fn report(&self, now: Micros) -> Report {
         let now = self.state.closed.unwrap_or(now);
         let mut stream = self.packets.stream();
@@ -22,14 +22,14 @@ impl Session {
         self.judged(now, facts, measured)
     }
 
-    /// Ends the leg: what comes later is discarded and changes nothing.
+    /// Ends the leg; later input is discarded and changes nothing.
     pub fn close(&mut self, now: Micros) -> Report {
         let report = self.report(now);
         self.end(now);
         report
     }
 
-    /// As [`Session::close`], for whoever has no use for the session any more: nothing is copied.
+    /// Like [`Session::close`], for a caller that does not need the session afterwards: nothing is copied.
     pub fn into_report(mut self, now: Micros) -> Report {
         self.end(now);
         let now = self.state.closed.unwrap_or(now);
@@ -39,12 +39,12 @@ impl Session {
         self.judged(now, facts, measured)
     }
 
-    /// The figures so far that come from the packets alone, without the worst ten seconds.
+    /// The current figures that come from the packets alone, without the worst ten seconds.
     pub fn outline(&self) -> Figures {
         self.packets.outline().into_figures(self.state.counters.local_drop)
     }
 
-    /// Whether no SDP announced the audio last received: its clock was inferred.
+    /// Whether no SDP announced the audio format last received, so that its clock was inferred.
     pub fn is_clock_inferred(&self) -> bool {
         self.packets.payloads().received_audio().is_some_and(|audio| audio.name.is_empty())
     }
@@ -54,7 +54,7 @@ impl Session {
         self.packets.payloads().seen()
     }
 
-    /// The report on a leg of which so much was measured.
+    /// The report for these facts and measurements.
     fn judged(&self, now: Micros, facts: Facts, (figures, timeline): (Figures, Timeline)) -> Report {
         let rtcp = self.state.rtcp_view(&self.packets);
         let round_trip_ms = rtcp.round_trip.as_ref().map(|trip| trip.mean_ms);
@@ -108,7 +108,7 @@ impl Session {
         }
     }
 
-    /// How the leg is judged at `now`, without the reasons; `None` when there is too little to judge by.
+    /// The verdict at `now`, without its evidence; `None` when there is not enough to judge.
     pub(super) fn verdict_so_far(&self, now: Micros) -> Option<Verdict> {
         self.state.description.as_ref()?;
         let stream = self.packets.outline();
@@ -118,7 +118,7 @@ impl Session {
         (figures.enough || verdict != Verdict::Ok).then_some(verdict)
     }
 
-    /// Since when the party should be heard; `None` before the answer and on hold.
+    /// Since when audio from the party is expected; `None` before the answer and on hold.
     pub(super) fn expects_audio_since(&self) -> Option<Micros> {
         self.state.receive_clock.since()
     }
@@ -128,12 +128,12 @@ impl Session {
         self.packets.last()
     }
 
-    /// Whether silence is the sender's own way: it announced one, or has fallen silent before and gone on.
+    /// Whether the sender suppresses silence: it announced that, or has paused before and continued.
     pub(super) fn may_be_silent(&self) -> bool {
         self.packets.may_be_silent()
     }
 
-    /// The figures with those that do not come from the packets of one stream.
+    /// Adds the figures that do not come from the packets of one stream.
     fn completed(&self, mut figures: Figures, round_trip_ms: Option<Hundredths>) -> Figures {
         figures.ssrc_changes = self.packets.gate().changes();
         figures.stray_ssrc = self.packets.gate().strays();
@@ -168,7 +168,7 @@ impl Session {
             rejected_source: self.state.counters.rejected_source,
             advertised_unreachable: advertised
                 .is_some_and(|address| dead_end(address, &self.state.config.own_addresses)),
-            // The address that a captured party was told is another's, and not for us to repair.
+            // In a capture the advertised address belongs to another system that we do not configure.
             own_unreachable: !state.config.observed
                 && own_advertised.is_some_and(|address| dead_end(address, &[])),
             unreachable_errors: self.state.counters.unreachable,
@@ -184,13 +184,13 @@ impl Session {
         }
     }
 
-    /// From the last packet, or from when audio was expected again, until now; nothing while on hold.
+    /// Time since the last packet, or since audio was expected again; 0 on hold.
     fn tail_us(&self, now: Micros, last: Option<Micros>) -> i64 {
         let since = self.state.receive_clock.since();
         since.zip(last).map_or(0, |(since, last)| now.since(since.max(last)).max(0))
     }
 
-    /// What a reader of the evidence asks next: who sent from where, and who was refused.
+    /// Adds the circumstances of the verdict: which sources sent, and which were rejected.
     fn add_circumstances(&self, evidence: &mut Evidence) {
         let state = &self.state;
         let measures = &mut evidence.measures;

@@ -1,4 +1,4 @@
-//! What signalling tells a media session: its configuration, and what SDP settled.
+//! Input from signalling: the session's configuration, and the SDP result.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -6,20 +6,20 @@ use crate::rtp::PayloadKind;
 use crate::time::ClockRate;
 use crate::verdict::Thresholds;
 
-/// What holds for a session from its first packet to its last.
+/// Settings of a session for its whole life.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionConfig {
-    /// Whether the party is answered to where its packets come from (symmetric RTP, RFC 4961).
+    /// Whether packets are sent to the address that the party's packets come from (symmetric RTP, RFC 4961).
     pub symmetric: bool,
-    /// Which sources may become the party's, where the description says nothing else.
+    /// Which sources may become the party's, when the description does not set it.
     pub strict_source: StrictSource,
-    /// The numbers the verdict compares with.
+    /// The thresholds of the verdict.
     pub thresholds: Thresholds,
-    /// This host's own addresses, which no party can sensibly advertise.
+    /// This host's own addresses. A party that advertises one of them is in error.
     pub own_addresses: Vec<IpAddr>,
-    /// Whether some samples of G.711 are looked at, so that silence in healthy packets is seen.
+    /// Whether samples of G.711 are decoded, to detect silence in packets that arrive correctly.
     pub audio_evidence: bool,
-    /// Whether the packets are captured on their way between others, so that no address in SDP is ours.
+    /// Whether the packets are captured between other systems, so that no address in SDP is ours.
     pub observed: bool,
 }
 
@@ -36,7 +36,7 @@ impl Default for SessionConfig {
     }
 }
 
-/// What SDP settled for this leg (RFC 3264); every answer, re-INVITE and UPDATE replaces it.
+/// The SDP result for this leg (RFC 3264); every answer, re-INVITE and UPDATE replaces it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Description {
     /// Where the party wants RTP; `None` for `c=0.0.0.0` or port 0.
@@ -45,11 +45,11 @@ pub struct Description {
     pub remote_rtcp: Option<SocketAddr>,
     /// Whether RTP and RTCP share one port (RFC 5761).
     pub rtcp_mux: bool,
-    /// Whether the negotiated direction lets the party send to us.
+    /// Whether the negotiated direction allows the party to send to us.
     pub receive: bool,
-    /// Whether the negotiated direction lets us send to the party.
+    /// Whether the negotiated direction allows us to send to the party.
     pub send: bool,
-    /// The payload types the party may send; of two with one number the later holds.
+    /// The payload types the party may send; of two with the same number the later one is valid.
     pub payloads: Vec<Payload>,
     /// The party's `a=ptime` in milliseconds.
     pub ptime_ms: Option<u32>,
@@ -57,38 +57,38 @@ pub struct Description {
     pub own_ptime_ms: Option<u32>,
     /// Our own `a=maxptime` towards the party in milliseconds.
     pub own_maxptime_ms: Option<u32>,
-    /// Where the party's SIP comes from.
+    /// Source address of the party's SIP.
     pub signalling: Option<IpAddr>,
-    /// The address we put into our SDP to the party.
+    /// The address in our SDP to the party.
     pub own_advertised: Option<IpAddr>,
-    /// Which sources may become the party's; `None` takes what the session was set up with.
+    /// Which sources may become the party's; `None` uses the session's configuration.
     pub strict_source: Option<StrictSource>,
 }
 
 /// Which sources of RTP may become the party's.
 ///
-/// A source that SDP names is always admitted. Any other is believed after four consecutive packets.
+/// A source that SDP names is always admitted. Any other source must first send four consecutive packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum StrictSource {
-    /// Every address; those that neither SDP nor signalling names come last.
+    /// Every address; addresses that neither SDP nor signalling names have the lowest rank.
     Any,
-    /// Every address, and after two seconds of silence any takes the leg: for a capture, where the parties have decided
-    /// already.
+    /// Every address, and after two seconds of silence any other source is accepted. For a capture, where the
+    /// endpoints have already chosen their sources.
     Observed,
-    /// The address and port of SDP alone.
+    /// Only the address and port of SDP.
     Sdp,
-    /// Any port of the address of SDP, and of the address that signalling comes from. While signalling comes from an
-    /// unknown address, every one.
+    /// Any port of the address in SDP and of the signalling source address. While that address is unknown,
+    /// every source.
     #[default]
     Signalling,
 }
 
 impl StrictSource {
-    /// Every rule.
+    /// All rules.
     const ALL: [StrictSource; 4] =
         [StrictSource::Any, StrictSource::Observed, StrictSource::Sdp, StrictSource::Signalling];
 
-    /// The name in settings and traces.
+    /// The rule's name in settings and traces.
     pub const fn as_str(self) -> &'static str {
         match self {
             StrictSource::Any => "any",
@@ -98,7 +98,7 @@ impl StrictSource {
         }
     }
 
-    /// The rule of that name.
+    /// The rule with this name.
     pub fn from_name(name: &str) -> Option<StrictSource> {
         StrictSource::ALL.into_iter().find(|rule| rule.as_str() == name)
     }
@@ -109,12 +109,12 @@ impl StrictSource {
 pub struct Payload {
     /// The payload type number, 0 to 127; others are ignored.
     pub number: u8,
-    /// What its packets carry.
+    /// The kind of content.
     pub kind: PayloadKind,
     /// Its RTP clock.
     pub clock: ClockRate,
     /// Payload bytes per millisecond of a codec with a constant bit rate.
     pub bytes_per_ms: Option<u32>,
-    /// The encoding name, as in `a=rtpmap`; empty where no SDP announced it.
+    /// The encoding name, as in `a=rtpmap`; empty when no SDP announced it.
     pub name: String,
 }

@@ -1,34 +1,34 @@
-//! What a media session is told, what it says in return, and what becomes of a datagram.
+//! Inputs and outputs of a media session, and the disposition of each datagram.
 
 use std::net::SocketAddr;
 
 use crate::session::Description;
 
-/// Something that happened on a leg.
+/// An event on a leg.
 #[derive(Clone, Debug)]
 pub enum Input<'a> {
     /// The leg was answered: a 2xx was sent or received.
     Answered,
-    /// Our own receive queue dropped packets (`SO_RXQ_OVFL`); the count is what was added.
+    /// Our own receive queue dropped packets (`SO_RXQ_OVFL`).
     LocalDrop {
         /// Packets dropped since the last input of this kind.
         packets: u32,
     },
     /// A datagram on the leg's RTCP port.
     Rtcp {
-        /// Where it came from.
+        /// Its source.
         source: SocketAddr,
         /// Its bytes.
         datagram: &'a [u8],
     },
     /// A datagram on the leg's RTP port.
     Rtp {
-        /// Where it came from.
+        /// Its source.
         source: SocketAddr,
         /// Its bytes.
         datagram: &'a [u8],
     },
-    /// The RTP that is sent to the party is of another source from now on.
+    /// The RTP sent to the party has another SSRC from now on.
     Sends {
         /// Its synchronisation source.
         ssrc: u32,
@@ -37,46 +37,46 @@ pub enum Input<'a> {
     Sent {
         /// Packets sent since the last input of this kind.
         packets: u32,
-        /// Where they went.
+        /// The destination.
         to: SocketAddr,
     },
-    /// RTCP was sent to the party: a report of ours, or one that was relayed.
+    /// RTCP was sent to the party: our own report, or a relayed one.
     SentRtcp {
         /// Its bytes.
         datagram: &'a [u8],
     },
-    /// SDP settled something, for the first time or anew.
+    /// SDP was settled, for the first time or again.
     Signalled(Box<Description>),
     /// The time of [`Session::next_timeout`](crate::session::Session::next_timeout) has come.
     Timeout,
-    /// ICMP said that nobody listens where we sent.
+    /// ICMP reported that the destination is unreachable.
     Unreachable,
 }
 
-/// Something the driver of a session should know.
+/// An event for the driver of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Output {
-    /// The party's packets come from here, and ours go there from now on.
+    /// The party's packets come from this source, and from now on ours are sent there.
     Latched {
         /// The party's RTP source.
         remote: SocketAddr,
-        /// Packets that had gone to a source which has just lost the leg to the party.
+        /// Packets sent to a source that has just lost the leg to the party.
         foreign_sent: u32,
     },
 }
 
-/// What becomes of a datagram.
+/// What to do with a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Disposition {
-    /// It goes nowhere.
+    /// Do not relay it.
     Discard(Reason),
-    /// It goes to the other leg, as what the port says: RTP or RTCP.
+    /// Relay it to the other leg, as RTP or RTCP according to its port.
     Relay,
-    /// It came on the RTP port and is RTCP (RFC 5761): it goes to the other leg's RTCP destination.
+    /// It is RTCP that arrived on the RTP port (RFC 5761): relay it to the other leg's RTCP destination.
     RelayRtcp,
 }
 
-/// Why a datagram goes nowhere.
+/// Why a datagram is not relayed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Reason {
     /// The session is closed.
@@ -85,14 +85,14 @@ pub enum Reason {
     Empty,
     /// STUN, DTLS or another protocol on the port.
     Foreign,
-    /// Neither RTP nor RTCP as its standard has it.
+    /// Neither valid RTP nor valid RTCP.
     Malformed,
     /// The payload type was not negotiated.
     PayloadType,
-    /// It came from an address that may become the party's.
+    /// Its source may become the party's, but has not sent enough packets yet.
     Probation,
     /// RTCP on the RTP port without `a=rtcp-mux`.
     Rtcp,
-    /// It came from an address that is not the party's.
+    /// Its source is not the party's.
     Source,
 }

@@ -1,4 +1,4 @@
-//! The machine itself: one leg's packets, signalling and sending brought together.
+//! The session machine: combines one leg's packets, signalling and sending.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -20,26 +20,26 @@ use crate::verdict::address::{is_permitted, is_unreachable};
 
 /// The media session of one leg, sans-I/O.
 ///
-/// It never expires by itself: silence is judged when a report is asked for.
+/// It never expires by itself: silence is judged when a report is requested.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub struct Session {
-    /// First, for what most packets touch to be one cache line, and one of the two behind it.
+    /// The first field, so that most packets touch only the first cache line and one of the two after it.
     pub(super) packets: Packets,
-    /// The first packet after the answer is still to come.
+    /// Whether the first packet after the answer has not arrived yet.
     awaiting_first: bool,
     is_closed: bool,
-    /// What packets from the party's source do not touch.
+    /// State that packets from the accepted source do not touch.
     pub(super) state: Box<LegState>,
 }
 
 impl Session {
-    /// A session that expects nothing until signalling describes it.
+    /// A session that expects nothing until SDP describes it.
     pub fn new(config: SessionConfig) -> Self {
         Session::with_shared(Arc::new(config))
     }
 
-    /// As [`Session::new`], with a configuration that many sessions share.
+    /// Like [`Session::new`], with a configuration that many sessions share.
     pub fn with_shared(config: Arc<SessionConfig>) -> Self {
         let stream_config = StreamConfig::new(ClockRate::HZ_8000, PTIME_DEFAULT_MS, &config.thresholds);
         let source = SourceFilter::new(config.symmetric);
@@ -48,7 +48,7 @@ impl Session {
             awaiting_first: false,
             is_closed: false,
             state: Box::new(LegState {
-                // Made here so that no packet allocates.
+                // Allocated here so that no packet allocates.
                 audio: config.audio_evidence.then(Box::default),
                 config,
                 ..LegState::default()
@@ -56,15 +56,15 @@ impl Session {
         }
     }
 
-    /// Makes room for so many seconds of the timeline at once, with the first that is over; else for a minute, so
-    /// that a live leg rarely allocates.
+    /// Reserves space in the timeline for this many seconds, allocated when the first second ends. Without
+    /// this call the space is for a minute, so that a live leg rarely allocates.
     ///
-    /// For whoever has thousands of short sessions, and need not keep the path of a packet free of allocations.
+    /// For a caller with thousands of short sessions for which allocations on the packet path do not matter.
     pub fn reserve_seconds(&mut self, seconds: u16) {
         self.packets.settled().stream.reserve_rows(seconds);
     }
 
-    /// Takes in whatever happened at `now`; afterwards [`Session::poll_output`] is drained.
+    /// Processes an event at `now`; afterwards drain [`Session::poll_output`].
     pub fn handle_input(&mut self, now: Micros, input: Input<'_>) {
         match input {
             Input::Answered => self.answer(now),
@@ -79,15 +79,15 @@ impl Session {
             Input::Sent { packets, to } => self.sent(now, packets, to),
             Input::SentRtcp { datagram } => self.sent_rtcp(now, datagram),
             Input::Signalled(description) => self.describe(now, *description),
-            // Nothing in a session expires; see `next_timeout`.
+            // Nothing in a session expires, see `next_timeout`.
             Input::Timeout => {}
             Input::Unreachable => self.unreachable(),
         }
     }
 
-    /// The next thing the driver should know, until there is none.
+    /// The next output for the driver; `None` when there is none.
     ///
-    /// *Bounds*: one latching is kept; a later one takes its place.
+    /// *Bounds*: one change of source is kept; a later one replaces it.
     pub fn poll_output(&mut self) -> Option<Output> {
         let remote = self.state.latched.take()?;
         let foreign_sent = std::mem::take(&mut self.state.foreign_sent);
@@ -99,14 +99,14 @@ impl Session {
         None
     }
 
-    /// Takes in a datagram that arrived on the RTP port, and says what becomes of it.
+    /// Processes a datagram from the RTP port and returns its disposition.
     pub fn receive(&mut self, now: Micros, source: SocketAddr, datagram: &[u8]) -> Disposition {
-        // Every call is the last thing done here: what has to be kept over one costs the packets that were due.
+        // Every call here is a tail call: keeping a value across a call would slow down expected packets.
         let SocketAddr::V4(known) = &source else { return self.receive_v6(now, &source, datagram) };
         if !self.packets.take(now, known, datagram) {
             return self.receive_undue(now, &source, datagram);
         }
-        if self.packets.is_full() || self.packets.listens() {
+        if self.packets.is_full() || (self.packets.listens() && AudioSample::may_be_due(datagram)) {
             return self.go_on_after(datagram);
         }
         Disposition::Relay
@@ -121,19 +121,19 @@ impl Session {
         }
     }
 
-    /// Does what has to be done now and then when a packet was due.
+    /// Rare work after an expected packet.
     #[inline(never)]
     fn go_on_after(&mut self, datagram: &[u8]) -> Disposition {
         if self.packets.is_full() {
             self.packets.go_on();
         }
-        if self.packets.listens() {
+        if self.packets.listens() && AudioSample::may_be_due(datagram) {
             self.listen_to(datagram);
         }
         Disposition::Relay
     }
 
-    /// Takes in a datagram that is not the packet that was due.
+    /// Processes a datagram that is not the expected packet.
     #[inline(never)]
     fn receive_undue(&mut self, now: Micros, source: &SocketAddr, datagram: &[u8]) -> Disposition {
         if self.is_closed {
@@ -146,7 +146,7 @@ impl Session {
         }
     }
 
-    /// Takes in a datagram that is not RTP in its most frequent form.
+    /// Processes a datagram that is not RTP in its most frequent form.
     #[cold]
     fn receive_other(&mut self, now: Micros, source: SocketAddr, datagram: &[u8]) -> Disposition {
         match Datagram::classify(datagram) {
@@ -164,7 +164,7 @@ impl Session {
         self.take_heard(now, &source, &packet, datagram)
     }
 
-    /// Takes a packet, and looks at its payload where that was asked for.
+    /// Processes a packet, and decodes its payload when the configuration requires it.
     #[inline]
     fn take_heard(
         &mut self,
@@ -180,7 +180,7 @@ impl Session {
         disposition
     }
 
-    /// Takes in an RTP packet whose header the driver has read already, as a capture's does.
+    /// Processes an RTP packet whose header the driver has already parsed, as the analysis of a capture does.
     #[inline]
     pub fn receive_packet(&mut self, now: Micros, source: SocketAddr, packet: &Packet) -> Disposition {
         if !self.packets.take_packet(now, &source, packet) {
@@ -192,7 +192,7 @@ impl Session {
         Disposition::Relay
     }
 
-    /// Takes in a packet that was not due.
+    /// Processes a packet that is not the expected one.
     #[inline(never)]
     fn receive_undue_packet(&mut self, now: Micros, source: &SocketAddr, packet: &Packet) -> Disposition {
         if self.is_closed {
@@ -202,39 +202,38 @@ impl Session {
         self.take(now, source, packet)
     }
 
-    /// Takes in a packet that comes from where the one before it came from, if it is the one that is due; false, and
-    /// nothing has changed, if it is another.
+    /// Processes a packet that has the same source as the one before it, if it is the expected one; otherwise
+    /// returns false and changes nothing.
     ///
-    /// For a driver that knows where packets come from: [`Session::go_on`] is to be called when this
-    /// [`Session::is_full`].
+    /// For a driver that tracks sources itself. Call [`Session::go_on`] when this [`Session::is_full`].
     #[inline(always)]
     pub fn take_next(&mut self, now: Micros, header: Header, payload_len: usize) -> bool {
         self.packets.take_next(now, header, payload_len)
     }
 
-    /// Whether there is no room for another packet that is due.
+    /// Whether there is no space for another expected packet.
     #[inline(always)]
     pub fn is_full(&self) -> bool {
         self.packets.is_full()
     }
 
-    /// The packets that came as they were due and wait to be folded.
+    /// The expected packets that are not folded yet.
     pub fn run(&self) -> &Run {
         self.packets.run()
     }
 
-    /// Folds the packets that wait, and goes on with the next.
+    /// Folds the waiting packets and computes the next expected one.
     pub fn go_on(&mut self) {
         self.packets.go_on();
     }
 
-    /// Takes the next packet for one that was not due, whatever it is.
+    /// Makes the next packet take the slow path, whatever it is.
     pub fn expect_nothing(&mut self) {
         self.packets.expect_nothing();
     }
 
-    /// Takes in the packets that wait in the run of another session, as [`Session::receive_packet`] would one after
-    /// the other.
+    /// Processes the waiting packets in the run of another session, like [`Session::receive_packet`] for each
+    /// of them.
     pub fn receive_run(&mut self, source: SocketAddr, run: &Run) {
         if !self.packets.take_run(&source, run) {
             for (at, packet) in run.packets() {
@@ -243,7 +242,7 @@ impl Session {
         }
     }
 
-    /// The same of a packet whose payload the driver may have looked at.
+    /// Like [`Session::receive_packet`], for a packet whose payload the driver may have decoded.
     #[inline]
     pub fn receive_heard(
         &mut self,
@@ -261,7 +260,7 @@ impl Session {
         disposition
     }
 
-    /// Takes in a datagram that arrived on the RTCP port; only the party's own is relayed.
+    /// Processes a datagram from the RTCP port; only RTCP of the party is relayed.
     pub fn receive_rtcp(&mut self, now: Micros, source: SocketAddr, datagram: &[u8]) -> Disposition {
         if self.is_closed {
             return Disposition::Discard(Reason::Closed);
@@ -280,16 +279,16 @@ impl Session {
         Disposition::Relay
     }
 
-    /// RTCP went to the party: a report of ours, or one that was relayed.
+    /// Records RTCP sent to the party: our own report, or a relayed one.
     ///
-    /// With it the party's answer gives the round trip.
+    /// The party's next report then gives the round trip.
     pub fn sent_rtcp(&mut self, now: Micros, datagram: &[u8]) {
         if !self.is_closed {
             self.state.rtcp.sent(now, datagram);
         }
     }
 
-    /// The RTP that goes to the party is of this source now; reports about others are not believed.
+    /// Sets the SSRC of the RTP sent to the party; report blocks about other SSRCs are ignored.
     #[inline]
     pub fn sends(&mut self, ssrc: u32) {
         self.state.rtcp.sends(ssrc);
@@ -301,7 +300,7 @@ impl Session {
         self.state.report_block(&mut self.packets, now)
     }
 
-    /// The clock of the audio last received, or of the first that was negotiated.
+    /// The clock of the audio last received; before any, of the first that was negotiated.
     pub fn clock_rate(&self) -> Option<ClockRate> {
         rtcp::clock_rate(&self.packets)
     }
@@ -311,17 +310,17 @@ impl Session {
         self.state.foreign(&self.packets)
     }
 
-    /// Signalling settled `description`, for the first time or anew.
+    /// Processes an SDP result, the first or a later one.
     pub fn describe(&mut self, now: Micros, mut description: Description) {
         let payloads = std::mem::take(&mut description.payloads);
         self.describe_shared(now, description, payloads.into());
     }
 
-    /// As [`Session::describe`], with the payload types apart: many streams share what they mean.
+    /// Like [`Session::describe`], with separate payload types, because many streams share them.
     pub fn describe_shared(&mut self, now: Micros, mut description: Description, payloads: Arc<[Payload]>) {
         description.payloads = Vec::new();
         self.state.described_at.get_or_insert(now);
-        // Port 0 is no address (RFC 3264 §5.1).
+        // Port 0 is not an address (RFC 3264 §5.1).
         description.remote = description.remote.filter(|remote| remote.port() != 0);
         let ptime_ms = description.ptime_ms.or(description.own_ptime_ms);
         let settled = self.packets.settled();
@@ -347,14 +346,14 @@ impl Session {
         self.state.received_at_answer = stream.accepted();
         stream.begin_segment();
         self.awaiting_first = true;
-        // What the network plays while it rings says nothing of the conversation.
+        // Audio that the network plays while it rings is not part of the conversation.
         if let Some(audio) = &mut self.state.audio {
             **audio = AudioFold::default();
         }
         self.set_clocks(now);
     }
 
-    /// RTP packets went out to the party.
+    /// Counts RTP packets sent to the party.
     pub fn sent(&mut self, now: Micros, packets: u32, to: SocketAddr) {
         self.state.counters.sent = self.state.counters.sent.saturating_add(packets.into());
         if self.state.answered.is_some() {
@@ -367,26 +366,27 @@ impl Session {
         }
     }
 
-    /// Our own receive queue dropped `packets` more.
+    /// Counts packets that our own receive queue dropped.
     pub fn local_drop(&mut self, packets: u32) {
         self.state.counters.local_drop = self.state.counters.local_drop.saturating_add(packets.into());
     }
 
-    /// ICMP said that nobody listens where we sent.
+    /// Counts an ICMP error: the destination is unreachable.
     pub fn unreachable(&mut self) {
         self.state.counters.unreachable = self.state.counters.unreachable.saturating_add(1);
     }
 
-    /// Where RTP to the party goes now: where it was latched to, or where SDP says.
+    /// The current destination of RTP to the party: the latched source, or the address in SDP.
     ///
-    /// `None` on hold, before SDP, and when the address is one that nobody may be sent to.
+    /// `None` on hold, before SDP, and when packets must not be sent to the address.
     pub fn destination(&self) -> Option<SocketAddr> {
         let description = self.state.description.as_ref()?;
         description.remote.filter(|_| description.send)?;
         self.packets.source().target().filter(|target| self.may_send_to(*target))
     }
 
-    /// Where RTCP to the party goes now; it goes on while the party holds the call (RFC 3264 §5.1).
+    /// The current destination of RTCP to the party; RTCP continues while the party holds the call (RFC 3264
+    /// §5.1).
     pub fn rtcp_destination(&self) -> Option<SocketAddr> {
         let description = self.state.description.as_ref()?;
         let remote = description.remote?;
@@ -406,12 +406,12 @@ impl Session {
         rtcp.filter(|rtcp| self.may_send_to(*rtcp))
     }
 
-    /// Whether anybody may be sent to `address` on behalf of this party.
+    /// Whether packets may be sent to `address` for this party.
     fn may_send_to(&self, address: SocketAddr) -> bool {
         address.port() != 0 && is_permitted(address.ip(), self.signalling())
     }
 
-    /// What was counted beside the statistics.
+    /// The counters that are not part of the statistics.
     pub(super) fn counters(&self) -> SessionCounters {
         SessionCounters {
             datagrams: self.packets.datagrams(),
@@ -420,9 +420,9 @@ impl Session {
         }
     }
 
-    /// Ends the leg at `now`: what comes later is discarded, and every report is as of now.
+    /// Ends the leg at `now`: later input is discarded, and every later report is as of this moment.
     pub fn end(&mut self, now: Micros) {
-        // Nothing is due from now on.
+        // No packet is expected from now on.
         self.packets.settled();
         self.is_closed = true;
         self.state.closed.get_or_insert(now);
@@ -450,7 +450,7 @@ impl Session {
         }
     }
 
-    /// Takes in a packet that was not due.
+    /// Processes a packet that is not the expected one.
     #[inline]
     fn take(&mut self, now: Micros, source: &SocketAddr, packet: &Packet) -> Disposition {
         let settled = self.packets.settled();
@@ -468,7 +468,8 @@ impl Session {
         Disposition::Relay
     }
 
-    /// Counts a packet of the party that goes nowhere for its payload: it has a number all the same, which is not lost.
+    /// Counts a packet of the party that is discarded because of its payload. Its sequence number still
+    /// counts as received, so that it is not reported as lost.
     #[cold]
     fn refuse_payload(&mut self, now: Micros, packet: &Packet, kind: Option<PayloadKind>) -> Reason {
         let counters = &mut self.state.counters;
@@ -497,7 +498,7 @@ impl Session {
         reason
     }
 
-    /// Looks at the payload of the packet that was due, if it is one of those; it is of the confirmed source.
+    /// Decodes the payload of an expected packet, if that packet is selected; its source is confirmed.
     fn listen_to(&mut self, datagram: &[u8]) {
         let Some(packet) = Packet::parse_frequent(datagram).filter(AudioSample::is_due) else { return };
         if let Some(sample) = AudioSample::of(packet.payload_in(datagram, datagram.len())) {
@@ -505,7 +506,7 @@ impl Session {
         }
     }
 
-    /// Looks at the payload of a packet that was accepted.
+    /// Decodes the payload of an accepted packet.
     #[inline(never)]
     fn listen(&mut self, packet: &Packet, datagram: &[u8]) {
         if let Some(sample) = AudioSample::of(packet.payload_in(datagram, datagram.len())) {
@@ -513,14 +514,14 @@ impl Session {
         }
     }
 
-    /// Notes what was heard in a packet of the confirmed source; others may be anybody's.
+    /// Records a decoded payload when the SSRC is confirmed; packets of other SSRCs may be from any sender.
     fn hear(&mut self, packet: &Packet, sample: &AudioSample) {
         if self.packets.gate().current() == Some(packet.ssrc) {
             self.state.audio.get_or_insert_default().push(packet, sample);
         }
     }
 
-    /// Lets a packet in that is not from the accepted source and is the party's all the same.
+    /// Decides about a packet that is not from the accepted source but may be the party's.
     #[cold]
     fn admit_other(
         &mut self,
@@ -581,7 +582,7 @@ impl Session {
         self.note_first(now);
     }
 
-    /// Notes the first packet after the answer.
+    /// Records the first packet after the answer.
     #[inline]
     fn note_first(&mut self, now: Micros) {
         if self.awaiting_first {
@@ -590,7 +591,7 @@ impl Session {
         }
     }
 
-    /// The stream's clock and frame size follow the audio received.
+    /// Sets the stream's clock and frame size from the audio received.
     #[cold]
     fn configure_stream(&mut self) {
         let Settled { payloads, stream, .. } = self.packets.settled();
@@ -609,7 +610,7 @@ impl Session {
         self.set_clocks(now);
     }
 
-    /// Sets the clocks of what is expected; called after everything that can change it.
+    /// Starts and stops the clocks of expected audio; call it after every change that may affect them.
     pub(super) fn set_clocks(&mut self, now: Micros) {
         let state = &mut self.state;
         let Settled { source, stream, .. } = self.packets.settled();

@@ -1,7 +1,8 @@
-//! The media session of one leg: whose packets count, what they add up to, and what they say (RFC 3550).
+//! The media session of one leg: it selects the party's packets, computes their statistics and judges them
+//! (RFC 3550).
 //!
-//! [`Session`] is a machine without sockets and clocks. Its driver, a live socket or a capture file, feeds
-//! it with datagrams and time:
+//! [`Session`] is a machine without sockets and clocks. Its driver, a live relay or a capture file, passes
+//! datagrams and the time to it:
 //!
 //! ```
 //! use sidetone_media::session::{Disposition, Input, Session, SessionConfig};

@@ -1,7 +1,7 @@
-//! What a leg's packets are told by and fold into, and those that wait for it.
+//! State that packets of one leg update, and the packets that wait to be folded into it.
 //!
-//! Packets that came as they were due wait in a [`Run`], and nobody can forget them: whoever changes what they fold into
-//! gets it by [`Packets::settled`], which folds them first, and whoever reads it gets a copy into which they are folded.
+//! Expected packets wait in a [`Run`]. The API makes sure that they are always counted: mutable access goes
+//! through [`Packets::settled`], which folds them first, and readers get a copy into which they are folded.
 
 use std::net::{SocketAddr, SocketAddrV4};
 
@@ -18,24 +18,24 @@ use crate::time::Micros;
 #[repr(C)]
 pub(super) struct Packets {
     run: Run,
-    /// Apart, so that the runs of many legs lie close together.
+    /// Boxed, so that the runs of many legs lie close together in memory.
     settled: Box<Settled>,
 }
 
-/// What packets change; first what a run of them does.
+/// State that packets change; the fields that a run changes come first.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub(super) struct Settled {
     pub(super) stream: Stream,
     pub(super) source: SourceFilter,
-    /// Datagrams on the port, those that wait apart.
+    /// Datagrams on the port, without those that wait.
     datagrams: u64,
     pub(super) gate: SsrcGate,
     pub(super) payloads: PayloadMap,
 }
 
 impl Packets {
-    /// No packets; payloads are looked at when it `listens`.
+    /// No packets yet; payloads are decoded when `listens` is set.
     pub(super) fn new(source: SourceFilter, stream: Stream, listens: bool) -> Self {
         let (gate, payloads) = (SsrcGate::default(), PayloadMap::default());
         Packets {
@@ -44,36 +44,36 @@ impl Packets {
         }
     }
 
-    /// Takes in a datagram that is the packet that was due; false, and nothing has changed, for every other.
+    /// Adds a datagram if it is the expected packet; otherwise returns false and changes nothing.
     ///
-    /// [`Packets::go_on`] is to be called when this [`Packets::is_full`].
+    /// Call [`Packets::go_on`] when this [`Packets::is_full`].
     #[inline(always)]
     pub(super) fn take(&mut self, now: Micros, source: &SocketAddrV4, datagram: &[u8]) -> bool {
         let Some((header, payload_len)) = Header::split(datagram) else { return false };
         self.run.take(now, key_v4(source), header, payload_len)
     }
 
-    /// The same from a source of IPv6, all of which look alike to the run.
+    /// Like [`Packets::take`] for a source of IPv6; all of these have the same key in the run.
     pub(super) fn take_v6(&mut self, now: Micros, source: &SocketAddr, datagram: &[u8]) -> bool {
         let Some((header, payload_len)) = Header::split(datagram) else { return false };
         self.settled.source.is_known(source) && self.run.take(now, key(source), header, payload_len)
     }
 
-    /// The same of a packet whose header was read already.
+    /// Like [`Packets::take`] for a packet whose header is already parsed.
     #[inline(always)]
     pub(super) fn take_packet(&mut self, now: Micros, source: &SocketAddr, packet: &Packet) -> bool {
         let is_known = source.is_ipv4() || self.settled.source.is_known(source);
         is_known && self.run.take(now, key(source), packet.header(), packet.payload_len as usize)
     }
 
-    /// The same of a packet that is known to come from where the one before it came from.
+    /// Like [`Packets::take`] for a packet that is known to have the same source as the one before it.
     #[inline(always)]
     pub(super) fn take_next(&mut self, now: Micros, header: Header, payload_len: usize) -> bool {
         self.run.take_from_there(now, header, payload_len)
     }
 
-    /// Takes in all that wait in `run`, which came from `source`, if they are what is due; false, and nothing has
-    /// changed, if they are not.
+    /// Adds all packets that wait in `run`, which came from `source`, if they are the expected ones;
+    /// otherwise returns false and changes nothing.
     pub(super) fn take_run(&mut self, source: &SocketAddr, run: &Run) -> bool {
         let is_known = source.is_ipv4() || self.settled.source.is_known(source);
         if !is_known || !self.run.goes_on_with(key(source), run) {
@@ -87,36 +87,37 @@ impl Packets {
         true
     }
 
-    /// Packets that came as they were due and are not folded.
+    /// The expected packets that are not folded yet.
     #[inline]
     pub(super) fn run(&self) -> &Run {
         &self.run
     }
 
-    /// Expects nothing until a packet was folded.
+    /// Expects no packet until one was folded.
     pub(super) fn expect_nothing(&mut self) {
         self.settled();
     }
 
-    /// Whether there is no room for another packet.
+    /// Whether there is no space for another packet.
     #[inline(always)]
     pub(super) fn is_full(&self) -> bool {
         self.run.is_full()
     }
 
-    /// Whether payloads are looked at.
+    /// Whether payloads are decoded.
     #[inline]
     pub(super) fn listens(&self) -> bool {
         self.run.listens()
     }
 
-    /// Counts a datagram that was not due.
+    /// Counts a datagram that was not expected.
     #[inline]
     pub(super) fn count_datagram(&mut self) {
         self.settled.datagrams = self.settled.datagrams.wrapping_add(1);
     }
 
-    /// Everything, with all packets folded; whoever changes it changes what is due, so nothing is for now.
+    /// Mutable state with all packets folded. A change may affect which packet is expected next, so no packet
+    /// is expected afterwards.
     #[inline]
     pub(super) fn settled(&mut self) -> &mut Settled {
         if !self.run.is_empty() {
@@ -126,7 +127,7 @@ impl Packets {
         &mut self.settled
     }
 
-    /// Expects the packet that follows `packet` of `source`, which was folded, if there is one.
+    /// Computes the packet that is expected after `packet` of `source`, which was folded, if there is one.
     #[inline]
     pub(super) fn expect(&mut self, source: &SocketAddr, packet: &Packet) {
         let Settled { source: filter, gate, payloads, stream, .. } = &*self.settled;
@@ -148,17 +149,17 @@ impl Packets {
         self.settled.datagrams.wrapping_add(self.run.len().into())
     }
 
-    /// Whose packets are the party's. Those that wait change nothing that is read of it.
+    /// The source filter; waiting packets do not change what can be read from it.
     pub(super) fn source(&self) -> &SourceFilter {
         &self.settled.source
     }
 
-    /// Which SSRC is the party's; those that wait are of it.
+    /// The SSRC gate; waiting packets have its confirmed SSRC.
     pub(super) fn gate(&self) -> &SsrcGate {
         &self.settled.gate
     }
 
-    /// What was negotiated and received; those that wait are of the type received last.
+    /// The payload types negotiated and received; waiting packets have the type received last.
     pub(super) fn payloads(&self) -> &PayloadMap {
         &self.settled.payloads
     }
@@ -168,12 +169,12 @@ impl Packets {
         self.run.last().or_else(|| self.settled.stream.last())
     }
 
-    /// Whether silence is the sender's own way, see [`Stream::may_be_silent`]: no pause is due.
+    /// Whether the sender suppresses silence, see [`Stream::may_be_silent`]; no pause is expected.
     pub(super) fn may_be_silent(&self) -> bool {
         self.settled.stream.may_be_silent()
     }
 
-    /// The stream without those that wait.
+    /// The stream without the waiting packets.
     pub(super) fn folded(&self) -> &Stream {
         &self.settled.stream
     }
@@ -193,7 +194,7 @@ impl Packets {
         stream
     }
 
-    /// Folds those that wait, and goes on with the next.
+    /// Folds the waiting packets and computes the next expected one.
     #[inline(never)]
     pub(super) fn go_on(&mut self) {
         self.fold();

@@ -7,10 +7,10 @@ use crate::session::Payload;
 use crate::stats::StreamConfig;
 use crate::verdict::Thresholds;
 
-/// The payload types of the current description, and which were ever received.
+/// The payload types of the current description, and those received so far.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PayloadMap {
-    /// The payload type last received, and what its packets carry.
+    /// The payload type last received, and the kind of its content.
     last: Option<(u8, PayloadKind)>,
     table: Box<Table>,
 }
@@ -19,36 +19,36 @@ pub(crate) struct PayloadMap {
 struct Table {
     /// The audio payload type last received.
     audio: Option<u8>,
-    /// Bit n says whether payload type n was received.
+    /// Bit n is set when payload type n was received.
     seen: u128,
-    /// The same of those that were not negotiated.
+    /// As `seen`, for payload types that were not negotiated.
     refused: u128,
     payloads: Arc<[Payload]>,
     ptime_ms: Option<u32>,
-    /// Audio packets by the name of their encoding, but for those since the last change.
+    /// Audio packets by encoding name, without those since the last change.
     heard: Vec<(String, u64)>,
-    /// How many of the stream's those are.
+    /// The stream's audio packets up to the last change; these are counted in `heard`.
     heard_sum: u64,
 }
 
 impl PayloadMap {
-    /// Replaces what was negotiated after so many audio packets; `ptime_ms` is the advertised packet duration, if there is
-    /// one.
+    /// Replaces the negotiated types after `audio_packets` audio packets; `ptime_ms` is the advertised packet
+    /// duration, if there is one.
     pub(crate) fn replace(&mut self, payloads: Arc<[Payload]>, ptime_ms: Option<u32>, audio_packets: u64) {
         self.settle_audio(audio_packets);
-        // The same number may mean another codec now.
+        // The same number may now mean another codec.
         self.table.audio = self.table.audio.filter(|_| self.is(&payloads));
         self.last = None;
         self.table.ptime_ms = ptime_ms;
         self.table.payloads = payloads;
     }
 
-    /// Whether `payloads` is what is negotiated already.
+    /// Whether `payloads` equals what is negotiated already.
     pub(crate) fn is(&self, payloads: &[Payload]) -> bool {
         std::ptr::eq(&*self.table.payloads, payloads) || *self.table.payloads == *payloads
     }
 
-    /// What packets of the payload type `number` carry; `None` when it is not negotiated.
+    /// The kind of content of payload type `number`; `None` when it is not negotiated.
     #[inline]
     pub(crate) fn kind(&self, number: u8) -> Option<PayloadKind> {
         match self.last {
@@ -57,7 +57,8 @@ impl PayloadMap {
         }
     }
 
-    /// Notes a received payload type; true when the audio goes on with another, after so many audio packets.
+    /// Records a received payload type. Returns true when the audio changes to another type; `audio_packets`
+    /// is then the count so far.
     #[inline]
     pub(crate) fn note(
         &mut self,
@@ -68,22 +69,22 @@ impl PayloadMap {
         self.last != Some((number, kind)) && self.note_other(number, kind, audio_packets)
     }
 
-    /// Notes a received payload type that was not negotiated.
+    /// Records a received payload type that was not negotiated.
     pub(crate) fn note_refused(&mut self, number: u8) {
         self.table.refused |= 1 << (number & 0x7f);
     }
 
     /// The payload types received that were not negotiated, in ascending order.
     pub(crate) fn refused(&self) -> Vec<u8> {
-        (0..128).filter(|number| self.table.refused >> number & 1 == 1).collect()
+        numbers(self.table.refused)
     }
 
-    /// Notes that comfort noise came whose type no SDP announced.
+    /// Records comfort noise whose payload type no SDP announced.
     pub(crate) fn note_noise(&mut self, number: u8) {
         self.table.seen |= 1 << (number & 0x7f);
     }
 
-    /// Audio packets of the encodings that `is_one_of` names, when `audio_packets` have come.
+    /// Audio packets whose encoding name matches `is_one_of`, out of `audio_packets` in total.
     pub(crate) fn heard(&self, audio_packets: u64, is_one_of: impl Fn(&str) -> bool) -> u64 {
         let settled = self.table.heard.iter().filter(|(name, _)| is_one_of(name));
         let settled: u64 = settled.map(|(_, packets)| packets).sum();
@@ -92,7 +93,7 @@ impl PayloadMap {
         settled.saturating_add(if is_current { current } else { 0 })
     }
 
-    /// Enters the audio packets since the last change.
+    /// Adds the audio packets since the last change to their encoding.
     fn settle_audio(&mut self, audio_packets: u64) {
         let since = audio_packets.saturating_sub(self.table.heard_sum);
         self.table.heard_sum = audio_packets;
@@ -112,8 +113,9 @@ impl PayloadMap {
 
     #[cold]
     fn look_up(&self, number: u8) -> Option<PayloadKind> {
-        // Of two with one number the later holds. A packet has no number that is not looked for here, and only the
-        // first of several with the same is: a table of all 128 numbers for each of many legs would cost more.
+        // Of two types with the same number the later one is valid. This search runs only for the first of
+        // several packets with the same number; a table of all 128 numbers for each of many legs would cost
+        // more memory.
         let payload = self.table.payloads.iter().rev().find(|payload| payload.number == number);
         payload.map(|payload| payload.kind)
     }
@@ -130,7 +132,7 @@ impl PayloadMap {
         changes
     }
 
-    /// The audio last received; without any, the first that was negotiated.
+    /// The audio type last received; before any, the first that was negotiated.
     pub(crate) fn audio(&self) -> Option<&Payload> {
         match self.table.audio {
             Some(number) => self.table.payloads.iter().rev().find(|payload| payload.number == number),
@@ -138,19 +140,19 @@ impl PayloadMap {
         }
     }
 
-    /// The name of the audio last received.
+    /// The audio type last received.
     pub(crate) fn received_audio(&self) -> Option<&Payload> {
         self.table.audio.and_then(|_| self.audio())
     }
 
-    /// The packet duration that was advertised, or the codec's default, in milliseconds.
+    /// The advertised packet duration, or the codec's default, in milliseconds.
     pub(crate) fn ptime_ms(&self) -> u32 {
         self.table
             .ptime_ms
             .unwrap_or_else(|| self.audio().map_or(PTIME_DEFAULT_MS, |audio| default_ptime_ms(&audio.name)))
     }
 
-    /// How a stream of this audio is counted.
+    /// The stream settings for this audio.
     pub(crate) fn stream_config(&self, thresholds: &Thresholds) -> Option<StreamConfig> {
         let audio = self.audio()?;
         let config = StreamConfig::new(audio.clock, self.ptime_ms(), thresholds);
@@ -159,8 +161,18 @@ impl PayloadMap {
 
     /// The payload types ever received, in ascending order.
     pub(crate) fn seen(&self) -> Vec<u8> {
-        (0..128).filter(|number| self.table.seen >> number & 1 == 1).collect()
+        numbers(self.table.seen)
     }
+}
+
+/// The places of the bits that are set, in ascending order.
+fn numbers(mut set: u128) -> Vec<u8> {
+    let next = || {
+        let number = (set != 0).then(|| set.trailing_zeros() as u8)?;
+        set &= set - 1;
+        Some(number)
+    };
+    std::iter::from_fn(next).collect()
 }
 
 /// The packet duration of a codec when SDP says nothing (RFC 3551 §4.5, RFC 3952 §3.1).
@@ -169,12 +181,13 @@ fn default_ptime_ms(name: &str) -> u32 {
     if frames_of_30_ms.iter().any(|codec| name.eq_ignore_ascii_case(codec)) { 30 } else { PTIME_DEFAULT_MS }
 }
 
-/// Whether a payload type means comfort noise although no SDP announced it (RFC 3551 table 4; 19 is its number of old).
+/// Whether a payload type is comfort noise although no SDP announced it (RFC 3551 table 4; 19 is its former
+/// number).
 pub(crate) fn is_static_noise(number: u8) -> bool {
     matches!(number, 13 | 19)
 }
 
-/// Encodings of one leg whose packets are counted apart.
+/// Encoding names that are counted per leg.
 const HEARD_MAX: usize = 16;
 /// The default packet duration of almost every codec (RFC 3551 §4.2).
 pub(crate) const PTIME_DEFAULT_MS: u32 = 20;

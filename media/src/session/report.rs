@@ -1,4 +1,4 @@
-//! What a media session says about its leg, at any moment and at its end.
+//! The report of a media session about its leg, at any moment and at its end.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -12,19 +12,19 @@ use crate::verdict::{Evidence, Facts, Thresholds, Verdict};
 /// The figures, the verdict and the circumstances of one leg.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// The moment it speaks of: when it was asked for, or the end of the leg.
+    /// The time of the report: when it was requested, or the end of the leg.
     pub at: Micros,
-    /// What was measured on the party's packets.
+    /// Figures of the party's packets.
     pub figures: Figures,
-    /// The same second by second, until audio was expected no more.
+    /// The same per second, until audio was no longer expected.
     pub timeline: Timeline,
-    /// The judgement; `None` while no SDP was settled.
+    /// The verdict; `None` while no SDP was settled.
     pub verdict: Option<Verdict>,
-    /// The verdict was taken back: the capture holds no audio at all, so its absence says nothing.
+    /// Whether the verdict was removed: the capture holds no audio at all, so missing audio is no evidence.
     pub nothing_captured: bool,
-    /// The packets were captured on their way between others: none of the addresses is ours, and we sent nothing.
+    /// Whether the packets were captured between other systems: no address is ours, and we sent nothing.
     pub observed: bool,
-    /// What the judgement rests on.
+    /// The evidence of the verdict.
     pub evidence: Evidence,
     /// The encoding name of the audio last received.
     pub codec: Option<String>,
@@ -32,27 +32,27 @@ pub struct Report {
     pub clock_rate: Option<ClockRate>,
     /// The synchronisation source last confirmed.
     pub ssrc: Option<u32>,
-    /// Whether no SDP announced that audio: its clock was inferred.
+    /// Whether no SDP announced that audio, so that its clock was inferred.
     pub is_clock_inferred: bool,
     /// The payload types received, in ascending order.
     pub payload_types: Vec<u8>,
-    /// Those received that were not negotiated, in ascending order.
+    /// The payload types received that were not negotiated, in ascending order.
     pub refused_types: Vec<u8>,
-    /// Whether the party was found elsewhere than SDP said.
+    /// Whether the party's source differs from SDP.
     pub latched: bool,
-    /// Where the party's accepted packets come from.
+    /// Source of the party's accepted packets.
     pub source: Option<SocketAddr>,
-    /// Where SDP last said the party wants RTP.
+    /// Where SDP last asked for RTP.
     pub advertised: Option<SocketAddr>,
-    /// The address we put into our SDP to the party.
+    /// The address in our SDP to the party.
     pub own_advertised: Option<IpAddr>,
-    /// Where the party's SIP comes from.
+    /// Source address of the party's SIP.
     pub signalling: Option<IpAddr>,
-    /// Where we last sent RTP.
+    /// The last destination of our RTP.
     pub sent_to: Option<SocketAddr>,
-    /// The last source whose packets were refused.
+    /// The last source whose packets were rejected.
     pub rejected_source: Option<SocketAddr>,
-    /// What came from, and went to, addresses that are not the party's; `None` when nothing did, and of a capture.
+    /// Counts of packets from and to foreign addresses; `None` when there are none, and for a capture.
     pub foreign: Option<Foreign>,
     /// Time after the answer in which the party should have sent, in milliseconds.
     pub receive_expected_ms: i64,
@@ -62,28 +62,28 @@ pub struct Report {
     pub tail_ms: i64,
     /// Time from the answer to the first packet after it, in milliseconds.
     pub first_after_answer_ms: Option<Hundredths>,
-    /// Time from the first packet of the source that was latched to the latching, in milliseconds.
+    /// Time from the first packet of the latched source to the latching, in milliseconds.
     pub latch_delay_ms: Option<Hundredths>,
-    /// What was heard in the packets; `None` when none was looked at.
+    /// Results of decoded payloads; `None` when none was decoded.
     pub audio: Option<AudioEvidence>,
-    /// What RTCP said: the round trip, the far end's view, what the party says it has sent.
+    /// Figures from RTCP: the round trip, the far end's reports, and the party's own counts.
     pub rtcp: RtcpView,
-    /// What was counted beside the statistics.
+    /// The counters that are not part of the statistics.
     pub counters: SessionCounters,
-    /// The trace that was written of the leg, once it is closed; what was measured does not depend on it.
+    /// The trace file of the leg, once it is closed; the figures do not depend on it.
     pub trace: Option<TraceFile>,
     /// When the leg was answered, in the driver's time.
     pub answered: Option<Micros>,
-    /// What the rules asked beside the figures.
+    /// The inputs of the verdict rules besides the figures.
     pub facts: Facts,
-    /// The numbers they compared with.
+    /// The thresholds of the rules.
     pub thresholds: Thresholds,
 }
 
 impl Report {
-    /// Takes the verdict back: nothing was captured by which an answered leg could be judged.
+    /// Removes the verdict: the capture has nothing by which an answered leg could be judged.
     ///
-    /// That a call was never answered stays said: audio plays no part in it.
+    /// The verdict that a call was never answered stays, because it does not depend on audio.
     pub fn leave_unjudged(&mut self) {
         if self.verdict != Some(Verdict::Unanswered) {
             (self.verdict, self.evidence, self.nothing_captured) = (None, Evidence::default(), true);
@@ -91,24 +91,24 @@ impl Report {
     }
 }
 
-/// What a session counts beside the statistics of accepted packets.
+/// Counters of a session that are not part of the statistics of accepted packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SessionCounters {
-    /// Datagrams on the RTP port, of every sort.
+    /// Datagrams on the RTP port, of every kind.
     pub datagrams: u64,
     /// RTP packets from sources that are not the party's.
     pub rejected_source: u64,
-    /// Datagrams that are neither RTP nor RTCP as their standard has it.
+    /// Datagrams that are neither valid RTP nor valid RTCP.
     pub malformed: u64,
     /// STUN, DTLS and other protocols.
     pub foreign: u64,
     /// RTP packets without payload.
     pub empty: u64,
-    /// RTP packets of payload types that were not negotiated, comfort noise among them.
+    /// RTP packets of payload types that were not negotiated, including comfort noise.
     pub payload_type: u64,
     /// RTCP datagrams accepted.
     pub rtcp: u64,
-    /// RTCP datagrams refused: a foreign source, or on the RTP port without `a=rtcp-mux`.
+    /// RTCP datagrams rejected: from a foreign source, or on the RTP port without `a=rtcp-mux`.
     pub rtcp_rejected: u64,
     /// Changes of the accepted source after the first.
     pub source_changes: u64,

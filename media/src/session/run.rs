@@ -1,8 +1,9 @@
-//! Packets that came as they were due and wait to be folded: three cache lines for each leg, and all that most packets
+//! Expected packets that wait to be folded: three cache lines per leg, and the only memory that most packets
 //! touch.
 //!
-//! In the middle of talk a header is known before it comes: the number and the timestamp one step on, everything else as
-//! before. A datagram that begins so is the party's, and all there is to keep of it is when it came.
+//! During continuous audio the next header is known in advance: sequence number and timestamp are one step
+//! on, and everything else is unchanged. A datagram with this header is the party's, and only its arrival
+//! time has to be stored.
 
 use std::net::SocketAddr;
 
@@ -11,31 +12,31 @@ use crate::session::source::{NOBODY, key};
 use crate::stats::{Next, STEPS_MAX, Steps};
 use crate::time::Micros;
 
-/// What is due, and when what came as it was due arrived.
+/// The next expected header, and the arrivals of the packets that matched.
 ///
 /// *Bounds*: 63 packets.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct Run {
-    /// Whom it is due from, see [`key`]; [`NOBODY`] while nothing is due.
+    /// The [`key`] of the expected source; [`NOBODY`] while no packet is expected.
     source: u64,
-    /// When the packet before it came.
+    /// Arrival of the previous packet.
     at: Micros,
     header: Header,
     step: u16,
     payload_len: u16,
     len: u8,
-    /// Payloads are looked at, [`SessionConfig::audio_evidence`](crate::session::SessionConfig): here, where a packet
-    /// finds it.
+    /// Whether payloads are decoded, see [`SessionConfig::audio_evidence`](crate::session::SessionConfig).
+    /// Stored here because this cache line is loaded anyway.
     listens: bool,
-    /// The time from each packet to the one before it, in microseconds.
+    /// The time between each packet and the one before it, in microseconds.
     gaps: [u16; STEPS_MAX],
-    /// When the packet before the first of those that wait came.
+    /// Arrival of the packet before the first waiting one.
     from: Micros,
 }
 
 impl Run {
-    /// Nothing is due; payloads are looked at when it `listens`.
+    /// No packet is expected; payloads are decoded when `listens` is set.
     pub(super) fn new(listens: bool) -> Self {
         Run {
             source: NOBODY,
@@ -50,20 +51,20 @@ impl Run {
         }
     }
 
-    /// Whether payloads are looked at.
+    /// Whether payloads are decoded.
     #[inline]
     pub(super) fn listens(&self) -> bool {
         self.listens
     }
 
-    /// Takes in what came from the source of that [`key`] if it is due; false, and nothing has changed, for everything
-    /// else.
+    /// Adds a packet from the source with this [`key`] if it is the expected one; otherwise returns false and
+    /// changes nothing.
     #[inline(always)]
     pub(super) fn take(&mut self, now: Micros, source: u64, header: Header, payload_len: usize) -> bool {
         self.source == source && self.take_due(now, header, payload_len)
     }
 
-    /// The same of what is known to come from where something may be due from.
+    /// Like [`Run::take`], for a packet that is known to come from the expected source.
     #[inline(always)]
     pub(super) fn take_from_there(&mut self, now: Micros, header: Header, payload_len: usize) -> bool {
         self.source != NOBODY && self.take_due(now, header, payload_len)
@@ -83,7 +84,7 @@ impl Run {
         true
     }
 
-    /// Whether there is no room for another.
+    /// Whether there is no space for another packet.
     #[inline]
     pub(super) fn is_full(&self) -> bool {
         usize::from(self.len) == STEPS_MAX
@@ -94,22 +95,22 @@ impl Run {
         self.len == 0
     }
 
-    /// Packets that wait.
+    /// Number of waiting packets.
     pub fn len(&self) -> u8 {
         self.len
     }
 
-    /// When the last of them came.
+    /// Arrival of the last waiting packet.
     pub fn last(&self) -> Option<Micros> {
         (self.len > 0).then_some(self.at)
     }
 
-    /// Synchronisation source of all of them.
+    /// Synchronisation source of all waiting packets.
     pub fn ssrc(&self) -> u32 {
         self.header.ssrc
     }
 
-    /// The packets that wait, and when each came.
+    /// The waiting packets with their arrivals.
     pub fn packets(&self) -> impl Iterator<Item = (Micros, Packet)> + '_ {
         let mut header = self.header.before(self.len, self.step);
         let mut at = self.from;
@@ -121,14 +122,14 @@ impl Run {
         })
     }
 
-    /// Whether the packets of `other`, which all come from the `source` of that [`key`], are those that are due now.
+    /// Whether the packets of `other`, all from the source with this [`key`], are the expected ones.
     pub(super) fn goes_on_with(&self, source: u64, other: &Run) -> bool {
         let first = other.header.before(other.len, other.step);
         (self.source, self.at, self.header) == (source, other.from, first)
             && (self.step, self.payload_len) == (other.step, other.payload_len)
     }
 
-    /// The packets that wait.
+    /// The waiting packets as steps for the statistics.
     pub(super) fn steps(&self) -> Steps<'_> {
         let gaps = self.gaps.get(..usize::from(self.len)).unwrap_or_default();
         let first = self.header.before(self.len, self.step);
@@ -139,25 +140,25 @@ impl Run {
             payload_len: self.payload_len,
             sequence: first.sequence,
         };
-        // No gap has more than 16 bits.
+        // Each gap has at most 16 bits, so the sum fits.
         let elapsed_us = self.at.0.wrapping_sub(self.from.0) as u32;
         Steps { first, gaps, elapsed_us }
     }
 
-    /// Those that waited were folded.
+    /// Empties the run after its packets were folded.
     #[inline]
     pub(super) fn clear(&mut self) {
         self.len = 0;
         self.from = self.at;
     }
 
-    /// Nothing is due any more.
+    /// No packet is expected any more.
     #[inline]
     pub(super) fn forget(&mut self) {
         self.source = NOBODY;
     }
 
-    /// After `packet` of `source`, `next` is due; none waits.
+    /// Expects `next` after `packet` of `source`; the run is empty.
     pub(super) fn expect(&mut self, source: &SocketAddr, packet: &Packet, next: &Next) {
         let due = Packet { sequence: next.sequence, timestamp: next.timestamp, marker: false, ..*packet };
         self.source = key(source);
@@ -165,7 +166,7 @@ impl Run {
         self.go_on(next);
     }
 
-    /// After those that were folded, `next` is due.
+    /// Expects `next` after the packets that were folded.
     pub(super) fn go_on(&mut self, next: &Next) {
         self.at = next.after;
         self.from = next.after;

@@ -1,13 +1,14 @@
-//! Whose packets are the party's: the source filter, and latching (symmetric RTP, RFC 4961).
+//! Decides which packets are the party's: the source filter, and latching (symmetric RTP, RFC 4961).
 //!
-//! Sources have a [`Rank`]: the address and port of SDP, then any port of that address or of the address of signalling,
-//! then every other address. [`StrictSource`] says which ranks are admitted at all. A source outside SDP is believed
-//! after four packets with consecutive numbers and one SSRC; from then on our packets go there too. An accepted source is
-//! replaced by one of the same rank only when signalling changed, or after five seconds of silence, and takes the leg
-//! back with its first packet. A source of a better rank takes the leg with its first packet. A source of a lesser rank
-//! never replaces it.
+//! Each source has a [`Rank`]. The best is the address and port of SDP, then any port of that address or of
+//! the signalling address, then every other address. [`StrictSource`] defines which ranks are admitted at
+//! all. A source outside SDP is accepted after four packets with consecutive numbers and one SSRC; from then
+//! on our packets are sent there too. An accepted source is replaced by one of the same rank only when
+//! signalling changed or after five seconds of silence, and its next packet takes the leg back. A source of a
+//! better rank takes the leg with its first packet. A source of a worse rank never replaces it.
 //!
-//! The analysis of a capture observes what others decided, see [`StrictSource::Observed`].
+//! In a capture the endpoints have already decided, and the analysis only observes: see
+//! [`StrictSource::Observed`].
 
 use std::net::{IpAddr, SocketAddr, SocketAddrV4};
 
@@ -17,52 +18,53 @@ use crate::session::candidate::{Arrived, Candidate, REPLAYED, Rank};
 use crate::time::Micros;
 use crate::verdict::address::is_unreachable;
 
-/// The accepted source of one leg, and the one that may become it.
+/// The accepted source of one leg, and the candidate for it.
 #[derive(Clone, Debug)]
 pub(crate) struct SourceFilter {
-    /// The [`key`] of the accepted IPv4 source while signalling names no other; otherwise [`NOBODY`]'s.
+    /// The [`key`] of the accepted IPv4 source while signalling names no other address; otherwise [`NOBODY`].
     known: u64,
     accepted_at: Micros,
-    /// What packets of the accepted source never touch, but for IPv6.
+    /// State that packets of the accepted IPv4 source never touch.
     search: Box<Search>,
 }
 
 #[derive(Clone, Debug, Default)]
 struct Search {
-    /// Where the party's packets come from.
+    /// Source of the party's packets.
     accepted: Option<SocketAddr>,
-    /// Whether signalling names no other address than the accepted one.
+    /// Whether signalling names no address other than the accepted one.
     settled: bool,
     symmetric: bool,
     latched: bool,
     described: Option<SocketAddr>,
-    /// Where the party's SIP comes from.
+    /// Source address of the party's SIP.
     signalling: Option<IpAddr>,
     rule: StrictSource,
     /// When signalling last named another address than the accepted one.
     unsettled_at: Micros,
-    /// Sources that were accepted before the accepted one and fell silent, the earliest first.
+    /// Earlier accepted sources that fell silent, the earliest first.
     earlier: [Option<SocketAddr>; EARLIER_MAX],
-    /// Boxed, and only there where one could be latched to: most sessions of a capture never do.
+    /// Boxed, and only when latching is possible: most sessions of a capture never latch.
     candidate: Option<Box<Candidate>>,
     latch_delay_us: Option<i64>,
     changes: u32,
 }
 
-/// What the filter says of one packet.
+/// The filter's decision about one packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Admission {
     /// The party sent it.
     Accepted,
-    /// The party sent it, after `replay` that were held back; our packets go there as of now.
+    /// The party sent it, after the packets in `replay`, which were held back; from now on our packets are
+    /// sent to its source.
     Found { replay: [Arrived; REPLAYED] },
-    /// The party may have sent it: its source is on probation.
+    /// The party may have sent it: its source is a candidate.
     Held,
-    /// The party sent it, and our packets go to where it came from as of now.
+    /// The party sent it; from now on our packets are sent to its source.
     Latched,
     /// Another source sent it.
     Rejected,
-    /// The party sent it and has the leg again, which `foreign` had taken over.
+    /// The party sent it and has the leg again, after `foreign` had taken it over.
     TakenBack { foreign: SocketAddr },
 }
 
@@ -74,7 +76,7 @@ impl SourceFilter {
             search: Box::new(Search {
                 symmetric,
                 settled: true,
-                // Made here so that no packet allocates.
+                // Allocated here so that no packet allocates.
                 candidate: symmetric.then(Box::default),
                 ..Search::default()
             }),
@@ -91,7 +93,7 @@ impl SourceFilter {
         known
     }
 
-    /// Whether `source` is the accepted one, and signalling names no other.
+    /// Whether `source` is the accepted one and signalling names no other.
     #[inline]
     pub(crate) fn is_known(&self, source: &SocketAddr) -> bool {
         match source {
@@ -100,13 +102,14 @@ impl SourceFilter {
         }
     }
 
-    /// The accepted source was heard last at `last`, if it was heard.
+    /// Updates the arrival of the accepted source's last packet, if there was one.
     #[inline]
     pub(crate) fn heard(&mut self, last: Option<Micros>) {
         self.accepted_at = last.unwrap_or(self.accepted_at);
     }
 
-    /// Signalling comes from `signalling` and names `remote` as the party's address; `None` names none, as on hold.
+    /// Applies signalling: it comes from `signalling` and names `remote` as the party's address. `None` names
+    /// no address, as on hold.
     pub(crate) fn describe(
         &mut self,
         now: Micros,
@@ -139,22 +142,22 @@ impl SourceFilter {
         self.know();
     }
 
-    /// Where to send: the latched source, or what SDP says.
+    /// The destination: the latched source, or the address in SDP.
     pub(crate) fn target(&self) -> Option<SocketAddr> {
         if self.search.latched { self.search.accepted } else { self.search.described }
     }
 
-    /// Where the party's packets come from.
+    /// Source of the party's packets.
     pub(crate) fn accepted(&self) -> Option<SocketAddr> {
         self.search.accepted
     }
 
-    /// Where SDP last said the party is.
+    /// The party's address in the last SDP.
     pub(crate) fn described(&self) -> Option<SocketAddr> {
         self.search.described
     }
 
-    /// Whether the party was found elsewhere than described.
+    /// Whether the party's source differs from the described address.
     pub(crate) fn is_latched(&self) -> bool {
         self.search.latched
     }
@@ -166,7 +169,7 @@ impl SourceFilter {
         search.accepted.filter(|accepted| can_be_told && search.rank(*accepted) == Rank::Stranger)
     }
 
-    /// How long the winning source's packets were held back, in microseconds.
+    /// How long the accepted source's packets were held back, in microseconds.
     pub(crate) fn latch_delay_us(&self) -> Option<i64> {
         self.search.latch_delay_us
     }
@@ -176,7 +179,7 @@ impl SourceFilter {
         self.search.changes
     }
 
-    /// Judges the source of any other packet; `usable` says whether its payload type is negotiated.
+    /// Decides about a packet from any other source; `usable` is true when its payload type is negotiated.
     #[cold]
     pub(crate) fn admit_other(
         &mut self,
@@ -208,13 +211,13 @@ impl SourceFilter {
         self.try_candidate(now, source, Arrived { at: now, packet: *packet }, described)
     }
 
-    /// The old source still sends although signalling named another.
+    /// Handles the old source, which still sends although signalling named another.
     fn admit_unsettled(&mut self, now: Micros) -> Admission {
         let search = &mut *self.search;
         let long = now.since(search.unsettled_at) >= UNSETTLED_US;
         let is_admitted = search.accepted.is_some_and(|accepted| search.admits(search.rank(accepted)));
         if long && !is_admitted {
-            // What was on its way when signalling named another address has come.
+            // Packets that were in transit when signalling named another address have arrived by now.
             search.accepted = None;
             search.latched = false;
             search.settled = true;
@@ -231,7 +234,7 @@ impl SourceFilter {
         Admission::Latched
     }
 
-    /// The leg goes to a source of a better rank than `loser`, or to one that had it before.
+    /// Gives the leg to a source of a better rank than `loser`, or to an earlier source.
     fn take_back(
         &mut self,
         now: Micros,
@@ -242,7 +245,7 @@ impl SourceFilter {
         let search = &mut *self.search;
         let had_it = search.earlier.iter().position(|earlier| *earlier == Some(source));
         let is_foreign = search.settled && (had_it.is_some() || search.rank(loser) == Rank::Stranger);
-        // Those accepted after it, and those of a lesser rank, have no claim any more.
+        // Sources accepted after it, and those of a worse rank, lose their claim.
         search.earlier.iter_mut().skip(had_it.unwrap_or(0)).for_each(|earlier| *earlier = None);
         self.accept(now, source, !described);
         if is_foreign { Admission::TakenBack { foreign: loser } } else { Admission::Latched }
@@ -293,7 +296,7 @@ impl SourceFilter {
         self.know();
     }
 
-    /// Keeps the accepted source where a packet finds it at once.
+    /// Copies the accepted source to where the packet path reads it.
     fn know(&mut self) {
         self.known = match self.search.accepted {
             Some(accepted @ SocketAddr::V4(_)) if self.search.settled => key(&accepted),
@@ -303,10 +306,10 @@ impl SourceFilter {
 }
 
 impl Search {
-    /// How much signalling says for `source`.
+    /// The rank of `source`.
     ///
-    /// An address in SDP that cannot be reached from where signalling comes says no more than signalling does: on the
-    /// Internet a packet from there is forged.
+    /// When an address in SDP cannot be reached from the signalling source, an exact match does not count
+    /// more than the signalling address: on the Internet a packet from such an address is forged.
     fn rank(&self, source: SocketAddr) -> Rank {
         if self.rule == StrictSource::Observed {
             return Rank::Stranger;
@@ -325,7 +328,7 @@ impl Search {
         }
     }
 
-    /// Whether sources of that rank may become the party's.
+    /// Whether sources of this rank may become the party's.
     fn admits(&self, rank: Rank) -> bool {
         match self.rule {
             StrictSource::Any | StrictSource::Observed => true,
@@ -334,7 +337,7 @@ impl Search {
         }
     }
 
-    /// Whether a packet of `source` takes the leg from the accepted one.
+    /// Whether a packet of `source` takes the leg from the accepted source.
     fn outranks(&self, source: SocketAddr, rank: Rank, accepted: SocketAddr) -> bool {
         if self.rule == StrictSource::Observed {
             return false;
@@ -344,17 +347,18 @@ impl Search {
         rank > rank_accepted || (had_it && rank == rank_accepted)
     }
 
-    /// Whether the party is looked for elsewhere than SDP says.
+    /// Whether sources other than the one in SDP are considered.
     fn is_searching(&self) -> bool {
         self.symmetric && self.rule != StrictSource::Sdp
     }
 
-    /// A source in use this long silent may be replaced.
+    /// After this time of silence an accepted source may be replaced.
     fn silent_us(&self) -> i64 {
         if self.rule == StrictSource::Observed { OBSERVED_SILENT_US } else { SILENT_US }
     }
 
-    /// The accepted source is replaced because it fell silent; when there is no room, those before it keep theirs.
+    /// Keeps the accepted source as an earlier one when it is replaced after silence; when the list is full,
+    /// the entries in it stay.
     fn note_earlier(&mut self) {
         let Some(accepted) = self.accepted else { return };
         if let Some(free) = self.earlier.iter_mut().find(|earlier| earlier.is_none()) {
@@ -369,7 +373,7 @@ impl Search {
     }
 }
 
-/// A source as a number: no other has that of an IPv4 source, all of IPv6 have the same.
+/// A source as a number: unique for an IPv4 source, the same for all IPv6 sources.
 #[inline(always)]
 pub(crate) fn key(source: &SocketAddr) -> u64 {
     match source {
@@ -384,23 +388,24 @@ pub(crate) fn key_v4(source: &SocketAddrV4) -> u64 {
     u64::from(source.ip().to_bits()) << 16 | u64::from(source.port())
 }
 
-/// The [`key`] of all sources of IPv6.
+/// The [`key`] of all IPv6 sources.
 const SOMEBODY: u64 = u64::MAX - 1;
-/// No source has this [`key`].
+/// The [`key`] of no source.
 pub(crate) const NOBODY: u64 = u64::MAX;
 
-/// Whether two addresses are one, an IPv4 address mapped into IPv6 being the same.
+/// Whether two addresses are equal; an IPv4 address mapped into IPv6 equals the IPv4 address.
 fn same(one: SocketAddr, other: SocketAddr) -> bool {
     one.port() == other.port() && one.ip().to_canonical() == other.ip().to_canonical()
 }
 
 /// Sources that may take the leg back.
 const EARLIER_MAX: usize = 4;
-/// A source in use this long silent may be replaced by one of the same rank; Asterisk learns anew after as long.
+/// An accepted source that is silent for this time may be replaced by one of the same rank; Asterisk uses the
+/// same time.
 const SILENT_US: i64 = 5_000_000;
-/// The same in a capture.
+/// The same for a capture.
 const OBSERVED_SILENT_US: i64 = 2_000_000;
-/// The old source, still sending this long after signalling named another, is the party after all.
+/// When the old source still sends this long after signalling named another, it is the party's.
 const UNSETTLED_US: i64 = 1_000_000;
 
 #[cfg(test)]

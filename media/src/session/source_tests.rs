@@ -1,4 +1,4 @@
-//! The source filter by itself: letters for packets.
+//! Tests of the source filter alone; each packet's decision is one letter.
 
 use super::*;
 
@@ -6,18 +6,18 @@ const DESCRIBED: &str = "10.0.0.1:4000";
 const OTHER: &str = "192.0.2.1:4000";
 const STRANGER: &str = "192.0.2.66:4000";
 
-/// When, from where, and with which number packets come.
+/// Time, source and sequence number of packets.
 type Sent = Vec<(i64, &'static str, u16)>;
 
-/// Feeds (milliseconds, source, number) to a filter that expects `DESCRIBED`; one letter for each packet:
-/// a accepted, l latched, f found, h held back, r rejected, t taken back.
+/// Feeds (milliseconds, source, number) to a filter that expects `DESCRIBED`. One letter per packet: a
+/// accepted, l latched, f found, h held back, r rejected, t taken back.
 fn letters(symmetric: bool, packets: &[(i64, &str, u16)]) -> String {
     let mut filter = SourceFilter::new(symmetric);
     observe(&mut filter, Micros(0), DESCRIBED);
     packets.iter().map(|packet| letter(&mut filter, *packet)).collect()
 }
 
-/// Signalling names `remote`, in a capture.
+/// Sets `remote` by signalling, with the rule for captures.
 fn observe(filter: &mut SourceFilter, now: Micros, remote: &str) {
     filter.describe(now, Some(remote.parse().unwrap()), None, StrictSource::Observed);
 }
@@ -121,7 +121,7 @@ fn signalling_unsettles_the_source() {
     assert_eq!(feed(&mut filter, &[(20, DESCRIBED, 1), (40, OTHER, 2), (60, DESCRIBED, 3)]), "aar");
     assert_eq!(filter.target(), Some(OTHER.parse().unwrap()));
     assert!(!filter.is_latched());
-    // The new address is named but the packets go on from the old one: it is behind NAT.
+    // Signalling names the new address but packets still come from the old one: the party is behind NAT.
     observe(&mut filter, Micros(100_000), STRANGER);
     assert_eq!(feed(&mut filter, &[(120, OTHER, 4), (1_090, OTHER, 5), (1_100, OTHER, 6)]), "aal");
     assert_eq!(filter.target(), Some(OTHER.parse().unwrap()));
@@ -129,13 +129,13 @@ fn signalling_unsettles_the_source() {
     assert!(filter.is_latched(), "the same description again changes nothing");
 }
 
-/// An address in the phone's network, its public address, another port of it, and a stranger's.
+/// An address in the phone's network, its public address, another port of it, and an attacker's address.
 const PRIVATE: &str = "10.1.1.9:4000";
 const PHONE: &str = "203.0.113.7:31000";
 const REBOUND: &str = "203.0.113.7:31002";
 const ATTACKER: &str = "198.51.100.66:4000";
 
-/// Feeds runs of (first, last tick of 20 ms, source) to a filter; a letter for each packet and the rule that holds.
+/// Feeds runs of (first, last tick of 20 ms, source) to a filter with this rule; one letter per packet.
 fn judged(rule: StrictSource, described: &str, runs: &[(i64, i64, &'static str)]) -> String {
     let mut filter = SourceFilter::new(true);
     let signalling = PHONE.parse::<SocketAddr>().unwrap().ip();

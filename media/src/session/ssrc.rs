@@ -1,13 +1,13 @@
-//! Which SSRC the party sends with now (RFC 3550 §8).
+//! Which SSRC the party currently sends with (RFC 3550 §8).
 
 use crate::rtp::{Packet, PayloadKind};
 use crate::stats::Stream;
 use crate::time::Micros;
 
-/// The confirmed SSRC, and one that may take its place.
+/// The confirmed SSRC, and a candidate for the next one.
 ///
-/// Another SSRC is taken over with its second consecutive packet within a second, or with its first after
-/// signalling; a single stray one changes nothing.
+/// Another SSRC is confirmed with its second consecutive packet within a second, or with its first after
+/// signalling; a single stray packet changes nothing.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SsrcGate {
     current: Option<u32>,
@@ -16,19 +16,19 @@ pub(crate) struct SsrcGate {
 
 #[derive(Clone, Debug, Default)]
 struct Others {
-    /// What is known of the confirmed one.
+    /// State of the confirmed SSRC.
     source: Option<Source>,
     candidate: Option<Candidate>,
     changes: u64,
     strays: u64,
 }
 
-/// The confirmed source, and what had come before it.
+/// The confirmed SSRC, and the totals before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Source {
     pub(crate) ssrc: u32,
     pub(crate) begun_at: Micros,
-    /// When the last packet of the source before it came.
+    /// Arrival of the last packet of the previous SSRC.
     pub(crate) last_before: Option<Micros>,
     pub(crate) received_before: u64,
     pub(crate) expected_before: u64,
@@ -42,7 +42,7 @@ struct Candidate {
 }
 
 impl SsrcGate {
-    /// Folds `packet` into `stream` when it is of the confirmed SSRC, or confirms another.
+    /// Folds `packet` into `stream` when it has the confirmed SSRC or confirms another.
     #[inline]
     pub(crate) fn fold(&mut self, stream: &mut Stream, now: Micros, packet: &Packet, kind: PayloadKind) {
         if self.current == Some(packet.ssrc) {
@@ -52,7 +52,8 @@ impl SsrcGate {
         }
     }
 
-    /// Lets `stream` take in the number of a packet that is refused for its payload, when it is of the confirmed SSRC.
+    /// Counts the sequence number of a packet that is refused for its payload, when it has the confirmed
+    /// SSRC.
     #[cold]
     pub(crate) fn pass_over(&self, stream: &mut Stream, now: Micros, packet: &Packet) {
         if self.current != Some(packet.ssrc) {
@@ -70,12 +71,12 @@ impl SsrcGate {
         self.current
     }
 
-    /// What is known of the confirmed SSRC.
+    /// State of the confirmed SSRC.
     pub(crate) fn source(&self) -> Option<Source> {
         self.others.source
     }
 
-    /// Confirmed changes.
+    /// Number of confirmed changes.
     pub(crate) fn changes(&self) -> u64 {
         self.others.changes
     }
@@ -119,5 +120,5 @@ impl SsrcGate {
     }
 }
 
-/// The second packet of a new SSRC must come within this time.
+/// The second packet of a new SSRC must arrive within this time.
 const CONFIRM_US: i64 = 1_000_000;

@@ -1,53 +1,53 @@
-//! Hears early that something goes wrong on a leg that is up: no audio where some is due, or a judgement other than ok.
+//! Detects faults on a leg while the call is up: no audio where it is expected, or a verdict other than ok.
 //!
-//! Looked at about once a second. A look reads a few counters; the judgement itself is made every five seconds at most,
-//! and a report only when there is something to tell. What is told is told once, and bounded: a leg says no more than
-//! one thing in five seconds, and a judgement has to last before it is told, longer before it is taken back.
+//! Called about once a second. Each call reads a few counters; the verdict is computed at most every five
+//! seconds, and a report only for a warning. Each change is reported once, and a leg reports at most one in
+//! five seconds. A new verdict must last before it is reported, and longer before it is replaced.
 
 use crate::session::{Foreign, Report, Session};
 use crate::time::Micros;
 use crate::verdict::Verdict;
 
-/// What has been told of one leg.
+/// The changes of one leg that were reported so far.
 #[derive(Clone, Debug)]
 pub struct Watch {
-    /// Since when no audio comes, once that was told.
+    /// Start of the silence that was reported.
     silent_since: Option<Micros>,
-    /// The judgement last told; at first nobody has complained.
+    /// The verdict last reported; ok at the start.
     told: Verdict,
-    /// Another one, since when it is seen and how often in a row.
+    /// A different verdict, since when it is seen, and how often in a row.
     candidate: Option<(Verdict, Micros, u8)>,
-    /// When the leg is judged next.
+    /// When the next verdict is computed.
     judged_next: Micros,
-    /// Before that nothing is told.
+    /// Nothing is reported before this time.
     silent_until: Micros,
-    /// It was told that packets come from, or went to, addresses that are not the party's.
+    /// Whether packets from or to foreign addresses were reported.
     told_foreign: bool,
 }
 
-/// What changed on a leg.
+/// A change on a leg.
 #[derive(Clone, Debug)]
 pub struct Warning {
-    /// What.
+    /// The kind of change.
     pub change: Change,
-    /// Since when: the silence, also when it is over, or the judgement.
+    /// Since when: the silence (also when it is over), or the verdict.
     pub since: Micros,
-    /// The judgement that was told before.
+    /// The verdict reported before.
     pub previous: Verdict,
     /// The figures at this moment.
     pub report: Report,
 }
 
-/// What may change on a leg.
+/// The kinds of change on a leg.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// Audio comes again.
+    /// Audio arrives again.
     AudioBack,
-    /// Packets come from an address that is not the party's, or went to one; told once of a leg.
+    /// Packets come from a foreign address, or were sent to one; reported once per leg.
     ForeignSource,
-    /// No audio comes, and nothing says that there should be none.
+    /// No audio arrives although it is expected.
     NoAudio,
-    /// It is judged otherwise than before.
+    /// The verdict changed.
     Verdict,
 }
 
@@ -65,9 +65,9 @@ impl Default for Watch {
 }
 
 impl Watch {
-    /// Looks at the leg of `session`; what has to be told, if anything has.
+    /// Checks the leg of `session` and returns a change to report, if there is one.
     ///
-    /// On hold, and before the answer, nothing is said.
+    /// On hold, and before the answer, nothing is reported.
     pub fn look(&mut self, now: Micros, session: &Session) -> Option<Warning> {
         let expected_since = session.expects_audio_since()?;
         if now < self.silent_until {
@@ -76,7 +76,7 @@ impl Watch {
         let changed = self.hear(now, session, expected_since).or_else(|| self.see_foreign(session));
         let (change, since, previous) = match changed {
             Some((change, since)) => (change, since, self.told),
-            // While nothing comes there is nothing new to judge: what is to be said of it was said.
+            // During a reported silence there is nothing new to judge.
             None if self.silent_since.is_some() => return None,
             None => self.judge(now, session)?,
         };
@@ -84,7 +84,7 @@ impl Watch {
         Some(Warning { change, since, previous, report: session.report(now) })
     }
 
-    /// Whether audio ceased to come, or comes again.
+    /// Whether audio stopped, or arrives again.
     fn hear(&mut self, now: Micros, session: &Session, expected_since: Micros) -> Option<(Change, Micros)> {
         let last = session.last_packet();
         match self.silent_since {
@@ -105,7 +105,7 @@ impl Watch {
         }
     }
 
-    /// Whether packets come from, or went to, addresses that are not the party's.
+    /// Whether there are packets from or to foreign addresses.
     fn see_foreign(&mut self, session: &Session) -> Option<(Change, Micros)> {
         if self.told_foreign {
             return None;
@@ -115,7 +115,7 @@ impl Watch {
         Some((Change::ForeignSource, foreign.since?))
     }
 
-    /// Whether the leg is judged otherwise than was told, and has been for long enough.
+    /// Whether the verdict differs from the reported one, and has lasted long enough.
     fn judge(&mut self, now: Micros, session: &Session) -> Option<(Change, Micros, Verdict)> {
         if now < self.judged_next {
             return None;
@@ -140,15 +140,15 @@ impl Watch {
     }
 }
 
-/// A judgement that is no longer ok, or another one than was told, has to be seen so often in a row: half a minute.
+/// After a reported fault, a different verdict (ok included) must be seen this often in a row: half a minute.
 const CHANGED_AFTER: u8 = 6;
-/// A judgement other than ok has to be seen so often in a row.
+/// While ok is reported, a fault must be seen this often in a row.
 const FORMED_AFTER: u8 = 2;
-/// How often a leg is judged.
+/// Interval between two verdicts of a leg.
 const JUDGED_EVERY_US: i64 = 5_000_000;
-/// Between two things that are told of a leg.
+/// Shortest time between two reported changes of a leg.
 const PAUSE_US: i64 = 5_000_000;
-/// No packet for so long is a silence.
+/// No packet for this long counts as silence.
 const SILENCE_US: i64 = 3_000_000;
 
 #[cfg(test)]
@@ -160,7 +160,8 @@ mod tests {
     use crate::time::ClockRate;
 
     proptest! {
-        /// A leg is judged without its rows and without what a report says beside: the judgement is the report's.
+        /// The verdict is computed without the timeline and the other parts of a report; it must equal the
+        /// report's verdict.
         #[test]
         fn the_judgement_is_that_of_the_report(
             packets in prop::collection::vec((0_u16..40, 0_u16..60), 0..800),

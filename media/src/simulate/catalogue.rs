@@ -1,4 +1,4 @@
-//! Scenarios with a name: one for every way in which media goes wrong, and for what only looks wrong.
+//! Named scenarios: one for each kind of media fault, and for streams that only look faulty.
 
 use crate::verdict::Verdict;
 
@@ -7,11 +7,11 @@ use crate::verdict::Verdict;
 pub struct Entry {
     /// Its name, and the first word of its text form.
     pub name: &'static str,
-    /// The verdict that it leads to.
+    /// The expected verdict.
     pub expected: Verdict,
-    /// What it shows.
+    /// What it demonstrates.
     pub about: &'static str,
-    /// Its settings, as [`super::KEYS`] has them.
+    /// Its settings, with the keys of [`super::KEYS`].
     pub settings: &'static str,
 }
 
@@ -19,7 +19,7 @@ const fn entry(name: &'static str, expected: Verdict, settings: &'static str, ab
     Entry { name, expected, about, settings }
 }
 
-/// Every named scenario, those for a first look in front.
+/// Every named scenario, those for a first look first.
 pub const CATALOGUE: [Entry; 77] = [
     entry("clean", Verdict::Ok, "", "one minute of undisturbed audio"),
     entry("lossy", Verdict::LossyInbound, "loss=5", "5 % of the packets are lost at random"),

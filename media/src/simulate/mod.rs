@@ -1,8 +1,8 @@
-//! Impaired RTP to order: what a talker sends and what a network makes of it, reproducible by seed.
+//! Simulates impaired RTP: what a talker sends and how a network changes it, reproducible by seed.
 //!
 //! A [`Scenario`] describes one party of a call; a [`Simulation`] yields its packets in order of arrival.
-//! Tests, the demo's phones, benches and `sidetone simulate` share it. Sans-I/O: a driver that sends in real
-//! time asks [`Simulation::next_due`] and sends what [`Simulation::next`] gives at that instant.
+//! Tests, the demo's phones, benches and `sidetone simulate` use it. Sans-I/O: a driver that sends in real
+//! time waits until [`Simulation::next_due`] and sends the packet of [`Simulation::next`].
 //!
 //! ```
 //! use sidetone_media::simulate::{Scenario, Simulation};

@@ -6,10 +6,10 @@ use super::scenario::Codec;
 use super::tone::Tone;
 use crate::time::Micros;
 
-/// An RTP packet on its arrival.
+/// An RTP packet when it arrives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet {
-    /// When it arrives, counted from the first instant of the simulation.
+    /// Its arrival, counted from the start of the simulation.
     pub at: Micros,
     /// Sequence number.
     pub sequence: u16,
@@ -19,31 +19,31 @@ pub struct Packet {
     pub ssrc: u32,
     /// Payload type.
     pub payload_type: u8,
-    /// Marker bit: a talk spurt or a digit begins.
+    /// Marker bit: the start of a talk spurt or a digit.
     pub marker: bool,
     /// Length of the payload in bytes.
     pub payload_len: u16,
-    /// What the payload is.
+    /// Content of the payload.
     pub content: Content,
 }
 
-/// What a simulated packet carries.
+/// The content of a simulated packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content {
     /// Encoded audio that begins at this sample of the tone.
     Audio {
-        /// How it is encoded.
+        /// Its codec.
         codec: Codec,
         /// First sample.
         position: u32,
     },
     /// Comfort noise (RFC 3389).
     ComfortNoise,
-    /// A piece of a digit (RFC 4733 §2.3).
+    /// A part of a digit (RFC 4733 §2.3).
     Event {
         /// 0 to 9, 10 for `*`, 11 for `#`.
         digit: u8,
-        /// The digit is over.
+        /// Whether the digit has ended.
         end: bool,
         /// Its duration so far in timestamp units.
         duration: u16,
@@ -52,11 +52,11 @@ pub enum Content {
 
 /// Payload type of comfort noise at 8 kHz (RFC 3551 table 4).
 pub(super) const COMFORT_NOISE: u8 = 13;
-/// The payload type that simulated parties give to telephone-event.
+/// The payload type of telephone-event that simulated parties use.
 pub(super) const TELEPHONE_EVENT: u8 = 101;
 
 impl Packet {
-    /// Writes header and payload into `out`, in place of what it held.
+    /// Writes header and payload into `out`, and replaces its content.
     pub fn write(&self, out: &mut Vec<u8>) {
         out.clear();
         out.extend([0x80, self.payload_type & 0x7f | if self.marker { 0x80 } else { 0 }]);

@@ -1,11 +1,11 @@
-//! The network: what is lost, how late the rest is, and in which order it arrives.
+//! The network: which packets are lost, how much the others are delayed, and in which order they arrive.
 
 use super::packet::Packet;
 use super::random::Random;
 use super::scenario::{Delay, Loss, Path, Scenario};
 use crate::time::Micros;
 
-/// Carries packets, one by one in the order in which they were sent.
+/// Carries packets, one by one in sending order.
 #[derive(Debug)]
 pub(super) struct Network {
     path: Path,
@@ -17,20 +17,20 @@ pub(super) struct Network {
     stalls: Random,
     /// Packets sent so far.
     sent: u32,
-    /// When a random delay was drawn last, and which.
+    /// When the last random delay was drawn, and its value.
     drawn: (Micros, i64),
-    /// A queue delivers nothing before what it delivered last.
+    /// The last delivery: a queue delivers nothing before it.
     last_us: i64,
-    /// The random stall that is under way or ahead.
+    /// The current or next random stall.
     stall: Option<(i64, i64)>,
 }
 
-/// What became of a packet.
+/// The result for one packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Arrival {
-    /// It arrives then.
+    /// When it arrives; `None` when it is lost.
     pub(super) at: Option<Micros>,
-    /// And once more.
+    /// When its duplicate arrives, if there is one.
     pub(super) again: Option<Micros>,
 }
 
@@ -67,7 +67,7 @@ impl Network {
     pub(super) fn carry(&mut self, packet: &Packet) -> Arrival {
         let number = self.sent;
         self.sent += 1;
-        // Every way of losing counts every packet, so that each is reproducible on its own.
+        // Every loss model counts every packet, so that each is reproducible by itself.
         let mut lost = false;
         for loser in &mut self.losses {
             lost |= loser.loses(number, packet.at);
@@ -94,7 +94,7 @@ impl Network {
     }
 
     fn delay_us(&mut self, sent: Micros) -> i64 {
-        // Packets that are sent together meet the same queue; on paths that reorder each goes its own way.
+        // Packets that are sent together have the same delay; with reordering each has its own.
         let together = !self.path.reordering && sent.since(self.drawn.0) < TOGETHER_US;
         if !together {
             let delay_ms = match self.path.delay {
@@ -125,7 +125,7 @@ impl Network {
         self.drawn.1 + noise_us + (steps_ms * 1_000 + ramp_us).max(0)
     }
 
-    /// When a packet that reaches the stalling element at `us` leaves it.
+    /// When a packet that reaches the stall at `us` leaves it.
     fn release_us(&mut self, mut us: i64) -> i64 {
         for stall in &self.path.stalls {
             let (from, to) = (i64::from(stall.from_ms) * 1_000, i64::from(stall.to_ms) * 1_000);
@@ -140,7 +140,7 @@ impl Network {
                 (begin, begin + len)
             };
             let mut stall = self.stall.unwrap_or_else(|| draw(0));
-            // Each turn moves on by at least a millisecond of simulated time.
+            // Each iteration advances by at least a millisecond of simulated time.
             while us >= stall.1 {
                 stall = draw(stall.1);
             }
@@ -159,7 +159,7 @@ impl Network {
     }
 }
 
-/// One way of losing packets, with its memory.
+/// A loss model with its state.
 #[derive(Debug)]
 struct Loser {
     loss: Loss,
@@ -172,7 +172,7 @@ impl Loser {
     fn loses(&mut self, number: u32, sent: Micros) -> bool {
         match &self.loss {
             Loss::Bursts { pct, mean_len } => {
-                // Two states; every packet of the bad one is lost. The rate settles at `pct`.
+                // Two states; every packet in the bad state is lost. The long-term rate is `pct`.
                 let end = 1.0 / mean_len.max(1.0);
                 let share = (pct / 100.0).min(0.99);
                 let begin = share * end / (1.0 - share);
@@ -197,13 +197,13 @@ impl Loser {
     }
 }
 
-/// A packet that swaps places arrives just behind its successor.
+/// A swapped packet arrives this long after its successor.
 const SWAP_US: i64 = 500;
-/// Packets sent within this time of the first of them meet the same queue.
+/// Packets sent within this time of the first one have the same delay.
 const TOGETHER_US: i64 = 1_000;
-/// Distance of a packet and its copy.
+/// Time between a packet and its duplicate.
 const DUPLICATE_US: i64 = 100;
-/// Uncertainty of an arrival on a quiet network.
+/// Random variation of an arrival on a quiet network.
 const NOISE_US: u32 = 200;
-/// The heaviest tail ends here, so that the packets under way stay bounded.
+/// Upper bound of a random delay, so that the number of packets under way is bounded.
 const DELAY_MS_MAX: f64 = 2_000.0;

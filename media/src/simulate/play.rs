@@ -1,4 +1,4 @@
-//! Plays a scenario to a session as a driver would: signalling, packets, answer, hold and end.
+//! Plays a scenario to a session like a driver: signalling, packets, answer, hold and end.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -9,9 +9,9 @@ use crate::rtp::PayloadKind;
 use crate::session::{Description, Payload, Report, Session};
 use crate::time::Micros;
 
-/// What the SDP of the scenario's call settles, for a party at `remote`.
+/// The SDP result of the scenario's call, for a party at `remote`.
 ///
-/// `own` is the address that we advertised to it.
+/// `own` is the address in our SDP to it.
 pub fn description(scenario: &Scenario, remote: SocketAddr, own: IpAddr, on_hold: bool) -> Description {
     let payload = |number, kind, codec: Codec, bytes_per_ms, name: &str| Payload {
         number,
@@ -42,9 +42,9 @@ pub fn description(scenario: &Scenario, remote: SocketAddr, own: IpAddr, on_hold
     }
 }
 
-/// Plays `scenario` to `session` and closes it: what a live call with this party would report.
+/// Plays `scenario` to `session` and closes it; returns the report of a live call with this party.
 ///
-/// A scenario whose media comes from elsewhere expects a session that does not latch.
+/// A scenario whose media has another source expects a session without latching.
 pub fn play(scenario: &Scenario, session: &mut Session) -> Report {
     let (sdp, own) = (SocketAddr::new(PARTY, 4_000), OWN);
     let source = if scenario.call.advertised_source { sdp } else { SocketAddr::new(STRANGER, 4_000) };
@@ -83,7 +83,7 @@ pub fn play(scenario: &Scenario, session: &mut Session) -> Report {
     session.close(end)
 }
 
-/// What happens in a call beside the party's packets.
+/// Events of a call besides the party's packets.
 enum Event {
     Answered,
     Described { on_hold: bool },
@@ -129,7 +129,7 @@ mod tests {
             ("clean duration=10s lose=100,101,300", 500, 3),
             ("clean duration=10s stop=9s swap=10 duplicate=20 seed=3", 450, 0),
             ("clean duration=10s ssrc_change=5s", 500, 0),
-            // The first packet behind a jump only announces it.
+            // The first packet after a jump only announces it.
             ("clean duration=10s restart=7s", 499, 0),
             ("clean duration=10s hold=4s..6s", 400, 0),
             ("clean duration=10s digits=2", 500, 0),

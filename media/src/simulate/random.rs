@@ -1,8 +1,8 @@
-//! A small seeded generator: xoshiro256++ (Blackman and Vigna), filled by SplitMix64.
+//! A small seeded generator: xoshiro256++ (Blackman and Vigna), seeded by SplitMix64.
 //!
-//! It makes scenarios repeatable on every machine; it is no source of secrets.
+//! It makes scenarios repeatable on every machine; it is not for secrets.
 
-/// A pseudo-random generator whose whole future follows from its seed.
+/// A pseudo-random generator whose sequence follows from its seed.
 #[derive(Clone, Debug)]
 pub struct Random {
     state: [u64; 4],
@@ -23,9 +23,9 @@ impl Random {
         }
     }
 
-    /// The generator of one purpose: draws for `purpose` never shift those for another.
+    /// The generator for one purpose: draws for `purpose` never affect those for another.
     pub fn for_purpose(seed: u64, purpose: &str) -> Self {
-        // FNV-1a spreads the name over the seed.
+        // FNV-1a mixes the name into the seed.
         let hash = purpose.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
         });

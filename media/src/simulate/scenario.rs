@@ -1,30 +1,30 @@
-//! What a scenario says: the call around it, its talker, the path of its packets.
+//! The settings of a scenario: the call, its talker, and the network path.
 //!
-//! All times are milliseconds from the first instant of the simulation unless they say otherwise.
+//! All times are milliseconds from the start of the simulation unless stated otherwise.
 
 use crate::time::ClockRate;
 use crate::verdict::Verdict;
 
-/// One party's media in one call, and what the network does to it.
+/// One party's media in one call, and the effects of the network on it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scenario {
-    /// The catalogue's name that it began from.
+    /// The catalogue entry that it is based on.
     pub name: String,
-    /// What it shows, in one line.
+    /// What it demonstrates, in one line.
     pub about: String,
-    /// The verdict that it was made to show; `None` once it was changed.
+    /// The expected verdict; `None` once the scenario was changed.
     pub expected: Option<Verdict>,
-    /// Everything random follows from this number.
+    /// The seed of all random values.
     pub seed: u64,
-    /// From the first instant to the end of the call.
+    /// Duration of the call.
     pub duration_ms: u32,
-    /// The `a=ptime` of the party's SDP; `None` for the talker's own.
+    /// The `a=ptime` of the party's SDP; `None` for the talker's actual packet duration.
     pub advertised_ptime_ms: Option<u32>,
     /// The call around the media.
     pub call: Call,
-    /// Who sends.
+    /// The sender.
     pub talker: Talker,
-    /// What happens on the way.
+    /// The network.
     pub path: Path,
 }
 
@@ -45,7 +45,7 @@ impl Default for Scenario {
 }
 
 impl Scenario {
-    /// The packet duration that the party's SDP states.
+    /// The packet duration in the party's SDP.
     pub fn advertised_ptime_ms(&self) -> u32 {
         self.advertised_ptime_ms.unwrap_or(self.talker.ptime_ms)
     }
@@ -57,16 +57,16 @@ impl Scenario {
     }
 }
 
-/// What signalling says while the media flows.
+/// The signalling of the call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Call {
-    /// When the call is answered; `None` when it never is, and all media is early media.
+    /// When the call is answered; `None` when it is never answered and all media is early media.
     pub answer_ms: Option<u32>,
-    /// The party is put on hold, and sends nothing.
+    /// While the party is on hold it sends nothing.
     pub hold: Option<Span>,
-    /// The other party's media reaches this one.
+    /// Whether the other party's media reaches this one.
     pub returned: bool,
-    /// The media comes from the address that SDP advertises.
+    /// Whether the media comes from the address in SDP.
     pub advertised_source: bool,
 }
 
@@ -85,18 +85,18 @@ pub struct Span {
     pub to_ms: u32,
 }
 
-/// What the talker sends.
+/// The sender's settings.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Talker {
-    /// What the audio is encoded with.
+    /// The codec of the audio.
     pub codec: Codec,
-    /// From this time on another codec.
+    /// From this time on, another codec.
     pub codec_switch: Option<(u32, Codec)>,
-    /// Real duration of one packet.
+    /// Actual duration of one packet.
     pub ptime_ms: u32,
-    /// From this time on another duration.
+    /// From this time on, another packet duration.
     pub ptime_switch: Option<(u32, u32)>,
-    /// Audio in the payload where the timestamps are wrong about it.
+    /// Actual audio in the payload, for timestamps that do not match it.
     pub payload_ms: Option<u32>,
     /// Synchronisation source of the first segment.
     pub ssrc: u32,
@@ -106,15 +106,15 @@ pub struct Talker {
     pub first_timestamp: u32,
     /// When packets leave.
     pub pace: Pace,
-    /// Packets are held back and sent this many at a time (least, most).
+    /// Packets are held back and sent this many at a time (minimum, maximum).
     pub clump: Option<(u32, u32)>,
-    /// First packet.
+    /// Time of the first packet.
     pub start_ms: u32,
-    /// No packet from then on, though the call lasts.
+    /// No packets after this time, although the call continues.
     pub stop_ms: Option<u32>,
-    /// No more packets than these.
+    /// The largest number of packets.
     pub packets_max: Option<u32>,
-    /// Packets that a sound card has saved up and sends at once at the start.
+    /// Packets that a sound card has buffered and sends at once at the start.
     pub flush: u32,
     /// Silence suppression.
     pub silence: Option<Silence>,
@@ -126,9 +126,9 @@ pub struct Talker {
     pub restarts_ms: Vec<u32>,
     /// Times of new timestamps only.
     pub stamp_resets_ms: Vec<u32>,
-    /// A packet of somebody else's SSRC this often.
+    /// A packet with a foreign SSRC at this interval.
     pub stray_every_ms: Option<u32>,
-    /// Parts per million by which the talker's clock is slow.
+    /// How much slower the talker's clock is, in parts per million.
     pub skew_ppm: i32,
 }
 
@@ -160,7 +160,7 @@ impl Default for Talker {
     }
 }
 
-/// An audio codec that the talker can produce.
+/// An audio codec of the talker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Codec {
     /// G.722: an RTP clock of 8,000 Hz for 16,000 samples (RFC 3551 §4.5.2).
@@ -202,7 +202,7 @@ impl Codec {
         }
     }
 
-    /// Payload bytes per millisecond; `None` where they vary.
+    /// Payload bytes per millisecond; `None` when they vary.
     pub const fn bytes_per_ms(self) -> Option<u32> {
         match self {
             Codec::G722 | Codec::Pcma | Codec::Pcmu => Some(8),
@@ -226,78 +226,78 @@ pub enum Pace {
     Pattern(Vec<f64>),
     /// One packet per packet duration, on a clock that does not drift.
     Steady,
-    /// Steady, but on the ticks of a coarse timer of this many milliseconds.
+    /// Steady, but on the ticks of a timer with this period in milliseconds.
     Timer(f64),
-    /// Every gap drawn anew from this range, in milliseconds.
+    /// Random gaps from this range, in milliseconds.
     Uniform(f64, f64),
 }
 
-/// Silence suppression: talk, then nothing, in turn.
+/// Silence suppression: alternating talk and pause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Silence {
     /// Length of a talk spurt.
     pub talk_ms: u32,
     /// Length of the pause after it.
     pub pause_ms: u32,
-    /// How the pause looks on the wire.
+    /// The form of the pause on the wire.
     pub mode: SilenceMode,
 }
 
-/// How a pause of silence suppression looks on the wire.
+/// The form of a silence suppression pause on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SilenceMode {
-    /// One comfort noise packet (RFC 3389) opens it; a marker ends it.
+    /// One comfort noise packet (RFC 3389) begins it; a marker ends it.
     ComfortNoise,
-    /// Nothing tells of it, and even the timestamps stand still.
+    /// It is not announced, and the timestamps do not advance.
     Frozen,
     /// A marker ends it.
     Marker,
-    /// Only the timestamps tell of it.
+    /// Only the timestamps show it.
     Plain,
 }
 
 /// Keypad digits as events (RFC 4733).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Digits {
-    /// How many, spread evenly over the call.
+    /// Number of digits, spread evenly over the call.
     pub count: u32,
-    /// There is no audio between them.
+    /// Whether there is no audio between them.
     pub alone: bool,
 }
 
-/// What the network does.
+/// The effects of the network.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Path {
-    /// Losses, each on its own.
+    /// Losses, each independent of the others.
     pub losses: Vec<Loss>,
     /// A random delay of every packet.
     pub delay: Option<Delay>,
-    /// A later packet may overtake an earlier one; else the delay is that of a queue.
+    /// Whether a later packet may overtake an earlier one; otherwise the delay is that of a queue.
     pub reordering: bool,
-    /// From this time on this much more delay, both in milliseconds; negative is less.
+    /// From this time on, this much additional delay, both in milliseconds; negative means less.
     pub steps: Vec<(u32, i32)>,
-    /// Delay that grows to this many milliseconds and shrinks again over the span.
+    /// Additional delay that rises to this many milliseconds and falls again over the span.
     pub ramp: Option<(Span, u32)>,
-    /// Nothing is delivered within these, and all of it at their end.
+    /// Nothing is delivered within these spans; all of it is delivered at their end.
     pub stalls: Vec<Span>,
-    /// Stalls at random.
+    /// Random stalls.
     pub random_stalls: Option<Stalls>,
     /// Packets are delivered only at multiples of this many milliseconds.
     pub delivery_every_ms: Option<u32>,
-    /// Percentage of packets that change places with the next one.
+    /// Percentage of packets that swap places with the next one.
     pub swap_pct: f64,
     /// Every n-th packet is late by this many milliseconds.
     pub overtaken: Option<(u32, u32)>,
     /// Percentage of packets that arrive twice.
     pub duplicate_pct: f64,
-    /// Every arrival is uncertain by up to this many microseconds.
+    /// Random variation of every arrival, up to this many microseconds.
     pub noise_us: Option<u32>,
 }
 
-/// One way to lose packets.
+/// A loss model.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Loss {
-    /// In bursts of this mean length, this percentage in all (Gilbert).
+    /// In bursts of this mean length, with this total percentage (Gilbert).
     Bursts {
         /// Percentage of all packets.
         pct: f64,
@@ -306,22 +306,22 @@ pub enum Loss {
     },
     /// Every n-th packet.
     Every(u32),
-    /// Everything that is sent within the span.
+    /// Every packet sent within the span.
     Hole(Span),
-    /// The packets with these numbers, the first being 0.
+    /// The packets with these indexes, starting at 0.
     Numbers(Vec<u32>),
-    /// Each packet on its own with this percentage.
+    /// Each packet independently with this percentage.
     Random(f64),
-    /// Every other packet, so many of them, from a time on.
+    /// Every other packet from a given time on, for a given number of losses.
     Spell(Holes),
 }
 
-/// A spell in which every other packet is lost.
+/// A period in which every other packet is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Holes {
-    /// Its first packet.
+    /// Time of its first packet.
     pub from_ms: u32,
-    /// Packets that are lost.
+    /// Number of lost packets.
     pub lost: u32,
 }
 
@@ -330,16 +330,16 @@ pub struct Holes {
 pub enum Delay {
     /// Normal with mean and deviation, never below 0.
     Normal(f64, f64),
-    /// Pareto: a least delay, and a shape above 1 that says how heavy the tail is; at most 2 s.
+    /// Pareto: a minimum delay, and a shape above 1 for the weight of the tail; at most 2 s.
     Pareto(f64, f64),
-    /// Anything between two values.
+    /// Uniform between two values.
     Uniform(f64, f64),
 }
 
-/// Stalls at random: the network delivers nothing, then everything.
+/// Random stalls: the network delivers nothing, then everything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stalls {
-    /// Mean distance of two stalls; real ones lie between half and one and a half of it.
+    /// Mean distance of two stalls; actual distances are between half and one and a half of it.
     pub every_ms: u32,
     /// Length of each.
     pub len_ms: u32,

@@ -1,4 +1,4 @@
-//! Talker and network together: packets in order of arrival.
+//! Combines talker and network: packets in order of arrival.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
@@ -16,13 +16,13 @@ pub struct Simulation {
     network: Network,
     /// Packets that were sent and have not arrived.
     under_way: BinaryHeap<Reverse<UnderWay>>,
-    /// A packet that was produced ahead: nothing arrives before its sending unless it is under way.
+    /// A packet produced ahead: packets that are not under way arrive after its sending time.
     ahead: Option<Packet>,
     serial: u64,
 }
 
 impl Simulation {
-    /// Begins `scenario` at its first instant.
+    /// Starts `scenario` from its beginning.
     pub fn new(scenario: &Scenario) -> Self {
         let mut sender = Sender::new(scenario);
         Simulation {
@@ -43,7 +43,7 @@ impl Simulation {
     fn send_until_one_is_sure(&mut self) {
         while let Some(packet) = self.ahead {
             let sure = self.under_way.peek().is_some_and(|Reverse(first)| first.at <= packet.at);
-            // A talker that sends without pause could fill memory; what it sent first goes out then.
+            // A talker that sends without pause could fill memory; then the earliest packet is returned.
             if sure || self.under_way.len() >= UNDER_WAY_MAX {
                 return;
             }
@@ -98,7 +98,7 @@ impl PartialEq for UnderWay {
 
 impl Eq for UnderWay {}
 
-/// Packets under way at once; the longest delay at the highest rate stays below it.
+/// Packets under way at once; the longest delay at the highest rate needs fewer.
 const UNDER_WAY_MAX: usize = 65_536;
 
 #[cfg(test)]
@@ -210,7 +210,7 @@ mod tests {
         assert_eq!(events.iter().filter(|event| event.2).count(), 3, "the end three times");
         assert!(events[5..].iter().all(|event| event.3 == events[5].3), "with one duration");
         assert!(packets.windows(2).all(|pair| pair[1].sequence == pair[0].sequence + 1));
-        // The audio behind the digit counts the time that the digit took.
+        // The audio after the digit counts the time of the digit.
         let last = packets.last().unwrap();
         assert_eq!(last.timestamp, 5_000 + 99 * 160);
     }

@@ -1,4 +1,4 @@
-//! The sending side: media time, numbering, silence, digits, and the instants at which packets leave.
+//! The sending side: media time, numbering, silence, digits, and sending times.
 
 use super::packet::{COMFORT_NOISE, Content, Packet, TELEPHONE_EVENT};
 use super::random::Random;
@@ -6,7 +6,7 @@ use super::scenario::{Codec, Digits, Pace, Scenario, Silence, SilenceMode, Span,
 use super::tone::payload_len;
 use crate::time::Micros;
 
-/// Produces packets in the order in which they leave, with the instant of leaving as `at`.
+/// Produces packets in sending order; `at` is the sending time.
 #[derive(Debug)]
 pub(super) struct Sender {
     talker: Talker,
@@ -14,7 +14,7 @@ pub(super) struct Sender {
     duration_us: i64,
     schedule: Schedule,
     random: Random,
-    /// Media produced so far; it is what timestamps count.
+    /// Media produced so far; the timestamps count it.
     media_us: i64,
     frame: u32,
     sent: u32,
@@ -22,16 +22,16 @@ pub(super) struct Sender {
     sequence: u16,
     /// Timestamp of media time 0.
     stamp_base: u32,
-    /// Time that the timestamps have not counted.
+    /// Time by which the timestamps did not advance.
     frozen_us: i64,
     marker: bool,
-    /// Events of each list that have happened.
+    /// Number of events of each list that have happened.
     happened: [usize; 3],
     in_pause: bool,
     digit: Option<Digit>,
     digits_begun: u32,
     strays: u32,
-    /// Stray packets and frames that wait for their turn.
+    /// A frame that waits until the stray packets before it are sent.
     next_frame: Option<Packet>,
 }
 
@@ -69,7 +69,7 @@ impl Sender {
         }
     }
 
-    /// The next packet; `None` when the talker has fallen silent for good.
+    /// The next packet; `None` when the talker sends no more.
     pub(super) fn next(&mut self) -> Option<Packet> {
         if self.next_frame.is_none() {
             self.next_frame = self.produce();
@@ -88,9 +88,9 @@ impl Sender {
         Some(frame)
     }
 
-    /// Walks through media time until a frame makes a packet.
+    /// Advances media time until a frame makes a packet.
     fn produce(&mut self) -> Option<Packet> {
-        // Every turn moves media time by at least a millisecond, and the call has an end.
+        // Each iteration advances media time by at least a millisecond, and the call has an end.
         loop {
             let at = self.schedule.leave(self.frame, self.media_us, self.ptime_us());
             let over = self.talker.stop_ms.is_some_and(|stop| self.media_us >= us(stop))
@@ -126,7 +126,7 @@ impl Sender {
         Packet { at, sequence, timestamp, ssrc: self.ssrc, payload_type, marker, payload_len: len, content }
     }
 
-    /// What this frame of media time sends, with its timestamp.
+    /// The content of this frame of media time, with its timestamp.
     fn content(&mut self) -> Option<(Content, u32)> {
         let stamp = self.stamp_base.wrapping_add(ticks(self.codec(), self.media_us - self.frozen_us));
         if self.hold.is_some_and(|hold| (us(hold.from_ms)..us(hold.to_ms)).contains(&self.media_us)) {
@@ -161,7 +161,8 @@ impl Sender {
         period > 0 && self.media_us % period >= us(silence.talk_ms)
     }
 
-    /// A digit of 100 ms: its packets repeat one timestamp, and its end is sent three times (RFC 4733 §2.5).
+    /// A digit of 100 ms: its packets have the same timestamp, and its end is sent three times (RFC 4733
+    /// §2.5).
     fn digit_content(&mut self, digits: Digits, stamp: u32) -> Option<(Content, u32)> {
         if self.digit.is_none() {
             let spacing = self.duration_us / (i64::from(digits.count) + 1);
@@ -179,7 +180,7 @@ impl Sender {
         let digit = self.digit.as_mut()?;
         digit.packets += 1;
         let end = digit.packets > DIGIT_PACKETS - DIGIT_END_PACKETS;
-        // The repetitions of the end state the duration that the first of them stated.
+        // The repetitions of the end have the same duration as the first one.
         let counted = i64::from(digit.packets.min(DIGIT_PACKETS - DIGIT_END_PACKETS + 1)) * ptime_us;
         let content = Content::Event { digit: digit.number, end, duration: ticks(codec, counted) as u16 };
         let stamp = digit.stamp;
@@ -205,7 +206,7 @@ impl Sender {
             self.ssrc = self.random.bits() as u32;
         }
         if ssrc_change || restart {
-            // Far from the old numbers, so that it cannot pass for loss.
+            // Far from the old numbers, so that the step does not count as loss.
             self.sequence = self.sequence.wrapping_add(self.random.integer(10_000, 50_000) as u16);
         }
         if ssrc_change || restart || stamp_reset {
@@ -230,7 +231,7 @@ impl Sender {
     }
 }
 
-/// Decides when frames leave.
+/// Determines when frames are sent.
 #[derive(Debug)]
 struct Schedule {
     pace: Pace,
@@ -238,10 +239,10 @@ struct Schedule {
     flush: u32,
     skew_ppm: i32,
     random: Random,
-    /// Where the sleeping paces are.
+    /// Current time of the paces that sleep between packets.
     clock_us: f64,
     started: bool,
-    /// Frame number and instant of the end of the clump that is being filled.
+    /// Frame number and time of the end of the current clump.
     clump_end: Option<(u32, i64)>,
     clump_begin: u32,
 }
@@ -261,7 +262,7 @@ impl Schedule {
         }
     }
 
-    /// The instant at which frame number `frame` leaves; called once per frame, in order.
+    /// When frame number `frame` is sent; called once per frame, in order.
     fn leave(&mut self, frame: u32, media_us: i64, ptime_us: i64) -> Micros {
         let first = !std::mem::replace(&mut self.started, true);
         let steady = if let Some((least, most)) = self.clump {
@@ -289,7 +290,7 @@ impl Schedule {
                 (None, _) => media_us,
             }
         };
-        // What a sound card had saved up leaves together with the last of it.
+        // Packets that a sound card has buffered are sent together with the last of them.
         let flushed = i64::from(self.flush.saturating_sub(frame)) * ptime_us;
         let at = if self.flush > 0 { steady + flushed } else { steady };
         Micros(at + at / 1_000 * i64::from(self.skew_ppm) / 1_000)
@@ -309,7 +310,7 @@ impl Schedule {
     }
 }
 
-/// RTP ticks of a stretch of media.
+/// RTP ticks of a duration.
 fn ticks(codec: Codec, us: i64) -> u32 {
     (us * i64::from(codec.clock().hz()) / 1_000_000) as u32
 }
@@ -318,9 +319,9 @@ fn us(ms: u32) -> i64 {
     i64::from(ms) * 1_000
 }
 
-/// Distance of two packets that are sent together: the time they take on a slow Ethernet.
+/// Time between two packets that are sent together: their transmission time on a slow Ethernet.
 const CLUMP_SPACING_US: i64 = 30;
 /// Packets of one digit.
 const DIGIT_PACKETS: u32 = 8;
-/// Packets of a digit that say that it is over.
+/// Packets of a digit with the end bit.
 const DIGIT_END_PACKETS: u32 = 3;

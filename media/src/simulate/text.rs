@@ -1,7 +1,8 @@
 //! Scenarios as text: a catalogue name and `key=value` settings, on one line or one per line.
 //!
-//! `lossy`, `clean loss=8 duration=10s`, and a file of lines with `#` comments and quoted values are the same
-//! language. Times are `250ms`, `20s`, `2m`, `3h` or a bare number of milliseconds; the length of a call needs its unit.
+//! `lossy`, `clean loss=8 duration=10s`, and a file of lines with `#` comments and quoted values have the
+//! same syntax. Times are `250ms`, `20s`, `2m`, `3h` or a plain number of milliseconds; the duration of a
+//! call needs its unit.
 
 use std::str::FromStr;
 
@@ -62,7 +63,7 @@ pub const KEYS: [(&str, &str, &str); 46] = [
     ("timestamp", "N", "first timestamp"),
 ];
 
-/// Why a text is no scenario.
+/// Why a text is not a scenario.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum ScenarioError {
     /// A setting without a value.
@@ -74,14 +75,14 @@ pub enum ScenarioError {
     /// No setting of this name.
     #[error("there is no setting \"{0}\"")]
     UnknownKey(String),
-    /// A value that the setting cannot have.
+    /// A value that the setting does not accept.
     #[error("{key} cannot be \"{value}\"; it is {form}{example}", example = example(form))]
     Value {
         /// The setting.
         key: String,
-        /// What it was given.
+        /// The given value.
         value: String,
-        /// What it takes.
+        /// The form that it accepts.
         form: &'static str,
     },
 }
@@ -136,7 +137,8 @@ fn settings(text: &str) -> Vec<String> {
     out
 }
 
-/// Applies one setting; a scenario that has been changed promises no verdict any more, except by its seed.
+/// Applies one setting. A changed scenario has no expected verdict any more, except when only the seed
+/// changed.
 pub(super) fn apply(scenario: &mut Scenario, key: &str, value: &str) -> Result<(), ScenarioError> {
     let Some((_, form, _)) = KEYS.iter().find(|(name, ..)| *name == key) else {
         return Err(ScenarioError::UnknownKey(key.to_owned()));
@@ -156,7 +158,7 @@ fn apply_call(scenario: &mut Scenario, key: &str, value: &str) -> Option<()> {
         "advertised" => scenario.advertised_ptime_ms = Some(ptime(value)?),
         "answer" if value == "never" => call.answer_ms = None,
         "answer" => call.answer_ms = Some(time(value)?),
-        // A bare 5 would be milliseconds here, and most people mean seconds.
+        // A plain 5 would be milliseconds here, but most people mean seconds.
         "duration" => {
             let has_unit = value.ends_with(|c: char| c.is_ascii_alphabetic());
             scenario.duration_ms = time(value).filter(|_| has_unit)?;
@@ -366,7 +368,7 @@ fn time(text: &str) -> Option<u32> {
     (ms <= f64::from(DURATION_MS_MAX)).then_some(ms.round() as u32)
 }
 
-/// What a value of that form may look like, where the form does not show it.
+/// An example of a value, when its form does not show one.
 fn example(form: &str) -> &'static str {
     if form == "TIME" { ", such as 500ms, 30s, 2m or 3h" } else { "" }
 }

@@ -1,10 +1,10 @@
-//! The audio that simulated talkers send: 440 Hz in G.711, and idle frames of the other codecs.
+//! The audio of simulated talkers: 440 Hz in G.711, and silent frames of the other codecs.
 //!
 //! Encoding follows ITU-T G.711; decoding and other sources of audio are not here.
 
 use super::scenario::Codec;
 
-/// Encoded audio that can be continued at any timestamp.
+/// Encoded audio that can continue at any timestamp.
 #[derive(Clone, Debug)]
 pub(super) struct Tone {
     pcma: [u8; PERIOD],
@@ -13,7 +13,8 @@ pub(super) struct Tone {
 
 impl Tone {
     pub(super) fn new() -> Self {
-        // 11 periods of 440 Hz are 200 samples at 8 kHz, so the table repeats without a click. -16 dBm0.
+        // 11 periods of 440 Hz are 200 samples at 8 kHz, so the table repeats without a click. Level: -16
+        // dBm0.
         let sample = |n: usize| {
             let phase = std::f64::consts::TAU * 11.0 * n as f64 / PERIOD as f64;
             (5_000.0 * phase.sin()).round() as i16
@@ -29,7 +30,7 @@ impl Tone {
         match codec {
             Codec::Pcma => extend_cyclic(&self.pcma, position, len, out),
             Codec::Pcmu => extend_cyclic(&self.pcmu, position, len, out),
-            // The code words of a G.722 encoder that hears nothing.
+            // The code words of a G.722 encoder for silence.
             Codec::G722 => out.extend(std::iter::repeat_n(0xfa, len)),
             Codec::Opus => write_opus(len, out),
         }

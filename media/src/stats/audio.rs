@@ -1,18 +1,18 @@
-//! What the packets of a leg sound like, by a few samples of some of them: silence, level, clipping (G.711).
+//! Audio evidence from a few decoded samples (G.711): silence, level, clipping.
 //!
-//! Packets may come in time and in order and carry nothing that can be heard. Of every fourth packet of PCMU and PCMA,
-//! by its number, fifteen samples are looked at: enough to tell sound from none. SRTP's payloads are noise to whoever
-//! has no key, loud and rarely clipped, and so neither.
+//! Packets may arrive in time and in order and still contain nothing audible. In every fourth packet of PCMU
+//! and PCMA (by sequence number) fifteen samples are decoded, enough to distinguish sound from silence. SRTP
+//! payloads look like loud noise with little clipping, so they count as neither silent nor clipped.
 
 use crate::audio::level::dbov;
 use crate::codec::g711::{PCMA_TO_PCM, PCMU_TO_PCM};
 use crate::rtp::Packet;
 use crate::stats::Hundredths;
 
-/// What was heard in a leg's packets, from the answer on.
+/// Audio evidence of a leg's packets since the answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AudioEvidence {
-    /// Packets that were looked at: one in four of those that could be.
+    /// Packets that were decoded: one in four of those that could be.
     pub looked_at_packets: u64,
     /// The audio they stand for, in milliseconds.
     pub looked_at_ms: u64,
@@ -24,19 +24,26 @@ pub struct AudioEvidence {
     pub silent_share_pct: Hundredths,
     /// Packets with two samples at full scale in percent of those that are not silent; `None` when all are.
     pub clipped_share_pct: Option<Hundredths>,
-    /// The longest audio without a packet that is not silent, in milliseconds.
+    /// The longest time without a packet that is not silent, in milliseconds.
     pub longest_silence_ms: u64,
 }
 
-/// A few bytes of one packet's payload.
+/// A few octets of one packet's payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AudioSample([u8; SAMPLES]);
 
 impl AudioSample {
-    /// Whether `packet` is one of those that are looked at: G.711 by its static payload type (RFC 3551 table 4).
+    /// Whether `packet` is one of those to decode: G.711 by its static payload type (RFC 3551 table 4).
     #[inline]
     pub fn is_due(packet: &Packet) -> bool {
         packet.sequence.is_multiple_of(EVERY) && matches!(packet.payload_type, PCMU | PCMA)
+    }
+
+    /// Whether the packet in `datagram`, which is one of RTP, may be one of those, by its number.
+    #[inline(always)]
+    pub(crate) fn may_be_due(datagram: &[u8]) -> bool {
+        // The number's lower byte: it is a multiple where the number is one.
+        datagram.get(3).is_some_and(|low| u16::from(*low).is_multiple_of(EVERY))
     }
 
     /// Looks at `payload`, or at what a capture has kept of it; `None` when that is too little.
@@ -53,7 +60,7 @@ impl AudioSample {
     }
 }
 
-/// Folds what was looked at.
+/// Accumulates the decoded samples.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct AudioFold {
     packets: u64,
@@ -61,16 +68,16 @@ pub(crate) struct AudioFold {
     power_sum: u64,
     silent_packets: u64,
     clipped_packets: u64,
-    /// Octets of the silence that goes on, and of the longest.
+    /// Octets of the current silence, and of the longest one.
     silent_octets: u64,
     silent_octets_max: u64,
-    /// The last number looked at: a copy of a packet is no more audio.
+    /// The last sequence number that was decoded, so that a duplicate does not count twice.
     last: Option<u16>,
     peak: u16,
 }
 
 impl AudioFold {
-    /// Takes in what was seen of `packet`.
+    /// Adds the samples of `packet`.
     pub(crate) fn push(&mut self, packet: &Packet, sample: &AudioSample) {
         if self.last == Some(packet.sequence) {
             return;
@@ -90,7 +97,7 @@ impl AudioFold {
         }
         let [first, rest @ ..] = sample.0;
         if rest.iter().all(|byte| *byte == first) {
-            // What does not move is not heard, however far from zero it stands.
+            // A constant value is inaudible, however far from zero it is.
             (power, peak) = (0, 0);
         }
         let octets = u64::from(packet.payload_len);
@@ -108,7 +115,7 @@ impl AudioFold {
         }
     }
 
-    /// What it comes to; `None` when nothing was looked at.
+    /// The evidence; `None` when no packet was decoded.
     pub(crate) fn evidence(&self) -> Option<AudioEvidence> {
         let percent = |part: u64, whole: u64| Hundredths::ratio(i128::from(part) * 100, i128::from(whole));
         let stands_for_ms = |octets: u64| octets.saturating_mul(u64::from(EVERY)) / OCTETS_PER_MS;
@@ -133,25 +140,26 @@ fn level(power: u64) -> Hundredths {
     Hundredths(hundredths.max(DIGITAL_SILENCE))
 }
 
-/// Samples looked at in one packet.
+/// Samples decoded in one packet.
 const SAMPLES: usize = 15;
-/// Parts of a payload, one more than samples; each has one somewhere.
+/// Parts of a payload, one more than samples; each sample is taken from its own part.
 const STRIDES: usize = 16;
-/// Where in its part each sample is, in sixteenths: no tone hides between places like these.
+/// Position of each sample in its part, in sixteenths. The positions are irregular, so that no tone is
+/// sampled only at its zeros.
 const OFFSETS: [usize; SAMPLES] = [3, 11, 0, 14, 7, 5, 12, 1, 9, 15, 4, 10, 2, 13, 6];
-/// Every such number is looked at.
+/// One packet in this many is decoded, by sequence number.
 const EVERY: u16 = 4;
 /// Payload types (RFC 3551 table 4).
 const PCMU: u8 = 0;
 const PCMA: u8 = 8;
-/// G.711's octets in a millisecond.
+/// G.711 octets per millisecond.
 const OCTETS_PER_MS: u64 = 8;
-/// The outermost steps of both laws (ITU-T G.711, tables 1 and 2).
+/// The outermost values of both laws (ITU-T G.711, tables 1 and 2).
 const PCMU_FULL_SCALE: u16 = 32_124;
 const PCMA_FULL_SCALE: u16 = 32_256;
-/// One sample at full scale may be the peak of something loud.
+/// A single sample at full scale may be the peak of loud audio.
 const CLIPPED_SAMPLES_MIN: u32 = 2;
-/// The mean square of -60 dBov: below is what a quiet line has, or comfort noise.
+/// The mean square of -60 dBov; a quiet line or comfort noise is below it.
 const SILENT_POWER: u64 = 1_073;
 /// In hundredths of dBov.
 const DIGITAL_SILENCE: i64 = -12_700;

@@ -1,4 +1,4 @@
-//! What is heard in known sounds, and in arbitrary bytes.
+//! Tests of the evidence for known sounds and for arbitrary bytes.
 
 use proptest::prelude::*;
 
@@ -36,7 +36,7 @@ fn sine(peak: f64, hz: f64) -> impl Fn(usize) -> i16 {
     }
 }
 
-/// Noise from -`peak` to `peak`, the same every time.
+/// Noise from -`peak` to `peak`, the same in every run.
 fn noise(peak: i16) -> impl FnMut(usize) -> i16 {
     let mut state = 1_u32;
     move |_| {
@@ -85,7 +85,7 @@ fn silence_is_silence_in_each_of_its_codes() {
 
 #[test]
 fn comfort_noise_is_silence_and_speech_level_noise_is_not() {
-    // Uniform noise of this peak is at -64 dBov, and at -34.
+    // Uniform noise with these peaks has levels of -64 dBov and -34 dBov.
     let quiet = heard(PCMU, noise(35));
     assert_eq!(quiet.silent_share_pct, Hundredths(10_000));
     assert!(quiet.level_dbov < Hundredths(-6_000), "{}", quiet.level_dbov);

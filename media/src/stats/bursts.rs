@@ -1,21 +1,22 @@
-//! Whether loss came in bursts (RFC 3611 §4.7.2).
+//! Counts bursts of loss (RFC 3611 §4.7.2).
 //!
-//! A burst begins and ends with a lost packet and holds fewer than sixteen received ones in a row; all that
-//! is not burst is gap. A single lost packet with sixteen received on either side is part of a gap.
+//! A burst begins and ends with a lost packet and has fewer than sixteen received packets in a row inside;
+//! everything outside bursts is gap. A single lost packet with sixteen received ones on both sides is part of
+//! a gap.
 
 use crate::stats::Hundredths;
 
-/// The bursts among the packets that leave the window, while they are counted.
+/// The bursts among the packets that left the window so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct BurstCount {
     bursts: u32,
-    /// Packets within bursts, and those of them that were lost.
+    /// Packets within bursts, and how many of them were lost.
     packets: u64,
     lost: u64,
     open: Open,
 }
 
-/// What may become a burst, or stay a single loss.
+/// A stretch that may become a burst or stay a single loss.
 #[derive(Clone, Copy, Debug, Default)]
 struct Open {
     packets: u64,
@@ -23,7 +24,7 @@ struct Open {
 }
 
 impl BurstCount {
-    /// `count` packets in a row were lost, `since` arrivals after the loss before.
+    /// Adds `count` lost packets in a row, `since` arrivals after the previous loss.
     pub(crate) fn miss(&mut self, since: u32, count: u32) {
         if self.open.lost == 0 || since >= GMIN {
             self.close();
@@ -34,7 +35,7 @@ impl BurstCount {
         self.open.lost += u64::from(count);
     }
 
-    /// The numbering ends here.
+    /// Ends the stretch, because the numbering ends here.
     pub(crate) fn close(&mut self) {
         let open = std::mem::take(&mut self.open);
         if open.lost > 1 {
@@ -44,10 +45,10 @@ impl BurstCount {
         }
     }
 
-    /// What the closed bursts say, of `expected` packets of which `missing` never came.
+    /// The figures of the closed bursts, for `expected` packets of which `missing` did not arrive.
     pub(crate) fn figures(&self, expected: u64, missing: u64, ptime_us: i64) -> Option<Bursts> {
         let share = |part: u64, whole: u64| Hundredths::ratio(i128::from(part) * 100, i128::from(whole));
-        // Mean duration of so many stretches, in milliseconds.
+        // Mean duration of `stretches` stretches, in milliseconds.
         let mean_ms = |packets: u64, stretches: u64| {
             Hundredths::ratio(i128::from(packets) * i128::from(ptime_us), i128::from(stretches) * 1000)
         };
@@ -63,24 +64,24 @@ impl BurstCount {
     }
 }
 
-/// How the missing packets of a stream were spread; own drops among them.
+/// How the missing packets of a stream were distributed; own drops included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bursts {
     /// Bursts of loss, with fewer than sixteen packets in a row received inside each.
     pub bursts: u64,
-    /// The missing packets that lay in bursts, in percent of all missing.
+    /// Missing packets inside bursts, in percent of all missing.
     pub lost_share_pct: Hundredths,
-    /// Burst density: packets missing within bursts, in percent.
+    /// Burst density: missing packets inside bursts, in percent of the packets there.
     pub burst_loss_pct: Option<Hundredths>,
     /// Mean duration of a burst in milliseconds of media.
     pub burst_mean_ms: Option<Hundredths>,
-    /// Gap density: packets missing outside bursts, in percent.
+    /// Gap density: missing packets outside bursts, in percent of the packets there.
     pub gap_loss_pct: Option<Hundredths>,
-    /// Mean duration of what lies between bursts, in milliseconds of media.
+    /// Mean duration of the gaps between bursts, in milliseconds of media.
     pub gap_mean_ms: Option<Hundredths>,
 }
 
-/// So many received in a row end a burst (RFC 3611 §4.7.2, the recommended value).
+/// Received packets in a row that end a burst (RFC 3611 §4.7.2, the recommended value).
 const GMIN: u32 = 16;
 
 #[cfg(test)]

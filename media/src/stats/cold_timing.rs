@@ -1,4 +1,5 @@
-//! What a packet in the middle of talk does not change, kept apart from what it does.
+//! State of a stream's timing that in-step audio packets do not change, kept apart from the state that they
+//! do.
 
 use crate::rtp::{Packet, PayloadKind};
 use crate::stats::modal::Followers;
@@ -7,29 +8,29 @@ use crate::stats::skew::Skew;
 use crate::stats::stream_config::StreamConfig;
 use crate::time::Micros;
 
-/// The rare part of a stream's timing.
+/// The rarely used part of a stream's timing.
 ///
-/// Sums wrap rather than saturate: to get there, gaps must add up to 292,000 years.
+/// Sums wrap instead of saturating: they would need gaps of 292,000 years in total.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ColdTiming {
     pub(crate) playout: PlayoutTotals,
     pub(crate) short_gap_count: u32,
     pub(crate) jitter_high_count: u32,
     pub(crate) clump_start: Micros,
-    /// Samples that began a clump after none.
+    /// Samples that started a clump without a clump before them.
     pub(crate) first_clumps: u32,
-    /// Audio packets that were no samples.
+    /// Audio packets that were not samples.
     pub(crate) audio: u32,
     pub(crate) comfort_noise: u32,
     /// Packets of telephone events and of other kinds.
     pub(crate) events: u32,
-    /// Those of them that are of other kinds.
+    /// Packets of other kinds, which `events` includes.
     pub(crate) others: u32,
-    /// Those of them whose payload type was not negotiated.
+    /// Packets of payload types that were not negotiated, which `others` includes.
     pub(crate) refused: u32,
     pub(crate) first: Option<Micros>,
     pub(crate) max_gap_us: i64,
-    // The parts of the sums that the 32 bits of a packet's own do not hold.
+    // The overflow of the 32-bit sums in `Timing`.
     pub(crate) jitter_sum_us: i64,
     pub(crate) gap_sum_us: i64,
     pub(crate) media_sum_us: i64,
@@ -41,7 +42,7 @@ pub(crate) struct ColdTiming {
     pub(crate) pace_pct: u32,
     pub(crate) other_steps: Followers,
     pub(crate) other_payload_lens: Followers,
-    /// Pairs before the steps were counted anew.
+    /// Pairs before the counting of steps was restarted.
     pub(crate) pairs_before: u32,
     pub(crate) silence_us: i64,
     pub(crate) interruption_us: i64,
@@ -55,7 +56,7 @@ pub(crate) struct ColdTiming {
     event_timestamp: Option<u32>,
     hz: i64,
     skew: Skew,
-    /// A packet of known transit: when it came, its timestamp, and its transit in microseconds.
+    /// A packet of known transit: its arrival, its timestamp, and its transit in microseconds.
     transit: Option<(Micros, u32, i64)>,
 }
 
@@ -64,18 +65,18 @@ impl ColdTiming {
         ColdTiming { short_pct: config.short_gap_pct, pace_pct: config.pace_pct, ..ColdTiming::default() }
     }
 
-    /// The RTP clock is `hz` from now on.
+    /// Sets the RTP clock to `hz`.
     pub(crate) fn set_clock(&mut self, hz: i64) {
         self.hz = hz;
         self.break_transit();
     }
 
-    /// The sender's clock against ours, in parts per million.
+    /// Drift of the sender's clock against ours, in parts per million.
     pub(crate) fn skew_ppm(&self) -> Option<i64> {
         self.skew.ppm()
     }
 
-    /// Counts a packet that makes no pair with the one before it.
+    /// Counts a packet that forms no pair with the one before it.
     pub(crate) fn count(&mut self, kind: PayloadKind, packet: &Packet) {
         let count = match kind {
             PayloadKind::Audio => &mut self.audio,
@@ -96,15 +97,16 @@ impl ColdTiming {
         }
     }
 
-    /// Notes the gap between two arrivals.
+    /// Records the gap between two arrivals.
     pub(crate) fn note_gap(&mut self, gap_us: i64) {
         self.max_gap_us = self.max_gap_us.max(gap_us);
     }
 
-    /// The transit of the packet that came `at` with `timestamp`, less `below_us`, goes into the skew.
+    /// Adds a transit to the skew: that of the packet that arrived `at` with `timestamp`, plus `below_us`,
+    /// which is negative or zero.
     ///
-    /// It is counted from one known packet to the next in whole clock units, since the packets' own steps are
-    /// rounded to microseconds.
+    /// Transit is computed from one such packet to the next in whole clock units, because the steps between
+    /// packets are rounded to microseconds.
     #[cold]
     pub(crate) fn mark_transit(&mut self, at: Micros, timestamp: u32, below_us: i64) {
         let transit_us = self.transit.map_or(0, |(before, since, transit_us)| {
@@ -116,14 +118,14 @@ impl ColdTiming {
         self.skew.fold(at, transit_us.saturating_add(below_us));
     }
 
-    /// Timestamps begin anew, or stood still: the transit before is no measure of that after.
+    /// Ends the comparison of transits, after timestamps restarted or stood still.
     #[cold]
     pub(crate) fn break_transit(&mut self) {
         self.transit = None;
         self.skew.restart();
     }
 
-    /// An interval between clumps that 32 bits do not square.
+    /// Adds an interval between clumps whose square does not fit into 32 bits.
     #[cold]
     pub(crate) fn add_clump(&mut self, interval_us: i64) {
         let scaled = interval_us >> 5;
@@ -131,7 +133,7 @@ impl ColdTiming {
         self.clump_square_sum = self.clump_square_sum.wrapping_add(scaled.wrapping_mul(scaled));
     }
 
-    /// The sum of the intervals, or that of their squares, began at zero again.
+    /// Adds the overflow of the interval sum or of its square sum.
     #[cold]
     pub(crate) fn carry_clumps(&mut self, is_sum_full: bool, is_square_sum_full: bool) {
         let full = |is_full: bool| if is_full { 1 << 32 } else { 0 };
@@ -139,9 +141,9 @@ impl ColdTiming {
         self.clump_square_sum = self.clump_square_sum.wrapping_add(full(is_square_sum_full));
     }
 
-    /// A packet of a telephone event: of another one when its timestamp says so (RFC 4733 §2.2.1).
+    /// Counts a packet of a telephone event; a new event starts when its timestamp differs (RFC 4733 §2.2.1).
     ///
-    /// Some senders let the timestamp run on within an event, without a marker.
+    /// Some senders advance the timestamp within an event, without a marker.
     fn count_event(&mut self, packet: &Packet) {
         let apart = self.event_timestamp.map(|before| packet.timestamp.wrapping_sub(before).cast_signed());
         self.event_timestamp = Some(packet.timestamp);
@@ -152,6 +154,6 @@ impl ColdTiming {
     }
 }
 
-/// Two events begin at least this far apart, in milliseconds: the shortest digit and the shortest pause
-/// (ITU-T Q.24) are together longer.
+/// Two events start at least this far apart, in milliseconds: the shortest digit plus the shortest pause
+/// (ITU-T Q.24) are longer.
 const EVENT_MS: i64 = 50;

@@ -1,8 +1,8 @@
-//! Exact decimals with two places, as the record states its figures.
+//! Exact decimals with two places, the form of the figures in the record.
 
 use std::fmt;
 
-/// A decimal number with two places, held as a count of hundredths; `2096` is 20.96.
+/// A decimal number with two places, stored as hundredths; `2096` is 20.96.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Hundredths(pub i64);
 
@@ -12,10 +12,10 @@ impl Hundredths {
         Hundredths(value.saturating_mul(100))
     }
 
-    /// `numerator / denominator` with two places, a half rounded to the even neighbour; `None` over zero.
+    /// `numerator / denominator` with two places, halves rounded to even; `None` for a denominator of zero.
     pub fn ratio(numerator: i128, denominator: i128) -> Option<Self> {
         let numerator = numerator.checked_mul(100)?;
-        // Almost every figure fits, and a division of twice the width takes ten times as long.
+        // Almost every figure fits into 64 bits, and a division of twice the width takes ten times as long.
         if let (Ok(numerator), Ok(denominator)) = (u64::try_from(numerator), u32::try_from(denominator)) {
             return divide_small(numerator, denominator);
         }
@@ -42,7 +42,8 @@ impl fmt::Display for Hundredths {
     }
 }
 
-/// `numerator / denominator` to the nearest integer, a half to the even one; `None` over zero.
+/// `numerator / denominator` as the nearest integer, halves rounded to even; `None` for a denominator of
+/// zero.
 pub(crate) fn divide_half_even(numerator: i128, denominator: i128) -> Option<i128> {
     let quotient = numerator.checked_div_euclid(denominator)?;
     let remainder = numerator.checked_rem_euclid(denominator)?;
@@ -55,7 +56,7 @@ pub(crate) fn divide_half_even(numerator: i128, denominator: i128) -> Option<i12
     quotient.checked_add(if denominator < 0 { -up } else { up })
 }
 
-/// As [`divide_half_even`], of numbers that are not negative.
+/// Like [`divide_half_even`], for numbers that are not negative.
 fn divide_small(numerator: u64, denominator: u32) -> Option<Hundredths> {
     let denominator = u64::from(denominator);
     let quotient = numerator.checked_div(denominator)?;

@@ -1,19 +1,21 @@
-//! A mean opinion score by the E-model's short form (ITU-T G.107), beside the plain one of the quality.
+//! A mean opinion score by the E-model's short form (ITU-T G.107), in addition to the one derived from the
+//! quality.
 //!
-//! Only what a receiver can measure goes in, everything else is an assumption that the result names: the
-//! default values of G.107 for room, handset and echo, a delay where none was measured, and the codec's
-//! equipment impairment and robustness as ITU-T G.113 Appendix I publishes them. A codec without published
-//! values has no score, nor a wideband one: this is the narrow-band model. How much delay and how many late
-//! packets there are depends on the phone, so the score is the mean of what two phones would have.
+//! Inputs are only what a receiver can measure. Everything else is an assumption that the result states: the
+//! default values of G.107 for room, handset and echo, a delay when none was measured, and the codec's
+//! impairment and robustness from ITU-T G.113 Appendix I. A codec without published values has no score, and
+//! neither has a wideband codec, because this is the narrow-band model. How much delay and how many late
+//! packets there are depends on the phone, so the score is the mean of two assumed phones.
 
 use crate::stats::decimal::Hundredths;
 use crate::stats::figures::{EModel, Figures, PhoneRating};
 use crate::stats::players::{LONG_BUFFER_MS, SHORT_BUFFER_MS};
 
-/// The score of audio in the codec that SDP calls `name`; the round trip is RTCP's, if it told one.
+/// The score of audio in the codec that SDP calls `name`; `round_trip_ms` is RTCP's, if it was measured.
 ///
-/// `heard` counts the audio packets of encodings by their names. `None` without enough packets, for codecs without
-/// published values, and where fewer than nine packets of ten are of the codec: one codec's values say nothing of another.
+/// `heard` counts the audio packets of the encodings whose names match. `None` without enough packets, for
+/// codecs without published values, and when fewer than nine in ten packets use the codec, because one
+/// codec's values do not apply to another.
 pub fn e_model(
     figures: &Figures,
     name: &str,
@@ -48,8 +50,7 @@ pub fn e_model(
     })
 }
 
-/// What a phone with a buffer of so many milliseconds would have heard, which had to conceal so many late packets in so
-/// many runs.
+/// The result for a phone with this buffer, which had to conceal `late` late packets in `late_runs` runs.
 fn phone(
     codec: &Codec,
     figures: &Figures,
@@ -81,7 +82,8 @@ fn score(rating: f64) -> f64 {
     score.clamp(1.0, 4.5)
 }
 
-/// Mean length of a run of lost packets, or of late ones, against `1 / (1 − p)`, what random loss gives (G.107 §7.5).
+/// Mean length of a run of lost or late packets, relative to `1 / (1 − p)`, the value of random loss (G.107
+/// §7.5).
 fn burst_ratio(figures: &Figures, late: u64, late_runs: u64) -> Hundredths {
     let one = Hundredths::from_integer(1);
     let missing = figures.lost.saturating_add(figures.local_drop);
@@ -96,7 +98,7 @@ fn burst_ratio(figures: &Figures, late: u64, late_runs: u64) -> Hundredths {
     ratio.unwrap_or(one).clamp(one, BURST_RATIO_MAX)
 }
 
-/// Id of the short form, in milliseconds from mouth to ear.
+/// The delay impairment Id of the short form, for a delay from mouth to ear in milliseconds.
 fn delay_impairment(delay_ms: f64) -> f64 {
     0.024 * delay_ms + 0.11 * (delay_ms - 177.3).max(0.0)
 }
@@ -139,15 +141,15 @@ const CODECS: &[Codec] = &[
     Codec { names: &["GSM-EFR"], name: "GSM EFR", impairment: 5, robustness: Hundredths(1_000) },
 ];
 
-/// So many of a hundred packets must be of the codec whose values are taken.
+/// Percentage of packets that must use the codec whose values are applied.
 const OF_CODEC_MIN_PCT: u64 = 90;
 /// R of the short form without any impairment.
 const R_DEFAULT: f64 = 93.2;
-/// One way through the network where RTCP did not measure it.
+/// One-way network delay that is assumed when RTCP did not measure it.
 const NETWORK_MS: f64 = 30.0;
-/// Beyond it R is 0 anyway.
+/// With more delay R is 0 anyway.
 const DELAY_MAX_MS: f64 = 1_000.0;
-/// The model is not published for a higher ratio.
+/// The model is not published for higher ratios.
 const BURST_RATIO_MAX: Hundredths = Hundredths(800);
 
 #[cfg(test)]
@@ -155,7 +157,7 @@ mod tests {
     use super::*;
     use crate::stats::Sums;
 
-    /// Ten thousand packets of which `lost` are missing in runs of one, and `late` too late for both phones.
+    /// Ten thousand packets: `lost` missing in runs of one, and `late` too late for both phones.
     fn figures(lost: u32, late: u64) -> Figures {
         let mut loss_runs = [0; 10];
         loss_runs[0] = lost;
@@ -172,7 +174,7 @@ mod tests {
         }
     }
 
-    /// The score of audio that is all in one codec.
+    /// The score when all audio uses one codec.
     fn score_of(figures: &Figures, name: &str, round_trip_ms: Option<Hundredths>) -> Option<EModel> {
         e_model(figures, name, |_| figures.received, round_trip_ms)
     }

@@ -1,26 +1,26 @@
-//! The figures of a leg or of one stream: what the record, `analyze` and the verdict read.
+//! The figures of a leg or of one stream, which the record, `analyze` and the verdict use.
 
 use crate::stats::{Bursts, Hundredths, Lateness, Percentiles};
 use crate::time::Micros;
 
-/// What was counted and measured on the packets of one leg, or of one stream.
+/// Counts and measurements of the packets of one leg or of one stream.
 ///
-/// A figure that cannot be judged is `None`, never zero.
+/// A figure that cannot be computed is `None`, never zero.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Figures {
     /// Unique packets of accepted segments, of every kind.
     pub received: u64,
-    /// Packets that the sequence numbers say were sent; `received + lost + local_drop`.
+    /// Packets that were sent according to the sequence numbers; `received + lost + local_drop`.
     pub expected: u64,
     /// Packets that never arrived, without those our own host dropped.
     pub lost: u64,
-    /// Missing packets that our own receive queue dropped; not the network's, not in `lost`.
+    /// Missing packets that our own receive queue dropped; not a fault of the network, and not in `lost`.
     pub local_drop: u64,
     /// Packets whose sequence number had already arrived.
     pub duplicates: u64,
     /// Packets that arrived after a later one; not lost.
     pub reordered: u64,
-    /// Stragglers numbered before the first packet of their segment; not counted otherwise.
+    /// Packets numbered before the first packet of their segment; not counted anywhere else.
     pub before_segment: u64,
     /// Received audio packets.
     pub audio: u64,
@@ -28,8 +28,8 @@ pub struct Figures {
     pub comfort_noise: u64,
     /// Received telephone-event packets and packets of other kinds.
     pub events: u64,
-    /// Those of them that are neither audio, comfort noise nor telephone events as far as is known: video, types that
-    /// no SDP announced, types that were not negotiated.
+    /// The part of `events` that is not known to be audio, comfort noise or telephone events: video, types
+    /// that no SDP announced, types that were not negotiated.
     pub others: u64,
     /// Runs of continuous numbering.
     pub segments: u64,
@@ -39,18 +39,18 @@ pub struct Figures {
     pub ssrc_changes: u64,
     /// Packets of an SSRC that was never confirmed.
     pub stray_ssrc: u64,
-    /// Discontinuities of the timestamp that nothing explains.
+    /// Unexplained discontinuities of the timestamp.
     pub timestamp_resets: u64,
-    /// Silences the sender announced, by comfort noise or by a clock that ran on.
+    /// Silences that the sender announced, by comfort noise or by timestamps that advanced with the time.
     pub pauses: u64,
     /// Gaps over a second within contiguous packets.
     pub interruptions: u64,
-    /// Announced silence in milliseconds.
+    /// Announced silence, in milliseconds.
     pub silence_ms: i64,
-    /// Time within interruptions in milliseconds.
+    /// Total duration of interruptions, in milliseconds.
     pub interruption_ms: i64,
-    /// Flawed packets: lost, half of what the two phones of `late_80` and `late_200` concealed together, unexplained
-    /// timestamps.
+    /// Flawed packets: lost packets, half of the packets that the two phones of `late_80` and `late_200`
+    /// concealed together, and unexplained timestamps.
     pub flaws: u64,
     /// Whether there was enough audio to judge loss and quality.
     pub enough: bool,
@@ -60,17 +60,18 @@ pub struct Figures {
     pub jitter_ms: Option<Hundredths>,
     /// Mean of the smoothed interarrival jitter in milliseconds.
     pub jitter_mean_ms: Option<Hundredths>,
-    /// Mean gap between arriving audio packets in milliseconds, pauses left out.
+    /// Mean gap between arriving audio packets in milliseconds, without pauses.
     pub mean_interval_ms: Option<Hundredths>,
-    /// Packets without flaw in percent of the received.
+    /// Packets without a flaw, in percent of the received.
     pub quality_pct: Option<Hundredths>,
     /// Mean opinion score derived from `quality_pct` alone, 1.00 to 4.50.
     pub mos: Option<Hundredths>,
     /// Longest gap between two arrivals in milliseconds.
     pub max_gap_ms: Option<Hundredths>,
-    /// Most frequent packet duration by the timestamps, in milliseconds.
+    /// Most frequent packet duration according to the timestamps, in milliseconds.
     pub ptime_ms: Option<Hundredths>,
-    /// Most frequent packet duration by the payload of a constant-bit-rate codec, in milliseconds.
+    /// Most frequent packet duration according to the payload length of a constant-bit-rate codec, in
+    /// milliseconds.
     pub payload_ptime_ms: Option<Hundredths>,
     /// Arrival of the first packet.
     pub first: Option<Micros>,
@@ -78,50 +79,50 @@ pub struct Figures {
     pub last: Option<Micros>,
     /// Loss runs by length: 1, 2, … 9, and 10 or more packets.
     pub loss_runs: [u32; 10],
-    /// Packets by lateness: under 10, 20, 40, 60, 100, 200, 500 milliseconds, and beyond.
+    /// Packets by lateness: under 10, 20, 40, 60, 100, 200, 500 milliseconds, and later.
     pub lateness: [u32; 8],
-    /// Missing packets in the longest run of them.
+    /// Packets in the longest run of missing packets.
     pub longest_loss_packets: u32,
-    /// How much audio that was, by the packet duration, in milliseconds.
+    /// Duration of that run according to the packet duration, in milliseconds.
     pub longest_loss_ms: i64,
-    /// Packets that a phone with a buffer of 80 ms had to conceal because they came too late.
+    /// Late packets that a phone with a buffer of 80 ms had to conceal.
     pub late_80: u64,
-    /// Packets that a phone with a buffer of 200 ms had to conceal because they came too late.
+    /// Late packets that a phone with a buffer of 200 ms had to conceal.
     pub late_200: u64,
-    /// Media time in percent of the time in which it came: below 100 the sender is slow.
+    /// Media time in percent of the time in which it arrived: below 100 the sender is slow.
     pub pace_ratio: Option<Hundredths>,
-    /// Missing packets that lay in bursts (RFC 3611 §4.7.2), in percent of all missing.
+    /// Missing packets inside bursts (RFC 3611 §4.7.2), in percent of all missing.
     pub burst_share: Option<Hundredths>,
-    /// Density and duration of bursts and of what lies between them; `None` when nothing is missing.
+    /// Density and duration of bursts and gaps; `None` when no packet is missing.
     pub bursts: Option<Bursts>,
-    /// Parts per million by which the sender's clock is fast against ours; `None` under 30 seconds, and where
-    /// the route changed too often.
+    /// Parts per million by which the sender's clock is faster than ours; `None` under 30 seconds, and when
+    /// the path changed too often.
     pub clock_skew_ppm: Option<i64>,
     /// The ten seconds with the largest share of lost and late packets.
     pub worst_10s: Option<Worst>,
-    /// Mean opinion score by the E-model, with what it assumes in `e_model`; of sessions whose codec has
-    /// published values only.
+    /// Mean opinion score by the E-model, with its assumptions in `e_model`; only for sessions whose codec
+    /// has published values.
     pub mos_e_model: Option<Hundredths>,
-    /// What `mos_e_model` rests on.
+    /// The inputs of `mos_e_model`.
     pub e_model: Option<EModel>,
-    /// The lateness that most packets stayed under.
+    /// Percentiles of the lateness.
     pub lateness_percentiles: Option<Percentiles>,
-    /// Packets by lateness in fine steps, for the percentiles of many streams.
+    /// Packets by lateness in fine steps, from which the percentiles of many streams are computed.
     pub lateness_counts: Lateness,
-    /// Telephone events, each counted once however many packets carried it.
+    /// Telephone events, each counted once for all its packets.
     pub dtmf_events: u64,
-    /// The exact sums below the figures, which the verdict's rules compare.
+    /// The exact sums from which the figures are computed; the verdict's rules compare them.
     pub sums: Sums,
 }
 
 impl Figures {
-    /// Whether most packets are no audio as far as is known: nothing is said of when they came, nor of how they sounded.
+    /// Whether most packets are not known to be audio; then timing and quality are not judged.
     pub fn is_mostly_other(&self) -> bool {
         self.others.saturating_mul(2) > self.received
     }
 }
 
-/// The exact sums and counts behind [`Figures`], for comparisons without rounding.
+/// The exact sums and counts of [`Figures`], for comparisons without rounding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sums {
     /// Jitter samples.
@@ -134,7 +135,7 @@ pub struct Sums {
     pub jitter_peak_us: i64,
     /// Measured gaps between audio packets.
     pub gap_count: u64,
-    /// Their sum in microseconds.
+    /// Sum of these gaps, in microseconds.
     pub gap_sum_us: i64,
     /// Media time over the same gaps, in microseconds.
     pub media_sum_us: i64,
@@ -142,27 +143,27 @@ pub struct Sums {
     pub short_gap_count: u64,
     /// Intervals between the starts of clumps.
     pub clump_count: u64,
-    /// Their sum in microseconds.
+    /// Sum of these intervals, in microseconds.
     pub clump_sum_us: i64,
-    /// The sum of their squares in units of (32 µs)².
+    /// Sum of the squares of these intervals, in units of (32 µs)².
     pub clump_square_sum: i64,
     /// Windows of five seconds whose pace was measured.
     pub pace_windows: u64,
-    /// Those whose pace was off.
+    /// Windows whose pace was off.
     pub pace_windows_off: u64,
     /// Packets later than the lateness threshold.
     pub late_count: u64,
     /// Contiguous pairs whose timestamp step was counted.
     pub pair_count: u64,
-    /// The most frequent step in clock units, or the advertised one without any pair.
+    /// The most frequent step in clock units; without any pair, the advertised one.
     pub step_ticks: i64,
-    /// How many pairs had it.
+    /// Pairs with that step.
     pub step_count: u64,
     /// The most frequent step in microseconds.
     pub step_us: i64,
     /// The most frequent payload length in bytes, 0 without any pair.
     pub payload_len: u64,
-    /// How many pairs had it.
+    /// Pairs with that length.
     pub payload_len_count: u64,
     /// Runs of the packets in `late_80`.
     pub late_80_runs: u64,
@@ -172,48 +173,48 @@ pub struct Sums {
     pub ends_in_audio: bool,
 }
 
-/// The ten seconds in which the largest share of packets was lost or late; of equals, the first.
+/// The ten seconds with the largest share of lost or late packets; among equals, the first.
 ///
-/// Where no packet was, those with the highest jitter.
+/// When no packet was lost or late, those with the highest jitter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Worst {
-    /// When they began, in seconds after the first packet.
+    /// Their start, in seconds after the first packet.
     pub at_s: u32,
-    /// Packets lost in them, in percent of those that should have come.
+    /// Packets lost in them, in percent of the expected.
     pub loss_pct: Hundredths,
     /// Peak of the smoothed jitter in them, in milliseconds.
     pub jitter_ms: Hundredths,
-    /// Packets in them that were neither lost nor late, in percent of those that should have come.
+    /// Packets in them that were neither lost nor late, in percent of the expected.
     pub quality_pct: Hundredths,
 }
 
-/// What a score by the E-model rests on.
+/// A score by the E-model and its inputs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EModel {
     /// The score, 1.00 to 4.50.
     pub mos: Hundredths,
-    /// The codec whose values were taken, as G.113 names it.
+    /// The codec whose values were used, as G.113 names it.
     pub codec: &'static str,
     /// Its equipment impairment factor Ie.
     pub impairment: u32,
     /// Its robustness against packet loss Bpl.
     pub robustness: Hundredths,
-    /// Whether the network's part of the delay was measured by RTCP; otherwise it is taken for 30 ms.
+    /// Whether the network delay was measured by RTCP; otherwise 30 ms are assumed.
     pub is_delay_measured: bool,
-    /// What a phone with a buffer of 80 ms would have heard, and one of 200 ms.
+    /// The result for a phone with a buffer of 80 ms, and for one of 200 ms.
     pub phones: [PhoneRating; 2],
 }
 
-/// What one phone would have heard.
+/// The result for one phone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PhoneRating {
     /// The phone's buffer in milliseconds.
     pub buffer_ms: u32,
     /// The transmission rating R, 0.00 to 93.20.
     pub rating: Hundredths,
-    /// Packets that never arrived or came too late for the buffer, in percent of the expected.
+    /// Packets that did not arrive or came too late for the buffer, in percent of the expected.
     pub effective_loss_pct: Hundredths,
-    /// The burst ratio BurstR: mean run of such packets against that of random loss; 1.00 to 8.00.
+    /// The burst ratio BurstR: mean run of such packets relative to that of random loss; 1.00 to 8.00.
     pub burst_ratio: Hundredths,
     /// Delay from mouth to ear in milliseconds.
     pub delay_ms: Hundredths,

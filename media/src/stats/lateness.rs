@@ -1,23 +1,23 @@
-//! How late packets were, counted in steps that grow with the lateness: a few hundred bytes for any leg.
+//! Counts packets by lateness, in steps that grow with the lateness: a few hundred bytes for any leg.
 
 use hdrhistogram::Histogram;
 
 use crate::stats::Hundredths;
 
-/// Audio packets by how late each was against the quickest of the last seconds.
+/// Audio packets by lateness relative to the fastest packet of the last seconds.
 ///
-/// Steps of 0.625 ms up to 5 ms, and eight steps to every doubling up to 1.28 s; what is later is counted
-/// there.
+/// Steps of 0.625 ms up to 5 ms, then eight steps for each doubling up to 1.28 s; the last step counts
+/// everything later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lateness {
     counts: [u32; STEPS],
-    /// Packets 500 ms late or more, which is no border between steps.
+    /// Packets that were 500 ms late or more; 500 ms is not a border between steps.
     over_half_second: u32,
     max_us: u32,
 }
 
-/// What half, nineteen of twenty, and ninety-nine of a hundred packets stayed under, to an eighth; and the
-/// latest, exactly.
+/// The lateness below which 50, 95 and 99 percent of the packets are, accurate to one eighth; and the exact
+/// maximum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Percentiles {
     /// The median in milliseconds.
@@ -26,7 +26,7 @@ pub struct Percentiles {
     pub p95_ms: Hundredths,
     /// The 99th percentile in milliseconds.
     pub p99_ms: Hundredths,
-    /// The latest packet, in milliseconds.
+    /// The largest lateness, in milliseconds.
     pub max_ms: Hundredths,
 }
 
@@ -48,7 +48,7 @@ impl Lateness {
         }
     }
 
-    /// Adds packets of the first eight steps, each under 5 ms.
+    /// Adds counts of the first eight steps, each under 5 ms.
     pub(crate) fn add_least(&mut self, counts: [u8; 8]) {
         for (count, more) in self.counts.iter_mut().zip(counts) {
             *count = count.wrapping_add(more.into());
@@ -59,26 +59,26 @@ impl Lateness {
     #[inline]
     pub(crate) fn step(late_us: u32) -> usize {
         let units = (late_us / UNIT_US).min(UNITS_MAX);
-        // How often the unit doubles before eight steps cover the rest.
+        // How often the unit must be doubled until eight steps cover the rest.
         let doublings = (28 - (units | 8).leading_zeros()) as usize;
         (units >> doublings) as usize + 8 * doublings
     }
 
-    /// What the first eight steps count.
+    /// The largest lateness that the first eight steps count.
     pub(crate) const LEAST_US_MAX: u32 = 8 * UNIT_US - 1;
 
-    /// The step of at most [`Lateness::LEAST_US_MAX`].
+    /// The step of a lateness of at most [`Lateness::LEAST_US_MAX`].
     #[inline]
     pub(crate) fn step_of_least(late_us: u32) -> u32 {
         late_us / UNIT_US
     }
 
-    /// Notes the latest packet of a while.
+    /// Updates the maximum with the largest lateness of an interval.
     pub(crate) fn note_max(&mut self, late_us: u32) {
         self.max_us = self.max_us.max(late_us);
     }
 
-    /// Adds what another stream counted, for the figures of many.
+    /// Adds the counts of another stream, for figures of several streams.
     pub fn add(&mut self, other: &Lateness) {
         for (count, more) in self.counts.iter_mut().zip(other.counts) {
             *count = count.saturating_add(more);
@@ -92,11 +92,12 @@ impl Lateness {
         self.counts.iter().map(|count| u64::from(*count)).sum()
     }
 
-    /// The counts as a histogram of microseconds; each step stands at its upper end, the last at the latest.
+    /// The counts as a histogram in microseconds; each step is recorded at its upper end, the last step at
+    /// the maximum.
     ///
     /// `None` without packets.
     pub fn histogram(&self) -> Option<Histogram<u64>> {
-        // Two digits are finer than the steps are.
+        // Two digits are finer than the steps.
         let mut histogram = Histogram::new_with_bounds(1, u64::from(self.max_us).max(2), 2).ok()?;
         for (step, count) in self.counts.iter().enumerate() {
             histogram.saturating_record_n(self.recorded_at(step).into(), (*count).into());
@@ -104,7 +105,7 @@ impl Lateness {
         (!histogram.is_empty()).then_some(histogram)
     }
 
-    /// The lateness that most packets stayed under; `None` without packets.
+    /// Percentiles of the lateness; `None` without packets.
     pub fn percentiles(&self) -> Option<Percentiles> {
         let packets = self.packets();
         if packets == 0 {
@@ -119,8 +120,8 @@ impl Lateness {
         })
     }
 
-    /// What a share of the packets stayed under, in microseconds; what [`Lateness::histogram`] would say, without it:
-    /// every leg and every stream asks for three.
+    /// The quantile in microseconds. The result is that of [`Lateness::histogram`], computed without a
+    /// histogram because every leg and every stream needs three.
     fn under(&self, quantile: f64, packets: u64) -> u32 {
         let wanted = ((quantile * packets as f64).ceil() as u64).max(1);
         let mut passed = 0;
@@ -130,18 +131,18 @@ impl Lateness {
         };
         let step = self.counts.iter().position(reaches).unwrap_or(STEPS - 1);
         let us = self.recorded_at(step);
-        // The histogram keeps eight digits in binary, and says the highest number that begins with them.
+        // The histogram stores eight binary digits and returns the highest number that begins with them.
         let dropped = (u32::BITS - (us | 0xff).leading_zeros()) - 8;
         (us | ((1 << dropped) - 1)).min(self.max_us)
     }
 
-    /// Where a step stands in the histogram, in microseconds.
+    /// The value at which a step is recorded in the histogram, in microseconds.
     fn recorded_at(&self, step: usize) -> u32 {
         let us = if step == STEPS - 1 { self.max_us } else { end_us(step).min(self.max_us) };
         us.max(1)
     }
 
-    /// Packets under 10, 20, 40, 60, 100, 200 and 500 milliseconds late, and beyond.
+    /// Packets under 10, 20, 40, 60, 100, 200 and 500 milliseconds late, and later.
     pub(crate) fn coarse(&self) -> [u32; 8] {
         let under = |ms: u32| -> u32 {
             let steps = self.counts.get(..Lateness::step(ms * 1000)).unwrap_or_default();
@@ -169,7 +170,7 @@ impl Lateness {
     }
 }
 
-/// Where a step ends, in microseconds.
+/// The upper end of a step, in microseconds.
 fn end_us(step: usize) -> u32 {
     let step = u32::try_from(step).unwrap_or(0);
     let doublings = (step / 8).saturating_sub(1);
@@ -178,9 +179,9 @@ fn end_us(step: usize) -> u32 {
 
 /// The finest step; 10, 20, 40, 60, 100 and 200 ms are borders of steps.
 const UNIT_US: u32 = 625;
-/// Beyond it, 1.28 s, everything is one step.
+/// All packets later than this, 1.28 s, are in one step.
 const UNITS_MAX: u32 = 2_048;
-/// Eight steps, eight for each of the eight doublings, and what is beyond.
+/// Eight steps, eight for each of the eight doublings, and one for later packets.
 const STEPS: usize = 8 + 8 * 8 + 1;
 const HALF_SECOND_US: u32 = 500_000;
 

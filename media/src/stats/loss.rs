@@ -1,8 +1,9 @@
 //! Loss, duplicates and reordering by sequence number alone (RFC 3550 appendix A.1 and A.3).
 //!
-//! A *segment* is a run of continuous numbering. A packet is lost only once it leaves a window of 128
-//! packets unseen, or once its segment closes, so reordering can never be loss, nor duplicates a negative
-//! one. Wraparound needs no code: all arithmetic on sequence numbers is modulo 2^16.
+//! A *segment* is a run of continuous numbering. A packet counts as lost only when its number leaves a window
+//! of 128 packets without having arrived, or when its segment closes. So reordering never counts as loss, and
+//! duplicates never make loss negative. Wraparound needs no special code, because all arithmetic on sequence
+//! numbers is modulo 2^16.
 
 use crate::stats::bursts::BurstCount;
 use crate::stats::timeline::Rows;
@@ -10,28 +11,28 @@ use crate::stats::timeline::Rows;
 /// The window over the newest sequence numbers of a segment.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LossWindow {
-    /// Bit i says whether the packet i before `newest` arrived; the low half first, so that nothing is lost to
-    /// alignment.
+    /// Bit i is set when the packet i before `newest` arrived; the low half comes first. Two words of 64 bits
+    /// avoid padding.
     seen: [u64; 2],
     /// Numbers of the open segment; 0 while none is open.
     in_segment: u32,
     newest: u16,
-    /// The number that would confirm a jump (RFC 3550 A.1 `bad_seq`).
+    /// The number that will confirm a jump (RFC 3550 A.1 `bad_seq`).
     awaited: Option<u16>,
-    /// Arrivals since the latest loss run; 99 is long ago.
+    /// Arrivals since the latest loss run, at most 255; it starts at 99, "long ago".
     since: u8,
-    /// Whether a loss run is leaving the window.
+    /// Whether the numbers that leave the window are in a loss run.
     in_run: bool,
-    /// What a packet in order never touches.
+    /// Counts that a packet in order does not touch.
     totals: Box<LossTotals>,
 }
 
 /// The counts of all segments so far.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LossTotals {
-    /// Numbers of the segments closed so far.
+    /// Numbers in closed segments.
     closed: u64,
-    /// Numbers that were used by packets without payload: they are no media, neither received nor lost.
+    /// Numbers of packets without payload: these are not media, and neither received nor lost.
     skipped: u64,
     /// Packets known to be lost.
     pub(crate) lost: u64,
@@ -40,7 +41,7 @@ pub(crate) struct LossTotals {
     pub(crate) before_segment: u64,
     pub(crate) jumps: u64,
     pub(crate) segments: u64,
-    /// Packets in the loss run that is leaving the window.
+    /// Packets in the current loss run.
     run: u32,
     /// Loss runs by length.
     pub(crate) runs: [u32; 10],
@@ -48,25 +49,25 @@ pub(crate) struct LossTotals {
     pub(crate) bursts: BurstCount,
 }
 
-/// Where a sequence number stands to those before it.
+/// The position of a sequence number relative to earlier ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// After the newest.
+    /// After the newest number.
     Ahead,
-    /// Before the first of its segment: too late to be counted.
+    /// Before the first number of its segment: too late to be counted.
     BeforeSegment,
-    /// Between others, for the first time.
+    /// Before the newest number, and not seen before.
     Behind,
     /// Seen already.
     Duplicate,
-    /// The first of a new segment.
+    /// The first number of a new segment.
     First,
-    /// Far off; the next one decides whether the sender jumped.
+    /// Far from the newest number; the next packet shows whether the sender jumped.
     Unconfirmed,
 }
 
 impl LossWindow {
-    /// Opens a segment that begins with `sequence`, after closing the one before it.
+    /// Opens a segment that begins with `sequence`, and closes the one before it.
     pub(crate) fn open(&mut self, sequence: u16, rows: &mut Rows) {
         self.close(rows);
         rows.begin_segment();
@@ -77,12 +78,21 @@ impl LossWindow {
         self.totals.segments += 1;
     }
 
-    /// Closes the open segment: what is missing in it now is lost.
+    /// Closes the open segment: numbers still missing in it are lost.
     pub(crate) fn close(&mut self, rows: &mut Rows) {
-        let kept = self.in_segment.min(WINDOW);
+        let mut left = self.in_segment.min(WINDOW);
         let seen = self.seen();
-        for index in (0..kept).rev() {
-            self.leave(seen >> index & 1 == 1, index, rows);
+        // Each turn decides one number at least: those that arrived next to each other, or one that did not.
+        while left > 0 {
+            let arrived = (seen << (WINDOW - left)).leading_ones().min(left);
+            if arrived > 0 {
+                self.end_run();
+                self.since = self.since.saturating_add(u8::try_from(arrived).unwrap_or(u8::MAX));
+                left -= arrived;
+            } else {
+                left -= 1;
+                self.lose(left, rows);
+            }
         }
         self.end_run();
         self.totals.bursts.close();
@@ -92,7 +102,7 @@ impl LossWindow {
         self.since = FAR;
     }
 
-    /// Takes in the sequence number of one arrival.
+    /// Processes the sequence number of one arrival.
     #[inline]
     pub(crate) fn place(&mut self, sequence: u16, rows: &mut Rows) -> Place {
         if self.in_segment == 0 {
@@ -116,7 +126,8 @@ impl LossWindow {
         }
     }
 
-    /// Takes in a number that does not go on from those before it: the second in a row opens a segment (RFC 3550 A.1).
+    /// Processes a number that does not continue the numbering; the second such number in a row opens a
+    /// segment (RFC 3550 A.1).
     pub(crate) fn jump(&mut self, sequence: u16, rows: &mut Rows) -> Place {
         if self.awaits(sequence) {
             self.totals.jumps += 1;
@@ -134,7 +145,8 @@ impl LossWindow {
         self.awaited == Some(sequence)
     }
 
-    /// The numbers that were left out before `sequence` if it goes on from the newest; 0 otherwise.
+    /// How many numbers are missing between the newest one and `sequence`; 0 when `sequence` does not
+    /// continue the numbering.
     #[inline]
     pub(crate) fn left_out(&self, sequence: u16) -> u16 {
         match sequence.wrapping_sub(self.newest) {
@@ -143,13 +155,14 @@ impl LossWindow {
         }
     }
 
-    /// Whether `sequence` is at most the window's width ahead of the newest, or among the numbers behind it.
+    /// Whether `sequence` is less than the window's width ahead of the newest number, or at most 100 before
+    /// it.
     pub(crate) fn is_near(&self, sequence: u16) -> bool {
         let ahead = sequence.wrapping_sub(self.newest);
         self.in_segment > 0 && (u32::from(ahead) < WINDOW || ahead >= MISORDER_START)
     }
 
-    /// Takes in the number of a packet without payload, which is neither received nor lost.
+    /// Processes the number of a packet without payload, which counts as neither received nor lost.
     pub(crate) fn skip(&mut self, sequence: u16, rows: &mut Rows) {
         if !self.is_near(sequence) {
             return;
@@ -172,8 +185,8 @@ impl LossWindow {
         }
     }
 
-    /// How many packets from `sequence` on, `most` at most, follow the newest with nothing to tell of them or of those
-    /// that leave the window meanwhile.
+    /// How many packets from `sequence` on, at most `most`, continue the numbering while only received
+    /// numbers leave the window.
     #[inline]
     pub(crate) fn in_order(&self, sequence: u16, most: usize) -> usize {
         let in_segment = self.in_segment as usize;
@@ -187,7 +200,7 @@ impl LossWindow {
         }
     }
 
-    /// Takes in as many of them at once.
+    /// Adds `count` such packets at once.
     #[inline]
     pub(crate) fn follow(&mut self, count: u16) {
         if self.in_segment >= WINDOW && count > 0 {
@@ -202,19 +215,19 @@ impl LossWindow {
         self.awaited = None;
     }
 
-    /// Whether `sequence` would fall among the numbers already in the window.
+    /// Whether `sequence` is among the numbers in the window.
     pub(crate) fn covers(&self, sequence: u16) -> bool {
         let behind = u32::from(self.newest.wrapping_sub(sequence));
         behind < self.in_segment && behind <= MISORDER_MAX
     }
 
-    /// Packets that should have arrived, over all segments.
+    /// Packets that were sent according to their numbers, over all segments.
     pub(crate) fn expected(&self) -> u64 {
         self.totals.closed.saturating_add(self.in_segment.into()).saturating_sub(self.totals.skipped)
     }
 
-    /// The newest number, how many its open segment has so far, and which segment that is; `None` while none is
-    /// open.
+    /// The newest number, the count of numbers in its segment so far, and the number of segments; `None`
+    /// while none is open.
     pub(crate) fn numbering(&self) -> Option<(u16, u32, u64)> {
         (self.in_segment > 0).then_some((self.newest, self.in_segment, self.totals.segments))
     }
@@ -224,12 +237,12 @@ impl LossWindow {
         self.newest
     }
 
-    /// What was counted.
+    /// The counts so far.
     pub(crate) fn totals(&self) -> &LossTotals {
         &self.totals
     }
 
-    /// A packet that comes `behind` the newest: late, doubled, or older than its segment.
+    /// Processes a packet `behind` numbers before the newest: late, a duplicate, or from before the segment.
     fn fill(&mut self, behind: u32, rows: &mut Rows) -> Place {
         let bit = 1_u128 << (behind & (WINDOW - 1));
         if behind >= self.in_segment {
@@ -246,7 +259,7 @@ impl LossWindow {
         }
     }
 
-    /// Moves the window `ahead` packets on; only the last of them has arrived.
+    /// Moves the window forward by `ahead` packets, of which only the last has arrived.
     #[inline]
     fn advance(&mut self, ahead: u32, rows: &mut Rows) {
         if ahead == 1 {
@@ -264,14 +277,14 @@ impl LossWindow {
     #[cold]
     fn jump_ahead(&mut self, ahead: u32, rows: &mut Rows) {
         let seen = self.seen();
-        // The oldest numbers leave first; those not yet of this segment leave without a trace.
+        // The oldest numbers leave first; positions before the segment's start are not counted.
         for step in 0..ahead.min(WINDOW) {
             if self.in_segment.saturating_add(step) >= WINDOW {
                 let behind = WINDOW - 1 - step;
                 self.leave(seen >> behind & 1 == 1, behind, rows);
             }
         }
-        // What is beyond the window's width came and went unseen, in one run.
+        // Numbers beyond the window's width were never in the window; they are lost in one run.
         if let Some(beyond) = ahead.checked_sub(WINDOW).filter(|beyond| *beyond > 0) {
             self.miss(beyond);
             rows.lose(self.newest.wrapping_add(1), beyond);
@@ -279,7 +292,7 @@ impl LossWindow {
         self.set_seen(seen.checked_shl(ahead).unwrap_or(0) | 1);
     }
 
-    /// Decides the number `behind` the newest, which leaves the window, in order.
+    /// Decides about the number `behind` the newest when it leaves the window; called in order.
     #[inline]
     fn leave(&mut self, arrived: bool, behind: u32, rows: &mut Rows) {
         if arrived {
@@ -298,11 +311,11 @@ impl LossWindow {
         rows.lose(sequence, 1);
     }
 
-    /// The next `count` numbers that leave never came.
+    /// Adds `count` lost numbers.
     fn miss(&mut self, count: u32) {
         let totals = &mut *self.totals;
         totals.lost = totals.lost.saturating_add(count.into());
-        // Within a run nothing has arrived since its first.
+        // Within a run nothing arrived since its first packet.
         totals.bursts.miss(if self.in_run { 0 } else { self.since.into() }, count);
         totals.run = totals.run.saturating_add(count);
         self.in_run = true;
@@ -344,9 +357,9 @@ const WINDOW: u32 = 128;
 const DROPOUT_MAX: u16 = 3000;
 /// A packet further behind is a jump, not reordering (RFC 3550 A.1 `MAX_MISORDER`).
 const MISORDER_MAX: u32 = 100;
-/// The distances modulo 2^16 from which a packet counts as behind.
+/// Distances modulo 2^16 from this value on mean that a packet is behind the newest.
 const MISORDER_START: u16 = 0_u16.wrapping_sub(100);
-/// "Long ago", for arrivals since the latest loss run.
+/// "Long ago": the initial number of arrivals since a loss run.
 const FAR: u8 = 99;
 
 #[cfg(test)]
@@ -355,7 +368,7 @@ mod tests {
 
     type Outcome = (u64, u64, u64, u64);
 
-    /// Feeds `sequences`, closes, and returns (expected, lost, duplicates, reordered).
+    /// Feeds `sequences`, closes the segment, and returns (expected, lost, duplicates, reordered).
     fn fold(sequences: impl IntoIterator<Item = u16>) -> Outcome {
         let (mut window, mut rows) = (LossWindow::default(), Rows::new(0));
         for sequence in sequences {
@@ -397,7 +410,7 @@ mod tests {
 
     #[test]
     fn numbers_without_payload_are_neither_received_nor_lost() {
-        /// A name, numbers, those of them that are skipped, expected and lost.
+        /// Name, numbers, the numbers without payload among them, expected and lost.
         type Case<'a> = (&'a str, &'a [u16], &'a [u16], (u64, u64));
         let cases: [Case<'_>; 7] = [
             ("one between others", &[0, 1, 2, 3], &[2], (3, 0)),
@@ -424,7 +437,7 @@ mod tests {
 
     #[test]
     fn a_wide_step_equals_many_small_ones() {
-        // The bulk path must count what the window bit by bit would count.
+        // The fast path must count the same as the window bit by bit.
         for ahead in [2_u16, 100, 127, 128, 129, 130, 200, 300] {
             let missing: Vec<u16> = (301..300 + ahead).chain([50, 299]).collect();
             let (expected, lost, ..) = fold((0..=300 + ahead).filter(|n| !missing.contains(n)));

@@ -1,7 +1,7 @@
-//! What one leg's packets add up to: loss, timing, quality (RFC 3550 §6.4.1 and appendix A).
+//! Statistics of one leg's packets: loss, timing, quality (RFC 3550 §6.4.1 and appendix A).
 //!
-//! [`Stream`] folds the packets of one SSRC, or of one leg whose SSRCs the session tells apart. Integer
-//! arithmetic per packet, divisions only when figures are asked for, and no allocation at all.
+//! [`Stream`] folds the packets of one SSRC, or of one leg whose session separates the SSRCs. It uses integer
+//! arithmetic per packet, divides only when figures are requested, and never allocates.
 
 mod audio;
 mod bursts;

@@ -1,10 +1,11 @@
-//! The most frequent of a run of values, in constant space.
+//! Finds the most frequent of many values in constant space.
 
-/// What is apart from the most frequent value, because almost no packet touches it.
+/// Counts of the values other than the most frequent one; almost no packet touches them.
 ///
-/// The leader itself is the caller's, and it is counted by what is not counted here: of all values so far, `apart`
-/// were not the leader. With its three followers it is exact while four values compete, which is more than the
-/// packet durations of a call; a new value takes the place of the least of them.
+/// The caller holds the most frequent value, the leader. Its count is the number of all values minus `apart`,
+/// the number of values that were not the leader. With three other values the result is exact while four
+/// values compete, which is more than a call has packet durations; a new value replaces the least frequent of
+/// the three.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Followers {
     slots: [Slot; 3],
@@ -18,17 +19,17 @@ struct Slot {
 }
 
 impl Followers {
-    /// Nothing counted yet after `total` values.
+    /// Starts counting after `total` values.
     pub(crate) fn begin(total: u32) -> Self {
         Followers { slots: Default::default(), apart: total }
     }
 
-    /// How many of `total` values were the leader.
+    /// How many of `total` values equal the leader.
     pub(crate) fn leader_count(&self, total: u32) -> u32 {
         total.wrapping_sub(self.apart)
     }
 
-    /// Counts a value that is not `leader`, the last of `total`; true when it leads now.
+    /// Counts a value other than `leader`, the last of `total`; returns true when it becomes the leader.
     #[cold]
     pub(crate) fn add(&mut self, value: i64, leader: &mut i32, total: u32) -> bool {
         let value = narrow(value);
@@ -52,7 +53,7 @@ impl Followers {
     }
 }
 
-/// A value as it is kept.
+/// A value in its stored form.
 pub(crate) fn narrow(value: i64) -> i32 {
     i32::try_from(value).unwrap_or(i32::MAX)
 }

@@ -1,15 +1,16 @@
-//! Two notional phones with a playout buffer each, and how many packets each phone had to conceal.
+//! Two model phones with a playout buffer each, and the number of packets that each had to conceal.
 //!
-//! A phone plays every packet a fixed time after the packet's timestamp. That time is the mean transit of its first
-//! packets, the *anchor*, and the buffer. A packet whose transit is larger comes too late. No buffer holds a packet that
-//! comes far too early: the audio in front of it is dropped. Most packets change nothing, and [`Kept`] tells which.
+//! A phone plays every packet at a fixed time after the packet's timestamp. That time is the *anchor*, the
+//! mean transit of its first packets, plus the buffer. A packet with a larger transit is too late. A packet
+//! that arrives far too early does not fit into any buffer, so the audio before it is dropped. Most packets
+//! change nothing; [`Kept`] defines which.
 
 /// The two phones. Transit is counted as in [`Playout`](super::playout::Playout).
 #[derive(Clone, Debug)]
 pub(crate) struct Players {
-    /// With a buffer of 80 ms.
+    /// The phone with a buffer of 80 ms.
     pub(crate) short: Player,
-    /// With a buffer of 200 ms.
+    /// The phone with a buffer of 200 ms.
     pub(crate) long: Player,
 }
 
@@ -18,17 +19,17 @@ pub(crate) struct Players {
 pub(crate) struct Player {
     buffer_us: i64,
     anchor_us: i64,
-    /// Packets that the anchor is the mean of.
+    /// Packets averaged in the anchor.
     anchored: u8,
-    /// Packets in a row that came too late.
+    /// Packets in a row that were too late.
     row: u32,
-    /// Packets that came too late, and frames that were dropped because others came far too early.
+    /// Packets that were too late, and frames dropped because later ones arrived far too early.
     pub(crate) late: u64,
-    /// Runs of them.
+    /// Runs of such packets and frames.
     pub(crate) runs: u64,
 }
 
-/// The transits, both ends included, with which a packet changes neither phone.
+/// The range of transits, ends included, with which a packet changes neither phone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Kept {
     pub(crate) least_us: i32,
@@ -45,7 +46,7 @@ impl Kept {
         self.least_us > self.most_us
     }
 
-    /// Whether a packet of this transit changes neither phone.
+    /// Whether a packet with this transit changes neither phone.
     #[inline]
     pub(crate) fn holds(self, transit_us: i32) -> bool {
         (self.least_us <= transit_us) & (transit_us <= self.most_us)
@@ -53,13 +54,13 @@ impl Kept {
 }
 
 impl Players {
-    /// A packet of transit 0 is the first of both anchors.
+    /// Restarts both phones: a packet with transit 0 is the first of both anchors.
     pub(crate) fn rebase(&mut self) {
         self.short.rebase();
         self.long.rebase();
     }
 
-    /// Takes in the next packet, of `transit_us` and `ptime_us`, and says which transits change nothing from now on.
+    /// Plays the next packet, and returns the range of transits that change nothing from now on.
     #[cold]
     pub(crate) fn play(&mut self, transit_us: i32, ptime_us: i64, is_overtaken: bool) -> Kept {
         for player in [&mut self.short, &mut self.long] {
@@ -68,7 +69,7 @@ impl Players {
         self.kept()
     }
 
-    /// Transit is counted from `origin_us` from now on.
+    /// Moves the origin of the transits to `origin_us`.
     pub(crate) fn shift(&mut self, origin_us: i64) -> Kept {
         for player in [&mut self.short, &mut self.long] {
             player.anchor_us = player.anchor_us.saturating_sub(origin_us);
@@ -139,11 +140,11 @@ impl Player {
         self.late = self.late.saturating_add(1);
         self.row = self.row.saturating_add(1);
         if !is_overtaken && late_us <= ptime_us / 10 {
-            // The sender's clock is slow: one frame of silence, and the phone has caught up.
+            // The sender's clock is slow: the phone inserts one frame of silence and is in time again.
             self.anchor_us = self.anchor_us.saturating_add(ptime_us);
             self.row = 0;
         } else if i64::from(self.row).saturating_mul(ptime_us) >= PATIENCE_US {
-            // The delay has grown for good.
+            // The delay has increased permanently.
             self.anchor_us = transit_us;
             self.anchored = ANCHOR_PACKETS;
             self.row = 0;
@@ -158,9 +159,9 @@ fn narrow(us: i64) -> i32 {
 /// The buffers of the two phones in milliseconds.
 pub(crate) const SHORT_BUFFER_MS: u32 = 80;
 pub(crate) const LONG_BUFFER_MS: u32 = 200;
-/// The anchor is the mean transit of so many packets.
+/// Packets averaged in the anchor.
 const ANCHOR_PACKETS: u8 = 16;
-/// For so long a phone waits until it takes another delay for the usual one.
+/// A phone adapts to a different delay after this time.
 const PATIENCE_US: i64 = 300_000;
 
 #[cfg(test)]
@@ -169,10 +170,10 @@ mod tests {
 
     use super::*;
 
-    /// What each phone concealed, and in how many runs.
+    /// Packets and runs that each phone concealed.
     type Concealed = [(u64, u64); 2];
 
-    /// Both phones after packets of these transits in milliseconds.
+    /// Both phones after packets with these transits in milliseconds.
     fn played(transits_ms: &[i32]) -> Concealed {
         let mut players = Players::default();
         players.rebase();
@@ -201,7 +202,7 @@ mod tests {
     }
 
     proptest! {
-        /// What [`Kept`] holds leaves both phones as they were.
+        /// Transits within [`Kept`] leave both phones unchanged.
         #[test]
         fn kept_transits_change_nothing(
             transits_us in prop::collection::vec(-400_000..400_000_i32, 1..60),

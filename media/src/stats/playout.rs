@@ -1,46 +1,48 @@
-//! How late packets come against the quickest, and against what two notional phones have a buffer for.
+//! Lateness of packets relative to the fastest packet, and the input of the two model phones.
 
 use crate::stats::Lateness;
 use crate::stats::players::{Kept, Players};
 use crate::stats::timeline::Rows;
 
-/// Lateness against a sliding minimum of the transit time, and the transits with which the phones of [`Players`] change.
+/// Lateness relative to a sliding minimum of the transit time, and the range of transits with which the
+/// phones of [`Players`] change.
 ///
-/// All of it is relative: transit counts from zero at every rebase, and from elsewhere whenever it would grow
-/// beyond what its 32 bits hold.
+/// All transits are relative: they count from zero at every rebase, and the origin moves before a transit
+/// exceeds its 32 bits.
 #[derive(Clone, Debug)]
 pub(crate) struct Playout {
     pub(super) transit_us: i32,
-    /// The smallest transit of the current bucket, and of the one before.
+    /// The smallest transit in the current bucket, and in the one before.
     pub(super) least_us: i32,
     pub(super) least_before_us: i32,
-    /// The transits with which neither phone changes.
+    /// The range of transits with which neither phone changes.
     pub(super) kept: Kept,
-    /// How long the bucket has been going on.
+    /// Age of the current bucket.
     pub(super) bucket_us: i32,
     pub(super) late_before_us: u32,
     pub(super) late_limit_us: u32,
-    /// The latest packet since the timeline's row began.
+    /// The largest lateness since the timeline's row began.
     pub(super) row_max_us: u32,
-    /// Packets of the least latenesses that [`PlayoutTotals`] does not have yet: most packets of most calls.
+    /// Packets by lateness in the first eight steps that are not in [`PlayoutTotals`] yet; most packets of
+    /// most calls.
     pub(super) recent: [u8; 8],
     pub(super) late_in_a_row: u8,
     pub(super) rebased: bool,
 }
 
-/// What packets in time do not touch.
+/// State that packets in time do not touch.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PlayoutTotals {
     pub(crate) late_count: u32,
     pub(crate) players: Players,
-    lateness: Lateness,
+    pub(super) lateness: Lateness,
 }
 
-/// One packet for the buffer.
+/// One packet.
 pub(crate) struct Due {
-    /// After the packet before it.
+    /// Time since the packet before it.
     pub(crate) gap_us: i64,
-    /// How much later than its timestamp says, against the packet before it.
+    /// Increase of the transit since the packet before it: arrival gap minus timestamp step.
     pub(crate) late_us: i64,
     pub(crate) is_overtaken: bool,
     pub(crate) ptime_us: i64,
@@ -63,12 +65,12 @@ impl Playout {
         }
     }
 
-    /// Lets the next packet set the transit that others are compared with.
+    /// Makes the next packet the new reference for transits.
     pub(crate) fn rebase(&mut self) {
         self.rebased = true;
     }
 
-    /// The packet that comes now sets that transit.
+    /// Makes the current packet the new reference for transits.
     pub(crate) fn begin(&mut self, totals: &mut PlayoutTotals) {
         self.transit_us = 0;
         self.least_us = 0;
@@ -80,9 +82,9 @@ impl Playout {
         self.late_in_a_row = 0;
     }
 
-    /// Takes in one packet.
+    /// Processes one packet.
     ///
-    /// Every five seconds it says how far below the packet's transit the least one of them was, never positive.
+    /// Every five seconds it returns how far the smallest transit was below this packet's; zero or negative.
     pub(crate) fn fold(&mut self, due: &Due, totals: &mut PlayoutTotals, rows: &mut Rows) -> Option<i64> {
         if self.rebased {
             self.begin(totals);
@@ -97,8 +99,8 @@ impl Playout {
         self.settle(due.is_overtaken, due.ptime_us, totals, rows)
     }
 
-    /// The same of a packet in the middle of talk: neither `gap_us` nor `late_us` is over a second, nothing was
-    /// rebased, and it overtook none.
+    /// Like [`Playout::fold`] for an in-step packet: neither `gap_us` nor `late_us` is over a second, there
+    /// was no rebase, and the packet overtook none.
     #[inline]
     pub(crate) fn fold_in_step(
         &mut self,
@@ -118,18 +120,18 @@ impl Playout {
         self.settle(false, ptime_us, totals, rows)
     }
 
-    /// Whether the next packet sets the transit that others are compared with.
+    /// Whether the next packet sets the reference for transits.
     pub(crate) fn is_rebased(&self) -> bool {
         self.rebased
     }
 
-    /// The bucket goes on for less than this.
+    /// The current bucket lasts for less than this time.
     #[inline]
     pub(super) fn bucket_left_us(&self) -> i64 {
         i64::from(BUCKET_US) + 1 - i64::from(self.bucket_us)
     }
 
-    /// What follows from a packet's transit.
+    /// Updates lateness and phones from a packet's transit.
     #[inline(always)]
     fn settle(
         &mut self,
@@ -157,12 +159,12 @@ impl Playout {
         below_us
     }
 
-    /// The latest packet since it was asked last.
+    /// The largest lateness since the last call.
     pub(crate) fn take_row_max_us(&mut self) -> u32 {
         std::mem::take(&mut self.row_max_us)
     }
 
-    /// Packets by lateness, the latest of those before the open row by `peak_us`.
+    /// Packets by lateness; `peak_us` is the maximum before the open row.
     pub(crate) fn lateness(&self, totals: &PlayoutTotals, peak_us: u32) -> Lateness {
         let mut lateness = totals.lateness;
         lateness.add_least(self.recent);
@@ -185,7 +187,7 @@ impl Playout {
         }
     }
 
-    /// Five seconds are over; how far below this packet's transit their least one was.
+    /// Ends the bucket after five seconds; returns how far its smallest transit was below this packet's.
     #[cold]
     fn end_bucket(&mut self) -> i64 {
         self.least_before_us = self.least_us;
@@ -194,7 +196,8 @@ impl Playout {
         (i64::from(self.least_before_us) - i64::from(self.transit_us)).min(0)
     }
 
-    /// Counts transit from `transit_us`, the packet's own; what is further off than half an hour stays there.
+    /// Moves the origin of transits to `transit_us`, the packet's own; values more than half an hour away are
+    /// clipped.
     #[cold]
     fn shift(&mut self, transit_us: i64, totals: &mut PlayoutTotals) {
         for kept in [&mut self.least_us, &mut self.least_before_us] {
@@ -212,7 +215,8 @@ impl Playout {
         let steady = apart_us < ptime_us.unsigned_abs() / 2;
         self.late_in_a_row = if steady { self.late_in_a_row + 1 } else { 0 };
         if self.late_in_a_row >= STEP_PACKETS {
-            // All equally late: the delay made a step, another route or clock. That is not jitter.
+            // All packets are equally late: the delay changed in a step, because of another route or clock.
+            // That is not jitter.
             totals.late_count = totals.late_count.saturating_sub(self.late_in_a_row.into());
             rows.forgive(self.late_in_a_row.into());
             self.least_us = self.transit_us;
@@ -227,9 +231,9 @@ fn narrow(us: i64) -> i32 {
     i32::try_from(us).unwrap_or(if us < 0 { i32::MIN } else { i32::MAX })
 }
 
-/// The sliding minimum forgets after one to two of these.
+/// Length of a bucket; the sliding minimum covers one to two buckets.
 const BUCKET_US: i32 = 5_000_000;
-/// Transit counts from elsewhere before it gets here, a quarter of an hour.
+/// The origin of transits moves before one reaches this value, a quarter of an hour.
 pub(super) const TRANSIT_MAX_US: u32 = 1 << 30;
-/// So many equally late packets in a row are a step of the delay.
+/// This many equally late packets in a row are a step of the delay.
 const STEP_PACKETS: u8 = 10;

@@ -1,20 +1,20 @@
-//! How fast the sender's clock runs against ours.
+//! Estimates the drift of the sender's clock against ours.
 //!
-//! The quickest packet of every five seconds shows the transit time almost without jitter. The slope of these
-//! points by least squares is the skew. A point that leaves the line by more than any clock would is a step
-//! of the route or of the timestamps: the points after it are shifted back onto the line.
+//! The fastest packet of every five seconds gives a transit time almost without jitter. The slope of these
+//! points by least squares is the skew. A point that is further from the line than any clock could explain is
+//! a step of the route or of the timestamps; later points are shifted back onto the line.
 
 use crate::time::Micros;
 
-/// The points so far, as the sums that a line of least squares needs.
+/// The points so far, as the sums that a least-squares line needs.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Skew {
-    /// The transit of the moment before, and when it was: the points' origin.
+    /// Time of the first point, the origin of the time axis.
     origin: Option<Micros>,
-    /// What has to be added to a transit to lie on the line.
+    /// Added to each transit to compensate for steps.
     shift_us: i64,
     before: Option<Point>,
-    /// When the points' span of five seconds began, and the least transit within.
+    /// Start of the current span of five seconds, and the smallest transit in it.
     since: Option<Micros>,
     least_us: i64,
     is_broken: bool,
@@ -34,7 +34,7 @@ struct Point {
 }
 
 impl Skew {
-    /// Until `now`, nothing was quicker than `transit_us`, whatever that counts from.
+    /// Adds a moment: up to `now` the smallest transit was `transit_us`, relative to a constant origin.
     pub(crate) fn fold(&mut self, now: Micros, transit_us: i64) {
         let Some(since) = self.since else {
             self.since = Some(now);
@@ -48,20 +48,20 @@ impl Skew {
         }
     }
 
-    /// Timestamps began anew: transits count from elsewhere now.
+    /// Timestamps restarted: transits have another origin now.
     pub(crate) fn restart(&mut self) {
         self.since = None;
         self.is_broken = true;
     }
 
-    /// Parts per million by which the sender's clock is fast; `None` under thirty seconds, or where steps are
-    /// more than a quarter of the points.
+    /// Parts per million by which the sender's clock is fast; `None` under thirty seconds, or when more than
+    /// a quarter of the points are steps.
     pub(crate) fn ppm(&self) -> Option<i64> {
         let span = self.before.map_or(0, |point| point.time);
         if span < SPAN_MIN || self.steps * 4 > self.points {
             return None;
         }
-        // A transit that shrinks comes from a sender that is fast; 100 ns in a tenth of a second are 1 ppm.
+        // Decreasing transit means a fast sender; 100 ns in a tenth of a second are 1 ppm.
         self.slope_nano().map(|slope| (50 * -slope.signum() - slope) / 100)
     }
 
@@ -109,15 +109,15 @@ impl Skew {
     }
 }
 
-/// A point for every so many microseconds.
+/// Microseconds per point.
 const SPAN_US: i64 = 5_000_000;
-/// The points must reach over thirty seconds, a span before the first among them; in tenths of a second.
+/// The points must cover thirty seconds including the span before the first one; in tenths of a second.
 const SPAN_MIN: i64 = 250;
-/// No clock in use is further off, in parts per million.
+/// Larger differences are not clock drift, in parts per million.
 const PPM_MAX: i64 = 500;
-/// What jitter may leave in the quickest of five seconds.
+/// Jitter that may remain in the fastest packet of five seconds.
 const STEP_US: i64 = 2_000;
-/// After a day the slope has long settled.
+/// After a day the slope no longer changes.
 const POINTS_MAX: i64 = 17_280;
 const TIME_MAX: i64 = 10 * 86_400 * 2;
 
@@ -125,7 +125,7 @@ const TIME_MAX: i64 = 10 * 86_400 * 2;
 mod tests {
     use super::*;
 
-    /// Folds a transit for every second; the skew of `seconds` of it.
+    /// Adds a transit for every second; returns the skew after `seconds` seconds.
     fn ppm(seconds: i64, transit_us: impl Fn(i64) -> i64) -> Option<i64> {
         let mut skew = Skew::default();
         (0..seconds).for_each(|second| skew.fold(Micros(second * 1_000_000), transit_us(second)));

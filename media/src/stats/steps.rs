@@ -1,7 +1,8 @@
-//! Packets in the middle of talk, many at once: each the next one, one step on, from a second that is not over.
+//! The fast path for many in-step packets at once: each follows the one before it with the usual step, and no
+//! second of the timeline ends between them.
 //!
-//! What is the same for all is asked once, and what each changes stays in registers until the last. Everything else that
-//! may happen between two packets, as the end of a row, ends the run before it.
+//! Conditions common to all packets are checked once, and the changing state stays in registers until the
+//! last packet. Any other event between two packets, such as the end of a row, ends the run before it.
 
 use crate::rtp::{Packet, PayloadKind};
 use crate::stats::Lateness;
@@ -10,13 +11,13 @@ use crate::stats::playout::{Playout, PlayoutTotals, TRANSIT_MAX_US};
 use crate::stats::timing::{Clump, JITTER_LEAD, PACE_WINDOW_US, PAUSE_US, Timing};
 use crate::time::Micros;
 
-/// The audio packet that follows the last one in step.
+/// The expected audio packet after the last one, in step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Next {
-    /// When the last one came.
+    /// Arrival of the last packet.
     pub(crate) after: Micros,
     pub(crate) timestamp: u32,
-    /// What timestamps grow by.
+    /// Increment of the timestamps.
     pub(crate) step: u16,
     pub(crate) payload_len: u16,
     pub(crate) sequence: u16,
@@ -26,14 +27,14 @@ pub(crate) struct Next {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Steps<'a> {
     pub(crate) first: Next,
-    /// When they came, in microseconds since the one before each.
+    /// Time between each packet and the one before it, in microseconds.
     pub(crate) gaps: &'a [u16],
-    /// What these add up to.
+    /// Sum of the gaps.
     pub(crate) elapsed_us: u32,
 }
 
 impl<'a> Steps<'a> {
-    /// What is left when `count` of them are taken.
+    /// The steps that remain after `count` of them.
     #[inline]
     pub(crate) fn after(self, count: usize) -> Steps<'a> {
         let Some((taken, gaps)) = self.gaps.split_at_checked(count) else {
@@ -50,7 +51,7 @@ impl<'a> Steps<'a> {
         Steps { first, gaps, elapsed_us: self.elapsed_us.wrapping_sub(taken_us) }
     }
 
-    /// The first of them and when it came; `None` where none is left.
+    /// The first packet and its arrival; `None` when none is left.
     #[inline]
     pub(crate) fn packet(&self) -> Option<(Micros, Packet)> {
         let Next { after, timestamp, payload_len, sequence, .. } = self.first;
@@ -60,18 +61,27 @@ impl<'a> Steps<'a> {
     }
 }
 
-/// How many of `gaps` add up to less than `most_us`.
+/// How many of the first `gaps` have a sum below `most_us`.
 #[inline(never)]
 fn count_within(gaps: &[u16], most_us: i64) -> usize {
-    let mut elapsed_us = 0;
+    let (mut elapsed_us, mut count) = (0, 0);
+    // Eight at a time, whose sum is one instruction or two, and then those of which only some are within.
+    for some in gaps.chunks(8) {
+        let some_us: u32 = some.iter().map(|gap_us| u32::from(*gap_us)).sum();
+        if elapsed_us + i64::from(some_us) >= most_us {
+            break;
+        }
+        elapsed_us += i64::from(some_us);
+        count += some.len();
+    }
     let is_within = |gap_us: &&u16| {
         elapsed_us += i64::from(**gap_us);
         elapsed_us < most_us
     };
-    gaps.iter().take_while(is_within).count()
+    count + gaps.get(count..).unwrap_or_default().iter().take_while(is_within).count()
 }
 
-/// Within what packets are samples in the middle of talk.
+/// The limits within which packets are in-step samples.
 struct Limits {
     media_us: u32,
     short_us: u32,
@@ -80,53 +90,65 @@ struct Limits {
     least_before_us: i32,
 }
 
-/// Where the transit of a run of packets began, or ended.
+/// Transit at the start or the end of a run of packets.
 struct Transit {
     transit_us: i32,
     least_us: i32,
+    /// How late the latest packet was.
+    max_us: u32,
     taken: u16,
 }
 
 impl Transit {
-    /// Goes on by as many of `gaps` as are no more than samples, and says how late each is.
+    /// Processes the first of `gaps` that are within the limits, and writes the lateness of each.
     ///
-    /// Out of line, as the loops below are: together they want more registers than there are.
+    /// Not inlined, like the loops below: together they need more registers than there are.
     #[inline(never)]
     fn run(self, gaps: &[u16], limits: &Limits, latenesses: &mut [u32; STEPS_MAX]) -> Transit {
         let Limits { media_us, short_us, late_us, kept, least_before_us } = *limits;
-        let Transit { mut transit_us, mut least_us, mut taken } = self;
-        for (gap_us, slot) in gaps.iter().zip(latenesses) {
+        let Transit { mut transit_us, mut least_us, mut max_us, .. } = self;
+        let is_no_sample = |(gap_us, slot): (&u16, &mut u32)| {
             let gap_us = u32::from(*gap_us);
             let transit_then_us = transit_us.wrapping_add(lag_us(gap_us, media_us));
             let least_then_us = least_us.min(transit_then_us);
             let lateness_us =
                 transit_then_us.wrapping_sub(least_then_us.min(least_before_us)).cast_unsigned();
             if gap_us < short_us || !kept.holds(transit_then_us) || lateness_us > late_us {
-                break;
+                return true;
             }
             *slot = lateness_us;
             (transit_us, least_us) = (transit_then_us, least_then_us);
-            taken += 1;
-        }
-        Transit { transit_us, least_us, taken }
+            max_us = max_us.max(lateness_us);
+            false
+        };
+        let taken = gaps.iter().zip(latenesses).position(is_no_sample).unwrap_or(gaps.len().min(STEPS_MAX));
+        Transit { transit_us, least_us, max_us, taken: taken as u16 }
     }
 }
 
-/// Adds `latenesses` to the eight counts of `recent`, a byte each; the latest of them as well.
-///
-/// Those of more than the least latenesses are counted anywhere.
+/// Adds `latenesses` of the least to the eight counts of `recent`, a byte each.
 #[inline(never)]
-fn count_least(latenesses: &[u32], mut recent: u64) -> (u64, u32) {
-    let mut max_us = 0;
-    for lateness_us in latenesses {
+fn count_least(latenesses: &[u32], recent: u64) -> u64 {
+    latenesses.iter().fold(recent, |recent, lateness_us| {
         let step = Lateness::step_of_least(*lateness_us) as usize % ONES.len();
-        recent = recent.wrapping_add(ONES.get(step).copied().unwrap_or_default());
-        max_us = max_us.max(*lateness_us);
-    }
-    (recent, max_us)
+        recent.wrapping_add(ONES.get(step).copied().unwrap_or_default())
+    })
 }
 
-/// How far a run of packets is apart.
+/// The same of any latenesses; those beyond the least are counted in `later`.
+#[inline(never)]
+fn count_any(latenesses: &[u32], mut recent: u64, later: &mut Lateness) -> u64 {
+    for lateness_us in latenesses {
+        let step = Lateness::step(*lateness_us);
+        match ONES.get(step) {
+            Some(one) => recent = recent.wrapping_add(*one),
+            None => later.count(step, *lateness_us),
+        }
+    }
+    recent
+}
+
+/// Interarrival figures of a run of packets.
 struct Intervals {
     gap_max_us: u32,
     square_sum: u32,
@@ -156,14 +178,14 @@ impl Intervals {
     }
 }
 
-/// How much later than its timestamp says a packet came, against the one before it.
+/// How much the transit grew from one packet to the next: arrival gap minus media time.
 #[inline]
 fn lag_us(gap_us: u32, media_us: u32) -> i32 {
     gap_us.wrapping_sub(media_us).cast_signed()
 }
 
 impl Timing {
-    /// The packet that follows the last one in step; `None` where that was no audio.
+    /// The expected packet after the last one; `None` when the last one was not audio.
     pub(crate) fn next(&self) -> Option<Next> {
         let step = u16::try_from(self.step).ok().filter(|step| *step > 0)?;
         let payload_len = u16::try_from(self.payload_len).ok().filter(|len| *len > 0)?;
@@ -176,8 +198,8 @@ impl Timing {
         })
     }
 
-    /// Takes in the first of `steps` that are samples in the middle of talk, and says how many; the row ends in
-    /// `row_us`. Each is taken in as [`Timing::arrive`] would, bit by bit.
+    /// Processes the first of `steps` that are in-step samples, and returns their number; the row ends in
+    /// `row_us`. The result equals that of [`Timing::arrive`] for each packet, to the bit.
     #[inline]
     pub(crate) fn arrive_in_steps(&mut self, steps: &Steps<'_>, row_us: i64) -> u16 {
         let Some((limits, most)) = self.limits(steps, row_us) else { return 0 };
@@ -191,7 +213,7 @@ impl Timing {
         self.timestamp = self.timestamp.wrapping_add(self.step.cast_unsigned().wrapping_mul(count));
         self.sequence = self.sequence.wrapping_add(taken);
         self.pairs = self.pairs.wrapping_add(count);
-        // Neither sum of the window reaches its end, nor any of the others twice what 32 bits hold.
+        // The window sums do not reach their limit, and the other sums overflow 32 bits at most once.
         self.window_gap_us = self.window_gap_us.wrapping_add_unsigned(elapsed_us);
         self.window_media_us = self.window_media_us.wrapping_add_unsigned(count * limits.media_us);
         self.playout.bucket_us = self.playout.bucket_us.wrapping_add_unsigned(elapsed_us);
@@ -205,7 +227,8 @@ impl Timing {
     fn fold_transit(&mut self, gaps: &[u16], limits: &Limits) -> Transit {
         let mut latenesses = [0; STEPS_MAX];
         let playout = &mut self.playout;
-        let begin = Transit { transit_us: playout.transit_us, least_us: playout.least_us, taken: 0 };
+        let (transit_us, least_us) = (playout.transit_us, playout.least_us);
+        let begin = Transit { transit_us, least_us, max_us: 0, taken: 0 };
         let end = begin.run(gaps, limits, &mut latenesses);
         let latenesses = latenesses.get(..end.taken.into()).unwrap_or_default();
         if let Some(last_us) = latenesses.last() {
@@ -213,12 +236,12 @@ impl Timing {
             playout.least_us = end.least_us;
             playout.late_before_us = *last_us;
             playout.late_in_a_row = 0;
-            playout.count_all(latenesses, &mut self.apart.playout);
+            playout.count_all(latenesses, end.max_us, &mut self.apart.playout);
         }
         end
     }
 
-    /// Folds everything that knows no transit; the sum of the squared intervals is what is left.
+    /// Folds all figures that do not depend on transit; returns the sum of the squared intervals.
     #[inline]
     fn fold_intervals(&mut self, gaps: &[u16], media_us: u32) -> u32 {
         let begin = Intervals {
@@ -241,7 +264,8 @@ impl Timing {
         end.square_sum
     }
 
-    /// Within what `steps` are samples in the middle of talk, and how many may be; `None` when none is.
+    /// The limits within which `steps` are in-step samples, and the largest possible number; `None` when
+    /// there is none.
     #[inline(always)]
     fn limits(&self, steps: &Steps<'_>, row_us: i64) -> Option<(Limits, usize)> {
         let playout = &self.playout;
@@ -254,12 +278,12 @@ impl Timing {
             & (media_us <= PAUSE_US)
             & (playout.transit_us.unsigned_abs() < TRANSIT_NEAR_US);
         let window_us = i64::from(PACE_WINDOW_US) - i64::from(self.window_gap_us);
-        // A row, a window and a bucket end when their time is over.
+        // A row, a window and a bucket end after a fixed time.
         let elapsed_us = row_us.min(window_us).min(playout.bucket_left_us());
         if !(is_in_talk & is_in_step) || elapsed_us <= 0 {
             return None;
         }
-        // Media time ends windows as well.
+        // A window also ends by media time.
         let window_media_us = i64::from(PACE_WINDOW_US) - 1 - i64::from(self.window_media_us);
         let mut most = steps.gaps.len();
         if i64::from(steps.elapsed_us) >= elapsed_us {
@@ -280,34 +304,36 @@ impl Timing {
 }
 
 impl Playout {
-    /// Counts how late packets are, as [`Playout::fold`] counts each.
+    /// Counts how late packets are, `max_us` at most, as [`Playout::fold`] counts each.
     #[inline]
-    fn count_all(&mut self, latenesses: &[u32], totals: &mut PlayoutTotals) {
+    fn count_all(&mut self, latenesses: &[u32], max_us: u32, totals: &mut PlayoutTotals) {
         let recent = u64::from_le_bytes(self.recent);
-        let (counted, max_us) = count_least(latenesses, recent);
         self.row_max_us = self.row_max_us.max(max_us);
-        if max_us <= Lateness::LEAST_US_MAX && has_room(recent) {
-            self.recent = counted.to_le_bytes();
-        } else {
+        if !has_room(recent) {
             latenesses.iter().for_each(|lateness_us| self.count(*lateness_us, totals));
+        } else if max_us <= Lateness::LEAST_US_MAX {
+            self.recent = count_least(latenesses, recent).to_le_bytes();
+        } else {
+            self.recent = count_any(latenesses, recent, &mut totals.lateness).to_le_bytes();
         }
     }
 }
 
-/// Whether no byte gets to 255 by [`STEPS_MAX`] more: none has its upper two bits set.
+/// Whether [`STEPS_MAX`] more cannot bring any byte to 255: no byte has both of its upper two bits set.
 #[inline]
 fn has_room(recent: u64) -> bool {
     recent & (recent << 1) & HIGHEST == 0
 }
 
-/// One packet in each of the least steps, a byte for each.
+/// One packet in each of the first eight steps, one byte each.
 const ONES: [u64; 8] = [1, 1 << 8, 1 << 16, 1 << 24, 1 << 32, 1 << 40, 1 << 48, 1 << 56];
-/// So many at once, see [`has_room`]: more than a second of most streams. Each run fetches what it folds into from
-/// memory, which with thousands of legs costs as much as all its packets.
+/// The largest run, see [`has_room`]: more than a second of most streams. Each run loads the stream's state
+/// from memory, which with thousands of legs costs as much as processing all its packets.
 pub(crate) const STEPS_MAX: usize = 63;
 /// The highest bit of each byte.
 const HIGHEST: u64 = 0x8080_8080_8080_8080;
-/// From nearer than this, [`STEPS_MAX`] packets of a second each do not get where transit counts from elsewhere.
+/// From a transit below this, [`STEPS_MAX`] packets of a second each cannot reach the value at which the
+/// origin moves.
 const TRANSIT_NEAR_US: u32 = TRANSIT_MAX_US / 2;
 
 #[cfg(test)]
@@ -318,7 +344,8 @@ mod tests {
     use crate::stats::{Stream, StreamConfig};
     use crate::time::ClockRate;
 
-    /// Packets of one stream, by how each differs from what is due: (gap in microseconds, numbers that are skipped).
+    /// Packets of one stream, by the difference of each from the expected one: (gap in microseconds, skipped
+    /// numbers).
     fn talk(stream: &mut Stream, packets: &[(u32, u8)]) {
         let (mut at, mut number) = (Micros(0), 65_000_u32);
         for (gap_us, skipped) in packets {
@@ -344,7 +371,7 @@ mod tests {
     }
 
     proptest! {
-        /// To the last bit, in whatever state the stream was.
+        /// Equal to the last bit, in any state of the stream.
         #[test]
         fn many_at_once_are_one_after_the_other(
             late_ms in 0_i64..200,

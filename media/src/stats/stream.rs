@@ -1,4 +1,4 @@
-//! The packets of one stream folded into figures.
+//! Folds the packets of one stream into figures.
 
 use crate::rtp::{Packet, PayloadKind};
 use crate::stats::decimal::divide_half_even;
@@ -9,27 +9,27 @@ use crate::stats::timing::Timing;
 use crate::stats::{Figures, Hundredths, Next, Steps, Sums};
 use crate::time::Micros;
 
-/// What became of one packet.
+/// The result for one packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrival {
-    /// It is counted, once.
+    /// Counted as received.
     Counted,
     /// It had arrived before.
     Duplicate,
-    /// It is numbered before its segment, or so far off that the next packet decides.
+    /// Set aside: numbered before its segment, or so far off that the next packet decides.
     Set,
 }
 
-/// The packets of one stream, folded as they arrive.
+/// The statistics of one stream, updated with each packet.
 ///
-/// Fed with the packets of one SSRC it gives that stream's figures. A leg's session feeds it with one
-/// SSRC after the other, each announced by [`Stream::begin_source`].
+/// With the packets of one SSRC it gives that stream's figures. A leg's session feeds it one SSRC after
+/// another, and announces each with [`Stream::begin_source`].
 #[derive(Clone, Debug)]
 pub struct Stream {
     window: LossWindow,
     timing: Timing,
     rows: Rows,
-    /// The next packet opens a segment, whatever its number.
+    /// Whether the next packet opens a segment, and why.
     restart: Restart,
     clock_hz: u32,
     bytes_per_ms: u32,
@@ -38,9 +38,9 @@ pub struct Stream {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Restart {
     No,
-    /// Signalling changed something; stragglers of the old segment still belong to it.
+    /// Signalling changed something; late packets of the old segment still belong to it.
     Signalled,
-    /// The packets come from another SSRC.
+    /// The packets have another SSRC.
     Source,
 }
 
@@ -57,7 +57,7 @@ impl Stream {
         }
     }
 
-    /// Folds one packet that arrived at `now` and carries what `kind` says.
+    /// Folds one packet that arrived at `now` with content of this `kind`.
     #[inline]
     pub fn push(&mut self, now: Micros, packet: &Packet, kind: PayloadKind) -> Arrival {
         if self.restart != Restart::No {
@@ -80,8 +80,8 @@ impl Stream {
         Arrival::Counted
     }
 
-    /// Whether the sender counts anew although its audio goes on: numbers were left out, and for packets to be lost time
-    /// must have passed.
+    /// Whether the sender restarted its numbering while the audio continues: numbers are missing, but too
+    /// little time has passed for lost packets.
     #[inline]
     fn is_renumbered(&self, now: Micros, packet: &Packet) -> bool {
         match self.window.left_out(packet.sequence) {
@@ -90,9 +90,10 @@ impl Stream {
         }
     }
 
-    /// Takes in the number of a packet whose payload type was not negotiated: it came, so it is not lost.
+    /// Counts the number of a packet whose payload type was not negotiated: it arrived, so it is not lost.
     ///
-    /// A number that does not go on from the others is passed over: keepalives have any (RFC 6263 §4).
+    /// A number that does not continue the numbering is ignored: keepalives may have any number (RFC 6263
+    /// §4).
     pub(crate) fn push_refused(&mut self, now: Micros, packet: &Packet) {
         if self.restart != Restart::No || !self.window.is_near(packet.sequence) {
             return;
@@ -105,7 +106,8 @@ impl Stream {
         }
     }
 
-    /// Takes in the number of a packet without payload, as a probe or a keepalive is: it is not lost, and no media.
+    /// Counts the number of a packet without payload, such as a probe or a keepalive: it is not lost, and it
+    /// is not media.
     pub(crate) fn push_empty(&mut self, now: Micros, packet: &Packet) {
         if self.restart == Restart::No {
             if self.rows.is_over(now) {
@@ -115,13 +117,13 @@ impl Stream {
         }
     }
 
-    /// The packet that follows the last one in step; `None` where anything else is as likely.
+    /// The expected packet after the last one, in step; `None` when another packet is as likely.
     pub(crate) fn next(&self) -> Option<Next> {
         let next = self.timing.next().filter(|_| self.restart == Restart::No)?;
         (self.window.in_order(next.sequence, 1) == 1).then_some(next)
     }
 
-    /// Folds `steps` as [`Stream::push`] would fold one after the other.
+    /// Folds `steps`, with the result of [`Stream::push`] for each of them.
     pub(crate) fn push_steps(&mut self, mut steps: Steps<'_>) {
         while let Some((at, packet)) = steps.packet() {
             let mut taken = self.fold_steps(at, &steps);
@@ -136,7 +138,8 @@ impl Stream {
         }
     }
 
-    /// Folds the first of `steps` with which nothing else happens, and says how many those are; they begin at `at`.
+    /// Folds the first of `steps` up to the next other event, and returns their number; the first arrived
+    /// `at`.
     #[inline]
     fn fold_steps(&mut self, at: Micros, steps: &Steps<'_>) -> usize {
         if self.restart != Restart::No {
@@ -153,20 +156,20 @@ impl Stream {
         taken.into()
     }
 
-    /// Signalling changed address, codec or direction: the next packet opens a segment.
+    /// Makes the next packet open a segment, because signalling changed address, codec or direction.
     pub fn begin_segment(&mut self) {
         if self.restart == Restart::No && self.window.totals().segments > 0 {
             self.restart = Restart::Signalled;
         }
     }
 
-    /// The next packet is the first of another SSRC.
+    /// Makes the next packet the first of another SSRC.
     pub fn begin_source(&mut self) {
         self.restart = Restart::Source;
     }
 
-    /// The audio goes on as `config` says: another clock makes the next packet no sample, another frame
-    /// size counts payload lengths anew. The numbering goes on as it was, and thresholds stay.
+    /// Changes the audio format. With another clock the next packet is not a sample; with another frame size
+    /// the counting of payload lengths restarts. Numbering and thresholds do not change.
     pub fn reconfigure(&mut self, config: &StreamConfig) {
         if config.clock.hz() != self.clock_hz {
             self.clock_hz = config.clock.hz();
@@ -180,7 +183,7 @@ impl Stream {
         }
     }
 
-    /// Makes room for so many rows of the timeline at once; as [`StreamConfig::timeline_reserve`].
+    /// Reserves space for this many rows of the timeline; see [`StreamConfig::timeline_reserve`].
     pub(crate) fn reserve_rows(&mut self, rows: u16) {
         self.rows.reserve(rows);
     }
@@ -196,12 +199,12 @@ impl Stream {
         self.timing.audio() + u64::from(apart.comfort_noise) + u64::from(apart.events)
     }
 
-    /// The same without those whose payload type was not negotiated.
+    /// Unique packets so far, without those whose payload type was not negotiated.
     pub(crate) fn accepted(&self) -> u64 {
         self.received().saturating_sub(self.refused())
     }
 
-    /// Those whose payload type was not negotiated.
+    /// Packets whose payload type was not negotiated.
     pub(crate) fn refused(&self) -> u64 {
         self.timing.apart().refused.into()
     }
@@ -211,17 +214,17 @@ impl Stream {
         self.timing.audio()
     }
 
-    /// Packets that should have arrived so far by their numbers, over all segments.
+    /// Packets that were sent so far according to their numbers, over all segments.
     pub fn expected(&self) -> u64 {
         self.window.expected()
     }
 
-    /// The newest sequence number, how many numbers its segment has so far, and which segment that is.
+    /// The newest sequence number, the count of numbers in its segment so far, and the number of segments.
     pub(crate) fn numbering(&self) -> Option<(u16, u32, u64)> {
         self.window.numbering()
     }
 
-    /// The smoothed interarrival jitter now, in microseconds (RFC 3550 A.8).
+    /// The current smoothed interarrival jitter, in microseconds (RFC 3550 A.8).
     pub(crate) fn jitter_us(&self) -> u32 {
         self.timing.jitter_us()
     }
@@ -231,7 +234,7 @@ impl Stream {
         self.timing.span().map(|(_, last)| last)
     }
 
-    /// Whether silence is the sender's own way: the last packet was no audio, or it has paused before.
+    /// Whether the sender suppresses silence: the last packet was not audio, or it has paused before.
     pub(crate) fn may_be_silent(&self) -> bool {
         self.timing.may_be_silent()
     }
@@ -241,12 +244,12 @@ impl Stream {
         self.report(0, None).0
     }
 
-    /// The figures and the timeline so far; the rows go on to `until` where audio was expected.
+    /// The figures and the timeline so far; rows continue until `until` while audio is expected.
     pub fn report(&self, local_drop: u64, until: Option<Micros>) -> (Figures, Timeline) {
         self.clone().conclude(local_drop, until)
     }
 
-    /// As [`Stream::report`], at the end: the stream is of no use afterwards.
+    /// Like [`Stream::report`], at the end: the stream cannot be used afterwards.
     pub(crate) fn conclude(&mut self, local_drop: u64, until: Option<Micros>) -> (Figures, Timeline) {
         if let Some(until) = until.filter(|until| self.rows.awaits(*until)) {
             self.turn(until);
@@ -258,8 +261,8 @@ impl Stream {
         (figures, timeline)
     }
 
-    /// A copy without the rows of the timeline, which grow with the call: its figures are those of the stream, but for
-    /// the worst ten seconds.
+    /// A copy without the rows of the timeline, which grow with the call. Its figures equal those of the
+    /// stream, except for the worst ten seconds.
     pub(crate) fn outline(&self) -> Stream {
         Stream {
             window: self.window.clone(),
@@ -280,7 +283,7 @@ impl Stream {
         self.closed_figures(local_drop)
     }
 
-    /// Whether the party should send audio from `now` on, for the timeline.
+    /// Sets whether the party should send audio from `now` on; for the timeline.
     pub fn expect_audio(&mut self, now: Micros, is_expected: bool) {
         if self.rows.has_begun() && self.rows.is_over(now) {
             self.turn(now);
@@ -380,7 +383,7 @@ impl Stream {
         }
     }
 
-    /// Goes on to the timeline's row that holds `now`.
+    /// Moves on to the timeline's row that holds `now`.
     #[cold]
     fn turn(&mut self, now: Micros) {
         let turn = self.timing.turn(self.window.newest());
@@ -406,7 +409,7 @@ fn mos(quality: Hundredths) -> Hundredths {
     Hundredths(hundredths.unwrap_or(100).clamp(100, 450))
 }
 
-/// Media time in percent of arrival time; `None` where the clock stood still or ran backwards.
+/// Media time in percent of arrival time; `None` when the clock stood still or ran backwards.
 fn pace_ratio(sums: &Sums) -> Option<Hundredths> {
     let (media, gap) = (i128::from(sums.media_sum_us), i128::from(sums.gap_sum_us));
     if media < 0 || gap <= 0 { None } else { Hundredths::ratio(media * 100, gap) }
@@ -416,7 +419,7 @@ fn mean_millis(sum_us: i64, count: u64) -> Option<Hundredths> {
     Hundredths::ratio(i128::from(sum_us), i128::from(count) * 1000)
 }
 
-/// After signalling, a packet of the old segment may come this much later.
+/// For this time after signalling, a packet of the old segment may still arrive.
 const STRAGGLER_US: i64 = 1_000_000;
 
 #[cfg(test)]

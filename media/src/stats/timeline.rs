@@ -1,19 +1,20 @@
-//! What happened to a stream second by second: the rows that a report plots.
+//! A stream's figures second by second: the rows that a report plots.
 //!
-//! A row is written when its second is over, from counters that only ever grow, so a packet costs one
-//! comparison. A lost packet is known for lost only when the window of sequence numbers has moved on, up to 128
-//! packets later; it is entered in the row in which it was missing, which the rows tell by the newest
-//! sequence number of each.
+//! A row is written when its second is over, from counters that only grow, so a packet costs one comparison.
+//! A packet is known to be lost only when the window of sequence numbers has moved on, up to 128 packets
+//! later. It is counted in the row in which it was missing; that row is found by the newest sequence number
+//! of each row.
 
 use crate::rtp::PayloadKind;
 use crate::time::Micros;
 
-/// The rows of one stream or leg, in time.
+/// The rows of one stream or leg, in order of time.
 ///
-/// *Bounds*: [`Timeline::ROWS_MAX`] rows. A leg that outlives them has rows of twice the duration, and so on.
+/// *Bounds*: [`Timeline::ROWS_MAX`] rows. For a longer leg the duration of the rows doubles, as often as
+/// needed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Timeline {
-    /// Arrival of the first packet, when the first row begins; `None` before.
+    /// Arrival of the first packet, the start of the first row; `None` before.
     pub begins: Option<Micros>,
     /// The duration of each row in seconds.
     pub step_s: u32,
@@ -22,7 +23,7 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// Rows that are kept: an hour of seconds.
+    /// The largest number of rows: an hour of seconds.
     pub const ROWS_MAX: usize = 3_600;
 }
 
@@ -37,7 +38,7 @@ impl Default for Timeline {
 pub struct Second {
     /// Unique packets of every kind.
     pub received: u16,
-    /// Packets missing here that never came, those that our own host dropped among them.
+    /// Missing packets, those dropped by our own host included.
     pub lost: u16,
     /// Audio packets later than the lateness threshold.
     pub late: u16,
@@ -45,7 +46,7 @@ pub struct Second {
     pub duplicates: u16,
     /// Longest gap between two audio packets, without announced silence, in microseconds.
     pub interval_max_us: u32,
-    /// How late the latest audio packet was against the quickest, in microseconds.
+    /// Largest lateness of an audio packet relative to the fastest, in microseconds.
     pub lateness_max_us: u32,
     pub(super) jitter_max: u16,
     pub(super) interval_mean: u16,
@@ -65,30 +66,31 @@ impl Second {
         u32::from(self.interval_mean) * Second::RESOLUTION_US
     }
 
-    /// Whether the party should have sent audio during at least a part of it.
+    /// Whether audio from the party was expected during at least a part of the row.
     pub fn is_audio_expected(&self) -> bool {
         self.flags & EXPECTED != 0
     }
 
-    /// Whether the sender announced silence in it.
+    /// Whether the sender announced silence during the row.
     pub fn has_silence(&self) -> bool {
         self.flags & SILENCE != 0
     }
 
-    /// Whether telephone events or packets of another kind than audio and comfort noise came in it.
+    /// Whether telephone events or packets of kinds other than audio and comfort noise arrived during the
+    /// row.
     pub fn has_events(&self) -> bool {
         self.flags & EVENT != 0
     }
 
-    /// Whether the numbering or the timestamps began anew in it.
+    /// Whether the numbering or the timestamps restarted during the row.
     pub fn has_restart(&self) -> bool {
         self.flags & RESTART != 0
     }
 
-    /// In what steps the two packed durations are kept.
+    /// Resolution of the two packed durations.
     pub const RESOLUTION_US: u32 = 16;
 
-    /// This row and the one after it as one.
+    /// This row and the next one merged.
     fn and(self, next: Second) -> Second {
         let weight = |row: &Second| u64::from(row.received) * u64::from(row.interval_mean != 0);
         let weights = weight(&self) + weight(&next);
@@ -109,12 +111,12 @@ impl Second {
     }
 }
 
-/// What the packets in the middle of talk say of the row that is over.
+/// What the timing counters contribute to a row that is over.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Turn {
-    /// Samples of the whole stream.
+    /// Samples of the whole stream so far.
     pub(crate) samples: u32,
-    /// Gaps of the open pace window; [`Rows::end_window`] was told those before.
+    /// Gaps of the open pace window; [`Rows::end_window`] has received those before.
     pub(crate) window_gap_us: i32,
     pub(crate) jitter_max_us: u32,
     pub(crate) interval_max_us: u32,
@@ -123,32 +125,32 @@ pub(crate) struct Turn {
     pub(crate) newest: u16,
 }
 
-/// A timeline while it is written.
+/// The timeline while it is written.
 ///
-/// What happens rarely is entered at once; the rest is what the counters of a packet say when a row is over,
-/// so that closing one touches nothing but this book.
+/// Rare events are entered at once. The rest comes from a packet's counters when a row is over, so that
+/// closing a row touches only this structure.
 #[derive(Clone, Debug)]
 pub(crate) struct Rows {
-    /// When the open row is over; before the first packet, always.
+    /// End of the open row; before the first packet every time is after it.
     end: Micros,
     book: Box<Book>,
 }
 
 #[derive(Clone, Debug)]
 struct Book {
-    /// Of the rows that are over.
+    /// Peaks of the rows that are over.
     peaks: Peaks,
     begins: Option<Micros>,
     step_s: u32,
     /// The rows that are over.
     seconds: Vec<Second>,
-    /// What the open row holds beside what the next [`Turn`] will say.
+    /// Counts of the open row, without those of the next [`Turn`].
     open: Second,
     /// Samples when the open row began.
     samples: u32,
-    /// What the open row's gaps add up to beside the open pace window.
+    /// Sum of the open row's gaps, without the open pace window.
     gap_us: i64,
-    /// The packet duration, for losses that left whole rows empty.
+    /// The packet duration, for losses that span whole rows.
     ptime_us: i64,
     /// The row in which the open segment began.
     segment: usize,
@@ -157,7 +159,7 @@ struct Book {
     reserve: u16,
 }
 
-/// The highest of what each row is asked for.
+/// The highest values of all rows that are over.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Peaks {
     pub(crate) jitter_us: u32,
@@ -166,7 +168,7 @@ pub(crate) struct Peaks {
 }
 
 impl Rows {
-    /// No rows; with the first that is over, room is made for `reserve` of them.
+    /// No rows; when the first is over, space for `reserve` of them is allocated.
     pub(crate) fn new(reserve: u16) -> Self {
         let book = Book {
             peaks: Peaks::default(),
@@ -184,24 +186,24 @@ impl Rows {
         Rows { end: Micros(i64::MIN), book: Box::new(book) }
     }
 
-    /// With the first row that is over, room is made for `rows` of them.
+    /// Sets the number of rows for which space is allocated when the first one is over.
     pub(crate) fn reserve(&mut self, rows: u16) {
         self.book.reserve = rows;
     }
 
-    /// Whether a packet at `now` comes after the open row.
+    /// Whether `now` is after the open row.
     #[inline]
     pub(crate) fn is_over(&self, now: Micros) -> bool {
         now >= self.end
     }
 
-    /// How long after `at` the open row ends.
+    /// Time from `at` to the end of the open row.
     #[inline]
     pub(crate) fn left_us(&self, at: Micros) -> i64 {
         self.end.since(at)
     }
 
-    /// The same book without its rows, for the peaks alone: it goes on in the open row for good.
+    /// A copy without rows that only keeps the peaks; its open row never ends.
     pub(crate) fn outline(&self) -> Rows {
         let mut rows = Rows { end: Micros(i64::MAX), ..Rows::new(0) };
         rows.book.peaks = self.book.peaks;
@@ -209,7 +211,7 @@ impl Rows {
         rows
     }
 
-    /// Begins the first row at `now`, or closes the open one and goes on to that which holds `now`.
+    /// Begins the first row at `now`, or closes the open row and moves on to the row that holds `now`.
     pub(crate) fn turn(&mut self, now: Micros, turn: &Turn) {
         let book = &mut *self.book;
         match book.begins {
@@ -222,7 +224,7 @@ impl Rows {
         self.end = book.end();
     }
 
-    /// Whether audio is expected from now on; [`Rows::turn`] was called before if time had passed.
+    /// Sets whether audio is expected from now on; call [`Rows::turn`] before if the row is over.
     pub(crate) fn expect(&mut self, is_expected: bool) {
         let book = &mut *self.book;
         book.is_expected = is_expected;
@@ -236,7 +238,7 @@ impl Rows {
         self.book.begins.is_some()
     }
 
-    /// Whether there are rows to come until `now` because audio is expected.
+    /// Whether rows are missing until `now` because audio is expected.
     pub(crate) fn awaits(&self, now: Micros) -> bool {
         self.has_begun() && self.book.is_expected && self.is_over(now)
     }
@@ -246,23 +248,23 @@ impl Rows {
         self.book.peaks
     }
 
-    /// A segment begins in the open row.
+    /// Records that a segment begins in the open row.
     pub(crate) fn begin_segment(&mut self) {
         self.book.segment = self.book.seconds.len();
         self.restart();
     }
 
-    /// The numbering or the timestamps begin anew.
+    /// Records that the numbering or the timestamps restarted.
     pub(crate) fn restart(&mut self) {
         self.book.open.flags |= RESTART;
     }
 
-    /// The sender announced silence.
+    /// Records silence that the sender announced.
     pub(crate) fn silence(&mut self) {
         self.book.open.flags |= SILENCE;
     }
 
-    /// A packet that is no sample; `kind` says of what.
+    /// Counts a packet of this `kind` that is not a sample.
     pub(crate) fn receive(&mut self, kind: PayloadKind) {
         let open = &mut self.book.open;
         open.received = open.received.saturating_add(1);
@@ -273,26 +275,26 @@ impl Rows {
         };
     }
 
-    /// A packet that had arrived before.
+    /// Counts a duplicate.
     #[cold]
     pub(crate) fn duplicate(&mut self) {
         let open = &mut self.book.open;
         open.duplicates = open.duplicates.saturating_add(1);
     }
 
-    /// A gap over a second that was not announced.
+    /// Records a gap over a second that was not announced.
     pub(crate) fn stall(&mut self, gap_us: u32) {
         let open = &mut self.book.open;
         open.interval_max_us = open.interval_max_us.max(gap_us);
     }
 
-    /// A late packet.
+    /// Counts a late packet.
     pub(crate) fn late(&mut self) {
         let open = &mut self.book.open;
         open.late = open.late.saturating_add(1);
     }
 
-    /// The latest `count` late packets were none.
+    /// Removes the latest `count` late packets from the counts.
     pub(crate) fn forgive(&mut self, count: u16) {
         let book = &mut *self.book;
         let mut left = count;
@@ -306,25 +308,25 @@ impl Rows {
         }
     }
 
-    /// A pace window of gaps that add up to `gap_us` is over.
+    /// Adds the gaps of a finished pace window.
     pub(crate) fn end_window(&mut self, gap_us: i32) {
         self.book.gap_us = self.book.gap_us.wrapping_add(gap_us.into());
     }
 
-    /// Enters `count` lost packets from `sequence` on.
+    /// Counts `count` lost packets from `sequence` on.
     #[cold]
     pub(crate) fn lose(&mut self, sequence: u16, count: u32) {
         self.book.lose(sequence, count);
     }
 
-    /// The timeline, its last row closed by `turn`.
+    /// The timeline, after closing its last row with `turn`.
     pub(crate) fn close(&mut self, turn: &Turn) -> Timeline {
         let book = &mut *self.book;
         if book.begins.is_some() {
             book.close_row(turn);
         }
         let mut seconds = std::mem::take(&mut book.seconds);
-        // A detail of the writing, which depends on where the numbering began.
+        // This field is internal and depends on where the numbering began.
         seconds.iter_mut().for_each(|second| second.newest = 0);
         Timeline { begins: book.begins, step_s: book.step_s, seconds }
     }
@@ -346,7 +348,7 @@ impl Book {
         if index > self.seconds.len() {
             self.seconds.resize(index, fresh);
         }
-        // A row that grew to twice its duration may still be going on.
+        // A row that grew to twice its duration may not be over yet.
         self.open = if index < self.seconds.len() { self.seconds.pop().unwrap_or(fresh) } else { fresh };
     }
 
@@ -379,7 +381,7 @@ impl Book {
         self.peaks.lateness_us = self.peaks.lateness_us.max(turn.lateness_max_us);
     }
 
-    /// Twice the step, half the rows.
+    /// Doubles the step and merges rows in pairs.
     fn coarsen(&mut self) {
         let len = self.seconds.len();
         for index in 0..len.div_ceil(2) {
@@ -398,7 +400,7 @@ impl Book {
         self.step_s = self.step_s.saturating_mul(2);
     }
 
-    /// Which row holds `now`; what comes before the first is held by it.
+    /// The index of the row that holds `now`; times before the first row belong to it.
     fn index(&self, begins: Micros, now: Micros) -> usize {
         let since_us = now.since(begins).max(0);
         usize::try_from(since_us / self.step_us()).unwrap_or(usize::MAX)
@@ -408,7 +410,7 @@ impl Book {
         i64::from(self.step_s) * 1_000_000
     }
 
-    /// When the open row is over.
+    /// End of the open row.
     fn end(&self) -> Micros {
         let rows = i64::try_from(self.seconds.len()).unwrap_or(i64::MAX).saturating_add(1);
         let begins = self.begins.unwrap_or_default();
@@ -426,7 +428,7 @@ impl Book {
         let mut left = count;
         let mut number = past;
         row = first;
-        // In a gap that left rows empty, packets were missing at the pace at which they are sent.
+        // When a gap spans empty rows, the lost packets are distributed at the rate at which they are sent.
         while left > 0 {
             let here = if row < last {
                 let due = i64::try_from(row - first + 1).unwrap_or(i64::MAX).saturating_mul(self.step_us());
@@ -443,8 +445,8 @@ impl Book {
         }
     }
 
-    /// The first row of the open segment that ends after `sequence`, and how many packets before it were the
-    /// last to be numbered.
+    /// The first row of the open segment that ends after `sequence`, and how many numbers lie between the end
+    /// of the previous row and `sequence`.
     fn place(&self, sequence: u16) -> (usize, u32) {
         let mut row = self.seconds.len();
         while let Some(before) = row.checked_sub(1).filter(|before| *before >= self.segment) {
@@ -458,7 +460,7 @@ impl Book {
         (row, 0)
     }
 
-    /// Rows right before `row` in which nothing came.
+    /// Number of rows right before `row` in which no packet arrived.
     fn empty_before(&self, row: usize) -> usize {
         let earlier = self.seconds.get(self.segment.min(row)..row).unwrap_or_default();
         earlier.iter().rev().take_while(|second| second.received == 0).count()
@@ -477,5 +479,5 @@ const EXPECTED: u8 = 1;
 const SILENCE: u8 = 2;
 const EVENT: u8 = 4;
 const RESTART: u8 = 8;
-/// Rows of a longer step than 34 years are not doubled once more; only a broken clock gets there.
+/// A row step longer than 34 years is not doubled again; only a broken clock leads there.
 const STEP_MAX_S: u32 = 1 << 30;

@@ -1,7 +1,7 @@
-//! When audio packets arrive, against when their timestamps say they were made.
+//! Arrival times of audio packets relative to their timestamps.
 //!
-//! Only a pair of successive audio arrivals of one segment is measured. Silence, digits and comfort noise
-//! therefore never create jitter or intervals.
+//! Only pairs of successive audio arrivals in one segment are measured. So silence, DTMF digits and comfort
+//! noise never cause jitter or intervals.
 
 use crate::rtp::{Packet, PayloadKind};
 use crate::stats::cold_timing::ColdTiming;
@@ -13,38 +13,38 @@ use crate::stats::timeline::{Rows, Turn};
 use crate::stats::{Lateness, Sums};
 use crate::time::Micros;
 
-/// The running sums of arrival times, packed: a leg's packets come one by one between those of thousands of
-/// others, and each cache line costs more than all the arithmetic.
+/// The running sums of arrival times, packed. Between two packets of a leg there are packets of thousands of
+/// other legs, so each cache line costs more than all the arithmetic.
 ///
-/// What can be told from something else is not kept, sums that outgrow 32 bits go on in [`ColdTiming`], and what a
-/// packet in the middle of talk does not change is there too.
+/// Values that can be derived are not stored. [`ColdTiming`] holds the overflow of the 32-bit sums and everything
+/// that in-step packets do not change.
 #[derive(Clone, Debug)]
 pub(crate) struct Timing {
-    /// The arrival before.
+    /// The previous arrival.
     pub(super) at: Micros,
     pub(super) apart: Box<ColdTiming>,
     pub(super) timestamp: u32,
     /// Microseconds per clock unit, in 2^-16.
     us_per_tick: u32,
-    /// A shorter gap is back to back.
+    /// A shorter gap counts as back to back.
     pub(super) short_us: u32,
-    /// The most frequent step of the timestamp between neighbours.
+    /// The most frequent timestamp step between neighbours.
     pub(super) step: i32,
-    /// The most frequent payload length of theirs.
+    /// The most frequent payload length of neighbours.
     pub(super) payload_len: i32,
-    /// Neighbours so far.
+    /// Pairs of neighbours so far.
     pub(super) pairs: u32,
     pub(super) high_us: u32,
     /// Interarrival jitter, ×16.
     pub(super) jitter_x16: u32,
     jitter_sum_us: u32,
-    /// The peak of the timeline's open row; [`Rows`] has that of the rows before.
+    /// The jitter peak of the timeline's open row; [`Rows`] has that of earlier rows.
     pub(super) row_jitter_us: u32,
     /// The longest sampled gap of the open row.
     pub(super) row_gap_us: u32,
     /// Pairs of audio arrivals that were samples.
     pub(super) sample_count: u32,
-    // Since the pace was judged last.
+    // Sums since the pace was last judged.
     pub(super) window_gap_us: i32,
     pub(super) window_media_us: i32,
     clump_sum_us: u32,
@@ -58,11 +58,11 @@ pub(crate) struct Timing {
 /// Where the latest clump of packets began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Clump {
-    /// Nowhere yet.
+    /// There is none yet.
     None,
-    /// With the packet before.
+    /// With the previous packet.
     Before,
-    /// Earlier, as `apart` says.
+    /// Earlier; `apart` has the time.
     Earlier,
 }
 
@@ -96,17 +96,17 @@ impl Timing {
         timing
     }
 
-    /// Goes on with another clock; the next packet is no sample.
+    /// Changes the clock; the next packet is not a sample.
     pub(crate) fn set_clock(&mut self, hz: i64, ptime_ticks: i64) {
         let hz = hz.max(1);
-        // Exact down to 16 Hz; slower clocks do not get here.
+        // Exact down to 16 Hz; slower clocks are excluded before.
         self.us_per_tick = u32::try_from((1_000_000 << 16) / hz).unwrap_or(u32::MAX);
         self.apart.set_clock(hz);
         self.assume_step(ptime_ticks);
         self.kind = None;
     }
 
-    /// Takes `ptime_ticks` for the packet duration until pairs are counted.
+    /// Uses `ptime_ticks` as the packet duration until pairs are counted.
     pub(crate) fn assume_step(&mut self, ptime_ticks: i64) {
         self.step = narrow(ptime_ticks);
         self.apart.other_steps = Followers::begin(self.pairs);
@@ -114,13 +114,13 @@ impl Timing {
         self.follow_step();
     }
 
-    /// Counts payload lengths anew, for a codec with another frame size.
+    /// Restarts the counting of payload lengths, for a codec with another frame size.
     pub(crate) fn forget_payload_lens(&mut self) {
         self.payload_len = 0;
         self.apart.other_payload_lens = Followers::begin(self.pairs);
     }
 
-    /// Takes in one arrival at its place; the first of a segment is no sample.
+    /// Processes one arrival with its place; the first of a segment is not a sample.
     #[inline]
     pub(crate) fn arrive(
         &mut self,
@@ -136,10 +136,11 @@ impl Timing {
         }
     }
 
-    /// Takes in the audio packet that most are: the next in the middle of talk, one step on, after no more than a
-    /// second. What follows from that is known before: a third of the arithmetic falls away, the rest has 32 bits.
+    /// The fast path for most audio packets: in step, that is, the next number with the usual timestamp step,
+    /// after at most a second. Many conditions are then known, which saves a third of the arithmetic, and 32
+    /// bits are enough for the rest.
     ///
-    /// False, and nothing has changed, for every other.
+    /// Returns false and changes nothing for any other packet.
     #[inline]
     fn arrive_in_step(&mut self, now: Micros, packet: &Packet, rows: &mut Rows) -> bool {
         let Ok(gap_us) = u32::try_from(between(self.at, now)) else { return false };
@@ -162,7 +163,8 @@ impl Timing {
         self.timestamp = packet.timestamp;
         self.sequence = packet.sequence;
         self.pairs = self.pairs.wrapping_add(1);
-        // Neither is over a second: their difference is none, and sums of windows that are not full fit.
+        // Both values are at most a second, so their difference is too, and the sums of open windows do not
+        // overflow.
         let late_us = gap - media;
         self.fold_jitter(late_us.unsigned_abs());
         self.sample_count = self.sample_count.wrapping_add(1);
@@ -178,7 +180,7 @@ impl Timing {
         true
     }
 
-    /// Takes in any arrival.
+    /// Processes any arrival.
     fn arrive_any(&mut self, now: Micros, packet: &Packet, kind: PayloadKind, place: Place, rows: &mut Rows) {
         let before = self.kind;
         let fresh = place == Place::First;
@@ -214,7 +216,7 @@ impl Timing {
         self.apart.first.map(|first| (first, self.at))
     }
 
-    /// What happened rarely.
+    /// The rarely used part.
     pub(crate) fn apart(&self) -> &ColdTiming {
         &self.apart
     }
@@ -224,7 +226,7 @@ impl Timing {
         u64::from(self.sample_count) + u64::from(self.apart.audio)
     }
 
-    /// The smoothed interarrival jitter now.
+    /// The current smoothed interarrival jitter.
     pub(crate) fn jitter_us(&self) -> u32 {
         self.jitter_x16 >> 4
     }
@@ -235,7 +237,7 @@ impl Timing {
         self.apart.max_gap_us.max(sampled_us.into())
     }
 
-    /// Packets that a phone with a buffer of 80 ms had to conceal for being late, and one of 200 ms.
+    /// Late packets that a phone with a buffer of 80 ms had to conceal, and the same for 200 ms.
     pub(crate) fn late(&self) -> (u64, u64) {
         let players = &self.apart.playout.players;
         (players.short.late, players.long.late)
@@ -246,7 +248,7 @@ impl Timing {
         self.playout.lateness(&self.apart.playout, rows.peaks().lateness_us)
     }
 
-    /// Whether silence is the sender's own way: the last packet was no audio, or it has paused before.
+    /// Whether the sender suppresses silence: the last packet was not audio, or it has paused before.
     pub(crate) fn may_be_silent(&self) -> bool {
         self.kind.is_some_and(|kind| kind != PayloadKind::Audio)
             || self.apart.pauses > 0
@@ -258,8 +260,9 @@ impl Timing {
         self.pairs.wrapping_sub(self.apart.pairs_before)
     }
 
-    /// Whether too little time has passed for `missing` packets to be lost between the last arrival and `packet`: neither
-    /// by the timestamps, which go on, nor by the clock is there half a packet's duration for each of them.
+    /// Whether too little time has passed since the last arrival for `missing` packets to be lost before
+    /// `packet`: both the timestamps, which continue, and the clock show less than half a packet duration for
+    /// each.
     pub(crate) fn is_too_soon(&self, now: Micros, packet: &Packet, missing: u16) -> bool {
         let ticks = i64::from(packet.timestamp.wrapping_sub(self.timestamp).cast_signed());
         let needed_us = self.ptime_us() * i64::from(missing) / 2;
@@ -269,20 +272,20 @@ impl Timing {
             && (0..needed_us).contains(&between(self.at, now))
     }
 
-    /// Counts a packet of a payload type that was not negotiated: it has no part in the timing of the audio.
+    /// Counts a packet of a payload type that was not negotiated; it does not affect the timing of the audio.
     #[cold]
     pub(crate) fn count_refused(&mut self, rows: &mut Rows) {
         rows.receive(PayloadKind::Other);
         self.apart.count_refused();
     }
 
-    /// The packet duration by the most frequent step.
+    /// The packet duration according to the most frequent step.
     #[inline]
     pub(crate) fn ptime_us(&self) -> i64 {
         self.to_us(self.step.into())
     }
 
-    /// What the timeline's row is made of; the peaks begin anew.
+    /// The counters for the timeline's row that is over; the row's peaks restart.
     pub(crate) fn turn(&mut self, newest: u16) -> Turn {
         Turn {
             samples: self.sample_count,
@@ -295,7 +298,7 @@ impl Timing {
         }
     }
 
-    /// Everything the rules compare.
+    /// The sums that the rules compare.
     pub(crate) fn sums(&self, rows: &Rows) -> Sums {
         let apart = &*self.apart;
         let clumps = self.sample_count.wrapping_sub(apart.short_gap_count).wrapping_sub(apart.first_clumps);
@@ -326,14 +329,14 @@ impl Timing {
         }
     }
 
-    /// Judges the pace of a last window that is at least half full.
+    /// Judges the pace of the last window when it is at least half full.
     pub(crate) fn close(&mut self, rows: &mut Rows) {
         if self.window_gap_us.max(self.window_media_us) >= PACE_WINDOW_US / 2 {
             self.end_window(rows);
         }
     }
 
-    /// An arrival that makes no pair with the one before it.
+    /// Processes an arrival that forms no pair with the one before it.
     #[cold]
     fn begin(
         &mut self,
@@ -358,7 +361,7 @@ impl Timing {
         }
     }
 
-    /// An audio arrival after another.
+    /// Processes an audio arrival after another.
     #[inline]
     fn follow(&mut self, pair: &Pair, packet: &Packet, rows: &mut Rows) {
         if pair.packets == 1 && pair.ticks > 0 {
@@ -387,7 +390,7 @@ impl Timing {
         self.short_us = u32::try_from(short_us).unwrap_or(u32::MAX);
     }
 
-    /// Whether the timestamps go with the sequence numbers: the usual step, or up to 120 ms a packet.
+    /// Whether the timestamps match the sequence numbers: the usual step, or up to 120 ms per packet.
     #[inline]
     fn is_regular(&self, pair: &Pair) -> bool {
         if pair.ticks == i64::from(self.step) * pair.packets {
@@ -398,7 +401,8 @@ impl Timing {
             || (pair.packets < 0 && most_us <= pair.media_us && pair.media_us < 0)
     }
 
-    /// A timestamp that jumped: silence with a clock that ran on, or a discontinuity.
+    /// Handles a timestamp that jumped: announced silence (the timestamp advanced with the time), or a
+    /// discontinuity.
     #[cold]
     fn irregular(&mut self, pair: &Pair, marker: bool, rows: &mut Rows) {
         let apart = &mut *self.apart;
@@ -419,7 +423,7 @@ impl Timing {
         self.rebase();
     }
 
-    /// A gap over a second that the timestamps do not know of: the sender's silence, or a stall.
+    /// Handles a gap over a second that the timestamps do not show: the sender's silence, or a stall.
     #[cold]
     fn interrupted(&mut self, pair: &Pair, rows: &mut Rows) {
         let apart = &mut *self.apart;
@@ -449,7 +453,7 @@ impl Timing {
         } else {
             self.begin_clump(pair);
         }
-        // A sample's gap is at most a second; time that ran backwards is no gap.
+        // A sample's gap is at most a second; a negative time difference is not a gap.
         self.row_gap_us = self.row_gap_us.max(u32::try_from(pair.gap_us).unwrap_or(0));
         let due = Due {
             gap_us: pair.gap_us,
@@ -462,7 +466,7 @@ impl Timing {
         }
     }
 
-    /// RFC 3550 A.8, in microseconds, with a single deviation bounded to one second.
+    /// Updates the jitter (RFC 3550 A.8) in microseconds; a single deviation is at most one second.
     #[inline]
     fn fold_jitter(&mut self, deviation_us: u32) {
         self.jitter_x16 = self.jitter_x16 + deviation_us - ((self.jitter_x16 + 8) >> 4);
@@ -477,7 +481,7 @@ impl Timing {
         }
     }
 
-    /// Adds to the sum of the jitter, which goes on in `apart` when it is full.
+    /// Adds to the jitter sum, and carries its overflow to `apart`.
     #[inline]
     pub(super) fn add_jitter(&mut self, jitter_us: u32) {
         let (sum_us, is_full) = self.jitter_sum_us.overflowing_add(jitter_us);
@@ -502,7 +506,7 @@ impl Timing {
         }
     }
 
-    /// A packet back to back with the one before.
+    /// Counts a packet that is back to back with the one before.
     #[cold]
     fn extend_clump(&mut self, pair: &Pair) {
         self.apart.short_gap_count = self.apart.short_gap_count.wrapping_add(1);
@@ -526,12 +530,12 @@ impl Timing {
         self.clump = Clump::Before;
         match u16::try_from(interval_us >> 5) {
             Ok(scaled) => self.count_clump(u32::try_from(interval_us).unwrap_or_default(), scaled.into()),
-            // Over two seconds, or backwards.
+            // Over two seconds, or negative.
             Err(_) => self.apart.add_clump(interval_us),
         }
     }
 
-    /// Counts a clump; `scaled` is its interval in steps of 32 microseconds, no more than 16 bits.
+    /// Counts a clump; `scaled` is its interval in steps of 32 microseconds, at most 16 bits.
     #[inline]
     fn count_clump(&mut self, interval_us: u32, scaled: u32) {
         self.add_clumps(interval_us, scaled.wrapping_mul(scaled));
@@ -566,7 +570,7 @@ impl Timing {
         self.window_media_us = 0;
     }
 
-    /// Forgets the arrival before for everything but the next pair.
+    /// Starts clumps and playout again with the next pair.
     fn rebase(&mut self) {
         self.clump = Clump::None;
         self.playout.rebase();
@@ -586,46 +590,46 @@ struct Pair {
     media_us: i64,
     ticks: i64,
     packets: i64,
-    /// A later one had arrived before the second.
+    /// Whether a later packet had arrived before the second one.
     is_overtaken: bool,
-    /// The packet duration before this pair was counted, and what was back to back then.
+    /// The packet duration before this pair was counted, and the back-to-back limit at that time.
     ptime_us: i64,
     short_us: i64,
 }
 
 impl Pair {
-    /// How much later than its timestamp says the second packet came, against the first.
+    /// How much the transit grew from the first packet to the second: arrival gap minus timestamp step.
     #[inline]
     fn lateness_us(&self) -> i64 {
         self.gap_us - self.media_us
     }
 }
 
-/// Microseconds from `earlier` to `later`, which may be anything a driver says.
+/// Microseconds from `earlier` to `later`; a driver may pass any values.
 #[inline]
 fn between(earlier: Micros, later: Micros) -> i64 {
     later.0.wrapping_sub(earlier.0)
 }
 
-/// Microseconds of a window; only a clock that was set back by half an hour gets to the bounds.
+/// Clips microseconds of a window; only a clock that was set back by half an hour reaches the bounds.
 #[inline]
 fn clip(us: i64) -> i32 {
     i32::try_from(us).unwrap_or(if us < 0 { i32::MIN } else { i32::MAX })
 }
 
-/// What a sum of 32 bits held when it began at zero again.
+/// The value of a 32-bit sum's overflow.
 const FULL: i64 = 1 << 32;
-/// A larger gap between two arrivals, 12 days, is a broken clock.
+/// A larger gap between two arrivals, 12 days, means a broken clock.
 const GAP_MAX_US: i64 = 1 << 40;
-/// A longer gap is no sample of the sender's pace.
+/// A longer gap is not a sample of the sender's pace.
 pub(super) const PAUSE_US: i64 = 1_000_000;
 /// The longest packet of any codec in use (RFC 7587 §3.1).
 const PTIME_MAX_US: i64 = 120_000;
-/// How far a silence may differ from the timestamp's step.
+/// Tolerated difference between a silence and the timestamp's step.
 const SILENCE_TOLERANCE_US: i64 = 100_000;
-/// A single deviation counts no more, so that one packet cannot decide the peak.
+/// A single deviation counts at most this much, so that one packet cannot decide the peak.
 const DEVIATION_MAX_US: u64 = 1_000_000;
-/// The estimator's first samples do not count as a peak.
+/// The estimator's first samples are excluded from the peak.
 pub(super) const JITTER_LEAD: u32 = 10;
 /// The pace is judged over windows of this length.
 pub(super) const PACE_WINDOW_US: i32 = 5_000_000;

@@ -1,4 +1,4 @@
-//! The short way through the arithmetic comes to what the long one does.
+//! The fast path of the timing gives the same result as the general one.
 
 use proptest::prelude::*;
 
@@ -6,7 +6,7 @@ use super::*;
 use crate::time::ClockRate;
 use crate::verdict::Thresholds;
 
-/// One arrival after the one before it.
+/// One arrival, relative to the one before it.
 #[derive(Clone, Debug)]
 struct Next {
     gap_us: i64,
@@ -17,7 +17,7 @@ struct Next {
     place: Place,
 }
 
-/// Mostly what a phone sends: long stretches of it, and everything else in between.
+/// Mostly regular audio as a phone sends it, with all other cases in between.
 fn next() -> impl Strategy<Value = Next> {
     let gap_us = prop_oneof![
         20 => 15_000..25_000_i64,

@@ -1,11 +1,11 @@
-//! The worst ten seconds of a leg: what its party complains about, however good the mean is.
+//! The worst ten seconds of a leg: users complain about them even when the mean is good.
 
 use crate::stats::Hundredths;
 use crate::stats::figures::{Figures, Worst};
 use crate::stats::timeline::{Second, Timeline};
 
 impl Timeline {
-    /// The worst ten seconds of a leg of at least ten seconds with enough audio to be judged.
+    /// The worst ten seconds of a leg that lasts at least ten seconds and has enough audio to be judged.
     pub(crate) fn worst_10s(&self, figures: &Figures) -> Option<Worst> {
         let rows = usize::try_from(WINDOW_S.div_ceil(self.step_s.max(1))).ok()?;
         if !figures.enough || self.seconds.len() < rows {
@@ -65,7 +65,7 @@ impl Sums {
     }
 
     fn is_worse_than(&self, other: &Sums, jitter_us: u32, other_us: u32) -> bool {
-        // Shares compared without dividing.
+        // Compares the shares without a division.
         let here = (self.lost + self.late) * (other.received + other.lost);
         let there = (other.lost + other.late) * (self.received + self.lost);
         here > there || (here == there && self.lost + self.late == 0 && jitter_us > other_us)

@@ -1,8 +1,8 @@
-//! Numbers and addresses as a trace has them: little where they are small, read without trust.
+//! Encodes numbers and addresses of a trace compactly, and reads them with all checks.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 
-/// Appends `value` seven bits at a time, the lowest first; the top bit says that there is more.
+/// Appends `value` seven bits at a time, the lowest first; the top bit means that more follow.
 #[inline]
 pub(super) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
@@ -12,7 +12,7 @@ pub(super) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
-/// Appends a number that may be negative and is small as a rule.
+/// Appends a number that may be negative and is usually small.
 #[inline]
 pub(super) fn put_signed(out: &mut Vec<u8>, value: i64) {
     put_varint(out, ((value << 1) ^ (value >> 63)) as u64);
@@ -48,7 +48,7 @@ pub(super) fn put_ip(out: &mut Vec<u8>, ip: IpAddr) {
     }
 }
 
-/// Reads what was appended; `None` where the bytes end or say what no writer says.
+/// Reads appended values; `None` when the bytes end, or are not valid.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cursor<'a> {
     rest: &'a [u8],
@@ -82,7 +82,7 @@ impl<'a> Cursor<'a> {
             let bits = u64::from(byte & 0x7f);
             value |= bits << shift;
             if byte & 0x80 == 0 {
-                // The tenth byte has room for one bit.
+                // The tenth byte has space for one bit.
                 return (shift < 63 || bits <= 1).then_some(value);
             }
         }

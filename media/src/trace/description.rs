@@ -1,4 +1,4 @@
-//! What SDP settled, as a record has it.
+//! An SDP result in a record.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -6,9 +6,9 @@ use super::bytes::{Cursor, put_address, put_bytes, put_ip, put_varint};
 use crate::session::{Description, Payload, PayloadKind, StrictSource};
 use crate::time::ClockRate;
 
-/// Appends `description`; what is absent costs a bit.
+/// Appends `description`; an absent field costs one bit.
 pub(super) fn put(out: &mut Vec<u8>, description: &Description) {
-    // Named one by one, so that a new field does not compile until a trace has it.
+    // All fields are listed, so that a new field does not compile until the trace includes it.
     let Description {
         remote,
         remote_rtcp,
@@ -95,7 +95,7 @@ pub(super) fn read(cursor: &mut Cursor<'_>) -> Option<Description> {
     })
 }
 
-/// Which sources may be the party's, in two bits.
+/// The source rule in two bits.
 const fn rule_bits(rule: StrictSource) -> u8 {
     match rule {
         StrictSource::Any => 0,
@@ -146,9 +146,9 @@ fn payload(cursor: &mut Cursor<'_>) -> Option<Payload> {
     Some(Payload { number, kind, clock, bytes_per_ms, name: cursor.text()?.to_owned() })
 }
 
-/// Bits of a description's flags.
+/// Number of flag bits of a description.
 const FLAGS: u32 = 13;
-/// Beside the kind: the codec has a constant bit rate.
+/// Flag besides the kind: the codec has a constant bit rate.
 const CONSTANT_RATE: u8 = 0x80;
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! What the next record will be if nothing changes: writer and reader keep the same one, so that only what comes
-//! otherwise needs bytes.
+//! Predicts the next record, assuming that nothing changes. Writer and reader make the same prediction, so
+//! only differences need bytes.
 
 use std::net::SocketAddr;
 
@@ -7,7 +7,7 @@ use super::bytes::{Cursor, put_address, put_signed, put_varint};
 use crate::rtp::Packet;
 use crate::time::Micros;
 
-/// Where the last records have led to.
+/// State of the prediction after the last records.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Forecast {
     /// The time of the last record of any kind.
@@ -15,13 +15,13 @@ pub(super) struct Forecast {
     rtp: Pace,
     sent: Pace,
     packet: Packet,
-    /// What a packet adds to the timestamp.
+    /// Timestamp increment per packet.
     step: u32,
     source: Option<SocketAddr>,
     to: Option<SocketAddr>,
 }
 
-/// When the last one came, and how long after the one before.
+/// The arrival of the last packet, and the gap before it.
 #[derive(Clone, Copy, Debug, Default)]
 struct Pace {
     at: Micros,
@@ -46,7 +46,7 @@ impl Pace {
 }
 
 impl Forecast {
-    /// Appends a packet that arrived.
+    /// Appends a received packet.
     #[inline]
     pub(super) fn put_rtp(&mut self, out: &mut Vec<u8>, at: Micros, source: SocketAddr, packet: &Packet) {
         let expected = self.expected(packet.sequence);
@@ -112,7 +112,7 @@ impl Forecast {
         Some((at, source, packet))
     }
 
-    /// Appends that packets were sent.
+    /// Appends a record of sent packets.
     #[inline]
     pub(super) fn put_sent(
         &mut self,
@@ -134,7 +134,7 @@ impl Forecast {
         self.last = at;
     }
 
-    /// Reads that packets were sent; `plain` says that it was one, to where the last one went.
+    /// Reads a record of sent packets; `plain` means one packet to the last destination.
     pub(super) fn sent(&mut self, plain: bool, cursor: &mut Cursor<'_>) -> Option<(Micros, u32, SocketAddr)> {
         let at = self.sent.next(cursor.signed()?);
         let (packets, to) = if plain { (1, self.to?) } else { (cursor.small()?, cursor.address()?) };
@@ -143,19 +143,19 @@ impl Forecast {
         Some((at, packets, to))
     }
 
-    /// Appends the time of any other record.
+    /// Appends the time of another record.
     pub(super) fn put_time(&mut self, out: &mut Vec<u8>, at: Micros) {
         put_signed(out, at.0.wrapping_sub(self.last.0));
         self.last = at;
     }
 
-    /// Reads the time of any other record.
+    /// Reads the time of another record.
     pub(super) fn time(&mut self, cursor: &mut Cursor<'_>) -> Option<Micros> {
         self.last = Micros(self.last.0.wrapping_add(cursor.signed()?));
         Some(self.last)
     }
 
-    /// The packet with that number of a stream that goes on as it went.
+    /// The packet with this number, if the stream continues unchanged.
     #[inline]
     fn expected(&self, sequence: u16) -> Packet {
         let ahead = sequence.wrapping_sub(self.packet.sequence).cast_signed();
@@ -179,9 +179,10 @@ impl Forecast {
     }
 }
 
-/// The top bit of a record's first byte says that it is an RTP packet; the others what came otherwise.
+/// The top bit of a record's first byte means an RTP packet; the other bits mark differences from the
+/// prediction.
 pub(super) const RTP: u8 = 0x80;
-/// Set in no record: a packet's record that has it is damaged.
+/// Never set in a record: a packet's record with this bit is damaged.
 pub(super) const RTP_UNUSED: u8 = 0x40;
 const SEQUENCE: u8 = 0x01;
 const TIMESTAMP: u8 = 0x02;

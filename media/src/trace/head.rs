@@ -1,4 +1,4 @@
-//! The beginning of a trace: a few lines of text that say whose it is and what its session was set up with.
+//! The head of a trace: a few lines of text that identify the leg and contain its session's settings.
 
 use crate::session::{SessionConfig, StrictSource};
 use crate::stats::Hundredths;
@@ -6,7 +6,7 @@ use crate::stats::Hundredths;
 /// The first bytes of every trace of this version.
 pub const MAGIC: &[u8] = b"sidetone-trace 1\n";
 
-/// Whose inputs a trace holds, and what they are to be judged by.
+/// Identifies the leg of a trace, and its settings for the verdict.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TraceHead {
     /// The call.
@@ -15,16 +15,16 @@ pub struct TraceHead {
     pub leg: String,
     /// The node that the leg was on.
     pub node: String,
-    /// The version of the rules that judged the leg.
+    /// The version of the rules for this leg.
     pub rules: String,
     /// Wall time of the session's time zero, in microseconds since the Unix epoch.
     pub zero_us: i64,
-    /// What the session was set up with.
+    /// The session's settings.
     pub config: SessionConfig,
 }
 
 impl TraceHead {
-    /// The lines, with the empty one that ends them.
+    /// The lines, with the empty line that ends them.
     pub(super) fn write(&self) -> Vec<u8> {
         let mut text = String::from_utf8_lossy(MAGIC).into_owned();
         let mut line = |name: &str, value: &str| {
@@ -38,8 +38,9 @@ impl TraceHead {
         line("node", &self.node);
         line("rules", &self.rules);
         line("zero_us", &self.zero_us.to_string());
-        // Named one by one, so that a new setting does not compile until a trace has it.
-        // Audio evidence comes from payloads, and a trace has none. What is traced is ours, and not observed.
+        // All settings are listed, so that a new one does not compile until the trace includes it. Audio
+        // evidence needs payloads, which a trace does not have. A traced leg is our own, never an observed
+        // one.
         let SessionConfig {
             symmetric,
             strict_source,
@@ -55,7 +56,7 @@ impl TraceHead {
         }
         let defaults = crate::verdict::Thresholds::default();
         for name in crate::verdict::Thresholds::NAMES {
-            // What is not said is as it is by default.
+            // Settings with their default are omitted.
             if let Some(value) = thresholds.get(name).filter(|value| defaults.get(name) != Some(*value)) {
                 line(name, &value.0.to_string());
             }
@@ -65,9 +66,9 @@ impl TraceHead {
         text.into_bytes()
     }
 
-    /// Reads the lines; `Ok(None)` when `bytes` end before they do. With the head comes its length in bytes.
+    /// Reads the lines; `Ok(None)` when `bytes` end before they do. Also returns the head's length in bytes.
     ///
-    /// Lines with names that are not known are passed over: a later writer says more.
+    /// Lines with unknown names are skipped, because a later version may write more.
     pub(super) fn read(bytes: &[u8]) -> Result<Option<(TraceHead, usize)>, &'static str> {
         let known = bytes.len().min(MAGIC.len());
         if bytes.get(..known) != MAGIC.get(..known) {
@@ -80,7 +81,7 @@ impl TraceHead {
         };
         let lines = window.get(MAGIC.len()..end.max(MAGIC.len())).unwrap_or_default();
         let text = std::str::from_utf8(lines).map_err(|_| "its head is no text")?;
-        // A trace that says nothing of it was written when every session did so.
+        // Traces without this line are from a version whose sessions all used this rule.
         let before = SessionConfig { strict_source: StrictSource::Observed, ..SessionConfig::default() };
         let mut head = TraceHead { config: before, ..TraceHead::default() };
         for line in text.lines() {
@@ -106,7 +107,7 @@ impl TraceHead {
             _ if self.config.thresholds.get(name).is_some() => {
                 let hundredths: i64 = value.parse().ok()?;
                 self.config.thresholds.set(name, hundredths as f64 / 100.0).ok()?;
-                // What a text says exactly must not be rounded on its way.
+                // The exact value in the text must not be rounded.
                 if self.config.thresholds.get(name) != Some(Hundredths(hundredths)) {
                     return None;
                 }
@@ -129,11 +130,11 @@ fn read_flag(value: &str) -> Option<bool> {
     }
 }
 
-/// No head of ours comes near it.
+/// More than any head needs.
 const HEAD_BYTES_MAX: usize = 16_384;
-/// Addresses of one host that a head names.
+/// Own addresses in a head.
 const OWN_ADDRESSES_MAX: usize = 64;
-/// The longest value; a call's or a node's name is much shorter.
+/// The longest value; ids of calls and nodes are much shorter.
 const VALUE_CHARS_MAX: usize = 128;
 
 #[cfg(test)]

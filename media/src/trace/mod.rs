@@ -1,12 +1,12 @@
-//! Header-only traces: every input of a leg's session that its report depends on, and no audio.
+//! Header-only traces: every input of a leg's session that affects its report, without audio.
 //!
-//! A [`TracedSession`] is a [`Session`](crate::session::Session) that may write down what it is told; a [`Replay`]
-//! tells it another session, whose report is the same to the last bit. RTP is kept as its header and its length, so
-//! that a trace says nothing of what was spoken and works on SRTP as well. Packets are written as what differs from
-//! what was to be expected: three bytes each for a talking party, about 300 bytes a second with what we send. The
-//! format is described in `docs/trace.md`.
+//! A [`TracedSession`] is a [`Session`](crate::session::Session) that can record its inputs; a [`Replay`]
+//! feeds them to another session, whose report is equal to the last bit. RTP is recorded as its header and
+//! its length, so a trace reveals no audio and works with SRTP too. Packets are recorded as differences from
+//! a prediction: three bytes each for a talking party, about 300 bytes per second including the packets we
+//! send. The format is described in `docs/trace.md`.
 //!
-//! Nothing here does I/O: blocks go to a [`TraceSink`], bytes come from the driver of a replay.
+//! This module does no I/O: blocks go to a [`TraceSink`], and the driver of a replay supplies bytes.
 //!
 //! ```
 //! use std::sync::{Arc, Mutex};

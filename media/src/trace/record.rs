@@ -9,22 +9,22 @@ use crate::rtp::Packet;
 use crate::session::Description;
 use crate::time::Micros;
 
-/// What a session was told, or an end.
+/// An input of a session, or the end of the trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Record<'a> {
     /// The leg was answered.
     Answered,
     /// The leg was closed.
     Closed,
-    /// SDP settled something.
+    /// SDP was settled.
     Described(Box<Description>),
-    /// The trace is over; so many inputs were not written down.
+    /// The trace ends; this many inputs were not recorded.
     End { missing: u64 },
     /// A datagram of another protocol on the RTP port.
     Foreign,
     /// Our own receive queue dropped packets.
     LocalDrop { packets: u32 },
-    /// A datagram on the RTP port that is no RTP.
+    /// A datagram on the RTP port that is not valid RTP.
     Malformed,
     /// A datagram on the RTP port that is RTCP.
     Muxed { source: SocketAddr, datagram: &'a [u8] },
@@ -32,18 +32,18 @@ pub(super) enum Record<'a> {
     Rtcp { source: SocketAddr, datagram: &'a [u8] },
     /// An RTP packet.
     Rtp { source: SocketAddr, packet: Packet },
-    /// The RTP that goes out is of another source.
+    /// The RTP sent has another SSRC from now on.
     Sends { ssrc: u32 },
-    /// RTP went out.
+    /// RTP was sent.
     Sent { packets: u32, to: SocketAddr },
-    /// RTCP went out.
+    /// RTCP was sent.
     SentRtcp { datagram: &'a [u8] },
-    /// ICMP said that nobody listens.
+    /// ICMP reported that the destination is unreachable.
     Unreachable,
 }
 
 impl<'a> Record<'a> {
-    /// Appends the record as of `at`; an end has no time.
+    /// Appends the record with time `at`; an end has no time.
     pub(super) fn put(&self, out: &mut Vec<u8>, forecast: &mut Forecast, at: Micros) {
         match self {
             Record::Rtp { source, packet } => return forecast.put_rtp(out, at, *source, packet),
@@ -71,7 +71,7 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// Reads the next record and its time; `None` where the bytes are none.
+    /// Reads the next record and its time; `None` when the bytes are not a valid record.
     pub(super) fn read(cursor: &mut Cursor<'a>, forecast: &mut Forecast) -> Option<(Micros, Record<'a>)> {
         let tag = cursor.byte()?;
         if tag & RTP != 0 {
@@ -106,7 +106,7 @@ impl<'a> Record<'a> {
         Some((at, record))
     }
 
-    /// Bytes that the record takes at most; a plain packet takes three.
+    /// The largest length of the record; a plain packet takes three bytes.
     pub(super) fn room(&self) -> usize {
         let body = match self {
             Record::Described(description) => {
@@ -141,7 +141,7 @@ impl<'a> Record<'a> {
     }
 }
 
-/// A tag, a time, and the fields of a packet with an IPv6 source, or of anything else without a body.
+/// A tag, a time, and the fields of a packet with an IPv6 source; enough for every record without a body.
 const RECORD_BYTES: usize = 64;
 
 const SENT_ONE: u8 = 0x01;

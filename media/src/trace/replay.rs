@@ -1,4 +1,4 @@
-//! A trace told to a session again.
+//! Feeds a trace to a session.
 
 use thiserror::Error;
 
@@ -10,7 +10,7 @@ use super::writer::{BLOCK_LEN_MAX, FRAME_BYTES};
 use crate::session::{Payload, PayloadKind, Report, Session};
 use crate::time::Micros;
 
-/// Why a trace cannot be read any further.
+/// Why a trace cannot be read further.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum TraceDamage {
     /// The bytes do not begin like a trace, or end within its head.
@@ -19,19 +19,19 @@ pub enum TraceDamage {
         /// What is wrong with them.
         what: &'static str,
     },
-    /// A block is not what was written; what stands before it has been read.
+    /// A block is damaged; everything before it was read.
     #[error("damaged at byte {offset}: {what}")]
     Damaged {
-        /// Where the block begins.
+        /// Offset of the block.
         offset: u64,
         /// What is wrong with it.
         what: &'static str,
     },
 }
 
-/// Reads a trace from bytes that come in pieces of any size, and tells a session what stands in it.
+/// Reads a trace from bytes in pieces of any size, and feeds its records to a session.
 ///
-/// *Bounds*: what a session takes; the driver keeps one block, at most [`Replay::NEEDED_MAX`] bytes.
+/// *Bounds*: the size of a session; the driver keeps one block, at most [`Replay::NEEDED_MAX`] bytes.
 #[derive(Debug)]
 pub struct Replay {
     offset: u64,
@@ -40,28 +40,28 @@ pub struct Replay {
     on_wall_clock: bool,
 }
 
-/// What a trace came to.
+/// The result of replaying a trace.
 #[derive(Clone, Debug)]
 pub struct Replayed {
-    /// Whose trace it is.
+    /// Identifies the leg.
     pub head: TraceHead,
-    /// The report of its session: when the leg closed, or at the last thing that is known of it.
+    /// The report of its session: at the leg's end, or at its last known input.
     pub report: Report,
-    /// The audio that SDP settled first, which the report has only once it was received.
+    /// The first audio codec in the SDP; the report names a codec only after its audio has arrived.
     pub negotiated: Option<String>,
-    /// When the leg was answered, on the session's time.
+    /// When the leg was answered, in the session's time.
     pub answered: Option<Micros>,
     /// The first input.
     pub begun: Option<Micros>,
     /// The last input, or when the leg was closed.
     pub ended: Option<Micros>,
-    /// The leg was seen to its end.
+    /// Whether the trace covers the leg to its end.
     pub closed: bool,
-    /// Inputs that the trace says are missing; `None` when it has no end, as after a crash.
+    /// Inputs missing in the trace, by its own count; `None` when it has no end, as after a crash.
     pub missing: Option<u64>,
-    /// Datagrams that came, and packets that were sent.
+    /// Datagrams received and packets sent.
     pub packets: u64,
-    /// Where it could be read no further.
+    /// Where reading stopped, if the trace is damaged.
     pub damage: Option<TraceDamage>,
 }
 
@@ -69,7 +69,7 @@ pub struct Replayed {
 struct Told {
     head: TraceHead,
     session: Session,
-    /// What is added to every time.
+    /// Added to every time.
     shift_us: i64,
     forecast: Forecast,
     report: Option<Report>,
@@ -88,7 +88,7 @@ impl Default for Replay {
 }
 
 impl Replay {
-    /// As many bytes as [`Replay::feed`] may need at once.
+    /// The largest number of bytes that [`Replay::feed`] needs at once.
     pub const NEEDED_MAX: usize = BLOCK_LEN_MAX + FRAME_BYTES;
 
     /// Expects the first byte of a trace.
@@ -96,23 +96,24 @@ impl Replay {
         Replay { offset: 0, told: None, damage: None, on_wall_clock: false }
     }
 
-    /// The same, which tells the session wall time: microseconds since the Unix epoch, as those of a capture are.
+    /// A replay whose session uses wall time: microseconds since the Unix epoch, as in a capture.
     ///
-    /// Instants of its report are on that time as well; nothing else of it depends on the clock.
+    /// The times in its report are then wall time; nothing else in the report depends on the clock.
     pub fn on_wall_clock() -> Self {
         Replay { on_wall_clock: true, ..Replay::new() }
     }
 
-    /// Whether `bytes` begin a trace, as far as they go.
+    /// Whether `bytes`, which may be incomplete, are the start of a trace.
     pub fn recognises(bytes: &[u8]) -> bool {
         let known = bytes.len().min(MAGIC.len());
         known > 0 && bytes.get(..known) == MAGIC.get(..known)
     }
 
-    /// Reads what is whole in `bytes` and says how many were used; the rest is to come again with more behind it.
+    /// Reads the complete parts of `bytes` and returns how many were used; pass the rest again with more
+    /// after it.
     ///
     /// # Errors
-    /// From the first damage on always; what came before it counts.
+    /// Returned again from the first damage on; everything before it counts.
     pub fn feed(&mut self, bytes: &[u8]) -> Result<usize, TraceDamage> {
         if let Some(damage) = &self.damage {
             return Err(damage.clone());
@@ -138,10 +139,10 @@ impl Replay {
         }
     }
 
-    /// What came of it, with `left` bytes of the file unread.
+    /// The result, with `left` bytes of the file unread.
     ///
     /// # Errors
-    /// When there was not even a whole head.
+    /// When there is no complete head.
     pub fn finish(self, left: usize) -> Result<Replayed, TraceDamage> {
         let offset = self.offset;
         let Some(told) = self.told else {
@@ -152,7 +153,7 @@ impl Replay {
         Ok(told.finish(self.damage.or(cut)))
     }
 
-    /// Reads the head or a block; 0 when it is not whole.
+    /// Reads the head or a block; 0 when it is incomplete.
     fn step(&mut self, bytes: &[u8]) -> Result<usize, &'static str> {
         let Some(told) = &mut self.told else {
             let Some((head, len)) = TraceHead::read(bytes)? else { return Ok(0) };
@@ -234,9 +235,9 @@ impl Told {
                 self.negotiated = name.or(self.negotiated.take());
                 session.describe(at, *description);
             }
-            // Said by `block`.
+            // `block` handles it.
             Record::End { .. } => {}
-            // Where it came from changes nothing.
+            // Its source makes no difference.
             Record::Foreign => {
                 session.receive(at, NOWHERE, &[]);
             }
@@ -261,7 +262,7 @@ impl Told {
             }
             Record::Unreachable => session.unreachable(),
         }
-        // Nobody here sends anything.
+        // A replay sends nothing.
         while session.poll_output().is_some() {}
     }
 
@@ -286,6 +287,6 @@ impl Told {
     }
 }
 
-/// An address that no datagram comes from.
+/// An address from which no datagram comes.
 const NOWHERE: std::net::SocketAddr =
     std::net::SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED), 0);

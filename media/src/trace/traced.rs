@@ -1,4 +1,4 @@
-//! A session that writes down what it is told.
+//! A session that records its inputs.
 
 use std::net::SocketAddr;
 use std::ops::Deref;
@@ -12,14 +12,14 @@ use crate::rtp::{Datagram, Packet};
 use crate::session::{Description, Disposition, Input, Output, Reason, Report, Session};
 use crate::time::Micros;
 
-/// A [`Session`] that may have its trace written.
+/// A [`Session`] that can write a trace.
 ///
-/// Reading goes through to the session; every input passes here, so none can be missing in the trace.
+/// Reads go directly to the session; every input passes here, so that none is missing in the trace.
 #[derive(Debug)]
 pub struct TracedSession {
     session: Session,
     writer: Option<Box<TraceWriter>>,
-    /// The source of what we send, when the trace has it already.
+    /// The SSRC that we send with, when the trace has it already.
     sends: Option<u32>,
 }
 
@@ -37,15 +37,16 @@ impl TracedSession {
         TracedSession { session, writer: None, sends: None }
     }
 
-    /// Begins the trace, which holds what the session is told from now on: before anything else, to be of use.
+    /// Starts the trace, which contains the session's inputs from now on. To be useful it must start before
+    /// all other inputs.
     ///
-    /// What the session was set up with is put into `head` here.
+    /// This function puts the session's settings into `head`.
     pub fn trace(&mut self, mut head: TraceHead, sink: Arc<dyn TraceSink>) {
         head.config = self.session.config().clone();
         self.writer = Some(Box::new(TraceWriter::new(&head, sink)));
     }
 
-    /// Hands over what was written down before `age_us` ago.
+    /// Hands over a block whose records are older than `age_us`.
     pub fn flush_trace(&mut self, now: Micros, age_us: i64) {
         if let Some(writer) = &mut self.writer {
             writer.flush(now, age_us);
@@ -70,7 +71,7 @@ impl TracedSession {
             Input::SentRtcp { datagram } => self.sent_rtcp(now, datagram),
             Input::Sent { packets, to } => self.sent(now, packets, to),
             Input::Signalled(description) => self.describe(now, *description),
-            // It changes no report.
+            // It does not affect the report.
             Input::Timeout => self.session.handle_input(now, Input::Timeout),
             Input::Unreachable => {
                 self.write(now, &Record::Unreachable);
@@ -136,17 +137,17 @@ impl TracedSession {
     /// See [`Session::sent_rtcp`].
     pub fn sent_rtcp(&mut self, now: Micros, datagram: &[u8]) {
         self.write(now, &Record::SentRtcp { datagram });
-        // A sender report names a source as well.
+        // A sender report also sets the SSRC.
         self.sends = None;
         self.session.sent_rtcp(now, datagram);
     }
 
-    /// See [`Session::report_block`]: what it says goes out as RTCP, and no report depends on it.
+    /// See [`Session::report_block`]: its content is sent as RTCP, and it does not affect the report.
     pub fn report_block(&mut self, now: Micros) -> Option<Block> {
         self.session.report_block(now)
     }
 
-    /// See [`Session::close`]; the trace is over as well.
+    /// See [`Session::close`]; the trace ends too.
     pub fn close(&mut self, now: Micros) -> Report {
         self.write(now, &Record::Closed);
         let trace = self.writer.take().map(|writer| writer.end());
@@ -179,8 +180,8 @@ impl TracedSession {
     }
 }
 
-/// What a trace keeps of RTCP: all that a session looked into. Of what it refused a stand-in that is refused for the
-/// same reason, so that nobody can fill a disk.
+/// The part of RTCP that a trace keeps: every datagram that a session read. For a rejected one it keeps a
+/// short stand-in that is rejected for the same reason, so that an attacker cannot fill the disk.
 fn kept_of_rtcp(datagram: &[u8], disposition: Disposition) -> Option<&[u8]> {
     match disposition {
         Disposition::Discard(Reason::Closed) => None,
@@ -190,7 +191,7 @@ fn kept_of_rtcp(datagram: &[u8], disposition: Disposition) -> Option<&[u8]> {
     }
 }
 
-/// RTCP by its first bytes, whose length leads beyond its end.
+/// RTCP according to its first bytes, with a length beyond its end.
 const MALFORMED_RTCP: &[u8] = &[0x80, 201, 0xff, 0xff];
 /// An empty receiver report.
 const REFUSED_RTCP: &[u8] = &[0x80, 201, 0, 1, 0, 0, 0, 0];

@@ -1,4 +1,4 @@
-//! Writes a leg's inputs into a buffer, and hands the buffer over when it is full.
+//! Writes a leg's inputs into a buffer, and hands the buffer to a sink when it is full.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,36 +8,37 @@ use super::head::TraceHead;
 use super::record::Record;
 use crate::time::Micros;
 
-/// Where the bytes of one trace go, in order.
+/// Receives the bytes of one trace, in order.
 ///
-/// Called from the thread that carries the leg's packets: it must not wait for anything.
+/// Called from the thread that carries the leg's packets: it must not block.
 pub trait TraceSink: Send + Sync + fmt::Debug {
-    /// Takes the next bytes of the trace and gives an empty buffer for those after them, best with room for
-    /// [`BLOCK_BYTES`]. `None` when there was no room for the bytes: they are lost, and the trace goes no further.
+    /// Takes the next bytes of the trace and returns an empty buffer, preferably with capacity
+    /// [`BLOCK_BYTES`]. `None` means that the bytes could not be taken: they are lost, and the trace ends
+    /// there.
     fn append(&self, bytes: Vec<u8>) -> Option<Vec<u8>>;
 
-    /// What the trace is called, for who looks for it.
+    /// The name under which the trace can be found.
     fn name(&self) -> &str;
 }
 
-/// The trace that was written of a leg.
+/// The trace of a leg.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceFile {
-    /// What its sink calls it.
+    /// Its name in the sink.
     pub name: String,
     /// Bytes that were handed over.
     pub bytes: u64,
-    /// Inputs that it does not hold, because its sink had no room or it became too long.
+    /// Inputs missing in it, because its sink had no space or it became too long.
     pub missing: u64,
 }
 
-/// The trace of one leg in the making.
+/// Writes the trace of one leg.
 ///
-/// *Bounds*: one buffer of [`BLOCK_BYTES`], [`TRACE_BYTES_MAX`] in all.
+/// *Bounds*: one buffer of [`BLOCK_BYTES`], [`TRACE_BYTES_MAX`] in total.
 #[derive(Debug)]
 pub struct TraceWriter {
     sink: Arc<dyn TraceSink>,
-    /// The block that is being filled, with room for its frame in front; `None` once something was lost.
+    /// The current block, with space for its frame at the start; `None` after a loss.
     block: Option<Vec<u8>>,
     forecast: Forecast,
     /// The time of the first record of the block.
@@ -47,7 +48,7 @@ pub struct TraceWriter {
 }
 
 impl TraceWriter {
-    /// Begins a trace; its head goes to `sink` at once.
+    /// Starts a trace; its head goes to `sink` at once.
     pub fn new(head: &TraceHead, sink: Arc<dyn TraceSink>) -> Self {
         let bytes = head.write();
         let written = bytes.len() as u64;
@@ -55,7 +56,7 @@ impl TraceWriter {
         TraceWriter { sink, block, forecast: Forecast::default(), begun: Micros(0), written, missing: 0 }
     }
 
-    /// Hands over what is there when its first record is older than `age_us`.
+    /// Hands the block over when its first record is older than `age_us`.
     pub fn flush(&mut self, now: Micros, age_us: i64) {
         if now.since(self.begun) >= age_us {
             self.hand_over();
@@ -79,14 +80,14 @@ impl TraceWriter {
         record.put(block, &mut self.forecast, at);
     }
 
-    /// Ends the trace, with the number of inputs that are not in it.
+    /// Ends the trace, and records how many inputs are missing.
     pub(super) fn end(mut self) -> TraceFile {
         self.hand_over();
         let mut last = self.block.take().unwrap_or_else(|| framed(Vec::new()));
         Record::End { missing: self.missing }.put(&mut last, &mut self.forecast, Micros::default());
         frame(&mut last);
         let bytes = self.written.saturating_add(last.len() as u64);
-        // Without room for it the trace looks cut off, which it is.
+        // When the sink cannot take it, the trace looks cut off, which is correct.
         let _ = self.sink.append(last);
         TraceFile { name: self.sink.name().to_owned(), bytes, missing: self.missing }
     }
@@ -107,7 +108,7 @@ fn framed(mut buffer: Vec<u8>) -> Vec<u8> {
     buffer
 }
 
-/// Writes length and checksum in front of what the block holds.
+/// Writes length and checksum before the content of the block.
 fn frame(block: &mut [u8]) {
     if let Some((frame, body)) = block.split_first_chunk_mut::<FRAME_BYTES>() {
         let [l0, l1, l2, l3] = u32::try_from(body.len()).unwrap_or(u32::MAX).to_le_bytes();
@@ -116,11 +117,11 @@ fn frame(block: &mut [u8]) {
     }
 }
 
-/// What a block is handed over at: some seconds of a call.
+/// The size at which a block is handed over: some seconds of a call.
 pub const BLOCK_BYTES: usize = 2_048;
-/// A trace goes no further than this: days of a call, or minutes of a flood.
+/// The longest trace: days of a call, or minutes of a flood.
 pub const TRACE_BYTES_MAX: u64 = 128 << 20;
-/// Length and checksum in front of a block.
+/// Length and checksum before a block.
 pub(super) const FRAME_BYTES: usize = 8;
-/// A reader takes no longer block; only a monstrous description would make one.
+/// The longest block that a reader accepts; only an extremely long description could exceed it.
 pub(super) const BLOCK_LEN_MAX: usize = 1 << 20;

@@ -1,11 +1,11 @@
-//! Which addresses a packet can reach, as far as their classes tell.
+//! Which addresses a packet can reach, as far as their address classes show.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// Whether packets sent towards `address` by somebody at `from` would lead nowhere.
+/// Whether a host at `from` cannot reach `address` with its packets.
 ///
-/// Within one class of special addresses, as on a test bench or a LAN, nothing is a dead end. `own` are
-/// addresses of this host, where no other party can be.
+/// Addresses of the same special class, as on a test bench or a LAN, can reach each other. `own` are
+/// addresses of this host, which no other party can have.
 pub(crate) fn is_unreachable(address: IpAddr, from: IpAddr, own: &[IpAddr]) -> bool {
     let (address, from) = (address.to_canonical(), from.to_canonical());
     if address == from {
@@ -23,8 +23,8 @@ pub(crate) fn is_unreachable(address: IpAddr, from: IpAddr, own: &[IpAddr]) -> b
 
 /// Whether media may be sent to `address` at all, for a party whose signalling comes from `signalling`.
 ///
-/// Loopback is for parties on loopback alone: SDP must not make us send to our own services. Link-local
-/// holds the metadata services of clouds (169.254.169.254).
+/// Loopback is allowed only for parties on loopback, because SDP must not direct packets to our own services.
+/// Link-local is excluded because metadata services of clouds are there (169.254.169.254).
 pub(crate) fn is_permitted(address: IpAddr, signalling: Option<IpAddr>) -> bool {
     match Class::of(address.to_canonical()) {
         Class::LinkLocal | Class::Multicast | Class::Unspecified => false,
@@ -33,8 +33,8 @@ pub(crate) fn is_permitted(address: IpAddr, signalling: Option<IpAddr>) -> bool 
     }
 }
 
-/// The text of an address and a port, as its `Display` has it: that takes several times as long, and every report has
-/// a few.
+/// The text of an address and a port, equal to its `Display`, which takes several times as long; every report
+/// has a few of them.
 pub fn socket_text(address: SocketAddr) -> String {
     let SocketAddr::V4(v4) = address else { return address.to_string() };
     let mut text = ip_text(IpAddr::V4(*v4.ip()));
@@ -43,7 +43,7 @@ pub fn socket_text(address: SocketAddr) -> String {
     text
 }
 
-/// The same of an address alone.
+/// The text of an address without a port.
 pub(crate) fn ip_text(address: IpAddr) -> String {
     let IpAddr::V4(v4) = address else { return address.to_string() };
     let mut text = String::with_capacity(V4_TEXT_LEN_MAX);
@@ -59,7 +59,7 @@ pub(crate) fn ip_text(address: IpAddr) -> String {
 fn push_number(text: &mut String, number: u16) {
     for unit in [10_000, 1_000, 100, 10, 1] {
         if number >= unit || unit == 1 {
-            // A digit is below ten.
+            // A digit is less than ten.
             text.push(char::from(b'0' + (number / unit % 10) as u8));
         }
     }
@@ -70,7 +70,7 @@ const V4_TEXT_LEN_MAX: usize = 21;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Class {
-    /// For use in texts only (RFC 5737, RFC 3849).
+    /// For use in documents only (RFC 5737, RFC 3849).
     Documentation,
     Global,
     /// Valid on one link only (RFC 3927, RFC 4291 §2.5.6).
@@ -130,7 +130,8 @@ impl Class {
         }
     }
 
-    /// Reached from the Internet; a documentation address stands for such a one in examples and tests.
+    /// Reachable from the Internet; documentation addresses count, because examples and tests use them as
+    /// such.
     fn is_global(self) -> bool {
         matches!(self, Class::Documentation | Class::Global)
     }

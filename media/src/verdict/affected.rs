@@ -1,11 +1,11 @@
-//! When the cause of a verdict showed.
+//! The seconds in which the cause of a verdict is visible.
 
 use crate::session::Report;
 use crate::stats::Second;
 use crate::time::Micros;
 use crate::verdict::{Affected, Verdict};
 
-/// The affected seconds of `report`, where its verdict has a time.
+/// The affected seconds of `report`, when its verdict has a time.
 pub(super) fn affected(report: &Report) -> Option<Affected> {
     let figures = &report.figures;
     let limits = &report.thresholds;
@@ -19,7 +19,7 @@ pub(super) fn affected(report: &Report) -> Option<Affected> {
         (Verdict::JitteryInbound, _) => {
             rows(report, |row| i64::from(row.jitter_max_us()) >= limits.jitter_ms.0 * 10)
         }
-        // These are so from the first packet to the last.
+        // These affect all packets, from the first to the last.
         (Verdict::UnpacedSender | Verdict::PtimeMismatch, _) => span(report, figures.first?, figures.last?),
         (Verdict::DegradedAudio, "dead_tail") => span(report, figures.last?, report.at),
         (Verdict::DegradedAudio, _) => rows(report, |row| {
@@ -30,7 +30,7 @@ pub(super) fn affected(report: &Report) -> Option<Affected> {
     }
 }
 
-/// From the first row in which the cause shows to the last.
+/// From the first row for which `shows` is true to the last.
 fn rows(report: &Report, shows: impl Fn(&Second) -> bool) -> Option<Affected> {
     let timeline = &report.timeline;
     let first = timeline.seconds.iter().position(&shows)?;
@@ -39,12 +39,12 @@ fn rows(report: &Report, shows: impl Fn(&Second) -> bool) -> Option<Affected> {
     Some(seconds(timeline.begins?, second(first)?, second(last + 1)?.checked_sub(1)?))
 }
 
-/// From one instant to another, in the seconds of the timeline, or from the answer where there is none.
+/// From one time to another, in seconds of the timeline, or since the answer when there is no timeline.
 fn span(report: &Report, from: Micros, to: Micros) -> Option<Affected> {
     let begins = report.timeline.begins.or(report.answered)?;
     let second = |at: Micros| u32::try_from(at.since(begins).max(0) / SECOND_US).ok();
     let first = second(from)?;
-    // What ends on a second's boundary did not reach into the next.
+    // An interval that ends on a second's boundary does not include the next second.
     Some(seconds(begins, first, second(to - 1)?.max(first)))
 }
 
@@ -58,5 +58,5 @@ fn seconds(begins: Micros, first_s: u32, last_s: u32) -> Affected {
 }
 
 const SECOND_US: i64 = 1_000_000;
-/// A later packet may come too late for the smaller of the two buffers.
+/// Packets with more lateness may be too late for the smaller of the two buffers.
 const CONCEALED_US: i64 = 80_000;

@@ -1,23 +1,23 @@
-//! The ten verdicts, and the numbers with which one is explained.
+//! The ten verdicts, and the numbers that explain one.
 
 use std::fmt;
 
 use crate::stats::Hundredths;
 
-/// The judgement on the audio that a party sent, and on whether it could hear us.
+/// The judgement on the audio that a party sent, and on whether it could receive ours.
 ///
 /// In the order of the public API's list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Verdict {
-    /// Nothing wrong was seen.
+    /// No fault was found.
     Ok,
     /// The leg was never answered.
     Unanswered,
-    /// The party should have been heard and sent nothing.
+    /// The party should have sent audio and sent none.
     NoInboundMedia,
-    /// We should have sent to the party and sent nothing.
+    /// We should have sent audio to the party and sent none.
     NoOutboundMedia,
-    /// An address in SDP led nowhere, theirs or ours.
+    /// An address in SDP, the party's or ours, was not reachable.
     WrongAdvertisedAddress,
     /// Too many of the party's packets were lost.
     LossyInbound,
@@ -27,7 +27,7 @@ pub enum Verdict {
     UnpacedSender,
     /// The party's packets have another duration than advertised.
     PtimeMismatch,
-    /// The audio suffered in another way, or died before the call ended.
+    /// The audio had another fault, or stopped before the call ended.
     DegradedAudio,
 }
 
@@ -69,30 +69,30 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// Why a verdict was given: the rule that fired and the numbers it compared.
+/// The evidence for a verdict: the rule that matched and the numbers it compared.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Evidence {
-    /// The verdict of the rule that fired; `None` when there was nothing to judge.
+    /// The verdict of the rule that matched; `None` when there was nothing to judge.
     pub rule: Option<Verdict>,
-    /// Which of the rule's conditions held, such as `clumps` or `dead_tail`; empty for `ok`.
+    /// The condition of the rule that held, such as `clumps` or `dead_tail`; empty for `ok`.
     pub reason: &'static str,
-    /// The numbers, most telling first.
+    /// The numbers, most significant first.
     pub measures: Vec<Measure>,
 }
 
-/// One number of the evidence, beside the threshold it was compared with.
+/// One number of the evidence, with the threshold it was compared with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Measure {
     /// The number's name, unit last.
     pub name: &'static str,
-    /// What was measured.
+    /// The measured value.
     pub value: Value,
-    /// The threshold it was held against, where there is one.
+    /// The threshold it was compared with, if there is one.
     pub threshold: Option<Value>,
 }
 
 impl Measure {
-    /// The same measure beside the threshold it was compared with.
+    /// The same measure with its threshold.
     pub(crate) fn held_to(self, threshold: Hundredths) -> Self {
         let threshold = match self.value {
             Value::Integer(_) if threshold.0 % 100 == 0 => Value::Integer(threshold.0 / 100),
@@ -107,7 +107,7 @@ pub(crate) fn count(name: &'static str, value: u64) -> Measure {
     plain(name, Value::Integer(i64::try_from(value).unwrap_or(i64::MAX)))
 }
 
-/// A decimal, or the word for one that cannot be judged.
+/// A decimal, or the word for a value that cannot be computed.
 pub(crate) fn decimal(name: &'static str, value: Option<Hundredths>) -> Measure {
     plain(name, value.map_or_else(|| Value::Text("absent".into()), Value::Hundredths))
 }

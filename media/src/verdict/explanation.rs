@@ -1,38 +1,38 @@
-//! Why a leg was judged as it was: the rule that fired, how near every other one came, and who should act.
+//! Explains a verdict: the rule that matched, how close every other rule was, and who should act.
 
 use crate::stats::Hundredths;
 use crate::time::Micros;
 use crate::verdict::{Measure, Verdict};
 
-/// A judgement with everything a person needs to believe it and to act on it.
+/// A verdict with the facts that a person needs to verify it and to act on it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Explanation {
-    /// The version of the rules that judged.
+    /// The version of the rules that were applied.
     pub rules_version: &'static str,
     /// The verdict; `None` while no SDP was settled.
     pub verdict: Option<Verdict>,
-    /// Which of the verdict's conditions held; empty where it has only one, or none fired.
+    /// The condition of the verdict that held; empty when the verdict has only one, or when no rule matched.
     pub reason: &'static str,
-    /// Who should act; `None` where nobody need.
+    /// Who should act; `None` when no action is needed.
     pub blame: Option<Blame>,
-    /// When the cause showed; `None` where nothing was wrong, or where the times are not known.
+    /// When the cause was visible; `None` when there is no fault, or when the times are not known.
     pub affected: Option<Affected>,
-    /// Every rule in the order in which it was asked; empty without a verdict.
+    /// Every rule in the order of evaluation; empty without a verdict.
     pub checks: Vec<RuleCheck>,
-    /// What is worth knowing beside the verdict, by name.
+    /// Names of further observations beside the verdict.
     pub flags: Vec<&'static str>,
-    /// What a support person can read out, in one to four sentences.
+    /// One to four sentences that a support person can read out.
     pub sentence: String,
 }
 
-/// On whose side the cause lies.
+/// The side that has the cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Blame {
-    /// The path between the party and where the packets were measured.
+    /// The path between the party and the measuring point.
     Network,
-    /// The party's device, or what stands in its own network.
+    /// The party's device, or its own network.
     Remote,
-    /// Our own side: this host, its addresses, or what should have sent through it.
+    /// Our own side: this host, its addresses, or the system that should have sent through it.
     Us,
 }
 
@@ -47,53 +47,53 @@ impl Blame {
     }
 }
 
-/// The first and the last second in which the cause of a verdict showed.
+/// The first and the last second in which the cause of a verdict was visible.
 ///
-/// Seconds count from where the timeline begins, or from the answer where there is no timeline.
+/// Seconds count from the start of the timeline, or from the answer when there is no timeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Affected {
     /// The first affected second; 0 is the timeline's first.
     pub first_s: u32,
-    /// The last one; the same as the first when only one is affected.
+    /// The last affected second; equal to the first when only one is affected.
     pub last_s: u32,
-    /// The begin of the first.
+    /// The start of the first second.
     pub from: Micros,
-    /// The end of the last.
+    /// The end of the last second.
     pub to: Micros,
 }
 
-/// One rule as it was asked.
+/// The result of one rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuleCheck {
-    /// The verdict it would give.
+    /// The verdict that the rule gives.
     pub verdict: Verdict,
-    /// Which of the verdict's conditions it asks for.
+    /// The condition of the verdict that it checks.
     pub reason: &'static str,
-    /// What came of it.
+    /// The result.
     pub outcome: Outcome,
-    /// Why it was not judged, where it was not.
+    /// Why it was not judged, if it was not.
     pub not_judged: Option<&'static str>,
-    /// Its numbers and their thresholds.
+    /// Its numbers with their thresholds.
     pub measures: Vec<Measure>,
-    /// How much of its threshold the condition reached that is furthest from it, in percent.
+    /// How much of its threshold the rule's furthest condition reached, in percent.
     ///
-    /// Conditions that must hold together reach what the least of them does. Of a threshold that a number
-    /// must fall below, the reached share is threshold over number; of quality, what is missing to 100 %
-    /// over what may be missing. 100 and more exactly when the rule holds, 10,000 at most; `None` when it
+    /// When several conditions must hold together, the lowest value counts. For a threshold that a number
+    /// must fall below, the value is threshold over number; for quality, it is the loss of quality over the
+    /// allowed loss. It is 100 or more exactly when the rule holds, and at most 10,000; `None` when the rule
     /// was not judged.
     pub reached_pct: Option<Hundredths>,
 }
 
-/// What came of asking a rule.
+/// The result of checking a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Outcome {
     /// It does not hold.
     Clear,
-    /// It is the verdict.
+    /// It gives the verdict.
     Fired,
-    /// There was too little audio to ask it, or what came is no audio as far as is known.
+    /// There was too little audio to check it, or the packets are not known to be audio.
     NotJudged,
-    /// It holds as well, but one before it is the verdict.
+    /// It holds as well, but an earlier rule gives the verdict.
     Outranked,
 }
 
@@ -109,16 +109,16 @@ impl Outcome {
     }
 }
 
-/// Whose audio is explained, as a sentence names them.
+/// Whose audio is explained; it determines the name in the sentences.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Party {
     /// The far leg of a call.
     Called,
-    /// The leg of the party that calls.
+    /// The leg of the calling party.
     Caller,
-    /// A stream of a capture, by itself.
+    /// A single stream of a capture.
     Sender,
-    /// A leg of which nothing else is known.
+    /// A leg without further information.
     #[default]
     Unnamed,
 }

@@ -1,4 +1,4 @@
-//! What is worth knowing of a leg beside its verdict, which the closed list of verdicts cannot say.
+//! Flags: observations about a leg that the closed list of verdicts cannot express.
 
 use crate::rtcp::SenderCount;
 use crate::session::Report;
@@ -28,7 +28,7 @@ pub(super) fn flags(report: &Report) -> Vec<&'static str> {
     all.into_iter().filter_map(|(name, holds)| holds.then_some(name)).collect()
 }
 
-/// Whether what the packets carry is silence that no SDP announced, and whether it is clipped.
+/// Whether the packets contain silence that no SDP announced, and whether they are clipped.
 fn heard(report: &Report) -> (bool, bool) {
     let Some(audio) = report.audio.filter(|audio| audio.looked_at_ms >= HEARD_MIN_MS) else {
         return (false, false);
@@ -38,7 +38,8 @@ fn heard(report: &Report) -> (bool, bool) {
     (silent && !announced, !silent && audio.clipped_share_pct >= Some(CLIPPED_MIN_PCT))
 }
 
-/// Whether more is missing by the sender's count than by the numbers, and as much as would be a verdict.
+/// Whether the sender's count shows more missing packets than the sequence numbers do, and as many as would
+/// be a verdict.
 pub(super) fn short_of(sent: &SenderCount, report: &Report) -> bool {
     let limits = &report.thresholds;
     let beyond = i128::from(sent.missing.saturating_sub(report.figures.lost)) * 100;
@@ -50,26 +51,27 @@ pub(super) fn short_of(sent: &SenderCount, report: &Report) -> bool {
 pub(super) const CLIPPED_AUDIO: &str = "clipped_audio";
 /// Only comfort noise arrived: the microphone was muted, or silence suppression never ended.
 pub(super) const COMFORT_NOISE_ONLY: &str = "comfort_noise_only";
-/// By its own reports the party gets nothing of what is sent to it.
+/// The party's own reports show that it receives nothing of what is sent to it.
 pub(super) const FAR_END_DEAF: &str = "far_end_deaf";
-/// By its own reports the party loses as much of what is sent to it as would be a verdict here.
+/// The party's own reports show as much loss as would be a verdict here.
 pub(super) const FAR_END_LOSS: &str = "far_end_loss";
-/// The party was found elsewhere than SDP said.
+/// The party's source differs from SDP.
 const LATCHED: &str = "latched";
 /// Our own receive queue dropped packets.
 pub(super) const LOCAL_DROP: &str = "local_drop";
-/// Packets from somebody else were refused.
+/// Packets from another source were rejected.
 const REJECTED_SOURCE: &str = "rejected_source";
-/// By its sender reports the party sent more than the numbers of its packets tell, as much more as would be a verdict.
+/// The party's sender reports count more packets than its sequence numbers show; the difference is as large
+/// as for a verdict.
 const SENDER_COUNTS_MORE: &str = "sender_counts_more";
-/// The packets arrive, and nothing can be heard in them.
+/// The packets arrive but contain no audible sound.
 pub(super) const SILENT_AUDIO: &str = "silent_audio";
 
-/// Packets that must have gone to a party before its silence about them says something: a second of audio.
+/// Packets sent to a party before missing reception reports count as evidence: a second of audio.
 const DEAF_MIN: u64 = 50;
-/// Audio that must have been looked at before it is called silent or clipped.
+/// Audio that must have been decoded before it is called silent or clipped.
 const HEARD_MIN_MS: u64 = 10_000;
-/// A conversation has more sound than this leaves, even of a party that mostly listens.
+/// Even a party that mostly listens causes less silence than this in a conversation.
 const SILENT_MIN_PCT: Hundredths = Hundredths::from_integer(95);
-/// Of the packets that are not silent.
+/// Share of the packets that are not silent.
 const CLIPPED_MIN_PCT: Hundredths = Hundredths::from_integer(5);

@@ -1,11 +1,11 @@
-//! One leg under judgement: what its rules compare, each written once.
+//! The conditions that the rules check on one leg, each written once.
 
 use crate::stats::{Figures, Hundredths};
 use crate::verdict::Thresholds;
 use crate::verdict::facts::Facts;
 use crate::verdict::reading::{Reading, falls_short, given, lasts, makes_up, reaches};
 
-/// One leg's figures and circumstances, beside the thresholds they are held to.
+/// One leg's figures and circumstances, with the thresholds.
 #[derive(Clone, Copy)]
 pub(super) struct Leg<'a> {
     pub(super) figures: &'a Figures,
@@ -18,7 +18,7 @@ impl Leg<'_> {
         given(!self.facts.answered)
     }
 
-    /// Nobody was heard for long enough to miss them.
+    /// No audio arrived for long enough to count as missing.
     pub(super) fn is_unheard<R: Reading>(&self) -> R {
         let (facts, limits) = (self.facts, self.thresholds);
         R::all([
@@ -27,28 +27,28 @@ impl Leg<'_> {
         ])
     }
 
-    /// Nobody was heard, and audio from another address was refused.
+    /// No audio arrived, and packets from another address were rejected.
     pub(super) fn comes_from_elsewhere<R: Reading>(&self) -> R {
         R::all([self.is_unheard(), reaches(self.facts.rejected_source, self.thresholds.rejected_packets)])
     }
 
-    /// Nobody was heard, and the party's SDP leads nowhere.
+    /// No audio arrived, and the address in the party's SDP is not reachable.
     pub(super) fn advertises_a_dead_end<R: Reading>(&self) -> R {
         R::all([self.is_unheard(), given(self.facts.advertised_unreachable)])
     }
 
-    /// Nobody was heard, and our own SDP leads the party nowhere.
+    /// No audio arrived, and the address in our SDP is not reachable for the party.
     pub(super) fn was_told_a_dead_end<R: Reading>(&self) -> R {
         R::all([self.is_unheard(), given(self.facts.own_unreachable)])
     }
 
-    /// Nobody was heard, and nobody listens where the party's SDP says.
+    /// No audio arrived, and the port in the party's SDP is closed (ICMP).
     pub(super) fn does_not_listen<R: Reading>(&self) -> R {
         let (facts, limits) = (self.facts, self.thresholds);
         R::all([self.is_unheard(), reaches(facts.unreachable_errors, limits.unreachable_errors)])
     }
 
-    /// We should have sent and did not.
+    /// We should have sent audio and sent none.
     pub(super) fn was_sent_nothing<R: Reading>(&self) -> R {
         let (facts, limits) = (self.facts, self.thresholds);
         R::all([
@@ -57,7 +57,7 @@ impl Leg<'_> {
         ])
     }
 
-    /// The party was heard, but could not hear us.
+    /// Audio of the party arrived, but ours was sent to an unreachable address.
     pub(super) fn was_sent_nowhere<R: Reading>(&self) -> R {
         let (facts, limits) = (self.facts, self.thresholds);
         R::all([
@@ -66,7 +66,8 @@ impl Leg<'_> {
         ])
     }
 
-    /// Strict reading only: the audio came from elsewhere, and latching made it work.
+    /// With `strict_address` only: the audio came from an address other than in SDP, and latching made it
+    /// work.
     pub(super) fn is_relocated<R: Reading>(&self) -> R {
         given(self.thresholds.strict_address && self.facts.relocated)
     }
@@ -79,7 +80,7 @@ impl Leg<'_> {
         ])
     }
 
-    /// Most packets back to back, in clumps that come equidistant.
+    /// Most packets are back to back, in clumps with equal spacing.
     pub(super) fn is_clumped<R: Reading>(&self) -> R {
         let (sums, limits) = (&self.figures.sums, self.thresholds);
         let [clumps, sum_us] = [i128::from(sums.clump_count), i128::from(sums.clump_sum_us)];
@@ -105,7 +106,7 @@ impl Leg<'_> {
         let most = i128::from(self.thresholds.clump_variation_pct.0);
         let variance = clump_variance(sums.clump_square_sum, clumps, sum_us).saturating_mul(100_000_000);
         let limit = (most * most).saturating_mul(sum_us.saturating_mul(sum_us));
-        // The squares are compared, but what a person reads is their root.
+        // The comparison uses squares; the value shown to people is their root.
         R::condition(variance <= limit, || match self.clump_variation_pct() {
             Some(varies) if varies.0 > 0 => (most, varies.0.into()),
             _ => (i128::MAX, 1),
@@ -123,7 +124,7 @@ impl Leg<'_> {
         Hundredths::ratio(i128::try_from(deviation).ok()?.checked_mul(100)?, sums.clump_sum_us.into())
     }
 
-    /// Audio comes faster or slower than it is made.
+    /// Audio arrives faster or slower than real time.
     pub(super) fn is_off_pace<R: Reading>(&self) -> R {
         let (sums, limits) = (&self.figures.sums, self.thresholds);
         let drift_us = sums.media_sum_us.saturating_sub(sums.gap_sum_us).saturating_abs();
@@ -136,7 +137,7 @@ impl Leg<'_> {
         ])
     }
 
-    /// The timestamps are wrong, and by what the payloads hold the pace is right.
+    /// The timestamps are wrong, and according to the payload lengths the pace is right.
     fn is_paced_by_payload(&self) -> bool {
         let figures = self.figures;
         match (figures.payload_ptime_ms, figures.ptime_ms) {
@@ -147,7 +148,7 @@ impl Leg<'_> {
         }
     }
 
-    /// Media over real time, times `factor / divisor`, is outside the tolerance.
+    /// Media time over real time, times `factor / divisor`, is outside the tolerance.
     fn rate_is_off<R: Reading>(&self, factor: i64, divisor: i64) -> R {
         let sums = &self.figures.sums;
         let tolerance = i128::from(self.thresholds.pace_pct.0);
@@ -166,7 +167,7 @@ impl Leg<'_> {
         ])
     }
 
-    /// A share of the packets comes too late to be played, and not by slow drift.
+    /// A share of the packets arrives too late to be played, and not because of slow drift.
     pub(super) fn is_late<R: Reading>(&self) -> R {
         let (figures, limits) = (self.figures, self.thresholds);
         let sums = &figures.sums;
@@ -177,7 +178,7 @@ impl Leg<'_> {
         ])
     }
 
-    /// The payloads hold another duration than the timestamps say.
+    /// The payloads contain another duration than the timestamps state.
     pub(super) fn has_wrong_stamps<R: Reading>(&self) -> R {
         let (figures, limits) = (self.figures, self.thresholds);
         let sums = &figures.sums;
@@ -191,7 +192,7 @@ impl Leg<'_> {
         ])
     }
 
-    /// The packets' duration is neither what the party advertised nor what we did.
+    /// The packet duration differs from what the party advertised and from what we advertised.
     pub(super) fn has_other_ptime<R: Reading>(&self) -> R {
         let (facts, least) = (self.facts, self.thresholds.ptime_ms);
         let Some(measured) = self.figures.ptime_ms else { return given(false) };
@@ -201,7 +202,7 @@ impl Leg<'_> {
         R::all([self.agrees_on_a_step(), from_theirs, from_ours])
     }
 
-    /// The packets are longer than we said we take.
+    /// The packets are longer than our `a=maxptime`.
     pub(super) fn exceeds_maxptime<R: Reading>(&self) -> R {
         let (Some(measured), Some(most_ms)) = (self.figures.ptime_ms, self.facts.own_maxptime_ms) else {
             return given(false);
@@ -214,7 +215,7 @@ impl Leg<'_> {
         ])
     }
 
-    /// Enough packets follow one another, and most of them by the same step.
+    /// There are enough successive packets, and most of them have the same step.
     fn agrees_on_a_step<R: Reading>(&self) -> R {
         let (sums, limits) = (&self.figures.sums, self.thresholds);
         R::all([
@@ -226,7 +227,7 @@ impl Leg<'_> {
     pub(super) fn is_degraded<R: Reading>(&self) -> R {
         let (figures, limits) = (self.figures, self.thresholds);
         let Some(quality) = figures.quality_pct else { return given(false) };
-        // What is missing to perfect is held against what may be missing.
+        // The loss of quality is compared with the allowed loss.
         let (missing, may_miss) = (10_000 - quality.0, 10_000 - limits.quality_pct.0);
         R::all([
             R::condition(quality < limits.quality_pct, || (missing.into(), may_miss.max(0).into())),
@@ -234,7 +235,7 @@ impl Leg<'_> {
         ])
     }
 
-    /// The audio died before the call did, and the sender never paused before.
+    /// The audio stopped before the call ended, and the sender never paused before.
     pub(super) fn ends_dead<R: Reading>(&self) -> R {
         let (figures, facts, limits) = (self.figures, self.facts, self.thresholds);
         let spoke_on = figures.sums.ends_in_audio && figures.pauses == 0 && figures.interruptions == 0;
@@ -246,7 +247,7 @@ impl Leg<'_> {
     }
 }
 
-/// Two durations are so far apart.
+/// Two durations differ by at least `least`.
 fn differs<R: Reading>(one: Hundredths, other: Hundredths, least: Hundredths) -> R {
     let apart = (one.0 - other.0).abs();
     R::condition(apart >= least.0, || (apart.into(), least.0.into()))
@@ -261,5 +262,5 @@ pub(super) fn signed(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
-/// Fewer intervals between clumps have no deviation worth the name.
+/// With fewer intervals between clumps a deviation has no meaning.
 const CLUMPS_MIN: i128 = 5;

@@ -1,4 +1,4 @@
-//! The numbers that each rule compares, beside their thresholds, most telling first.
+//! The numbers that each rule compares, with their thresholds, most significant first.
 
 use crate::stats::Hundredths;
 use crate::verdict::evidence::{Measure, count, decimal, flag, millis, share};

@@ -1,4 +1,4 @@
-//! The media verdict: one named judgement on a leg, with the numbers that led to it, and its explanation.
+//! The media verdict: one named judgement on a leg, with its evidence and its explanation.
 
 pub(crate) mod address;
 mod affected;

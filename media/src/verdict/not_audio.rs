@@ -1,15 +1,15 @@
-//! Sentences on packets that are no audio as far as is known: video, types that no SDP announced, types that were not
-//! agreed upon.
+//! Sentences about packets that are not known to be audio: video, types that no SDP announced, types that
+//! were not negotiated.
 
 use crate::session::{Report, is_static_noise};
 use crate::stats::Hundredths;
 use crate::verdict::Verdict;
 use crate::verdict::phrase::{counted, grouped, packets, short};
 
-/// The sentence on a leg or stream whose packets are mostly no audio; `None` where they are, and where another sentence is
-/// true of them: on silence, addresses and calls without an answer.
+/// The sentence about a leg or stream whose packets are mostly not audio. `None` for audio, and when another
+/// sentence applies: about silence, addresses, or calls without an answer.
 ///
-/// `who` sent them; `when` says when some were lost, and `repair` who acts on it.
+/// `who` sent them; `when` states when some were lost, and `repair` who should act.
 pub(super) fn sentence(report: &Report, who: &str, when: &str, repair: &str) -> Option<String> {
     let figures = &report.figures;
     if !figures.is_mostly_other() {
@@ -39,7 +39,7 @@ pub(super) fn sentence(report: &Report, who: &str, when: &str, repair: &str) -> 
     }
 }
 
-/// What is said beside a verdict of packets whose types were not agreed upon; `None` when they are few.
+/// A remark besides a verdict about packets whose types were not negotiated; `None` when they are few.
 pub(super) fn remark(report: &Report, who: &str) -> Option<String> {
     let refused = report.counters.payload_type;
     let is_much =
@@ -55,7 +55,7 @@ pub(super) fn remark(report: &Report, who: &str) -> Option<String> {
     })
 }
 
-/// Which packets they are.
+/// The types of these packets in words.
 fn types(report: &Report) -> String {
     let figures = &report.figures;
     match &report.refused_types[..] {
@@ -79,7 +79,7 @@ fn pct(share: Option<Hundredths>) -> String {
     share.map_or_else(|| "?".to_owned(), short)
 }
 
-/// Fewer packets of other types are keepalives and probes.
+/// Fewer packets of other types are considered keepalives and probes.
 const REFUSED_MIN: u64 = 10;
-/// The same in percent of all.
+/// The same limit in percent of all packets.
 const REFUSED_PCT: u64 = 5;

@@ -1,9 +1,9 @@
-//! Numbers and addresses as sentences have them.
+//! Formats numbers and addresses for sentences.
 
 use crate::stats::Hundredths;
 use crate::verdict::Party;
 
-/// How a party is called within a sentence, and at its beginning.
+/// The name of a party within a sentence, and at its beginning.
 #[derive(Clone, Copy)]
 pub(super) struct Name {
     pub(super) within: &'static str,
@@ -30,7 +30,7 @@ pub(super) fn counted(count: u64, one: &str, many: &str) -> String {
     format!("{} {}", grouped(count), if count == 1 { one } else { many })
 }
 
-/// The number, or the word for none.
+/// The number, or the word for zero.
 pub(super) fn none_or(number: u64) -> String {
     if number == 0 { "none".to_owned() } else { grouped(number) }
 }
@@ -48,7 +48,7 @@ pub(super) fn grouped(number: u64) -> String {
     out
 }
 
-/// A decimal without the zeros at its end.
+/// A decimal without trailing zeros.
 pub(super) fn short(number: Hundredths) -> String {
     let text = number.to_string();
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
@@ -63,7 +63,7 @@ pub(super) fn seconds_of_ms(ms: i64) -> String {
     }
 }
 
-/// `media` over `real` as a speed: "80 % of", or "600 times".
+/// `media` relative to `real` as a speed: "80 % of", or "600 times".
 pub(super) fn speed(media: i64, real: i64) -> String {
     let times = Hundredths::ratio(media.into(), real.into());
     match times {

@@ -1,13 +1,13 @@
-//! Comparisons with thresholds, read in two ways: whether they hold, and how near they are to it.
+//! Comparisons with thresholds, evaluated in two ways: whether they hold, and how close they are.
 //!
-//! A condition is written once, generic over [`Reading`]. The verdict reads it as a `bool`, which costs a
-//! comparison; an explanation reads the same condition as a [`Reach`].
+//! A condition is written once, generic over [`Reading`]. The verdict evaluates it as a `bool`, which costs
+//! one comparison; an explanation evaluates the same condition as a [`Reach`].
 
 use crate::stats::Hundredths;
 
-/// What a condition is read as.
+/// The type to which a condition is evaluated.
 pub(super) trait Reading: Copy {
-    /// A condition that `holds`, and the part it reaches of the whole that it needs.
+    /// A condition that `holds` or not; `ratio` returns the value reached and the value needed.
     fn condition(holds: bool, ratio: impl FnOnce() -> (i128, i128)) -> Self;
 
     /// Conditions that must hold together.
@@ -26,18 +26,18 @@ impl Reading for bool {
     }
 }
 
-/// How much of its threshold a condition has reached, in hundredths of a percent; 100 % and more exactly
-/// when the condition holds.
+/// How much of its threshold a condition has reached, in hundredths of a percent; at least 100 % exactly when
+/// the condition holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Reach(pub(super) Hundredths);
 
 impl Reading for Reach {
     fn condition(holds: bool, ratio: impl FnOnce() -> (i128, i128)) -> Self {
         let (part, whole) = ratio();
-        // Rounding down never lifts a ratio to its threshold, and a threshold of zero has no ratio.
+        // Rounding down never raises a ratio to its threshold. A threshold of zero has no ratio.
         let part = part.saturating_mul(WHOLE.into());
         let ratio = match (i64::try_from(part), i64::try_from(whole)) {
-            // As almost always; a division of twice the width takes ten times as long.
+            // The usual case; a division of twice the width takes ten times as long.
             (Ok(part), Ok(whole)) if whole > 0 => i128::from(part / whole),
             _ => part.checked_div(whole).unwrap_or_default(),
         };
@@ -51,7 +51,7 @@ impl Reading for Reach {
     }
 }
 
-/// A yes or no: reached wholly or not at all.
+/// A yes or no: reached fully or not at all.
 pub(super) fn given<R: Reading>(holds: bool) -> R {
     R::condition(holds, || (holds.into(), 1))
 }
@@ -62,10 +62,10 @@ pub(super) fn reaches<R: Reading>(count: u64, threshold: Hundredths) -> R {
     R::condition(part >= whole, || (part, whole))
 }
 
-/// A count is below its threshold; the nearer to it, the more is reached.
+/// A count is below its threshold; the closer it is, the more is reached.
 pub(super) fn falls_short<R: Reading>(count: u64, threshold: Hundredths) -> R {
     let (value, limit) = (i128::from(count) * 100, i128::from(threshold.0));
-    // Nothing at all reaches any such threshold, as far as can be told.
+    // A count of zero reaches any such threshold with the largest value.
     let (part, whole) = if value == 0 { (i128::from(REACH_MAX), 1) } else { (limit, value) };
     R::condition(value < limit, || (part, whole))
 }
@@ -76,7 +76,7 @@ pub(super) fn lasts<R: Reading>(us: i64, threshold_ms: Hundredths) -> R {
     R::condition(part >= whole, || (part, whole))
 }
 
-/// `part` is at least so many percent of `whole`; never of nothing.
+/// `part` is at least this percentage of `whole`; false when `whole` is zero.
 pub(super) fn makes_up<R: Reading>(part: i64, whole: i64, threshold_pct: Hundredths) -> R {
     let (value, limit) = (i128::from(part) * 10_000, i128::from(threshold_pct.0) * i128::from(whole));
     if whole > 0 { R::condition(value >= limit, || (value, limit)) } else { given(false) }
@@ -84,7 +84,7 @@ pub(super) fn makes_up<R: Reading>(part: i64, whole: i64, threshold_pct: Hundred
 
 /// 100 %, in hundredths of a percent.
 const WHOLE: i64 = 10_000;
-/// What is reached beyond this is not told apart: a hundred times the threshold.
+/// Larger values are reported as this: a hundred times the threshold.
 const REACH_MAX: i64 = 100 * WHOLE;
 
 #[cfg(test)]

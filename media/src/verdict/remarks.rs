@@ -1,4 +1,5 @@
-//! What is said behind the sentence on a verdict: what no gap in the numbers tells, flags, foreign addresses.
+//! Remarks after the sentence on a verdict: packets missing at the start and the end, flags, foreign
+//! addresses.
 
 use crate::session::{Foreign, Report};
 use crate::stats::Hundredths;
@@ -9,7 +10,7 @@ use crate::verdict::phrase::{Name, counted, grouped, packets, seconds_of_ms, sho
 use crate::verdict::wording::Wording;
 use crate::verdict::{Blame, Party, not_audio};
 
-/// What came from, and went to, addresses that are not the party's; `None` when that is not worth a word.
+/// A sentence on packets from and to foreign addresses; `None` when they are not notable.
 pub fn foreign_sentence(report: &Report, party: Party) -> Option<String> {
     let Name { within: who, .. } = Name::of(party);
     let foreign = report.foreign.filter(Foreign::is_notable)?;
@@ -33,7 +34,7 @@ pub fn foreign_sentence(report: &Report, party: Party) -> Option<String> {
 }
 
 impl Wording<'_> {
-    /// What the flags say, as far as a customer should hear it.
+    /// The remarks for the flags that matter to a customer.
     pub(super) fn remarks(&self) -> Vec<String> {
         let flags = &self.explanation.flags;
         let dropped = self.report.figures.local_drop;
@@ -48,7 +49,7 @@ impl Wording<'_> {
         remarks.extend(not_audio::remark(self.report, self.who.within));
         remarks.extend(self.inferred());
         remarks.extend(self.heard());
-        // The sentence on a wrong address says so already.
+        // The sentence on a wrong address already covers this.
         if self.report.evidence.reason != "rejected_source" {
             remarks.extend(foreign_sentence(self.report, self.party));
         }
@@ -75,7 +76,7 @@ impl Wording<'_> {
         remarks
     }
 
-    /// How the clock is known where no SDP announced it.
+    /// How the clock was inferred when no SDP announced it.
     fn inferred(&self) -> Option<String> {
         let report = self.report;
         let clock = report.clock_rate.filter(|_| report.is_clock_inferred)?;
@@ -86,7 +87,7 @@ impl Wording<'_> {
         ))
     }
 
-    /// What was heard in the packets, where that is not what a conversation sounds like.
+    /// The result of decoding payloads, when it does not match a conversation.
     fn heard(&self) -> Option<String> {
         let (audio, flags) = (self.report.audio?, &self.explanation.flags);
         if flags.contains(&SILENT_AUDIO) {

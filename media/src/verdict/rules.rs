@@ -1,7 +1,7 @@
-//! The rules of the verdict, first match wins.
+//! The rules of the verdict; the first one that holds gives it.
 //!
-//! Address evidence comes before silence, because it says what to repair; loss before timing, because lost
-//! packets distort it; clumps before jitter, because they look alike and the sender is to blame.
+//! Address rules come before silence, because they name the cause; loss before timing, because lost packets
+//! distort it; clumps before jitter, because they look alike and clumps are the sender's fault.
 
 use crate::stats::Figures;
 use crate::verdict::evidence::count;
@@ -10,7 +10,7 @@ use crate::verdict::leg::Leg;
 use crate::verdict::reading::Reach;
 use crate::verdict::{Evidence, Measure, Thresholds, Verdict};
 
-/// The version of the rules and of the figures they read; it changes when either may judge a leg otherwise.
+/// The version of the rules and of their figures; it changes when a leg may get another verdict.
 pub const RULES_VERSION: &str = "2";
 
 /// Judges one leg.
@@ -24,11 +24,11 @@ pub fn judge(figures: &Figures, facts: &Facts, thresholds: &Thresholds) -> Evide
     }
 }
 
-/// One way in which a leg can be judged.
+/// One rule: a condition and the verdict it gives.
 pub(super) struct Rule {
     pub(super) verdict: Verdict,
     pub(super) reason: &'static str,
-    /// Whether a few packets say nothing about it.
+    /// Whether the rule needs more than a few packets.
     needs_audio: bool,
     holds: fn(&Leg<'_>) -> bool,
     pub(super) reach: fn(&Leg<'_>) -> Reach,
@@ -36,19 +36,19 @@ pub(super) struct Rule {
 }
 
 impl Rule {
-    /// Whether the leg has what the rule asks about.
+    /// Whether the leg has enough data for the rule.
     pub(super) fn applies(&self, leg: &Leg<'_>) -> bool {
         self.is_not_judged(leg).is_none()
     }
 
-    /// Why the rule cannot be asked; `None` when it can.
+    /// Why the rule cannot be checked; `None` when it can.
     pub(super) fn is_not_judged(&self, leg: &Leg<'_>) -> Option<&'static str> {
         if !self.needs_audio {
             None
         } else if !leg.figures.enough {
             Some(TOO_LITTLE_AUDIO)
         } else {
-            // Loss needs numbers alone.
+            // Loss needs only sequence numbers.
             (self.verdict != Verdict::LossyInbound && leg.figures.is_mostly_other()).then_some(NOT_AUDIO)
         }
     }
@@ -68,7 +68,7 @@ macro_rules! rule {
     };
 }
 
-/// Every rule, in the order in which they are asked.
+/// Every rule, in the order of evaluation.
 pub(super) const RULES: [Rule; 19] = [
     rule!(Unanswered, "", false, is_unanswered, answer_measures),
     rule!(WrongAdvertisedAddress, "rejected_source", false, comes_from_elsewhere, refused_measures),
@@ -97,7 +97,7 @@ pub(super) const RULES: [Rule; 19] = [
     rule!(DegradedAudio, "dead_tail", false, ends_dead, tail_measures),
 ];
 
-/// Nothing wrong was seen, or too little to see it.
+/// No fault was found, or there was too little audio.
 fn fine(leg: &Leg<'_>) -> Evidence {
     if !leg.figures.enough {
         let measures = vec![count("received", leg.figures.received)];
@@ -113,18 +113,18 @@ fn fine(leg: &Leg<'_>) -> Evidence {
         leg.ptime_measures(),
         leg.quality_measures(),
     ];
-    // With the circumstances, which come next.
+    // Space for the circumstances too, which are added next.
     let mut measures = Vec::with_capacity(MEASURES_RESERVED);
     parts.into_iter().for_each(|part| measures.extend(part));
     Evidence { rule: Some(Verdict::Ok), reason: "", measures }
 }
 
-/// About as many numbers as there are when nothing is wrong.
+/// About as many numbers as there are without a fault.
 const MEASURES_RESERVED: usize = 24;
 
 /// Why rules about audio were not judged.
 pub(super) const TOO_LITTLE_AUDIO: &str = "too_little_audio";
-/// The same of rules about its timing: most packets are no audio as far as is known.
+/// Why rules about timing were not judged: most packets are not known to be audio.
 pub(super) const NOT_AUDIO: &str = "not_audio";
 
 #[cfg(test)]

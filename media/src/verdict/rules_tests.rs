@@ -1,4 +1,4 @@
-//! The two readings of a rule agree, whatever the numbers are.
+//! Both evaluations of a rule agree for all numbers.
 
 use proptest::prelude::*;
 
@@ -86,7 +86,7 @@ fn facts() -> impl Strategy<Value = Facts> {
         })
 }
 
-/// The defaults, with one of them changed, perhaps to zero.
+/// The defaults, with one of them changed, possibly to zero.
 fn thresholds() -> impl Strategy<Value = Thresholds> {
     let value = prop_oneof![Just(0.0), 0.0..200.0, 0.0..10_000_000.0];
     (0..Thresholds::NAMES.len(), value, any::<bool>()).prop_map(|(place, value, strict_address)| {

@@ -1,18 +1,18 @@
-//! The numbers that the verdict's rules compare with, each of them configurable by name.
+//! The thresholds of the verdict's rules; each is configurable by name.
 
 use crate::stats::Hundredths;
 
-/// Declares [`Thresholds`]: one numeric field a line, with its default.
+/// Declares [`Thresholds`]: one numeric field per line, with its default.
 macro_rules! thresholds {
     ($($(#[doc = $doc:literal])+ $name:ident: $default:expr,)+) => {
         /// The thresholds of the media verdict.
         ///
-        /// Numbers have two decimal places; [`Thresholds::set`] takes them by name, as a configuration does.
+        /// Numbers have two decimal places; [`Thresholds::set`] sets them by name, for a configuration.
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub struct Thresholds {
             $($(#[doc = $doc])+ pub $name: Hundredths,)+
-            /// Whether a source that differs from the advertised address is a verdict although latching
-            /// made the audio work.
+            /// Whether a source that differs from the advertised address is a fault although latching made
+            /// the audio work.
             pub strict_address: bool,
         }
 
@@ -23,7 +23,7 @@ macro_rules! thresholds {
         }
 
         impl Thresholds {
-            /// The names of all numeric thresholds; `strict_address` is the one that is not a number.
+            /// The names of all numeric thresholds; `strict_address` is not one of them.
             pub const NAMES: &'static [&'static str] = &[$(stringify!($name)),+];
 
             /// The numeric threshold called `name`.
@@ -45,17 +45,17 @@ macro_rules! thresholds {
 }
 
 thresholds! {
-    /// Fewer packets than this are no media: hole punching and keepalives.
+    /// Fewer packets than this are not media but hole punching and keepalives.
     media_packets: 500,
-    /// Media is missed only after this long, in milliseconds.
+    /// Media counts as missing only after this time, in milliseconds.
     media_grace_ms: 50_000,
-    /// So many packets from a refused source mean that audio came from elsewhere.
+    /// This many packets from a rejected source mean that audio came from another address.
     rejected_packets: 1_000,
-    /// So many ICMP errors mean that nobody listens at the advertised address.
+    /// This many ICMP errors mean that the advertised port is closed.
     unreachable_errors: 300,
-    /// Sending to a dead end for this long is a verdict, in milliseconds.
+    /// Sending to an unreachable address for this time is a fault, in milliseconds.
     blackhole_ms: 300_000,
-    /// Sending to a dead end for this share of the sending time is a verdict, in percent.
+    /// Sending to an unreachable address for this share of the sending time is a fault, in percent.
     blackhole_share_pct: 5_000,
     /// Loss from which a leg is lossy, in percent.
     loss_pct: 200,
@@ -67,43 +67,45 @@ thresholds! {
     jitter_share_pct: 500,
     /// Fewer samples with high jitter are never a verdict.
     jitter_packets: 1_000,
-    /// Lateness beyond which a packet is as good as lost, in milliseconds.
+    /// Lateness beyond which a packet counts as late, in milliseconds.
     late_ms: 10_000,
     /// Share of late packets, in percent.
     late_share_pct: 200,
     /// Fewer late packets are never a verdict.
     late_packets: 500,
-    /// Late packets with less peak jitter than this are slow drift, which buffers follow; in milliseconds.
+    /// When the peak jitter is below this, late packets are slow drift, which buffers follow; in
+    /// milliseconds.
     late_jitter_ms: 1_500,
     /// A gap below this share of the packet duration is back to back, in whole percent.
     clump_gap_pct: 2_500,
-    /// Share of back-to-back gaps from which a sender clumps, in percent.
+    /// Share of back-to-back gaps from which packets count as clumped, in percent.
     clump_share_pct: 5_000,
-    /// Coefficient of variation up to which clumps are equidistant, in percent.
+    /// Coefficient of variation up to which clumps have equal spacing, in percent.
     clump_variation_pct: 3_500,
-    /// Clumps closer than this are harmless, in milliseconds.
+    /// Clumps closer together than this are harmless, in milliseconds.
     clump_spacing_ms: 5_000,
-    /// Clumps closer than this many packet durations are harmless.
+    /// Clumps closer together than this many packet durations are harmless.
     clump_spacing_ptimes: 250,
-    /// Fewer gaps than this say nothing about clumps.
+    /// With fewer gaps clumps are not judged.
     clump_gaps: 5_000,
-    /// Deviation of the media rate from real time that is off pace, in percent; whole percent in windows.
+    /// Deviation of the media rate from real time that counts as off pace, in percent; whole percent in
+    /// windows.
     pace_pct: 1_000,
     /// Share of five-second windows off pace, in percent.
     pace_share_pct: 8_000,
     /// Drift below this is never a verdict, in milliseconds.
     pace_drift_ms: 30_000,
-    /// Difference of packet durations that is a mismatch, in milliseconds.
+    /// Difference of packet durations that counts as a mismatch, in milliseconds.
     ptime_ms: 500,
-    /// Share of packets that must agree on their duration, in percent.
+    /// Share of packets that must have the same duration, in percent.
     ptime_share_pct: 8_000,
-    /// Fewer contiguous pairs say nothing about the duration.
+    /// With fewer contiguous pairs the duration is not judged.
     ptime_pairs: 5_000,
-    /// Quality below which audio is degraded, in percent.
+    /// Quality below which audio counts as degraded, in percent.
     quality_pct: 9_500,
-    /// Fewer received packets say nothing about quality.
+    /// With fewer received packets the quality is not judged.
     quality_packets: 10_000,
-    /// Silence at the end from which audio has died, in milliseconds.
+    /// Silence at the end from which the audio counts as stopped, in milliseconds.
     tail_ms: 500_000,
     /// The same as a share of the time in which audio was expected, in percent.
     tail_share_pct: 1_000,

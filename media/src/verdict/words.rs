@@ -1,7 +1,8 @@
-//! Verdicts in sentences that a support person can read to a customer: what happened, when, and who acts.
+//! The verdict in sentences that a support person can read to a customer: what happened, when, and who should
+//! act.
 //!
-//! A sentence claims what the figures beside it show, and no more: not what a listener heard. Every number that a rule
-//! compares stands beside its limit. `media/tests/sentences.rs` holds that.
+//! A sentence states only what the figures beside it show, not what a listener heard. Every number that a
+//! rule compares is shown with its limit. `media/tests/sentences.rs` checks this.
 
 use crate::stats::Hundredths;
 use crate::verdict::phrase::{
@@ -52,7 +53,7 @@ impl Wording<'_> {
             (lost, None) => format!("{} lost", counted(lost, "was", "were")),
         };
         let evenly = figures.jitter_ms.map_or_else(String::new, |jitter| self.evenness(jitter));
-        // What was sent before the first and after the last is said behind this.
+        // A remark about packets before the first and after the last one follows this sentence.
         if self.is_short() {
             return format!(
                 "What came of {who}'s audio was in order, but not all of it came. Of the {} packets from the first to \
@@ -67,7 +68,7 @@ impl Wording<'_> {
         )
     }
 
-    /// How evenly a good stream arrived.
+    /// How evenly the packets of a good stream arrived.
     fn evenness(&self, jitter: Hundredths) -> String {
         let (sums, limits) = (&self.report.figures.sums, &self.report.thresholds);
         let limit = short(limits.jitter_ms);
@@ -285,7 +286,7 @@ impl Wording<'_> {
         )
     }
 
-    /// What phones with a small and with a large buffer had to conceal because packets came too late.
+    /// How many packets phones with a small and with a large buffer had to conceal because they were late.
     fn concealed(&self) -> String {
         let figures = &self.report.figures;
         let received = grouped(figures.received);
@@ -301,7 +302,7 @@ impl Wording<'_> {
         }
     }
 
-    /// Where a path that loses or delays is to be looked at.
+    /// Where to look for the cause of loss or delay on the path.
     fn repair_path(&self) -> String {
         match self.explanation.blame {
             Some(Blame::Us) => format!(
@@ -451,5 +452,5 @@ impl Wording<'_> {
     }
 }
 
-/// A hole from this length on is reported.
+/// A gap from this length on is reported.
 const HOLE_MIN_MS: i64 = 300;

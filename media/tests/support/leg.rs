@@ -1,4 +1,4 @@
-//! A leg and the phone at its other end, played as a switch would.
+//! A leg and the phone at its other end, played like a switch.
 
 use std::net::SocketAddr;
 
@@ -8,12 +8,12 @@ use sidetone_media::time::Micros;
 
 use crate::support;
 
-/// A leg at a moment of its life, and the phone at its other end.
+/// A leg at a point in time, and the phone at its other end.
 pub(crate) struct Leg {
     pub(crate) session: Session,
     pub(crate) description: Description,
     pub(crate) at_ms: i64,
-    /// What the phone sends next.
+    /// The phone's next packet.
     pub(crate) packet: Packet,
     pub(crate) step: u32,
     pub(crate) interval_ms: i64,
@@ -21,7 +21,7 @@ pub(crate) struct Leg {
 }
 
 impl Leg {
-    /// A leg that nothing has happened to.
+    /// A leg before any event.
     pub(crate) fn with(config: SessionConfig) -> Leg {
         Leg {
             session: Session::new(config),
@@ -34,12 +34,12 @@ impl Leg {
         }
     }
 
-    /// The moment.
+    /// The current time.
     pub(crate) fn now(&self) -> Micros {
         Micros::from_millis(self.at_ms)
     }
 
-    /// Changes what SDP says.
+    /// Changes the SDP.
     pub(crate) fn describe(&mut self, change: impl FnOnce(&mut Description)) {
         change(&mut self.description);
         self.session.describe(self.now(), self.description.clone());
@@ -50,7 +50,7 @@ impl Leg {
         self.session.answer(self.now());
     }
 
-    /// The usual beginning: described and answered at once.
+    /// The usual start: described and answered at once.
     pub(crate) fn connect(&mut self) {
         self.describe(|_| {});
         self.answer();
@@ -104,7 +104,7 @@ impl Leg {
     }
 }
 
-/// A name, and what happens to a leg.
+/// A name, and the events of a leg.
 pub(crate) type Case = (&'static str, fn(&mut Leg));
 
 /// A leg with the default configuration.
@@ -112,7 +112,7 @@ pub(crate) fn default_leg() -> Leg {
     Leg::with(SessionConfig::default())
 }
 
-/// Plays every case, and holds its verdict against `expected`; `None` expects no verdict.
+/// Plays every case, and compares its verdict with `expected`; `None` expects no verdict.
 pub(crate) fn check(expected: Option<Verdict>, cases: &[Case]) {
     check_with(SessionConfig::default(), expected, cases);
 }

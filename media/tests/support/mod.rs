@@ -1,4 +1,4 @@
-//! What the media tests share: leg descriptions, datagrams, and where the shared material lies.
+//! Shared by the media tests: leg descriptions, datagrams, and the location of the shared folder.
 #![allow(dead_code, reason = "every test binary uses a part of it")]
 
 pub(crate) mod leg;
@@ -37,7 +37,7 @@ pub(crate) fn payload(number: u8, name: &str, kind: PayloadKind, clock_hz: u32) 
     Payload { number, kind, clock: ClockRate::new(clock_hz).unwrap(), bytes_per_ms, name: name.into() }
 }
 
-/// A phone on a LAN that talks PCMU both ways.
+/// A phone on a LAN that sends and receives PCMU.
 pub(crate) fn pcmu() -> Description {
     Description {
         remote: Some(party()),
@@ -65,7 +65,7 @@ pub(crate) fn write_rtp(packet: &Packet, buffer: &mut Vec<u8>) {
     buffer.resize(12 + packet.payload_len as usize, 0);
 }
 
-/// The folder of shared material, or `None` with a loud word on stderr.
+/// The shared folder, or `None` with a notice on stderr.
 pub(crate) fn shared(what: &str) -> Option<PathBuf> {
     let root = std::env::var_os("SIDETONE_SHARED")
         .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../shared"), PathBuf::from);

@@ -1,4 +1,4 @@
-//! Random streams for laws and for the reference model, reproducible by their seed.
+//! Random streams for laws and for the reference model, reproducible by seed.
 
 use sidetone_media::rtp::{Packet, PayloadKind};
 use sidetone_media::time::Micros;
@@ -29,13 +29,13 @@ impl Random {
         self.bits() % end.max(1)
     }
 
-    /// True `per_mille` times in a thousand.
+    /// True with a probability of `per_mille` in a thousand.
     pub(crate) fn chance(&mut self, per_mille: u64) -> bool {
         self.below(1000) < per_mille
     }
 }
 
-/// How rough a random stream is, in chances per mille and microseconds.
+/// The impairments of a random stream, in chances per mille and microseconds.
 #[derive(Clone, Copy, Debug, Default)]
 struct Roughness {
     loss: u64,
@@ -55,7 +55,7 @@ struct Roughness {
 }
 
 impl Roughness {
-    /// Some impairments out of all, so that each also comes alone.
+    /// A random selection of impairments, so that each also occurs alone.
     fn random(random: &mut Random) -> Self {
         let mut some = |most: u64| if random.chance(350) { random.below(most + 1) } else { 0 };
         Roughness {
@@ -120,7 +120,7 @@ fn disturb(random: &mut Random, rough: &Roughness, sent: &mut Packet) -> i64 {
     sent.marker = false;
     if random.chance(rough.silence) {
         let ms = random.below(4_000);
-        // The clock runs on, or stands still; the marker is set, or not.
+        // The clock advances, or stands still; the marker is set, or not.
         if random.chance(500) {
             sent.timestamp = sent.timestamp.wrapping_add(ms as u32 * 8);
         }
@@ -152,7 +152,7 @@ fn kind(random: &mut Random, rough: &Roughness, sent: &mut Packet) -> PayloadKin
     kind
 }
 
-/// What the network makes of one packet.
+/// The effect of the network on one packet.
 fn deliver(random: &mut Random, rough: &Roughness, arrivals: &mut Vec<Arrived>, arrived: Arrived) {
     if random.chance(rough.stray) {
         let packet = Packet { ssrc: 7, sequence: random.bits() as u16, ..arrived.packet };

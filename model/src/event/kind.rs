@@ -52,6 +52,8 @@ kinds! {
     ConversationCompleted = "conversation.completed",
     /// A session of a room is over and its recording can be played.
     RecordingReady = "recording.ready",
+    /// Wrong passwords of extensions reached a limit.
+    SecurityGuessing = "security.guessing",
 }
 
 impl EventKind {
@@ -66,11 +68,13 @@ pub(super) fn permission_of(name: &str) -> Permission {
     match name.split_once('.') {
         Some(("conference", _)) => Permission::ConferencesRead,
         Some(("recording", _)) => Permission::RecordingsListen,
+        // For those who may give an extension another password.
+        Some(("security", _)) => Permission::DirectoryWrite,
         _ => Permission::CallsRead,
     }
 }
 
-/// Every name of the public document: those that this engine causes, and those that it does not cause yet, which an
+/// Every name that is known: those that this engine causes, and of the public document those that it does not cause yet, which an
 /// integrator may ask for all the same.
 pub(super) fn known_names() -> impl Iterator<Item = &'static str> {
     EventKind::ALL.iter().map(|kind| kind.as_str()).chain(NOT_CAUSED_YET.iter().copied())
@@ -107,6 +111,7 @@ mod tests {
             let expected = match name {
                 "conference.minutes" | "conference.updated" => Permission::ConferencesRead,
                 "recording.ready" => Permission::RecordingsListen,
+                "security.guessing" => Permission::DirectoryWrite,
                 _ => Permission::CallsRead,
             };
             assert_eq!(permission_of(name), expected, "{name}");

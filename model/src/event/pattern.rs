@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn names_families_and_everything_are_patterns() {
-        let cases: [(&str, &[EventKind]); 10] = [
+        let cases: [(&str, &[EventKind]); 11] = [
             ("*", EventKind::ALL),
             (
                 "call.*",
@@ -187,6 +187,7 @@ mod tests {
             ("campaign.contact.*", &[]),
             ("ticket.created", &[]),
             ("recording.*", &[EventKind::RecordingReady]),
+            ("security.*", &[EventKind::SecurityGuessing]),
         ];
         for (text, expected) in cases {
             let pattern: EventPattern = text.parse().unwrap();
@@ -242,6 +243,7 @@ mod tests {
             "conversation.*",
             "csat.*",
             "recording.*",
+            "security.*",
             "ticket.*",
             "voicemail.*",
         ];
@@ -267,6 +269,7 @@ mod tests {
         assert!(
             open("conference.*", Permission::ConferencesRead) && !open("conference.*", Permission::CallsRead)
         );
+        assert!(open("security.*", Permission::DirectoryWrite) && !open("security.*", Permission::CallsRead));
         assert!(open("call.*", Permission::CallsRead) && !open("call.*", Permission::ConferencesRead));
     }
 }

@@ -4,11 +4,17 @@
 //! comes back when a person taps the button, and [`NoteRecord`] what can be read afterwards.
 
 mod acknowledgement;
+mod change;
 mod content;
+mod phones;
 mod port;
 mod record;
+pub mod rules;
 
 pub use acknowledgement::Acknowledgement;
+pub use change::{Change, Committed, FromRoom, NewNote, NewReceipt, NoteLog, Tap, Tapper, Written};
 pub use content::{Note, NoteLevel, TITLE_LEN_MAX, WHOLE_BYTES_MAX};
+pub use phones::{CallPhones, Destination, Dispatch, Phone, Phones};
 pub use port::{NoteQuery, NoteSent, Notes};
 pub use record::{NoteChannel, NoteReceipt, NoteRecord, NoteSource, NoteStatus};
+pub use rules::PhoneAnswer;

@@ -10,6 +10,7 @@ pub mod meeting;
 mod name;
 pub mod news;
 mod pin;
+pub mod rows;
 pub mod rules;
 pub mod session;
 mod stored;

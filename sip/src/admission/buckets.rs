@@ -1,4 +1,4 @@
-//! Token buckets, as one time each (the generic cell rate algorithm, ITU-T I.371 Annex A).
+//! Token buckets, each stored as a single time (the generic cell rate algorithm, ITU-T I.371 Annex A).
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::{Duration, Instant};
@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 use rand::RngExt;
 use rand::rngs::StdRng;
 
-/// How often something may happen.
+/// A rate limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {
-    /// So often a second in the long run, at least once.
+    /// Events per second in the long run, at least one.
     pub per_second: u32,
-    /// So often at once, at least once.
+    /// Events at once, at least one.
     pub burst: u32,
 }
 
@@ -19,26 +19,27 @@ pub struct Rate {
 #[derive(Clone, Copy, Debug)]
 pub struct Bucket {
     rate: Rate,
-    /// Up to when what was taken is paid for.
+    /// The time up to which the bucket is used; `None` when it is full.
     paid: Option<Instant>,
 }
 
-/// Buckets of any number of keys in a table that never grows.
+/// Buckets for any number of keys, in a table of fixed size.
 ///
-/// Each key has two cells, which a secret chooses, and is let through while one of them has something left. A key is
-/// starved by others only if they empty both of its cells: a flood from 1,000 sources empties 2,000 of 65,536 cells, and
-/// with them the cells of one other source in 1,000. Nobody can aim at another's, nor win anything by taking new names.
+/// Each key has two cells, chosen with a secret, and is admitted while one of them has tokens left. Other
+/// keys can block a key only by emptying both of its cells: a flood from 1,000 sources empties 2,000 of
+/// 65,536 cells, and with them both cells of one other source in 1,000. An attacker cannot choose keys that
+/// hit a given source, and gains nothing from new keys.
 #[derive(Debug)]
 pub struct Buckets {
     rate: Rate,
     secret: [u64; 2],
     epoch: Instant,
-    /// The time up to which a cell is paid for, in nanoseconds since the epoch. The length is a power of two.
+    /// The time up to which each cell is used, in nanoseconds since the epoch. The length is a power of two.
     cells: Box<[u64]>,
 }
 
 impl Rate {
-    /// A rate; both numbers are one at least.
+    /// A rate; both numbers are raised to at least one.
     pub fn new(per_second: u32, burst: u32) -> Self {
         Rate { per_second: per_second.max(1), burst: burst.max(1) }
     }
@@ -47,7 +48,7 @@ impl Rate {
         Duration::from_secs(1) / self.per_second.max(1)
     }
 
-    /// How far ahead of now a bucket may be paid for and still give.
+    /// How far in the future the used time of a bucket may be while it still has tokens.
     fn slack(self) -> Duration {
         self.interval() * self.burst.saturating_sub(1)
     }
@@ -59,18 +60,18 @@ impl Bucket {
         Bucket { rate, paid: None }
     }
 
-    /// Whether something is left.
+    /// Whether tokens are left.
     pub fn is_open(&self, now: Instant) -> bool {
         self.paid.is_none_or(|paid| paid.saturating_duration_since(now) <= self.rate.slack())
     }
 
-    /// Whether more than a quarter is left.
+    /// Whether more than a quarter of the tokens is left.
     pub fn is_well_filled(&self, now: Instant) -> bool {
         let most = self.rate.slack() * 3 / 4;
         self.paid.is_none_or(|paid| paid.saturating_duration_since(now) <= most)
     }
 
-    /// Takes one; false when nothing is left.
+    /// Takes a token; false when none is left.
     pub fn take(&mut self, now: Instant) -> bool {
         let is_open = self.is_open(now);
         if is_open {
@@ -81,13 +82,13 @@ impl Bucket {
 }
 
 impl Buckets {
-    /// Full buckets in `2^bits` cells, 24 bits at most. `epoch` is any instant not after the first use.
+    /// Full buckets in `2^bits` cells, at most 24 bits. `epoch` is any time not after the first use.
     pub fn new(rate: Rate, bits: u32, epoch: Instant, rng: &mut StdRng) -> Self {
         let cells = vec![0; 1 << bits.min(24)].into_boxed_slice();
         Buckets { rate, secret: [rng.random(), rng.random()], epoch, cells }
     }
 
-    /// Whether a key has more than half of its burst left: it has not sent much lately.
+    /// Whether a key has more than half of its burst left, that is, has not sent much lately.
     pub fn is_fresh(&self, now: Instant, key: impl Hash) -> bool {
         let now = nanos(now.saturating_duration_since(self.epoch));
         let most = nanos(self.rate.slack() / 2);
@@ -95,7 +96,7 @@ impl Buckets {
         self.places(key).into_iter().any(|place| paid(place).saturating_sub(now) <= most)
     }
 
-    /// Takes one for a key; false when nothing is left for it.
+    /// Takes a token of a key; false when none is left.
     pub fn take(&mut self, now: Instant, key: impl Hash) -> bool {
         let now = nanos(now.saturating_duration_since(self.epoch));
         let (interval, slack) = (nanos(self.rate.interval()), nanos(self.rate.slack()));
@@ -111,9 +112,9 @@ impl Buckets {
         taken
     }
 
-    /// The two cells of a key; they may be one.
+    /// The two cells of a key; they may be the same.
     fn places(&self, key: impl Hash) -> [usize; 2] {
-        // SipHash with the secret in front of the key: a stranger cannot tell which keys meet.
+        // SipHash with the secret before the key: without the secret it is unknown which keys share cells.
         let mut hasher = DefaultHasher::new();
         self.secret.hash(&mut hasher);
         key.hash(&mut hasher);
@@ -151,14 +152,14 @@ mod tests {
         let zero = start();
         let mut rng = StdRng::seed_from_u64(1);
         let mut buckets = Buckets::new(Rate::new(30, 60), 16, zero, &mut rng);
-        // 1,000 sources take all they get for ten seconds.
+        // 1,000 sources take all their tokens for ten seconds.
         let mut given = 0;
         for ms in (0..10_000).step_by(10) {
             let now = zero + Duration::from_millis(ms);
             given += (0..1_000).filter(|source| buckets.take(now, (1, source))).count();
         }
         assert!((350_000..=366_000).contains(&given), "60 at once and 30 a second each: {given}");
-        // Of 1,000 others each one's first request is let through but for those whose both cells are taken.
+        // Of 1,000 other sources, the first request of each is admitted, except where both cells are empty.
         let now = zero + Duration::from_secs(10);
         let starved = (0..1_000).filter(|source| !buckets.take(now, (2, source))).count();
         assert!(starved <= 5, "{starved}");

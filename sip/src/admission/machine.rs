@@ -1,4 +1,4 @@
-//! The classes of senders and what each may take.
+//! The classes of senders and the limits of each.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Instant;
@@ -8,13 +8,14 @@ use rand::rngs::StdRng;
 use crate::admission::{Bucket, Buckets, Peers, Rate};
 use crate::flow::source_of;
 
-/// What senders may take.
+/// Limits of senders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AdmissionConfig {
-    /// What every source may send that has proved nothing.
+    /// Limit of each source that is not authenticated.
     pub per_source: Rate,
-    /// How many requests of such sources are read in a second. While fewer come, a source may exceed its rate out of
-    /// half as much again: thousands of phones behind one NAT begin as strangers too.
+    /// Requests per second that are read from all such sources together. While there are fewer, a source may
+    /// exceed its own limit, from a reserve of half as much again: after a restart thousands of phones behind
+    /// one NAT are not authenticated yet.
     pub strangers_per_second: u32,
 }
 
@@ -22,28 +23,28 @@ pub struct AdmissionConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Dropped {
-    /// Its dialog or transaction sends more than any does.
+    /// Its dialog or transaction exceeds the rate of any real one.
     Dialog,
-    /// It is no SIP.
+    /// It is not SIP.
     NotSip,
-    /// It was admitted, and too much waited already.
+    /// It was admitted, but too many messages waited already.
     Queue,
-    /// Its source has proved nothing and exceeds its rate.
+    /// Its source is not authenticated and exceeds its limit.
     Source,
-    /// All sources that have proved nothing exceed what is read of them.
+    /// All sources that are not authenticated exceed their common limit.
     Strangers,
-    /// It belongs to nothing here: a response to no request of ours, an ACK of nothing.
+    /// It belongs to nothing here: a response without a request of ours, an ACK without a transaction.
     Stray,
 }
 
-/// As what a message is read that belongs to nothing here yet.
+/// Why a message that belongs to no dialog or transaction is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Grant {
-    /// Of a known sender: an authenticated peer, a trunk, a source that answers our challenges.
+    /// From a known sender: an authenticated peer, a trunk, or a source that answers our challenges.
     Known,
-    /// Beyond what its source may send, out of what is spare.
+    /// Beyond the limit of its source, from the reserve.
     Spare,
-    /// Of a stranger, within what its source may send.
+    /// From an unauthenticated source, within its limit.
     Stranger,
 }
 
@@ -57,7 +58,8 @@ pub struct Admission {
     strangers: Allowance,
 }
 
-/// What sources of a class may take: each its own, and all together; and beyond its own out of what is spare.
+/// Limits of a class of sources: of each source, of all together, and the reserve beyond a source's own
+/// limit.
 struct Allowance {
     own: Buckets,
     total: Bucket,
@@ -82,12 +84,12 @@ impl Dropped {
         Dropped::Stray,
     ];
 
-    /// Whether a sender sends too much, and not only what belongs to nothing.
+    /// Whether the sender exceeds a limit, as opposed to sending something that belongs to nothing.
     pub const fn is_flood(self) -> bool {
         !matches!(self, Dropped::NotSip | Dropped::Stray)
     }
 
-    /// The word for counters and logs.
+    /// The name in counters and logs.
     pub const fn as_str(self) -> &'static str {
         match self {
             Dropped::Dialog => "dialog",
@@ -101,7 +103,7 @@ impl Dropped {
 }
 
 impl Admission {
-    /// Full buckets; `rng` makes the secret of their places. `epoch` is any instant not after the first use.
+    /// Full buckets; `rng` makes the secret for their cells. `epoch` is any time not after the first use.
     pub fn new(config: AdmissionConfig, epoch: Instant, rng: &mut StdRng) -> Self {
         let mut buckets = |rate, bits| Buckets::new(rate, bits, epoch, rng);
         let all = config.strangers_per_second.max(1);
@@ -126,24 +128,25 @@ impl Admission {
         }
     }
 
-    /// A peer has authenticated by digest from there.
+    /// Records that a peer at this address has authenticated by digest.
     pub fn prove(&mut self, now: Instant, remote: SocketAddr) {
         self.peers.prove(now, remote);
     }
 
-    /// Whether a message of a dialog or transaction that lives is read; `number` is its own.
+    /// Whether a message of a live dialog or transaction is read; `number` identifies that.
     ///
     /// # Errors
-    /// [`Dropped::Dialog`] when it sends more than any does.
+    /// [`Dropped::Dialog`] when it exceeds its limit.
     pub fn admit_live(&mut self, now: Instant, number: u64) -> Result<(), Dropped> {
         if self.by_dialog.take(now, number) { Ok(()) } else { Err(Dropped::Dialog) }
     }
 
-    /// Whether a message that belongs to nothing here yet is read. `is_trunk`: its address is one of a trunk;
-    /// `has_credentials`: it answers a challenge that we sent to its source, rightly or wrongly.
+    /// Whether a message that belongs to no dialog or transaction yet is read. `is_trunk`: its address is
+    /// that of a trunk; `has_credentials`: it answers a challenge that we sent to its source, correctly or
+    /// not.
     ///
     /// # Errors
-    /// Why it is not.
+    /// Why it is not read.
     pub fn admit(
         &mut self,
         now: Instant,
@@ -169,10 +172,11 @@ impl Admission {
 }
 
 impl Allowance {
-    /// Takes one for a source; whether it is of its own.
+    /// Takes a token for a source; true when it is within the source's own limit.
     fn take(&mut self, now: Instant, source: IpAddr) -> Result<bool, Dropped> {
-        // What is left when little is left is for those who have not sent much lately: it is not theirs who send all they
-        // may all the time, however many they are. What is refused counts as sent.
+        // When few tokens are left, they are kept for sources that have not sent much lately, so that sources
+        // which always send their maximum cannot use them all, however many they are. Rejected messages count
+        // as sent.
         let is_fresh = self.own.is_fresh(now, source);
         let has_own = self.own.take(now, source);
         let is_open = self.total.is_well_filled(now) || (is_fresh && self.total.is_open(now));
@@ -188,15 +192,16 @@ impl Allowance {
     }
 }
 
-/// A dialog: keys pressed as INFO are ten a second.
+/// A dialog: digits sent as INFO are up to ten per second.
 const DIALOG: Rate = Rate { per_second: 20, burst: 60 };
-/// One address and port that has proved itself: a phone.
+/// One authenticated address and port: a phone.
 const PEER: Rate = Rate { per_second: 30, burst: 60 };
-/// One address of a trunk, requests inside dialogs not counted.
+/// One address of a trunk, without requests inside dialogs.
 const TRUNK: Rate = Rate { per_second: 500, burst: 1_000 };
-/// One source that answers challenges: a phone, or a NAT in front of hundreds.
+/// One source that answers challenges: a phone, or a NAT with hundreds of phones.
 const CREDENTIALS: Rate = Rate { per_second: 100, burst: 200 };
-/// The tables, as powers of two: for dialogs, peers and sources, and for the few that exceed their rate.
+/// Table sizes as powers of two: for dialogs, peers and sources, and for the few sources that exceed their
+/// rate.
 const MANY: u32 = 16;
 const FEW: u32 = 14;
 
@@ -237,8 +242,8 @@ mod tests {
         }
     }
 
-    /// T1: 100 sources send 50,000 datagrams a second for ten seconds. Strangers elsewhere are served, and so is
-    /// everybody who is known.
+    /// T1: 100 sources send 50,000 datagrams per second for ten seconds. Unauthenticated sources elsewhere
+    /// and all known senders are still served.
     #[test]
     fn a_flood_takes_its_own_share_and_nobody_elses() {
         for sources in [1, 100, 1_000] {
@@ -268,16 +273,17 @@ mod tests {
             assert!(bench.admission.admit_live(now, ms % 200).is_ok());
         }
         assert_eq!(known, 3 * asked, "of those who are known, beside {sources} who flood");
-        // T1 wants 95 of 100; what is missing shares both cells with the flood, or came before its bursts were over.
+        // T1 requires 95 of 100; the others share both cells with the flood, or came before its bursts were
+        // over.
         assert!(
             strangers * 100 >= asked * 95,
             "{strangers} of {asked} strangers, beside {sources} who flood"
         );
-        // 4,000 a second at most out of their own, 2,000 out of what is spare, and the bursts.
+        // At most 4,000 per second within the sources' limits, 2,000 from the reserve, and the bursts.
         assert!((20_000..=70_000).contains(&let_in), "{let_in} of {sources}");
     }
 
-    /// A hundred thousand forged sources: known peers, trunks, credentials and dialogs have what they need.
+    /// A hundred thousand forged sources: known peers, trunks, credentials and dialogs are not affected.
     #[test]
     fn forged_sources_take_nothing_of_those_who_are_known() {
         let mut bench = Bench::new();
@@ -299,7 +305,7 @@ mod tests {
         assert!(let_in <= 70_000, "{let_in}");
     }
 
-    /// The avalanche: phones that are strangers after a restart, 833 of them a second, behind few addresses.
+    /// After a restart 833 unauthenticated phones per second register from few addresses.
     #[test]
     fn phones_behind_few_addresses_all_come_in() {
         for nats in [1, 5, 1_000] {
@@ -310,7 +316,7 @@ mod tests {
                 if ms < 60_000 && ms * 50_000 / 60_000 != (ms + 1) * 50_000 / 60_000 {
                     waiting.push((ms, 500));
                 }
-                // The first REGISTER, sent again as UDP has it.
+                // The first REGISTER, retransmitted as over UDP.
                 for (due, wait) in std::mem::take(&mut waiting) {
                     if due != ms {
                         waiting.push((due, wait));

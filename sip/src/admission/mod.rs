@@ -1,11 +1,11 @@
-//! Admission: which datagrams are worth being read, decided by where they come from and what they seem to be.
+//! Admission: decides which datagrams are read, by their source and their apparent type.
 //!
-//! Sources of datagrams can be forged and are without number, so nothing here grows with them: buckets stand in tables
-//! of a fixed size at places that a secret decides ([`Buckets`]). A source that is behind its rate is dropped and hinders
-//! no other; what belongs to a live dialog, comes from a peer that has proved itself or answers a challenge of ours has
-//! buckets of its own, which no stranger can empty.
+//! Sources of datagrams can be forged in any number, so no memory here grows with them: buckets are in tables
+//! of fixed size, at cells chosen with a secret ([`Buckets`]). A source that exceeds its limit is dropped and
+//! does not affect others. Messages of a live dialog, of an authenticated peer, and answers to our challenges
+//! have separate buckets, which unauthenticated sources cannot empty.
 //!
-//! Not here: what a message means, and whether its digest is right.
+//! Not here: the meaning of a message, and whether its digest is correct.
 
 mod buckets;
 mod machine;

@@ -1,4 +1,4 @@
-//! Far addresses from which a peer has authenticated.
+//! Remote addresses from which a peer has authenticated.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
@@ -6,20 +6,20 @@ use std::time::{Duration, Instant};
 
 use crate::flow::source_of;
 
-/// Addresses and ports that a digest was proved from lately, behind a NAT one for each phone.
+/// Addresses and ports that authenticated by digest lately; behind a NAT there is one per phone.
 ///
-/// *Bounds*: [`PEERS_MAX`], of one source half of it at most. What has no place is served as a stranger or by its
-/// credentials; nothing that is there gives way before its time.
+/// *Bounds*: [`PEERS_MAX`] in total, and half of that per source. A peer without an entry is treated as
+/// unauthenticated, or by its credentials; no entry is removed before its time.
 #[derive(Debug, Default)]
 pub struct Peers {
     until: HashMap<SocketAddr, Instant>,
     by_source: HashMap<IpAddr, usize>,
-    /// By the time at which each is looked at again, oldest first.
+    /// Ordered by the time of the next check, oldest first.
     order: VecDeque<(Instant, SocketAddr)>,
 }
 
 impl Peers {
-    /// A peer has authenticated from there.
+    /// Records that a peer at this address has authenticated.
     pub fn prove(&mut self, now: Instant, remote: SocketAddr) {
         self.expire(now);
         let until = now + PEER_LIFE;
@@ -36,17 +36,17 @@ impl Peers {
         self.order.push_back((until, remote));
     }
 
-    /// Whether a peer has.
+    /// Whether a peer at this address has authenticated lately.
     pub fn contains(&self, now: Instant, remote: SocketAddr) -> bool {
         self.until.get(&remote).is_some_and(|until| *until > now)
     }
 
-    /// How many there are.
+    /// Number of peers.
     pub fn len(&self) -> usize {
         self.until.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no peers.
     pub fn is_empty(&self) -> bool {
         self.until.is_empty()
     }
@@ -72,9 +72,10 @@ impl Peers {
     }
 }
 
-/// The most peers that are known.
+/// The largest number of peers.
 pub const PEERS_MAX: usize = 131_072;
-/// For how long a proof counts: a little longer than the longest registration, which is proved anew.
+/// How long an authentication counts: a little longer than the longest registration, whose refresh
+/// authenticates again.
 const PEER_LIFE: Duration = Duration::from_secs(7_500);
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The client's side: answers to the challenges of a peer that we have a password for.
+//! The client side: answers challenges of a peer for which we have a password.
 
 use rand::Rng;
 use rand::rngs::StdRng;
@@ -6,10 +6,10 @@ use rand::rngs::StdRng;
 use crate::auth::{Algorithm, Credential, Qop, response};
 use crate::message::Digest;
 
-/// Answers challenges with one user name and password, and counts the uses of each nonce.
+/// Answers challenges with one user name and password, and counts how often each nonce is used.
 ///
-/// One of these belongs to one configured peer. That requests of other peers never reach it is the caller's part;
-/// that other realms get nothing is enforced here.
+/// Each belongs to one configured peer. The caller must ensure that requests of other peers do not reach it;
+/// this type ensures that other realms get no answer.
 pub struct Client {
     username: String,
     password: String,
@@ -22,20 +22,19 @@ pub struct Client {
 /// The realms that a client answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Realm {
-    /// Whatever realm the configured peer names: for a carrier that is known by its address and does not say its realm
-    /// in advance.
+    /// Any realm: for a carrier that is identified by its address and whose realm is not known in advance.
     Any,
-    /// This one.
+    /// Only this realm.
     Exactly(String),
 }
 
-/// A challenge that was answered, to be used again.
+/// A challenge that was answered, for use in later requests.
 struct Current {
-    /// As it stood between its quotes.
+    /// The text between the quotes, unchanged.
     realm: String,
     nonce: String,
     opaque: Option<String>,
-    /// The parameter is echoed only when it was there.
+    /// Whether the challenge had the parameter; it is echoed only then.
     names_algorithm: bool,
     algorithm: Algorithm,
     has_qop: bool,
@@ -56,17 +55,17 @@ impl Client {
         }
     }
 
-    /// The same, deaf to challenges with anything weaker than `algorithm`.
+    /// The same client, which ignores challenges with a weaker algorithm than `algorithm`.
     #[must_use]
     pub fn at_least(self, algorithm: Algorithm) -> Self {
         Client { weakest: algorithm, ..self }
     }
 
-    /// The value of the `Authorization` (after 401) or `Proxy-Authorization` (after 407) header that answers one of
-    /// `challenges`: the strongest algorithm that we know, in our realm.
+    /// The value of the `Authorization` (after 401) or `Proxy-Authorization` (after 407) header for one of
+    /// `challenges`: the strongest supported algorithm in our realm.
     ///
-    /// `tried` says that the challenged request had our credentials already. Then only `stale=true` is worth another
-    /// attempt: the password is wrong, and repeating it would never end.
+    /// `tried` means that the challenged request already had our credentials. Then only a challenge with
+    /// `stale=true` is answered: otherwise the password is wrong, and repeating the request would never end.
     pub fn answer(&mut self, challenges: &[Digest], tried: bool, method: &str, uri: &str) -> Option<String> {
         let best = challenges
             .iter()
@@ -90,12 +89,12 @@ impl Client {
         self.next(method, uri)
     }
 
-    /// The header value for another request under the last challenge, so that it is not challenged again; `None`
-    /// before the first.
+    /// The header value for another request with the last challenge, so that it is not challenged again;
+    /// `None` before the first challenge.
     pub fn next(&mut self, method: &str, uri: &str) -> Option<String> {
         let cnonce = format!("{:016x}", self.rng.next_u64());
         let current = self.current.as_mut()?;
-        // Without qop there is no count, and a second use would be a replay to a careful server.
+        // Without qop there is no count, and a strict server would treat a second use as a replay.
         if uri.contains(['"', '\\']) || (!current.has_qop && current.count > 0) {
             return None;
         }
@@ -123,7 +122,7 @@ impl Client {
         Some(header.to_string())
     }
 
-    /// The realm that was answered last, as it stood between its quotes.
+    /// The realm of the last answered challenge, as between its quotes.
     pub fn realm(&self) -> Option<&str> {
         self.current.as_ref().map(|current| current.realm.as_str())
     }
@@ -137,7 +136,7 @@ impl Client {
     }
 }
 
-/// Whether to answer with `qop=auth`; `None` when the challenge wants only what we do not do (`auth-int`).
+/// Whether to answer with `qop=auth`; `None` when the challenge offers only unsupported forms (`auth-int`).
 fn qop(challenge: &Digest) -> Option<bool> {
     match challenge.get("qop") {
         None => Some(false),

@@ -6,10 +6,10 @@ use md5::Md5;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
-/// A hash that digest authentication may use here (RFC 8760 §2.1), the better last.
+/// A hash algorithm of digest authentication (RFC 8760 §2.1); the stronger one is greater.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Algorithm {
-    /// MD5: broken, and all that many phones can do.
+    /// MD5: broken, but the only algorithm of many phones.
     Md5,
     /// SHA-256.
     Sha256,
@@ -55,7 +55,7 @@ fn joined<H: Digest>(parts: &[&str]) -> impl AsRef<[u8]> {
     hash.finalize()
 }
 
-/// Bytes in lower-case hex.
+/// Bytes as lower-case hex.
 pub(super) fn hex(bytes: &impl AsRef<[u8]>) -> String {
     bytes
         .as_ref()
@@ -65,9 +65,10 @@ pub(super) fn hex(bytes: &impl AsRef<[u8]>) -> String {
         .collect()
 }
 
-/// What is kept of a password: the HA1 of each algorithm, in hex.
+/// What is stored instead of a password: the HA1 of each algorithm, in hex.
 ///
-/// Good for this user in this realm only, yet worth as much as the password there: it is not printed by `Debug`.
+/// It is valid only for this user in this realm, but there it is as secret as the password: `Debug` does not
+/// print it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Credential {
     ha1_md5: String,
@@ -81,7 +82,7 @@ impl Credential {
         Credential { ha1_md5: Algorithm::Md5.hash(&parts), ha1_sha256: Algorithm::Sha256.hash(&parts) }
     }
 
-    /// The credential that was stored as two hex texts; `None` when they are not of the right form.
+    /// The credential from two stored hex texts; `None` when their form is wrong.
     pub fn from_stored(ha1_md5: &str, ha1_sha256: &str) -> Option<Self> {
         let is_hex = |text: &str, len: usize| {
             text.len() == len && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
@@ -90,7 +91,7 @@ impl Credential {
             .then(|| Credential { ha1_md5: ha1_md5.to_owned(), ha1_sha256: ha1_sha256.to_owned() })
     }
 
-    /// The HA1 of an algorithm, to be stored: 32 hex digits for MD5, 64 for SHA-256.
+    /// The HA1 of an algorithm, for storage: 32 hex digits for MD5, 64 for SHA-256.
     pub fn ha1(&self, algorithm: Algorithm) -> &str {
         match algorithm {
             Algorithm::Md5 => &self.ha1_md5,
@@ -116,8 +117,8 @@ pub struct Qop<'a> {
 
 /// The `response` of a request, in hex.
 ///
-/// Every text is taken as it stands between its quotes on the wire, escapes included: both sides hash the same
-/// bytes without agreeing on what they mean. Without `qop` it is the form of RFC 2069, which SIP still permits.
+/// Every text is used as it is between its quotes on the wire, escapes included: both sides hash the same
+/// bytes without interpreting them. Without `qop` it is the form of RFC 2069, which SIP still permits.
 pub fn response(
     algorithm: Algorithm,
     credential: &Credential,
@@ -134,7 +135,7 @@ pub fn response(
     }
 }
 
-/// Whether two texts are equal, in a time that tells only their lengths.
+/// Whether two texts are equal; the time depends only on their lengths.
 pub(super) fn equal(a: &str, b: &str) -> bool {
     a.as_bytes().ct_eq(b.as_bytes()).into()
 }
@@ -157,7 +158,7 @@ mod tests {
 
     #[test]
     fn rfc_2069_section_2_4_as_corrected() {
-        // The RFC's own figure is wrong; this is the one of its erratum 749.
+        // The RFC's own value is wrong; this is the one of its erratum 749.
         let credential = Credential::new("Mufasa", "testrealm@host.com", "CircleOfLife");
         let nonce = "dcd98b7102dd2f0e8b11d0f600bfb0c093";
         assert_eq!(

@@ -1,4 +1,5 @@
-//! Guessing as attackers do it: one source over many accounts, many sources at one account, another tenant's number.
+//! Tests of password guessing: one source at many accounts, many sources at one account, accounts of another
+//! tenant.
 
 use std::net::{IpAddr, Ipv6Addr};
 use std::time::{Duration, Instant};
@@ -16,7 +17,7 @@ const PASSWORD: &str = "correct horse";
 struct Server {
     authenticator: Authenticator,
     start: Instant,
-    /// Digests that were computed.
+    /// Digests computed so far.
     checked: usize,
 }
 
@@ -41,7 +42,7 @@ impl Server {
         decision
     }
 
-    /// One try as a phone makes it: challenged, and answered.
+    /// One attempt like that of a phone: challenged, then answered.
     fn attempt(
         &mut self,
         at: Duration,
@@ -89,7 +90,7 @@ fn a_closed_account_says_nothing_of_whether_it_is_there() {
         }
         server.attempt(Duration::from_secs(20), (OURS, account), v4(1), PASSWORD)
     };
-    // Names of four letters are accounts.
+    // Four-digit names are accounts.
     for account in ["1001", "10017"] {
         let retry_after = WINDOW - Duration::from_secs(20);
         assert_eq!(closed(account), Decision::Limited { retry_after, username: account.to_owned() });
@@ -119,7 +120,7 @@ fn the_addresses_of_one_ipv6_subnet_are_one_source() {
     assert_eq!(server.checked, FAILURES_MAX as usize);
 }
 
-/// S1: 200 sources, 100 attempts a second for a minute.
+/// S1: 200 sources, 100 attempts per second for a minute.
 #[test]
 fn s1_two_hundred_sources_at_one_account_get_few_guesses_and_its_phone_registers() {
     let mut server = Server::new();

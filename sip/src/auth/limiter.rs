@@ -1,8 +1,10 @@
-//! A limit on guessed passwords: per account and source, per source over all accounts, per account over all sources.
+//! Limits password guessing: per account and source, per source over all accounts, per account over all
+//! sources.
 //!
-//! Only an answer to a nonce that this engine sent to the source counts, so a forged source address closes nothing.
-//! No limit locks an account out: a source with a registration of the account keeps its own limit, and a source
-//! without failures has its first answer checked, however many other sources guess.
+//! Only an answer to a nonce that this engine sent to the source counts, so an attacker with a forged source
+//! address cannot block anyone. No limit locks an account for all sources: a source with a registration of
+//! the account keeps its own limit, and the first answer of a source without failures is always checked,
+//! however many other sources guess.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
@@ -14,21 +16,44 @@ use sha2::{Digest, Sha256};
 use crate::auth::SECRET_BYTES;
 use crate::flow::source_of;
 
-/// Wrong answers within a [`WINDOW`] after which an account is closed to a source.
+/// Wrong answers within a [`WINDOW`] after which an account is blocked for a source.
 pub const FAILURES_MAX: u32 = 10;
-/// Wrong answers of one source over all accounts within a [`WINDOW`] after which every account is closed to it that
-/// has no registration from there.
+/// Wrong answers of one source over all accounts within a [`WINDOW`] after which all accounts are blocked for
+/// it, except those with a registration from there.
 pub const SOURCE_FAILURES_MAX: u32 = 50;
-/// Wrong answers at one account over all sources within a [`WINDOW`] after which each source has one wrong answer
-/// instead of [`FAILURES_MAX`]; a source with a registration of the account keeps its [`FAILURES_MAX`].
+/// Wrong answers for one account over all sources within a [`WINDOW`] after which each source may give one
+/// wrong answer instead of [`FAILURES_MAX`]; a source with a registration of the account keeps its
+/// [`FAILURES_MAX`].
 pub const ACCOUNT_FAILURES_MAX: u32 = 100;
-/// How long failures are remembered, counted from the first.
+/// How long failures are stored, counted from the first.
 pub const WINDOW: Duration = Duration::from_secs(300);
-/// The most sources that are remembered; beyond it the oldest is forgotten. One source has one entry.
+/// The largest number of stored sources; then the oldest is removed. One source has one entry.
 pub const SOURCES_MAX: usize = 16_384;
-/// The most accounts that are remembered; beyond it the oldest is forgotten. One source adds at most
+/// The largest number of stored accounts; then the oldest is removed. One source adds at most
 /// [`SOURCE_FAILURES_MAX`] in a [`WINDOW`], and one for each registration.
 pub const ACCOUNTS_MAX: usize = 65_536;
+
+/// The limit that a wrong answer reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Limit {
+    /// [`FAILURES_MAX`]: one source at one account.
+    Account,
+    /// [`ACCOUNT_FAILURES_MAX`]: one account over all sources.
+    AllSources,
+    /// [`SOURCE_FAILURES_MAX`]: one source over all accounts.
+    Source,
+}
+
+impl Limit {
+    /// The wrong answers within a [`WINDOW`] that reach it.
+    pub const fn failures(self) -> u32 {
+        match self {
+            Limit::Account => FAILURES_MAX,
+            Limit::AllSources => ACCOUNT_FAILURES_MAX,
+            Limit::Source => SOURCE_FAILURES_MAX,
+        }
+    }
+}
 
 /// Counts failures.
 #[derive(Debug)]
@@ -38,7 +63,8 @@ pub struct FailureLimiter {
     accounts: Table<AccountKey, Failures>,
 }
 
-/// A realm and a user name as a keyed hash: long names take no memory, and no peer can choose names that collide.
+/// A keyed hash of realm and user name: long names take no memory, and an attacker cannot choose names that
+/// collide.
 type AccountKey = u64;
 
 #[derive(Clone, Copy, Debug)]
@@ -50,40 +76,41 @@ struct Failures {
 #[derive(Clone, Debug)]
 struct SourceFailures {
     all: Failures,
-    /// At most [`PAIRS_MAX`].
+    /// At most [`PAIRS_MAX`] entries.
     pairs: Vec<(AccountKey, Failures)>,
 }
 
-/// A user name in one realm, asked for by one source.
+/// A user name in one realm, tried by one source.
 #[derive(Clone, Copy, Debug)]
 pub struct Guess<'a> {
     /// The realm, which is the organisation's domain.
     pub realm: &'a str,
     /// The user name.
     pub username: &'a str,
-    /// Where the request came from.
+    /// Source of the request.
     pub source: IpAddr,
 }
 
 impl FailureLimiter {
-    /// A limiter without failures. `secret` keys the hashes of its accounts.
+    /// A limiter without failures. `secret` keys the hashes of accounts.
     pub fn new(secret: [u8; SECRET_BYTES]) -> Self {
         FailureLimiter { secret, sources: Table::new(SOURCES_MAX), accounts: Table::new(ACCOUNTS_MAX) }
     }
 
-    /// Whether the account is closed to the source; `is_registered` says that it has a registration from there.
+    /// Whether the account is blocked for the source; `is_registered` means that it has a registration from
+    /// there.
     pub fn is_closed(&self, now: Instant, guess: Guess<'_>, is_registered: bool) -> bool {
         self.closed_for(now, guess, is_registered).is_some()
     }
 
-    /// How long the account stays closed to the source; `None` while it is open. The same whether or not there is such
-    /// an account.
+    /// For how long the account stays blocked for the source; `None` when it is not blocked. The result does
+    /// not depend on whether the account exists.
     pub fn closed_for(&self, now: Instant, guess: Guess<'_>, is_registered: bool) -> Option<Duration> {
         let account = self.key(guess.realm, guess.username);
         let source = self.sources.map.get(&source_of(guess.source))?;
         let pair = source.pair(account);
         let of_pair = pair.filter(|pair| pair.at(now) >= FAILURES_MAX);
-        // One that is not among the accounts of the source waits until all of them may be forgotten.
+        // A further account, when the source has no free entry, waits until the source's failures expire.
         let of_pairs = (pair.is_none() && source.pairs.len() >= PAIRS_MAX).then_some(source.all);
         let of_source = Some(source.all).filter(|all| !is_registered && all.at(now) >= SOURCE_FAILURES_MAX);
         let of_account = self.accounts.map.get(&account).copied().filter(|over_all_sources| {
@@ -98,20 +125,20 @@ impl FailureLimiter {
             .max()
     }
 
-    /// Counts a wrong answer. True when it is one that reaches a limit.
-    pub fn fail(&mut self, now: Instant, guess: Guess<'_>) -> bool {
+    /// Counts a wrong answer. The limit that it reaches, the one with the most failures if there are several.
+    pub fn fail(&mut self, now: Instant, guess: Guess<'_>) -> Option<Limit> {
         let account = self.key(guess.realm, guess.username);
         let fresh = Failures { since: now, count: 0 };
         let over_all_sources = self.accounts.entry(now, account, || fresh).note(now);
         let source = source_of(guess.source);
         let source = self.sources.entry(now, source, || SourceFailures { all: fresh, pairs: Vec::new() });
         let (over_all_accounts, pair) = source.note(now, account);
-        pair == FAILURES_MAX
-            || over_all_accounts == SOURCE_FAILURES_MAX
-            || over_all_sources == ACCOUNT_FAILURES_MAX
+        [(Limit::AllSources, over_all_sources), (Limit::Source, over_all_accounts), (Limit::Account, pair)]
+            .into_iter()
+            .find_map(|(limit, count)| (count == limit.failures()).then_some(limit))
     }
 
-    /// Forgets the failures at an account: its password is another one.
+    /// Removes the failures for an account, because its password was changed.
     pub fn forget(&mut self, realm: &str, username: &str) {
         let account = self.key(realm, username);
         self.accounts.map.remove(&account);
@@ -120,12 +147,12 @@ impl FailureLimiter {
         }
     }
 
-    /// How many sources are remembered.
+    /// Number of stored sources.
     pub fn len(&self) -> usize {
         self.sources.map.len()
     }
 
-    /// Whether nothing is remembered.
+    /// Whether no source is stored.
     pub fn is_empty(&self) -> bool {
         self.sources.map.is_empty()
     }
@@ -141,17 +168,17 @@ impl FailureLimiter {
 }
 
 impl Failures {
-    /// How many count now.
+    /// The failures that count at `now`.
     fn at(self, now: Instant) -> u32 {
         if now.saturating_duration_since(self.since) < WINDOW { self.count } else { 0 }
     }
 
-    /// How long they still count.
+    /// For how long they still count.
     fn left(self, now: Instant) -> Duration {
         WINDOW.saturating_sub(now.saturating_duration_since(self.since))
     }
 
-    /// Counts one more, in a new window when the last is over; how many count now.
+    /// Counts one more, in a new window when the last one is over; returns the current count.
     fn note(&mut self, now: Instant) -> u32 {
         if self.at(now) == 0 {
             *self = Failures { since: now, count: 0 };
@@ -166,7 +193,7 @@ impl SourceFailures {
         self.pairs.iter().find(|(key, _)| *key == account).map(|(_, failures)| *failures)
     }
 
-    /// Counts one more at an account; how many count over all accounts, and at this one.
+    /// Counts one more for an account; returns the counts over all accounts and for this one.
     fn note(&mut self, now: Instant, account: AccountKey) -> (u32, u32) {
         let all = self.all.note(now);
         if let Some((_, failures)) = self.pairs.iter_mut().find(|(key, _)| *key == account) {
@@ -180,7 +207,7 @@ impl SourceFailures {
     }
 }
 
-/// A bounded map whose entries are forgotten two windows after they were made, the oldest first when it is full.
+/// A bounded map. Entries are removed two windows after their creation; when it is full, the oldest first.
 #[derive(Debug)]
 struct Table<K, V> {
     map: HashMap<K, V>,
@@ -203,7 +230,7 @@ impl<K: Copy + Eq + Hash, V> Table<K, V> {
 
     fn make_room(&mut self, now: Instant) {
         while let Some((made, _)) = self.order.front() {
-            // A window that began in the last moment of an earlier one is over after two.
+            // A window that began at the end of an earlier one is over after two windows.
             let is_over = now.saturating_duration_since(*made) >= WINDOW * 2;
             if !is_over && self.order.len() < self.len_max {
                 break;
@@ -215,7 +242,7 @@ impl<K: Copy + Eq + Hash, V> Table<K, V> {
     }
 }
 
-/// Accounts that one source is remembered to have failed at: those of its own limit, and registered ones.
+/// Accounts per source for which failures are stored: those of its own limit, and registered ones.
 const PAIRS_MAX: usize = 64;
 
 #[cfg(test)]
@@ -241,7 +268,8 @@ mod tests {
         let here = guess("1001", HERE);
         for attempt in 1..=12 {
             assert_eq!(limiter.is_closed(start, here, false), attempt > FAILURES_MAX);
-            assert_eq!(limiter.fail(start, here), attempt == FAILURES_MAX, "reported once");
+            let reached = (attempt == FAILURES_MAX).then_some(Limit::Account);
+            assert_eq!(limiter.fail(start, here), reached, "reported once");
         }
         assert!(limiter.is_closed(start, here, true), "a registration is no licence to guess");
         assert!(!limiter.is_closed(start, guess("1001", THERE), false), "the owner elsewhere");
@@ -262,7 +290,7 @@ mod tests {
         let mut limiter = limiter();
         for account in 0..SOURCE_FAILURES_MAX {
             let reached = limiter.fail(start, guess(&account.to_string(), HERE));
-            assert_eq!(reached, account + 1 == SOURCE_FAILURES_MAX);
+            assert_eq!(reached, (account + 1 == SOURCE_FAILURES_MAX).then_some(Limit::Source));
         }
         assert!(limiter.is_closed(start, guess("1001", HERE), false));
         assert!(!limiter.is_closed(start, guess("1001", HERE), true));
@@ -278,8 +306,10 @@ mod tests {
         let start = Instant::now();
         let mut limiter = limiter();
         for source in 0..ACCOUNT_FAILURES_MAX {
+            let last = source + 1 == ACCOUNT_FAILURES_MAX;
             let source = IpAddr::V4((0xC000_0200 + source).into());
-            limiter.fail(start, Guess { source, ..guess("1001", HERE) });
+            let reached = limiter.fail(start, Guess { source, ..guess("1001", HERE) });
+            assert_eq!(reached, last.then_some(Limit::AllSources));
         }
         let new = guess("1001", "198.51.100.1");
         assert!(!limiter.is_closed(start, new, false), "the first answer of a source is checked");

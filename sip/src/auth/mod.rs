@@ -1,10 +1,10 @@
 //! Digest authentication both ways (RFC 3261 §22, RFC 7616, RFC 8760).
 //!
-//! [`Authenticator`] is the server: it challenges without keeping state, SHA-256 before MD5, and verifies what comes
-//! back, with the [`FailureLimiter`] against guessing. [`Client`] answers the challenges of a peer that we are
-//! configured for and of nobody else. [`Credential`] is what is stored instead of a password.
+//! [`Authenticator`] is the server: it challenges without keeping state, SHA-256 before MD5, and verifies the
+//! answers; the [`FailureLimiter`] limits guessing. [`Client`] answers only the challenges of the peer that
+//! it is configured for. [`Credential`] is stored instead of a password.
 //!
-//! Not here: which account may do what, and who is a trunk by its address. Those are the switch's to say.
+//! Not here: what an account may do, and which addresses are trunks; the switch decides that.
 
 mod client;
 mod digest;
@@ -16,7 +16,7 @@ mod server;
 pub use client::{Client, Realm};
 pub use digest::{Algorithm, Credential, Qop, response};
 pub use limiter::{
-    ACCOUNT_FAILURES_MAX, ACCOUNTS_MAX, FAILURES_MAX, FailureLimiter, Guess, SOURCE_FAILURES_MAX,
+    ACCOUNT_FAILURES_MAX, ACCOUNTS_MAX, FAILURES_MAX, FailureLimiter, Guess, Limit, SOURCE_FAILURES_MAX,
     SOURCES_MAX, WINDOW,
 };
 pub use nonce::{GUARDED_MAX, NONCE_LIFE, NonceFault, Nonces, SECRET_BYTES, SLOT};

@@ -1,10 +1,10 @@
-//! Nonces without memory: each carries its time and a seal, so a challenge costs nothing to have sent.
+//! Nonces without stored state: each contains its time and a seal, so sending a challenge needs no memory.
 //!
-//! A nonce follows from its time slot, the source and the request (Call-ID and CSeq): a retransmission is challenged with
-//! the same bytes, so that the answer to either of them fits the other.
+//! A nonce follows from its time slot, the source and the request (Call-ID and CSeq): a retransmission is
+//! challenged with the same bytes, so the answer to either challenge is valid for both.
 //!
-//! Memory begins with success: a nonce that authenticated someone keeps a window of the counts it was used with,
-//! so that no request authenticates twice (RFC 7616 §5.12).
+//! State is stored only after success: for a nonce that authenticated a request, the counts used with it are
+//! stored, so that no request authenticates twice (RFC 7616 §5.12).
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -16,36 +16,36 @@ use sha2::Sha256;
 use crate::auth::Algorithm;
 use crate::auth::digest::{equal, hex};
 
-/// How long a nonce is good for at least; at most [`SLOT`] longer.
+/// The minimum life of a nonce; the maximum is [`SLOT`] longer.
 pub const NONCE_LIFE: Duration = Duration::from_secs(60);
-/// The time slots that nonces are made of: within one, the same request gets the same nonce. Timers of a transaction over
-/// UDP end after 32 seconds (RFC 3261 §17.1.2.2).
+/// Length of the time slots of nonces: within one, the same request gets the same nonce. The timers of a
+/// transaction over UDP end after 32 seconds (RFC 3261 §17.1.2.2).
 pub const SLOT: Duration = Duration::from_secs(32);
-/// The most nonces whose counts are remembered; beyond it the oldest ones age before their time.
+/// The largest number of nonces with stored counts; then the oldest ones expire early.
 pub const GUARDED_MAX: usize = 65_536;
 /// The length of the sealing secret, in bytes.
 pub const SECRET_BYTES: usize = 32;
 
-/// Makes nonces and knows them again.
+/// Creates and verifies nonces.
 pub struct Nonces {
     secret: [u8; SECRET_BYTES],
     epoch: Instant,
     used: BTreeMap<Mark, Counts>,
-    /// Nonces up to this one count as aged, because their counts may have been forgotten.
+    /// Nonces up to this one are treated as aged, because their counts may have been removed.
     forgotten: Option<Mark>,
 }
 
-/// When a nonce was made, in slots since the epoch, and the number of its request.
+/// When a nonce was created, in slots since the epoch, and a number derived from its request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Stamp {
     slot: u32,
     number: u32,
 }
 
-/// A nonce as a key: its stamp, and the head of its seal, which tells equal numbers of two sources apart.
+/// A nonce as a key: its stamp and the start of its seal, which distinguishes equal numbers of two sources.
 type Mark = (Stamp, u64);
 
-/// The counts that a nonce was used with: the highest, and a bit for each of the 64 up to it.
+/// The counts used with a nonce: the highest, and one bit for each of the 64 up to it.
 #[derive(Clone, Copy, Debug)]
 struct Counts {
     highest: u32,
@@ -57,25 +57,25 @@ struct Counts {
 pub enum NonceFault {
     /// Ours, but older than [`NONCE_LIFE`]: the only case of `stale=true` (RFC 7616 §3.3).
     Aged,
-    /// Not made by us for this source, realm and algorithm: invented, stolen, or of another node.
+    /// Not created by us for this source, realm and algorithm: invented, stolen, or from another node.
     Foreign,
-    /// Used with this count before.
+    /// The count was used before.
     Replayed,
 }
 
 impl Nonces {
-    /// Nonces sealed with `secret`, which has to be random and of this process alone. `epoch` is any instant not
-    /// after the first use.
+    /// Nonces sealed with `secret`, which must be random and known to this process only. `epoch` is any time
+    /// not after the first use.
     pub fn new(secret: [u8; SECRET_BYTES], epoch: Instant) -> Self {
         Nonces { secret, epoch, used: BTreeMap::new(), forgotten: None }
     }
 
-    /// The nonce for a challenge of `request`, a text that no other request of the source has: 14 hex digits of stamp and
-    /// 24 of seal. Short, because a challenge goes to
-    /// whoever asks, and to whoever is made to look as if he asked.
+    /// The nonce for a challenge of `request`, a text that is unique among the requests of the source: 14 hex
+    /// digits of stamp and 24 of seal. It is short because a challenge is sent to any source address, also to
+    /// a forged one.
     ///
-    /// Bound to the source's address, but not its port, which a NAT may change between two requests; and to the
-    /// algorithm, so that a stronger challenge cannot be answered with the weaker hash.
+    /// It is bound to the source's address, but not to its port, which a NAT may change between two requests;
+    /// and to the algorithm, so that a stronger challenge cannot be answered with the weaker hash.
     pub fn mint(
         &self,
         now: Instant,
@@ -96,7 +96,7 @@ impl Nonces {
         format!("{:06x}{:08x}{seal}", stamp.slot, stamp.number)
     }
 
-    /// Whether a nonce is ours and fresh. Touches no memory of its use.
+    /// Whether a nonce is ours and fresh; does not look at its stored counts.
     ///
     /// # Errors
     /// [`NonceFault::Foreign`] and [`NonceFault::Aged`], in this order.
@@ -120,10 +120,10 @@ impl Nonces {
         Ok(())
     }
 
-    /// Marks a count of a checked nonce as used. Counts may come out of order, as UDP brings them, within 64.
+    /// Marks a count of a verified nonce as used. Counts may arrive out of order, as over UDP, within 64.
     ///
     /// # Errors
-    /// [`NonceFault::Replayed`] when the count was used, or is too far behind to know.
+    /// [`NonceFault::Replayed`] when the count was used, or is too old to know.
     pub fn spend(&mut self, now: Instant, nonce: &str, count: u32) -> Result<(), NonceFault> {
         let mark = split(nonce).and_then(|(stamp, seal)| mark(stamp, seal)).ok_or(NonceFault::Foreign)?;
         if let Some(counts) = self.used.get_mut(&mark) {
@@ -137,7 +137,7 @@ impl Nonces {
         Ok(())
     }
 
-    /// Drops the counts of aged nonces, and of the oldest when there are too many; at most once each.
+    /// Removes the counts of aged nonces, and those of the oldest nonces when there are too many.
     fn forget(&mut self, now: Instant) {
         while let Some((mark, _)) = self.used.first_key_value() {
             let (mark, has_aged) = (*mark, self.has_aged(now, mark.0));
@@ -151,7 +151,7 @@ impl Nonces {
         }
     }
 
-    /// Counted from the beginning of its slot, so that the last one of a slot lives for [`NONCE_LIFE`].
+    /// Measured from the start of its slot, so that the last nonce of a slot also lives for [`NONCE_LIFE`].
     fn has_aged(&self, now: Instant, stamp: Stamp) -> bool {
         let made = SLOT.saturating_mul(stamp.slot);
         now.saturating_duration_since(self.epoch).saturating_sub(made) > SLOT + NONCE_LIFE
@@ -163,7 +163,7 @@ impl Nonces {
     }
 
     fn hmac(&self, feed: impl FnOnce(&mut Hmac<Sha256>)) -> Vec<u8> {
-        // The key has the length of a block or less, which HMAC always takes.
+        // HMAC accepts a key of a block's length or less.
         let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(&self.secret) else {
             return Vec::new();
         };
@@ -171,7 +171,7 @@ impl Nonces {
         mac.finalize().into_bytes().to_vec()
     }
 
-    /// The head of an HMAC-SHA256 over everything that the nonce is bound to.
+    /// The start of an HMAC-SHA256 over everything to which the nonce is bound.
     fn seal(&self, stamp: Stamp, source: IpAddr, realm: &str, algorithm: Algorithm) -> String {
         let full = self.hmac(|mac| {
             mac.update(&stamp.slot.to_be_bytes());
@@ -202,7 +202,7 @@ impl Counts {
     }
 }
 
-/// The stamp and the seal of a nonce text of the right form.
+/// The stamp and the seal of a nonce with the right form.
 fn split(nonce: &str) -> Option<(Stamp, &str)> {
     let digits = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
     if nonce.len() != STAMP_DIGITS + SEAL_DIGITS || !nonce.bytes().all(digits) {
@@ -226,11 +226,12 @@ fn octets(source: IpAddr) -> Vec<u8> {
 
 /// Hex digits of the slot: 17 years.
 const SLOT_DIGITS: usize = 6;
-/// Slots that they hold.
+/// Number of slots that they can express.
 const SLOT_MASK: u32 = 0xff_ffff;
-/// Hex digits of the stamp: the slot and 8 of the number, which tells the requests of one slot apart.
+/// Hex digits of the stamp: the slot and 8 digits of the number, which distinguishes the requests of one
+/// slot.
 const STAMP_DIGITS: usize = SLOT_DIGITS + 8;
-/// Hex digits of the seal: 96 bits, to be guessed within [`NONCE_LIFE`].
+/// Hex digits of the seal: 96 bits that would have to be guessed within [`NONCE_LIFE`].
 const SEAL_DIGITS: usize = 24;
 
 #[cfg(test)]
@@ -285,11 +286,11 @@ mod tests {
         };
         let first = mint(0, "call 1", source());
         assert_eq!(mint(31, "call 1", source()), first);
-        // Two phones behind one NAT, the next request of one, the same text from elsewhere.
+        // Two phones behind one NAT, the next request of one, and the same text from another source.
         assert_ne!(mint(0, "call 2", source()), first);
         assert_ne!(mint(0, "call 1", "192.0.2.10".parse().unwrap()), first);
         assert_ne!(mint(32, "call 1", source()), first);
-        // The last nonce of a slot lives no shorter than others.
+        // The last nonce of a slot lives as long as the others.
         let last = mint(31, "call 3", source());
         let check =
             |at| nonces.check(start + Duration::from_secs(at), &last, source(), REALM, Algorithm::Md5);

@@ -1,12 +1,13 @@
-//! The response that carries a challenge, no bigger than it has to be.
+//! The response that carries a challenge; kept small.
 
 use crate::message::{InvalidValue, Name, Request, Response, StatusCode};
 
 /// The 401 or 407 with these challenges, one header each.
 ///
-/// It goes to whoever the request claims to come from, before anybody has proved anything. So that nobody gets a
-/// flood turned up through us, it keeps to one and a half times a request that has a Contact, as INVITE and REGISTER
-/// must: where all challenges are too many, it carries MD5 alone, the one that every phone understands.
+/// It is sent to the claimed source of a request before any authentication. To prevent its use as an
+/// amplifier, it is at most one and a half times as long as a request with a Contact, which INVITE and
+/// REGISTER must have: if all challenges are too long, it contains only the one for MD5, which every phone
+/// supports.
 ///
 /// # Errors
 /// When the tag or a challenge cannot be written.
@@ -44,7 +45,8 @@ fn with_challenges(
     Ok(response)
 }
 
-/// What the transport adds to the top Via before anyone measures: `;received=192.0.2.100` and the port of `rport`.
+/// Length of what the transport has already added to the top Via: `;received=192.0.2.100` and the port of
+/// `rport`.
 const SOURCE_NOTE_BYTES: usize = 27;
 
 #[cfg(test)]

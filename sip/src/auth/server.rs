@@ -1,35 +1,35 @@
-//! The server's side: challenges, and what comes back to them.
+//! The server side: sends challenges and verifies the answers.
 
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use crate::auth::digest::equal;
 use crate::auth::{
-    Algorithm, Credential, FailureLimiter, Guess, NonceFault, Nonces, Qop, SECRET_BYTES, response,
+    Algorithm, Credential, FailureLimiter, Guess, Limit, NonceFault, Nonces, Qop, SECRET_BYTES, response,
 };
 use crate::message::Digest;
 
-/// Challenges and verifies for all realms of this process.
+/// Challenges and verifies requests for all realms of this process.
 pub struct Authenticator {
     nonces: Nonces,
     limiter: FailureLimiter,
-    /// Stands in for the credential of an account that does not exist, so that it takes the same path.
+    /// Replaces the credential of an account that does not exist, so that both cases take the same path.
     decoy: Credential,
     algorithms: Vec<Algorithm>,
 }
 
-/// One request that has to authenticate.
+/// A request that must authenticate.
 #[derive(Clone, Copy, Debug)]
 pub struct Attempt<'a> {
-    /// Every readable `Authorization` header (or `Proxy-Authorization` for a proxy) of the request.
+    /// Every `Authorization` header (or `Proxy-Authorization` for a proxy) of the request that can be parsed.
     pub headers: &'a [Digest],
     /// The request's method.
     pub method: &'a str,
-    /// What no other request of the source has, and a retransmission shares: its Call-ID and CSeq.
+    /// Unique among the requests of the source, and equal in a retransmission: its Call-ID and CSeq.
     pub request: &'a str,
     /// Our realm: the organisation's SIP domain.
     pub realm: &'a str,
-    /// Where the request came from, as the socket says.
+    /// Source of the request according to the socket.
     pub source: IpAddr,
 }
 
@@ -38,8 +38,8 @@ pub trait Accounts {
     /// The credential of a user name; `None` when there is no such account.
     fn credential(&self, username: &str) -> Option<Credential>;
 
-    /// Whether the account has a registration from the source of the request, so that attacks from elsewhere do not
-    /// slow its phone down.
+    /// Whether the account has a registration from the source of the request, so that attacks from other
+    /// sources do not slow its phone down.
     fn is_registered(&self, _username: &str) -> bool {
         false
     }
@@ -61,14 +61,15 @@ pub enum Decision {
     },
     /// Answer 401 or 407 with these values, one header each, in this order.
     Challenge {
-        /// The header values, in the order of the algorithms that are offered (RFC 8760 §2.3).
+        /// The header values, in the order of the offered algorithms (RFC 8760 §2.3).
         challenges: Vec<String>,
-        /// Why, for the counters; never for the peer.
+        /// The reason, for counters; not sent to the peer.
         refusal: Refusal,
     },
-    /// Too many failures: answer 403, no digest was computed. The same whether or not there is such an account.
+    /// Too many failures: answer 403. No digest was computed. The result does not depend on whether the
+    /// account exists.
     Limited {
-        /// How long it stays so.
+        /// For how long this lasts.
         retry_after: Duration,
         /// The digest's user name, unescaped.
         username: String,
@@ -78,28 +79,28 @@ pub enum Decision {
 /// Why a request is challenged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Refusal {
-    /// Its nonce is ours but aged: the challenge says `stale=true`, and the phone tries again by itself.
+    /// Its nonce is ours but aged: the challenge has `stale=true`, and the phone tries again automatically.
     Aged,
-    /// It uses an algorithm or a form of digest that was not offered.
+    /// It uses an algorithm or a form of digest that we did not offer.
     Algorithm,
-    /// Its nonce is not one we sent to it.
+    /// Its nonce was not sent to this source by us.
     Foreign,
-    /// The header lacks what it must have.
+    /// The header lacks a required parameter.
     Malformed,
     /// It has no credentials for our realm.
     Missing,
     /// Its nonce count was used before.
     Replayed,
-    /// The account is unknown or the password wrong; which of the two is not to be told apart.
+    /// The account is unknown or the password wrong; the peer must not be able to distinguish the two.
     Wrong {
-        /// This failure reached a limit: worth an alert.
-        closed: bool,
+        /// The limit that this failure reached: worth an alert.
+        reached: Option<Limit>,
     },
 }
 
 impl Authenticator {
-    /// An authenticator that offers SHA-256 and MD5. `secret` is random and of this process alone; `epoch` is any
-    /// instant not after the first use.
+    /// An authenticator that offers SHA-256 and MD5. `secret` is random and known to this process only;
+    /// `epoch` is any time not after the first use.
     pub fn new(secret: [u8; SECRET_BYTES], epoch: Instant) -> Self {
         let decoy: String = secret.iter().map(|byte| char::from(*byte)).collect();
         Authenticator {
@@ -110,23 +111,25 @@ impl Authenticator {
         }
     }
 
-    /// The same, offering these algorithms in this order. A phone is to take the first that it knows (RFC 8760 §2.4);
-    /// some look at the first alone, and for them MD5 has to stand there.
+    /// The same authenticator with these algorithms in this order. A phone should use the first one that it
+    /// supports (RFC 8760 §2.4); some look only at the first one, and for them MD5 must come first.
     #[must_use]
     pub fn offering(self, algorithms: Vec<Algorithm>) -> Self {
         Authenticator { algorithms, ..self }
     }
 
-    /// Offers other algorithms from the next challenge on; a nonce that is out stays good for what it was offered with.
+    /// Offers other algorithms from the next challenge on; earlier nonces stay valid for the algorithm they
+    /// were offered with.
     pub fn offer(&mut self, algorithms: Vec<Algorithm>) {
         self.algorithms = algorithms;
     }
 
-    /// Judges a request. The account is looked up by the user name, and one that does not exist takes the
-    /// same time and gets the same answer as a wrong password.
+    /// Verifies a request. The account is found by the user name; an account that does not exist takes the
+    /// same time and gives the same result as a wrong password.
     ///
-    /// The digest's `uri` is hashed as sent and not compared with the Request-URI, which a hop on the way may have
-    /// rewritten (RFC 3261 §22.4); a captured response is of no use anyway, since its count is spent.
+    /// The digest's `uri` is hashed as sent and not compared with the Request-URI, which a proxy on the path
+    /// may have rewritten (RFC 3261 §22.4); a captured response cannot be used again, because its count is
+    /// already used.
     pub fn verify(&mut self, now: Instant, attempt: Attempt<'_>, accounts: impl Accounts) -> Decision {
         let header = attempt
             .headers
@@ -149,13 +152,13 @@ impl Authenticator {
         }
     }
 
-    /// Forgets the failures at an account whose password is another one.
+    /// Removes the failures for an account whose password was changed.
     pub fn forget_failures(&mut self, realm: &str, username: &str) {
         self.limiter.forget(realm, username);
     }
 
-    /// Whether a header answers a challenge of ours to that source, of the last minute. Whether the answer is right is
-    /// not asked: it only shows that the source hears us.
+    /// Whether a header answers a challenge that we sent to that source in the last minute. A wrong answer
+    /// counts too: it shows that the source receives our packets.
     pub fn has_challenged(&self, now: Instant, answer: &Digest, source: IpAddr) -> bool {
         let (realm, algorithm) = (answer.get("realm"), Algorithm::from_token(answer.inner("algorithm")));
         let (Some(realm), Some(algorithm), Some(nonce)) = (realm, algorithm, answer.inner("nonce")) else {
@@ -164,7 +167,7 @@ impl Authenticator {
         self.nonces.check(now, nonce, source, &realm, algorithm).is_ok()
     }
 
-    /// How many sources have failed lately.
+    /// Number of sources with recent failures.
     pub fn tracked(&self) -> usize {
         self.limiter.len()
     }
@@ -178,14 +181,14 @@ impl Authenticator {
     ) -> Result<(), Refusal> {
         let algorithm = answer.algorithm.filter(|algorithm| self.algorithms.contains(algorithm));
         let algorithm = algorithm.ok_or(Refusal::Algorithm)?;
-        // We offered qop=auth, and without it there is no count to tell a replay by.
+        // We offer qop=auth; without it there is no count to detect a replay.
         let qop = answer.qop.ok_or(Refusal::Algorithm)?;
         let count = u32::from_str_radix(qop.nc, 16).map_err(|_| Refusal::Malformed)?;
         self.nonces.check(now, answer.nonce, attempt.source, attempt.realm, algorithm)?;
 
         let found = accounts.credential(&answer.username);
         let known = found.is_some();
-        // Read as a stored one is: even that can be measured.
+        // Parsed like a stored credential, because even that time can be measured.
         let read = || {
             let decoy = &self.decoy;
             Credential::from_stored(decoy.ha1(Algorithm::Md5), decoy.ha1(Algorithm::Sha256))
@@ -195,8 +198,8 @@ impl Authenticator {
         let right = equal(&expected, &answer.response.to_ascii_lowercase());
         if !(right & known) {
             let guess = Guess { realm: attempt.realm, username: &answer.username, source: attempt.source };
-            let closed = self.limiter.fail(now, guess);
-            return Err(Refusal::Wrong { closed });
+            let reached = self.limiter.fail(now, guess);
+            return Err(Refusal::Wrong { reached });
         }
         self.nonces.spend(now, answer.nonce, count)?;
         Ok(())
@@ -228,7 +231,7 @@ impl From<NonceFault> for Refusal {
     }
 }
 
-/// The parameters of an `Authorization` header, as they stood on the wire.
+/// The parameters of an `Authorization` header as they were on the wire.
 struct Answer<'a> {
     username: String,
     nonce: &'a str,

@@ -1,4 +1,4 @@
-//! Both sides against each other, and against answers that must not pass.
+//! Tests of both sides against each other, and of answers that must be rejected.
 
 use std::time::{Duration, Instant};
 
@@ -77,7 +77,7 @@ fn sha_256_is_offered_first_and_taken() {
     let header = phone.answer(&challenges, false, "REGISTER", URI).unwrap();
     assert!(header.contains("algorithm=SHA-256"), "{header}");
     assert_eq!(server.verify(1, Some(&header)), accepted());
-    // The next request goes without being challenged.
+    // The next request is sent with credentials and is not challenged.
     let next = phone.next("REGISTER", URI).unwrap();
     assert!(next.contains("nc=00000002"), "{next}");
     assert_eq!(server.verify(2, Some(&next)), accepted());
@@ -119,11 +119,11 @@ fn what_is_not_a_fresh_answer_to_our_challenge_is_refused() {
         ("another scheme", swap("Digest ", "Basic "), Refusal::Missing),
         ("no response", swap("response=", "x="), Refusal::Malformed),
         ("no count", swap("nc=00000001", "nc=zz"), Refusal::Malformed),
-        ("a count of zero", swap("nc=00000001", "nc=00000000"), Refusal::Wrong { closed: false }),
+        ("a count of zero", swap("nc=00000001", "nc=00000000"), Refusal::Wrong { reached: None }),
         (
             "another uri than was hashed",
             swap("uri=\"sip:acme.test\"", "uri=\"sip:x\""),
-            Refusal::Wrong { closed: false },
+            Refusal::Wrong { reached: None },
         ),
     ];
     for (name, header, expected) in table {
@@ -155,7 +155,7 @@ fn a_wrong_password_and_an_unknown_account_look_the_same() {
         let header = client(username, password).answer(&challenges, false, "REGISTER", URI).unwrap();
         let decision = server.verify(0, Some(&header));
         let Decision::Challenge { challenges, refusal } = decision else { panic!("{decision:?}") };
-        assert_eq!(refusal, Refusal::Wrong { closed: false });
+        assert_eq!(refusal, Refusal::Wrong { reached: None });
         assert_eq!(challenges.len(), 2);
         assert!(
             client(username, password).answer(&parsed(&challenges), true, "REGISTER", URI).is_none(),
@@ -170,8 +170,8 @@ fn guessing_is_stopped_for_the_guesser_alone() {
     for guess in 1..=FAILURES_MAX {
         let challenges = server.challenges(0);
         let header = client("1001", "guess").answer(&challenges, false, "REGISTER", URI).unwrap();
-        let closed = guess == FAILURES_MAX;
-        assert_eq!(refusal(server.verify(0, Some(&header))), Refusal::Wrong { closed });
+        let reached = (guess == FAILURES_MAX).then_some(Limit::Account);
+        assert_eq!(refusal(server.verify(0, Some(&header))), Refusal::Wrong { reached });
     }
     let challenges = server.challenges(0);
     let right = client("1001", "secret").answer(&challenges, false, "REGISTER", URI).unwrap();
@@ -187,7 +187,8 @@ fn guessing_is_stopped_for_the_guesser_alone() {
 fn rubbish_counts_no_failures() {
     let mut server = Server::new();
     for _ in 0..50 {
-        // Forged from anywhere: it never saw a nonce of ours, so it cannot close the account to its owner.
+        // Forged from any source: the attacker never got a nonce of ours, so the account is not blocked for
+        // its owner.
         let forged = "Digest username=\"1001\", realm=\"acme.test\", nonce=\"x\", uri=\"sip:x\", response=\"y\", \
                       qop=auth, nc=00000001, cnonce=\"z\"";
         assert_eq!(refusal(server.verify(0, Some(forged))), Refusal::Foreign);

@@ -1,12 +1,12 @@
-//! A 2xx to an INVITE, repeated until its ACK comes (RFC 3261 §13.3.1.4).
+//! A 2xx to an INVITE, repeated until its ACK arrives (RFC 3261 §13.3.1.4).
 //!
-//! The transaction does not do this: the 2xx is repeated end to end, over reliable transports too.
+//! The transaction does not do this, because the 2xx is repeated end to end, also over reliable transports.
 
 use std::time::Instant;
 
 use crate::transaction::{Backoff, Timers};
 
-/// One 2xx on its way to an ACK.
+/// One 2xx that waits for its ACK.
 #[derive(Debug)]
 pub struct Answer {
     timers: Timers,
@@ -14,7 +14,7 @@ pub struct Answer {
     output: Option<AnswerOutput>,
 }
 
-/// What an answer hears.
+/// Inputs of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AnswerInput {
     /// The ACK.
@@ -23,10 +23,10 @@ pub enum AnswerInput {
     Timeout,
 }
 
-/// What an answer wants done.
+/// Outputs of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AnswerOutput {
-    /// 64·T1 have passed: the session is to be ended with a BYE.
+    /// 64·T1 have passed: end the session with a BYE.
     GiveUp,
     /// Send the 2xx again.
     Retransmit,
@@ -49,7 +49,7 @@ impl Answer {
     /// Feeds one event.
     pub fn handle_input(&mut self, now: Instant, input: AnswerInput) {
         match (&mut self.state, input) {
-            // A retransmitted ACK, or a timer of somebody else.
+            // A retransmitted ACK, or a timer that is not ours.
             (State::Done, _) => {}
             (State::Waiting { .. }, AnswerInput::Ack) => self.state = State::Done,
             (State::Waiting { give_up, .. }, AnswerInput::Timeout) if now >= *give_up => {
@@ -64,7 +64,7 @@ impl Answer {
         }
     }
 
-    /// What to do next; drain after every input.
+    /// The next output; drain after every input.
     pub fn poll_output(&mut self) -> Option<AnswerOutput> {
         self.output.take()
     }

@@ -1,4 +1,4 @@
-//! One dialog: its identity, its sequence numbers, its target and its way (RFC 3261 §12).
+//! One dialog: its identity, its sequence numbers, its target and its route (RFC 3261 §12).
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -10,7 +10,7 @@ use crate::flow::Flow;
 use crate::message::{Headers, InvalidValue, Malformed, Method, Name, Request, Response, Uri};
 use crate::transaction::outgoing::MAX_FORWARDS;
 
-/// What identifies a dialog to one of its ends (§12).
+/// Identifies a dialog at one of its ends (§12).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct DialogId {
     /// The Call-ID.
@@ -21,7 +21,7 @@ pub struct DialogId {
     pub remote_tag: String,
 }
 
-/// Which side of the first INVITE we were.
+/// Our role in the first INVITE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// We sent it.
@@ -30,12 +30,12 @@ pub enum Role {
     Uas,
 }
 
-/// How far a dialog has come.
+/// The state of a dialog.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// A provisional response made it.
+    /// Created by a provisional response.
     Early,
-    /// A 2xx confirmed it.
+    /// Confirmed by a 2xx.
     Confirmed,
     /// A BYE was sent or received.
     Terminated,
@@ -44,34 +44,34 @@ pub enum State {
 /// Why a request inside a dialog is refused. Completes "failed to take the request: …".
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 pub enum DialogError {
-    /// Its CSeq is lower than one seen before: to be answered 500 (§12.2.2).
+    /// Its CSeq is lower than an earlier one: answer 500 (§12.2.2).
     #[error("the request is out of order")]
     OutOfOrder,
-    /// A header that the dialog is made of cannot be read.
+    /// A header that the dialog needs cannot be parsed.
     #[error(transparent)]
     Malformed(#[from] Malformed),
 }
 
-/// A relation with one peer.
+/// A dialog with one peer.
 #[derive(Clone, Debug)]
 pub struct Dialog {
     id: DialogId,
     role: Role,
     state: State,
-    /// From of our requests and To of our responses, with our tag.
+    /// From header of our requests and To header of our responses, with our tag.
     local: Bytes,
-    /// To of our requests, with the peer's tag.
+    /// To header of our requests, with the peer's tag.
     remote: Bytes,
     local_cseq: u32,
     remote_cseq: Option<u32>,
     routes: RouteSet,
     remote_target: Uri,
     contact: String,
-    /// The path the peer's messages come by.
+    /// The flow on which the peer's messages arrive.
     flow: Flow,
-    /// Whether the peer was seen to write another address than it sends from.
+    /// Whether the peer's own address in its messages differs from its source address.
     behind_nat: bool,
-    /// The ACK of the latest 2xx, with its CSeq number and its way, for sending it again (§13.2.2.4).
+    /// The ACK of the latest 2xx, with its CSeq number and its flow, for sending it again (§13.2.2.4).
     last_ack: Option<(u32, Flow, Bytes)>,
 }
 
@@ -88,7 +88,7 @@ impl Dialog {
             local_tag: local_tag.to_owned(),
             remote_tag: from.tag().unwrap_or_default().to_owned(),
         };
-        // Display names need not be UTF-8; the tag goes behind whatever stands there.
+        // Display names need not be UTF-8; the tag is appended after any value.
         let mut local = header(request, Name::To)?.to_vec();
         local.extend_from_slice(b";tag=");
         local.extend_from_slice(local_tag.as_bytes());
@@ -103,7 +103,7 @@ impl Dialog {
             local_cseq: 0,
             remote_cseq: Some(request.cseq().map_err(|_| Malformed("CSeq"))?.number),
             routes: RouteSet::of_request(request)?,
-            // §8.1.1.8 requires a Contact; without one the sender's own address is the best guess.
+            // §8.1.1.8 requires a Contact; without one the sender's own address is the best assumption.
             remote_target: target(request)?.unwrap_or(from.uri),
             contact,
             flow,
@@ -113,7 +113,7 @@ impl Dialog {
         })
     }
 
-    /// The dialog that a response makes for the sender of `invite` (§12.1.2).
+    /// The dialog that a response creates for the sender of `invite` (§12.1.2).
     ///
     /// # Errors
     ///
@@ -157,7 +157,7 @@ impl Dialog {
         Ok(dialog)
     }
 
-    /// A 2xx came for this early dialog of ours: the route set is computed anew, for the last time (§13.2.2.4).
+    /// Confirms our early dialog with a 2xx: the route set is computed again, for the last time (§13.2.2.4).
     ///
     /// # Errors
     ///
@@ -170,24 +170,24 @@ impl Dialog {
         self.refresh_target(response)
     }
 
-    /// We send a 2xx.
+    /// Confirms the dialog, because we send a 2xx.
     pub fn confirm_uas(&mut self) {
         self.state = State::Confirmed;
     }
 
-    /// A BYE was sent or received.
+    /// Ends the dialog, because a BYE was sent or received.
     pub fn terminate(&mut self) {
         self.state = State::Terminated;
     }
 
-    /// Takes a request of the peer into the sequence (§12.2.2).
+    /// Checks a request of the peer against the sequence (§12.2.2).
     ///
     /// # Errors
     ///
     /// [`DialogError::OutOfOrder`] for a CSeq that is not higher than the last one.
     pub fn receive(&mut self, flow: Flow, request: &Request) -> Result<(), DialogError> {
         let number = request.cseq().map_err(|_| Malformed("CSeq"))?.number;
-        // An equal number in a new transaction is no retransmission either.
+        // A new transaction with an equal number is not a retransmission either.
         if self.remote_cseq.is_some_and(|last| number <= last) {
             return Err(DialogError::OutOfOrder);
         }
@@ -196,7 +196,7 @@ impl Dialog {
         Ok(())
     }
 
-    /// Takes the Contact of an INVITE or UPDATE of the peer that is not refused (§12.2.2, RFC 3311 §5.1).
+    /// Uses the Contact of an INVITE or UPDATE of the peer that is not refused (§12.2.2, RFC 3311 §5.1).
     ///
     /// # Errors
     ///
@@ -210,7 +210,7 @@ impl Dialog {
         Ok(())
     }
 
-    /// Takes the Contact of a 2xx to an INVITE or UPDATE of ours (§12.2.1.2).
+    /// Uses the Contact of a 2xx to our INVITE or UPDATE (§12.2.1.2).
     ///
     /// # Errors
     ///
@@ -228,12 +228,12 @@ impl Dialog {
         self.local_cseq
     }
 
-    /// A request inside this dialog (§12.2.1.1), without body; the number is one of [`Dialog::next_cseq`], or for an
-    /// ACK the one of its INVITE.
+    /// A request inside this dialog (§12.2.1.1), without body. `cseq` is from [`Dialog::next_cseq`]; for an
+    /// ACK it is the number of its INVITE.
     ///
     /// # Errors
     ///
-    /// When the peer's Contact or Record-Route make no header of ours.
+    /// When the peer's Contact or Record-Route do not give a valid header.
     pub fn request(&self, method: Method, cseq: u32) -> Result<Request, InvalidValue> {
         let (uri, routes) = self.routes.apply(&self.remote_target);
         let mut request = Request::new(method, uri)?;
@@ -252,10 +252,11 @@ impl Dialog {
         Ok(request)
     }
 
-    /// Where requests of this dialog go.
+    /// The flow for requests of this dialog.
     ///
-    /// An address in the first route or the remote target is followed, unless the peer is seen to be behind a NAT:
-    /// then, and where a name stands, messages take the path that the peer's own messages come by (RFC 3581's reason).
+    /// Over UDP, an IP address in the first route or the remote target is used, unless the peer is behind a
+    /// NAT. In all other cases, and for a host name, requests use the flow on which the peer's own messages
+    /// arrive (for the reason of RFC 3581).
     pub fn route(&self) -> Flow {
         let hop = self.routes.next_hop(&self.remote_target);
         let address = hop.host().and_then(|host| host.ip());
@@ -268,12 +269,12 @@ impl Dialog {
         }
     }
 
-    /// Keeps the ACK of a 2xx.
+    /// Stores the ACK of a 2xx.
     pub fn keep_ack(&mut self, cseq: u32, flow: Flow, bytes: Bytes) {
         self.last_ack = Some((cseq, flow, bytes));
     }
 
-    /// The ACK to send again when the 2xx of this CSeq comes again.
+    /// The ACK to send again when the 2xx with this CSeq is repeated.
     pub fn ack_of(&self, cseq: u32) -> Option<(Flow, Bytes)> {
         self.last_ack.as_ref().filter(|(of, ..)| *of == cseq).map(|(_, flow, bytes)| (*flow, bytes.clone()))
     }
@@ -283,32 +284,32 @@ impl Dialog {
         &self.id
     }
 
-    /// Which side of the first INVITE we were.
+    /// Our role in the first INVITE.
     pub fn role(&self) -> Role {
         self.role
     }
 
-    /// How far it has come.
+    /// The state.
     pub fn state(&self) -> State {
         self.state
     }
 
-    /// From of our requests.
+    /// From header of our requests.
     pub fn local(&self) -> &[u8] {
         &self.local
     }
 
-    /// To of our requests.
+    /// To header of our requests.
     pub fn remote(&self) -> &[u8] {
         &self.remote
     }
 
-    /// Contact of our requests and responses.
+    /// Contact header of our requests and responses.
     pub fn contact(&self) -> &str {
         &self.contact
     }
 
-    /// The proxies on the way.
+    /// The proxies of the dialog.
     pub fn routes(&self) -> &RouteSet {
         &self.routes
     }
@@ -335,7 +336,7 @@ fn header(headers: &Headers, name: Name<'static>) -> Result<Bytes, Malformed> {
     headers.header_bytes(name).map(Bytes::copy_from_slice).ok_or(Malformed(name.as_str()))
 }
 
-/// The first Contact, fit for a Request-URI.
+/// The first Contact, in the form of a Request-URI.
 fn target(headers: &Headers) -> Result<Option<Uri>, Malformed> {
     let contacts = headers.contacts().map_err(|_| Malformed("Contact"))?;
     Ok(contacts.first().map(|contact| {
@@ -345,7 +346,8 @@ fn target(headers: &Headers) -> Result<Option<Uri>, Malformed> {
     }))
 }
 
-/// Whether an address can be reached from elsewhere (RFC 1918, RFC 6598, RFC 4193, link-local and loopback cannot).
+/// Whether an address is reachable from other networks (RFC 1918, RFC 6598, RFC 4193, link-local and loopback
+/// are not).
 fn is_public(ip: IpAddr) -> bool {
     match ip {
         IpAddr::V4(ip) => {

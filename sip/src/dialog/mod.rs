@@ -1,6 +1,7 @@
-//! Dialogs: a lasting relation of two user agents (RFC 3261 §12), and the rules of the INVITEs inside it (§13, §14).
+//! Dialogs of two user agents (RFC 3261 §12), and the rules for INVITEs inside them (§13, §14).
 //!
-//! Nothing here sends: a dialog makes requests and checks those that come, its machines say when.
+//! Nothing here sends: a dialog creates requests and checks received ones; its machines determine when to
+//! send.
 
 mod answer;
 #[expect(clippy::module_inception, reason = "the folder is the room, the file its main thing")]

@@ -1,6 +1,7 @@
 //! One INVITE at a time: the glare rules of a confirmed dialog (RFC 3261 §14).
 //!
-//! The machine says whether an INVITE may be sent or taken now, and when a refused one may be tried again.
+//! The machine determines whether an INVITE may be sent or accepted now, and when a refused one may be tried
+//! again.
 
 use std::time::{Duration, Instant};
 
@@ -12,13 +13,13 @@ use crate::transaction::ServerKey;
 /// The INVITE transactions inside one dialog.
 #[derive(Debug)]
 pub struct InviteUsage {
-    /// Whether we made the Call-ID, which decides how long we wait after a clash (§14.1).
+    /// Whether we created the Call-ID; it determines the wait after a clash (§14.1).
     owns_call_id: bool,
     state: State,
     output: Option<InviteOutput>,
 }
 
-/// What an INVITE usage hears.
+/// Inputs of an INVITE usage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InviteInput {
     /// The INVITE in progress got its final response.
@@ -29,19 +30,19 @@ pub enum InviteInput {
     Timeout,
 }
 
-/// What an INVITE usage tells.
+/// Outputs of an INVITE usage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InviteOutput {
-    /// The INVITE that clashed may be sent again, made anew.
+    /// The INVITE that clashed may be sent again as a new request.
     Retry,
 }
 
-/// Why an INVITE of the peer cannot be taken now (§14.2).
+/// Why an INVITE of the peer cannot be accepted now (§14.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clash {
-    /// We have sent one ourselves: 491.
+    /// Our own INVITE is in progress: answer 491.
     Ours,
-    /// The peer's own earlier one is not answered yet: 500 with Retry-After.
+    /// The peer's earlier INVITE is not answered yet: answer 500 with Retry-After.
     Theirs,
 }
 
@@ -50,7 +51,7 @@ enum State {
     Idle,
     Received(ServerKey),
     Sent,
-    /// Waits after a clash; the peer's INVITE may come in the meantime.
+    /// Waits after a clash; the peer's INVITE may arrive meanwhile.
     Waiting {
         until: Instant,
     },
@@ -67,21 +68,21 @@ impl InviteUsage {
         matches!(self.state, State::Idle | State::Waiting { .. })
     }
 
-    /// Notes that we send one.
+    /// Records that we send an INVITE.
     pub fn sent(&mut self) {
         self.state = State::Sent;
     }
 
-    /// Takes the peer's INVITE.
+    /// Accepts the peer's INVITE.
     ///
     /// # Errors
     ///
-    /// The clash, when one is in progress.
+    /// The clash, when an INVITE is in progress.
     pub fn receive(&mut self, key: ServerKey) -> Result<(), Clash> {
         match self.state {
             State::Sent => Err(Clash::Ours),
             State::Received(_) => Err(Clash::Theirs),
-            // The peer came first after a clash; what we wanted to say is to be said again by the user.
+            // The peer retried first. The waiting INVITE of ours is retried after this one is answered.
             State::Waiting { .. } => {
                 self.state = State::Received(key);
                 self.output = Some(InviteOutput::Retry);
@@ -102,11 +103,11 @@ impl InviteUsage {
         }
     }
 
-    /// Feeds one event; `rng` spreads the retries.
+    /// Processes one event; `rng` varies the retry times.
     pub fn handle_input(&mut self, now: Instant, input: InviteInput, rng: &mut StdRng) {
         match (&self.state, input) {
             (State::Sent, InviteInput::RequestPending) => {
-                // §14.1: 2.1 to 4 s for the owner of the Call-ID, else 0 to 2 s, in units of 10 ms.
+                // §14.1: 2.1 to 4 s for the owner of the Call-ID, otherwise 0 to 2 s, in units of 10 ms.
                 let units =
                     if self.owns_call_id { rng.random_range(210..=400) } else { rng.random_range(0..=200) };
                 self.state = State::Waiting { until: now + Duration::from_millis(10 * units) };
@@ -116,12 +117,12 @@ impl InviteUsage {
                 self.state = State::Idle;
                 self.output = Some(InviteOutput::Retry);
             }
-            // Early, or about an INVITE that is over.
+            // A timeout before its time, or an event of an INVITE that is over.
             (State::Idle | State::Sent | State::Received(_) | State::Waiting { .. }, _) => {}
         }
     }
 
-    /// What to tell; drain after every input.
+    /// The next output; drain after every input.
     pub fn poll_output(&mut self) -> Option<InviteOutput> {
         // A retry waits until the peer's own INVITE is answered.
         if self.may_send() { self.output.take() } else { None }
@@ -174,7 +175,7 @@ mod tests {
         usage.sent();
         assert_eq!(usage.receive(ServerKey(3)), Err(Clash::Ours));
         usage.handle_input(zero, InviteInput::RequestPending, &mut rng);
-        // The peer's retry comes first: ours follows when that one is answered.
+        // The peer retries first; our retry follows when that INVITE is answered.
         assert_eq!((usage.receive(ServerKey(4)), usage.poll_output()), (Ok(()), None));
         usage.handle_input(zero, InviteInput::Finished, &mut rng);
         assert_eq!(usage.poll_output(), Some(InviteOutput::Retry));

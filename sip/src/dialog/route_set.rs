@@ -1,15 +1,16 @@
-//! The route set of a dialog: the proxies that asked to stay on its way (RFC 3261 §12.1, §12.2.1.1, §16.12.1).
+//! The route set of a dialog: the proxies that requested to stay in its path (RFC 3261 §12.1, §12.2.1.1,
+//! §16.12.1).
 
 use crate::message::{Malformed, NameAddr, Request, Response, Uri};
 
-/// An ordered list of proxies, the first next to us; empty for two agents that talk directly.
+/// An ordered list of proxies, the nearest one first; empty for two agents that communicate directly.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RouteSet {
     routes: Vec<NameAddr>,
 }
 
 impl RouteSet {
-    /// The route set of a UAS: Record-Route in its order (§12.1.1).
+    /// The route set of a UAS: Record-Route in its own order (§12.1.1).
     ///
     /// # Errors
     ///
@@ -29,7 +30,7 @@ impl RouteSet {
         Ok(Self { routes })
     }
 
-    /// A route set given beforehand, as Service-Route or an outbound proxy give it.
+    /// A preset route set, from Service-Route or an outbound proxy.
     pub fn new(routes: Vec<NameAddr>) -> Self {
         Self { routes }
     }
@@ -39,7 +40,7 @@ impl RouteSet {
         match self.routes.split_first() {
             None => (target.clone(), Vec::new()),
             Some((first, _)) if first.uri.param("lr").is_some() => (target.clone(), self.routes.clone()),
-            // A strict router of RFC 2543 wants itself in the Request-URI and the target at the end.
+            // A strict router of RFC 2543 requires itself in the Request-URI and the target at the end.
             Some((first, rest)) => {
                 let mut uri = first.uri.clone();
                 uri.clear_headers();
@@ -50,12 +51,12 @@ impl RouteSet {
         }
     }
 
-    /// Where a request to `target` goes first.
+    /// The first hop of a request to `target`.
     pub fn next_hop<'a>(&'a self, target: &'a Uri) -> &'a Uri {
         self.routes.first().map_or(target, |first| &first.uri)
     }
 
-    /// Whether no proxy stays on the way.
+    /// Whether there are no proxies in the path.
     pub fn is_empty(&self) -> bool {
         self.routes.is_empty()
     }

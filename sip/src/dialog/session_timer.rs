@@ -1,19 +1,19 @@
-//! The session timer of one dialog (RFC 4028): who refreshes it, when, and when it is over without a refresh.
+//! The session timer of one dialog (RFC 4028): which side refreshes it, when, and when it expires.
 //!
-//! A dialog whose peer is gone is found by the refresh that stays without an answer, or that does not come. The machine
-//! decides; the user agent writes the headers and sends. Peers that do not know the extension have no timer, unless a
-//! proxy of theirs asks for one.
+//! It detects that a peer is gone when a refresh is not answered or does not arrive. The machine decides; the
+//! user agent writes the headers and sends. Peers without the extension have no timer, unless one of their
+//! proxies requests it.
 
 use std::time::{Duration, Instant};
 
 use crate::message::{Headers, Name, SessionExpires};
 
-/// What a user agent wants of session timers.
+/// A user agent's settings for session timers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SessionTimerConfig {
-    /// Seconds after which a session without a refresh is over, as we offer it.
+    /// Seconds without a refresh after which a session expires, as we offer it.
     pub expires_s: u32,
-    /// The shortest interval that we take; at least [`MIN_SE_S`].
+    /// The shortest interval that we accept; at least [`MIN_SE_S`].
     pub min_se_s: u32,
 }
 
@@ -21,52 +21,53 @@ pub struct SessionTimerConfig {
 #[derive(Clone, Debug)]
 pub struct SessionTimer {
     config: SessionTimerConfig,
-    /// The shortest interval that the peer, or a proxy, takes.
+    /// The shortest interval that the peer, or a proxy, accepts.
     min_se_s: u32,
     state: State,
     output: Option<SessionTimerOutput>,
 }
 
-/// What a session timer hears.
+/// Inputs of a session timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SessionTimerInput {
-    /// A 2xx to an INVITE or UPDATE was sent or received: it begins anew by these terms, or without any it is off.
+    /// A 2xx to an INVITE or UPDATE was sent or received: the timer restarts with these terms, or is off
+    /// without terms.
     Settled(Option<SessionTerms>),
     /// The time of [`SessionTimer::next_timeout`] has come.
     Timeout,
 }
 
-/// What a session timer wants done.
+/// Outputs of a session timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SessionTimerOutput {
-    /// The session is over: send BYE (§10).
+    /// The session has expired: send BYE (§10).
     Expired,
-    /// Send a refresh, unless one is on its way.
+    /// Send a refresh, unless one is in progress.
     Refresh,
 }
 
-/// What both sides agreed on.
+/// The terms that both sides agreed on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SessionTerms {
-    /// Seconds from one refresh to the end of a session without another.
+    /// Seconds after a refresh until the session expires.
     pub interval_s: u32,
-    /// Whether the refreshes are ours to send.
+    /// Whether we send the refreshes.
     pub we_refresh: bool,
 }
 
-/// What the Session-Expires of a request of the peer comes to.
+/// The answer to the Session-Expires of a request of the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SessionAnswer {
-    /// No timer: the 2xx says nothing of it.
+    /// No timer: the 2xx has no Session-Expires.
     Off,
-    /// The 2xx says so; `required` when the peer is to refresh and must know (§9).
+    /// The 2xx has a Session-Expires with these terms.
     On {
-        /// What holds from the 2xx on.
+        /// The terms from the 2xx on.
         terms: SessionTerms,
-        /// Whether the 2xx has `Require: timer`.
+        /// Whether the 2xx has `Require: timer`, because the peer is to refresh (§9).
         required: bool,
     },
-    /// The interval is shorter than we take: 422 with this Min-SE.
+    /// The interval is shorter than we accept: answer 422 with this Min-SE.
     TooSmall(u32),
 }
 
@@ -82,7 +83,8 @@ impl SessionTimer {
         Self { config, min_se_s: MIN_SE_S, state: State::Off, output: None }
     }
 
-    /// Session-Expires of our next request, and Min-SE if the peer wants more than the least (§7.1, §7.4).
+    /// Session-Expires of our next request, and Min-SE if the peer requires more than the minimum (§7.1,
+    /// §7.4).
     pub fn offer(&self) -> (SessionExpires, Option<u32>) {
         let (interval_s, refresher_is_uac) = match self.state {
             State::Off => (self.config.expires_s, None),
@@ -93,7 +95,8 @@ impl SessionTimer {
         (SessionExpires { interval_s: interval_s.max(least), refresher_is_uac }, min_se)
     }
 
-    /// The peer, or a proxy, answered 422 with this Min-SE: whether the request is worth sending again (§7.4).
+    /// Processes a 422 of the peer, or of a proxy, with this Min-SE; returns whether to send the request
+    /// again (§7.4).
     pub fn raise(&mut self, min_se_s: Option<u32>) -> bool {
         let (offered, _) = self.offer();
         let wanted = min_se_s.filter(|wanted| (offered.interval_s + 1..=INTERVAL_MAX_S).contains(wanted));
@@ -103,7 +106,7 @@ impl SessionTimer {
         wanted.is_some()
     }
 
-    /// What to answer to an INVITE or UPDATE of the peer with these headers (§9).
+    /// The answer to an INVITE or UPDATE of the peer with these headers (§9).
     pub fn answer(&self, request: &Headers) -> SessionAnswer {
         let supports = request.lists(Name::Supported, TIMER) || request.lists(Name::Require, TIMER);
         let wanted = request.header(Name::SessionExpires).and_then(|text| SessionExpires::parse(text).ok());
@@ -112,7 +115,7 @@ impl SessionTimer {
             State::Off => None,
             State::On { terms, .. } => Some(terms),
         };
-        // §9: who does not know the extension cannot repeat the request with more.
+        // §9: a peer without the extension cannot repeat the request with a longer interval.
         if supports
             && let Some(small) = &wanted
             && small.interval_s < least
@@ -139,11 +142,11 @@ impl SessionTimer {
         SessionAnswer::On { terms, required: they_refresh }
     }
 
-    /// What a 2xx of the peer to a request of ours settles (§7.2).
+    /// The terms in a 2xx of the peer to our request (§7.2).
     pub fn settled_by(&self, response: &Headers) -> Option<SessionTerms> {
         let text = response.header(Name::SessionExpires)?;
         let SessionExpires { interval_s, refresher_is_uac } = SessionExpires::parse(text).ok()?;
-        // No interval below the least makes sense, and one that is would have us send without pause.
+        // An interval below the minimum is invalid, and would make us send without pause.
         let interval_s = interval_s.clamp(MIN_SE_S, INTERVAL_MAX_S);
         Some(SessionTerms { interval_s, we_refresh: refresher_is_uac.unwrap_or(true) })
     }
@@ -154,19 +157,20 @@ impl SessionTimer {
             (_, SessionTimerInput::Settled(None)) => self.state = State::Off,
             (_, SessionTimerInput::Settled(Some(terms))) => {
                 let interval = Duration::from_secs(terms.interval_s.into());
-                // §10: a third of the interval, at most 32 s, before its end.
+                // §10: before the end of the interval by a third of it, at most 32 s.
                 let expires = now + interval - (interval / 3).min(BYE_BEFORE);
                 let refresh = terms.we_refresh.then(|| now + interval / 2);
                 self.state = State::On { terms, expires, refresh };
             }
-            // A timer of another owner.
+            // The timeout of another timer.
             (State::Off, SessionTimerInput::Timeout) => {}
             (State::On { expires, .. }, SessionTimerInput::Timeout) if now >= *expires => {
                 self.state = State::Off;
                 self.output = Some(SessionTimerOutput::Expired);
             }
             (State::On { refresh: Some(refresh), .. }, SessionTimerInput::Timeout) if now >= *refresh => {
-                // Refused for now, in the way of another request, or on its way: looked at again until the end.
+                // The refresh may be refused for now, delayed by another request, or in progress: check again
+                // until the end.
                 *refresh = now + RETRY_AFTER;
                 self.output = Some(SessionTimerOutput::Refresh);
             }
@@ -174,7 +178,7 @@ impl SessionTimer {
         }
     }
 
-    /// What to do next; drain after every input.
+    /// The next output; drain after every input.
     pub fn poll_output(&mut self) -> Option<SessionTimerOutput> {
         self.output.take()
     }
@@ -192,14 +196,14 @@ impl SessionTimer {
 
 /// The option tag (§11).
 pub const TIMER: &str = "timer";
-/// No Min-SE is lower (§5).
+/// Min-SE is never lower (§5).
 pub const MIN_SE_S: u32 = 90;
 
 /// §10.
 const BYE_BEFORE: Duration = Duration::from_secs(32);
-/// A day: no call waits longer for a dead peer.
+/// A day: the longest time until a dead peer is detected.
 const INTERVAL_MAX_S: u32 = 86_400;
-/// How soon a refresh that did not come about is tried again.
+/// When a refresh that did not succeed is tried again.
 const RETRY_AFTER: Duration = Duration::from_secs(5);
 
 #[cfg(test)]

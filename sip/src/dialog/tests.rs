@@ -1,4 +1,4 @@
-//! Dialogs made of requests and responses: identity, sequence, targets and ways.
+//! Dialogs created from requests and responses: identity, sequence, targets and routes.
 
 use super::*;
 use crate::flow::{Flow, ListenerId};

@@ -15,7 +15,7 @@ pub struct NameAddr {
     pub display: Option<String>,
     /// The address.
     pub uri: Uri,
-    /// Parameters of the header, not of the URI: tag, expires, q and the others, raw.
+    /// Parameters of the header, not of the URI: tag, expires, q and others, raw.
     pub params: Params,
 }
 
@@ -26,7 +26,7 @@ impl NameAddr {
         Self { display: None, uri, params: Params::new() }
     }
 
-    /// The address with this display name; an empty one is none.
+    /// The address with this display name; an empty one means none.
     #[must_use]
     pub fn with_display(mut self, display: &str) -> Self {
         self.display = (!display.is_empty()).then(|| display.to_owned());
@@ -40,30 +40,30 @@ impl NameAddr {
         self
     }
 
-    /// Reads one address.
+    /// Parses one address.
     ///
     /// # Errors
     ///
-    /// When the text is not one sound address; a second one after a comma is an error too.
+    /// When the text is not one valid address; a second one after a comma is an error too.
     pub fn parse(text: &str) -> Result<Self, Malformed> {
         let mut cursor = Cursor::new(text);
         let address = Self::take(&mut cursor)?;
         if cursor.is_done() { Ok(address) } else { Err(Malformed("address")) }
     }
 
-    /// Takes the next address of a list; stops at its comma or at the end.
+    /// Parses the next address of a list; stops at its comma or at the end.
     pub(crate) fn take(cursor: &mut Cursor<'_>) -> Result<Self, Malformed> {
         let mut params = Params::new();
         let parts = take_parts(cursor, &mut |name, value| params.push(name, value))?;
         Ok(Self {
-            // A NUL is legal behind a backslash, and of no use to anyone who reads the name.
+            // A NUL is legal after a backslash, but useless in a name.
             display: (!parts.display.is_empty()).then(|| unquote(parts.display).replace('\0', "\u{fffd}")),
             uri: Uri::parse(parts.uri)?,
             params,
         })
     }
 
-    /// Reads a comma-separated list.
+    /// Parses a comma-separated list.
     pub(crate) fn take_list(text: &str, list: &mut Vec<Self>) -> Result<(), Malformed> {
         let mut cursor = Cursor::new(text);
         loop {
@@ -83,13 +83,14 @@ impl NameAddr {
         self.params.get("tag").filter(|tag| !tag.is_empty())
     }
 
-    /// The `expires` parameter of a Contact, in seconds; malformed is absent (§20.10 reads it as 3600).
+    /// The `expires` parameter of a Contact in seconds; `None` when it is malformed (§20.10 then assumes
+    /// 3600).
     #[must_use]
     pub fn expires(&self) -> Option<u32> {
         self.params.get("expires").and_then(super::fields::seconds)
     }
 
-    /// The `q` parameter of a Contact in thousandths, 1000 when absent or malformed.
+    /// The `q` parameter of a Contact in thousandths; 1000 when it is absent or malformed.
     #[must_use]
     pub fn q_permille(&self) -> u16 {
         let thousandths = |text: &str| {
@@ -124,7 +125,7 @@ impl fmt::Display for NameAddr {
 pub enum Contacts {
     /// `Contact: *`: all bindings, in a REGISTER that removes them.
     Star,
-    /// The addresses in their order; empty when there is no Contact.
+    /// The addresses in order; empty when there is no Contact.
     List(Vec<NameAddr>),
 }
 
@@ -139,14 +140,14 @@ impl Contacts {
     }
 }
 
-/// The pieces of a checked address, borrowed.
+/// The parts of a valid address, borrowed.
 pub(crate) struct AddressParts<'a> {
     /// A quoted string with its quotes, or tokens; empty when there is none.
     pub(crate) display: &'a str,
     pub(crate) uri: &'a str,
 }
 
-/// Takes one address; its header parameters go to `sink`. The URI is divided off, not yet checked.
+/// Parses one address; its header parameters go to `sink`. The URI is split off but not checked yet.
 pub(crate) fn take_parts<'a>(
     cursor: &mut Cursor<'a>,
     sink: &mut impl FnMut(&'a str, Option<&'a str>),
@@ -160,7 +161,7 @@ pub(crate) fn take_parts<'a>(
         }
         display
     } else {
-        // Tokens before an angle bracket are a display name; else the cursor stays for the addr-spec.
+        // Tokens before an angle bracket are a display name; otherwise the cursor stays at the addr-spec.
         let mut ahead = *cursor;
         let tokens = ahead.take_while(|b| is_token_byte(b) || !b.is_ascii() || matches!(b, b' ' | b'\t'));
         if ahead.peek() == Some(b'<') {
@@ -177,7 +178,7 @@ pub(crate) fn take_parts<'a>(
         }
         uri
     } else {
-        // §20: an addr-spec with a comma, question mark or semicolon must stand in angle brackets.
+        // §20: an addr-spec with a comma, question mark or semicolon must be in angle brackets.
         let uri = cursor.take_while(|b| !matches!(b, b';' | b',' | b' ' | b'\t' | b'<' | b'>' | b'"'));
         if uri.contains('?') {
             return Err(Malformed("address"));

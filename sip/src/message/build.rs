@@ -1,4 +1,4 @@
-//! Builders: a request or a response header by header, the first refused value reported at the end.
+//! Builders that add headers one by one; the first invalid value is reported at the end.
 
 use std::fmt::Display;
 
@@ -45,7 +45,7 @@ impl RequestBuilder {
     ///
     /// # Errors
     ///
-    /// The first value that was refused.
+    /// The first invalid value.
     pub fn build(self) -> Result<Request, InvalidValue> {
         self.0
     }
@@ -80,7 +80,7 @@ impl ResponseBuilder {
     ///
     /// # Errors
     ///
-    /// The first value that was refused.
+    /// The first invalid value.
     pub fn build(self) -> Result<Response, InvalidValue> {
         self.0
     }

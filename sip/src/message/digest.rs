@@ -1,6 +1,6 @@
 //! Authentication headers with raw values: challenges and credentials (RFC 3261 §22, RFC 8760).
 //!
-//! A digest is computed over the text as it was sent, so nothing is decoded before it is asked for.
+//! A digest is computed over the text as it was sent, so values are decoded only on request.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -18,17 +18,17 @@ pub struct Digest {
 }
 
 impl Digest {
-    /// An empty `Digest` header, to be filled by [`Digest::with`] and [`Digest::with_quoted`].
+    /// An empty `Digest` header, to fill with [`Digest::with`] and [`Digest::with_quoted`].
     #[must_use]
     pub fn new() -> Self {
         Self { scheme: "Digest".to_owned(), params: Vec::new() }
     }
 
-    /// Reads `Digest realm="a", nonce="b"`.
+    /// Parses `Digest realm="a", nonce="b"`.
     ///
     /// # Errors
     ///
-    /// When the scheme is missing, a parameter is malformed, or a name stands twice.
+    /// When the scheme is missing, a parameter is malformed, or a name occurs twice.
     pub fn parse(text: &str) -> Result<Self, Malformed> {
         let mut cursor = Cursor::new(text);
         cursor.skip_space();
@@ -48,7 +48,8 @@ impl Digest {
             } else {
                 cursor.take_while(|b| !matches!(b, b',' | b'"' | b' ' | b'\t'))
             };
-            // The first or the last of two: peers differ, and an attacker would choose between them.
+            // Peers differ in whether the first or the last of two counts, and an attacker could exploit
+            // that.
             if digest.raw(name).is_some() {
                 return Err(Malformed("authentication"));
             }
@@ -75,7 +76,7 @@ impl Digest {
         self.with(name, &quoted)
     }
 
-    /// The scheme as it was written; compare it without regard to case.
+    /// The scheme as it was written; compare it case-insensitively.
     #[must_use]
     pub fn scheme(&self) -> &str {
         &self.scheme
@@ -93,7 +94,7 @@ impl Digest {
         self.params.iter().find(|p| p.name.eq_ignore_ascii_case(name)).and_then(|p| p.value.as_deref())
     }
 
-    /// A parameter between its quotes with escapes as they were sent: the text a digest is computed over.
+    /// The text between a parameter's quotes with escapes as they were sent, over which a digest is computed.
     #[must_use]
     pub fn inner(&self, name: &str) -> Option<&str> {
         self.raw(name).map(|raw| raw.strip_prefix('"').and_then(|t| t.strip_suffix('"')).unwrap_or(raw))

@@ -16,7 +16,7 @@ pub struct CSeq {
 }
 
 impl CSeq {
-    /// Reads `4711 INVITE`.
+    /// Parses `4711 INVITE`.
     ///
     /// # Errors
     ///
@@ -43,7 +43,7 @@ pub struct RAck {
 }
 
 impl RAck {
-    /// Reads `776656 1 INVITE`.
+    /// Parses `776656 1 INVITE`.
     ///
     /// # Errors
     ///
@@ -71,7 +71,7 @@ pub struct SessionExpires {
 }
 
 impl SessionExpires {
-    /// Reads `1800;refresher=uac`.
+    /// Parses `1800;refresher=uac`.
     ///
     /// # Errors
     ///
@@ -105,16 +105,16 @@ impl fmt::Display for SessionExpires {
 pub struct Replaces {
     /// Call-ID of the dialog.
     pub call_id: String,
-    /// The tag the peer has in it.
+    /// The peer's tag in it.
     pub to_tag: String,
-    /// The tag the sender has in it.
+    /// The sender's tag in it.
     pub from_tag: String,
     /// Only replace a dialog that is not confirmed yet.
     pub early_only: bool,
 }
 
 impl Replaces {
-    /// Reads `call-id;to-tag=a;from-tag=b`.
+    /// Parses `call-id;to-tag=a;from-tag=b`.
     ///
     /// # Errors
     ///
@@ -145,7 +145,7 @@ pub struct Reason {
 }
 
 impl Reason {
-    /// Reads `Q.850;cause=16;text="normal"`.
+    /// Parses `Q.850;cause=16;text="normal"`.
     ///
     /// # Errors
     ///
@@ -170,7 +170,7 @@ pub struct Event {
 }
 
 impl Event {
-    /// Reads `presence;id=1`.
+    /// Parses `presence;id=1`.
     ///
     /// # Errors
     ///
@@ -199,13 +199,13 @@ pub(crate) fn cseq_parts(text: &str) -> Result<(u32, &str), Malformed> {
     }
 }
 
-/// Delta-seconds; more than fits is the largest that does, as §20.19 asks of a registrar.
+/// Delta-seconds; a larger value becomes the largest one, as §20.19 requires of a registrar.
 pub(crate) fn seconds(text: &str) -> Option<u32> {
     let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     digits.then(|| number(text).and_then(|n| u32::try_from(n).ok()).unwrap_or(u32::MAX))
 }
 
-/// Divides `word;name=value`.
+/// Splits `word;name=value`.
 pub(crate) fn head_and_params<'a>(text: &'a str, what: &'static str) -> Result<(&'a str, Params), Malformed> {
     let mut cursor = Cursor::new(text);
     cursor.skip_space();

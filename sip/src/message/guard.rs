@@ -1,6 +1,6 @@
-//! The rules on headers that every message of the wire must meet before anyone sees it (RFC 3261 §8.1.1).
+//! The rules for headers that every received message must satisfy (RFC 3261 §8.1.1).
 //!
-//! One pass, no allocation on sound ASCII: what is checked here is read again only when somebody asks.
+//! One pass, without allocation for valid ASCII; values are parsed again only when they are requested.
 
 use std::borrow::Cow;
 
@@ -13,7 +13,7 @@ use crate::message::name::Known;
 use crate::message::scan::{Cursor, number, quotes_balanced};
 use crate::message::{Headers, Method, Rejection, via};
 
-/// Which single headers have been seen, and how many Vias.
+/// Which headers that may occur only once were seen, and the number of Vias.
 #[derive(Default)]
 struct Seen {
     vias: usize,
@@ -29,7 +29,8 @@ struct Seen {
 /// Checks the headers of a request with this method, or of a response.
 pub(crate) fn check(method: Option<&Method>, headers: &Headers) -> Result<(), Rejection> {
     let mut seen = Seen::default();
-    // Absence and repetition come before the values: a second From makes the first one's soundness moot.
+    // Absence and repetition are checked before the values: with a second From the validity of the first is
+    // irrelevant.
     for (known, _) in headers.known() {
         seen.note(known)?;
     }
@@ -90,7 +91,7 @@ fn check_value(
         Known::Via => Rejection::Via,
         _ => return check_other(known, value),
     };
-    // A replaced byte is refused by the grammar of an address everywhere but within quotes.
+    // The grammar of an address refuses a replaced byte everywhere except within quotes.
     let text = match std::str::from_utf8(value) {
         Ok(text) => Cow::Borrowed(text),
         Err(_) if known.has_display_name() => String::from_utf8_lossy(value),
@@ -110,7 +111,8 @@ fn check_value(
     }
 }
 
-/// Headers whose grammar is read when somebody asks: their quotes must close, and only text may be of any bytes.
+/// Headers that are parsed only on request: their quotes must close, and only text may contain arbitrary
+/// bytes.
 fn check_other(known: Known, value: &[u8]) -> Result<(), Rejection> {
     if !known.is_structured() {
         return Ok(());
@@ -140,7 +142,7 @@ fn check_address(text: &str, fault: Rejection) -> Result<(), Rejection> {
 
 fn check_contact(text: &str, seen: &mut Seen) -> Result<(), Rejection> {
     if text == "*" {
-        // `*` stands alone or not at all.
+        // `*` must be the only Contact.
         let alone = seen.contacts == 0 && !std::mem::replace(&mut seen.star, true);
         return if alone { Ok(()) } else { Err(Rejection::Contact) };
     }

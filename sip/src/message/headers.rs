@@ -1,4 +1,4 @@
-//! The header lines of a message: an index over one buffer, and lines that were set since (RFC 3261 §7.3).
+//! The header lines of a message: an index over one buffer, and lines that were set later (RFC 3261 §7.3).
 
 use std::fmt::{Display, Write as _};
 
@@ -8,7 +8,7 @@ use crate::message::limits::{HEADER_LINES_MAX, HEADER_VALUE_LEN_MAX};
 use crate::message::name::{Known, Name};
 use crate::message::scan::{List, is_token, number};
 
-/// A value the writer refuses, so that no caller can smuggle a header or a message into another.
+/// A value that the writer refuses, so that a caller cannot inject a header or a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidValue {
     /// CR, LF or NUL in a value.
@@ -23,26 +23,26 @@ pub enum InvalidValue {
     /// More lines than [`HEADER_LINES_MAX`].
     #[error("too many header lines")]
     TooMany,
-    /// A Request-URI that cannot be one.
+    /// An invalid Request-URI.
     #[error("malformed Request-URI")]
     Uri,
 }
 
-/// One header line as it is read: its name and its unfolded value.
+/// One parsed header line: its name and its unfolded value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header<'a> {
     /// The name; known ones in their long form.
     pub name: Name<'a>,
-    /// The value without the white space around it, folds read as one space.
+    /// The value without surrounding white space; a fold becomes one space.
     pub value: &'a [u8],
 }
 
-/// The header lines of one message in their order.
+/// The header lines of one message in order.
 ///
-/// Lines that came from the wire keep their bytes, name case and folds included, and are written back so.
+/// Received lines keep their bytes, including name case and folds, and are written unchanged.
 #[derive(Clone, Debug, Default)]
 pub struct Headers {
-    /// The message the index points into; empty for a message that was built.
+    /// The message into which the index points; empty for a message that was built.
     raw: Bytes,
     lines: Vec<Line>,
 }
@@ -55,15 +55,16 @@ struct Line {
 
 #[derive(Clone, Debug)]
 enum Place {
-    /// Ranges of the buffer. `end` is the end of the line before its CRLF.
+    /// Ranges in the buffer. `end` is the end of the line before its CRLF.
     Shared { start: u32, name_end: u32, value_start: u32, value_end: u32, end: u32 },
-    /// A line of its own: built, copied from another message, or folded. Boxed, for nearly every line is not.
+    /// A line with its own bytes: built, copied from another message, or folded. Boxed, because such lines
+    /// are rare.
     Own(Box<Own>),
 }
 
 #[derive(Clone, Debug)]
 struct Own {
-    /// The line before its CRLF.
+    /// The line without its CRLF.
     text: Bytes,
     name_len: u32,
     value: Bytes,
@@ -76,7 +77,7 @@ impl Line {
         if !is_token(long.as_bytes()) {
             return Err(InvalidValue::Token);
         }
-        // Writing to a BytesMut fails only when a Display does, and then the text is cut.
+        // Writing to a BytesMut fails only when a Display fails; then the text is cut.
         if write!(text, "{long}: {value}").is_err() {
             return Err(InvalidValue::Control);
         }
@@ -144,7 +145,7 @@ impl Line {
         }
     }
 
-    /// The line with its bytes held by itself, to stand in another message.
+    /// A copy of the line that owns its bytes, for another message.
     fn detached(&self, raw: &Bytes) -> Self {
         let place = match &self.place {
             Place::Shared { start, name_end, .. } => Place::Own(Box::new(Own {
@@ -158,14 +159,14 @@ impl Line {
     }
 }
 
-/// Where a line of the wire lies in its buffer; the indexer makes it.
+/// Position of a received line in its buffer, created by the indexer.
 pub(crate) struct LineAt {
     pub(crate) start: usize,
     pub(crate) name_end: usize,
     pub(crate) value_start: usize,
     pub(crate) value_end: usize,
     pub(crate) end: usize,
-    /// The value of a folded line with its folds taken out.
+    /// The value of a folded line without its folds.
     pub(crate) unfolded: Option<Bytes>,
 }
 
@@ -180,7 +181,7 @@ impl Headers {
         Self { raw, lines: Vec::with_capacity(16) }
     }
 
-    /// Appends a line of the wire; the indexer has checked it.
+    /// Appends a received line, which the indexer has checked.
     pub(crate) fn push_at(&mut self, at: LineAt) {
         let known = Known::from_bytes(self.raw.get(at.start..at.name_end).unwrap_or_default());
         let narrow = |wide: usize| u32::try_from(wide).unwrap_or(u32::MAX);
@@ -205,7 +206,7 @@ impl Headers {
     ///
     /// # Errors
     ///
-    /// When the name is not a token, the value holds CR, LF or NUL, or a limit is reached.
+    /// When the name is not a token, the value contains CR, LF or NUL, or a limit is reached.
     pub fn push<'a>(&mut self, name: impl Into<Name<'a>>, value: impl Display) -> Result<(), InvalidValue> {
         let line = Line::build(name.into(), value)?;
         self.insert(self.lines.len(), line)
@@ -221,7 +222,7 @@ impl Headers {
         self.insert(self.lines.len(), line)
     }
 
-    /// Puts a header line before the first of its name, or before all others: where a Via or Record-Route goes.
+    /// Inserts a header line before the first of its name, or before all others; for Via and Record-Route.
     ///
     /// # Errors
     ///
@@ -237,7 +238,8 @@ impl Headers {
         self.insert(at, line)
     }
 
-    /// Sets the one line of this name: in the place of the first, the others removed, or last when there is none.
+    /// Sets the only line of this name: it replaces the first one and removes the others, or is appended when
+    /// there is none.
     ///
     /// # Errors
     ///
@@ -253,7 +255,7 @@ impl Headers {
         self.replace(name, line)
     }
 
-    /// Replaces the first line of this name and keeps the others; appends when there is none.
+    /// Replaces the first line of this name and keeps the others; appended when there is none.
     ///
     /// # Errors
     ///
@@ -283,7 +285,7 @@ impl Headers {
         self.lines.retain(|line| !line.is(raw, name));
     }
 
-    /// Appends every line of this name of another message, bytes as they are.
+    /// Appends every line of this name of another message, bytes unchanged.
     pub fn copy_from<'a>(&mut self, other: &Self, name: impl Into<Name<'a>>) {
         let name = name.into();
         for line in other.lines.iter().filter(|line| line.is(&other.raw, name)) {
@@ -293,19 +295,19 @@ impl Headers {
         }
     }
 
-    /// Appends the first line of this name of another message, bytes as they are.
+    /// Appends the first line of this name of another message, bytes unchanged.
     pub(crate) fn copy_first_from(&mut self, other: &Self, name: Name<'_>) {
         if let Some(line) = other.lines.iter().find(|line| line.is(&other.raw, name)) {
             self.lines.push(line.detached(&other.raw));
         }
     }
 
-    /// All lines in their order.
+    /// All lines in order.
     pub fn iter(&self) -> impl Iterator<Item = Header<'_>> {
         self.lines.iter().map(|line| Header { name: line.name(&self.raw), value: line.value(&self.raw) })
     }
 
-    /// How many lines there are.
+    /// Number of lines.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.lines.len()
@@ -317,25 +319,25 @@ impl Headers {
         self.lines.is_empty()
     }
 
-    /// The first value of this name; `None` when absent or not UTF-8. The name matches in any case and form.
+    /// The first value of this name; `None` when it is absent or not UTF-8. Names match in any case and form.
     #[must_use]
     pub fn header<'a>(&self, name: impl Into<Name<'a>>) -> Option<&str> {
         std::str::from_utf8(self.header_bytes(name)?).ok()
     }
 
-    /// The first value of this name, whatever its bytes.
+    /// The first value of this name, as bytes.
     #[must_use]
     pub fn header_bytes<'a>(&self, name: impl Into<Name<'a>>) -> Option<&[u8]> {
         let name = name.into();
         self.lines.iter().find(|line| line.is(&self.raw, name)).map(|line| line.value(&self.raw))
     }
 
-    /// Every value of this name that is UTF-8, line by line; a line may hold a list.
+    /// Every value of this name that is UTF-8, line by line; a line may contain a list.
     pub fn header_all<'s, 'a: 's>(&'s self, name: impl Into<Name<'a>>) -> impl Iterator<Item = &'s str> {
         self.header_all_bytes(name).filter_map(|value| std::str::from_utf8(value).ok())
     }
 
-    /// Every value of this name, line by line, whatever its bytes.
+    /// Every value of this name, line by line, as bytes.
     pub fn header_all_bytes<'s, 'a: 's>(
         &'s self,
         name: impl Into<Name<'a>>,
@@ -349,7 +351,7 @@ impl Headers {
         self.header_all(name).flat_map(List::new).filter(|element| !element.is_empty())
     }
 
-    /// Whether a list of this name holds this token, in any case.
+    /// Whether a list of this name contains this token, in any case.
     #[must_use]
     pub fn lists<'a>(&self, name: impl Into<Name<'a>>, token: &str) -> bool {
         let name = name.into();
@@ -366,17 +368,17 @@ impl Headers {
         self.header_bytes(name).is_some()
     }
 
-    /// All known headers with their values, for the guard's one pass.
+    /// All known headers with their values, for the guard's single pass.
     pub(crate) fn known(&self) -> impl Iterator<Item = (Known, &[u8])> {
         self.lines.iter().filter_map(|line| Some((line.known?, line.value(&self.raw))))
     }
 
-    /// Room for all lines as they are written, CRLFs included.
+    /// Length of all lines as they are written, CRLFs included.
     pub(crate) fn wire_len(&self) -> usize {
         self.lines.iter().map(|line| line.text(&self.raw).len() + 2).sum()
     }
 
-    /// Writes all lines, Content-Length as the body has it, and the empty line.
+    /// Writes all lines, the Content-Length of the body, and the empty line.
     pub(crate) fn write(&self, out: &mut BytesMut, body_len: usize) {
         let mut length_written = false;
         for line in &self.lines {
@@ -417,7 +419,7 @@ impl Headers {
     }
 }
 
-/// Equal names and values in equal order. Content-Length is left out: it belongs to the body.
+/// Equal names and values in the same order. Content-Length is ignored, because it belongs to the body.
 impl PartialEq for Headers {
     fn eq(&self, other: &Self) -> bool {
         let counted = |header: &Header<'_>| !matches!(header.name, Name::ContentLength);

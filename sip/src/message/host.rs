@@ -1,4 +1,4 @@
-//! Host and port, as URIs and Via have them (RFC 3261 §25.1, RFC 5954 for IPv6).
+//! Host and port in URIs and Via (RFC 3261 §25.1, RFC 5954 for IPv6).
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -9,7 +9,7 @@ use crate::message::scan::{Cursor, number};
 /// A host: a domain name as it was written, or an address.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Host {
-    /// A domain name; compared without regard to case by [`Host::is_equivalent`].
+    /// A domain name; [`Host::is_equivalent`] compares it case-insensitively.
     Name(String),
     /// An IPv4 address.
     V4(Ipv4Addr),
@@ -18,11 +18,11 @@ pub enum Host {
 }
 
 impl Host {
-    /// Reads a host; IPv6 stands in brackets.
+    /// Parses a host; IPv6 addresses are in brackets.
     ///
     /// # Errors
     ///
-    /// When the text is neither an address nor made of the characters of a domain name.
+    /// When the text is neither an address nor consists of characters of a domain name.
     pub fn parse(text: &str) -> Result<Self, Malformed> {
         check(text)?;
         if let Some(inner) = text.strip_prefix('[').and_then(|t| t.strip_suffix(']')) {
@@ -41,7 +41,7 @@ impl Host {
         }
     }
 
-    /// Whether both name the same host: names compare without regard to case.
+    /// Whether both are the same host; names compare case-insensitively.
     #[must_use]
     pub fn is_equivalent(&self, other: &Self) -> bool {
         match (self, other) {
@@ -76,7 +76,7 @@ impl fmt::Display for Host {
     }
 }
 
-/// Checks what [`Host::parse`] reads, without keeping it.
+/// Checks what [`Host::parse`] accepts, without creating it.
 pub(crate) fn check(text: &str) -> Result<(), Malformed> {
     let sound = match text.strip_prefix('[') {
         Some(rest) => rest.strip_suffix(']').is_some_and(|t| parse_v6(t).is_some()),
@@ -88,13 +88,13 @@ pub(crate) fn check(text: &str) -> Result<(), Malformed> {
     if sound { Ok(()) } else { Err(Malformed("host")) }
 }
 
-/// A byte of a domain name; the underscore is not one, and stands in too many names to refuse it.
+/// A byte of a domain name; the underscore is not allowed, but too many names contain it to refuse it.
 const fn is_name_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_')
 }
 
-/// Reads an IPv6 address, also with the third colon that the grammar of RFC 3261 puts before an IPv4 part and that
-/// RFC 5118 §4.10 asks to tolerate.
+/// Parses an IPv6 address, also with the third colon that the grammar of RFC 3261 has before an IPv4 part and
+/// that RFC 5118 §4.10 asks to tolerate.
 fn parse_v6(text: &str) -> Option<Ipv6Addr> {
     match text.parse() {
         Ok(ip) => Some(ip),
@@ -103,7 +103,7 @@ fn parse_v6(text: &str) -> Option<Ipv6Addr> {
     }
 }
 
-/// Takes a host and an optional port; white space around the colon is for Via alone.
+/// Parses a host and an optional port; white space around the colon is allowed only in Via.
 pub(crate) fn take<'a>(cursor: &mut Cursor<'a>, spaced: bool) -> Result<(&'a str, Option<u16>), Malformed> {
     let bracketed = cursor.peek() == Some(b'[');
     let host = if bracketed {

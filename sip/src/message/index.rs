@@ -1,7 +1,7 @@
-//! The index: where the lines of a head lie (RFC 3261 §7.3.1).
+//! Finds the lines of a head (RFC 3261 §7.3.1).
 //!
-//! A line that breaks a rule is left out and remembered as the fault; the other lines stay, so that the refusal
-//! can still be answered along the Vias.
+//! A line that breaks a rule is omitted and reported as the fault; the other lines stay, so that the refusal
+//! can still be sent along the Vias.
 
 use std::ops::Range;
 
@@ -14,7 +14,7 @@ use crate::message::name::Known;
 use crate::message::scan::{is_token, trim, trim_end, trim_start};
 use crate::message::{Name, Rejection};
 
-/// A head that was divided into lines.
+/// A head split into lines.
 pub(crate) struct Indexed {
     pub(crate) start_line: Range<usize>,
     pub(crate) headers: Headers,
@@ -22,12 +22,13 @@ pub(crate) struct Indexed {
     pub(crate) fault: Option<Rejection>,
 }
 
-/// Divides a head into its start line and header lines; `head` ends with the CRLF of its last line.
+/// Splits a head into its start line and header lines; `head` ends with the CRLF of its last line.
 pub(crate) fn index(raw: &Bytes, head: Range<usize>) -> Indexed {
     let mut indexed =
         Indexed { start_line: head.start..head.start, headers: Headers::over(raw.clone()), fault: None };
     let bytes = raw.get(..head.end).unwrap_or_default();
-    // Nearly every head is clean, and two sweeps over the whole tell so faster than a look at each line.
+    // Nearly every head is clean, and two scans of the whole head find that out faster than a check of each
+    // line.
     let swept = bytes.get(head.start..).unwrap_or_default();
     let is_clean =
         memchr(0, swept).is_none() && memchr_iter(b'\r', swept).count() == memchr_iter(b'\n', swept).count();
@@ -55,7 +56,7 @@ pub(crate) fn index(raw: &Bytes, head: Range<usize>) -> Indexed {
             indexed.fault.get_or_insert(fault);
         }
     }
-    // Whoever writes the message adds its length, for which there must be room.
+    // The writer of the message adds Content-Length, for which a line must be free.
     let is_full = indexed.headers.len() >= HEADER_LINES_MAX;
     if is_full && !indexed.headers.contains(Name::ContentLength) {
         indexed.fault.get_or_insert(Rejection::TooManyHeaders);
@@ -73,7 +74,7 @@ struct Line {
     fault: Option<Rejection>,
 }
 
-/// In a clean head no NUL stands and as many CRs as LFs: once every LF has its CR, there is no bare one.
+/// A clean head has no NUL and as many CRs as LFs: when every LF has its CR, there is no bare CR.
 fn take_line(bytes: &[u8], start: usize, is_clean: bool) -> Line {
     let mut line =
         Line { range: start..start, next: bytes.len(), folded: false, has_nul: false, fault: None };
@@ -109,10 +110,10 @@ fn take_line(bytes: &[u8], start: usize, is_clean: bool) -> Line {
 
 fn push_line(raw: &Bytes, headers: &mut Headers, line: &Line) -> Result<(), Rejection> {
     let text = raw.get(line.range.clone()).unwrap_or_default();
-    // Names are shorter than a call of memchr is worth.
+    // Names are too short for memchr to be faster.
     let colon = text.iter().position(|&b| b == b':').ok_or(Rejection::NoColon)?;
     let (name, value) = text.split_at_checked(colon).ok_or(Rejection::NoColon)?;
-    // White space before the colon is legal and is no part of the name: `X-Internal :` is `X-Internal`.
+    // White space before the colon is legal and not part of the name: `X-Internal :` is `X-Internal`.
     let name = trim_end(name);
     if !is_token(name) {
         return Err(Rejection::HeaderName);
@@ -140,12 +141,12 @@ fn push_line(raw: &Bytes, headers: &mut Headers, line: &Line) -> Result<(), Reje
     Ok(())
 }
 
-/// Whether the header's grammar has a quoted string that is text, where `\` and NUL are a legal pair (§25.1).
+/// Whether the header's grammar has a quoted string of text, in which `\` and NUL are a legal pair (§25.1).
 fn quoted_strings_may_hold_nul(name: &[u8]) -> bool {
     Known::from_bytes(name).is_some_and(Known::has_display_name)
 }
 
-/// Whether every NUL stands behind a backslash inside quotes, as RFC 4475 §3.1.1.2 sends one.
+/// Whether every NUL follows a backslash inside quotes, as in RFC 4475 §3.1.1.2.
 fn nuls_are_quoted_pairs(value: &[u8]) -> bool {
     let (mut quoted, mut escaped) = (false, false);
     value.iter().all(|&byte| {
@@ -160,7 +161,7 @@ fn nuls_are_quoted_pairs(value: &[u8]) -> bool {
     })
 }
 
-/// Reads every fold, and the white space around it, as one space.
+/// Replaces every fold, with the white space around it, by one space.
 fn unfold(value: &[u8]) -> Bytes {
     let mut out = BytesMut::with_capacity(value.len());
     for segment in value.split(|&b| b == b'\n') {

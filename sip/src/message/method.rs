@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::message::scan::is_token;
 
-/// What a request asks for. `invite` is not INVITE: methods are case-sensitive.
+/// The method of a request. `invite` is not INVITE: methods are case-sensitive.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[expect(missing_docs, reason = "the variants are the RFCs' own method names")]
 pub enum Method {
@@ -22,12 +22,12 @@ pub enum Method {
     Register,
     Subscribe,
     Update,
-    /// A method this library has no word for; to be answered 405 or 501, never dropped.
+    /// An unknown method; answer 405 or 501, never drop it.
     Other(String),
 }
 
 impl Method {
-    /// Reads a method; `None` when the text is not a token.
+    /// Parses a method; `None` when the text is not a token.
     #[must_use]
     pub fn from_bytes(text: &[u8]) -> Option<Self> {
         Some(match text {
@@ -50,7 +50,7 @@ impl Method {
         })
     }
 
-    /// The method as it stands in the start line and in CSeq.
+    /// The method as in the start line and in CSeq.
     #[must_use]
     pub fn as_str(&self) -> &str {
         match self {
@@ -72,7 +72,7 @@ impl Method {
         }
     }
 
-    /// Whether this library has a word for the method.
+    /// Whether the method is a known one.
     #[must_use]
     pub const fn is_known(&self) -> bool {
         !matches!(self, Self::Other(_))

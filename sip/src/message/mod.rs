@@ -1,11 +1,11 @@
 //! SIP messages on the wire: a guard, an index, typed views and a writer (RFC 3261 §7, §20, §25).
 //!
-//! Bytes come in through [`parse_datagram`] or [`StreamParser`]. The guard applies its rules in a fixed order and
-//! counts every refusal by a [`Rejection`]; a refused request carries the response that answers it. What passes is
-//! a [`Message`]: one buffer with an index of header lines. Views such as [`Via`] and [`NameAddr`] are made when
-//! they are asked for, and header lines that nobody touched are written back byte for byte.
+//! Bytes enter through [`parse_datagram`] or [`StreamParser`]. The guard applies its rules in a fixed order
+//! and names each refusal by a [`Rejection`]; a refused request comes with the response for it. An accepted
+//! one is a [`Message`]: one buffer with an index of header lines. Views such as [`Via`] and [`NameAddr`] are
+//! created on request, and unchanged header lines are written back byte for byte.
 //!
-//! What a header *means* to a transaction or a dialog is not decided here.
+//! The meaning of a header for a transaction or a dialog is not decided here.
 
 mod address;
 mod build;

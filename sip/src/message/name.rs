@@ -1,11 +1,12 @@
-//! Header names: known ones by a word, compact forms as their long ones, all others as text (RFC 3261 §7.3.3).
+//! Header names: known ones as an enum, compact forms as their long ones, all others as text (RFC 3261
+//! §7.3.3).
 
 use std::fmt;
 
 /// Declares [`Known`], [`Name`] and the lookup between them from one list.
 macro_rules! names {
     ($($variant:ident $long:literal $lower:literal $(| $compact:literal)?;)*) => {
-        /// The headers this library has a word for.
+        /// The known headers.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[repr(u8)]
         pub(crate) enum Known { $($variant),* }
@@ -24,7 +25,7 @@ macro_rules! names {
         #[expect(missing_docs, reason = "each variant is the header of its name")]
         pub enum Name<'a> {
             $($variant,)*
-            /// A header this library has no word for.
+            /// An unknown header.
             Other(&'a str),
         }
 
@@ -123,7 +124,7 @@ names! {
     WwwAuthenticate "WWW-Authenticate" b"www-authenticate";
 }
 
-/// Room for the longest known name; longer names are never known.
+/// At least the length of the longest known name; longer names are unknown.
 const KNOWN_LEN_MAX: usize = 24;
 
 impl Known {
@@ -137,7 +138,7 @@ impl Known {
         Self::from_lower(room)
     }
 
-    /// Whether the value has a grammar with quoted strings, as opposed to free text.
+    /// Whether the value has a grammar with quoted strings, in contrast to free text.
     pub(crate) const fn is_structured(self) -> bool {
         !matches!(
             self,
@@ -155,7 +156,7 @@ impl Known {
         )
     }
 
-    /// Whether a display name may stand in the value; it is text, and phones fill it with Latin-1.
+    /// Whether the value may contain a display name; that is text, and phones send Latin-1 in it.
     pub(crate) const fn has_display_name(self) -> bool {
         matches!(
             self,

@@ -12,7 +12,7 @@ pub struct Param {
     pub value: Option<String>,
 }
 
-/// Parameters in their order; names compare without regard to case.
+/// Parameters in order; names compare case-insensitively.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Params(Vec<Param>);
 
@@ -23,12 +23,12 @@ impl Params {
         Self(Vec::new())
     }
 
-    /// Appends a parameter that a view has read, and counted.
+    /// Appends a parameter that a view has parsed and counted.
     pub(crate) fn push(&mut self, name: &str, value: Option<&str>) {
         self.0.push(Param { name: name.to_owned(), value: value.map(str::to_owned) });
     }
 
-    /// Sets a parameter to a raw value, in place when it is there, else last.
+    /// Sets a parameter to a raw value: in place when it exists, otherwise at the end.
     pub fn set(&mut self, name: &str, value: Option<&str>) {
         let value = value.map(str::to_owned);
         match self.0.iter_mut().find(|p| p.name.eq_ignore_ascii_case(name)) {
@@ -48,7 +48,7 @@ impl Params {
         self.0.iter().find(|p| p.name.eq_ignore_ascii_case(name)).map(|p| p.value.as_deref().unwrap_or(""))
     }
 
-    /// The value with the quotes and escapes of a quoted string taken off.
+    /// The value without the quotes and escapes of a quoted string.
     #[must_use]
     pub fn unquoted(&self, name: &str) -> Option<Cow<'_, str>> {
         self.get(name).map(unquote)
@@ -66,7 +66,7 @@ impl Params {
         self.0.is_empty()
     }
 
-    /// All parameters in their order.
+    /// All parameters in order.
     pub fn iter(&self) -> std::slice::Iter<'_, Param> {
         self.0.iter()
     }
@@ -93,7 +93,7 @@ impl fmt::Display for Params {
     }
 }
 
-/// Takes the quotes and backslashes of a quoted string off; other text stays.
+/// Removes the quotes and backslashes of a quoted string; other text is unchanged.
 pub(crate) fn unquote(raw: &str) -> Cow<'_, str> {
     let Some(inner) = raw.strip_prefix('"').and_then(|t| t.strip_suffix('"')) else {
         return Cow::Borrowed(raw);

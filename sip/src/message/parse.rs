@@ -1,4 +1,5 @@
-//! From bytes to a message: framing, the start line, and the response to what is refused (RFC 3261 §7, §18.3).
+//! Parses bytes to a message: framing, the start line, and the response to a refused message (RFC 3261 §7,
+//! §18.3).
 
 use std::hash::{Hash as _, Hasher};
 use std::ops::Range;
@@ -62,7 +63,7 @@ impl Message {
         }
     }
 
-    /// The message as it goes on the wire; Content-Length is that of the body.
+    /// The message as sent on the wire; Content-Length is that of the body.
     #[must_use]
     pub fn to_bytes(&self) -> Bytes {
         match self {
@@ -72,22 +73,22 @@ impl Message {
     }
 }
 
-/// What a datagram held.
+/// The content of a datagram.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Datagram {
-    /// A message that passed the guard.
+    /// A message that the guard accepted.
     Message(Message),
-    /// A keep-alive of two or more CRLFs, to be answered with one (RFC 5626 §3.5.1).
+    /// A keep-alive of two or more CRLFs; answer it with one (RFC 5626 §3.5.1).
     Ping,
-    /// One CRLF: the answer to a keep-alive, itself never answered.
+    /// One CRLF: the answer to a keep-alive; never answered itself.
     Pong,
 }
 
-/// Reads one datagram.
+/// Parses one datagram.
 ///
 /// # Errors
 ///
-/// [`Rejected`] with the first rule of the guard that the bytes broke, and the response to send back if any.
+/// [`Rejected`] with the first rule of the guard that the bytes broke, and the response to send back, if any.
 pub fn parse_datagram(datagram: Bytes) -> Result<Datagram, Rejected> {
     if datagram.len() > DATAGRAM_LEN_MAX {
         return Err(Rejected { reason: Rejection::TooLarge, reply: None });
@@ -107,23 +108,23 @@ pub fn parse_datagram(datagram: Bytes) -> Result<Datagram, Rejected> {
     parse_framed(&datagram, start, start + head_len, Framing::Datagram).map(Datagram::Message)
 }
 
-/// Refuses a message by the header lines that came, `head` ending with the CRLF of the last of them.
+/// Refuses a message; the response uses the received header lines. `head` ends with the CRLF of the last one.
 pub(crate) fn refuse(head: &Bytes, reason: Rejection) -> Rejected {
     let indexed = index(head, 0..head.len());
     let line = head.slice(indexed.start_line.clone());
     Rejected { reason, reply: reply(&line, &indexed.headers, reason).map(Box::new) }
 }
 
-/// How the end of a body is known.
+/// How the end of a body is determined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Framing {
-    /// By the datagram; a Content-Length may cut it, not lengthen it.
+    /// By the datagram; Content-Length may shorten it, but not lengthen it.
     Datagram,
-    /// By Content-Length alone.
+    /// By Content-Length only.
     Stream,
 }
 
-/// Reads a message whose head is `start..head_end`, the empty line included.
+/// Parses a message whose head is `start..head_end`, the empty line included.
 pub(crate) fn parse_framed(
     raw: &Bytes,
     start: usize,
@@ -138,7 +139,7 @@ pub(crate) fn parse_framed(
     }
 }
 
-/// Applies the rules in their order: lines, Content-Length, start line, headers.
+/// Applies the rules in order: lines, Content-Length, start line, headers.
 fn accept(
     raw: &Bytes,
     indexed: &mut Indexed,
@@ -176,7 +177,7 @@ fn accept(
     })
 }
 
-/// The length that all Content-Length lines agree on.
+/// The length, when all Content-Length lines are equal.
 pub(crate) fn content_length(headers: &Headers) -> Result<Option<usize>, Rejection> {
     let mut agreed = None;
     for (_, value) in headers.known().filter(|(known, _)| *known == Known::ContentLength) {
@@ -193,10 +194,11 @@ pub(crate) fn content_length(headers: &Headers) -> Result<Option<usize>, Rejecti
     Ok(agreed)
 }
 
-/// The searcher for the empty line; making one takes longer than one search.
+/// The searcher for the empty line; creating one takes longer than one search.
 static HEAD_END: LazyLock<memmem::Finder<'static>> = LazyLock::new(|| memmem::Finder::new(b"\r\n\r\n"));
 
-/// The length of the head with its empty line; `None` when that has not come. `from` was searched before.
+/// The length of the head with its empty line; `None` when that has not arrived. Bytes before `from` were
+/// searched already.
 pub(crate) fn head_len(bytes: &[u8], from: usize) -> Result<Option<usize>, Rejection> {
     let reach = bytes.get(..bytes.len().min(HEAD_LEN_MAX)).unwrap_or_default();
     match HEAD_END.find(reach.get(from..).unwrap_or_default()) {
@@ -212,12 +214,12 @@ pub(crate) fn looks_like_sip(bytes: &[u8]) -> bool {
     is_version(word) || (word.len() < bytes.len() && is_token(word))
 }
 
-/// The length of the CRLFs in front of a start line.
+/// The length of the CRLFs before a start line.
 fn leading_crlf_len(bytes: &[u8]) -> usize {
     bytes.chunks_exact(2).take_while(|pair| *pair == b"\r\n").count() * 2
 }
 
-/// Whether a word is some SIP version, `SIP/` and more.
+/// Whether a word is a SIP version, that is, starts with `SIP/`.
 fn is_version(word: &[u8]) -> bool {
     word.get(..4).is_some_and(|prefix| prefix.eq_ignore_ascii_case(b"SIP/"))
 }
@@ -263,7 +265,8 @@ fn status_line(line: &[u8], range: Range<usize>) -> Result<StartLine, Rejection>
         return Err(Rejection::Version);
     }
     let code = parts.next().ok_or(Rejection::StartLine)?;
-    // The space after the code is required even before an empty phrase; phones forget it, and nothing is in doubt.
+    // The space after the code is required even before an empty phrase; phones omit it, and the meaning is
+    // clear without it.
     let reason_len = parts.next().map_or(0, <[u8]>::len);
     let status = std::str::from_utf8(code)
         .ok()
@@ -275,9 +278,9 @@ fn status_line(line: &[u8], range: Range<usize>) -> Result<StartLine, Rejection>
     Ok(StartLine::Status { status, reason: range.end - reason_len..range.end })
 }
 
-/// The response to a refused request, from the raw echo of its lines (RFC 3261 §8.2.6).
+/// The response to a refused request, with its lines copied unparsed (RFC 3261 §8.2.6).
 ///
-/// None for a response, for an ACK, and for what names no Via to answer along.
+/// `None` for a response, for an ACK, and for a message without a Via to answer along.
 fn reply(line: &[u8], headers: &Headers, reason: Rejection) -> Option<Response> {
     let method = line.split(|&b| matches!(b, b' ' | b'\t')).next().unwrap_or_default();
     let cseq_is_ack = headers.header(Name::CSeq).is_some_and(|cseq| cseq.trim_end().ends_with(" ACK"));
@@ -289,7 +292,7 @@ fn reply(line: &[u8], headers: &Headers, reason: Rejection) -> Option<Response> 
     {
         return None;
     }
-    // RFC 4475 §3.1.2.18: of a method we do not know, 501 tells the peer more than 400.
+    // RFC 4475 §3.1.2.18: for an unknown method, 501 is more informative than 400.
     let is_unknown = Method::from_bytes(method).is_some_and(|method| !method.is_known());
     let status = match reason {
         Rejection::CSeqMethod if is_unknown => StatusCode::NOT_IMPLEMENTED,
@@ -300,14 +303,14 @@ fn reply(line: &[u8], headers: &Headers, reason: Rejection) -> Option<Response> 
     for name in [Name::From, Name::To, Name::CallId, Name::CSeq] {
         response.copy_first_from(headers, name);
     }
-    // A stateless server must give every retransmission the same tag (§8.2.7). Without a sound To there is
-    // nothing to put a tag on, and the echo stays as it is.
+    // A stateless server must use the same tag for every retransmission (§8.2.7). Without a valid To no tag
+    // can be added, and the copy stays unchanged.
     let mut hasher = Fnv::default();
     for (_, value) in response.known() {
         value.hash(&mut hasher);
     }
     let _ = response.set_to_tag(&format!("{:016x}", hasher.finish()));
-    // Which rule it was helps the peer's engineer, and is the text of our own enum.
+    // The broken rule helps the peer's engineer; its text is from our own enum.
     let _ = response.push(Name::Warning, format_args!("399 sidetone \"{reason}\""));
     Some(response)
 }

@@ -1,7 +1,8 @@
-//! What a datagram seems to be, without reading it as a message: for decisions that must cost less than reading.
+//! Guesses what a datagram is without parsing it, for decisions that must be cheaper than parsing.
 //!
-//! A glance proves nothing. What it finds is where the reader would find it in a message that was written in the usual
-//! way; of a folded or malformed one it may find less, and then the message counts as a stranger's.
+//! The result is not reliable. For a message written in the usual way it equals the parser's result; for a
+//! folded or malformed one it may contain less, and then the message is treated as one from an
+//! unauthenticated source.
 
 use memchr::{memchr, memrchr};
 
@@ -10,25 +11,25 @@ use crate::message::parse::looks_like_sip;
 use crate::message::scan::trim;
 use crate::message::{List, Method};
 
-/// What a glance found.
+/// The result of a glance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Glance<'a> {
-    /// What the first line says.
+    /// The type of the first line.
     pub kind: Kind,
     /// The first hop of the top Via.
     pub via: Option<&'a str>,
-    /// The tag of To.
+    /// The tag of the To header.
     pub to_tag: Option<&'a str>,
-    /// The first Authorization.
+    /// The first Authorization header.
     pub authorization: Option<&'a str>,
 }
 
-/// What a datagram seems to be by its first line.
+/// The apparent type of a datagram according to its first line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// CRLFs alone.
+    /// Only CRLFs.
     KeepAlive,
-    /// Nothing that the reader would take.
+    /// Not acceptable for the parser.
     NotSip,
     /// A request.
     Request(Method),
@@ -36,7 +37,7 @@ pub enum Kind {
     Response,
 }
 
-/// Looks at a datagram; takes no more than `GLANCE_BYTES` and `GLANCE_LINES` of it.
+/// Looks at a datagram; reads at most `GLANCE_BYTES` and `GLANCE_LINES` of it.
 pub fn glance(datagram: &[u8]) -> Glance<'_> {
     let mut found = Glance { kind: Kind::NotSip, via: None, to_tag: None, authorization: None };
     let skipped =
@@ -78,7 +79,7 @@ impl<'a> Glance<'a> {
             let name = trim(name);
             name.eq_ignore_ascii_case(long) || (!compact.is_empty() && name.eq_ignore_ascii_case(compact))
         };
-        // The first letter spares the comparisons to most lines.
+        // For most lines the first letter makes the comparisons unnecessary.
         match name.first().map(u8::to_ascii_lowercase) {
             Some(b'v') if self.via.is_none() && is(b"via", b"v") => {
                 self.via = value().and_then(|hops| List::new(hops).next());
@@ -94,7 +95,7 @@ impl<'a> Glance<'a> {
     }
 }
 
-/// The tag behind an address.
+/// The tag after an address.
 fn tag_of(address: &str) -> Option<&str> {
     let params = memrchr(b'>', address.as_bytes()).and_then(|at| address.get(at..)).unwrap_or(address);
     params.split(';').skip(1).find_map(|param| {
@@ -103,9 +104,9 @@ fn tag_of(address: &str) -> Option<&str> {
     })
 }
 
-/// How much of a datagram is looked at.
+/// How many bytes of a datagram are read.
 const GLANCE_BYTES: usize = 4_096;
-/// How many of its lines.
+/// How many of its lines are read.
 const GLANCE_LINES: usize = 64;
 
 #[cfg(test)]
@@ -162,7 +163,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever comes, a glance ends; and of a message it finds what the reader finds.
+        /// A glance ends for any input; for a valid message it finds what the parser finds.
         #[test]
         fn fuzz_a_glance_sees_what_the_reader_reads(
             junk in proptest::collection::vec(any::<u8>(), 0..300),
@@ -181,7 +182,8 @@ mod tests {
                 let found = glance(&text);
                 prop_assert!(matches!(found.kind, Kind::Request(_)));
                 let read = request.to().unwrap().tag().map(str::to_owned);
-                // A tag that only the one or the other sees makes a stranger of the message, or wakes the reader.
+                // A tag that only one of them finds only makes the message count as unauthenticated, or
+                // causes it to be parsed.
                 if let (Some(read), Some(found)) = (&read, found.to_tag) {
                     prop_assert!(read == found || text.contains(&b'"'), "{} {}", read, found);
                 }

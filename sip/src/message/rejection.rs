@@ -9,10 +9,10 @@ pub enum Rejection {
     /// The datagram or the stream message is longer than its limit.
     #[error("message too large")]
     TooLarge,
-    /// Neither a request line nor a status line starts the message.
+    /// The message starts with neither a request line nor a status line.
     #[error("not SIP")]
     NotSip,
-    /// No empty line ends the head.
+    /// The head has no empty line at its end.
     #[error("head without end")]
     NoHeadEnd,
     /// The head is longer than its limit.
@@ -42,16 +42,16 @@ pub enum Rejection {
     /// Content-Length is not a number that fits.
     #[error("malformed Content-Length")]
     ContentLength,
-    /// Two Content-Length lines disagree.
+    /// Two Content-Length lines differ.
     #[error("Content-Length lines disagree")]
     ContentLengthConflict,
-    /// Content-Length promises more than the datagram holds.
+    /// Content-Length is larger than the datagram's body.
     #[error("Content-Length beyond the datagram")]
     ContentLengthBeyond,
     /// A stream message without Content-Length.
     #[error("stream message without Content-Length")]
     ContentLengthMissing,
-    /// The start line is not three parts divided by single spaces.
+    /// The start line does not have three parts separated by single spaces.
     #[error("malformed start line")]
     StartLine,
     /// A SIP version other than 2.0.
@@ -63,7 +63,7 @@ pub enum Rejection {
     /// The Request-URI is malformed.
     #[error("malformed Request-URI")]
     RequestUri,
-    /// The scheme of the Request-URI is none of sip, sips and tel.
+    /// The scheme of the Request-URI is not sip, sips or tel.
     #[error("unknown scheme of the Request-URI")]
     Scheme,
     /// No Via.
@@ -72,7 +72,7 @@ pub enum Rejection {
     /// More Via hops than the limit.
     #[error("too many Via hops")]
     TooManyVias,
-    /// A Via that cannot be read.
+    /// A Via that cannot be parsed.
     #[error("malformed Via")]
     Via,
     /// No From.
@@ -87,31 +87,31 @@ pub enum Rejection {
     /// No CSeq.
     #[error("no CSeq")]
     CSeqMissing,
-    /// A header that may stand once stands twice.
+    /// A header that may occur once occurs twice.
     #[error("second value of a single header")]
     Duplicate,
-    /// A From that cannot be read.
+    /// A From that cannot be parsed.
     #[error("malformed From")]
     From,
-    /// A To that cannot be read.
+    /// A To that cannot be parsed.
     #[error("malformed To")]
     To,
-    /// A Call-ID that is empty or holds white space.
+    /// A Call-ID that is empty or contains white space.
     #[error("malformed Call-ID")]
     CallId,
-    /// A CSeq that cannot be read or whose number is 2³¹ or more.
+    /// A CSeq that cannot be parsed or whose number is 2³¹ or more.
     #[error("malformed CSeq")]
     CSeq,
-    /// CSeq names another method than the start line.
+    /// The method in CSeq differs from the start line.
     #[error("CSeq and start line name different methods")]
     CSeqMethod,
     /// Max-Forwards is not 0 to 255.
     #[error("malformed Max-Forwards")]
     MaxForwards,
-    /// A Contact that cannot be read.
+    /// A Contact that cannot be parsed.
     #[error("malformed Contact")]
     Contact,
-    /// A quote that does not close.
+    /// A quote that is not closed.
     #[error("unbalanced quotes")]
     Quotes,
     /// A structured header that is not UTF-8.
@@ -120,16 +120,16 @@ pub enum Rejection {
 }
 
 impl Rejection {
-    /// How many reasons there are: the length of an array of counters.
+    /// The number of reasons: the length of an array of counters.
     pub const COUNT: usize = Self::Utf8 as usize + 1;
 
-    /// The place of this reason in an array of counters.
+    /// The index of this reason in an array of counters.
     #[must_use]
     pub const fn index(self) -> usize {
         self as usize
     }
 
-    /// The status that answers a request refused for this reason.
+    /// The status of the response to a request refused for this reason.
     #[must_use]
     pub const fn status(self) -> StatusCode {
         match self {
@@ -141,18 +141,18 @@ impl Rejection {
     }
 }
 
-/// Text that a view cannot read; the field names what was expected.
+/// Text that a view cannot parse; the field names what was expected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("malformed {0}")]
 pub struct Malformed(pub &'static str);
 
-/// Why a typed view of a header is not to be had.
+/// Why a typed view of a header is not available.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FieldError {
-    /// The header is there and cannot be read.
+    /// The header exists but cannot be parsed.
     #[error("malformed {0}")]
     Malformed(&'static str),
-    /// The header is not there.
+    /// The header does not exist.
     #[error("missing {0}")]
     Missing(&'static str),
 }

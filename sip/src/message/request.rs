@@ -9,7 +9,7 @@ use bytes::{Bytes, BytesMut};
 use crate::message::uri::{Kind, Parts};
 use crate::message::{FieldError, Headers, InvalidValue, Malformed, Method, Name, Uri, Via};
 
-/// A request. Its headers are read and changed through the methods of [`Headers`], to which it dereferences.
+/// A request. The methods of [`Headers`], to which it dereferences, read and change its headers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
     method: Method,
@@ -24,7 +24,7 @@ impl Request {
     ///
     /// # Errors
     ///
-    /// When the URI cannot stand in a request line.
+    /// When the URI is not valid in a request line.
     pub fn new(method: Method, uri: impl Display) -> Result<Self, InvalidValue> {
         let uri = uri.to_string();
         check_uri(&uri).map_err(|_| InvalidValue::Uri)?;
@@ -34,7 +34,7 @@ impl Request {
         Ok(Self { method, uri: Bytes::from(uri), headers: Headers::new(), body: Bytes::new() })
     }
 
-    /// A request of the wire; the guard has checked every part.
+    /// A received request; the guard has checked every part.
     pub(crate) const fn from_parts(method: Method, uri: Bytes, headers: Headers, body: Bytes) -> Self {
         Self { method, uri, headers, body }
     }
@@ -43,7 +43,7 @@ impl Request {
     ///
     /// # Errors
     ///
-    /// When it cannot stand in a request line.
+    /// When it is not valid in a request line.
     pub fn set_uri(&mut self, uri: impl Display) -> Result<(), InvalidValue> {
         let uri = uri.to_string();
         check_uri(&uri).map_err(|_| InvalidValue::Uri)?;
@@ -55,7 +55,7 @@ impl Request {
     ///
     /// # Errors
     ///
-    /// When the type holds CR, LF or NUL.
+    /// When the type contains CR, LF or NUL.
     pub fn set_body(&mut self, content_type: &str, body: impl Into<Bytes>) -> Result<(), InvalidValue> {
         self.headers.set(Name::ContentType, content_type)?;
         self.body = body.into();
@@ -68,11 +68,11 @@ impl Request {
         self.body = Bytes::new();
     }
 
-    /// Notes in the top Via where the request came from (RFC 3261 §18.2.1, RFC 3581 §4).
+    /// Adds the source of the request to the top Via (RFC 3261 §18.2.1, RFC 3581 §4).
     ///
     /// # Errors
     ///
-    /// When there is no sound Via.
+    /// When there is no valid Via.
     pub fn note_source(&mut self, source: SocketAddr) -> Result<Via, FieldError> {
         let line = self.headers.header(Name::Via).ok_or(FieldError::Missing("Via"))?;
         let mut cursor = crate::message::scan::Cursor::new(line);
@@ -97,11 +97,11 @@ impl Request {
         std::str::from_utf8(&self.uri).unwrap_or_default()
     }
 
-    /// The Request-URI, read.
+    /// The Request-URI, parsed.
     ///
     /// # Errors
     ///
-    /// Never for a request of the wire: the guard has read it.
+    /// Never for a received request: the guard has parsed it.
     pub fn parsed_uri(&self) -> Result<Uri, Malformed> {
         Uri::parse(self.uri())
     }
@@ -112,12 +112,12 @@ impl Request {
         &self.headers
     }
 
-    /// The headers, to change them.
+    /// The headers, mutable.
     pub const fn headers_mut(&mut self) -> &mut Headers {
         &mut self.headers
     }
 
-    /// The body, bytes as they came.
+    /// The body, bytes unchanged.
     #[must_use]
     pub const fn body(&self) -> &Bytes {
         &self.body
@@ -127,7 +127,7 @@ impl Request {
         self.body = body;
     }
 
-    /// The request as it goes on the wire; Content-Length is that of the body.
+    /// The request as sent on the wire; Content-Length is that of the body.
     #[must_use]
     pub fn to_bytes(&self) -> Bytes {
         let method = self.method.as_str();
@@ -157,7 +157,7 @@ impl DerefMut for Request {
     }
 }
 
-/// Checks that a URI may stand in a request line: no headers part (RFC 3261 §19.1.1, table 1).
+/// Checks that a URI is valid in a request line: no headers part (RFC 3261 §19.1.1, table 1).
 pub(crate) fn check_uri(uri: &str) -> Result<Kind, Malformed> {
     let parts = Parts::split(uri)?;
     if parts.kind != Kind::Other && parts.headers.is_some() {

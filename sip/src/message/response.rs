@@ -9,7 +9,7 @@ use bytes::{Bytes, BytesMut};
 use crate::message::scan::is_token;
 use crate::message::{Headers, InvalidValue, Name, Request, StatusCode};
 
-/// A response. Its headers are read and changed through the methods of [`Headers`], to which it dereferences.
+/// A response. The methods of [`Headers`], to which it dereferences, read and change its headers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Response {
     status: StatusCode,
@@ -26,9 +26,10 @@ impl Response {
         Self { status, reason, headers: Headers::new(), body: Bytes::new() }
     }
 
-    /// The response to a request by RFC 3261 §8.2.6: Via, From, To, Call-ID and CSeq copied byte for byte.
+    /// The response to a request according to RFC 3261 §8.2.6: Via, From, To, Call-ID and CSeq copied byte
+    /// for byte.
     ///
-    /// A To tag is the caller's to add, by [`Response::set_to_tag`]; a 100 takes none and copies Timestamp.
+    /// The caller adds a To tag with [`Response::set_to_tag`]; a 100 has none and copies Timestamp.
     #[must_use]
     pub fn reply_to(request: &Request, status: StatusCode) -> Self {
         let mut response = Self::new(status);
@@ -41,7 +42,7 @@ impl Response {
         response
     }
 
-    /// A response of the wire; the guard has checked every part.
+    /// A received response; the guard has checked every part.
     pub(crate) const fn from_parts(status: StatusCode, reason: Bytes, headers: Headers, body: Bytes) -> Self {
         Self { status, reason, headers, body }
     }
@@ -69,7 +70,7 @@ impl Response {
     ///
     /// # Errors
     ///
-    /// When it holds CR, LF or NUL.
+    /// When it contains CR, LF or NUL.
     pub fn set_reason(&mut self, reason: &str) -> Result<(), InvalidValue> {
         if reason.bytes().any(|b| matches!(b, b'\r' | b'\n' | 0)) {
             return Err(InvalidValue::Control);
@@ -82,7 +83,7 @@ impl Response {
     ///
     /// # Errors
     ///
-    /// When the type holds CR, LF or NUL.
+    /// When the type contains CR, LF or NUL.
     pub fn set_body(&mut self, content_type: &str, body: impl Into<Bytes>) -> Result<(), InvalidValue> {
         self.headers.set(Name::ContentType, content_type)?;
         self.body = body.into();
@@ -95,7 +96,7 @@ impl Response {
         self.status
     }
 
-    /// The phrase, lossy for display; it is written back as it came.
+    /// The phrase, converted to UTF-8 for display; it is written back unchanged.
     #[must_use]
     pub fn reason(&self) -> Cow<'_, str> {
         String::from_utf8_lossy(&self.reason)
@@ -107,12 +108,12 @@ impl Response {
         &self.headers
     }
 
-    /// The headers, to change them.
+    /// The headers, mutable.
     pub const fn headers_mut(&mut self) -> &mut Headers {
         &mut self.headers
     }
 
-    /// The body, bytes as they came.
+    /// The body, bytes unchanged.
     #[must_use]
     pub const fn body(&self) -> &Bytes {
         &self.body
@@ -122,7 +123,7 @@ impl Response {
         self.body = body;
     }
 
-    /// The response as it goes on the wire; Content-Length is that of the body.
+    /// The response as sent on the wire; Content-Length is that of the body.
     #[must_use]
     pub fn to_bytes(&self) -> Bytes {
         let room = self.reason.len() + self.headers.wire_len() + self.body.len() + 48;

@@ -1,7 +1,7 @@
-//! Conversions to and from `rsip` types, for programs that already speak them; the only place that names `rsip`.
+//! Conversions to and from `rsip` types, for programs that use them; the only module that names `rsip`.
 //!
-//! rsip reads and writes less of the wire than this library does, so both directions can fail, and neither
-//! repairs: what rsip would alter without saying so is pinned in the differential tests.
+//! rsip supports less of the wire format than this library, so both directions can fail, and neither repairs
+//! anything: the differential tests record what rsip would alter silently.
 
 use rsip::{Header as RsipHeader, SipMessage};
 
@@ -13,10 +13,10 @@ pub enum ConvertError {
     /// rsip cannot read the message: IPv6, folded Via, a method or transport outside its closed sets.
     #[error("rsip cannot hold the message: {0}")]
     Unsupported(String),
-    /// rsip reads the message otherwise than it is; the body or the number of headers differ.
+    /// rsip would alter the message: the body or the number of headers differ.
     #[error("rsip would alter the message")]
     Altered,
-    /// A value of the rsip message may not stand on the wire.
+    /// A value of the rsip message is not valid on the wire.
     #[error(transparent)]
     Value(#[from] InvalidValue),
     /// The status is outside 100 to 699.
@@ -35,7 +35,7 @@ impl TryFrom<&Message> for SipMessage {
             Self::Request(request) => (request.headers.iter().count(), &request.body),
             Self::Response(response) => (response.headers.iter().count(), &response.body),
         };
-        // The writer adds Content-Length where it was absent.
+        // The writer adds Content-Length when it was absent.
         let expected = unfolded.headers().len() + usize::from(!unfolded.headers().contains("Content-Length"));
         if headers == expected && body.as_slice() == message.body().as_ref() {
             Ok(converted)
@@ -75,7 +75,7 @@ impl TryFrom<&SipMessage> for Message {
     }
 }
 
-/// The same message with long header names and without folds, the form that rsip reads.
+/// The same message with long header names and without folds, the form that rsip supports.
 fn canonical(message: &Message) -> Result<Message, InvalidValue> {
     let mut headers = crate::message::Headers::new();
     for header in message.headers().iter() {

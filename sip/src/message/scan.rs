@@ -1,6 +1,6 @@
-//! Character classes and the cursor that all header views read with (RFC 3261 §25.1).
+//! Character classes and the cursor for all header views (RFC 3261 §25.1).
 //!
-//! Nothing here knows a header; nothing here allocates.
+//! This module knows no specific header and never allocates.
 
 use crate::message::Malformed;
 use crate::message::limits::PARAMS_MAX;
@@ -34,7 +34,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Takes `wanted`, an ASCII character, when it is next.
+    /// Consumes `wanted`, an ASCII character, when it is next.
     pub(crate) fn eat(&mut self, wanted: u8) -> bool {
         let is_next = self.peek() == Some(wanted);
         if is_next {
@@ -43,7 +43,7 @@ impl<'a> Cursor<'a> {
         is_next
     }
 
-    /// Takes `wanted` with any white space on both sides, as SLASH, SEMI, EQUAL and COMMA allow.
+    /// Consumes `wanted` with any white space on both sides, as SLASH, SEMI, EQUAL and COMMA allow.
     pub(crate) fn eat_spaced(&mut self, wanted: u8) -> bool {
         let before = *self;
         self.skip_space();
@@ -56,22 +56,22 @@ impl<'a> Cursor<'a> {
         is_next
     }
 
-    /// Takes bytes for as long as `keep` holds; what stops it is an ASCII byte or the end.
+    /// Consumes bytes while `keep` is true; it must stop at an ASCII byte or the end.
     pub(crate) fn take_while(&mut self, mut keep: impl FnMut(u8) -> bool) -> &'a str {
         let len = self.rest.bytes().position(|b| !keep(b)).unwrap_or(self.rest.len());
         self.take(len)
     }
 
-    /// Takes a token; empty when none is next.
+    /// Consumes a token; empty when none is next.
     pub(crate) fn token(&mut self) -> &'a str {
         self.take_while(is_token_byte)
     }
 
-    /// Takes a quoted string with its quotes.
+    /// Consumes a quoted string with its quotes.
     ///
     /// # Errors
     ///
-    /// When no quote is next or none closes.
+    /// When no quote is next or it is not closed.
     pub(crate) fn quoted(&mut self) -> Result<&'a str, Malformed> {
         let mut escaped = false;
         for (at, byte) in self.rest.bytes().enumerate() {
@@ -94,7 +94,7 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// Reads one parameter after its semicolon: a name, and a raw value when `=` follows.
+/// Parses one parameter after its semicolon: a name, and a raw value when `=` follows.
 pub(crate) fn param<'a>(cursor: &mut Cursor<'a>) -> Result<(&'a str, Option<&'a str>), Malformed> {
     let name = cursor.token();
     if name.is_empty() {
@@ -108,14 +108,14 @@ pub(crate) fn param<'a>(cursor: &mut Cursor<'a>) -> Result<(&'a str, Option<&'a 
     } else {
         cursor.take_while(|b| !matches!(b, b';' | b',' | b'"' | b'<' | b'>' | b' ' | b'\t'))
     };
-    // Where bytes that were not UTF-8 have been replaced, two different tags would read the same.
+    // After replacement of bytes that were not UTF-8, two different tags would look equal.
     if !value.is_ascii() && !value.starts_with('"') && value.contains('\u{fffd}') {
         return Err(Malformed("parameter"));
     }
     Ok((name, Some(value)))
 }
 
-/// Reads `;name=value` up to a comma or the end, which must follow the last parameter.
+/// Parses `;name=value` up to a comma or the end, which must follow the last parameter.
 pub(crate) fn params<'a>(
     cursor: &mut Cursor<'a>,
     sink: &mut impl FnMut(&'a str, Option<&'a str>),
@@ -136,7 +136,7 @@ pub(crate) fn params<'a>(
     }
 }
 
-/// Reads decimal digits with checked arithmetic; leading zeros are legal, signs are not.
+/// Parses decimal digits with checked arithmetic; leading zeros are legal, signs are not.
 pub(crate) fn number(text: &str) -> Option<u64> {
     if text.is_empty() {
         return None;
@@ -147,14 +147,14 @@ pub(crate) fn number(text: &str) -> Option<u64> {
     })
 }
 
-/// The elements of a comma-separated list; commas inside quotes and angle brackets do not divide.
+/// The elements of a comma-separated list; commas inside quotes and angle brackets do not separate.
 #[derive(Clone, Debug)]
 pub struct List<'a> {
     rest: Option<&'a str>,
 }
 
 impl<'a> List<'a> {
-    /// Reads `text` as a list; an empty text is an empty list.
+    /// Parses `text` as a list; an empty text is an empty list.
     #[must_use]
     pub fn new(text: &'a str) -> Self {
         let text = text.trim_matches([' ', '\t']);
@@ -188,7 +188,7 @@ impl<'a> Iterator for List<'a> {
     }
 }
 
-/// Whether every quote of `text` closes.
+/// Whether every quote in `text` is closed.
 pub(crate) fn quotes_balanced(text: &[u8]) -> bool {
     let (mut quoted, mut escaped) = (false, false);
     for &byte in text {
@@ -212,7 +212,8 @@ pub(crate) fn is_token_byte(byte: u8) -> bool {
     TOKEN_BYTES.get(usize::from(byte)).copied().unwrap_or(false)
 }
 
-/// One load for each byte of every name and parameter; the table is as wide as a byte, so the load cannot miss.
+/// One look-up per byte of every name and parameter; the table has an entry for every byte, so no bounds
+/// check is needed.
 #[expect(clippy::indexing_slicing, reason = "evaluated by the compiler, which would refuse a miss")]
 static TOKEN_BYTES: [bool; 256] = {
     let mut table = [false; 256];
@@ -225,20 +226,20 @@ static TOKEN_BYTES: [bool; 256] = {
     table
 };
 
-/// Divides text at the first of an ASCII byte, which belongs to neither part.
+/// Splits text at the first occurrence of an ASCII byte, which belongs to neither part.
 pub(crate) fn divide(text: &str, byte: u8) -> Option<(&str, &str)> {
-    // Shorter than a call of memchr, mostly: a scheme, a user, a parameter.
+    // Mostly too short for memchr to be faster: a scheme, a user, a parameter.
     let at = text.bytes().position(|b| b == byte)?;
     let (before, rest) = text.split_at_checked(at)?;
     Some((before, rest.get(1..)?))
 }
 
-/// Cuts spaces and tabs at both ends.
+/// Removes spaces and tabs at both ends.
 pub(crate) fn trim(text: &[u8]) -> &[u8] {
     trim_start(trim_end(text))
 }
 
-/// Cuts spaces and tabs at the start.
+/// Removes spaces and tabs at the start.
 pub(crate) fn trim_start(mut text: &[u8]) -> &[u8] {
     while let [b' ' | b'\t', rest @ ..] = text {
         text = rest;
@@ -246,7 +247,7 @@ pub(crate) fn trim_start(mut text: &[u8]) -> &[u8] {
     text
 }
 
-/// Cuts spaces and tabs at the end.
+/// Removes spaces and tabs at the end.
 pub(crate) fn trim_end(mut text: &[u8]) -> &[u8] {
     while let [rest @ .., b' ' | b'\t'] = text {
         text = rest;

@@ -49,7 +49,7 @@ impl StatusCode {
 }
 
 impl StatusCode {
-    /// The code, when it lies in 100 to 699.
+    /// The code, when it is in 100 to 699.
     #[must_use]
     pub const fn new(code: u16) -> Option<Self> {
         if code >= 100 && code <= 699 { Some(Self(code)) } else { None }

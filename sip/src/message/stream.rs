@@ -1,4 +1,5 @@
-//! Messages of a stream: found by their empty line and Content-Length, whatever the chunks (RFC 3261 §18.3).
+//! Splits a stream into messages, by their empty line and Content-Length, for any chunk sizes (RFC 3261
+//! §18.3).
 
 use bytes::{Buf as _, Bytes, BytesMut};
 
@@ -7,64 +8,65 @@ use crate::message::limits::{HEAD_LEN_MAX, STREAM_MESSAGE_LEN_MAX};
 use crate::message::parse::{Framing, content_length, head_len, looks_like_sip, parse_framed, refuse};
 use crate::message::{Message, Rejected, Rejection};
 
-/// What a stream brought.
+/// An event of a stream.
 #[derive(Debug)]
 pub enum StreamEvent {
-    /// A message that passed the guard.
+    /// A message that the guard accepted.
     Message(Message),
-    /// CRLFCRLF between messages, to be answered with CRLF (RFC 5626 §4.4.1).
+    /// CRLFCRLF between messages; answer with CRLF (RFC 5626 §4.4.1).
     Ping,
-    /// A message the guard refused.
+    /// A message that the guard refused.
     Rejected {
-        /// The reason, and the response to send back if any.
+        /// The reason, and the response to send back, if any.
         rejected: Rejected,
-        /// The end of the message is not to be known: send the response and close the connection.
+        /// Whether the end of the message is unknown: send the response and close the connection.
         is_fatal: bool,
-        /// The message as it came; empty where its end is not to be known.
+        /// The message as received; empty when its end is unknown.
         raw: Bytes,
     },
 }
 
-/// Cuts a stream into messages. Bytes go in by [`StreamParser::push`]; then [`StreamParser::poll`] until `None`.
+/// Splits a stream into messages. Pass bytes to [`StreamParser::push`], then call [`StreamParser::poll`]
+/// until `None`.
 ///
-/// *Bounds*: holds one message of at most [`STREAM_MESSAGE_LEN_MAX`] and the last chunk that was pushed.
+/// *Bounds*: holds one message of at most [`STREAM_MESSAGE_LEN_MAX`], and the last chunk.
 #[derive(Debug, Default)]
 pub struct StreamParser {
     buffer: BytesMut,
-    /// How far the empty line has been searched for in vain.
+    /// The position up to which there is no empty line.
     searched: usize,
-    /// Head length and total length of the message whose body is awaited.
+    /// Head length and total length of the message whose body has not arrived completely.
     awaited: Option<(usize, usize)>,
     is_dead: bool,
 }
 
 impl StreamParser {
-    /// A parser at the beginning of a stream.
+    /// A parser at the start of a stream.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a chunk; after a fatal event it is thrown away.
+    /// Adds a chunk; after a fatal event it is dropped.
     pub fn push(&mut self, chunk: &[u8]) {
         if !self.is_dead {
             self.buffer.extend_from_slice(chunk);
         }
     }
 
-    /// Whether no byte of an unfinished message is held; half of a keep-alive is none.
+    /// Whether no byte of an incomplete message is held; half a keep-alive does not count.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.buffer.iter().all(|byte| matches!(byte, b'\r' | b'\n'))
     }
 
-    /// Bytes that are held of a message that is not whole.
+    /// Bytes held of an incomplete message.
     #[must_use]
     pub fn held_len(&self) -> usize {
         self.buffer.len()
     }
 
-    /// The next event, or `None` until more bytes come.
+    /// The next event, or `None` until more bytes arrive.
     pub fn poll(&mut self) -> Option<StreamEvent> {
         if self.is_dead {
             return None;
@@ -97,7 +99,7 @@ impl StreamParser {
         })
     }
 
-    /// Skips CRLFs between messages. `None` when more bytes must tell, `Some(true)` for a keep-alive.
+    /// Skips CRLFs between messages. `None` when more bytes are needed, `Some(true)` for a keep-alive.
     fn skip_crlf(&mut self) -> Option<bool> {
         loop {
             match self.buffer.as_ref() {
@@ -112,7 +114,7 @@ impl StreamParser {
         }
     }
 
-    /// The length of the head and of the whole message, once the head has come.
+    /// The length of the head and of the whole message, once the head has arrived.
     fn find_head(&mut self) -> Result<Option<(usize, usize)>, Rejected> {
         let first_line_came = self.buffer.contains(&b' ') || self.buffer.contains(&b'\n');
         if first_line_came && !looks_like_sip(&self.buffer) {
@@ -126,7 +128,8 @@ impl StreamParser {
         let head = Bytes::copy_from_slice(self.buffer.get(..head_len).unwrap_or_default());
         let indexed = index(&head, 0..head_len.saturating_sub(2));
         let body_len = match (indexed.fault, content_length(&indexed.headers)) {
-            // Where a line is in doubt, so is the length; the same rules give the response, and the stream ends.
+            // When a line is invalid, the length is unknown too; the same rules give the response, and the
+            // stream ends.
             (Some(_), _) | (_, Err(_) | Ok(None)) => {
                 return match parse_framed(&head, 0, head_len, Framing::Stream) {
                     Ok(_) => Err(refuse(
@@ -144,7 +147,7 @@ impl StreamParser {
         }
     }
 
-    /// The whole lines that came of a head without an end.
+    /// The complete lines of a head without an end.
     fn lines(&self) -> Bytes {
         let reach = self.buffer.get(..self.buffer.len().min(HEAD_LEN_MAX)).unwrap_or_default();
         let end = memchr::memmem::rfind(reach, b"\r\n").map_or(0, |at| at + 2);
@@ -166,7 +169,7 @@ mod tests {
     const HEAD: &str = "OPTIONS sip:a@h SIP/2.0\r\nVia: SIP/2.0/TCP h;branch=z9hG4bK1\r\nMax-Forwards: 70\r\n\
                         From: <sip:a@h>;tag=1\r\nTo: <sip:a@h>\r\nCall-ID: c\r\nCSeq: 1 OPTIONS\r\n";
 
-    /// Feeds `text` as a connection does and returns the most memory that was held, and what came last.
+    /// Feeds `text` like a connection; returns the largest memory held, and the last event.
     fn feed(text: &str) -> (usize, Option<StreamEvent>) {
         let (mut parser, mut held, mut last) = (StreamParser::new(), 0, None);
         for chunk in text.as_bytes().chunks(4_096) {
@@ -179,7 +182,7 @@ mod tests {
         (held, last)
     }
 
-    /// T5: whatever comes, a connection's buffer stays within 64 KiB.
+    /// T5: for any input a connection's buffer stays within 64 KiB.
     #[test]
     fn a_connection_holds_64_kib_at_most() {
         let room = STREAM_MESSAGE_LEN_MAX - HEAD.len() - "Content-Length: 60000\r\n\r\n".len();

@@ -1,6 +1,6 @@
 //! SIP, SIPS, TEL and other URIs (RFC 3261 §19.1, RFC 3966).
 //!
-//! Escapes are kept as they were written; [`Uri::user_decoded`] takes them off.
+//! Escapes are kept as they were written; [`Uri::user_decoded`] decodes them.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -37,7 +37,7 @@ impl Scheme {
     }
 }
 
-/// A URI. A SIP URI has a host; a TEL URI has a number as its user and no host; any other is opaque text.
+/// A URI. A SIP URI has a host; a TEL URI has a number as its user and no host; any other URI is opaque text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Uri {
     scheme: Scheme,
@@ -64,7 +64,7 @@ impl Uri {
         }
     }
 
-    /// Reads a URI.
+    /// Parses a URI.
     ///
     /// # Errors
     ///
@@ -89,7 +89,7 @@ impl Uri {
         })
     }
 
-    /// The URI with this user part; characters that may not stand there are escaped.
+    /// The URI with this user part; invalid characters are escaped.
     #[must_use]
     pub fn with_user(mut self, user: &str) -> Self {
         self.user = Some(escape_user(user));
@@ -103,7 +103,7 @@ impl Uri {
         self
     }
 
-    /// Changes the scheme between `sip` and `sips`.
+    /// Changes the scheme to `sip` or `sips`.
     #[must_use]
     pub fn with_scheme(mut self, scheme: Scheme) -> Self {
         self.scheme = scheme;
@@ -116,7 +116,7 @@ impl Uri {
         self.port = port;
     }
 
-    /// The parameters, to change them.
+    /// The parameters, mutable.
     pub const fn params_mut(&mut self) -> &mut Params {
         &mut self.params
     }
@@ -144,7 +144,7 @@ impl Uri {
         self.user.as_deref()
     }
 
-    /// The user part with its `%` escapes taken off; what is not UTF-8 then is replaced.
+    /// The user part with its `%` escapes decoded; bytes that are not UTF-8 are replaced.
     #[must_use]
     pub fn user_decoded(&self) -> Option<Cow<'_, str>> {
         self.user().map(|user| {
@@ -168,7 +168,7 @@ impl Uri {
         self.host.as_ref()
     }
 
-    /// The port, when one is written.
+    /// The port, if there is one.
     #[must_use]
     pub const fn port(&self) -> Option<u16> {
         self.port
@@ -192,7 +192,7 @@ impl Uri {
         self.headers.as_deref()
     }
 
-    /// Whether both URIs name the same resource by RFC 3261 §19.1.4; not transitive, so not `Eq`.
+    /// Whether both URIs are equivalent according to RFC 3261 §19.1.4; not transitive, so not `Eq`.
     #[must_use]
     pub fn is_equivalent(&self, other: &Self) -> bool {
         if !self.scheme.as_str().eq_ignore_ascii_case(other.scheme.as_str()) {
@@ -222,7 +222,8 @@ impl Uri {
             && self.header_set() == other.header_set()
     }
 
-    /// Parameters in both must match; user, ttl, method, maddr and (by errata) transport may not stand in one only.
+    /// Parameters in both must match; user, ttl, method, maddr and (by errata) transport must not be in only
+    /// one of them.
     fn params_cover(&self, other: &Self) -> bool {
         self.params.iter().all(|param| {
             let mut twins = other.params.iter().filter(|p| same(&p.name, &param.name)).peekable();
@@ -291,7 +292,7 @@ impl fmt::Display for Uri {
     }
 }
 
-/// Which grammar a URI follows.
+/// The grammar of a URI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Sip,
@@ -300,7 +301,7 @@ pub(crate) enum Kind {
     Other,
 }
 
-/// The pieces of a checked URI, borrowed.
+/// The parts of a valid URI, borrowed.
 pub(crate) struct Parts<'a> {
     pub(crate) kind: Kind,
     scheme: &'a str,
@@ -313,10 +314,10 @@ pub(crate) struct Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
-    /// Divides and checks a URI.
+    /// Splits and checks a URI.
     pub(crate) fn split(text: &'a str) -> Result<Self, Malformed> {
         let odd = text.bytes().any(|b| b <= b' ' || matches!(b, 0x7f | b'<' | b'>'));
-        // U+FFFD stands where the bytes were not UTF-8 and were replaced: such a URI was never sent.
+        // U+FFFD replaces bytes that were not UTF-8: such a URI was never sent.
         if odd || (!text.is_ascii() && text.contains('\u{fffd}')) {
             return Err(Malformed("URI"));
         }
@@ -424,7 +425,7 @@ fn is_scheme(text: &str) -> bool {
         && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'-' | b'.'))
 }
 
-/// Whether a user part holds no quote or bracket, and two hex digits after every `%`.
+/// Whether a user part contains no quote or bracket, and two hex digits after every `%`.
 fn is_userinfo(text: &str) -> bool {
     let mut bytes = text.bytes();
     while let Some(byte) = bytes.next() {
@@ -441,7 +442,7 @@ fn is_userinfo(text: &str) -> bool {
     true
 }
 
-/// Takes `%` escapes off; a `%` that escapes nothing stays.
+/// Decodes `%` escapes; a `%` without two hex digits is unchanged.
 fn unescape(text: &str) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -463,7 +464,7 @@ fn hex(digit: u8) -> Option<u8> {
     char::from(digit).to_digit(16).and_then(|d| u8::try_from(d).ok())
 }
 
-/// Equal without regard to case and escapes.
+/// Equal, ignoring case and escapes.
 fn same(a: &str, b: &str) -> bool {
     if a.contains('%') || b.contains('%') {
         unescape(a).eq_ignore_ascii_case(&unescape(b))
@@ -472,7 +473,7 @@ fn same(a: &str, b: &str) -> bool {
     }
 }
 
-/// Escapes what may not stand in a user part; `%` is always escaped, the text is taken as plain.
+/// Escapes characters that are not allowed in a user part; `%` is always escaped, because the text is plain.
 fn escape_user(user: &str) -> String {
     use fmt::Write as _;
     let mut out = String::with_capacity(user.len());

@@ -1,4 +1,4 @@
-//! Via: one hop of a message's way (RFC 3261 §20.42, RFC 3581).
+//! Via: one hop of a message's path (RFC 3261 §20.42, RFC 3581).
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -16,12 +16,12 @@ pub enum Transport {
     Udp,
     Ws,
     Wss,
-    /// A transport this library has no word for, as it was written.
+    /// An unknown transport, as it was written.
     Other(String),
 }
 
 impl Transport {
-    /// Reads a transport name in any case.
+    /// Parses a transport name in any case.
     #[must_use]
     pub fn from_token(text: &str) -> Self {
         for (name, transport) in [
@@ -39,7 +39,7 @@ impl Transport {
         Self::Other(text.to_owned())
     }
 
-    /// The name as Via has it.
+    /// The name as in Via.
     #[must_use]
     pub fn as_str(&self) -> &str {
         match self {
@@ -53,7 +53,7 @@ impl Transport {
         }
     }
 
-    /// The port that is meant when none is written: 5061 for TLS, 80 and 443 for WebSocket, else 5060.
+    /// The default port: 5061 for TLS, 80 and 443 for WebSocket, otherwise 5060.
     #[must_use]
     pub const fn default_port(&self) -> u16 {
         match self {
@@ -74,17 +74,17 @@ impl fmt::Display for Transport {
 /// One hop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Via {
-    /// How the hop sent the message.
+    /// The transport over which the hop sent the message.
     pub transport: Transport,
-    /// Sent-by: where the hop wants its responses.
+    /// Sent-by: the address to which the hop wants its responses.
     pub host: Host,
     /// The port of sent-by, when one is written.
     pub port: Option<u16>,
-    /// Branch, received, rport and the others, raw.
+    /// Branch, received, rport and others, raw.
     pub params: Params,
 }
 
-/// The cookie every RFC 3261 branch starts with (§8.1.1.7).
+/// The prefix of every RFC 3261 branch (§8.1.1.7).
 const MAGIC_COOKIE: &str = "z9hG4bK";
 
 impl Via {
@@ -97,31 +97,32 @@ impl Via {
         Self { transport, host, port, params }
     }
 
-    /// Reads one hop.
+    /// Parses one hop.
     ///
     /// # Errors
     ///
-    /// When the text is not one sound hop; a second one after a comma is an error too.
+    /// When the text is not one valid hop; a second one after a comma is an error too.
     pub fn parse(text: &str) -> Result<Self, Malformed> {
         let mut cursor = Cursor::new(text);
         let via = Self::take(&mut cursor)?;
         if cursor.is_done() { Ok(via) } else { Err(Malformed("Via")) }
     }
 
-    /// Takes the next hop of a list; stops at its comma or at the end.
+    /// Parses the next hop of a list; stops at its comma or at the end.
     pub(crate) fn take(cursor: &mut Cursor<'_>) -> Result<Self, Malformed> {
         let mut params = Params::new();
         let (transport, host, port) = take_parts(cursor, &mut |name, value| params.push(name, value))?;
         Ok(Self { transport: Transport::from_token(transport), host: Host::parse(host)?, port, params })
     }
 
-    /// The branch; `None` when absent or empty, as RFC 2543 elements send it.
+    /// The branch; `None` when it is absent or empty, as from RFC 2543 elements.
     #[must_use]
     pub fn branch(&self) -> Option<&str> {
         self.params.get("branch").filter(|branch| !branch.is_empty())
     }
 
-    /// Whether the branch is one of RFC 3261: the cookie and more, so that it alone names the transaction.
+    /// Whether the branch follows RFC 3261, with the cookie and more after it, so that the branch alone
+    /// identifies the transaction.
     #[must_use]
     pub fn has_rfc3261_branch(&self) -> bool {
         self.branch()
@@ -129,7 +130,7 @@ impl Via {
             .is_some_and(|rest| !rest.is_empty())
     }
 
-    /// The address the message came from, with or without brackets around IPv6 (RFC 5118 §4.5).
+    /// The source address of the message, with or without brackets around IPv6 (RFC 5118 §4.5).
     #[must_use]
     pub fn received(&self) -> Option<IpAddr> {
         let text = self.params.get("received")?;
@@ -137,19 +138,19 @@ impl Via {
         text.parse().ok()
     }
 
-    /// The port the message came from; `None` when absent or not yet filled in.
+    /// The source port of the message; `None` when it is absent or not filled in yet.
     #[must_use]
     pub fn rport(&self) -> Option<u16> {
         self.params.get("rport")?.parse().ok()
     }
 
-    /// Whether the sender asks for its port (RFC 3581).
+    /// Whether the sender requests its port (RFC 3581).
     #[must_use]
     pub fn wants_rport(&self) -> bool {
         self.params.has("rport")
     }
 
-    /// The port of sent-by, or the transport's own.
+    /// The port of sent-by, or the transport's default.
     #[must_use]
     pub const fn sent_by_port(&self) -> u16 {
         match self.port {
@@ -158,7 +159,8 @@ impl Via {
         }
     }
 
-    /// The hop as the server keeps it: `received` when the source differs or `rport` was asked (§18.2.1, RFC 3581 §4).
+    /// The hop as the server stores it: with `received` when the source differs or `rport` was requested
+    /// (§18.2.1, RFC 3581 §4).
     #[must_use]
     pub fn with_received_rport(mut self, source: SocketAddr) -> Self {
         let source_ip = source.ip().to_canonical();
@@ -169,7 +171,7 @@ impl Via {
         if wants_rport || self.host.ip().map(|ip| ip.to_canonical()) != Some(source_ip) {
             self.params.set("received", Some(&source_ip.to_string()));
         } else {
-            // A sender that fills in its own `received` would steer the responses.
+            // A sender that fills in its own `received` could redirect the responses.
             self.params.remove("received");
         }
         self
@@ -194,7 +196,7 @@ impl fmt::Display for Via {
     }
 }
 
-/// Takes one hop: transport, host and port; the parameters go to `sink`.
+/// Parses one hop: transport, host and port; the parameters go to `sink`.
 pub(crate) fn take_parts<'a>(
     cursor: &mut Cursor<'a>,
     sink: &mut impl FnMut(&'a str, Option<&'a str>),

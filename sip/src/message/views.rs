@@ -1,7 +1,7 @@
-//! Typed views of the headers, made when they are asked for (RFC 3261 §20).
+//! Typed views of the headers, created on request (RFC 3261 §20).
 //!
-//! The guard has already read Via, From, To, Call-ID, CSeq, Max-Forwards and Contact of every message that came
-//! from the wire, so these views fail only on messages that were built otherwise.
+//! The guard has already parsed Via, From, To, Call-ID, CSeq, Max-Forwards and Contact of every received
+//! message, so these views fail only for messages that were built here.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ use crate::message::scan::{Cursor, number};
 use crate::message::{Contacts, Digest, FieldError, Headers, Malformed, Name, NameAddr, Via};
 
 impl Headers {
-    /// The top Via: where a response goes.
+    /// The top Via: the destination of a response.
     ///
     /// # Errors
     ///
@@ -54,7 +54,7 @@ impl Headers {
         self.address(Name::From)
     }
 
-    /// The tag of From, empty when there is none, without the rest of it: the URI is divided off and not looked at.
+    /// The tag of From, empty when there is none. The URI is split off but not checked.
     ///
     /// # Errors
     ///
@@ -76,7 +76,7 @@ impl Headers {
         self.address(Name::To)
     }
 
-    /// Call-ID; empty when absent, which the guard lets no message of the wire be.
+    /// Call-ID; empty when it is absent, which the guard does not allow in a received message.
     #[must_use]
     pub fn call_id(&self) -> &str {
         self.header(Name::CallId).unwrap_or_default()
@@ -95,7 +95,7 @@ impl Headers {
     ///
     /// # Errors
     ///
-    /// When one is malformed, `*` stands beside another, or there are more than [`LIST_LEN_MAX`].
+    /// When one is malformed, `*` is not the only one, or there are more than [`LIST_LEN_MAX`].
     pub fn contacts(&self) -> Result<Contacts, FieldError> {
         if self.header_all_bytes(Name::Contact).eq([b"*".as_slice()]) {
             return Ok(Contacts::Star);
@@ -151,7 +151,7 @@ impl Headers {
         self.header(Name::ContentType)
     }
 
-    /// Whether Content-Type names this media type, parameters and case aside.
+    /// Whether Content-Type is this media type; parameters and case are ignored.
     #[must_use]
     pub fn is_content_type(&self, media_type: &str) -> bool {
         let Some(text) = self.content_type() else { return false };
@@ -161,7 +161,7 @@ impl Headers {
         essence.map(lower).eq(media_type.bytes().map(lower))
     }
 
-    /// User-Agent of a request or Server of a response, lossy for display.
+    /// User-Agent of a request or Server of a response, converted to UTF-8 for display.
     #[must_use]
     pub fn user_agent(&self) -> Option<Cow<'_, str>> {
         self.header_bytes(Name::UserAgent)
@@ -169,7 +169,7 @@ impl Headers {
             .map(String::from_utf8_lossy)
     }
 
-    /// Every Authorization header, each as it reads or fails to.
+    /// Every Authorization header, each parsed or with its error.
     pub fn authorization(&self) -> impl Iterator<Item = Result<Digest, Malformed>> {
         self.header_all(Name::Authorization).map(Digest::parse)
     }
@@ -240,7 +240,7 @@ impl Headers {
         self.address(Name::ReferredBy)
     }
 
-    /// P-Asserted-Identity: one or two addresses (RFC 3325 §9.1), to be believed only from a trusted peer.
+    /// P-Asserted-Identity: one or two addresses (RFC 3325 §9.1); trust it only from a trusted peer.
     ///
     /// # Errors
     ///
@@ -249,7 +249,7 @@ impl Headers {
         self.addresses(Name::PAssertedIdentity, "P-Asserted-Identity")
     }
 
-    /// Diversion: who passed the call on, the last first (RFC 5806).
+    /// Diversion: the parties that forwarded the call, the last first (RFC 5806).
     ///
     /// # Errors
     ///
@@ -267,7 +267,7 @@ impl Headers {
         self.addresses(Name::Path, "Path")
     }
 
-    /// Every Reason that can be read (RFC 3326): the header, not the phrase of a status line.
+    /// Every Reason header that can be parsed (RFC 3326); not the phrase of a status line.
     pub fn reasons(&self) -> impl Iterator<Item = Reason> {
         self.list(Name::Reason).filter_map(|text| Reason::parse(text).ok())
     }
@@ -281,7 +281,7 @@ impl Headers {
         self.read(Name::Event, "Event", Event::parse)
     }
 
-    /// Subscription-State: the state as the package word, its parameters beside it.
+    /// Subscription-State: the state in `package`, with its parameters.
     ///
     /// # Errors
     ///
@@ -290,7 +290,7 @@ impl Headers {
         self.read(Name::SubscriptionState, "Subscription-State", Event::parse)
     }
 
-    /// The one address of a header; bytes that are not UTF-8 can stand in its display name only.
+    /// The only address in a header; bytes that are not UTF-8 can occur only in its display name.
     fn address(&self, name: Name<'static>) -> Result<NameAddr, FieldError> {
         let text = self.required(name)?;
         NameAddr::parse(&text).map_err(|_| FieldError::Malformed(name.as_str()))
@@ -320,7 +320,7 @@ impl Headers {
     }
 }
 
-/// The tag of the one address that `text` is; empty when it has none.
+/// The tag of the address in `text`; empty when it has none.
 fn tag(text: &str) -> Result<&str, Malformed> {
     let mut cursor = Cursor::new(text);
     let mut tag = None;

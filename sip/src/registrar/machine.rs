@@ -1,4 +1,4 @@
-//! The registrar: bindings, their order, their end.
+//! The registrar: bindings, their order, their expiry.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::net::IpAddr;
@@ -10,20 +10,21 @@ use crate::message::Uri;
 use crate::registrar::binding::{needs_keep_alive, seconds_up};
 use crate::registrar::{Binding, BindingId, ContactUpdate, Contacts, RegisterError, Registration};
 
-/// What a registrar permits.
+/// Limits of a registrar.
 #[derive(Clone, Debug)]
 pub struct RegistrarConfig {
     /// Shorter registrations are refused with 423 (RFC 3261 §10.2.8).
     pub expires_min: Duration,
-    /// The life of a registration that asks for none.
+    /// The life of a registration without an Expires.
     pub expires_default: Duration,
-    /// Longer registrations are cut to this.
+    /// Longer registrations are shortened to this.
     pub expires_max: Duration,
-    /// The most bindings of one address of record; the one refreshed longest ago gives way to a new one.
+    /// The largest number of bindings per address of record; a new one replaces the one with the oldest
+    /// refresh.
     pub bindings_max: usize,
-    /// The most addresses of record.
+    /// The largest number of addresses of record.
     pub aors_max: usize,
-    /// How often flows through a NAT and connections are used, so that they stay open. Most NATs forget after 30 s.
+    /// Interval of keep-alives on flows through a NAT and on connections. Most NATs drop a flow after 30 s.
     pub keep_alive: Duration,
 }
 
@@ -40,12 +41,12 @@ impl Default for RegistrarConfig {
     }
 }
 
-/// What happens to a registrar besides registrations.
+/// Events other than registrations.
 #[derive(Clone, Copy, Debug)]
 pub enum Input<'a> {
-    /// A flow is gone: its connection closed, or nobody answers there any more.
+    /// A flow failed: its connection closed, or its peer no longer answers.
     FlowFailed(&'a Flow),
-    /// The account of an address of record was deleted, or has another credential.
+    /// The account of an address of record was deleted, or its credential was changed.
     Forget {
         /// The address of record.
         aor: &'a str,
@@ -54,11 +55,11 @@ pub enum Input<'a> {
     Timeout,
 }
 
-/// What a registrar has to say.
+/// Outputs of a registrar.
 #[derive(Clone, Debug)]
 pub enum Output {
-    /// Send something to this flow, or the NAT in front of the phone will forget it. An OPTIONS also tells whether
-    /// the phone is there.
+    /// Send a packet on this flow, because otherwise the NAT in front of the phone drops it. An OPTIONS also
+    /// shows whether the phone still answers.
     KeepAlive {
         /// The address of record.
         aor: Arc<str>,
@@ -67,45 +68,45 @@ pub enum Output {
         /// The flow.
         flow: Flow,
     },
-    /// A binding was made or refreshed.
+    /// A binding was created or refreshed.
     Registered {
         /// The address of record.
         aor: Arc<str>,
         /// The binding.
         binding: BindingId,
-        /// It was not there before.
+        /// Whether it did not exist before.
         is_new: bool,
     },
-    /// A binding is gone.
+    /// A binding was removed.
     Removed {
         /// The address of record.
         aor: Arc<str>,
-        /// The binding as it was.
+        /// The removed binding.
         binding: Box<Binding>,
-        /// Why.
+        /// The reason.
         reason: RemovalReason,
     },
 }
 
-/// Why a binding is gone.
+/// Why a binding was removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RemovalReason {
-    /// A newer one needed its place.
+    /// A newer one took its place.
     Displaced,
     /// It was not refreshed in time.
     Expired,
     /// Its flow failed.
     FlowFailed,
-    /// Its account is gone, or has another credential.
+    /// Its account was deleted, or its credential was changed.
     Forgotten,
-    /// The phone took it back.
+    /// The phone removed it.
     Unregistered,
 }
 
 /// The bindings of all addresses of record.
 ///
-/// A registration is answered at once, by [`Registrar::register`]; what follows from it, and what time brings, comes
-/// out of [`Registrar::poll_output`].
+/// [`Registrar::register`] answers a registration at once; its effects, and timeouts, come from
+/// [`Registrar::poll_output`].
 ///
 /// ```
 /// # use std::time::Instant;
@@ -120,7 +121,7 @@ pub enum RemovalReason {
 ///     .and_then(|registration| registrar.register(now, "1001@acme.test", registration));
 /// let response = reply(request, result.as_deref(), now);
 /// // The loop of its driver:
-/// while let Some(output) = registrar.poll_output() { /* keep alive, log, tell whoever waits for the phone */ }
+/// while let Some(output) = registrar.poll_output() { /* keep alive, log, notify waiting callers */ }
 /// if registrar.next_timeout().is_some_and(|at| at <= now) {
 ///     registrar.handle_input(now, Input::Timeout);
 /// }
@@ -129,14 +130,14 @@ pub enum RemovalReason {
 pub struct Registrar {
     config: RegistrarConfig,
     aors: HashMap<Arc<str>, Vec<Binding>>,
-    /// When something is due for which binding.
+    /// When which binding needs processing.
     wakes: BTreeMap<(Instant, BindingId), Arc<str>>,
     next_id: u64,
     outputs: VecDeque<Output>,
 }
 
 impl Registrar {
-    /// A registrar that knows nobody.
+    /// A registrar without bindings.
     pub fn new(config: RegistrarConfig) -> Self {
         Registrar {
             config,
@@ -147,11 +148,11 @@ impl Registrar {
         }
     }
 
-    /// Carries out an authorised registration and returns the bindings that hold now, for the 200 (RFC 3261 §10.3
-    /// steps 6–8). It changes everything that it asks for, or nothing.
+    /// Processes an authorised registration and returns the valid bindings for the 200 (RFC 3261 §10.3 steps
+    /// 6–8). It applies the whole request or nothing.
     ///
     /// # Errors
-    /// Each tells the status of the answer.
+    /// Each error gives the status of the response.
     pub fn register(
         &mut self,
         now: Instant,
@@ -186,7 +187,8 @@ impl Registrar {
                     let known = bindings.extract_if(.., |binding| is_it(binding)).next();
                     let id = known.as_ref().map_or(BindingId(self.next_id), |binding| binding.id);
                     self.next_id += u64::from(known.is_none());
-                    // A second old binding that this contact replaces: the device moved onto another's address.
+                    // A second old binding that this contact replaces: the device moved to the address of
+                    // another one.
                     remove(&mut bindings, RemovalReason::Unregistered, &is_it);
                     registered.push((id, known.is_none()));
                     bindings.push(self.binding(now, id, &registration, contact, life));
@@ -211,7 +213,7 @@ impl Registrar {
         Ok(bindings)
     }
 
-    /// Takes what happened.
+    /// Processes an event.
     pub fn handle_input(&mut self, now: Instant, input: Input<'_>) {
         match input {
             Input::FlowFailed(flow) => self.remove_where(RemovalReason::FlowFailed, |_, b| b.flow == *flow),
@@ -220,7 +222,7 @@ impl Registrar {
         }
     }
 
-    /// What there is to do; drain it after every input.
+    /// The next output; drain after every input.
     pub fn poll_output(&mut self) -> Option<Output> {
         self.outputs.pop_front()
     }
@@ -230,7 +232,7 @@ impl Registrar {
         self.wakes.first_key_value().map(|((at, _), _)| *at)
     }
 
-    /// The bindings of an address of record, the one to try first in front: by `q`, then the freshest.
+    /// The bindings of an address of record in the order in which to try them: by `q`, then the most recent.
     pub fn lookup(&self, aor: &str, now: Instant) -> Vec<Binding> {
         let bindings = self.aors.get(aor).map(Vec::as_slice).unwrap_or_default();
         let mut alive: Vec<Binding> = bindings.iter().filter(|b| b.expires_at > now).cloned().collect();
@@ -238,8 +240,8 @@ impl Registrar {
         alive
     }
 
-    /// A connection that the device at `contact`, reached by `flow`, has registered as well: the way of what is too long
-    /// for a datagram.
+    /// A connection that the device at `contact`, reached by `flow`, has also registered; for requests that
+    /// are too long for a datagram.
     pub fn connection_of(&self, aor: &str, now: Instant, contact: &Uri, flow: &Flow) -> Option<Flow> {
         let bindings = self.lookup(aor, now);
         let instance = bindings
@@ -254,7 +256,8 @@ impl Registrar {
         bindings.iter().find(is_it).map(|binding| binding.flow)
     }
 
-    /// Whether an address of record is registered from a source, by the address that limits count it as.
+    /// Whether an address of record has a registration from a source; sources are compared as limits count
+    /// them.
     pub fn is_registered_from(&self, aor: &str, now: Instant, source: IpAddr) -> bool {
         let source = source_of(source);
         self.aors.get(aor).is_some_and(|bindings| {
@@ -262,7 +265,7 @@ impl Registrar {
         })
     }
 
-    /// Those of `flows` that no binding uses.
+    /// The flows that no binding uses.
     pub fn unused(&self, mut flows: HashSet<Flow>) -> HashSet<Flow> {
         if !flows.is_empty() {
             for binding in self.aors.values().flatten() {
@@ -272,23 +275,23 @@ impl Registrar {
         flows
     }
 
-    /// How many bindings there are.
+    /// Number of bindings.
     pub fn bindings(&self) -> usize {
-        // Each binding waits for exactly one thing.
+        // Each binding has exactly one entry.
         self.wakes.len()
     }
 
-    /// How many addresses of record have bindings.
+    /// Number of addresses of record with bindings.
     pub fn len(&self) -> usize {
         self.aors.len()
     }
 
-    /// Whether nobody is registered.
+    /// Whether there are no registrations.
     pub fn is_empty(&self) -> bool {
         self.aors.is_empty()
     }
 
-    /// The life of each contact, `None` for one to be removed; checks everything that can refuse the request.
+    /// The life of each contact, `None` for one to remove. Checks everything that can cause a refusal.
     fn lives(
         &self,
         registration: &Registration,
@@ -342,7 +345,7 @@ impl Registrar {
         }
     }
 
-    /// Replaces the bindings of an address of record and what is due for them.
+    /// Replaces the bindings of an address of record and their times.
     fn store(&mut self, aor: &Arc<str>, bindings: Vec<Binding>) {
         for binding in self.aors.get(aor).map(Vec::as_slice).unwrap_or_default() {
             self.wakes.remove(&(binding.wakes_at(), binding.id));
@@ -357,7 +360,7 @@ impl Registrar {
         }
     }
 
-    /// Handles what is due, at most [`WAKES_AT_ONCE`] of it; the rest stays due.
+    /// Processes what is due, at most [`WAKES_AT_ONCE`] entries; the rest stays due.
     fn wake(&mut self, now: Instant) {
         for _ in 0..WAKES_AT_ONCE {
             let Some(entry) = self.wakes.first_entry().filter(|entry| entry.key().0 <= now) else {
@@ -375,7 +378,7 @@ impl Registrar {
                 }
                 self.outputs.push_back(Output::Removed { aor, binding, reason });
             } else if let Some(binding) = bindings.iter_mut().find(|b| b.id == id) {
-                // Counted from now and not from when it was due: after a pause there is no burst to catch up.
+                // Counted from now and not from the due time, so that there is no burst after a pause.
                 binding.keep_alive_at = binding.keep_alive_at.map(|_| now + self.config.keep_alive);
                 self.wakes.insert((binding.wakes_at(), id), Arc::clone(&aor));
                 let (contact, flow) = (binding.contact.clone(), binding.flow);
@@ -393,7 +396,7 @@ impl Registrar {
         }
     }
 
-    /// Removes every binding that `which` names; rare, so it looks at all of them.
+    /// Removes every binding for which `which` is true; rare, so it checks all of them.
     fn remove_where(&mut self, reason: RemovalReason, which: impl Fn(&str, &Binding) -> bool) {
         let (wakes, outputs) = (&mut self.wakes, &mut self.outputs);
         self.aors.retain(|aor, bindings| {
@@ -423,5 +426,6 @@ fn sort(bindings: &mut [Binding]) {
     bindings.sort_by_key(|b| (std::cmp::Reverse(b.q_permille), std::cmp::Reverse((b.refreshed_at, b.id))));
 }
 
-/// Due bindings handled by one [`Input::Timeout`], so that outputs stay few after a long pause.
+/// Due bindings processed by one [`Input::Timeout`], so that a long pause does not cause many outputs at
+/// once.
 const WAKES_AT_ONCE: usize = 1_024;

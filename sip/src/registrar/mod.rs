@@ -1,10 +1,10 @@
-//! Who is registered where: the bindings of each address of record (RFC 3261 §10.3).
+//! The registrar: the bindings of each address of record (RFC 3261 §10.3).
 //!
-//! [`Registrar`] decides about typed [`Registration`]s and keeps the [`Binding`]s with the flow that each came by,
-//! because behind a NAT the flow is the only way back (RFC 5626). [`Registration::from_request`] and [`reply`]
-//! stand between it and messages.
+//! [`Registrar`] decides about typed [`Registration`]s and stores the [`Binding`]s with the flow of each,
+//! because behind a NAT a phone is reachable only on its flow (RFC 5626). [`Registration::from_request`] and
+//! [`reply`] convert from and to messages.
 //!
-//! Not here: whether the sender may register this address. The switch authenticates first.
+//! Not here: whether the sender may register this address; the switch authenticates first.
 
 mod binding;
 mod machine;

@@ -1,4 +1,4 @@
-//! Between REGISTER messages and the registrar's own words.
+//! Converts REGISTER messages to registrations, and results to responses.
 
 use std::time::Instant;
 
@@ -7,20 +7,20 @@ use crate::message::{Contacts as ContactHeaders, Name, NameAddr, Request, Respon
 use crate::registrar::Binding;
 use crate::registrar::binding::seconds_up;
 
-/// What a REGISTER asks for.
+/// The content of a REGISTER.
 #[derive(Clone, Debug)]
 pub struct Registration {
-    /// Which contacts.
+    /// The contacts.
     pub contacts: Contacts,
     /// The Expires header, seconds.
     pub expires: Option<u32>,
-    /// The Call-ID: all REGISTERs of one boot of a phone share it.
+    /// The Call-ID; all REGISTERs of a phone since its start have the same one.
     pub call_id: String,
     /// The CSeq number.
     pub cseq: u32,
     /// The Path headers (RFC 3327).
     pub path: Vec<NameAddr>,
-    /// The flow that it came by.
+    /// The flow on which it arrived.
     pub flow: Flow,
 }
 
@@ -29,11 +29,11 @@ pub struct Registration {
 pub enum Contacts {
     /// `*`: all bindings.
     All,
-    /// These; an empty list only asks what there is.
+    /// These; an empty list only queries the bindings.
     List(Vec<ContactUpdate>),
 }
 
-/// One contact to be bound, refreshed or removed.
+/// One contact to add, refresh or remove.
 #[derive(Clone, Debug)]
 pub struct ContactUpdate {
     /// The address.
@@ -44,29 +44,29 @@ pub struct ContactUpdate {
     pub q_permille: u16,
     /// Its `+sip.instance`.
     pub instance: Option<String>,
-    /// Its `reg-id`, which means nothing without an instance (RFC 5626 §6).
+    /// Its `reg-id`, which is valid only with an instance (RFC 5626 §6).
     pub reg_id: Option<u32>,
 }
 
-/// Failed to register.
+/// Why a registration failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum RegisterError {
-    /// The registrar has no room for another address of record.
+    /// The registrar has no space for another address of record.
     #[error("register: no room for another address of record")]
     Full,
-    /// A header cannot be read, or a contact is no SIP address.
+    /// A header cannot be parsed, or a contact is not a SIP address.
     #[error("register: malformed {0}")]
     Malformed(&'static str),
-    /// The request is older than what it would change.
+    /// The request is older than the binding it would change.
     #[error("register: the CSeq is not higher than before")]
     OutOfOrder,
-    /// `*` beside other contacts, or without `Expires: 0`.
+    /// `*` with other contacts, or without `Expires: 0`.
     #[error("register: * stands alone and with Expires: 0")]
     Star,
-    /// The registration would end too soon.
+    /// The requested life is too short.
     #[error("register: the shortest registration is {min_seconds} s")]
     TooBrief {
-        /// What the answer's Min-Expires says.
+        /// The Min-Expires of the response.
         min_seconds: u64,
     },
     /// More contacts than one address of record may have.
@@ -75,12 +75,12 @@ pub enum RegisterError {
 }
 
 impl RegisterError {
-    /// The status of the answer.
+    /// The status of the response.
     pub const fn status(self) -> StatusCode {
         match self {
             RegisterError::Full => StatusCode::SERVICE_UNAVAILABLE,
             RegisterError::Malformed(_) | RegisterError::Star => StatusCode::BAD_REQUEST,
-            // The RFC names no status; 500 is what §12.2.2 gives to the same mistake in a dialog.
+            // The RFC gives no status; §12.2.2 has 500 for the same fault in a dialog.
             RegisterError::OutOfOrder => StatusCode::SERVER_ERROR,
             RegisterError::TooBrief { .. } => StatusCode::INTERVAL_TOO_BRIEF,
             RegisterError::TooMany => StatusCode::FORBIDDEN,
@@ -89,10 +89,10 @@ impl RegisterError {
 }
 
 impl Registration {
-    /// Reads a REGISTER that came by `flow`.
+    /// Parses a REGISTER that arrived on `flow`.
     ///
     /// # Errors
-    /// When a header cannot be read, or a contact is neither `sip:` nor `sips:`.
+    /// When a header cannot be parsed, or a contact is neither `sip:` nor `sips:`.
     pub fn from_request(request: &Request, flow: Flow) -> Result<Self, RegisterError> {
         let contacts = match request.contacts().map_err(|_| RegisterError::Malformed("Contact"))? {
             ContactHeaders::Star => Contacts::All,
@@ -134,8 +134,8 @@ impl ContactUpdate {
     }
 }
 
-/// The answer to a REGISTER: a 200 with every binding and what is left of it, or the refusal. A To tag is still to be
-/// set.
+/// The response to a REGISTER: a 200 with every binding and its remaining time, or the refusal. The caller
+/// still has to set a To tag.
 pub fn reply(request: &Request, result: Result<&[Binding], &RegisterError>, now: Instant) -> Response {
     let bindings = match result {
         Ok(bindings) => bindings,
@@ -151,7 +151,7 @@ pub fn reply(request: &Request, result: Result<&[Binding], &RegisterError>, now:
     for binding in bindings {
         push(&mut response, Name::Contact, &contact(binding, now));
     }
-    // RFC 3327 §5.3: the phone learns which path it was registered with.
+    // RFC 3327 §5.3: the phone learns the path of its registration.
     response.headers_mut().copy_from(request.headers(), Name::Path);
     if bindings.iter().any(|binding| binding.reg_id.is_some())
         && request.headers().lists(Name::Supported, "outbound")
@@ -161,7 +161,7 @@ pub fn reply(request: &Request, result: Result<&[Binding], &RegisterError>, now:
     response
 }
 
-/// The Contact of a binding, with its parameters as they were registered.
+/// The Contact of a binding, with its registered parameters.
 fn contact(binding: &Binding, now: Instant) -> String {
     let mut address = NameAddr::new(binding.contact.clone());
     address.params.set("expires", Some(&seconds_up(binding.expires_in(now)).to_string()));
@@ -178,8 +178,8 @@ fn contact(binding: &Binding, now: Instant) -> String {
     address.to_string()
 }
 
-/// Every value comes from a message that the guard let in or from a number, so the writer never refuses one; were it
-/// to, a 200 without a Contact is still a sound answer.
+/// Every value comes from a message that the guard accepted or from a number, so the writer never refuses
+/// one. If it did, a 200 without a Contact would still be a valid response.
 fn push(response: &mut Response, name: Name<'_>, value: &str) {
     let refused = response.headers_mut().push(name, value).is_err();
     debug_assert!(!refused, "a header value of ours is sound");
@@ -190,5 +190,5 @@ fn set(response: &mut Response, name: Name<'_>, value: &str) {
     debug_assert!(!refused, "a header value of ours is sound");
 }
 
-/// `q=1`, which is what no `q` means.
+/// `q=1`, the default.
 const Q_PERMILLE_MAX: u16 = 1_000;

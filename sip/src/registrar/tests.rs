@@ -1,4 +1,4 @@
-//! Ladders: REGISTERs and time in; answers and outputs out.
+//! Ladder tests: REGISTERs and time as input; responses and outputs as result.
 
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
@@ -14,7 +14,8 @@ const AOR: &str = "1001@acme.test";
 
 /// Runs lines of the form `SECONDS COMMAND …` and compares the log.
 ///
-/// `reg SOURCE CALL-ID CSEQ [header | header …]` registers, `tick` lets the time come, `forget`, `fail SOURCE`, `look`.
+/// `reg SOURCE CALL-ID CSEQ [header | header …]` registers, `tick` lets the time pass; also `forget`, `fail
+/// SOURCE`, `look`.
 fn check(script: &str, expected: Expect) {
     check_with(
         RegistrarConfig { keep_alive: Duration::from_secs(10_000), ..RegistrarConfig::default() },
@@ -422,7 +423,7 @@ fn lost_flows_and_deleted_accounts() {
     );
 }
 
-/// A device that says it is at 10.0.0.5 behind 192.0.2.1, by this contact and protocol.
+/// Registers a device whose contact is 10.0.0.5 behind 192.0.2.1, with this contact and protocol.
 fn registered(
     registrar: &mut Registrar,
     now: Instant,
@@ -437,7 +438,7 @@ fn registered(
     flow
 }
 
-/// §18.1.1 and RFC 3263 §4.1: when a device is reached by a connection.
+/// §18.1.1 and RFC 3263 §4.1: when a device is reached over a connection.
 #[test]
 fn connections_of_a_device_are_its_own() {
     #[expect(clippy::disallowed_methods, reason = "a test needs some instant to count from")]
@@ -473,7 +474,7 @@ fn connections_of_a_device_are_its_own() {
     assert_eq!(registrar.connection_of(AOR, now, &asked, &udp), Some(tcp), "the same instance");
 }
 
-/// Nobody makes us connect to another address than its own.
+/// A contact cannot make us connect to an address other than its source.
 #[test]
 fn a_contact_that_asks_for_tcp_is_connected_to_where_it_was_seen() {
     #[expect(clippy::disallowed_methods, reason = "a test needs some instant to count from")]
@@ -493,7 +494,8 @@ fn a_contact_that_asks_for_tcp_is_connected_to_where_it_was_seen() {
 }
 
 proptest! {
-    /// Whatever comes in whichever order: the bounds hold, nothing outlives its time, and every binding is waited for.
+    /// For any events in any order: the bounds hold, nothing outlives its time, and every binding has a
+    /// timeout.
     #[test]
     fn any_order_of_events_is_survived(events in prop::collection::vec((0_u32..120, 0_u32..8, 0_u32..4, 0_u32..3, 0_u32..200), 0..80)) {
         #[expect(clippy::disallowed_methods, reason = "a test needs some instant to count from")]

@@ -1,8 +1,8 @@
-//! Codecs as SDP names them: `a=rtpmap`, `a=fmtp`, the static table, and who may use which.
+//! Codecs in SDP: `a=rtpmap`, `a=fmtp`, the static table, and the policy of a party.
 
 use std::fmt;
 
-/// The codecs that the switch carries from one party to the other without touching the audio, best first.
+/// The codecs that the switch relays without changing the audio, best first.
 pub const PASS_THROUGH: [&str; 7] = ["opus", "G722", "PCMA", "PCMU", "L16", "CN", "telephone-event"];
 
 /// The payload types with a fixed meaning (RFC 3551 §6, tables 4 and 5): number, name, clock rate, channels.
@@ -38,11 +38,11 @@ const STATIC: [(u8, &str, u32, u8); 24] = [
 pub struct Codec {
     /// The RTP payload type, 0–127.
     pub payload_type: u8,
-    /// The encoding name, spelt as the party spelt it; compare with [`Codec::is`].
+    /// The encoding name as the party wrote it; compare with [`Codec::is`].
     pub name: String,
     /// The RTP clock in Hz; for G.722 8,000 although it samples at 16,000 (RFC 3551 §4.5.2).
     pub clock_rate: u32,
-    /// Audio channels; 1 when the rtpmap names none.
+    /// Audio channels; 1 when the rtpmap has none.
     pub channels: u8,
     /// The parameters of `a=fmtp`, without the payload type.
     pub fmtp: Option<String>,
@@ -61,13 +61,13 @@ impl Codec {
         self
     }
 
-    /// What a payload type means without an rtpmap (RFC 3551 §6); `None` for a dynamic or unassigned number.
+    /// The codec of a static payload type (RFC 3551 §6); `None` for a dynamic or unassigned number.
     pub fn from_static(payload_type: u8) -> Option<Self> {
         let (number, name, clock_rate, channels) = STATIC.iter().find(|row| row.0 == payload_type)?;
         Some(Codec::new(*number, name, *clock_rate, *channels))
     }
 
-    /// Reads the value of `a=rtpmap`: `96 opus/48000/2` (RFC 8866 §6.6). `None` when it makes no sense.
+    /// Parses the value of `a=rtpmap`: `96 opus/48000/2` (RFC 8866 §6.6). `None` when it is invalid.
     pub(super) fn from_rtpmap(value: &str) -> Option<Self> {
         let payload_type = Codec::rtpmap_number(value)?;
         let (_, mapping) = value.trim().split_once([' ', '\t'])?;
@@ -83,7 +83,7 @@ impl Codec {
         Some(Codec::new(payload_type, name, clock_rate, channels))
     }
 
-    /// The payload type that the value of an `a=rtpmap` is about.
+    /// The payload type in the value of an `a=rtpmap`.
     pub(super) fn rtpmap_number(value: &str) -> Option<u8> {
         let (number, _) = value.trim().split_once([' ', '\t'])?;
         number.parse().ok().filter(|number| *number < 128)
@@ -99,13 +99,13 @@ impl Codec {
         self.is(&other.name) && self.clock_rate == other.clock_rate && self.channels == other.channels
     }
 
-    /// Whether it carries events or comfort noise beside the audio, so that it alone makes no call.
+    /// Whether it carries events or comfort noise besides the audio, so that it does not suffice for a call.
     pub fn is_auxiliary(&self) -> bool {
         self.is("telephone-event") || self.is("CN")
     }
 
-    /// Whether the switch can carry it without touching the audio: one of [`PASS_THROUGH`] at its usual rate. 20 ms of
-    /// L16 at a higher rate, or of two channels, do not fit into a packet of a usual network.
+    /// Whether the switch can relay it without changing the audio: one of [`PASS_THROUGH`] at its usual rate.
+    /// 20 ms of L16 at a higher rate, or of two channels, do not fit into a packet of a usual network.
     pub fn is_pass_through(&self) -> bool {
         match self.clock_rate {
             _ if self.is("L16") => self.channels <= 1 && matches!(self.clock_rate, 8_000 | 16_000),
@@ -124,7 +124,7 @@ impl fmt::Display for Codec {
     }
 }
 
-/// Which codecs a party may use and in which order it likes them: an extension's `codecs` list.
+/// The codecs that a party may use, in its order of preference: the `codecs` list of an extension.
 ///
 /// Comfort noise and telephone events follow the audio and are never restricted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -133,7 +133,7 @@ pub struct CodecPolicy {
 }
 
 impl CodecPolicy {
-    /// Every pass-through codec, in the order of whoever offers.
+    /// Every pass-through codec, in the order of the offerer.
     pub const ANY: CodecPolicy = CodecPolicy { names: Vec::new() };
 
     /// Only these codecs, in this order; an empty list means [`CodecPolicy::ANY`].
@@ -141,8 +141,8 @@ impl CodecPolicy {
         CodecPolicy { names: names.into_iter().map(Into::into).collect() }
     }
 
-    /// The codecs of `offered` that the switch carries and this policy allows: audio in the policy's order
-    /// (the offerer's when it names none), then events and comfort noise; a codec twice is taken once.
+    /// The codecs of `offered` that the switch can relay and this policy allows: audio in the policy's order
+    /// (or the offerer's when the policy has none), then events and comfort noise; duplicates are removed.
     pub fn apply(&self, offered: &[Codec]) -> Vec<Codec> {
         let mut kept: Vec<(usize, &Codec)> = Vec::new();
         for codec in offered.iter().filter(|codec| codec.is_pass_through()) {
@@ -158,7 +158,7 @@ impl CodecPolicy {
         kept.into_iter().map(|(_, codec)| codec.clone()).collect()
     }
 
-    /// The place of an audio codec in the list; `None` when it is not allowed.
+    /// The index of an audio codec in the list; `None` when it is not allowed.
     fn rank(&self, codec: &Codec) -> Option<usize> {
         if self.names.is_empty() {
             return Some(0);
@@ -166,8 +166,8 @@ impl CodecPolicy {
         self.names.iter().position(|name| codec.is(name))
     }
 
-    /// An offer of our own: the allowed pass-through codecs under the numbers that everyone else uses. L16 is four
-    /// times the packets' size for no better sound: only who asks for it by name is offered it.
+    /// The codecs of our own offer: the allowed pass-through codecs with their usual numbers. L16 needs four
+    /// times the packet size without better sound, so it is offered only when the policy names it.
     pub fn codecs(&self) -> Vec<Codec> {
         let mut codecs = vec![
             Codec::new(96, "opus", 48_000, 2).with_fmtp("useinbandfec=1"),
@@ -184,14 +184,14 @@ impl CodecPolicy {
     }
 }
 
-/// An encoding name that can be written back: the token of RFC 8866 §9.
+/// Whether an encoding name can be written back: the token of RFC 8866 §9.
 fn is_encoding_name(name: &str) -> bool {
     !name.is_empty()
         && name.len() <= NAME_LEN_MAX
         && name.bytes().all(|byte| byte.is_ascii_graphic() && !b"\"(),/:;<=>?@[\\]".contains(&byte))
 }
 
-/// Longer encoding names are not names; the longest registered one has 30 characters.
+/// Longest encoding name; the longest registered one has 30 characters.
 const NAME_LEN_MAX: usize = 64;
 
 #[cfg(test)]

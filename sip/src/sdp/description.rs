@@ -1,36 +1,36 @@
-//! What we understand of a session description: addresses, audio formats, directions.
+//! The parts of a session description that we use: addresses, audio formats, directions.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
 use crate::sdp::Codec;
 
-/// A session description in our words (RFC 8866 §5).
+/// A session description (RFC 8866 §5).
 ///
-/// It keeps what a switch acts on. Lines that it would only carry (bandwidths, keys, candidates, fingerprints) are
-/// left out on purpose: passed on they would promise things that our ports do not do.
+/// It keeps what a switch uses. Lines that it would only pass on (bandwidths, keys, candidates, fingerprints)
+/// are omitted on purpose: they would announce features that our ports do not have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionDescription {
     /// The `o=` line.
     pub origin: Origin,
     /// The `s=` line; `-` when absent.
     pub name: String,
-    /// The session's `c=` line, which holds for every media without its own.
+    /// The session's `c=` line, for every media section without its own.
     pub connection: Option<Address>,
     /// The `m=` sections in order. Their number and order never change within a dialog (RFC 3264 §8).
     pub media: Vec<Media>,
 }
 
-/// Who made a description and which version of it this is (RFC 8866 §5.2).
+/// The creator of a description and its version (RFC 8866 §5.2).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {
     /// The user name; `-` when absent.
     pub username: String,
-    /// The session id; numeric by the standard, text in the field.
+    /// The session id; numeric by the standard, but text in practice.
     pub session_id: String,
-    /// Counts the changes of the description.
+    /// Counts changes of the description.
     pub version: u64,
-    /// The maker's address.
+    /// The creator's address.
     pub address: Address,
 }
 
@@ -39,7 +39,7 @@ pub struct Origin {
 pub enum Address {
     /// A literal address.
     Ip(IpAddr),
-    /// A host name, which nobody here resolves.
+    /// A host name, which is not resolved here.
     Name(String),
 }
 
@@ -52,7 +52,7 @@ impl Address {
         }
     }
 
-    /// Whether it is `0.0.0.0` or `::`, the hold of RFC 2543 (RFC 3264 §8.4).
+    /// Whether it is `0.0.0.0` or `::`, which means hold in RFC 2543 (RFC 3264 §8.4).
     pub fn is_hold(&self) -> bool {
         self.ip().is_some_and(|ip| ip.is_unspecified())
     }
@@ -78,17 +78,17 @@ impl fmt::Display for Address {
 pub struct Media {
     /// Audio, video, …
     pub kind: MediaKind,
-    /// Where its maker wants RTP; 0 means refused or switched off.
+    /// The port for RTP to its creator; 0 means refused or disabled.
     pub port: u16,
     /// The transport, as written: `RTP/AVP`, `RTP/SAVPF`, `udptl`, …
     pub protocol: String,
-    /// The RTP formats in the order of preference, each with its rtpmap and fmtp.
+    /// The RTP formats in order of preference, each with its rtpmap and fmtp.
     pub codecs: Vec<Codec>,
-    /// Formats that are no RTP payload type we can name: `t38`, or a dynamic number without an rtpmap.
+    /// Formats that are not known RTP payload types: `t38`, or a dynamic number without an rtpmap.
     pub other_formats: Vec<String>,
     /// Its own `c=` line.
     pub connection: Option<Address>,
-    /// Which way media flow, seen by the maker; the session's where the media names none.
+    /// The direction of media, from the creator's view; the session's when the section has none.
     pub direction: Direction,
     /// `a=ptime`, milliseconds.
     pub ptime_ms: Option<u32>,
@@ -133,7 +133,7 @@ impl Media {
         }
     }
 
-    /// Whether our ports can carry it: audio over plain RTP, with or without feedback (RFC 4585).
+    /// Whether our ports support it: audio over plain RTP, with or without feedback (RFC 4585).
     pub fn is_carried(&self) -> bool {
         self.kind == MediaKind::Audio
             && [RTP_AVP, RTP_AVPF].iter().any(|p| self.protocol.eq_ignore_ascii_case(p))
@@ -154,7 +154,7 @@ pub enum MediaKind {
 }
 
 impl MediaKind {
-    /// The word of the `m=` line.
+    /// The media type as in the `m=` line.
     pub fn as_str(&self) -> &str {
         match self {
             MediaKind::Audio => "audio",
@@ -176,7 +176,7 @@ impl From<&str> for MediaKind {
     }
 }
 
-/// Where the maker of a description wants RTCP, when not at the next port (RFC 3605).
+/// The creator's RTCP address, when it is not the next port (RFC 3605).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rtcp {
     /// The port.
@@ -185,14 +185,14 @@ pub struct Rtcp {
     pub address: Option<Address>,
 }
 
-/// Which way media flow, seen by the maker of the description (RFC 8866 §6.7).
+/// The direction of media, from the creator's view (RFC 8866 §6.7).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Direction {
     /// Neither way.
     Inactive,
-    /// Only towards the maker.
+    /// Only to the creator.
     RecvOnly,
-    /// Only from the maker: the usual hold.
+    /// Only from the creator: the usual hold.
     SendOnly,
     /// Both ways.
     #[default]
@@ -200,7 +200,7 @@ pub enum Direction {
 }
 
 impl Direction {
-    /// The direction with these two flows.
+    /// The direction with these two settings.
     pub fn new(send: bool, receive: bool) -> Self {
         match (send, receive) {
             (true, true) => Direction::SendRecv,
@@ -210,23 +210,23 @@ impl Direction {
         }
     }
 
-    /// Whether the maker sends.
+    /// Whether the creator sends.
     pub fn sends(self) -> bool {
         matches!(self, Direction::SendRecv | Direction::SendOnly)
     }
 
-    /// Whether the maker wants to receive.
+    /// Whether the creator receives.
     pub fn receives(self) -> bool {
         matches!(self, Direction::SendRecv | Direction::RecvOnly)
     }
 
-    /// The same flows seen from the other side.
+    /// The same direction from the other side's view.
     #[must_use]
     pub fn reversed(self) -> Self {
         Direction::new(self.receives(), self.sends())
     }
 
-    /// What is left of our own wish `self` when the offerer said `offered` (RFC 3264 §6.1, table 1).
+    /// Our own direction `self`, restricted by the offered direction (RFC 3264 §6.1, table 1).
     #[must_use]
     pub fn answering(self, offered: Direction) -> Self {
         Direction::new(self.sends() && offered.receives(), self.receives() && offered.sends())
@@ -242,7 +242,7 @@ impl Direction {
         }
     }
 
-    /// The direction of an attribute's name; `None` when it is another attribute.
+    /// The direction with this attribute name; `None` for another attribute.
     pub(super) fn from_name(name: &str) -> Option<Self> {
         match name {
             "inactive" => Some(Direction::Inactive),
@@ -255,7 +255,7 @@ impl Direction {
 }
 
 impl SessionDescription {
-    /// A description of ours with these sections; [`super::OfferAnswer`] fills in session id and version.
+    /// Our own description with these sections; [`super::OfferAnswer`] fills in session id and version.
     pub fn new(address: IpAddr, media: Vec<Media>) -> Self {
         SessionDescription {
             origin: Origin {
@@ -270,30 +270,32 @@ impl SessionDescription {
         }
     }
 
-    /// The address that holds for `media`: its own, else the session's.
+    /// The address for `media`: its own, or the session's.
     pub fn address_of<'a>(&'a self, media: &'a Media) -> Option<&'a Address> {
         media.connection.as_ref().or(self.connection.as_ref())
     }
 
-    /// The first audio section that is switched on and that our ports can carry, and its place.
+    /// The first enabled audio section that our ports support, and its index.
     pub fn carried_audio(&self) -> Option<(usize, &Media)> {
         self.media.iter().enumerate().find(|(_, media)| media.is_carried() && media.port != 0)
     }
 
-    /// The direction of `media` with the hold by address taken into account: who gives `0.0.0.0` receives nothing.
+    /// The direction of `media`, where an address of `0.0.0.0` means that its creator receives nothing.
     pub fn direction_of(&self, media: &Media) -> Direction {
         let hold = self.address_of(media).is_some_and(Address::is_hold);
         Direction::new(media.direction.sends(), media.direction.receives() && !hold)
     }
 
-    /// Where its maker wants the RTP of `media`; `None` for a refused section, a hold, a name or a multicast group.
+    /// The address for RTP of `media` to its creator; `None` for a refused section, a hold, a host name or a
+    /// multicast group.
     pub fn rtp_address(&self, media: &Media) -> Option<SocketAddr> {
         socket_address(self.address_of(media)?, media.port)
     }
 
-    /// Where its maker wants the RTCP of `media`: the RTP port itself, `a=rtcp`, or the next port (RFC 3550 §11).
+    /// The address for RTCP of `media` to its creator: the RTP port itself, `a=rtcp`, or the next port (RFC
+    /// 3550 §11).
     ///
-    /// `mux` says that both sides agreed on `a=rtcp-mux`.
+    /// `mux` means that both sides agreed on `a=rtcp-mux`.
     pub fn rtcp_address(&self, media: &Media, mux: bool) -> Option<SocketAddr> {
         let rtp = self.rtp_address(media)?;
         match &media.rtcp {
@@ -312,7 +314,7 @@ fn socket_address(address: &Address, port: u16) -> Option<SocketAddr> {
     (port != 0 && !ip.is_unspecified() && !ip.is_multicast()).then_some(SocketAddr::new(ip, port))
 }
 
-/// Whether a transport is RTP of any profile.
+/// Whether a transport is RTP with any profile.
 pub(super) fn is_rtp(protocol: &str) -> bool {
     protocol.as_bytes().windows(4).any(|word| word.eq_ignore_ascii_case(b"RTP/"))
 }
@@ -329,7 +331,7 @@ mod tests {
     #[test]
     fn an_answer_takes_no_more_than_was_offered() {
         use Direction::*;
-        // RFC 3264 §6.1: the allowed answers to each offer, for an answerer that would like both ways.
+        // RFC 3264 §6.1: the allowed answer to each offer, for an answerer that wants both directions.
         let table = [(SendRecv, SendRecv), (SendOnly, RecvOnly), (RecvOnly, SendOnly), (Inactive, Inactive)];
         for (offered, answered) in table {
             assert_eq!(SendRecv.answering(offered), answered, "{offered:?}");

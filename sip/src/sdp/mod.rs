@@ -1,11 +1,11 @@
 //! Session descriptions (RFC 8866) and their negotiation (RFC 3264) for a switch that anchors audio.
 //!
-//! [`SessionDescription`] is what we understand of a body; [`CodecPolicy`] says which codecs a party may use;
-//! [`offer_from`] and [`answer_to`] carry an offer and its answer across the switch; [`OfferAnswer`] keeps one
-//! dialog's exchange in order; [`Negotiated`] is what came of it and what the media side needs to know.
+//! [`SessionDescription`] contains the used parts of a body; [`CodecPolicy`] defines the codecs that a party
+//! may use; [`offer_from`] and [`answer_to`] convert an offer and its answer for the other side of the
+//! switch; [`OfferAnswer`] tracks one dialog's exchange; [`Negotiated`] is its result for the media side.
 //!
-//! Not here: SRTP, ICE candidates, video and T.38. Such media are refused with port 0, never passed on unread.
-//! The crate `sdp-types` reads and writes the lines; its types are named in `parse.rs` and nowhere else.
+//! Not here: SRTP, ICE candidates, video and T.38. Such media are refused with port 0, never passed on
+//! unparsed. The crate `sdp-types` reads and writes the lines; only `parse.rs` uses its types.
 
 mod codec;
 mod description;

@@ -1,17 +1,17 @@
-//! What an offer and its answer settle for one leg (RFC 3264 §6–§7).
+//! The result of an offer and its answer for one leg (RFC 3264 §6–§7).
 
 use std::net::SocketAddr;
 
 use crate::sdp::description::is_rtp;
 use crate::sdp::{Codec, Direction, Media, SessionDescription};
 
-/// Failed to agree on media; the SIP answer is 488 Not Acceptable Here (RFC 3261 §21.4.26).
+/// Why no media was negotiated; the SIP answer is 488 Not Acceptable Here (RFC 3261 §21.4.26).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum NegotiationError {
-    /// No section is switched-on audio over plain RTP.
+    /// No section is enabled audio over plain RTP.
     #[error("agree on media: no audio section over RTP/AVP")]
     NoAudio,
-    /// The parties share no audio codec.
+    /// The parties have no common audio codec.
     #[error("agree on media: no codec in common")]
     NoCommonCodec,
     /// The answer refuses the audio section.
@@ -20,13 +20,13 @@ pub enum NegotiationError {
 }
 
 impl NegotiationError {
-    /// The SIP status that tells it to the offerer.
+    /// The SIP status for the offerer.
     pub const fn status(self) -> u16 {
         488
     }
 }
 
-/// Our part in one exchange.
+/// Our role in one exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
     /// The party offered, we answered.
@@ -35,20 +35,20 @@ pub enum Role {
     Offerer,
 }
 
-/// The settled audio of one leg, from our side of it.
+/// The negotiated audio of one leg, from our view.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Negotiated {
-    /// Our own RTP address, as we advertised it; `None` when the description named no literal address.
+    /// Our own RTP address, as we advertised it; `None` when the description had no literal address.
     pub local: Option<SocketAddr>,
-    /// Where the party wants RTP; `None` while it holds by address or gave a name.
+    /// The party's address for RTP; `None` while it holds by address or gave a host name.
     pub remote: Option<SocketAddr>,
-    /// Where the party wants RTCP; equal to `remote` with `rtcp_mux`.
+    /// The party's address for RTCP; equal to `remote` with `rtcp_mux`.
     pub remote_rtcp: Option<SocketAddr>,
-    /// Both sides agreed to carry RTCP on the RTP port (RFC 5761 §5.1.1).
+    /// Whether both sides agreed to carry RTCP on the RTP port (RFC 5761 §5.1.1).
     pub rtcp_mux: bool,
-    /// Which way media flow, seen from us.
+    /// The direction of media, from our view.
     pub direction: Direction,
-    /// The agreed formats in the answer's order, so the first audio one is the one to use.
+    /// The agreed formats in the answer's order; the first audio one is used.
     pub payloads: Vec<Payload>,
     /// The party's `a=ptime`, milliseconds.
     pub ptime_ms: Option<u32>,
@@ -65,19 +65,19 @@ pub struct Negotiated {
 pub struct Payload {
     /// The codec, with the party's `a=fmtp` and the number of `send`.
     pub codec: Codec,
-    /// The number that the party expects: what we send with.
+    /// The number that the party expects; we send with it.
     pub send: u8,
-    /// The number that we announced: what the party sends with.
+    /// The number that we announced; the party sends with it.
     pub receive: u8,
 }
 
 impl Negotiated {
-    /// What `offer` and `answer` settle for the first audio section that both leave switched on.
+    /// The result of `offer` and `answer` for the first audio section that both leave enabled.
     ///
-    /// Any audio over RTP counts here, SRTP too: a capture is judged by the same rules as a call of ours.
+    /// Any audio over RTP counts here, also SRTP: a capture is judged by the same rules as our own calls.
     ///
     /// # Errors
-    /// When there is no such section, or its formats share no audio codec.
+    /// When there is no such section, or its formats have no common audio codec.
     pub fn new(
         offer: &SessionDescription,
         answer: &SessionDescription,
@@ -125,7 +125,8 @@ impl Negotiated {
     }
 }
 
-/// The place of the first audio section that offer and answer both leave switched on; [`Negotiated`] is of that one.
+/// The index of the first audio section that offer and answer both leave enabled; [`Negotiated`] describes
+/// that one.
 #[must_use]
 pub fn audio_place(offer: &SessionDescription, answer: &SessionDescription) -> Option<usize> {
     let mut pairs = offer.media.iter().zip(&answer.media);
@@ -133,7 +134,7 @@ pub fn audio_place(offer: &SessionDescription, answer: &SessionDescription) -> O
 }
 
 impl Media {
-    /// Whether it is audio over RTP of any profile.
+    /// Whether it is audio over RTP with any profile.
     pub fn is_rtp_audio(&self) -> bool {
         self.kind == super::MediaKind::Audio && is_rtp(&self.protocol)
     }
@@ -157,9 +158,9 @@ fn payloads(offered: &Media, answered: &Media, role: Role) -> Vec<Payload> {
     payloads
 }
 
-/// Turns the payload types that arrive on leg `from` into those that leg `to` expects.
+/// Maps the payload types received on leg `from` to those that leg `to` expects.
 ///
-/// `None` when every number stays what it is. A number without a counterpart is left alone; the media side
+/// `None` when every number stays the same. A number without a counterpart is unchanged; the media side
 /// relays only what the receiving leg negotiated.
 pub fn payload_map(from: &Negotiated, to: &Negotiated) -> Option<[u8; 128]> {
     let mut map: [u8; 128] = std::array::from_fn(|number| u8::try_from(number).unwrap_or_default());

@@ -1,6 +1,7 @@
-//! The offer/answer exchange of one dialog (RFC 3264 §4–§8, RFC 6337): whose turn it is, and what holds now.
+//! The offer/answer exchange of one dialog (RFC 3264 §4–§8, RFC 6337): which side must answer, and the
+//! current result.
 //!
-//! It has no timers: the transactions around it have them.
+//! It has no timers; the surrounding transactions have them.
 
 use crate::sdp::{Media, MediaKind, Negotiated, NegotiationError, Role, SessionDescription};
 
@@ -22,7 +23,7 @@ use crate::sdp::{Media, MediaKind, Negotiated, NegotiationError, Role, SessionDe
 #[derive(Clone, Debug)]
 pub struct OfferAnswer {
     session_id: u64,
-    /// The description that the party saw last from us.
+    /// The description that we sent last.
     sent: Option<SessionDescription>,
     state: State,
     /// The last complete exchange.
@@ -43,31 +44,32 @@ struct Settled {
     negotiated: Negotiated,
 }
 
-/// Failed to go on with an exchange.
+/// Why an exchange cannot continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OfferAnswerError {
-    /// An answer came or was to go although nothing was offered.
+    /// An answer was received or should be sent without an offer.
     #[error("take an answer without an offer")]
     NoOffer,
-    /// An offer is already open: answer 491 to theirs, wait with ours (RFC 3261 §14.2).
+    /// An offer is already open: answer 491 to the peer's, delay our own (RFC 3261 §14.2).
     #[error("start an offer while another is open")]
     Pending,
-    /// The answer does not have the offer's sections in their order (RFC 3264 §6).
+    /// The answer does not have the offer's sections in order (RFC 3264 §6).
     #[error("match the sections of an answer with those of the offer")]
     Shape,
-    /// The descriptions are in order but agree on nothing.
+    /// The descriptions are valid but have no common media.
     #[error(transparent)]
     Negotiation(#[from] NegotiationError),
 }
 
 impl OfferAnswer {
-    /// An exchange that has not begun. `session_id` is the dialog's, unique on this host (RFC 8866 §5.2).
+    /// An exchange that has not started. `session_id` belongs to the dialog and is unique on this host (RFC
+    /// 8866 §5.2).
     pub fn new(session_id: u64) -> Self {
         OfferAnswer { session_id, sent: None, state: State::Stable, settled: None }
     }
 
-    /// Opens an exchange with our offer and returns it ready to be sent: with our origin, and with its audio in the
-    /// section that it has in this dialog, because sections never move (RFC 3264 §8).
+    /// Opens an exchange with our offer and returns it ready to send: with our origin, and with its audio in
+    /// the section that audio has in this dialog, because sections never move (RFC 3264 §8).
     ///
     /// # Errors
     /// [`OfferAnswerError::Pending`].
@@ -92,13 +94,13 @@ impl OfferAnswer {
         Ok(())
     }
 
-    /// Closes the exchange that the party opened and returns our answer ready to be sent.
+    /// Closes the exchange that the party opened and returns our answer ready to send.
     ///
-    /// A second answer to the same offer replaces the first: a provisional response may have carried that of
-    /// another branch of a fork.
+    /// A second answer to the same offer replaces the first: a provisional response may have carried the
+    /// answer of another branch of a fork.
     ///
     /// # Errors
-    /// When nothing was offered, the sections do not match, or nothing was agreed on.
+    /// When there was no offer, the sections do not match, or there are no common media.
     pub fn send_answer(
         &mut self,
         answer: SessionDescription,
@@ -111,11 +113,12 @@ impl OfferAnswer {
         Ok(answer)
     }
 
-    /// Closes the exchange that we opened. As with [`OfferAnswer::send_answer`] a later answer replaces an earlier
-    /// one: the 200 that follows a 183.
+    /// Closes the exchange that we opened. As with [`OfferAnswer::send_answer`], a later answer replaces an
+    /// earlier one: for example the 200 after a 183.
     ///
     /// # Errors
-    /// When we offered nothing, the sections do not match, or nothing was agreed on. The exchange stays open.
+    /// When we made no offer, the sections do not match, or there are no common media. The exchange stays
+    /// open.
     pub fn receive_answer(&mut self, answer: SessionDescription) -> Result<&Negotiated, OfferAnswerError> {
         let offer = self.open_offer(Role::Offerer)?;
         same_sections(&offer, &answer)?;
@@ -124,12 +127,13 @@ impl OfferAnswer {
         self.negotiated().ok_or(OfferAnswerError::NoOffer)
     }
 
-    /// Drops an open offer, ours or theirs: its request failed, and what held before holds on (RFC 6337 §2.3).
+    /// Drops an open offer of either side: its request failed, and the earlier result stays valid (RFC 6337
+    /// §2.3).
     pub fn roll_back(&mut self) {
         self.state = State::Stable;
     }
 
-    /// What holds now; `None` before the first complete exchange.
+    /// The current result; `None` before the first complete exchange.
     pub fn negotiated(&self) -> Option<&Negotiated> {
         self.settled.as_ref().map(|settled| &settled.negotiated)
     }
@@ -150,12 +154,12 @@ impl OfferAnswer {
         }
     }
 
-    /// The description that we sent last: what a refresh without a change repeats.
+    /// The description that we sent last; a refresh without a change repeats it.
     pub fn local(&self) -> Option<&SessionDescription> {
         self.sent.as_ref()
     }
 
-    /// The offer that an answer of `role` belongs to: the open one, or that of the last exchange.
+    /// The offer for an answer with this `role`: the open one, or that of the last exchange.
     fn open_offer(&self, role: Role) -> Result<SessionDescription, OfferAnswerError> {
         match (&self.state, role, &self.settled) {
             (State::LocalOffer(offer), Role::Offerer, _) | (State::RemoteOffer(offer), Role::Answerer, _) => {
@@ -171,7 +175,7 @@ impl OfferAnswer {
         self.state = State::Stable;
     }
 
-    /// Gives a description our session id and its version: one more than the last, unless nothing changed
+    /// Adds our session id and version to a description: the version increases by one unless nothing changed
     /// (RFC 3264 §8).
     fn stamp(&mut self, mut description: SessionDescription) -> SessionDescription {
         description.origin.session_id = self.session_id.to_string();
@@ -186,7 +190,8 @@ impl OfferAnswer {
         description
     }
 
-    /// Puts the audio of an offer of ours into the section that audio has in this dialog; the others stay refused.
+    /// Moves the audio of our offer into the section that audio has in this dialog; the other sections stay
+    /// refused.
     fn align(&self, mut offer: SessionDescription) -> SessionDescription {
         let Some(sent) = &self.sent else {
             return offer;
@@ -208,7 +213,7 @@ impl OfferAnswer {
     }
 }
 
-/// An answer has the offer's sections, in number, order and kind (RFC 3264 §6).
+/// Checks that an answer has the offer's sections, in number, order and kind (RFC 3264 §6).
 fn same_sections(offer: &SessionDescription, answer: &SessionDescription) -> Result<(), OfferAnswerError> {
     let same = offer.media.len() == answer.media.len()
         && offer.media.iter().zip(&answer.media).all(|(offered, answered)| offered.kind == answered.kind);

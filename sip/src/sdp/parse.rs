@@ -1,6 +1,6 @@
-//! Between the text of a session description and our view of it. The only file that knows `sdp-types`.
+//! Parses and writes the text of session descriptions. The only file that uses `sdp-types`.
 //!
-//! Lenient towards lines that we do not act on: they are dropped before the parser can take offence at them.
+//! Tolerant of lines that we do not use: they are removed before the parser could refuse them.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -19,10 +19,10 @@ pub const MEDIA_MAX: usize = 32;
 /// The most `a=` lines.
 pub const ATTRIBUTES_MAX: usize = 512;
 
-/// Failed to read a session description; a SIP peer is told 400, or 488 where the body was an offer.
+/// Why a session description cannot be parsed; a SIP peer gets 400, or 488 when the body was an offer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SdpError {
-    /// The body is not SDP; the text says which line and why.
+    /// The body is not SDP; the text contains the line and the reason.
     #[error("read the session description: {0}")]
     Malformed(String),
     /// The body is longer than [`BODY_BYTES_MAX`].
@@ -31,22 +31,22 @@ pub enum SdpError {
         /// Its length.
         size_bytes: usize,
     },
-    /// More than [`LINES_MAX`], [`MEDIA_MAX`] or [`ATTRIBUTES_MAX`] lines of a kind.
+    /// More lines of one kind than [`LINES_MAX`], [`MEDIA_MAX`] or [`ATTRIBUTES_MAX`].
     #[error("read a session description with too many {0} lines")]
     TooMany(&'static str),
 }
 
 impl SessionDescription {
-    /// Reads a body of type `application/sdp`.
+    /// Parses a body of type `application/sdp`.
     ///
     /// # Errors
-    /// When it is over a bound, has no `v=0`, or a line that we act on makes no sense.
+    /// When it exceeds a bound, has no `v=0`, or a line that we use is invalid.
     pub fn parse(body: &[u8]) -> Result<Self, SdpError> {
         let kept = keep_lines(body)?;
         let session = sdp_types::Session::parse(kept.as_bytes())
             .map_err(|error| SdpError::Malformed(error.to_string()))?;
         let direction = direction(&session.attributes).unwrap_or_default();
-        // No more than are there: descriptions are kept, and a collected result has room for four.
+        // Exact capacity: descriptions are stored, and `collect` would reserve space for four.
         let mut sections = Vec::with_capacity(session.medias.len());
         for section in session.medias {
             sections.push(media(section, direction)?);
@@ -88,12 +88,13 @@ impl fmt::Display for SessionDescription {
     }
 }
 
-/// The lines that we act on, in UTF-8, within the bounds, with what is known to trip the parser put right.
+/// The lines that we use, in UTF-8, within the bounds, and with repairs for what the parser is known to
+/// refuse.
 fn keep_lines(body: &[u8]) -> Result<String, SdpError> {
     if body.len() > BODY_BYTES_MAX {
         return Err(SdpError::TooLong { size_bytes: body.len() });
     }
-    // Free text may be in any charset; an unreadable character of a name is no reason to lose a call.
+    // Free text may be in any charset; an invalid character in a name must not fail the call.
     let text = String::from_utf8_lossy(body);
     let mut kept = String::with_capacity(text.len());
     let (mut attributes, mut media, mut origins) = (0, 0, 0);
@@ -114,7 +115,7 @@ fn keep_lines(body: &[u8]) -> Result<String, SdpError> {
                 }
             }
             [b'c' | b's' | b'v', b'=', ..] => {}
-            // Bandwidths, keys, times, titles, contacts: never acted on, and often wrong in the field.
+            // Bandwidths, keys, times, titles, contacts: never used, and often wrong in practice.
             [b'b' | b'e' | b'i' | b'k' | b'p' | b'r' | b't' | b'u' | b'z', b'=', ..] | [] => continue,
             _ => {}
         }
@@ -129,7 +130,8 @@ fn keep_lines(body: &[u8]) -> Result<String, SdpError> {
     }
 }
 
-/// An `o=` line whose user name holds spaces, against RFC 8866 §5.2 but seen: the five last fields are the others.
+/// Repairs an `o=` line whose user name contains spaces, contrary to RFC 8866 §5.2 but seen in practice: the
+/// last five fields are the others.
 fn repaired_origin(line: &str) -> String {
     let fields: Vec<&str> = line.split(' ').filter(|field| !field.is_empty()).collect();
     match fields.len().checked_sub(ORIGIN_SPACES) {
@@ -173,7 +175,7 @@ fn media(media: sdp_types::Media, session_direction: Direction) -> Result<Media,
     })
 }
 
-/// The codec of one format of an `m=` line: its rtpmap, else the static table, and its fmtp.
+/// The codec of one format of an `m=` line: from its rtpmap or the static table, and its fmtp.
 fn codec(format: &str, attributes: &[sdp_types::Attribute]) -> Option<Codec> {
     let number: u8 = format.parse().ok().filter(|number| *number < 128)?;
     let mut codec = values(attributes, "rtpmap")
@@ -200,7 +202,7 @@ fn direction(attributes: &[sdp_types::Attribute]) -> Option<Direction> {
     attributes.iter().find_map(|a| Direction::from_name(&a.attribute))
 }
 
-/// `a=ptime:20`; devices also write `20.0`. Nothing over a second is a packet duration.
+/// `a=ptime:20`; devices also write `20.0`. Values over a second are ignored.
 fn milliseconds(value: Option<&str>) -> Option<u32> {
     let whole = value?.trim().split('.').next()?;
     whole.parse().ok().filter(|ms| (1..=1_000).contains(ms))
@@ -270,7 +272,7 @@ fn print_media(media: &Media) -> sdp_types::Media {
     if media.rtcp_mux {
         push("rtcp-mux", None);
     }
-    // A refused section says nothing more about itself.
+    // A refused section has no further lines.
     if media.port != 0 || media.direction != Direction::SendRecv {
         push(media.direction.as_str(), None);
     }
@@ -288,5 +290,5 @@ fn print_media(media: &Media) -> sdp_types::Media {
     }
 }
 
-/// Spaces in a well-formed `o=` line.
+/// Number of spaces in a well-formed `o=` line.
 const ORIGIN_SPACES: usize = 5;

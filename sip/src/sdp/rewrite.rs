@@ -1,4 +1,4 @@
-//! Offers and answers of a switch that puts its own ports between the parties (RFC 7092 "media-relay").
+//! Offers and answers of a switch that inserts its own ports between the parties (RFC 7092 "media-relay").
 
 use std::net::SocketAddr;
 
@@ -10,14 +10,14 @@ pub fn offer(local: SocketAddr, codecs: Vec<Codec>, direction: Direction) -> Ses
     SessionDescription::new(local.ip(), vec![audio])
 }
 
-/// The offer for the next leg, made from the offer of a party.
+/// The offer for the next leg, based on the offer of a party.
 ///
-/// One audio section at our address `local`; the offerer's codecs as far as `from` (the offering party's policy)
-/// and `to` (the called party's) allow, in `to`'s order or else the offerer's, under the offerer's numbers; its
-/// direction, ptime and maxptime. A hold by address becomes `sendonly`.
+/// It has one audio section at our address `local`, with the offerer's codecs that `from` (the offering
+/// party's policy) and `to` (the called party's) allow, in `to`'s order or otherwise the offerer's, with the
+/// offerer's numbers; and the offer's direction, ptime and maxptime. A hold by address becomes `sendonly`.
 ///
 /// # Errors
-/// When the offer holds no audio that we carry, or no codec is left.
+/// When the offer has no audio that we support, or no codec remains.
 pub fn offer_from(
     offered: &SessionDescription,
     local: SocketAddr,
@@ -34,13 +34,13 @@ pub fn offer_from(
     Ok(offer)
 }
 
-/// The answer for the party that offered, made from the answer of the next leg.
+/// The answer for the offering party, based on the answer of the next leg.
 ///
-/// Every section of the offer in its place: the audio at our address `local` with the codecs that the next leg took,
-/// in its order and under the offerer's numbers, all others refused.
+/// It has every section of the offer in its position: the audio at our address `local` with the codecs that
+/// the next leg accepted, in its order and with the offerer's numbers; all others are refused.
 ///
 /// # Errors
-/// When the offer holds no audio that we carry, the answer refuses it, or no codec is left.
+/// When the offer has no audio that we support, the answer refuses it, or no codec remains.
 pub fn answer_to(
     offered: &SessionDescription,
     answered: &SessionDescription,
@@ -61,10 +61,11 @@ pub fn answer_to(
     answer_with(offered, local, Media { direction, ..media })
 }
 
-/// Our own answer: the offered codecs that `policy` allows in the offerer's order, as a phone or an announcement does.
+/// Our own answer: the offered codecs that `policy` allows in the offerer's order, as from a phone or an
+/// announcement.
 ///
 /// # Errors
-/// When the offer holds no audio that we carry, or no codec is left.
+/// When the offer has no audio that we support, or no codec remains.
 pub fn answer(
     offered: &SessionDescription,
     local: SocketAddr,
@@ -78,7 +79,7 @@ pub fn answer(
     answer_with(offered, local, Media { direction, ..Media::audio(0, codecs) })
 }
 
-/// The answer whose audio section says what `wish` says, as far as the offer lets it (RFC 3264 §6).
+/// The answer whose audio section follows `wish` as far as the offer allows (RFC 3264 §6).
 fn answer_with(
     offered: &SessionDescription,
     local: SocketAddr,
@@ -98,7 +99,7 @@ fn answer_with(
     Ok(SessionDescription::new(local.ip(), media))
 }
 
-/// `codecs` when there is audio among them: events alone make no call.
+/// Returns `codecs` when they contain audio: events do not suffice for a call.
 fn with_audio(codecs: Vec<Codec>) -> Result<Vec<Codec>, NegotiationError> {
     if codecs.iter().any(|codec| !codec.is_auxiliary()) {
         Ok(codecs)

@@ -1,14 +1,14 @@
-//! The non-INVITE client transaction (RFC 3261 §17.1.2), and the words both client machines share.
+//! The non-INVITE client transaction (RFC 3261 §17.1.2), and the types that both client machines share.
 
 use std::collections::VecDeque;
 use std::time::Instant;
 
 use crate::transaction::timers::{Backoff, Timer, Timers};
 
-/// What a client transaction hears.
+/// Inputs of a client transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClientInput {
-    /// The user gives up on an INVITE.
+    /// The user cancels an INVITE.
     Cancel,
     /// A response that belongs to this transaction.
     Response(ResponseClass),
@@ -18,26 +18,26 @@ pub enum ClientInput {
     TransportError,
 }
 
-/// What a client transaction wants done.
+/// Outputs of a client transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClientOutput {
-    /// Hand the response just fed to the user.
+    /// Pass the response of this input to the user.
     Deliver,
-    /// Send the ACK of the failure just fed (§17.1.1.3).
+    /// Send the ACK for the failure of this input (§17.1.1.3).
     SendAck,
-    /// Send a CANCEL in a transaction of its own (§9.1).
+    /// Send a CANCEL in its own transaction (§9.1).
     SendCancel,
     /// Send the request, for the first time or again.
     SendRequest,
-    /// Forget this transaction.
+    /// Remove this transaction.
     Terminated,
-    /// Tell the user that no final answer came; the user treats it as a 408 (§8.1.3.1).
+    /// Report to the user that no final response arrived; the user treats it as a 408 (§8.1.3.1).
     TimedOut(Timer),
-    /// Tell the user that the request could not be sent; treated as a 503 (§8.1.3.1).
+    /// Report to the user that the request could not be sent; treated as a 503 (§8.1.3.1).
     Unreachable,
 }
 
-/// The three classes of response a transaction tells apart.
+/// The three classes of responses that a transaction distinguishes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResponseClass {
     /// 100–199.
@@ -48,7 +48,7 @@ pub enum ResponseClass {
     Failure,
 }
 
-/// One request other than INVITE and ACK on its way.
+/// One request other than INVITE and ACK, as client.
 #[derive(Debug)]
 pub struct Client {
     timers: Timers,
@@ -59,13 +59,13 @@ pub struct Client {
 
 #[derive(Debug)]
 enum State {
-    /// Trying, or Proceeding once a provisional came: the two differ in the interval of timer E alone.
+    /// Trying, or Proceeding after a provisional response: the two differ only in the interval of timer E.
     Waiting {
         resend: Option<Backoff>,
         give_up: Instant,
         proceeding: bool,
     },
-    /// A final answer came; its retransmissions are absorbed until then.
+    /// A final response arrived; its retransmissions are absorbed until then.
     Completed {
         until: Instant,
     },
@@ -91,7 +91,7 @@ impl Client {
         Self { timers, reliable, state, outputs: VecDeque::from([ClientOutput::SendRequest]) }
     }
 
-    /// Feeds one event.
+    /// Processes one event.
     pub fn handle_input(&mut self, now: Instant, input: ClientInput) {
         use ClientInput as I;
         match (&mut self.state, input) {
@@ -100,7 +100,7 @@ impl Client {
             // §9.1: only an INVITE can be cancelled.
             (_, I::Cancel) => {}
 
-            // §17.1.2.2: from the first provisional on, retransmissions keep the interval T2.
+            // §17.1.2.2: after the first provisional response, retransmissions use the interval T2.
             (State::Waiting { resend, proceeding, .. }, I::Response(ResponseClass::Provisional)) => {
                 *proceeding = true;
                 if let Some(resend) = resend {
@@ -114,7 +114,7 @@ impl Client {
                 self.state = State::Completed { until: now + wait };
                 self.timeout(now);
             }
-            // A retransmission: the user has its answer.
+            // A retransmission: the user has the response already.
             (State::Completed { .. }, I::Response(_)) => {}
 
             (State::Waiting { .. }, I::TransportError) => {
@@ -126,7 +126,7 @@ impl Client {
         }
     }
 
-    /// What to do next; drain after every input.
+    /// The next output; drain after every input.
     pub fn poll_output(&mut self) -> Option<ClientOutput> {
         self.outputs.pop_front()
     }
@@ -162,7 +162,7 @@ impl Client {
                 self.outputs.push_back(ClientOutput::Terminated);
                 self.state = State::Terminated;
             }
-            // Early: the driver was woken by somebody else's timer.
+            // Too early: the driver was woken by another timer.
             _ => {}
         }
     }

@@ -1,6 +1,6 @@
 //! The INVITE client transaction: RFC 3261 §17.1.1 as corrected by RFC 6026 §8.4, with the CANCEL rule of §9.1.
 //!
-//! The machine decides when something is sent; the bytes and the routing stay in the layer.
+//! The machine decides when messages are sent; the layer has the bytes and the routing.
 
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -8,7 +8,7 @@ use std::time::Instant;
 use crate::transaction::client::{ClientInput, ClientOutput, ResponseClass};
 use crate::transaction::timers::{Backoff, Timer, Timers};
 
-/// One INVITE on its way.
+/// One INVITE, as client.
 #[derive(Debug)]
 pub struct ClientInvite {
     timers: Timers,
@@ -19,21 +19,22 @@ pub struct ClientInvite {
 
 #[derive(Debug)]
 enum State {
-    /// No answer yet. `cancel`: the user has given up, but a CANCEL must wait for a provisional (§9.1).
+    /// No response yet. `cancel`: the user has cancelled, but the CANCEL must wait for a provisional response
+    /// (§9.1).
     Calling {
         resend: Option<Backoff>,
         give_up: Instant,
         cancel: bool,
     },
-    /// A provisional came. `give_up` is set by a CANCEL and bounds the wait for its 487.
+    /// A provisional response arrived. `give_up` is set by a CANCEL and limits the wait for its 487.
     Proceeding {
         give_up: Option<Instant>,
     },
-    /// A failure came and was acknowledged; its retransmissions are acknowledged until then.
+    /// A failure arrived and was acknowledged; its retransmissions are acknowledged until then.
     Completed {
         until: Instant,
     },
-    /// A 2xx came; more of them, from other branches of a fork, may come until then (RFC 6026 §8.4).
+    /// A 2xx arrived; more of them, from other branches of a fork, may arrive until then (RFC 6026 §8.4).
     Accepted {
         until: Instant,
     },
@@ -48,7 +49,7 @@ impl ClientInvite {
         Self { timers, reliable, state, outputs: VecDeque::from([ClientOutput::SendRequest]) }
     }
 
-    /// Feeds one event.
+    /// Processes one event.
     pub fn handle_input(&mut self, now: Instant, input: ClientInput) {
         use ClientInput as I;
         use ResponseClass as R;
@@ -74,7 +75,7 @@ impl ClientInvite {
                 self.state = State::Completed { until: now + wait };
                 self.timeout(now);
             }
-            // RFC 6026 §7.2: a 2xx does not end the transaction, further ones of a fork go to the user too.
+            // RFC 6026 §7.2: a 2xx does not end the transaction; further ones of a fork go to the user too.
             (State::Calling { .. } | State::Proceeding { .. }, I::Response(R::Success)) => {
                 self.outputs.push_back(ClientOutput::Deliver);
                 self.state = State::Accepted { until: now + self.timers.give_up() };
@@ -82,23 +83,24 @@ impl ClientInvite {
             (State::Accepted { .. }, I::Response(R::Success)) => {
                 self.outputs.push_back(ClientOutput::Deliver)
             }
-            // RFC 6026 §8.4: nothing but a 2xx means anything after a 2xx.
+            // RFC 6026 §8.4: after a 2xx only further 2xx count.
             (State::Accepted { .. }, I::Response(R::Provisional | R::Failure)) => {}
 
-            // "Completed": the peer did not see our ACK.
+            // "Completed": the peer did not receive our ACK.
             (State::Completed { .. }, I::Response(R::Failure)) => {
                 self.outputs.push_back(ClientOutput::SendAck)
             }
-            // A late provisional, or a 2xx of a branch that a proxy should have ended: the final answer stands.
+            // A late provisional response, or a 2xx of a branch that a proxy should have ended: the final
+            // response stays valid.
             (State::Completed { .. }, I::Response(R::Provisional | R::Success)) => {}
 
-            // §9.1: a CANCEL may not overtake its INVITE, so it waits for the first provisional.
+            // §9.1: a CANCEL must not overtake its INVITE, so it waits for the first provisional response.
             (State::Calling { cancel, .. }, I::Cancel) => *cancel = true,
             (State::Proceeding { give_up: give_up @ None }, I::Cancel) => {
                 *give_up = Some(now + self.timers.give_up());
                 self.outputs.push_back(ClientOutput::SendCancel);
             }
-            // Cancelled already, or too late: the final response has passed the CANCEL.
+            // Cancelled already, or too late: the final response crossed the CANCEL.
             (State::Proceeding { .. } | State::Completed { .. } | State::Accepted { .. }, I::Cancel) => {}
 
             (
@@ -108,12 +110,12 @@ impl ClientInvite {
                 self.outputs.extend([ClientOutput::Unreachable, ClientOutput::Terminated]);
                 self.state = State::Terminated;
             }
-            // The ACK of a 2xx is the user's; this transaction has nothing left to send.
+            // The user sends the ACK of a 2xx; this transaction has nothing left to send.
             (State::Accepted { .. }, I::TransportError) => {}
         }
     }
 
-    /// What to do next; drain after every input.
+    /// The next output; drain after every input.
     pub fn poll_output(&mut self) -> Option<ClientOutput> {
         self.outputs.pop_front()
     }
@@ -149,7 +151,7 @@ impl ClientInvite {
                 self.outputs.push_back(ClientOutput::Terminated);
                 self.state = State::Terminated;
             }
-            // Early: the driver was woken by somebody else's timer.
+            // Too early: the driver was woken by another timer.
             _ => {}
         }
     }

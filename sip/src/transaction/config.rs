@@ -1,4 +1,4 @@
-//! What a layer is told once: its timers, its bounds and its own name.
+//! The configuration of a layer: its timers, its bounds and its own address.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,24 +12,25 @@ use crate::transaction::Timers;
 pub struct LayerConfig {
     /// The base values of every timer.
     pub timers: Timers,
-    /// How many client transactions may live at once.
+    /// The largest number of client transactions.
     pub client_len_max: usize,
-    /// How many server transactions may live at once.
+    /// The largest number of server transactions.
     pub server_len_max: usize,
-    /// How many of them one source may have: an IPv4 address, or an IPv6 network of 64 bits. Requests inside dialogs
-    /// do not count.
+    /// The largest number of them per source: an IPv4 address, or an IPv6 network of 64 bits. Requests inside
+    /// dialogs do not count.
     pub server_len_per_source: usize,
-    /// How many more of each kind there may be for requests inside dialogs, so that a call that is up can always be
-    /// changed and ended.
+    /// Additional transactions of each kind for requests inside dialogs, so that an existing call can always
+    /// be changed and ended.
     pub reserve_len: usize,
-    /// Whether the final answer to a sender who has proved nothing leaves no transaction (§8.2.7) and is no longer than
-    /// one and a half times the request. A switch wants that, a phone has no strangers.
+    /// Whether the final response to an unauthenticated sender leaves no transaction (§8.2.7) and is at most
+    /// one and a half times as long as the request. A switch needs that; a phone has no unauthenticated
+    /// senders.
     pub forgets_strangers: bool,
-    /// Our own address towards the peer of a flow, as Via and Contact are to name it.
+    /// Our own address for the peer of a flow, for Via and Contact.
     pub local: Local,
 }
 
-/// Tells our own address towards a peer.
+/// Determines our own address for a peer.
 #[derive(Clone)]
 pub struct Local(Arc<dyn Fn(&Flow) -> HostPort + Send + Sync>);
 
@@ -38,12 +39,12 @@ pub struct Local(Arc<dyn Fn(&Flow) -> HostPort + Send + Sync>);
 pub struct HostPort {
     /// A name or an address.
     pub host: Host,
-    /// Absent where the default port of the transport is meant.
+    /// `None` means the default port of the transport.
     pub port: Option<u16>,
 }
 
 impl LayerConfig {
-    /// RFC timers, room for [`TRANSACTIONS_MAX`] of each kind.
+    /// RFC timers, and space for [`TRANSACTIONS_MAX`] of each kind.
     pub fn new(local: Local) -> Self {
         Self {
             timers: Timers::default(),
@@ -71,18 +72,18 @@ impl fmt::Debug for LayerConfig {
 }
 
 impl Local {
-    /// Asks `address` for every flow; the same flow must get the same answer.
+    /// Calls `address` for every flow; the same flow must give the same result.
     pub fn new(address: impl Fn(&Flow) -> HostPort + Send + Sync + 'static) -> Self {
         Self(Arc::new(address))
     }
 
-    /// One address for all.
+    /// The same address for all peers.
     pub fn fixed(host: Host, port: Option<u16>) -> Self {
         let address = HostPort { host, port };
         Self::new(move |_| address.clone())
     }
 
-    /// Our address towards the peer of `flow`.
+    /// Our address for the peer of `flow`.
     pub fn address(&self, flow: &Flow) -> HostPort {
         (self.0)(flow)
     }
@@ -103,9 +104,9 @@ impl fmt::Display for HostPort {
     }
 }
 
-/// Default bound of each table: 600 calls a second, whose INVITEs linger for 32 s. What else is finished is no longer in
-/// the table of server transactions.
+/// Default bound of each table: 600 calls per second, whose INVITEs stay for 32 s. Other finished
+/// transactions are not in the table of server transactions.
 pub const TRANSACTIONS_MAX: usize = 20_000;
 
-/// Default room beyond that for requests inside dialogs.
+/// Default space beyond that for requests inside dialogs.
 const TRANSACTIONS_RESERVE: usize = 5_000;

@@ -1,10 +1,10 @@
-//! One deadline per machine, the earliest first: O(log n) to move, no scan to find.
+//! One deadline per machine, the earliest first: changes are O(log n), and no scan is needed.
 
 use std::collections::{BTreeSet, HashMap};
 use std::hash::Hash;
 use std::time::Instant;
 
-/// The deadlines of many machines, each named by a key.
+/// The deadlines of many machines, each with a key.
 #[derive(Debug)]
 pub(crate) struct Deadlines<K> {
     queue: BTreeSet<(Instant, K)>,
@@ -16,7 +16,7 @@ impl<K: Copy + Eq + Hash + Ord> Deadlines<K> {
         Self { queue: BTreeSet::new(), by_key: HashMap::new() }
     }
 
-    /// Gives `key` a new deadline, or none.
+    /// Sets or removes the deadline of `key`.
     pub(crate) fn set(&mut self, key: K, deadline: Option<Instant>) {
         let old = match deadline {
             Some(at) => self.by_key.insert(key, at),
@@ -33,7 +33,7 @@ impl<K: Copy + Eq + Hash + Ord> Deadlines<K> {
         }
     }
 
-    /// Takes out one key whose deadline has come.
+    /// Removes and returns one key whose deadline has passed.
     pub(crate) fn pop_due(&mut self, now: Instant) -> Option<K> {
         let (at, key) = *self.queue.first()?;
         if at > now {
@@ -49,7 +49,7 @@ impl<K: Copy + Eq + Hash + Ord> Deadlines<K> {
         self.queue.first().map(|(at, _)| *at)
     }
 
-    /// How many keys have one.
+    /// Number of keys with a deadline.
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.queue.len()

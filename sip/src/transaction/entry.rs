@@ -1,4 +1,4 @@
-//! What the layer keeps for one transaction: its machine, its bytes and its way back.
+//! The data of one transaction in the layer: its machine, its bytes and its route.
 
 use std::net::IpAddr;
 use std::time::Instant;
@@ -18,29 +18,29 @@ pub(super) struct ClientEntry {
     pub(super) machine: ClientMachine,
     pub(super) flow: Flow,
     pub(super) wire: WireKey,
-    /// Until the final response hands it back.
+    /// Kept until the final response returns it.
     pub(super) request: Option<Request>,
     pub(super) bytes: Bytes,
-    /// The ACK of the failure that came.
+    /// The ACK of the failure that arrived.
     pub(super) ack: Option<Bytes>,
-    /// Started by the layer itself, which tells nobody how it ends.
+    /// Whether the layer itself started it; then its result is not reported.
     pub(super) internal: bool,
 }
 
 /// A server transaction.
 pub(super) struct ServerEntry {
     pub(super) machine: ServerMachine,
-    /// Where responses go.
+    /// The flow for responses.
     pub(super) route: Flow,
     pub(super) wire: Seal,
     pub(super) merged: Option<WireId>,
-    /// Whose share of the table this takes, if any.
+    /// The source in whose share of the table it counts, if any.
     pub(super) source: Option<IpAddr>,
-    /// How many bytes may answer the request, while its sender is a stranger; without one any number may.
+    /// The largest length of the response while the sender is unauthenticated; `None` means no limit.
     pub(super) budget: Option<usize>,
-    /// Whether the sender is known: by a digest, by its address, or by a dialog that lives.
+    /// Whether the sender is known: by a digest, by its address, or by a live dialog.
     pub(super) is_proven: bool,
-    /// Until the final response.
+    /// Kept until the final response.
     pub(super) request: Option<Request>,
     /// The latest response.
     pub(super) last: Option<Bytes>,
@@ -76,14 +76,14 @@ impl ClientEntry {
         Self { machine, flow, wire, request: Some(request), bytes, ack: None, internal }
     }
 
-    /// Makes the ACK of a failure, once, if this is an INVITE.
+    /// Creates the ACK of a failure once, if this is an INVITE.
     pub(super) fn prepare_ack(&mut self, response: &Response) {
         if let (ClientMachine::Invite(_), None, Some(request)) = (&self.machine, &self.ack, &self.request) {
             self.ack = outgoing::ack_of_failure(request, response).ok().map(|ack| ack.to_bytes());
         }
     }
 
-    /// The key of another method on the same branch.
+    /// The key of another method with the same branch.
     pub(super) fn wire_of(&self, method: &Method) -> Option<WireKey> {
         let via = self.request.as_ref()?.via_top().ok()?;
         Some(WireKey::of_branch(via.branch()?, method))
@@ -117,14 +117,14 @@ impl ServerEntry {
         }
     }
 
-    /// Whether this response leaves nothing behind when strangers are to be forgotten: a refusal of a sender who has
-    /// proved nothing and was told nothing yet, and every answer of his that takes no call.
+    /// Whether this response leaves no state when [`LayerConfig::forgets_strangers`](super::LayerConfig) is
+    /// set: the first response to an unauthenticated sender, if it is final and does not accept a call.
     pub(super) fn is_forgettable(&self, class: ResponseClass) -> bool {
         let takes_call = class == ResponseClass::Success && matches!(self.machine, ServerMachine::Invite(_));
         !self.is_proven && self.last.is_none() && class != ResponseClass::Provisional && !takes_call
     }
 
-    /// The answer to keep when this is a finished request other than INVITE, and when it was for timer J to forget it.
+    /// The response to keep for a finished request other than INVITE, and when timer J would remove it.
     pub(super) fn finished(&self) -> Option<(Bytes, Instant)> {
         match &self.machine {
             ServerMachine::Other(machine) if !machine.is_pending() => {
@@ -134,7 +134,7 @@ impl ServerEntry {
         }
     }
 
-    /// Whether the user still owes the final response.
+    /// Whether the user has not given the final response yet.
     pub(super) fn is_pending(&self) -> bool {
         match &self.machine {
             ServerMachine::Invite(machine) => machine.is_pending(),
@@ -142,7 +142,7 @@ impl ServerEntry {
         }
     }
 
-    /// The 100 a machine sends by itself.
+    /// The 100 that a machine sends by itself.
     pub(super) fn trying(&self) -> Option<Bytes> {
         Some(Response::reply_to(self.request.as_ref()?, StatusCode::TRYING).to_bytes())
     }

@@ -1,4 +1,4 @@
-//! What a layer tells its user and its driver.
+//! The outputs of a layer for its user and its driver.
 
 use bytes::Bytes;
 use thiserror::Error;
@@ -7,46 +7,47 @@ use crate::flow::Flow;
 use crate::message::{InvalidValue, Rejection, Request, Response};
 use crate::transaction::{ClientKey, ServerKey, Timer};
 
-/// Something to do, or to know.
+/// An action or an event.
 #[expect(clippy::large_enum_variant, reason = "drained at once, never stored")]
 #[derive(Debug)]
 pub enum Output {
     /// For the transaction user.
     Event(Event),
-    /// A table is full; the message it had no room for was answered 503 (an ACK: dropped).
+    /// A table is full; the message for which there was no space was answered 503 (an ACK was dropped).
     Overload {
-        /// Where the message came from.
+        /// The flow of the message.
         flow: Flow,
     },
-    /// What came was no message; it was answered where that is possible.
+    /// The bytes were not a valid message; they were answered if possible.
     Rejected {
-        /// Where it came from.
+        /// Its flow.
         flow: Flow,
         /// The rule it broke.
         reason: Rejection,
     },
     /// Send these bytes.
     Transmit {
-        /// To where.
+        /// The destination.
         flow: Flow,
-        /// One whole message.
+        /// One complete message.
         bytes: Bytes,
-        /// The transaction to name in [`Input::TransportError`](super::Input::TransportError) if sending fails.
+        /// The transaction for [`Input::TransportError`](super::Input::TransportError) if sending fails.
         key: Option<ClientKey>,
     },
-    /// An answer to a stranger was not sent: its shortest form is more than one and a half times what came.
+    /// A response to an unauthenticated sender was not sent: its shortest form is more than one and a half
+    /// times as long as the request.
     Withheld {
-        /// Where the request came from.
+        /// The flow of the request.
         flow: Flow,
     },
 }
 
-/// What happened, in the terms of a transaction user (RFC 3261 §17).
+/// An event for the transaction user (RFC 3261 §17).
 #[derive(Debug)]
 pub enum Event {
-    /// An ACK that is not the end of a failed INVITE: for a 2xx, or a stray.
+    /// An ACK that does not end a failed INVITE: for a 2xx, or a stray one.
     Ack {
-        /// Where it came from.
+        /// Its flow.
         flow: Flow,
         /// The ACK.
         request: Request,
@@ -56,7 +57,8 @@ pub enum Event {
         /// The INVITE.
         key: ServerKey,
     },
-    /// A CANCEL came in time; it has been answered 200, and the INVITE now wants its 487 (§9.2).
+    /// A CANCEL arrived in time; it was answered 200, and the user must now answer the INVITE with 487
+    /// (§9.2).
     Cancelled {
         /// The INVITE.
         key: ServerKey,
@@ -67,7 +69,7 @@ pub enum Event {
     Request {
         /// Its transaction.
         key: ServerKey,
-        /// Where it came from.
+        /// Its flow.
         flow: Flow,
         /// The request, its top Via completed with `received` and `rport`.
         request: Request,
@@ -76,30 +78,30 @@ pub enum Event {
     Response {
         /// Its transaction.
         key: ClientKey,
-        /// Where it came from.
+        /// Its flow.
         flow: Flow,
         /// The response.
         response: Response,
-        /// Our request, handed back with the first final response.
+        /// Our request, returned with the first final response.
         request: Option<Request>,
     },
-    /// A 2xx to an INVITE whose transaction is over: its ACK was lost and is to be sent again (§13.2.2.4).
+    /// A 2xx to an INVITE whose transaction has ended: its ACK was lost and must be sent again (§13.2.2.4).
     StraySuccess {
-        /// Where it came from.
+        /// Its flow.
         flow: Flow,
         /// The response.
         response: Response,
     },
-    /// No final response came; to be treated as a 408 (§8.1.3.1).
+    /// No final response arrived; treat it as a 408 (§8.1.3.1).
     Timeout {
         /// The transaction.
         key: ClientKey,
-        /// Which timer ended it.
+        /// The timer that ended it.
         timer: Timer,
         /// Our request.
         request: Option<Request>,
     },
-    /// The request could not be sent; to be treated as a 503 (§8.1.3.1).
+    /// The request could not be sent; treat it as a 503 (§8.1.3.1).
     TransportError {
         /// The transaction.
         key: ClientKey,
@@ -118,20 +120,20 @@ pub enum SendError {
     /// The table of client transactions or of legs is full.
     #[error("too many transactions or legs are open")]
     Overload,
-    /// What the call names is over, or its state does not allow it.
+    /// The transaction or leg has ended, or its state does not allow this.
     #[error("the leg is not in a state for it")]
     WrongState,
 }
 
-/// What a layer absorbed without telling anybody.
+/// Messages that a layer absorbed without an event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Requests seen again.
+    /// Retransmitted requests.
     pub retransmitted_requests: u64,
-    /// Requests answered 482 because they came by two paths (§8.2.2.2).
+    /// Requests answered 482 because they arrived by two paths (§8.2.2.2).
     pub merged_requests: u64,
     /// Responses that belong to no transaction.
     pub stray_responses: u64,
-    /// Responses dropped for more than one Via (§8.1.3.3).
+    /// Responses dropped because of more than one Via (§8.1.3.3).
     pub misrouted_responses: u64,
 }

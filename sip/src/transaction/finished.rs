@@ -1,8 +1,8 @@
-//! Requests other than INVITE that have their final response: what is kept to answer a retransmission (RFC 3261
+//! Requests other than INVITE after their final response: the data for answering a retransmission (RFC 3261
 //! §17.2.2, "Completed", timer J).
 //!
-//! Of such a transaction the bytes of its answer, its way back and two hashes are all that is needed. All live equally
-//! long, so the oldest stands in front and no timer is kept for each.
+//! Only the bytes of the response, its route and two hashes are needed. All have the same life, so the oldest
+//! comes first and none needs a timer.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::Instant;
@@ -14,19 +14,19 @@ use crate::transaction::key::WireId;
 
 /// The finished transactions of a layer.
 ///
-/// *Bounds*: [`FINISHED_MAX`] answers and [`FINISHED_BYTES_MAX`] bytes; beyond these the oldest is forgotten, whose
-/// retransmission then comes up as a new request.
+/// *Bounds*: [`FINISHED_MAX`] responses and [`FINISHED_BYTES_MAX`] bytes; beyond these the oldest is removed,
+/// and a retransmission of its request is treated as a new one.
 #[derive(Debug, Default)]
 pub(super) struct Finished {
     answers: VecDeque<Answer>,
-    /// How many answers have left in front: the number of the first that is there.
+    /// How many responses were removed at the front: the number of the first one that remains.
     gone: u64,
     by_wire: HashMap<WireId, u64>,
     by_merge: HashMap<WireId, u64>,
     bytes: usize,
 }
 
-/// A final response that may be asked for again.
+/// A final response that may be needed again.
 #[derive(Debug)]
 pub(super) struct Answer {
     pub(super) wire: WireId,
@@ -38,7 +38,7 @@ pub(super) struct Answer {
 }
 
 impl Finished {
-    /// Keeps an answer, whose `until` is not before that of any kept earlier.
+    /// Stores a response, whose `until` must not be before that of an earlier one.
     pub(super) fn keep(&mut self, answer: Answer) {
         while self.answers.len() >= FINISHED_MAX
             || (self.bytes.saturating_add(answer.bytes.len()) > FINISHED_BYTES_MAX
@@ -55,36 +55,36 @@ impl Finished {
         self.answers.push_back(answer);
     }
 
-    /// The answer to a request that came again.
+    /// The response to a retransmitted request.
     pub(super) fn answer(&self, wire: WireId) -> Option<(Flow, Bytes)> {
         let place = self.by_wire.get(&wire)?.checked_sub(self.gone)?;
         let answer = self.answers.get(usize::try_from(place).ok()?)?;
         Some((answer.route, answer.bytes.clone()))
     }
 
-    /// Whether such a request was answered lately.
+    /// Whether such a request was answered recently.
     pub(super) fn contains(&self, wire: WireId) -> bool {
         self.by_wire.contains_key(&wire)
     }
 
-    /// Whether such a request came by another path (§8.2.2.2).
+    /// Whether such a request arrived by another path (§8.2.2.2).
     pub(super) fn is_merged(&self, merged: WireId) -> bool {
         self.by_merge.contains_key(&merged)
     }
 
-    /// Forgets the answers whose time is over.
+    /// Removes responses whose time is over.
     pub(super) fn expire(&mut self, now: Instant) {
         while self.answers.front().is_some_and(|answer| answer.until <= now) {
             self.forget_oldest();
         }
     }
 
-    /// When the next answer is forgotten.
+    /// When the next response is removed.
     pub(super) fn next_timeout(&self) -> Option<Instant> {
         self.answers.front().map(|answer| answer.until)
     }
 
-    /// How many answers are kept.
+    /// Number of stored responses.
     pub(super) fn len(&self) -> usize {
         self.answers.len()
     }
@@ -94,7 +94,7 @@ impl Finished {
         let number = self.gone;
         self.gone = self.gone.wrapping_add(1);
         self.bytes = self.bytes.saturating_sub(answer.bytes.len());
-        // A later answer under the same key stays.
+        // A later response with the same key stays.
         if self.by_wire.get(&answer.wire) == Some(&number) {
             self.by_wire.remove(&answer.wire);
         }
@@ -106,9 +106,9 @@ impl Finished {
     }
 }
 
-/// Answers that are kept: 2,000 a second for the 32 s of timer J.
+/// Stored responses: 2,000 per second for the 32 s of timer J.
 pub(super) const FINISHED_MAX: usize = 65_536;
-/// Their bytes in all.
+/// Their total size in bytes.
 pub(super) const FINISHED_BYTES_MAX: usize = 64 << 20;
 
 #[cfg(test)]
@@ -143,7 +143,7 @@ mod tests {
         assert!(finished.by_wire.is_empty() && finished.by_merge.is_empty());
     }
 
-    /// Beside the bytes of the answer: its place in the queue, and one in each of the two tables.
+    /// Besides the bytes of the response: its entry in the queue, and one in each of the two tables.
     #[test]
     fn a_finished_request_costs_little_more_than_its_answer() {
         let of_tables = 2 * (size_of::<(WireId, u64)>() + 1) * 8 / 7;

@@ -1,4 +1,4 @@
-//! Ladder tests of the four machines: a script of inputs in, a ladder of everything that happened out.
+//! Ladder tests of the four machines: a script of inputs, and a ladder of all events as result.
 
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
@@ -21,14 +21,14 @@ pub(crate) enum AnyServer {
     Other(Server),
 }
 
-/// What the script can do with a machine.
+/// The actions of a script on a machine.
 trait Machine {
     fn feed(&mut self, now: Instant, word: Option<&str>);
     fn drain(&mut self) -> Vec<&'static str>;
     fn next_timer(&self) -> Option<(Timer, Instant)>;
 }
 
-/// A point to count from; machines never see a clock.
+/// A start time; machines never read a clock.
 #[expect(clippy::disallowed_methods, reason = "tests need one Instant to begin with")]
 pub(crate) fn start() -> Instant {
     Instant::now()
@@ -177,5 +177,5 @@ impl From<Server> for AnyServer {
     }
 }
 
-/// A machine that fires more timers than this without input is broken.
+/// A machine that fires more timers than this without input has a bug.
 const RUNGS_MAX: usize = 64;

@@ -1,10 +1,12 @@
-//! The transaction layer: all transactions of one element, and the matching of messages to them (RFC 3261 §17, §18).
+//! The transaction layer: all transactions of one element, and the matching of messages (RFC 3261 §17, §18).
 //!
-//! Below it are sockets, above it a user that makes requests and answers. It knows no dialogs: the ACK of a 2xx and the
-//! repetition of a 2xx pass through as they are. Everything is bounded; what finds no room is answered 503 and reported.
+//! Below it are sockets, above it a user that creates requests and responses. It does not know dialogs: the
+//! ACK of a 2xx and the repetition of a 2xx pass unchanged. Everything is bounded; a message for which there
+//! is no space is answered 503 and reported.
 //!
-//! What is said to strangers leaves nothing behind when [`LayerConfig::forgets_strangers`] says so: then the final answer
-//! to a request is kept after [`Layer::prove`] alone, and the table of transactions is no stranger's to fill.
+//! With [`LayerConfig::forgets_strangers`] responses to unauthenticated senders leave no state: the final
+//! response to a request is stored only after [`Layer::prove`], so that unauthenticated senders cannot fill
+//! the table of transactions.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
@@ -34,7 +36,7 @@ use crate::transaction::{
 pub struct Layer {
     config: LayerConfig,
     rng: StdRng,
-    /// Makes tags and branches that a stranger cannot guess and a retransmission meets again.
+    /// Makes tags and branches that others cannot guess, and that are equal for a retransmission.
     mac: Hmac<Sha256>,
     keys: u64,
     clients: HashMap<ClientKey, ClientEntry>,
@@ -42,7 +44,7 @@ pub struct Layer {
     servers: HashMap<ServerKey, ServerEntry>,
     pub(super) servers_by_wire: HashMap<WireId, ServerKey>,
     servers_by_merge: HashMap<WireId, ServerKey>,
-    /// How many places of the table each source has.
+    /// Number of table entries per source.
     servers_by_source: HashMap<IpAddr, usize>,
     pub(super) finished: Finished,
     deadlines: Deadlines<Key>,
@@ -50,24 +52,24 @@ pub struct Layer {
     counters: Counters,
 }
 
-/// What a layer is fed with by its driver.
+/// Inputs of a layer from its driver.
 #[derive(Debug)]
 pub enum Input {
-    /// Bytes came.
+    /// A datagram arrived.
     Datagram {
-        /// From where.
+        /// Its flow.
         flow: Flow,
         /// One datagram.
         bytes: Bytes,
     },
-    /// A connection is closed: nobody answers by it any more what was sent by it.
+    /// A connection has closed: requests sent on it get no response any more.
     FlowClosed {
         /// The connection.
         flow: Flow,
     },
-    /// A message came that has been read already, as those of a stream are.
+    /// A parsed message arrived, for example from a stream.
     Message {
-        /// From where.
+        /// Its flow.
         flow: Flow,
         /// The message.
         message: Message,
@@ -76,7 +78,7 @@ pub enum Input {
     Timeout,
     /// An [`Output::Transmit`] with this key could not be sent.
     TransportError {
-        /// The key it carried.
+        /// Its key.
         key: ClientKey,
     },
 }
@@ -90,7 +92,7 @@ enum Key {
 impl Layer {
     /// A layer without transactions; `rng` makes branches and tags.
     pub fn new(config: LayerConfig, mut rng: StdRng) -> Self {
-        // As long as a block, as the key of an HMAC may be; half of it is all that its strength can use.
+        // As long as a block, the longest useful key of an HMAC; half of it already gives the full strength.
         let mut secret = [0; 64];
         if let Some(secret) = secret.get_mut(..32) {
             rng.fill_bytes(secret);
@@ -113,10 +115,10 @@ impl Layer {
         }
     }
 
-    /// Feeds one event of the driver.
+    /// Processes one event of the driver.
     pub fn handle_input(&mut self, now: Instant, input: Input) {
         match input {
-            // Not answered: it would be read to its end for that.
+            // Not answered, because that would require parsing it completely.
             Input::Datagram { flow, bytes } if bytes.len() > PEER_DATAGRAM_LEN_MAX => {
                 self.outputs.push_back(Output::Rejected { flow, reason: Rejection::TooLarge });
             }
@@ -128,7 +130,7 @@ impl Layer {
         }
     }
 
-    /// What to do next; drain after every call that changes the layer.
+    /// The next output; drain after every call that changes the layer.
     pub fn poll_output(&mut self) -> Option<Output> {
         self.outputs.pop_front()
     }
@@ -138,28 +140,28 @@ impl Layer {
         [self.deadlines.next(), self.finished.next_timeout()].into_iter().flatten().min()
     }
 
-    /// What was absorbed so far.
+    /// Totals of absorbed messages.
     pub fn counters(&self) -> Counters {
         self.counters
     }
 
-    /// How many client and server transactions live, those included whose answer is kept for retransmissions.
+    /// Number of client and server transactions, with those whose response is stored for retransmissions.
     pub fn transactions(&self) -> (usize, usize) {
         (self.clients.len(), self.servers.len() + self.finished.len())
     }
 
-    /// Whether there is room for requests that may as well be sent later, such as keep-alives: half of the table is for
+    /// Whether there is space for requests that can wait, such as keep-alives: half of the table is for
     /// calls.
     pub fn has_spare_room(&self) -> bool {
         self.clients.len() < self.config.client_len_max / 2
     }
 
-    /// Lets answers to senders who have proved nothing leave no state, see [`LayerConfig::forgets_strangers`].
+    /// Stores no state for unauthenticated senders from now on, see [`LayerConfig::forgets_strangers`].
     pub fn forget_strangers(&mut self) {
         self.config.forgets_strangers = true;
     }
 
-    /// The sender of a request is known: its answer is kept for retransmissions, and may be as long as it needs.
+    /// Marks the sender of a request as known: its response is stored, and may have any length.
     pub fn prove(&mut self, key: &ServerKey) {
         if let Some(entry) = self.servers.get_mut(key) {
             entry.is_proven = true;
@@ -171,12 +173,12 @@ impl Layer {
         &self.config
     }
 
-    /// Reads one datagram and feeds its message.
+    /// Parses one datagram and processes its message.
     pub fn receive(&mut self, now: Instant, flow: Flow, datagram: Bytes) {
         let budget = modest::budget_of(datagram.len());
         match parse_datagram(datagram) {
             Ok(Datagram::Message(message)) => self.receive_message(now, flow, message, Some(budget)),
-            // RFC 5626 §4.4.1 has the pong on streams only; on UDP it keeps a NAT open in both directions.
+            // In RFC 5626 §4.4.1 only streams have the pong; on UDP it keeps a NAT open in both directions.
             Ok(Datagram::Ping) => self.transmit(flow, Bytes::from_static(b"\r\n")),
             Ok(Datagram::Pong) => {}
             Err(rejected) => {
@@ -188,7 +190,7 @@ impl Layer {
         }
     }
 
-    /// Feeds one message that has been read already; `budget` is how many bytes may answer it.
+    /// Processes one parsed message; `budget` is the largest length of its response in bytes.
     fn receive_message(&mut self, now: Instant, flow: Flow, message: Message, budget: Option<usize>) {
         match message {
             Message::Request(request) => self.receive_request(now, flow, request, budget),
@@ -196,11 +198,12 @@ impl Layer {
         }
     }
 
-    /// Sends a request in a client transaction of its own; a Via with a new branch is put on top.
+    /// Sends a request in its own client transaction; a Via with a new branch is added on top.
     ///
     /// # Errors
     ///
-    /// [`SendError::Overload`] at the bound of the table, [`SendError::InvalidValue`] if the request has no sound CSeq.
+    /// [`SendError::Overload`] when the table is full, [`SendError::InvalidValue`] when the request has no
+    /// valid CSeq.
     pub fn request(
         &mut self,
         now: Instant,
@@ -216,14 +219,16 @@ impl Layer {
         Ok(self.start_client(now, ClientEntry::new(now, &self.config.timers, flow, wire, request, false)))
     }
 
-    /// Gives up on an INVITE: a CANCEL goes as soon as a provisional has come (§9.1). Its answer is absorbed here.
+    /// Cancels an INVITE: sends CANCEL once a provisional response has arrived (§9.1), and absorbs its
+    /// response.
     pub fn cancel(&mut self, now: Instant, key: &ClientKey) {
         self.feed_client(now, *key, ClientInput::Cancel, None);
     }
 
-    /// Answers a request. Tells whether the response was sent: a transaction takes one final response only.
+    /// Answers a request. Returns whether the response was sent: a transaction accepts only one final
+    /// response.
     ///
-    /// The sender of a datagram who has proved nothing may be forgotten with it ([`LayerConfig::forgets_strangers`]).
+    /// An unauthenticated sender of a datagram leaves no state with it ([`LayerConfig::forgets_strangers`]).
     pub fn respond(&mut self, now: Instant, key: &ServerKey, response: &Response) -> bool {
         let forgets_strangers = self.config.forgets_strangers;
         let Some(entry) = self.servers.get_mut(key) else { return false };
@@ -241,11 +246,11 @@ impl Layer {
         true
     }
 
-    /// Answers a request and forgets it (§8.2.7): a retransmission comes up as a new request.
+    /// Answers a request and removes its transaction (§8.2.7): a retransmission is treated as a new request.
     ///
-    /// For challenges and refusals before authentication: nothing is kept and nothing is sent twice for a stranger.
-    /// After a provisional it answers as [`Layer::respond`] does: the client no longer repeats its INVITE, and a lost
-    /// answer would leave it waiting for ever.
+    /// For challenges and refusals before authentication: nothing is stored and nothing is repeated for an
+    /// unauthenticated sender. After a provisional response it works like [`Layer::respond`], because the
+    /// client no longer repeats its INVITE and would wait for ever for a lost response.
     pub fn respond_statelessly(&mut self, now: Instant, key: &ServerKey, response: &Response) -> bool {
         if self.servers.get(key).is_some_and(|entry| entry.last.is_some()) {
             return self.respond(now, key, response);
@@ -256,14 +261,15 @@ impl Layer {
         true
     }
 
-    /// Sends the latest response again: a 2xx that waits for its ACK, or a provisional that keeps proxies patient.
+    /// Sends the latest response again: a 2xx without its ACK, or a provisional one, which proxies wait for.
     pub fn retransmit(&mut self, now: Instant, key: &ServerKey) {
         let Some(entry) = self.servers.get(key).filter(|entry| entry.last.is_some()) else { return };
         let class = if entry.is_pending() { ResponseClass::Provisional } else { ResponseClass::Success };
         self.feed_server(now, *key, ServerInput::Response(class));
     }
 
-    /// Sends a request outside transactions, which an ACK of a 2xx is, and returns its bytes for sending it again.
+    /// Sends a request outside transactions, such as the ACK of a 2xx, and returns its bytes for sending it
+    /// again.
     ///
     /// # Errors
     ///
@@ -275,17 +281,17 @@ impl Layer {
         Ok(bytes)
     }
 
-    /// Sends bytes as they are.
+    /// Sends bytes unchanged.
     pub fn transmit(&mut self, flow: Flow, bytes: Bytes) {
         self.outputs.push_back(Output::Transmit { flow, bytes, key: None });
     }
 
-    /// The request of a server transaction, while its user owes the final response.
+    /// The request of a server transaction, until its user has given the final response.
     pub fn server_request(&self, key: &ServerKey) -> Option<&Request> {
         self.servers.get(key).and_then(|entry| entry.request.as_ref())
     }
 
-    /// The To tag for responses to this request: the same for every retransmission, not to be guessed by others.
+    /// The To tag for responses to this request: equal for every retransmission, and unguessable.
     pub fn local_tag(&self, key: &ServerKey) -> Option<String> {
         self.servers.get(key).map(|entry| tag_of(entry.wire))
     }
@@ -300,7 +306,7 @@ impl Layer {
         &mut self.rng
     }
 
-    /// §18.4: what waits for an answer by this connection waits in vain. Rare, so it looks at all of them.
+    /// §18.4: requests that wait for a response on this connection fail. Rare, so it checks all of them.
     fn close(&mut self, now: Instant, flow: Flow) {
         let mut waiting: Vec<ClientKey> =
             self.clients.iter().filter(|(_, entry)| entry.flow == flow).map(|(key, _)| *key).collect();
@@ -311,7 +317,7 @@ impl Layer {
     }
 
     fn receive_request(&mut self, now: Instant, flow: Flow, mut request: Request, budget: Option<usize>) {
-        // §18.2.1: the Via is completed before anybody sees the request.
+        // §18.2.1: the Via is completed before the request is passed on.
         let Ok(via) = request.note_source(flow.remote) else { return };
         let route = response_route(flow, &via);
         let Some(wire) = WireKey::of_request(&request, request.method()) else { return };
@@ -358,7 +364,7 @@ impl Layer {
         self.event(Event::Request { key, flow, request });
     }
 
-    /// Whether the table has a place for a request of that source, or inside a dialog.
+    /// Whether the table has space for a request of that source, or inside a dialog.
     fn has_place(&self, source: Option<IpAddr>) -> bool {
         let limit = self.config.server_len_max;
         match source {
@@ -377,8 +383,8 @@ impl Layer {
         }
     }
 
-    /// §9.2. The CANCEL must come from where its INVITE came from: a stranger who learnt a branch ends no call. The
-    /// answer to one that cancels nothing leaves no state.
+    /// §9.2. The CANCEL must come from the source of its INVITE, so that others who know the branch cannot
+    /// end the call. The response to a CANCEL without an INVITE leaves no state.
     fn receive_cancel(
         &mut self,
         now: Instant,
@@ -396,7 +402,7 @@ impl Layer {
         let Some((invite, of_invite, is_pending)) = invite else {
             return self.refuse(route, wire, budget, &request, StatusCode::NO_TRANSACTION);
         };
-        // The To tag is the one of the INVITE's responses (§9.2).
+        // The To tag is that of the INVITE's responses (§9.2).
         if let Ok(response) = outgoing::reply(&request, StatusCode::OK, &tag_of(of_invite)) {
             let bytes = response.to_bytes();
             if !route.protocol.is_reliable() {
@@ -446,7 +452,7 @@ impl Layer {
                 }
             }
         }
-        // The rest stays due: `next_timeout` is in the past and the driver comes back after other work.
+        // The rest stays due: `next_timeout` is in the past, and the driver calls again after other work.
     }
 
     fn feed_client(
@@ -512,7 +518,8 @@ impl Layer {
         self.deadlines.set(Key::Client(key), deadline);
     }
 
-    /// Feeds a server transaction; true if it sent the user's response or let an ACK pass.
+    /// Processes an input of a server transaction; returns true when it sent the user's response or passed an
+    /// ACK on.
     fn feed_server(&mut self, now: Instant, key: ServerKey, input: ServerInput) -> bool {
         let Some(entry) = self.servers.get_mut(&key) else { return false };
         entry.machine.handle_input(now, input);
@@ -557,7 +564,7 @@ impl Layer {
         passed
     }
 
-    /// §9.1: the CANCEL has the branch of its INVITE and a transaction of its own, whose outcome concerns nobody.
+    /// §9.1: the CANCEL has the branch of its INVITE and its own transaction, whose result is not reported.
     fn send_cancel(&mut self, now: Instant, invite: ClientKey) {
         let Some(entry) = self.clients.get(&invite) else { return };
         let flow = entry.flow;
@@ -611,7 +618,7 @@ impl Layer {
         Some(entry)
     }
 
-    /// Answers by itself and leaves no state.
+    /// Answers without a transaction and leaves no state.
     fn refuse(
         &mut self,
         route: Flow,
@@ -641,7 +648,7 @@ impl Layer {
         Ok(branch)
     }
 
-    /// A branch that this layer knows again without having kept it: 64 random bits and a seal of as many.
+    /// A branch that this layer can recognise without storing it: 64 random bits and a seal of 64 bits.
     fn branch(&mut self) -> String {
         let [random, _] = self.rng.random::<[u64; 2]>();
         format!("{COOKIE}{random:016x}{:016x}", self.seal_of(&random.to_be_bytes()).tag)
@@ -666,7 +673,7 @@ impl Layer {
     }
 }
 
-/// Our To tag for a transaction: the same for every retransmission, and no stranger can guess it.
+/// Our To tag for a transaction: the same for every retransmission, and unguessable.
 fn tag_of(wire: Seal) -> String {
     format!("{:016x}", wire.tag)
 }
@@ -675,9 +682,10 @@ fn is_in_dialog(request: &Request) -> bool {
     request.to().is_ok_and(|to| to.tag().is_some())
 }
 
-/// §18.2.2 and RFC 3581 §4: back to the source; its port only if the client asked for that, else the one of sent-by.
+/// §18.2.2 and RFC 3581 §4: responses go to the source address; to its port only if the client requested
+/// that, otherwise to the port of sent-by.
 ///
-/// `maddr` is not followed: it would let a stranger aim our responses at somebody else.
+/// `maddr` is not used: it would let a sender direct our responses to another host.
 fn response_route(flow: Flow, via: &Via) -> Flow {
     if flow.protocol.is_reliable() || via.wants_rport() {
         return flow;
@@ -685,5 +693,5 @@ fn response_route(flow: Flow, via: &Via) -> Flow {
     Flow { remote: SocketAddr::new(flow.remote.ip(), via.sent_by_port()), ..flow }
 }
 
-/// How many timers fire for one input; the others wait for the next, so that messages are never starved.
+/// Timers that fire for one input; the others wait for the next input, so that messages are not delayed.
 const TIMEOUTS_PER_INPUT_MAX: usize = 256;

@@ -1,9 +1,9 @@
 //! Transactions: one request and its responses, made reliable (RFC 3261 §17, RFC 6026, RFC 4320).
 //!
-//! Four machines decide when something is sent, told or forgotten; they know neither bytes nor addresses. The
-//! [`Layer`] owns them all, finds the one that a message belongs to and moves the bytes.
+//! Four machines decide when messages are sent, reported or dropped; they handle neither bytes nor addresses.
+//! The [`Layer`] owns them, finds the transaction of each message and sends the bytes.
 //!
-//! What is deliberately not here: which requests make sense (dialogs do that), and what to answer (the user does).
+//! Not here: whether a request is valid (dialogs decide that), and what to answer (the user decides).
 
 mod client;
 mod client_invite;

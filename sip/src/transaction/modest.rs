@@ -1,20 +1,20 @@
-//! What may be said to a sender who has proved nothing: not more than one and a half times the bytes that came.
+//! Limits responses to unauthenticated senders to one and a half times the bytes of the request.
 //!
-//! The source of a datagram may be forged, and then an answer goes to a host that never asked. A response that is too
-//! long is written again with the headers alone that RFC 3261 §8.2.6 asks for, in compact form, and with the one
-//! challenge that every phone knows; one that is still too long is not sent at all.
+//! The source of a datagram may be forged, and then the response goes to a host that sent nothing. A response
+//! that is too long is written again with only the headers that RFC 3261 §8.2.6 requires, in compact form,
+//! and with the one challenge that every phone supports; if it is still too long, it is not sent.
 
 use bytes::{BufMut, Bytes, BytesMut};
 
 use crate::message::{Name, Response};
 
-/// How many bytes may answer a datagram of that length.
+/// The largest response, in bytes, to a datagram of this length.
 pub(super) const fn budget_of(came: usize) -> usize {
     came.saturating_mul(3) / 2
 }
 
-/// The response as it is sent within a budget; `None` when its shortest form is too long. Without a budget it is sent
-/// as it is.
+/// The response as sent within a budget; `None` when its shortest form is too long. Without a budget it is
+/// unchanged.
 pub(super) fn within(budget: Option<usize>, response: &Response) -> Option<Bytes> {
     let whole = response.to_bytes();
     let Some(budget) = budget else { return Some(whole) };
@@ -30,8 +30,8 @@ pub(super) fn within(budget: Option<usize>, response: &Response) -> Option<Bytes
         .find(|bytes| bytes.len() <= budget)
 }
 
-/// The response with nothing but what it must have (§8.2.6, §8.2.2.3, §22.1), names in compact form (§7.3.3), without
-/// a phrase (§25.1) and without a Content-Length, which a datagram may lack (§20.14).
+/// The response with only the required parts (§8.2.6, §8.2.2.3, §22.1): names in compact form (§7.3.3), no
+/// phrase (§25.1), and no Content-Length, which is optional in a datagram (§20.14).
 fn shortest(response: &Response, challenges: &[&[u8]]) -> Bytes {
     let headers = response.headers();
     let mut out = BytesMut::with_capacity(headers.wire_len());
@@ -61,7 +61,7 @@ fn shortest(response: &Response, challenges: &[&[u8]]) -> Bytes {
     out.freeze()
 }
 
-/// Headers that a response must have, and how they are written.
+/// Headers that a response must have, in the form in which they are written.
 const MANDATED: [(Name<'static>, &str); 6] = [
     (Name::Via, "v"),
     (Name::From, "f"),

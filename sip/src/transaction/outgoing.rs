@@ -1,8 +1,8 @@
-//! The messages a transaction layer makes by itself: 100, refusals, the ACK of a failure, CANCEL.
+//! Messages that a transaction layer creates by itself: 100, refusals, the ACK of a failure, CANCEL.
 
 use crate::message::{InvalidValue, Method, Name, Request, Response, StatusCode};
 
-/// A response without more than §8.2.6 asks for.
+/// A response with only the headers that §8.2.6 requires.
 pub(crate) fn reply(request: &Request, status: StatusCode, to_tag: &str) -> Result<Response, InvalidValue> {
     let mut response = Response::reply_to(request, status);
     if status != StatusCode::TRYING {
@@ -11,7 +11,8 @@ pub(crate) fn reply(request: &Request, status: StatusCode, to_tag: &str) -> Resu
     Ok(response)
 }
 
-/// The ACK of a failure: the INVITE's own Request-URI, Via, From, Call-ID and Route, the response's To (§17.1.1.3).
+/// The ACK of a failure: Request-URI, Via, From, Call-ID and Route of the INVITE, To of the response
+/// (§17.1.1.3).
 pub(crate) fn ack_of_failure(invite: &Request, response: &Response) -> Result<Request, InvalidValue> {
     let mut ack = hop_by_hop(invite, Method::Ack)?;
     ack.copy_first_from(response.headers(), Name::To);
@@ -39,5 +40,5 @@ fn hop_by_hop(invite: &Request, method: Method) -> Result<Request, InvalidValue>
     Ok(request)
 }
 
-/// What Max-Forwards begins with (§8.1.1.6).
+/// The initial Max-Forwards (§8.1.1.6).
 pub(crate) const MAX_FORWARDS: u8 = 70;

@@ -1,7 +1,9 @@
-//! The non-INVITE server transaction (RFC 3261 §17.2.2 with RFC 4320), and the words both server machines share.
+//! The non-INVITE server transaction (RFC 3261 §17.2.2 with RFC 4320), and the types that both server
+//! machines share.
 //!
-//! RFC 4320 §4.1 changes three things: no provisional but 100, that one only after 3.5 s over UDP but then surely,
-//! and no 408: a user that never answers lets the transaction end in silence.
+//! RFC 4320 §4.1 changes three things: the only provisional response is 100; over UDP it is always sent, but
+//! only after 3.5 s; and there is no 408, so when the user never answers, the transaction ends without a
+//! response.
 
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -9,12 +11,12 @@ use std::time::Instant;
 use crate::transaction::client::ResponseClass;
 use crate::transaction::timers::{Timer, Timers};
 
-/// What a server transaction hears.
+/// Inputs of a server transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerInput {
     /// An ACK of this INVITE.
     Ack,
-    /// The request again.
+    /// The request was repeated.
     Request,
     /// The user's response.
     Response(ResponseClass),
@@ -22,22 +24,22 @@ pub enum ServerInput {
     Timeout,
 }
 
-/// What a server transaction wants done.
+/// Outputs of a server transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerOutput {
-    /// Hand the ACK just fed to the user.
+    /// Pass the ACK of this input to the user.
     DeliverAck,
-    /// Tell the user that a failure was never acknowledged.
+    /// Report to the user that a failure was never acknowledged.
     NoAck,
     /// Send the user's latest response, for the first time or again.
     SendResponse,
     /// Send a 100, which becomes the latest response.
     SendTrying,
-    /// Forget this transaction.
+    /// Remove this transaction.
     Terminated,
 }
 
-/// One request other than INVITE and ACK to be answered.
+/// One request other than INVITE and ACK, as server.
 #[derive(Debug)]
 pub struct Server {
     timers: Timers,
@@ -48,7 +50,7 @@ pub struct Server {
 
 #[derive(Debug)]
 enum State {
-    /// Nothing sent yet; 100 goes at `trying`.
+    /// No response sent yet; 100 is sent at `trying`.
     Trying {
         trying: Instant,
         give_up: Instant,
@@ -57,7 +59,7 @@ enum State {
     Proceeding {
         give_up: Instant,
     },
-    /// The final answer was sent; it is repeated for every retransmission until then.
+    /// The final response was sent; it is repeated for every retransmission until then.
     Completed {
         until: Instant,
     },
@@ -65,26 +67,26 @@ enum State {
 }
 
 impl Server {
-    /// A request has just come.
+    /// A request that has just arrived.
     pub fn new(now: Instant, timers: Timers, reliable: bool) -> Self {
         let give_up = now + timers.give_up();
         let state = State::Trying { trying: now + timers.silence(), give_up };
         Self { timers, reliable, state, outputs: VecDeque::new() }
     }
 
-    /// Whether the user may still choose the final answer.
+    /// Whether the user can still give the final response.
     pub fn is_pending(&self) -> bool {
         matches!(self.state, State::Trying { .. } | State::Proceeding { .. })
     }
 
-    /// Feeds one event.
+    /// Processes one event.
     pub fn handle_input(&mut self, now: Instant, input: ServerInput) {
         use ResponseClass as R;
         use ServerInput as I;
         match (&mut self.state, input) {
             (State::Terminated, _) => {} // Nothing is owed any more.
             (_, I::Timeout) => self.timeout(now),
-            // No ACK belongs to this kind of transaction.
+            // This kind of transaction has no ACK.
             (_, I::Ack) => {}
 
             // §17.2.2 "Trying": nothing to repeat yet.
@@ -92,7 +94,8 @@ impl Server {
             (State::Proceeding { .. } | State::Completed { .. }, I::Request) => {
                 self.outputs.push_back(ServerOutput::SendResponse);
             }
-            // RFC 4320 §4.1: the machine says 100 at the right time, and no other provisional may be sent.
+            // RFC 4320 §4.1: the machine sends 100 at the right time, and no other provisional response is
+            // allowed.
             (State::Trying { .. } | State::Proceeding { .. }, I::Response(R::Provisional)) => {}
             (State::Trying { .. } | State::Proceeding { .. }, I::Response(R::Success | R::Failure)) => {
                 self.outputs.push_back(ServerOutput::SendResponse);
@@ -100,12 +103,12 @@ impl Server {
                 self.state = State::Completed { until: now + wait };
                 self.timeout(now);
             }
-            // The final answer has been given.
+            // The final response has already been given.
             (State::Completed { .. }, I::Response(_)) => {}
         }
     }
 
-    /// What to do next; drain after every input.
+    /// The next output; drain after every input.
     pub fn poll_output(&mut self) -> Option<ServerOutput> {
         self.outputs.pop_front()
     }
@@ -115,7 +118,8 @@ impl Server {
         self.next_timer().map(|(_, at)| at)
     }
 
-    /// The timer that fires next, by its letter; the end of an unanswered request counts as F, the client's timer.
+    /// The timer that fires next, by its letter; the end of an unanswered request is reported as F, the
+    /// client's timer.
     pub fn next_timer(&self) -> Option<(Timer, Instant)> {
         match &self.state {
             State::Trying { trying, give_up } if trying < give_up => Some((Timer::Trying, *trying)),
@@ -127,7 +131,8 @@ impl Server {
 
     fn timeout(&mut self, now: Instant) {
         match &self.state {
-            // RFC 4320 §4.2: the client has timed out by itself, a late final answer would only be a stray.
+            // RFC 4320 §4.2: the client has timed out already, and a late final response would only be a
+            // stray one.
             State::Trying { give_up, .. } | State::Proceeding { give_up } if now >= *give_up => {
                 self.terminate()
             }
@@ -136,7 +141,7 @@ impl Server {
                 self.outputs.push_back(ServerOutput::SendTrying);
             }
             State::Completed { until } if now >= *until => self.terminate(),
-            // Early: the driver was woken by somebody else's timer.
+            // Too early: the driver was woken by another timer.
             _ => {}
         }
     }

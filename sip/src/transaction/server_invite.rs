@@ -1,6 +1,6 @@
 //! The INVITE server transaction: RFC 3261 §17.2.1 as corrected by RFC 6026 §8.7.
 //!
-//! Retransmitting a 2xx until its ACK is the dialog's work (§13.3.1.4); here it only passes through.
+//! The dialog retransmits a 2xx until its ACK (§13.3.1.4); here it only passes through.
 
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -9,7 +9,7 @@ use crate::transaction::client::ResponseClass;
 use crate::transaction::server::{ServerInput, ServerOutput};
 use crate::transaction::timers::{Backoff, TRYING_AFTER, Timer, Timers};
 
-/// One INVITE to be answered.
+/// One INVITE, as server.
 #[derive(Debug)]
 pub struct ServerInvite {
     timers: Timers,
@@ -20,7 +20,7 @@ pub struct ServerInvite {
 
 #[derive(Debug)]
 enum State {
-    /// No final answer yet. `trying`: when to say 100, unless the user has said anything.
+    /// No final response yet. `trying`: when to send 100, unless the user has sent a response.
     Proceeding {
         trying: Option<Instant>,
     },
@@ -29,7 +29,7 @@ enum State {
         resend: Option<Backoff>,
         give_up: Instant,
     },
-    /// The ACK came; its retransmissions are absorbed until then.
+    /// The ACK arrived; its retransmissions are absorbed until then.
     Confirmed {
         until: Instant,
     },
@@ -41,18 +41,18 @@ enum State {
 }
 
 impl ServerInvite {
-    /// An INVITE has just come.
+    /// An INVITE that has just arrived.
     pub fn new(now: Instant, timers: Timers, reliable: bool) -> Self {
         let state = State::Proceeding { trying: Some(now + TRYING_AFTER) };
         Self { timers, reliable, state, outputs: VecDeque::new() }
     }
 
-    /// Whether the user may still choose the final answer.
+    /// Whether the user can still give the final response.
     pub fn is_pending(&self) -> bool {
         matches!(self.state, State::Proceeding { .. })
     }
 
-    /// Feeds one event.
+    /// Processes one event.
     pub fn handle_input(&mut self, now: Instant, input: ServerInput) {
         use ResponseClass as R;
         use ServerInput as I;
@@ -60,7 +60,8 @@ impl ServerInvite {
             (State::Terminated, _) => {} // Nothing is owed any more.
             (_, I::Timeout) => self.timeout(now),
 
-            // §17.2.1 "Proceeding". A retransmission before any response shows that the client wants its 100 now.
+            // §17.2.1 "Proceeding". A retransmission before any response shows that the client needs the 100
+            // now.
             (State::Proceeding { trying: trying @ Some(_) }, I::Request) => {
                 *trying = None;
                 self.outputs.push_back(ServerOutput::SendTrying);
@@ -81,7 +82,7 @@ impl ServerInvite {
                 let resend = (!self.reliable).then(|| Backoff::start(now, self.timers.t1));
                 self.state = State::Completed { resend, give_up: now + self.timers.give_up() };
             }
-            // An ACK before the final answer is none.
+            // An ACK before the final response is ignored.
             (State::Proceeding { .. }, I::Ack) => {}
 
             // "Completed".
@@ -91,22 +92,22 @@ impl ServerInvite {
                 self.state = State::Confirmed { until: now + wait };
                 self.timeout(now);
             }
-            // "Confirmed": absorbs what was still on the way.
+            // "Confirmed": absorbs messages that were still in transit.
             (State::Confirmed { .. }, I::Request | I::Ack) => {}
 
-            // "Accepted": the INVITE is absorbed, an ACK and the user's repeated 2xx pass.
+            // "Accepted": the INVITE is absorbed; an ACK and the user's repeated 2xx pass.
             (State::Accepted { .. }, I::Request) => {}
             (State::Accepted { .. }, I::Ack) => self.outputs.push_back(ServerOutput::DeliverAck),
             (State::Accepted { .. }, I::Response(R::Success)) => {
                 self.outputs.push_back(ServerOutput::SendResponse)
             }
-            // The final answer has been given.
+            // The final response has already been given.
             (State::Accepted { .. }, I::Response(R::Provisional | R::Failure)) => {}
             (State::Completed { .. } | State::Confirmed { .. }, I::Response(_)) => {}
         }
     }
 
-    /// What to do next; drain after every input.
+    /// The next output; drain after every input.
     pub fn poll_output(&mut self) -> Option<ServerOutput> {
         self.outputs.pop_front()
     }
@@ -148,7 +149,7 @@ impl ServerInvite {
                 self.outputs.push_back(ServerOutput::Terminated);
                 self.state = State::Terminated;
             }
-            // Early: the driver was woken by somebody else's timer.
+            // Too early: the driver was woken by another timer.
             _ => {}
         }
     }

@@ -1,4 +1,4 @@
-//! Ladders of the whole layer: messages in, messages and events out.
+//! Ladder tests of the whole layer: messages as input, messages and events as result.
 
 use std::fmt::Write as _;
 use std::net::SocketAddr;
@@ -14,7 +14,7 @@ use crate::flow::{Flow, ListenerId};
 use crate::message::{Datagram, Host, Message, Method, Request, Response, StatusCode, parse_datagram};
 use crate::transaction::ladder::start;
 
-/// A layer, a peer at 192.0.2.1:5060 made of text, and the ladder of what happened.
+/// A layer, a peer at 192.0.2.1:5060 with text messages, and the ladder of events.
 struct Bench {
     layer: Layer,
     zero: Instant,
@@ -96,7 +96,7 @@ impl Bench {
         self.layer.receive(self.now, flow(source), Bytes::from(text));
     }
 
-    /// A response to the request the layer sent last, or to the same branch with another method.
+    /// A response to the layer's last request, or to its branch with another method.
     fn hear_response(&mut self, status: u16, method: Option<&str>) {
         let mut response = Response::reply_to(self.sent.as_ref().unwrap(), StatusCode::new(status).unwrap());
         response.set_to_tag("peer").unwrap();
@@ -451,7 +451,7 @@ fn a_full_table_answers_503_and_says_so() {
     );
 }
 
-/// A table that is full has room for what is inside a dialog, and one source has its share of the rest.
+/// A full table has space for requests inside a dialog, and each source has its share of the rest.
 #[test]
 fn the_table_keeps_a_reserve_for_dialogs_and_a_share_for_each_source() {
     check_by(
@@ -492,7 +492,8 @@ fn the_table_keeps_a_reserve_for_dialogs_and_a_share_for_each_source() {
     );
 }
 
-/// §8.2.7: a stranger's request is new each time and its answer the same; of somebody who is known it is absorbed.
+/// §8.2.7: each request of an unauthenticated sender is new and its response the same; a repeated request of
+/// a known sender is absorbed.
 #[test]
 fn strangers_are_forgotten_and_who_is_known_is_not() {
     check_by(

@@ -1,11 +1,11 @@
-//! The timers of RFC 3261 table 4 with the additions of RFC 6026 (L, M), and their one rule of doubling.
+//! The timers of RFC 3261 table 4 with the additions of RFC 6026 (L, M), and their common doubling rule.
 //!
-//! Nothing here runs: the machines keep deadlines and are fed with time.
+//! Nothing here runs: the machines store deadlines and get the time as input.
 
 use std::fmt;
 use std::time::{Duration, Instant};
 
-/// The base values every timer is computed from (RFC 3261 table 4).
+/// The base values of every timer (RFC 3261 table 4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timers {
     /// Estimate of the round-trip time.
@@ -16,7 +16,7 @@ pub struct Timers {
     pub t4: Duration,
 }
 
-/// The names of the timers, as the RFC letters them.
+/// The timers with their RFC letters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Timer {
     /// INVITE retransmission by the client, UDP only.
@@ -43,9 +43,9 @@ pub enum Timer {
     L,
     /// How long a client accepts further 2xx of an INVITE (RFC 6026).
     M,
-    /// The 200 ms of §17.2.1, or the longer wait of RFC 4320 §4.1, until a server says 100 by itself.
+    /// The 200 ms of §17.2.1, or the longer wait of RFC 4320 §4.1, until a server sends 100 by itself.
     Trying,
-    /// The 64·T1 of §9.1 after which a cancelled INVITE is over whatever the peer does.
+    /// The 64·T1 of §9.1 after which a cancelled INVITE ends, whatever the peer does.
     Cancelled,
 }
 
@@ -57,13 +57,13 @@ pub(crate) struct Backoff {
 }
 
 impl Timers {
-    /// 64·T1: how long a request may stay without an answer (timers B, F, H, J, L, M).
+    /// 64·T1: how long a request may stay without a response (timers B, F, H, J, L, M).
     pub fn give_up(&self) -> Duration {
         self.t1.saturating_mul(64)
     }
 
-    /// How long a server of a non-INVITE request must stay silent before it says 100 (RFC 4320 §4.1): the time a
-    /// client's timer E takes to grow to T2, 3.5 s with the default values.
+    /// How long the server of a non-INVITE request waits before it sends 100 (RFC 4320 §4.1): the time in
+    /// which a client's timer E grows to T2, 3.5 s with the default values.
     pub fn silence(&self) -> Duration {
         let mut silence = Duration::ZERO;
         let mut interval = self.t1.max(Duration::from_millis(1));
@@ -74,7 +74,7 @@ impl Timers {
         silence
     }
 
-    /// `wait` where the transport is not reliable and zero where it is, as timers D, I, J and K are defined.
+    /// `wait` for an unreliable transport and zero for a reliable one, as timers D, I, J and K are defined.
     pub(crate) fn unless_reliable(reliable: bool, wait: Duration) -> Duration {
         if reliable { Duration::ZERO } else { wait }
     }
@@ -104,7 +104,7 @@ impl Backoff {
         self.next = now + self.interval;
     }
 
-    /// Goes on with a fixed interval.
+    /// Continues with a fixed interval.
     pub(crate) fn hold(&mut self, interval: Duration) {
         self.interval = interval;
     }
@@ -116,7 +116,7 @@ pub const T1: Duration = Duration::from_millis(500);
 pub const T2: Duration = Duration::from_secs(4);
 /// Default longest life of a message in the network.
 pub const T4: Duration = Duration::from_secs(5);
-/// An INVITE that the user has not answered by then is answered 100 (§17.2.1).
+/// An INVITE that the user has not answered after this time is answered 100 (§17.2.1).
 pub const TRYING_AFTER: Duration = Duration::from_millis(200);
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! SIP on sockets: UDP and TCP (RFC 3261 §18).
 //!
-//! The only part of this crate that does I/O. It moves datagrams without understanding any; of a stream it understands
-//! where a message ends. Nothing here waits for a peer: what cannot be sent now is refused or queued within bounds.
+//! The only part of this crate that does I/O. It moves datagrams without parsing them; in a stream it finds
+//! the end of each message. It never waits for a peer: what cannot be sent now is refused or queued within
+//! bounds.
 
 mod arrival;
 mod error;

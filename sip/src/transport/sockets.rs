@@ -1,4 +1,4 @@
-//! All sockets of one element as one: what comes from any of them, and the way out by the one that a flow names.
+//! All sockets of one element as one: receives from all of them, and sends on the one that a flow names.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -28,17 +28,17 @@ impl Sockets {
     /// Opens a listener on each address; the n-th of its transport is [`ListenerId`] n. Runs within a tokio runtime.
     ///
     /// # Errors
-    /// The first address that cannot be had.
+    /// The first address that cannot be bound.
     pub fn bind(udp: &[SocketAddr], tcp: &[SocketAddr], limits: TcpLimits) -> Result<Self, BindError> {
         Ok(Sockets { udp: UdpTransport::bind(udp)?, tcp: TcpTransport::bind(tcp, limits)? })
     }
 
-    /// A handle that sends.
+    /// A handle for sending.
     pub fn sender(&self) -> Sender {
         Sender { udp: self.udp.sender(), tcp: self.tcp.sender() }
     }
 
-    /// What comes next. Safe to drop while it waits: nothing is lost.
+    /// The next arrival. Safe to drop while it waits: nothing is lost.
     pub async fn recv(&mut self) -> Arrival {
         tokio::select! {
             (flow, bytes) = self.udp.recv() => Arrival::Datagram { flow, bytes },
@@ -46,19 +46,20 @@ impl Sockets {
         }
     }
 
-    /// The next datagram if there is one already.
+    /// The next datagram, if there is one already.
     pub fn try_recv_datagram(&mut self) -> Option<(Flow, Bytes)> {
         self.udp.try_recv()
     }
 
-    /// What a connection brought, if there is something already.
+    /// The next arrival of a connection, if there is one already.
     pub fn try_recv_message(&mut self) -> Option<Arrival> {
         self.tcp.try_recv()
     }
 }
 
 impl Sender {
-    /// Sends a message by a flow, at once or not at all; what a connection takes it sends as fast as its peer reads.
+    /// Sends a message on a flow, at once or not at all; a connection sends its queue as fast as its peer
+    /// reads.
     ///
     /// # Errors
     /// When it was not sent.
@@ -70,26 +71,26 @@ impl Sender {
         }
     }
 
-    /// Whoever is at the far end of a flow has proved who it is; its connection may stay.
+    /// Marks the peer of a flow as authenticated; its connection may stay open.
     pub fn trust(&self, flow: &Flow) {
         if flow.protocol == Protocol::Tcp {
             self.tcp.trust(flow);
         }
     }
 
-    /// Closes the connection of a flow: who it was opened for may not use it any more.
+    /// Closes the connection of a flow, whose peer may not use it any more.
     pub fn close(&self, flow: &Flow) {
         if flow.protocol == Protocol::Tcp {
             self.tcp.close(flow);
         }
     }
 
-    /// The UDP listener that can reach an address.
+    /// The UDP listener that can send to an address.
     pub fn listener_towards(&self, remote: IpAddr) -> Option<ListenerId> {
         self.udp.listener_towards(remote)
     }
 
-    /// Our address as the far end of a flow sees it.
+    /// Our address as the peer of a flow sees it.
     ///
     /// # Errors
     /// When there is no such listener or no route.

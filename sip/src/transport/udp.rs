@@ -1,4 +1,4 @@
-//! UDP listeners: datagrams in with the flow they came by, datagrams out without ever waiting.
+//! UDP listeners: datagrams in with their flow, datagrams out without blocking.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket as StdUdpSocket};
@@ -14,17 +14,17 @@ use tokio::net::UdpSocket;
 use crate::flow::{Flow, ListenerId, Protocol};
 use crate::transport::error::{BindError, SendError};
 
-/// The longest datagram that UDP can bring, in bytes; nothing is ever cut.
+/// The longest possible UDP datagram, in bytes; nothing is ever cut.
 pub const DATAGRAM_BYTES_MAX: usize = 65_535;
 
-/// What passed through all listeners since the start.
+/// Totals of all listeners since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Datagrams received.
     pub received: u64,
     /// Errors while receiving; none of them ends the loop.
     pub receive_errors: u64,
-    /// Datagrams handed to the system.
+    /// Datagrams passed to the system.
     pub sent: u64,
     /// Datagrams lost because a socket's buffer was full.
     pub dropped: u64,
@@ -37,11 +37,11 @@ pub struct UdpTransport {
     sockets: Vec<UdpSocket>,
     sender: UdpSender,
     buffer: Vec<u8>,
-    /// The listener whose turn it is, so that a flood at one does not silence the others.
+    /// The listener whose turn it is, so that a flood on one does not block the others.
     turn: usize,
 }
 
-/// The sending side; cheap to clone, and sends from any thread.
+/// The sending side; cheap to clone, and usable from any thread.
 #[derive(Clone)]
 pub struct UdpSender {
     shared: Arc<Shared>,
@@ -57,23 +57,23 @@ struct Shared {
 }
 
 struct Listener {
-    /// The same socket as the receiver's. A plain system call suffices to send without waiting, and unlike the
-    /// runtime's it works before the runtime has first seen the socket writable.
+    /// The same socket as the receiver's. A plain system call sends without blocking, and unlike the
+    /// runtime's call it works before the runtime has first seen the socket writable.
     socket: StdUdpSocket,
     local: SocketAddr,
 }
 
 impl UdpTransport {
-    /// Opens a listener on each address; the n-th is [`ListenerId`] n. Port 0 takes a free one. Runs within a tokio
-    /// runtime.
+    /// Opens a listener on each address; the n-th is [`ListenerId`] n. Port 0 selects a free one. Runs within
+    /// a tokio runtime.
     ///
     /// # Errors
-    /// The first address that cannot be had: in use, not ours, not permitted.
+    /// The first address that cannot be bound: in use, not ours, not permitted.
     pub fn bind(addresses: &[SocketAddr]) -> Result<Self, BindError> {
         let (mut sockets, mut listeners) = (Vec::new(), Vec::new());
         for address in addresses {
             let failed = |source| BindError { protocol: Protocol::Udp, address: *address, source };
-            // An IPv6 listener serves IPv4 too unless that port has an IPv4 listener of its own.
+            // An IPv6 listener also serves IPv4 unless that port has its own IPv4 listener.
             let v6_only = addresses.iter().any(|other| other.is_ipv4() && other.port() == address.port());
             let socket = open(*address, v6_only).map_err(failed)?;
             let local = socket.local_addr().map_err(failed)?;
@@ -92,21 +92,21 @@ impl UdpTransport {
         Ok(UdpTransport { sockets, sender, buffer: vec![0; DATAGRAM_BYTES_MAX], turn: 0 })
     }
 
-    /// A handle that sends.
+    /// A handle for sending.
     pub fn sender(&self) -> UdpSender {
         self.sender.clone()
     }
 
-    /// The next datagram and the flow it came by. Safe to drop while it waits: nothing is lost.
+    /// The next datagram and its flow. Safe to drop while it waits: nothing is lost.
     ///
-    /// Each datagram gets a buffer of exactly its length: a slice of a shared arena would save the copy of some
-    /// hundred bytes, and would hold the whole arena for as long as a dialog keeps one message.
+    /// Each datagram gets a buffer of exactly its length. A slice of a shared arena would save copying some
+    /// hundred bytes, but would keep the whole arena for as long as a dialog keeps one message.
     pub async fn recv(&mut self) -> (Flow, Bytes) {
         std::future::poll_fn(|context| self.poll_recv(context)).await
     }
 
-    /// The next datagram if one is there already: what a driver takes after [`UdpTransport::recv`] woke it, before it
-    /// goes back to wait.
+    /// The next datagram, if there is one already. A driver calls it after [`UdpTransport::recv`], before it
+    /// waits again.
     pub fn try_recv(&mut self) -> Option<(Flow, Bytes)> {
         for _ in 0..self.sockets.len() {
             let at = self.next_turn();
@@ -136,7 +136,7 @@ impl UdpTransport {
                     return Poll::Ready(self.received(at, len, remote));
                 }
                 Poll::Ready(Err(_)) if errors < ERRORS_AT_ONCE => {
-                    // What a peer or the network did to an earlier datagram of ours; the socket is still good.
+                    // An error caused by an earlier datagram of ours; the socket still works.
                     errors += 1;
                     self.sender.shared.receive_errors.fetch_add(1, Ordering::Relaxed);
                 }
@@ -170,10 +170,10 @@ impl UdpTransport {
 }
 
 impl UdpSender {
-    /// Sends a datagram by a flow, at once or not at all.
+    /// Sends a datagram on a flow, at once or not at all.
     ///
     /// # Errors
-    /// When it was not sent; every case is counted too.
+    /// When it was not sent; every case is also counted.
     pub fn try_send(&self, flow: &Flow, datagram: &[u8]) -> Result<(), SendError> {
         let listener = self.listener(flow.listener).filter(|_| flow.protocol == Protocol::Udp);
         let listener = listener.ok_or(SendError::UnknownListener)?;
@@ -199,20 +199,21 @@ impl UdpSender {
         }
     }
 
-    /// The addresses of our listeners, with the ports that they really have.
+    /// The addresses of our listeners, with their actual ports.
     pub fn listeners(&self) -> impl Iterator<Item = (ListenerId, SocketAddr)> {
         self.shared.listeners.iter().zip(0..).map(|(listener, id)| (ListenerId(id), listener.local))
     }
 
-    /// The listener that can reach an address: the first of its family, else one of IPv6 that serves both.
+    /// The listener that can send to an address: the first of its family, otherwise one of IPv6 that serves
+    /// both.
     pub fn listener_towards(&self, remote: IpAddr) -> Option<ListenerId> {
         let same = |(_, local): &(ListenerId, SocketAddr)| local.is_ipv4() == remote.to_canonical().is_ipv4();
         let any = |(_, local): &(ListenerId, SocketAddr)| local.ip() == IpAddr::V6(Ipv6Addr::UNSPECIFIED);
         self.listeners().find(same).or_else(|| self.listeners().find(any)).map(|(id, _)| id)
     }
 
-    /// Our address as the far end of a flow sees it: what Via, Contact and SDP name where no external address is
-    /// configured. A listener on all addresses is asked which one routes there.
+    /// Our address as the peer of a flow sees it, for Via, Contact and SDP when no external address is
+    /// configured. For a listener on all addresses the routing table decides.
     ///
     /// # Errors
     /// When there is no such listener or no route.
@@ -224,7 +225,7 @@ impl UdpSender {
         Ok(SocketAddr::new(local_address_towards(flow.remote.ip())?, listener.local.port()))
     }
 
-    /// What passed since the start.
+    /// Totals since the start.
     pub fn counters(&self) -> Counters {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Counters {
@@ -241,7 +242,8 @@ impl UdpSender {
     }
 }
 
-/// The address of this host from which the system would reach `remote`. Asks the routing table; sends nothing.
+/// The address of this host from which the system would reach `remote`. Reads the routing table; sends
+/// nothing.
 ///
 /// # Errors
 /// When there is no route.
@@ -257,13 +259,14 @@ pub fn local_address_towards(remote: IpAddr) -> io::Result<IpAddr> {
     Ok(socket.local_addr()?.ip().to_canonical())
 }
 
-/// A listener's socket. Without SO_REUSEADDR: two engines on one port would each hear half of the calls.
+/// A listener's socket. Without SO_REUSEADDR: with two engines on one port each would receive half of the
+/// calls.
 fn open(address: SocketAddr, v6_only: bool) -> io::Result<StdUdpSocket> {
     let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(SocketProtocol::UDP))?;
     if address.is_ipv6() {
         socket.set_only_v6(v6_only)?;
     }
-    // The system grants what its own limits allow; less is no reason not to start.
+    // The system grants what its own limits allow; a smaller buffer must not prevent the start.
     let _granted = socket.set_recv_buffer_size(RECEIVE_BUFFER_BYTES);
     let _granted = socket.set_send_buffer_size(SEND_BUFFER_BYTES);
     socket.set_nonblocking(true)?;
@@ -271,13 +274,13 @@ fn open(address: SocketAddr, v6_only: bool) -> io::Result<StdUdpSocket> {
     Ok(socket.into())
 }
 
-/// Seconds of a flood fit, so that what a busy driver cannot read at once is not lost.
+/// It holds some seconds of a flood, so that what a busy driver cannot read at once is not lost.
 const RECEIVE_BUFFER_BYTES: usize = 4 << 20;
-/// Room for the answers to it.
+/// It holds the responses to such a flood.
 const SEND_BUFFER_BYTES: usize = 1 << 20;
-/// Errors taken from one socket before others get their turn.
+/// Errors read from one socket before the others get their turn.
 const ERRORS_AT_ONCE: u32 = 16;
-/// Any port: a route does not depend on it.
+/// Any port; the route does not depend on it.
 const ROUTE_PORT: u16 = 5060;
 
 #[cfg(test)]

@@ -12,24 +12,24 @@ use crate::ua::event::{Cause, Output};
 use crate::ua::leg::{LegKey, Phase};
 use crate::ua::state::Ua;
 
-/// What a user agent is fed with by its driver.
+/// Inputs of a user agent from its driver.
 #[derive(Debug)]
 pub enum Input {
-    /// Bytes came.
+    /// A datagram arrived.
     Datagram {
-        /// From where.
+        /// Its flow.
         flow: Flow,
         /// One datagram.
         bytes: Bytes,
     },
-    /// A connection is closed: what was sent by it gets no answer by it any more.
+    /// A connection has closed: requests sent on it get no response any more.
     FlowClosed {
         /// The connection.
         flow: Flow,
     },
-    /// A message came that has been read already, as those of a stream are.
+    /// A parsed message arrived, for example from a stream.
     Message {
-        /// From where.
+        /// Its flow.
         flow: Flow,
         /// The message.
         message: Message,
@@ -38,13 +38,13 @@ pub enum Input {
     Timeout,
     /// An [`Output::Transmit`] with this key could not be sent.
     TransportError {
-        /// The key it carried.
+        /// Its key.
         key: ClientKey,
     },
 }
 
 impl Ua {
-    /// Feeds one event of the driver.
+    /// Processes one event of the driver.
     pub fn handle_input(&mut self, now: Instant, input: Input) {
         match input {
             Input::Datagram { flow, bytes } => {
@@ -67,7 +67,7 @@ impl Ua {
         self.pump(now);
     }
 
-    /// What to do next; drain after every call that changes the user agent.
+    /// The next output; drain after every call that changes the user agent.
     pub fn poll_output(&mut self) -> Option<Output> {
         self.outputs.pop_front()
     }
@@ -77,34 +77,34 @@ impl Ua {
         [self.layer.next_timeout(), self.deadlines.next()].into_iter().flatten().min()
     }
 
-    /// What the transaction layer absorbed so far.
+    /// Totals of messages that the transaction layer absorbed.
     pub fn counters(&self) -> Counters {
         self.layer.counters()
     }
 
-    /// How many legs live, those that wait for their last BYE included.
+    /// Number of legs, including those that wait for their last BYE.
     pub fn legs_len(&self) -> usize {
         self.legs.len()
     }
 
-    /// How many client and server transactions live.
+    /// Number of client and server transactions.
     pub fn transactions(&self) -> (usize, usize) {
         self.layer.transactions()
     }
 
-    /// Whether there is room for requests that may as well be sent later, such as keep-alives.
+    /// Whether there is space for requests that can also be sent later, such as keep-alives.
     pub fn has_spare_room(&self) -> bool {
         self.layer.has_spare_room()
     }
 
-    /// Lets answers to senders who have proved nothing leave no state, and amplify nothing: what a switch wants. From
-    /// then on the final answer to a request outside of dialogs is kept for its retransmissions after [`Ua::prove`]
-    /// alone.
+    /// Responses to unauthenticated senders leave no state and are no amplifier from now on, as a switch
+    /// needs it: the final response to a request outside of dialogs is stored for retransmissions only after
+    /// [`Ua::prove`].
     pub fn forget_strangers(&mut self) {
         self.layer.forget_strangers();
     }
 
-    /// The sender of a request is known, by its digest or by its address.
+    /// Marks the sender of a request as known, by its digest or by its address.
     pub fn prove(&mut self, key: &ServerKey) {
         self.layer.prove(key);
     }
@@ -118,18 +118,18 @@ impl Ua {
         }
     }
 
-    /// The Contact of a leg's peer and the way of requests to it, once there is a dialog.
+    /// The Contact of a leg's peer and the flow for requests to it, once there is a dialog.
     pub fn peer(&self, leg: LegKey) -> Option<(&Uri, Flow)> {
         let dialog = self.legs.get(&leg)?.dialogs.first()?;
         Some((dialog.remote_target(), dialog.route()))
     }
 
-    /// Whether the peer of our INVITE has answered it at all, be it with 100.
+    /// Whether the peer has sent any response to our INVITE, also 100.
     pub fn is_heard(&self, leg: LegKey) -> bool {
         self.legs.get(&leg).is_some_and(|leg| leg.heard || !matches!(leg.phase, Phase::Calling { .. }))
     }
 
-    /// Moves what the layer has to say: bytes to the driver, events to the legs.
+    /// Handles the outputs of the layer: bytes go to the driver, events to the legs.
     pub(super) fn pump(&mut self, now: Instant) {
         while let Some(output) = self.layer.poll_output() {
             match output {
@@ -156,7 +156,7 @@ impl Ua {
 
     fn timeout_leg(&mut self, now: Instant, key: LegKey) {
         let Some(leg) = self.legs.get_mut(&key) else { return };
-        // §13.3.1.1: proxies cancel a call of which they hear nothing for three minutes.
+        // §13.3.1.1: proxies cancel a call without a response for three minutes.
         if let Phase::Ringing { server, refresh: Some(at) } = &mut leg.phase
             && now >= *at
         {
@@ -183,5 +183,5 @@ impl Ua {
     }
 }
 
-/// How many timers of legs fire for one input; the others wait for the next.
+/// Timers of legs that fire for one input; the others wait for the next.
 const TIMEOUTS_PER_INPUT_MAX: usize = 256;

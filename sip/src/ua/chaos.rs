@@ -1,6 +1,6 @@
-//! Two agents that do anything at any time over a network that loses, doubles, delays and corrupts.
+//! Two agents with random actions at any time, over a network that loses, duplicates, delays and corrupts.
 //!
-//! Whatever happens: no panic, every leg ends exactly once, and nothing is left when all is quiet.
+//! In all cases: no panic, every leg ends exactly once, and no state is left at the end.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::{Duration, Instant};
@@ -21,7 +21,7 @@ struct World {
     ends: [End; 2],
     now: Instant,
     rng: StdRng,
-    /// Of 100 datagrams.
+    /// Percentage of datagrams.
     losses: u32,
     corruptions: u32,
     wire: BTreeMap<(Instant, u64), (usize, Bytes)>,
@@ -30,11 +30,11 @@ struct World {
 
 struct End {
     ua: Ua,
-    /// Legs begun, and how often each ended.
+    /// Legs that began, and how often each ended.
     legs: HashMap<LegKey, u32>,
     servers: Vec<ServerKey>,
     refused: Vec<Request>,
-    /// INFOs and MESSAGEs that have no receipt yet.
+    /// INFOs and MESSAGEs without a receipt yet.
     notes: HashSet<ClientKey>,
 }
 
@@ -196,7 +196,7 @@ impl End {
             | Event::ReinviteDue { leg }
             | Event::RefreshDue { leg } => Some(*leg),
             Event::Request { leg, .. } | Event::Response { leg, .. } | Event::Unanswered { leg, .. } => *leg,
-            // A receipt may come after the end of its leg.
+            // A receipt may arrive after the end of its leg.
             Event::InfoAnswered { key, .. } | Event::MessageAnswered { key, .. } => {
                 assert!(self.notes.remove(key), "a second receipt: {event:?}");
                 None
@@ -253,7 +253,8 @@ fn everything_ends(seed: u64, losses: u32, corruptions: u32, acts: &[Act]) {
         legs.into_iter().for_each(|leg| world.ends[who].ua.hang_up(now, leg));
         world.drain();
     }
-    // A cancelled INVITE and the BYE behind a lost ACK take 32 s each, and a late INVITE may still come in between.
+    // A cancelled INVITE and the BYE after a lost ACK take 32 s each, and a late INVITE may still arrive in
+    // between.
     for _ in 0..4 {
         world.run_until(world.now + Duration::from_secs(70));
         for who in 0..2 {

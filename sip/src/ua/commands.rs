@@ -1,4 +1,4 @@
-//! What the user asks for: requests, legs, answers.
+//! Actions of the user: requests, legs, answers.
 
 use std::time::Instant;
 
@@ -11,12 +11,13 @@ use crate::ua::leg::{Leg, LegKey, Phase};
 use crate::ua::state::{Purpose, Ua};
 
 impl Ua {
-    /// Sends a request outside dialogs to `flow`; it ends in [`Response`](super::Event::Response) or
-    /// [`Unanswered`](super::Event::Unanswered), a MESSAGE in [`MessageAnswered`](super::Event::MessageAnswered).
+    /// Sends a request outside dialogs to `flow`. Its result is [`Response`](super::Event::Response) or
+    /// [`Unanswered`](super::Event::Unanswered); for a MESSAGE it is
+    /// [`MessageAnswered`](super::Event::MessageAnswered).
     ///
     /// # Errors
     ///
-    /// When the table of transactions is full or a value is not fit for a header.
+    /// When the table of transactions is full or a value is not valid in a header.
     pub fn request(&mut self, now: Instant, flow: Flow, draft: Draft) -> Result<ClientKey, SendError> {
         let request = self.build(&flow, &draft)?;
         let (flow, purpose) = (way(flow, draft.wide, &request), outside(&draft.method));
@@ -27,15 +28,15 @@ impl Ua {
     ///
     /// # Errors
     ///
-    /// When a table is full or a value is not fit for a header.
+    /// When a table is full or a value is not valid in a header.
     pub fn invite(&mut self, now: Instant, flow: Flow, invite: Invite) -> Result<LegKey, SendError> {
         let mut request = self.build(&flow, &invite.0)?;
         self.offer_timer(None, &mut request)?;
         self.start_leg(now, flow, request)
     }
 
-    /// Sends a refused request again, with these headers in the place of its own (an Authorization, say), a CSeq
-    /// number one higher and a new transaction (RFC 3261 §22.2). A first INVITE begins a new leg.
+    /// Sends a refused request again, with these headers instead of its own (for example an Authorization),
+    /// the next CSeq number and a new transaction (RFC 3261 §22.2). A first INVITE begins a new leg.
     ///
     /// # Errors
     ///
@@ -75,25 +76,27 @@ impl Ua {
         self.start(now, flow, request, purpose).map(Retried::Transaction)
     }
 
-    /// Answers a request; for an INVITE a provisional rings, a 2xx takes the call and anything else ends the leg.
+    /// Answers a request. For an INVITE, a provisional response rings, a 2xx accepts the call and anything
+    /// else ends the leg.
     ///
     /// A 2xx to an INVITE is repeated until its ACK.
     ///
     /// # Errors
     ///
-    /// [`SendError::WrongState`] when the request has its final answer already.
+    /// [`SendError::WrongState`] when the request already has its final response.
     pub fn respond(&mut self, now: Instant, key: &ServerKey, reply: Reply) -> Result<(), SendError> {
         self.send_reply(now, key, reply)?;
         self.pump(now);
         Ok(())
     }
 
-    /// Answers a request finally and forgets it at once, whether or not the answer arrives: for challenges and
-    /// refusals of strangers, who get one response for one request and cost no memory (§8.2.7).
+    /// Answers a request finally and removes its transaction at once, whether or not the response arrives.
+    /// For challenges and refusals of unauthenticated senders, which get one response per request and use no
+    /// memory (§8.2.7).
     ///
     /// # Errors
     ///
-    /// As [`Ua::respond`], and for an answer to an INVITE that is no refusal.
+    /// As [`Ua::respond`], and for a response to an INVITE that is not a refusal.
     pub fn refuse(&mut self, now: Instant, key: &ServerKey, reply: Reply) -> Result<(), SendError> {
         if !reply.status.is_final() || (reply.status.is_success() && self.leg_of_invite(key).is_some()) {
             return Err(SendError::WrongState);
@@ -111,11 +114,12 @@ impl Ua {
         Ok(())
     }
 
-    /// Sends the ACK that the user owes: of a 2xx to an INVITE that carried no offer, with the answer as its body.
+    /// Sends the ACK that the user must send: for a 2xx to an INVITE without an offer, with the answer as its
+    /// body.
     ///
     /// # Errors
     ///
-    /// [`SendError::WrongState`] when none is owed.
+    /// [`SendError::WrongState`] when no ACK is needed.
     pub fn ack(&mut self, now: Instant, leg: LegKey, extra: &Extra) -> Result<(), SendError> {
         let owed = match self.legs.get_mut(&leg).filter(|leg| !leg.released).map(|leg| &mut leg.phase) {
             Some(Phase::Confirmed { ack_owed }) => ack_owed.take(),
@@ -127,8 +131,8 @@ impl Ua {
         Ok(())
     }
 
-    /// Ends a leg by what its state asks for: CANCEL, 480 or BYE. The user hears one more event of it,
-    /// [`Ended`](super::Event::Ended); all that the network still needs is done behind that.
+    /// Ends a leg as its state requires: with CANCEL, 480 or BYE. The user gets one more event,
+    /// [`Ended`](super::Event::Ended); what the network still needs happens after that.
     pub fn hang_up(&mut self, now: Instant, key: LegKey) {
         let Some(leg) = self.legs.get_mut(&key).filter(|leg| !leg.released) else { return };
         match &leg.phase {
@@ -138,10 +142,11 @@ impl Ua {
             }
             Phase::Ringing { server, .. } => {
                 let server = *server;
-                // The leg is released by its own final response.
+                // The leg ends with its own final response.
                 let _ = self.respond(now, &server, Reply::new(StatusCode::TEMPORARILY_UNAVAILABLE));
             }
-            // §15: not before the ACK of the 2xx that made the dialog; the ACK or its absence goes on from here.
+            // §15: not before the ACK of the 2xx that created the dialog; the ACK, or its timeout, continues
+            // from here.
             Phase::Confirmed { .. } if leg.answer.as_ref().is_some_and(|answer| answer.first) => {
                 self.release(key, Cause::HungUp);
             }
@@ -152,8 +157,8 @@ impl Ua {
         self.pump(now);
     }
 
-    /// Sends an INVITE inside the dialog of a leg: hold, another address, another codec. It ends in a
-    /// [`Response`](super::Event::Response), or after a clash in [`ReinviteDue`](super::Event::ReinviteDue).
+    /// Sends an INVITE inside the dialog of a leg: hold, another address, another codec. Its result is
+    /// [`Response`](super::Event::Response), or after a clash [`ReinviteDue`](super::Event::ReinviteDue).
     ///
     /// # Errors
     ///
@@ -173,12 +178,12 @@ impl Ua {
         Ok(client)
     }
 
-    /// Sends an INFO inside the dialog of a leg; it ends in [`InfoAnswered`](super::Event::InfoAnswered).
+    /// Sends an INFO inside the dialog of a leg; its result is [`InfoAnswered`](super::Event::InfoAnswered).
     ///
-    /// A 481 or 408 to it, or silence, does not end the leg, although RFC 3261 §12.2.1.2 and RFC 5057 §5.3 would have
-    /// the whole dialog ended for a 481 and its usage for a 408. Phones that know no INFO answer 481, 405, 500, 501 or
-    /// nothing at all while the talk goes on, and engines that hang up on that are the best known complaint about INFO:
-    /// a note that is refused costs no call. A dialog that is really gone is found by its re-INVITE, BYE or media.
+    /// A 481, a 408 or no response does not end the leg. RFC 3261 §12.2.1.2 and RFC 5057 §5.3 would end the
+    /// whole dialog for a 481 and its usage for a 408. But phones that do not support INFO answer 481, 405,
+    /// 500, 501 or nothing while the call continues, and engines that hang up in that case are the best-known
+    /// complaint about INFO. A dialog that has really ended is detected by its re-INVITE, BYE or media.
     ///
     /// # Errors
     ///
@@ -187,7 +192,7 @@ impl Ua {
         self.info_by(now, leg, content, None)
     }
 
-    /// As [`Ua::info`], with a connection of the same peer, which an INFO takes that is too long for a datagram.
+    /// Like [`Ua::info`], with a connection of the same peer for an INFO that is too long for a datagram.
     ///
     /// # Errors
     ///
@@ -208,7 +213,7 @@ impl Ua {
     ///
     /// # Errors
     ///
-    /// [`SendError::WrongState`] without a dialog; INVITE, ACK, BYE and CANCEL have functions of their own.
+    /// [`SendError::WrongState`] without a dialog; INVITE, ACK, BYE and CANCEL have their own functions.
     pub fn request_within(
         &mut self,
         now: Instant,
@@ -258,8 +263,8 @@ impl Ua {
     }
 }
 
-/// §18.1.1: a request of more than 1,300 bytes goes over a connection, for on its way a datagram of that size may be cut
-/// in pieces and lost. Where the peer has none it goes by the datagram all the same: most arrive.
+/// §18.1.1: a request of more than 1,300 bytes is sent over a connection, because a datagram of that size may
+/// be fragmented and lost. When the peer has no connection it is still sent as a datagram: most arrive.
 fn way(flow: Flow, wide: Option<Flow>, request: &Request) -> Flow {
     match wide {
         Some(wide) if !flow.protocol.is_reliable() && request.to_bytes().len() > SHORT_BYTES_MAX => wide,
@@ -267,7 +272,7 @@ fn way(flow: Flow, wide: Option<Flow>, request: &Request) -> Flow {
     }
 }
 
-/// Why a request outside dialogs is sent.
+/// The purpose of a request outside dialogs.
 fn outside(method: &Method) -> Purpose {
     match method {
         Method::Message => Purpose::Message,
@@ -275,7 +280,7 @@ fn outside(method: &Method) -> Purpose {
     }
 }
 
-/// Why a request that is no INVITE is sent inside the dialog of a leg.
+/// The purpose of a request other than INVITE inside the dialog of a leg.
 fn within(leg: LegKey, method: &Method) -> Purpose {
     match method {
         Method::Info => Purpose::Info(leg),
@@ -283,5 +288,5 @@ fn within(leg: LegKey, method: &Method) -> Purpose {
     }
 }
 
-/// The longest request that is sure to fit into a datagram, without the Via that is added to it.
+/// The longest request that fits into a datagram in any case, without the Via that is added to it.
 const SHORT_BYTES_MAX: usize = 1_300 - 120;

@@ -1,4 +1,4 @@
-//! What the user writes of a message; the rest is the user agent's.
+//! The parts of a message that the user writes; the user agent adds the rest.
 
 use bytes::Bytes;
 
@@ -7,10 +7,11 @@ use crate::message::{Headers, InvalidValue, Method, Name, StatusCode};
 
 /// Headers and a body that the user adds to a message.
 ///
-/// A header given here takes the place of one that the user agent would write: a Contact of a REGISTER's 200, say.
+/// A header given here replaces one that the user agent would write, for example the Contact in the 200 to a
+/// REGISTER.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Extra {
-    /// Names and values; a name may come more than once.
+    /// Names and values; a name may occur more than once.
     pub headers: Vec<(String, String)>,
     /// The body.
     pub content: Option<Content>,
@@ -38,8 +39,8 @@ pub struct Draft {
     pub(super) wide: Option<Flow>,
 }
 
-/// An INVITE that begins a leg. A body is taken for an offer, and then the ACK of the answer is sent by itself;
-/// without one the user owes the ACK with its answer ([`Ua::ack`](super::Ua::ack)).
+/// An INVITE that begins a leg. A body is treated as an offer, and the ACK of the answer is then sent
+/// automatically; without a body the user must send the ACK with its answer ([`Ua::ack`](super::Ua::ack)).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invite(pub(super) Draft);
 
@@ -52,7 +53,7 @@ pub struct Reply {
 }
 
 impl Extra {
-    /// Nothing.
+    /// No headers and no body.
     pub fn new() -> Self {
         Self::default()
     }
@@ -71,7 +72,7 @@ impl Extra {
         self
     }
 
-    /// Writes the headers over what is there: the first of a name replaces, the others follow.
+    /// Writes the headers over existing ones: the first of a name replaces, the others are added.
     pub(super) fn write_headers(&self, headers: &mut Headers) -> Result<(), InvalidValue> {
         for (at, (name, value)) in self.headers.iter().enumerate() {
             let seen = self.headers.iter().take(at).any(|(earlier, _)| earlier.eq_ignore_ascii_case(name));
@@ -112,8 +113,8 @@ impl Draft {
         }
     }
 
-    /// A MESSAGE (RFC 3428); it ends in [`MessageAnswered`](super::Event::MessageAnswered). The proxies on the way to a
-    /// binding are added as Route headers.
+    /// A MESSAGE (RFC 3428); its result is [`MessageAnswered`](super::Event::MessageAnswered). The proxies in
+    /// the path of a binding are added as Route headers.
     pub fn message(
         uri: impl Into<String>,
         from: impl Into<String>,
@@ -124,14 +125,15 @@ impl Draft {
         Self { extra: Extra { content: Some(content), ..draft.extra }, ..draft }
     }
 
-    /// Gives a connection of the same peer, which a request takes that is too long for a datagram.
+    /// Sets a connection of the same peer for a request that is too long for a datagram.
     #[must_use]
     pub fn wide(mut self, connection: Option<Flow>) -> Self {
         self.wide = connection;
         self
     }
 
-    /// Gives Call-ID and CSeq number: all REGISTERs of one phone share the one and count the other up (§10.2).
+    /// Sets Call-ID and CSeq number: all REGISTERs of one phone have the same Call-ID and increasing numbers
+    /// (§10.2).
     #[must_use]
     pub fn sequence(mut self, call_id: impl Into<String>, cseq: u32) -> Self {
         (self.call_id, self.cseq) = (Some(call_id.into()), cseq);
@@ -159,7 +161,7 @@ impl Invite {
         Self(Draft::new(Method::Invite, uri, from, to))
     }
 
-    /// Gives the Call-ID, which is random otherwise.
+    /// Sets the Call-ID, which is random otherwise.
     #[must_use]
     pub fn call_id(mut self, call_id: impl Into<String>) -> Self {
         self.0.call_id = Some(call_id.into());
@@ -185,7 +187,7 @@ impl Reply {
         Self { status, reason: None, extra: Extra::new() }
     }
 
-    /// Gives the phrase.
+    /// Sets the phrase.
     #[must_use]
     pub fn reason(mut self, reason: impl Into<String>) -> Self {
         self.reason = Some(reason.into());

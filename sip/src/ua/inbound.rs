@@ -1,4 +1,4 @@
-//! What comes from the transaction layer, sorted to the legs (RFC 3261 §12.2.2, §13.2.2, §14.2, §15.1.2).
+//! Passes events of the transaction layer to the legs (RFC 3261 §12.2.2, §13.2.2, §14.2, §15.1.2).
 
 use std::time::Instant;
 
@@ -26,7 +26,8 @@ impl Ua {
             E::StraySuccess { flow, response } => self.on_success_again(now, flow, &response),
             E::Timeout { key, .. } => self.on_no_response(now, key, false),
             E::TransportError { key, .. } => self.on_no_response(now, key, true),
-            // §13.3.1.4 asks nothing of the user: the INVITE was refused, whether or not the peer knows.
+            // §13.3.1.4 requires no action of the user: the INVITE was refused, whether or not the peer
+            // knows.
             E::AckTimeout { .. } => {}
         }
     }
@@ -46,7 +47,7 @@ impl Ua {
         match (to_tag, request.method()) {
             (Some(tag), _) => self.on_request_within(now, key, flow, request, &tag),
             (None, Method::Invite) => self.on_invite(now, key, flow, request),
-            // These mean something inside a dialog only (§15.1.2, RFC 3262 §3, RFC 3311 §5.2, RFC 6086 §4.2.1).
+            // These are valid only inside a dialog (§15.1.2, RFC 3262 §3, RFC 3311 §5.2, RFC 6086 §4.2.1).
             (None, Method::Bye | Method::Info | Method::Prack | Method::Update) => {
                 self.refuse_quietly(now, &key, &Reply::new(StatusCode::NO_TRANSACTION));
             }
@@ -63,7 +64,7 @@ impl Ua {
             return self.refuse_quietly(now, &key, &reply);
         }
         let Some(local_tag) = self.layer.local_tag(&key) else { return };
-        // The same INVITE after the life of its transaction, while its leg lives.
+        // The same INVITE after the end of its transaction, while its leg lives.
         if self.legs_by_tag.contains_key(&local_tag) {
             return self.refuse_quietly(now, &key, &Reply::new(StatusCode::LOOP_DETECTED));
         }
@@ -93,7 +94,7 @@ impl Ua {
         let Some((leg_key, at)) = place else {
             return self.refuse_quietly(now, &key, &Reply::new(StatusCode::NO_TRANSACTION));
         };
-        // Both tags are known: that is no stranger.
+        // Both tags are known, so the sender is known.
         self.layer.prove(&key);
         let dialog = self.legs.get_mut(&leg_key).and_then(|leg| leg.dialogs.get_mut(at));
         match dialog.map(|dialog| dialog.receive(flow, &request)) {
@@ -154,7 +155,8 @@ impl Ua {
             _ if leg.released => return self.answer(now, &server, StatusCode::NO_TRANSACTION),
             Phase::Calling { .. } => Err(Clash::Ours),
             Phase::Ringing { .. } => Err(Clash::Theirs),
-            // Our 2xx is not acknowledged, or the user's ACK is not out: the exchange before is not over.
+            // Our 2xx is not acknowledged, or the user's ACK is not sent: the previous exchange is not
+            // complete.
             Phase::Confirmed { ack_owed: Some(_) } => Err(Clash::Ours),
             Phase::Confirmed { .. } if leg.answer.is_some() => Err(Clash::Ours),
             Phase::Confirmed { .. } => leg.usage.receive(server),
@@ -187,7 +189,7 @@ impl Ua {
         let from_tag = request.from().ok().and_then(|from| from.tag().map(str::to_owned)).unwrap_or_default();
         let number = request.cseq().ok().map(|cseq| cseq.number);
         let known = leg.dialog_with(request.call_id(), &from_tag).is_some();
-        // Anything but the ACK that is waited for is a repetition or a stray.
+        // Anything but the expected ACK is a repetition or a stray one.
         let Some(answer) = leg.answer.as_mut().filter(|answer| known && Some(answer.cseq) == number) else {
             return;
         };
@@ -241,7 +243,8 @@ impl Ua {
             }
             Some(Purpose::Bye(leg)) if is_final => {
                 self.on_bye_done(now, leg);
-                // A challenged BYE is the user's to repeat: only it knows whom to trust with credentials.
+                // The user must repeat a challenged BYE, because only the user knows which peers may get
+                // credentials.
                 if matches!(response.status().as_u16(), 401 | 407) {
                     self.event(Event::Response { leg: None, key, flow, response, request });
                 }
@@ -266,7 +269,7 @@ impl Ua {
                 self.event(Event::Response { leg: Some(leg), key, flow, response, request });
             }
             Some(Purpose::Outside) => self.event(Event::Response { leg: None, key, flow, response, request }),
-            // The layer lets nothing but a further 2xx through after the first final response.
+            // After the first final response the layer passes only further 2xx.
             None if response.status().is_success() => self.on_success_again(now, flow, &response),
             Some(
                 Purpose::Bye(_)
@@ -315,7 +318,7 @@ impl Ua {
         }
     }
 
-    /// §13.2.2.4: the first 2xx makes the call, one of another fork is acknowledged and ended at once.
+    /// §13.2.2.4: the first 2xx accepts the call; one of another fork is acknowledged and ended at once.
     fn on_success(&mut self, now: Instant, key: LegKey, flow: Flow, response: &Response) {
         let Some(leg) = self.legs.get_mut(&key) else { return };
         let Some(invite) = &leg.invite else { return };
@@ -328,7 +331,7 @@ impl Ua {
             None => Dialog::uac(invite, response, leg.flow, contact),
         };
         let Ok(dialog) = confirmed else {
-            // No ACK can be made of it, and no call.
+            // Neither an ACK nor a call can be made from it.
             self.release(key, Cause::Refused { flow, response: response.clone(), request: None });
             return self.remove_leg(now, key);
         };
@@ -356,7 +359,8 @@ impl Ua {
         let from_tag = response.from().ok().and_then(|from| from.tag().map(str::to_owned));
         let Some(key) = from_tag.and_then(|tag| self.leg_of_tag(&tag)) else { return };
         let Some(leg) = self.legs.get_mut(&key) else { return };
-        // The first 2xx comes by its transaction; a stray one would leave that without an end.
+        // The first 2xx arrives through its transaction; handling a stray one would leave that without an
+        // end.
         if matches!(leg.phase, Phase::Calling { .. }) {
             return;
         }
@@ -364,7 +368,7 @@ impl Ua {
         let Ok(cseq) = response.cseq().map(|cseq| cseq.number) else { return };
         match leg.dialog_with(response.call_id(), &tag).and_then(|at| leg.dialogs.get(at)) {
             Some(dialog) => {
-                // Nothing is kept while the user has not sent the ACK it owes.
+                // There is none while the user has not sent the required ACK.
                 if let Some((flow, bytes)) = dialog.ack_of(cseq) {
                     self.layer.transmit(flow, bytes);
                 }
@@ -441,12 +445,13 @@ impl Ua {
                 self.event(Event::Unanswered { leg: Some(leg), key, unreachable });
             }
             Some(Purpose::Outside) => self.event(Event::Unanswered { leg: None, key, unreachable }),
-            // About a leg that the user has been told the end of.
+            // It belongs to a leg whose end was already reported to the user.
             Some(Purpose::Within(_)) | None => {}
         }
     }
 
-    /// An INFO of this leg, or a MESSAGE, came to its end. Told even when the leg is over: somebody waits for it.
+    /// Reports the result of an INFO of this leg, or of a MESSAGE. Also when the leg has ended, because the
+    /// user waits for it.
     fn on_receipt(&mut self, leg: Option<LegKey>, key: ClientKey, receipt: Receipt) {
         self.event(match leg {
             Some(leg) => Event::InfoAnswered { leg, key, receipt },
@@ -467,14 +472,14 @@ impl Ua {
         }
     }
 
-    /// A final response that needs nothing but its status.
+    /// Sends a final response with only a status.
     fn answer(&mut self, now: Instant, key: &ServerKey, status: StatusCode) {
         if let Ok(response) = self.build_reply(key, &Reply::new(status)) {
             self.layer.respond(now, key, &response);
         }
     }
 
-    /// A refusal that costs no memory: nothing shows yet that the peer is more than a stranger.
+    /// Sends a refusal that leaves no state, because the peer is not authenticated yet.
     fn refuse_quietly(&mut self, now: Instant, key: &ServerKey, reply: &Reply) {
         if let Ok(response) = self.build_reply(key, reply) {
             self.layer.respond_statelessly(now, key, &response);
@@ -482,7 +487,7 @@ impl Ua {
     }
 }
 
-/// The Contact our INVITE had.
+/// The Contact of our INVITE.
 fn contact_of(invite: &Request) -> String {
     invite.header(Name::Contact).unwrap_or_default().to_owned()
 }

@@ -1,4 +1,4 @@
-//! The bench for ladders: two user agents and a network that loses what it is told to.
+//! The bench for ladder tests: two user agents and a network that loses chosen messages.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -25,11 +25,11 @@ struct Bench {
     now: Instant,
     wire: BTreeMap<(Instant, u64), (usize, Bytes)>,
     posted: u64,
-    /// Beginnings of messages to lose, each once.
+    /// Prefixes of messages to lose, each once.
     losses: Vec<String>,
     /// Whether every message is lost.
     is_cut: bool,
-    /// The latest INVITE of Alice as Bob got it, for making answers of other forks.
+    /// The latest INVITE of Alice as Bob received it, for answers of other forks.
     invite: Option<Request>,
     out: String,
 }
@@ -49,7 +49,7 @@ pub(super) fn check(script: &str, expected: Expect) {
     check_with(LEGS_MAX, script, expected);
 }
 
-/// As [`check`], with a bound for Bob's legs.
+/// Like [`check`], with a bound for Bob's legs.
 pub(super) fn check_with(legs_len_max: usize, script: &str, expected: Expect) {
     let mut bench = Bench::new();
     bench.ends[1].ua.config.legs_len_max = legs_len_max;
@@ -130,7 +130,7 @@ impl Bench {
                 let extra = if late.is_some() { Extra::new() } else { sdp(Extra::new()) };
                 ua.reinvite(now, leg.unwrap(), &extra).map(|key| *client = Some(key))
             }
-            // Session timers of so many seconds, and no shorter ones than that.
+            // Session timers of this many seconds, also as the minimum.
             ("timer", Some("off")) => {
                 ua.config.session_timer = None;
                 Ok(())
@@ -180,12 +180,12 @@ impl Bench {
                 ua.handle_input(now, Input::TransportError { key: sent.unwrap() });
                 Ok(())
             }
-            // The end forgets all it knew.
+            // The end loses its state.
             ("restart", _) => {
                 *ua = Ua::new(ua.config.clone(), StdRng::seed_from_u64(99));
                 Ok(())
             }
-            // A request in the peer's dialog that this end's own dialog would not make.
+            // A request in the peer's dialog that this end's own dialog would not create.
             ("raw", Some(method)) => {
                 let leg = ua.legs.values().next().unwrap();
                 let method = Method::from_bytes(method.as_bytes()).unwrap();
@@ -212,7 +212,7 @@ impl Bench {
         }
     }
 
-    /// Lets another fork answer Alice's INVITE.
+    /// Another fork answers Alice's INVITE.
     fn fork(&mut self, status: u16, tag: &str) {
         let mut response =
             Response::reply_to(self.invite.as_ref().unwrap(), StatusCode::new(status).unwrap());
@@ -369,7 +369,7 @@ impl End {
     }
 }
 
-/// What a message says of session timers.
+/// The session timer headers of a message.
 fn session(headers: &Headers) -> String {
     let mut text = String::new();
     for (name, short) in [("Session-Expires", "x"), ("Min-SE", "min-se"), ("Require", "require")] {

@@ -1,4 +1,4 @@
-//! One leg: an INVITE and the dialogs it makes, of which at most one lasts.
+//! One leg: an INVITE and the dialogs that it creates, of which at most one lasts.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -8,46 +8,46 @@ use crate::flow::Flow;
 use crate::message::Request;
 use crate::transaction::{ClientKey, ServerKey};
 
-/// Names one leg for the life of its user agent.
+/// Identifies one leg for the life of its user agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LegKey(pub(super) u64);
 
-/// What the user agent keeps of a leg.
+/// The state of a leg in the user agent.
 pub(super) struct Leg {
-    /// Our tag: it finds the leg for every message of its dialogs.
+    /// Our tag; it identifies the leg in every message of its dialogs.
     pub(super) local_tag: String,
-    /// Where the INVITE came from or went to.
+    /// The flow of the INVITE.
     pub(super) flow: Flow,
     pub(super) phase: Phase,
-    /// Whether a provisional response to our INVITE came, 100 included.
+    /// Whether a provisional response to our INVITE arrived, 100 included.
     pub(super) heard: bool,
-    /// Our INVITE: further forks may answer it after the first, and its credentials go into the ACK.
+    /// Our INVITE: further forks may answer it after the first, and the ACK needs its credentials.
     pub(super) invite: Option<Box<Request>>,
-    /// The dialogs; once confirmed, the lasting one first and those of a fork that are being ended behind it.
+    /// The dialogs; once confirmed, the lasting one first, followed by those of a fork that are being ended.
     pub(super) dialogs: Vec<Dialog>,
     pub(super) usage: InviteUsage,
     /// Our INVITE inside the dialog, until its final response.
     pub(super) reinvite: Option<ClientKey>,
-    /// A 2xx of ours that waits for its ACK.
+    /// Our 2xx that waits for its ACK.
     pub(super) answer: Option<PendingAnswer>,
-    /// Whether the user has got its [`Ended`](super::Event::Ended); what remains is between us and the peer.
+    /// Whether the user has got its [`Ended`](super::Event::Ended); the rest is between us and the peer.
     pub(super) released: bool,
-    /// Our BYEs that have no answer yet.
+    /// Our BYEs without a response yet.
     pub(super) byes: usize,
-    /// The session timer, where the user agent has them.
+    /// The session timer, if the user agent has them.
     pub(super) timer: Option<SessionTimer>,
     /// Our UPDATE that refreshes the session, until its final response.
     pub(super) update: Option<ClientKey>,
-    /// Whether the peer said that it takes UPDATE.
+    /// Whether the peer supports UPDATE.
     pub(super) peer_updates: bool,
 }
 
 pub(super) enum Phase {
     /// Our INVITE waits for its answer.
     Calling { client: ClientKey },
-    /// The peer's INVITE waits for ours; a provisional response is repeated at `refresh`.
+    /// The peer's INVITE waits for our answer; a provisional response is repeated at `refresh`.
     Ringing { server: ServerKey, refresh: Option<Instant> },
-    /// There is a dialog. `ack_owed`: the CSeq number of an INVITE of ours whose 2xx the user must acknowledge.
+    /// There is a dialog. `ack_owed`: the CSeq number of our INVITE whose 2xx the user must acknowledge.
     Confirmed { ack_owed: Option<u32> },
     /// A BYE was sent or received.
     Ending,
@@ -58,7 +58,7 @@ pub(super) struct PendingAnswer {
     pub(super) key: ServerKey,
     /// Whether it confirmed the dialog; before its ACK no BYE may be sent (§15).
     pub(super) first: bool,
-    /// The CSeq number its ACK has.
+    /// The CSeq number of its ACK.
     pub(super) cseq: u32,
 }
 
@@ -102,7 +102,7 @@ impl Leg {
         })
     }
 
-    /// Whether an INVITE of ours may go into the dialog now (§14.1).
+    /// Whether our INVITE may be sent in the dialog now (§14.1).
     pub(super) fn may_reinvite(&self) -> bool {
         let idle = self.answer.is_none() && self.usage.may_send();
         idle && !self.released && matches!(self.phase, Phase::Confirmed { ack_owed: None })
@@ -123,8 +123,8 @@ impl fmt::Display for LegKey {
     }
 }
 
-/// How often a provisional response is sent again (§13.3.1.1).
+/// Interval at which a provisional response is repeated (§13.3.1.1).
 pub(super) const PROVISIONAL_EVERY: Duration = Duration::from_secs(60);
 
-/// How many dialogs one INVITE may make before further ones are ignored.
+/// Dialogs that one INVITE may create; further ones are ignored.
 pub(super) const FORKS_MAX: usize = 16;

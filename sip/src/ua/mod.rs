@@ -1,17 +1,18 @@
 //! The user agent: requests and calls for a switch or a phone, over the transaction layer and the dialogs.
 //!
-//! It dispatches and never decides: which call is taken, where it goes and what is offered is the user's affair. What
-//! RFC 3261 leaves no choice about happens here: ACK, 481, 491, 500 and 420, the 487 of a cancelled INVITE, the 200 of
-//! a BYE, a 2xx repeated until its ACK, the ACK repeated for a repeated 2xx, the BYE of a fork that answered second.
+//! It makes no decisions about calls: the user decides which call is accepted, where it goes and what is
+//! offered. What RFC 3261 prescribes happens here: ACK, 481, 491, 500 and 420, the 487 of a cancelled INVITE,
+//! the 200 of a BYE, a 2xx repeated until its ACK, the ACK repeated for a repeated 2xx, the BYE of a fork
+//! that answered second.
 //!
-//! The user sees **legs**: a [`LegKey`] stands for one INVITE and the one dialog that came of it. Every leg ends with
-//! exactly one [`Event::Ended`], whoever ended it; after that event its key means nothing, but that the INFOs it sent
-//! are still told of.
+//! The user sees **legs**: a [`LegKey`] identifies one INVITE and the one dialog that it created. Every leg
+//! ends with exactly one [`Event::Ended`], whichever side ended it. After that event its key is invalid,
+//! except that results of its INFOs are still reported.
 //!
-//! Session timers (RFC 4028) run by themselves where [`UaConfig::session_timer`] asks for them.
+//! Session timers (RFC 4028) run automatically when [`UaConfig::session_timer`] is set.
 //!
-//! Not here: reliable provisionals (RFC 3262), resolving of names (RFC 3263): a request
-//! goes to the [`Flow`](crate::flow::Flow) it is given, one inside a dialog to the address in its route or target.
+//! Not here: reliable provisional responses (RFC 3262), and name resolution (RFC 3263): a request goes to the
+//! [`Flow`](crate::flow::Flow) it is given, one inside a dialog to the address in its route or target.
 //!
 //! # The loop
 //!

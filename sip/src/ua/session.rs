@@ -10,7 +10,7 @@ use crate::ua::leg::{LegKey, Phase};
 use crate::ua::state::{Purpose, Ua};
 
 impl Ua {
-    /// Offers a timer in an INVITE or UPDATE of ours; of a leg by what holds in its dialog.
+    /// Offers a timer in our INVITE or UPDATE; for a leg with the terms of its dialog.
     pub(super) fn offer_timer(&self, key: Option<LegKey>, request: &mut Request) -> Result<(), InvalidValue> {
         let own = key.and_then(|key| self.legs.get(&key)).and_then(|leg| leg.timer.clone());
         let Some(timer) = own.or_else(|| self.session_timer()) else { return Ok(()) };
@@ -25,7 +25,7 @@ impl Ua {
         }
     }
 
-    /// Reads what a request of the peer asks for; the 422 it gets, if it asks for too little.
+    /// Checks the interval in a request of the peer; returns the 422 when it is too short.
     pub(super) fn refuse_small(&self, key: Option<LegKey>, request: &Request) -> Option<Reply> {
         let own = key.and_then(|key| self.legs.get(&key)).and_then(|leg| leg.timer.clone());
         match own.or_else(|| self.session_timer())?.answer(request.headers()) {
@@ -37,7 +37,7 @@ impl Ua {
         }
     }
 
-    /// A 2xx of ours to an INVITE or UPDATE of the peer goes out: its headers, and the timer begins anew.
+    /// Adds the headers to our 2xx to an INVITE or UPDATE of the peer, and restarts the timer.
     pub(super) fn settle_as_uas(
         &mut self,
         now: Instant,
@@ -64,7 +64,7 @@ impl Ua {
         if required { reply.header(Name::Require.as_str(), TIMER) } else { reply }
     }
 
-    /// The peer answered an INVITE or UPDATE of ours with 2xx: the timer begins anew, or there is none.
+    /// Restarts or stops the timer after the peer's 2xx to our INVITE or UPDATE.
     pub(super) fn settle_as_uac(&mut self, now: Instant, key: LegKey, response: &Response) {
         let Some(leg) = self.legs.get_mut(&key) else { return };
         leg.peer_updates |= takes_updates(response.headers());
@@ -74,8 +74,8 @@ impl Ua {
         }
     }
 
-    /// The peer answered our first INVITE with 422: it goes out again with what the peer takes, as the same leg.
-    /// `false` when that is no use.
+    /// Processes a 422 to our first INVITE: sends it again with the interval that the peer requires, in the
+    /// same leg. `false` when that is useless.
     pub(super) fn invite_again(&mut self, now: Instant, key: LegKey, response: &Response) -> bool {
         if response.status() != StatusCode::SESSION_INTERVAL_TOO_SMALL {
             return false;
@@ -103,7 +103,7 @@ impl Ua {
         Some(request)
     }
 
-    /// An INVITE of ours inside the dialog was answered with 422: the next one asks for more.
+    /// Processes a 422 to our INVITE inside the dialog: the next one requests a longer interval.
     pub(super) fn on_small_reinvite(&mut self, key: LegKey, response: &Response) {
         if let Some(timer) = self.legs.get_mut(&key).and_then(|leg| leg.timer.as_mut()) {
             timer.raise(min_se(response));

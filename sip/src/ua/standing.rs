@@ -1,25 +1,25 @@
-//! What a message is to this user agent, told by a glance: so that what belongs to a call is never kept waiting, and
-//! what belongs to nothing costs nothing.
+//! Classifies a message before it is parsed: messages of a call are never delayed, and messages that belong
+//! to nothing cost little.
 
 use crate::message::{Glance, Kind, Method, Via};
 use crate::ua::leg::LegKey;
 use crate::ua::state::Ua;
 
-/// What a message that has just come is to a user agent.
+/// How a message relates to a user agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// It belongs to a dialog or a transaction that lives, whose number that is.
+    /// It belongs to a live dialog or transaction with this number.
     Live(u64),
-    /// It belongs to nothing yet.
+    /// It does not belong to anything yet.
     New,
-    /// It is no SIP.
+    /// It is not SIP.
     NotSip,
-    /// Nothing here could take it.
+    /// It cannot be accepted here.
     Stray,
 }
 
 impl Ua {
-    /// What the message is that was glanced at.
+    /// Classifies a message from its glance.
     pub fn standing(&self, glance: &Glance<'_>) -> Standing {
         match &glance.kind {
             Kind::KeepAlive => Standing::New,
@@ -27,7 +27,7 @@ impl Ua {
             Kind::Response => {
                 let via = glance.via.and_then(|via| Via::parse(via).ok());
                 match via.as_ref().and_then(Via::branch).filter(|branch| self.layer.is_own_branch(branch)) {
-                    // Its seal is as good a number as any.
+                    // The number comes from its branch, which is unique.
                     Some(branch) => Standing::Live(number_of(branch)),
                     None => Standing::Stray,
                 }
@@ -40,7 +40,7 @@ impl Ua {
         if let Some(LegKey(number)) = glance.to_tag.and_then(|tag| self.leg_of_tag(tag)) {
             return Standing::Live(number);
         }
-        // A request outside of dialogs may be a repetition as well; that is left to the rates of its source.
+        // A request outside of dialogs may also be a retransmission; the rate limits of its source apply.
         if glance.to_tag.is_none() && *method != Method::Cancel && *method != Method::Ack {
             return Standing::New;
         }
@@ -48,7 +48,8 @@ impl Ua {
         let of = if *method == Method::Cancel { &Method::Invite } else { method };
         match via.as_ref().and_then(|via| self.layer.transaction_of(via, of)) {
             Some(number) => Standing::Live(number),
-            // The ACK of a refusal that left no transaction. Of RFC 2543 elements the Via does not tell.
+            // The ACK of a refusal that left no transaction. For RFC 2543 elements the Via does not show
+            // that.
             None if *method == Method::Ack && via.is_some_and(|via| via.has_rfc3261_branch()) => {
                 Standing::Stray
             }

@@ -1,12 +1,12 @@
-//! The messages of RFC 4475 and RFC 5118, and what the message layer makes of each.
+//! The messages of RFC 4475 and RFC 5118, and the result of the message layer for each.
 //!
-//! Each file is the message that its RFC describes, with the RFC's markup for long lines, hex and repetition expanded.
-//! Where a layer above the messages has the last word, the note says what it answers.
+//! Each file is the message that its RFC describes, with the RFC's markup for long lines, hex and repetition
+//! expanded. When a higher layer decides, the note states its answer.
 
-/// What the message layer does with a message that came in a datagram.
+/// The result of the message layer for a message in a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The message is handed up.
+    /// The message is accepted.
     Accept,
     /// The message is refused with a response of this status.
     Answer(u16),
@@ -23,9 +23,9 @@ pub struct Case {
     pub name: &'static str,
     /// The message, byte for byte.
     pub bytes: &'static [u8],
-    /// What the message layer does with it.
+    /// The result of the message layer.
     pub outcome: Outcome,
-    /// What it is about.
+    /// What it tests.
     pub note: &'static str,
 }
 
@@ -83,7 +83,7 @@ pub const RFC4475: [Case; 49] = [
     Case { section: "3.4.1", name: "inv2543", bytes: include_bytes!("../torture/inv2543.dat"), outcome: Outcome::Accept, note: "RFC 2543: no branch, no From tag, no Max-Forwards, no Content-Length" },
 ];
 
-/// RFC 5118: all 12 messages. The bodies of §4.6, §4.8 and §4.9 are of the RFC's kind, not its letter.
+/// RFC 5118: all 12 messages. The bodies of §4.6, §4.8 and §4.9 are similar to the RFC's, not identical.
 #[rustfmt::skip]
 pub const RFC5118: [Case; 12] = [
     Case { section: "4.1", name: "ipv6-good", bytes: include_bytes!("../torture/rfc5118/ipv6-good.dat"), outcome: Outcome::Accept, note: "a reference in brackets" },

@@ -1,8 +1,7 @@
 //! Which calls and streams are shown, which are the worst, and which make the command fail; pure.
 
+use sidetone_capture::{CallDirection, CallReport, Group, Part, StreamReport};
 use sidetone_model::quality::MediaVerdict;
-
-use crate::capture::{CallDirection, CallReport, Group, Part, StreamReport};
 
 use super::args::AnalyzeArgs;
 
@@ -216,7 +215,7 @@ mod tests {
     use sidetone_media::simulate::Scenario;
 
     use super::*;
-    use crate::capture::{EngineOptions, Source, compose_calls, read_parts};
+    use sidetone_capture::{EngineOptions, Source, compose_calls, read_parts};
 
     fn groups(text: &str, calls: u32) -> Vec<Group> {
         let mut file = Vec::new();

@@ -4,10 +4,10 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, Write};
 use std::path::{Path, PathBuf};
 
+pub(super) use sidetone_capture::Excerpt;
+use sidetone_capture::{ExcerptStream, Playback, Splitter, each_frame};
 use sidetone_media::audio::wav;
 
-pub(super) use crate::capture::Excerpt;
-use crate::capture::{ExcerptStream, Playback, Splitter, each_frame};
 use crate::cli::inputs::Inputs;
 
 use super::args::AnalyzeArgs;

@@ -6,8 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
-
-use crate::capture::{self, EngineOptions, Parts, Source};
+use sidetone_capture::{self as capture, EngineOptions, Parts, Source};
 
 /// Reads one capture as far as it goes; what is wrong with it is printed on stderr.
 pub(super) fn analyze(path: &Path, options: EngineOptions) -> io::Result<Parts> {

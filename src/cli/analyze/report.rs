@@ -3,10 +3,10 @@
 use std::io::{self, IsTerminal, Write};
 
 use console::Term;
+use sidetone_capture::report::{Csv, Json, Page};
+use sidetone_capture::{Group, Groups, Head, Look, Parts, Table, analysis_of};
 
-use crate::capture::{Group, Groups, Head, Look, Parts, Table, analysis_of};
 use crate::cli::inputs::Inputs;
-use crate::report::{Csv, Json, Page};
 
 use super::args::{AnalyzeArgs, Colour, Format};
 use super::choice::{Choice, Worst};

@@ -4,7 +4,8 @@ use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 
-use crate::capture::EngineOptions;
+use sidetone_capture::EngineOptions;
+
 use crate::cli::inputs::Inputs;
 use crate::cli::{EXIT_FAILED, EXIT_WRONG};
 

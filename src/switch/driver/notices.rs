@@ -48,7 +48,7 @@ impl Kind {
 /// The kinds that strangers can cause; what a trunk does is always said.
 fn place(notice: &Notice) -> Option<usize> {
     Some(match notice {
-        Notice::Guessing(_) => 0,
+        Notice::Guessing(..) => 0,
         Notice::Overload(_) => 1,
         Notice::Rejected(..) => 2,
         Notice::Withheld(_) => 3,
@@ -82,8 +82,8 @@ fn write(notice: &Notice, more: u64) {
         Notice::Dropped(source, reason) => {
             tracing::debug!(%source, reason = reason.as_str(), more, "a SIP message that belongs to nothing was dropped")
         }
-        Notice::Guessing(source) => {
-            tracing::warn!(%source, more, "too many wrong passwords, source refused for a while")
+        Notice::Guessing(source, limit) => {
+            tracing::warn!(%source, limit = limit.as_str(), more, "too many wrong passwords, guesses are refused for a while")
         }
         Notice::Overload(source) => {
             tracing::warn!(%source, more, "too many SIP transactions, message answered 503")
@@ -109,6 +109,7 @@ const KINDS: usize = 4 + sidetone_sip::admission::Dropped::ALL.len();
 
 #[cfg(test)]
 mod tests {
+    use sidetone_model::guessing::GuessLimit;
     use sidetone_sip::admission::Dropped;
 
     use super::*;
@@ -126,7 +127,11 @@ mod tests {
         let mut places: Vec<usize> = Dropped::ALL
             .iter()
             .map(|reason| Notice::Dropped(source, *reason))
-            .chain([Notice::Guessing(source), Notice::Overload(source), Notice::Withheld(source)])
+            .chain([
+                Notice::Guessing(source, GuessLimit::Account),
+                Notice::Overload(source),
+                Notice::Withheld(source),
+            ])
             .filter_map(|notice| place(&notice))
             .collect();
         places.sort_unstable();

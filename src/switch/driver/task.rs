@@ -12,7 +12,7 @@ use sidetone_media::net::{self, Relay};
 use sidetone_model::call::HangupCause;
 use sidetone_model::cdr::Cdr;
 use sidetone_model::ids::CallId;
-use sidetone_model::live_call::CallNews;
+use sidetone_model::news::News;
 use sidetone_model::room::news::RoomNews;
 use sidetone_model::time::Timestamp;
 use sidetone_model::trunk_address::TrunkAddress;
@@ -58,7 +58,7 @@ pub struct Driver {
     journalled: (mpsc::Sender<CallId>, mpsc::Receiver<CallId>),
     resolver: Arc<Resolver>,
     resolved: (mpsc::Sender<Resolved>, mpsc::Receiver<Resolved>),
-    news: Option<Box<dyn Fn(CallNews) + Send>>,
+    news: Option<Box<dyn Fn(News) + Send>>,
     room_news: Option<Box<dyn Fn(RoomNews) + Send>>,
     room_notes: Option<Box<dyn Fn(RoomNote) + Send>>,
     refusals: RefusalLog,
@@ -116,9 +116,9 @@ impl Driver {
         (driver, handle)
     }
 
-    /// The same driver, which tells `news` of live calls; that must not wait.
+    /// The same driver, which hands `news` what is told at once; that must not wait.
     #[must_use]
-    pub fn telling(mut self, news: impl Fn(CallNews) + Send + 'static) -> Self {
+    pub fn telling(mut self, news: impl Fn(News) + Send + 'static) -> Self {
         self.news = Some(Box::new(news));
         self
     }

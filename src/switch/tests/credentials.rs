@@ -1,10 +1,12 @@
 //! What ends when a credential does, and what is reported of wrong ones.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use sidetone_model::directory::{DirectorySnapshot, Ha1};
+use sidetone_model::guessing::GuessLimit;
 use sidetone_sip::auth::{Algorithm, Client, Credential, Realm};
 use sidetone_sip::flow::{Flow, ListenerId};
 use sidetone_sip::message::Method;
@@ -85,6 +87,42 @@ fn a_new_password_holds_even_after_too_many_wrong_ones() {
     let reported = reasons(&net);
     assert_eq!(reported.iter().filter(|reason| **reason == "wrong_credentials").count(), 10);
     assert_eq!(reported.iter().filter(|reason| **reason == "limited").count(), 3);
+}
+
+#[test]
+fn an_organisation_is_told_once_that_an_extension_s_password_is_guessed() {
+    let mut net = Net::new(with_password("a password"));
+    for attempt in 1..=30 {
+        register(&mut net, "a guess");
+        assert_eq!(net.guessed.len(), usize::from(attempt >= 10), "after {attempt} wrong passwords");
+    }
+    let told = net.guessed.remove(0);
+    assert_eq!(
+        (told.account.as_str(), told.extension_id),
+        ("1001@acme.test", Some(Uuid::from_u128(11).into()))
+    );
+    assert_eq!(
+        (told.organisation_id, told.source),
+        (Uuid::from_u128(1).into(), "192.0.2.1".parse().unwrap())
+    );
+    let limit = (told.limit, told.failures, told.window_seconds, told.left_out);
+    assert_eq!(limit, (GuessLimit::Account, 10, 300, 0));
+    let limits =
+        net.notices.iter().filter(|notice| matches!(notice, Notice::Guessing(_, GuessLimit::Account)));
+    assert_eq!(limits.count(), 1);
+
+    // A new password begins anew, and within a minute the organisation is not told of the same again.
+    replace(&mut net, with_password("another password"));
+    for _ in 0..12 {
+        register(&mut net, "a guess");
+    }
+    assert!(net.guessed.is_empty(), "{:?}", net.guessed);
+    replace(&mut net, with_password("a third password"));
+    net.wait(Duration::from_secs(60));
+    for _ in 0..12 {
+        register(&mut net, "a guess");
+    }
+    assert_eq!(net.guessed.iter().map(|told| told.left_out).collect::<Vec<_>>(), [1]);
 }
 
 #[test]

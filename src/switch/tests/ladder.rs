@@ -5,6 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
 use expect_test::Expect;
+use sidetone_call::record::Facts;
 use sidetone_media::session::Report;
 use sidetone_model::call::{Direction, HangupCause};
 use sidetone_model::cdr::Cdr;
@@ -13,7 +14,6 @@ use sidetone_model::time::Timestamp;
 use sidetone_sip::sdp::{CodecPolicy, SessionDescription};
 use uuid::Uuid;
 
-use crate::cdr::build::Facts;
 use crate::switch::call::Call;
 use crate::switch::face::{
     Attempt, CalleeSide, Callees, CallerSide, Input, LegName, Limits, MediaCommand, Output, Party, Port,

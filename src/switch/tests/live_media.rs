@@ -3,6 +3,7 @@
 use std::sync::mpsc;
 use std::time::Duration;
 
+use sidetone_call::media_plan::strict_source;
 use sidetone_media::session::{self as media, Change, Report, Verdict, Warning};
 use sidetone_media::time::Micros;
 use sidetone_model::directory::{StrictSource, Trunk};
@@ -12,7 +13,6 @@ use sidetone_model::live_call::CallNews;
 use sidetone_model::media_quality::{LegSide, LiveCallQuality, MediaChange, QualityState};
 use sidetone_model::quality::MediaVerdict;
 
-use crate::media_plan::strict_source;
 use crate::switch::face::{MediaCommand, PortId};
 use crate::switch::live_media::{AskMedia, AskedMedia};
 use crate::switch::machine::Input;

@@ -13,8 +13,11 @@ use sidetone_model::cdr::Cdr;
 use sidetone_model::directory::{
     Destination, DirectorySnapshot, Extension, Ha1, Number, Numbering, Organisation, Secret, Trunk,
 };
+use sidetone_model::guessing::Guessing;
 use sidetone_model::ids::{CallId, ExtensionId, NodeId, NoteId};
 use sidetone_model::live_call::CallNews;
+use sidetone_model::news::News;
+use sidetone_model::note::{Dispatch, PhoneAnswer};
 use sidetone_model::prompt::Prompt;
 use sidetone_model::room::news::{RoomChange, RoomNews};
 use sidetone_model::time::Timestamp;
@@ -32,7 +35,6 @@ use sidetone_sip::ua::{
 };
 use uuid::Uuid;
 
-use crate::notes::{Dispatch, PhoneAnswer};
 use crate::rooms::{RoomNote, RoomsConfig};
 use crate::routing::Directory;
 use crate::switch::admitting::Rank;
@@ -77,6 +79,7 @@ pub(super) struct Net {
     pub(super) heard: Vec<String>,
     pub(super) records: Vec<Cdr>,
     pub(super) news: Vec<CallNews>,
+    pub(super) guessed: Vec<Guessing>,
     /// What rooms and their media are told, as text, and the notes of rooms.
     pub(super) rooms: Vec<String>,
     pub(super) room_notes: Vec<RoomNote>,
@@ -265,6 +268,7 @@ impl Net {
             heard: Vec::new(),
             records: Vec::new(),
             news: Vec::new(),
+            guessed: Vec::new(),
             rooms: Vec::new(),
             room_notes: Vec::new(),
             of_rooms: Vec::new(),
@@ -568,7 +572,10 @@ impl Net {
                 self.of_rooms.push(OfRooms::Note((*note).clone()));
                 self.room_notes.push(*note);
             }
-            Output::News(news) => self.news.push(*news),
+            Output::News(news) => match *news {
+                News::Call(news) => self.news.push(news),
+                News::Guessing(guessing) => self.guessed.push(guessing),
+            },
             Output::Notice(notice) => self.notices.push(notice),
             Output::NoteAnswered(note, place, answer) => self.answers.push((note, place, answer)),
             Output::Said(said) => self.said.push(said),

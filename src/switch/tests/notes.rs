@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use sidetone_model::ids::{CallId, ExtensionId, LegId, NoteId};
+use sidetone_model::note::{Destination, Dispatch, PhoneAnswer};
 use sidetone_sip::message::{Method, StatusCode};
 use uuid::Uuid;
 
-use crate::notes::{Destination, Dispatch, PhoneAnswer};
 use crate::switch::tests::network::{Net, Plan, acme, trunk};
 
 const CARRIER: &str = "203.0.113.1:5060";

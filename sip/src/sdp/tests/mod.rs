@@ -1,4 +1,4 @@
-//! Tests of the parts together: text in, text out.
+//! Tests of the parts together, from text to text.
 
 mod parse;
 mod rewrite;

@@ -61,7 +61,7 @@ fn what_the_field_sends_is_read() {
             SessionDescription::parse(text.as_bytes()).unwrap_or_else(|error| panic!("{name}: {error}"));
         assert_eq!(description.media[0].codecs, [Codec::new(0, "PCMU", 8_000, 1)], "{name}");
     }
-    // A charset that is not UTF-8 costs a letter of the name, not the call.
+    // With a charset other than UTF-8 a letter of the name is lost, but not the call.
     let latin = b"v=0\r\no=- 1 1 IN IP4 192.0.2.1\r\ns=caf\xe9\r\nm=audio 4 RTP/AVP 0\r\n";
     assert_eq!(SessionDescription::parse(latin).unwrap().media.len(), 1);
 }
@@ -110,7 +110,7 @@ fn no_line_can_be_smuggled_out() {
     assert_eq!((again.media.len(), again.connection), (1, None));
 }
 
-/// Lines a parser has to think about, in any order and number.
+/// Lines that are difficult for a parser, in any order and number.
 fn line() -> impl Strategy<Value = String> {
     prop_oneof![
         Just("v=0".to_owned()),

@@ -14,7 +14,7 @@ fn local() -> SocketAddr {
     "192.0.2.1:20000".parse().unwrap()
 }
 
-/// The media part of a description or the error, a line each.
+/// The media part of a description or the error, one line each.
 fn check(result: Result<SessionDescription, NegotiationError>, expected: Expect) {
     let text = match result {
         Ok(description) => {
@@ -200,8 +200,8 @@ fn what_is_settled_has_both_numbers() {
     assert_eq!(them.remote_rtcp.unwrap().port(), 4009);
     assert_eq!((them.own_ptime_ms, them.local), (Some(40), us.remote));
 
-    // What `them` receives as 111 leaves on `us` as 111, and so on: nothing to rewrite. Between two legs that
-    // both renumbered there is.
+    // `them` receives 111, which is 111 on `us` too, and so on: nothing to map. Between two legs that both
+    // renumbered there is.
     assert_eq!(payload_map(&them, &us), None);
     let map = payload_map(&us, &us).unwrap();
     assert_eq!((map[96], map[101], map[0], map[127]), (111, 100, 0, 127));
@@ -232,9 +232,9 @@ fn turns_are_kept() {
         OfferAnswerError::Negotiation(NegotiationError::Refused)
     );
     leg.receive_answer(theirs()).unwrap();
-    // The 200 of another branch than the 183 came from.
+    // The 200 comes from another branch than the 183.
     assert_eq!(leg.receive_answer(parse("m=audio 6000 RTP/AVP 8")).unwrap().remote.unwrap().port(), 6000);
-    // A re-INVITE that fails leaves everything as it was.
+    // A failed re-INVITE changes nothing.
     leg.receive_offer(parse("m=audio 7000 RTP/AVP 0")).unwrap();
     leg.roll_back();
     assert_eq!(leg.negotiated().unwrap().remote.unwrap().port(), 6000);
@@ -262,7 +262,8 @@ fn versions_count_changes_and_sections_stay() {
 }
 
 proptest! {
-    /// Whatever the order of offers and answers, ours and theirs: no panic, and what we send is a description of ours.
+    /// For any order of offers and answers of both sides: no panic, and everything we send is our own
+    /// description.
     #[test]
     fn any_order_of_turns_is_survived(turns in prop::collection::vec((0_u8..6, 0_usize..6), 0..30)) {
         let bodies = [

@@ -21,36 +21,36 @@ use crate::transport::tcp::limits::{
 use crate::transport::tcp::table::{Outbox, Seat};
 use crate::transport::tcp::task::Obituary;
 
-/// A connection and its way to the driver.
+/// A connection and its channel to the driver.
 pub(super) struct Connection {
     pub(super) seat: Seat,
     pub(super) unsent: mpsc::Receiver<Bytes>,
     pub(super) arrivals: mpsc::Sender<Arrival>,
-    /// Ends every connection when its sender is gone.
+    /// Ends every connection when its sender is dropped.
     pub(super) stop: watch::Receiver<()>,
 }
 
-/// What a connection has been doing, for how long it may go on.
+/// Times of a connection's activity, for its limits.
 struct Clock {
     limits: TcpLimits,
     opened: Instant,
     last_life: Instant,
-    /// When the message that is not complete began.
+    /// When the incomplete message began.
     began: Option<Instant>,
 }
 
-/// Why nothing more is read.
+/// Why reading has ended.
 enum End {
-    /// The peer closed, or the connection broke.
+    /// The peer closed it, or it broke.
     Closed,
-    /// The peer was told that it broke the rules.
+    /// The peer broke the rules and got a refusal.
     Refused,
-    /// It took too long for something.
+    /// A time limit was exceeded.
     Timeout,
 }
 
 impl Connection {
-    /// What remains of the connection when its task panics.
+    /// The data that is needed when the task of the connection panics.
     pub(super) fn obituary(&self) -> Obituary {
         Obituary {
             table: Arc::clone(self.seat.table()),
@@ -60,7 +60,7 @@ impl Connection {
         }
     }
 
-    /// Opens the connection and serves it.
+    /// Opens the connection and runs it.
     pub(super) async fn dial(self) {
         let knock = timeout(self.seat.table().limits().stall_max, TcpStream::connect(self.seat.flow.remote));
         match knock.await {
@@ -69,9 +69,10 @@ impl Connection {
         }
     }
 
-    /// Serves a connection that is open.
+    /// Runs an open connection.
     pub(super) async fn serve(mut self, stream: TcpStream) {
-        // Messages are written whole: waiting for more only delays them. A socket that refuses is slower, not wrong.
+        // Messages are written whole, so waiting for more data only delays them. Without this option the
+        // socket still works, only slower.
         let _ = stream.set_nodelay(true);
         self.seat.table().set_local(&self.seat.flow, stream.local_addr().ok());
         let limits = *self.seat.table().limits();
@@ -87,7 +88,7 @@ impl Connection {
                 _ = self.stop.changed() => End::Closed,
             };
             drop(finish);
-            // What was to be said before the end, a refusal above all, is said; or the peer does not listen.
+            // Messages queued before the end, above all a refusal, are sent, unless the peer does not read.
             let _ = timeout(LAST_WORDS_MAX, writing).await;
             end
         };
@@ -106,13 +107,13 @@ impl Connection {
         let (flow, is_trusted) = (seat.flow, seat.outbox.is_trusted());
         drop(seat);
         if is_trusted {
-            // The driver is gone only when the engine stops.
+            // The driver is absent only when the engine stops.
             let _ = arrivals.send(Arrival::Closed(flow)).await;
         }
     }
 }
 
-/// Reads messages until there are no more.
+/// Reads messages until the connection ends.
 async fn read(seat: &Seat, arrivals: &mpsc::Sender<Arrival>, reader: &mut OwnedReadHalf) -> End {
     let mut clock = Clock::new(*seat.table().limits());
     let mut parser = StreamParser::new();
@@ -124,7 +125,7 @@ async fn read(seat: &Seat, arrivals: &mpsc::Sender<Arrival>, reader: &mut OwnedR
         let length = match timeout_at(due, reader.read(&mut chunk)).await {
             Ok(Ok(0) | Err(_)) => return End::Closed,
             Ok(Ok(length)) => length,
-            // The peer may have proved who it is meanwhile.
+            // The peer may have authenticated meanwhile.
             Err(_) if clock.due(seat.outbox.is_trusted()) > due => continue,
             Err(_) => return End::Timeout,
         };
@@ -136,7 +137,8 @@ async fn read(seat: &Seat, arrivals: &mpsc::Sender<Arrival>, reader: &mut OwnedR
                     Arrival::Message { flow: seat.flow, message }
                 }
                 StreamEvent::Ping => {
-                    // RFC 5626 §3.5.1; a stranger's keeps nothing alive.
+                    // RFC 5626 §3.5.1; the keep-alive of an unauthenticated peer does not extend its
+                    // connection.
                     if seat.outbox.push(Bytes::from_static(b"\r\n")).is_err() {
                         return End::Closed;
                     }
@@ -158,14 +160,14 @@ async fn read(seat: &Seat, arrivals: &mpsc::Sender<Arrival>, reader: &mut OwnedR
                     arrival
                 }
             };
-            // A stranger that hurries waits, and by TCP whoever sends.
+            // An unauthenticated peer that exceeds its rate must wait, and TCP makes its sender wait too.
             while !seat.outbox.is_trusted() && !pace.take(Instant::now().into_std()) {
                 if clock.due(false) <= Instant::now() {
                     return End::Timeout;
                 }
                 sleep(PACE_PAUSE).await;
             }
-            // A driver that is behind makes this peer wait, and by TCP its sender.
+            // A slow driver makes this peer wait, and TCP makes its sender wait too.
             if arrivals.send(arrival).await.is_err() {
                 return End::Closed;
             }
@@ -174,7 +176,7 @@ async fn read(seat: &Seat, arrivals: &mpsc::Sender<Arrival>, reader: &mut OwnedR
     }
 }
 
-/// Sends what waits until nothing does and `finished` has come.
+/// Sends queued messages until the queue is empty and `finished` was signalled.
 async fn write(
     writer: &mut OwnedWriteHalf,
     unsent: &mut mpsc::Receiver<Bytes>,
@@ -194,7 +196,7 @@ async fn write(
     }
 }
 
-/// Lets the peer read the refusal: says that nothing more comes, and waits for it to do the same.
+/// Gives the peer time to read the refusal: shuts down sending and waits until the peer does the same.
 async fn linger(reader: &mut OwnedReadHalf, writer: &mut OwnedWriteHalf) {
     if writer.shutdown().await.is_err() {
         return;
@@ -214,7 +216,7 @@ impl Clock {
         Clock { limits, opened: now, last_life: now, began: None }
     }
 
-    /// When the connection has taken too long.
+    /// When a time limit of the connection is exceeded.
     fn due(&self, is_trusted: bool) -> Instant {
         let idle = self.last_life + self.limits.idle_max;
         let message = self.began.map(|began| began + self.limits.message_max);
@@ -222,7 +224,7 @@ impl Clock {
         [Some(idle), message, stranger].into_iter().flatten().min().unwrap_or(idle)
     }
 
-    /// A message came, or what is as good as one. What follows it begins now.
+    /// Records a message or an equivalent event; the next message begins after it.
     fn note_message(&mut self) {
         self.last_life = Instant::now();
         self.began = None;

@@ -1,25 +1,27 @@
-//! What connections may take of us.
+//! Limits of connections.
 
 use std::time::Duration;
 
 use crate::admission::Rate;
 
-/// How many connections there may be, and how long they may take.
+/// The largest number of connections, and their time limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TcpLimits {
-    /// Connections in all.
+    /// Connections in total.
     pub connections_max: usize,
-    /// Connections that come from one address; of IPv6 from one /64, which is what one customer has.
+    /// Connections from one address; for IPv6 from one /64, which one customer has.
     pub per_source_max: usize,
-    /// From the first byte of a message to its last.
+    /// Time from the first byte of a message to its last.
     pub message_max: Duration,
-    /// From the last message, or from the last keep-alive of a peer that is trusted, to the end of the connection.
+    /// Time from the last message, or from the last keep-alive of a trusted peer, to the end of the
+    /// connection.
     pub idle_max: Duration,
-    /// For how long a connection may stay whose peer has not proved who it is.
+    /// Longest life of a connection whose peer has not authenticated.
     pub stranger_max: Duration,
-    /// How many messages are read of a connection whose peer has not proved who it is; the rest waits in its socket.
+    /// Messages per second read from a connection whose peer has not authenticated; the rest waits in its
+    /// socket.
     pub stranger_rate: Rate,
-    /// For how long a peer may take nothing of what is sent to it, and for how long it may let us knock.
+    /// Longest time in which a peer may read nothing, and longest time of opening a connection to it.
     pub stall_max: Duration,
 }
 
@@ -37,22 +39,22 @@ impl Default for TcpLimits {
     }
 }
 
-/// What waits to be read by the driver, over all connections, in messages.
+/// Messages of all connections that wait for the driver.
 pub(super) const ARRIVALS_MAX: usize = 256;
-/// What is read at once, in bytes.
+/// Bytes read at once.
 pub(super) const CHUNK_BYTES: usize = 4_096;
-/// For how long a connection that ends may say its last words, and its peer hear them.
+/// How long a connection that ends may still send its queue, and how long its peer may still read.
 pub(super) const LAST_WORDS_MAX: Duration = Duration::from_secs(1);
-/// What is still read of a peer that was told why its connection ends, in bytes: to close on unread bytes would take
-/// the answer away from it (RFC 9112 §9.6 has the same for HTTP).
+/// Bytes still read from a peer after a refusal: closing with unread bytes would discard the refusal (RFC
+/// 9112 §9.6 describes the same for HTTP).
 pub(super) const LINGER_BYTES_MAX: usize = 256 * 1_024;
-/// How long a listener waits after the system had no connection for it: at first, and at most.
+/// How long a listener waits after the system failed to accept: first and longest pause.
 pub(super) const PAUSE_MIN: Duration = Duration::from_millis(50);
 pub(super) const PAUSE_MAX: Duration = Duration::from_secs(1);
-/// How often a stranger that is ahead of its rate is looked at again.
+/// Interval at which an unauthenticated peer that exceeds its rate is checked again.
 pub(super) const PACE_PAUSE: Duration = Duration::from_millis(20);
-/// Messages that break a rule, after so many of which a connection ends.
+/// Invalid messages after which a connection ends.
 pub(super) const REJECTIONS_MAX: usize = 16;
-/// What waits to be sent by one connection, in messages and in bytes.
+/// Queue of one connection, in messages and in bytes.
 pub(super) const UNSENT_MAX: usize = 512;
 pub(super) const UNSENT_BYTES_MAX: usize = 256 * 1_024;

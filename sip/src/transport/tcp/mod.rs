@@ -1,8 +1,8 @@
-//! TCP: connections that come or that we open, cut into messages by Content-Length (RFC 3261 §18.3).
+//! TCP: accepted and opened connections, split into messages by Content-Length (RFC 3261 §18.3).
 //!
-//! A connection is a task of its own; what it reads goes by a bounded channel to the one driver, what is to be sent
-//! waits in a bounded queue. A peer that reads nothing, says nothing, never ends a message or never proves who it is
-//! loses its connection, and costs nobody else anything.
+//! A connection is its own task. Received messages go through a bounded channel to the single driver;
+//! messages to send wait in a bounded queue. A peer that does not read, sends nothing, never completes a
+//! message or never authenticates loses its connection, without an effect on others.
 
 mod connection;
 mod limits;

@@ -1,4 +1,4 @@
-//! The open connections: who has a place, and the queue of each.
+//! The open connections, their number, and the queue of each.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
@@ -13,22 +13,22 @@ use crate::flow::{Flow, ListenerId, source_of};
 use crate::transport::error::SendError;
 use crate::transport::tcp::limits::{TcpLimits, UNSENT_BYTES_MAX, UNSENT_MAX};
 
-/// What TCP did since the start, and what it has now.
+/// Totals of TCP since the start, and the current connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpCounters {
     /// Connections that are open now.
     pub open: usize,
-    /// Connections that came and had a place.
+    /// Incoming connections that were accepted.
     pub accepted: u64,
-    /// Connections that came and had none.
+    /// Incoming connections that were refused for lack of space.
     pub refused: u64,
-    /// Connections of strangers that gave their place to one that came later.
+    /// Unauthenticated connections that were closed in favour of a later one.
     pub displaced: u64,
-    /// How often the system gave no connection although one was there.
+    /// How often the system failed to accept a pending connection.
     pub accept_errors: u64,
-    /// Connections that took too long for something and were ended.
+    /// Connections that exceeded a time limit and were ended.
     pub timeouts: u64,
-    /// Messages that a full queue or a closed connection lost.
+    /// Messages lost because of a full queue or a closed connection.
     pub dropped: u64,
     /// Tasks of connections or listeners that panicked; anything but 0 is a bug.
     pub panics: u64,
@@ -51,7 +51,8 @@ pub(super) struct Table {
 struct Open {
     connections: HashMap<Flow, Entry>,
     per_source: HashMap<IpAddr, usize>,
-    /// Connections whose peers had proved nothing when they came, oldest first; those that are over are among them.
+    /// Incoming connections whose peers were unauthenticated at first, oldest first; ended ones may be among
+    /// them.
     strangers: VecDeque<(u64, Flow)>,
     serial: u64,
 }
@@ -62,17 +63,17 @@ struct Entry {
     local: Option<SocketAddr>,
 }
 
-/// What waits to be sent by a connection, and what is known of its peer.
+/// The send queue of a connection, and whether its peer is trusted.
 #[derive(Clone)]
 pub(super) struct Outbox {
     queue: mpsc::Sender<Bytes>,
     queued_bytes: Arc<AtomicUsize>,
     is_trusted: Arc<AtomicBool>,
-    /// Rung when the connection is to end.
+    /// Notified when the connection must end.
     ending: Arc<Notify>,
 }
 
-/// A place in the table for as long as a connection lives.
+/// An entry in the table for the life of a connection.
 pub(super) struct Seat {
     table: Arc<Table>,
     pub(super) flow: Flow,
@@ -99,10 +100,10 @@ impl Table {
         &self.limits
     }
 
-    /// A place for a connection and the queue to serve; `None` when there is none left.
+    /// An entry for a connection and its send queue; `None` when there is no space.
     ///
-    /// When all are taken, the stranger that has been here longest gives way: connections that say nothing, from however
-    /// many addresses, keep no phone out.
+    /// When the table is full, the oldest unauthenticated connection is closed: so idle connections from any
+    /// number of addresses cannot exclude phones.
     pub(super) fn seat(
         self: &Arc<Self>,
         flow: Flow,
@@ -113,7 +114,7 @@ impl Table {
         let outbox = Outbox {
             queue,
             queued_bytes: Arc::default(),
-            // Whom we call we know.
+            // Peers to which we connect are trusted.
             is_trusted: Arc::new(AtomicBool::new(is_ours)),
             ending: Arc::default(),
         };
@@ -139,12 +140,12 @@ impl Table {
         Some((Seat { table: Arc::clone(self), flow, serial, outbox }, unsent))
     }
 
-    /// The queue of a connection that is open.
+    /// The queue of an open connection.
     pub(super) fn outbox(&self, flow: &Flow) -> Option<Outbox> {
         self.open().connections.get(flow).map(|entry| entry.outbox.clone())
     }
 
-    /// Our end of a connection that is open.
+    /// Our address of an open connection.
     pub(super) fn local(&self, flow: &Flow) -> Option<SocketAddr> {
         self.open().connections.get(flow)?.local
     }
@@ -169,14 +170,14 @@ impl Table {
         }
     }
 
-    /// Nothing panics under the lock; were it to, the table is sound at every step.
+    /// Code under the lock does not panic; if it did, the table would still be consistent at every step.
     fn open(&self) -> MutexGuard<'_, Open> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Open {
-    /// Ends the oldest connection whose peer has proved nothing; false when there is none.
+    /// Ends the oldest unauthenticated connection; false when there is none.
     fn displace_stranger(&mut self) -> bool {
         while let Some((serial, flow)) = self.strangers.pop_front() {
             if self.is_stranger(serial, &flow)
@@ -189,7 +190,7 @@ impl Open {
         false
     }
 
-    /// Keeps the list of strangers from growing with connections that are over.
+    /// Removes ended connections from the list of unauthenticated ones, so that it does not grow.
     fn forget_old_strangers(&mut self, connections_max: usize) {
         if self.strangers.len() > connections_max.saturating_mul(2) {
             let strangers = std::mem::take(&mut self.strangers);
@@ -204,8 +205,8 @@ impl Open {
 }
 
 impl Outbox {
-    /// Puts a message behind the others. One that finds no room ends the connection: on a stream nothing is ever sent
-    /// again, and a peer that reads nothing has no use for it.
+    /// Queues a message. When there is no space, the connection ends: on a stream nothing is retransmitted,
+    /// and a peer that does not read cannot use the message.
     pub(super) fn push(&self, bytes: Bytes) -> Result<(), SendError> {
         let len = bytes.len();
         let waiting = self.queued_bytes.fetch_add(len, Ordering::Relaxed);
@@ -223,7 +224,7 @@ impl Outbox {
         outcome
     }
 
-    /// So many bytes wait no more.
+    /// Subtracts sent bytes from the queue's size.
     pub(super) fn sent(&self, len: usize) {
         self.queued_bytes.fetch_sub(len, Ordering::Relaxed);
     }
@@ -233,7 +234,7 @@ impl Outbox {
         self.ending.notify_one();
     }
 
-    /// The connection is to end.
+    /// Waits until the connection must end.
     pub(super) async fn ending(&self) {
         self.ending.notified().await;
     }
@@ -256,7 +257,7 @@ impl Seat {
 impl Drop for Seat {
     fn drop(&mut self) {
         let mut open = self.table.open();
-        // The same far address may have come again before we were done with it.
+        // The same remote address may have connected again before this connection was removed.
         if open.connections.get(&self.flow).is_some_and(|entry| entry.serial == self.serial) {
             open.connections.remove(&self.flow);
         }

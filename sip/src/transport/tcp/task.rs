@@ -1,4 +1,4 @@
-//! The tasks of TCP: a panic costs its own connection and is counted.
+//! The tasks of TCP: a panic ends only its own connection and is counted.
 //!
 //! No other file of this crate calls `tokio::spawn` (`tests/architecture.rs` of the workspace).
 
@@ -19,7 +19,7 @@ use crate::transport::arrival::Arrival;
 use crate::transport::tcp::limits::PAUSE_MAX;
 use crate::transport::tcp::table::{Outbox, Table};
 
-/// What the driver needs to hear of when the task of a connection panics.
+/// The data that the driver needs when the task of a connection panics.
 pub(super) struct Obituary {
     pub(super) table: Arc<Table>,
     pub(super) flow: Flow,
@@ -27,7 +27,8 @@ pub(super) struct Obituary {
     pub(super) arrivals: mpsc::Sender<Arrival>,
 }
 
-/// Runs a connection. After a panic its place is free again, and the driver hears that a trusted flow is closed.
+/// Runs a connection. After a panic its entry is free again, and the driver is notified that a trusted flow
+/// has closed.
 pub(super) fn connection(
     obituary: Obituary,
     serve: impl Future<Output = ()> + Send + 'static,
@@ -35,13 +36,13 @@ pub(super) fn connection(
     tokio::spawn(async move {
         let Obituary { table, flow, outbox, arrivals } = obituary;
         if caught(&table, serve).await.is_none() && outbox.is_trusted() {
-            // The driver is gone only when the engine stops.
+            // The driver is absent only when the engine stops.
             let _ = arrivals.send(Arrival::Closed(flow)).await;
         }
     })
 }
 
-/// Runs the loop that accepts connections; after a panic it starts again with the same listener.
+/// Runs the loop that accepts connections; after a panic it is restarted with the same listener.
 pub(super) fn listener<F>(
     table: Arc<Table>,
     listener: TcpListener,

@@ -1,4 +1,4 @@
-//! Connections by hand: what is cut into messages, what is refused, and who loses its place.
+//! Tests of connections: how messages are split, what is refused, and which connections are closed.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -23,7 +23,7 @@ fn options(body: &str) -> String {
     format!("{OPTIONS}Content-Length: {}\r\n\r\n{body}", body.len())
 }
 
-/// Limits that no test runs into.
+/// Limits that no test reaches.
 fn patient() -> TcpLimits {
     TcpLimits { message_max: PATIENCE, idle_max: PATIENCE, stranger_max: PATIENCE, ..TcpLimits::default() }
 }
@@ -52,11 +52,11 @@ async fn message(transport: &mut TcpTransport) -> (Flow, Message) {
     }
 }
 
-/// What comes until the peer closes.
+/// Everything received until the peer closes.
 async fn rest(mut stream: TcpStream) -> String {
     let read = move || {
         let mut text = Vec::new();
-        // A reset is an end as well.
+        // A reset is an end too.
         let _ = stream.read_to_end(&mut text);
         String::from_utf8_lossy(&text).into_owned()
     };
@@ -108,7 +108,7 @@ async fn messages_are_cut_whatever_the_segments() {
     assert_eq!(&pong, b"\r\n");
 }
 
-/// T5: the peer is told, and loses its connection.
+/// T5: the peer gets a refusal and loses its connection.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn t5_a_length_that_cannot_be_is_refused_and_the_connection_closed() {
     let (mut transport, local) = listen(patient());
@@ -142,11 +142,11 @@ async fn t5_a_head_without_an_end_is_refused() {
     let line = format!("X-Long: {}\r\n", "x".repeat(1_000));
     let mut sent = peer.write_all(OPTIONS.as_bytes());
     for _ in 0..1_000 {
-        // The connection may be gone before all is written.
+        // The connection may be closed before everything is written.
         sent = sent.and_then(|()| peer.write_all(line.as_bytes()));
     }
     let answer = rest(peer).await;
-    // Lost where our end was closed on what was still on its way.
+    // The refusal is lost when our end closes while data is still in transit.
     assert!(answer.is_empty() || answer.starts_with("SIP/2.0 413 "), "{answer}");
 
     let mut junk = dial(local);
@@ -154,7 +154,7 @@ async fn t5_a_head_without_an_end_is_refused() {
     assert!(!rest(junk).await.starts_with("SIP/2.0 2"));
 }
 
-/// T4: each clock with the others far away.
+/// T4: each time limit, with the others far away.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn t4_whoever_takes_too_long_is_closed() {
     let brief = Duration::from_millis(200);
@@ -204,7 +204,7 @@ async fn whoever_proved_itself_stays_and_its_end_is_told() {
     transport.sender().trust(&flow);
     stranger.write_all(b"\r\n").unwrap();
     rest(stranger).await;
-    // The stranger came later, and its time is over.
+    // The unauthenticated one came later, and its time is over.
     known.write_all(options("").as_bytes()).unwrap();
     assert_eq!(message(&mut transport).await.0, flow);
     drop(known);
@@ -212,7 +212,8 @@ async fn whoever_proved_itself_stays_and_its_end_is_told() {
     assert!(matches!(transport.sender().try_send(&flow, Bytes::new()), Err(SendError::Closed)));
 }
 
-/// T2 over TCP: a stranger is read no faster than its rate, and nothing of it is lost; who has proved itself is.
+/// T2 over TCP: messages of an unauthenticated peer are read at its rate, and none is lost; the limit does
+/// not apply to an authenticated peer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn t2_a_stranger_that_hurries_waits_in_its_own_socket() {
     let stranger_rate = Rate { per_second: 10, burst: 3 };
@@ -245,7 +246,7 @@ async fn there_are_so_many_places_for_one_address() {
     message(&mut transport).await;
 }
 
-/// T4: connections that only take places give way to one that comes, and those of known peers do not.
+/// T4: idle connections are closed for a new one; those of known peers are not.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn t4_strangers_give_way_when_every_place_is_taken() {
     let (mut transport, local) = listen(TcpLimits { connections_max: 3, ..patient() });
@@ -264,13 +265,13 @@ async fn t4_strangers_give_way_when_every_place_is_taken() {
     let counters = sender.counters();
     assert_eq!((counters.open, counters.displaced, counters.refused), (3, 19, 0));
     drop(idle);
-    // When all of them are known, there is none to give way.
+    // When all of them are known, none is closed.
     let (transport, local) = listen(TcpLimits { connections_max: 0, ..patient() });
     assert_eq!(rest(dial(local)).await, "", "closed without a word");
     assert_eq!(transport.sender().counters().refused, 1);
 }
 
-/// A peer that reads nothing: the sender is told at once, everybody else is served, and the connection ends.
+/// A peer that does not read: the sender gets an error at once, others are served, and the connection ends.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_peer_that_does_not_read_blocks_nobody() {
     let (mut transport, local) = listen(patient());
@@ -280,7 +281,7 @@ async fn a_peer_that_does_not_read_blocks_nobody() {
     let (flow, _) = message(&mut transport).await;
     sender.trust(&flow);
     let big = Bytes::from(vec![b'x'; 60_000]);
-    // What the system's buffers take is some megabytes at most.
+    // The system's buffers take a few megabytes at most.
     let refused = (0..2_000).find_map(|_| sender.try_send(&flow, big.clone()).err());
     assert!(matches!(refused, Some(SendError::Full | SendError::Closed)), "{refused:?}");
     other.write_all(options("").as_bytes()).unwrap();
@@ -310,7 +311,7 @@ async fn a_connection_is_opened_used_again_and_opened_anew() {
     assert_eq!(message(&mut near).await.0, flow);
     drop(far);
     assert!(matches!(next(&mut near).await, Arrival::Closed(closed) if closed == flow));
-    // Nobody listens there any more: that is told as well.
+    // The port is closed now: that is reported too.
     sender.try_send(&flow, options("").into()).unwrap();
     assert!(matches!(next(&mut near).await, Arrival::Closed(closed) if closed == flow));
     assert!(near.sender().connect(at).await.is_err());

@@ -1,4 +1,4 @@
-//! The listeners and the two ends that a driver has of them.
+//! The listeners, and the receiving and sending side for the driver.
 
 use std::io;
 use std::net::SocketAddr;
@@ -20,7 +20,7 @@ use crate::transport::tcp::table::{Table, TcpCounters};
 use crate::transport::tcp::task;
 use crate::transport::udp::local_address_towards;
 
-/// The receiving side of our TCP listeners and connections; all of them end with it.
+/// The receiving side of our TCP listeners and connections; dropping it ends all of them.
 pub struct TcpTransport {
     sender: TcpSender,
     arrivals: mpsc::Receiver<Arrival>,
@@ -41,11 +41,11 @@ struct Shared {
 }
 
 impl TcpTransport {
-    /// Opens a listener on each address; the n-th is [`ListenerId`] n. Port 0 takes a free one. Runs within a tokio
-    /// runtime.
+    /// Opens a listener on each address; the n-th is [`ListenerId`] n. Port 0 selects a free one. Runs within
+    /// a tokio runtime.
     ///
     /// # Errors
-    /// The first address that cannot be had: in use, not ours, not permitted.
+    /// The first address that cannot be bound: in use, not ours, not permitted.
     pub fn bind(addresses: &[SocketAddr], limits: TcpLimits) -> Result<Self, BindError> {
         let (mut sockets, mut listeners) = (Vec::new(), Vec::new());
         for address in addresses {
@@ -68,12 +68,12 @@ impl TcpTransport {
         Ok(TcpTransport { sender: TcpSender { shared }, arrivals, _stop: stop })
     }
 
-    /// A handle that sends.
+    /// A handle for sending.
     pub fn sender(&self) -> TcpSender {
         self.sender.clone()
     }
 
-    /// What comes next. Safe to drop while it waits: nothing is lost.
+    /// The next arrival. Safe to drop while it waits: nothing is lost.
     pub async fn recv(&mut self) -> Arrival {
         match self.arrivals.recv().await {
             Some(arrival) => arrival,
@@ -82,26 +82,26 @@ impl TcpTransport {
         }
     }
 
-    /// What comes next if it is there already.
+    /// The next arrival, if there is one already.
     pub fn try_recv(&mut self) -> Option<Arrival> {
         self.arrivals.try_recv().ok()
     }
 }
 
 impl TcpSender {
-    /// Queues a message for the connection of a flow, at once or not at all. A flow of [`ListenerId::OUTBOUND`] is
-    /// connected when it is not; a connection that came to us and is closed is not opened from here, because behind a
-    /// NAT nobody would hear.
+    /// Queues a message for the connection of a flow, at once or not at all. A flow of
+    /// [`ListenerId::OUTBOUND`] is connected if needed. A closed connection that the peer had opened is not
+    /// opened from here, because a phone behind a NAT would not be reached.
     ///
     /// # Errors
-    /// When it was not queued. What is lost after that is told of by [`Arrival::Closed`].
+    /// When it was not queued. A later loss is reported by [`Arrival::Closed`].
     pub fn try_send(&self, flow: &Flow, bytes: Bytes) -> Result<(), SendError> {
         let outcome = match self.shared.table.outbox(flow) {
             Some(outbox) => outbox.push(bytes),
             None if flow.listener == ListenerId::OUTBOUND => {
                 let connection = self.shared.connection(*flow, None).ok_or(SendError::Closed);
                 connection.and_then(|connection| {
-                    // Before the task runs: one that is refused at once takes its queue with it.
+                    // Before the task runs: a connection that is refused at once drops its queue.
                     let queued = connection.seat.outbox.push(bytes);
                     task::connection(connection.obituary(), connection.dial());
                     queued
@@ -115,11 +115,11 @@ impl TcpSender {
         outcome
     }
 
-    /// Opens the connection to `remote`, for whoever wants to know first whether it can be had, and under which
-    /// address of ours.
+    /// Opens the connection to `remote`, for a caller that first needs to know whether it is possible and
+    /// which local address it has.
     ///
     /// # Errors
-    /// What the system says, or that there are too many connections.
+    /// The system's error, or that there are too many connections.
     pub async fn connect(&self, remote: SocketAddr) -> io::Result<(Flow, SocketAddr)> {
         let flow = Flow::tcp_to(remote);
         let limits = self.shared.table.limits();
@@ -130,27 +130,27 @@ impl TcpSender {
         Ok((flow, local))
     }
 
-    /// Whoever is at the far end of a flow has proved who it is; its connection may stay.
+    /// Marks the peer of a flow as authenticated; its connection may stay open.
     pub fn trust(&self, flow: &Flow) {
         if let Some(outbox) = self.shared.table.outbox(flow) {
             outbox.trust();
         }
     }
 
-    /// Closes the connection of a flow, when there is one.
+    /// Closes the connection of a flow, if there is one.
     pub fn close(&self, flow: &Flow) {
         if let Some(outbox) = self.shared.table.outbox(flow) {
             outbox.end();
         }
     }
 
-    /// The addresses of our listeners, with the ports that they really have.
+    /// The addresses of our listeners, with their actual ports.
     pub fn listeners(&self) -> impl Iterator<Item = (ListenerId, SocketAddr)> {
         self.shared.listeners.iter().zip(0..).map(|(local, id)| (ListenerId(id), *local))
     }
 
-    /// Our address as the far end of a flow sees it. To somebody whom we call it is where we listen: there our
-    /// connection may be gone when something else is to be said.
+    /// Our address as the peer of a flow sees it. For a connection that we opened it is that of a listener,
+    /// because the connection may be closed when the peer has another request.
     ///
     /// # Errors
     /// When there is no route.
@@ -174,7 +174,7 @@ impl TcpSender {
         }
     }
 
-    /// What happened since the start.
+    /// Totals since the start.
     pub fn counters(&self) -> TcpCounters {
         self.shared.table.counters()
     }
@@ -187,8 +187,8 @@ impl Shared {
     }
 }
 
-/// Takes connections until the transport is gone. When the system has none to give, because all its descriptors are
-/// in use, it is asked again less and less often: trying again at once would only burn the processor.
+/// Accepts connections until the transport is dropped. When the system fails because all descriptors are in
+/// use, the pauses between attempts grow: immediate retries would only use CPU time.
 async fn accept(listener: Arc<TcpListener>, id: ListenerId, shared: Arc<Shared>) {
     let mut stop = shared.stop.clone();
     let mut pause: Option<Duration> = None;
@@ -228,7 +228,7 @@ fn take(stream: TcpStream, flow: Flow, shared: &Shared) {
             shared.table.accepted.fetch_add(1, Ordering::Relaxed);
             task::connection(connection.obituary(), connection.serve(stream));
         }
-        // Closed without a word: there is no request yet that could be answered.
+        // Closed without a response, because there is no request yet.
         None => drop(shared.table.refused.fetch_add(1, Ordering::Relaxed)),
     }
 }
@@ -243,8 +243,8 @@ fn open(address: SocketAddr, v6_only: bool) -> io::Result<TcpListener> {
     if address.is_ipv6() {
         socket.set_only_v6(v6_only)?;
     }
-    // Unlike with UDP two listeners cannot share the port by this; connections of an engine that ended just now do not
-    // keep the next one from starting.
+    // Unlike with UDP, this does not let two listeners share the port; it lets a new engine start while
+    // connections of the previous one are still closing.
     socket.set_reuse_address(true)?;
     socket.set_nonblocking(true)?;
     socket.bind(&address.into())?;

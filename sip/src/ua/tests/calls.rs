@@ -1,4 +1,4 @@
-//! Ladders of calls: how they begin, how they end, and all that crosses or is lost meanwhile.
+//! Ladder tests of calls: how they begin, how they end, and messages that cross or are lost.
 
 use expect_test::expect;
 

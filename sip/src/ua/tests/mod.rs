@@ -1,4 +1,4 @@
-//! Ladders of the user agent, by theme.
+//! Ladder tests of the user agent, by topic.
 
 mod calls;
 mod notes;

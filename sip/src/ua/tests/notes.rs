@@ -1,4 +1,4 @@
-//! Ladders of notes: INFO inside a call, MESSAGE without one, and peers that want neither.
+//! Ladder tests of INFO inside a call, MESSAGE outside one, and peers that support neither.
 
 use expect_test::expect;
 use rand::SeedableRng;
@@ -51,7 +51,7 @@ fn an_info_in_the_call_and_its_acknowledgement() {
     );
 }
 
-/// RFC 5057 would end the dialog, or its usage, at the first two: deliberately not here.
+/// RFC 5057 would end the dialog, or its usage, for the first two; this is deliberately not done.
 #[test]
 fn an_info_that_is_refused_costs_no_call() {
     check(
@@ -352,7 +352,7 @@ fn an_info_outside_of_a_dialog_is_none() {
     );
 }
 
-/// §18.1.1: 1,300 bytes are the limit, and only where there is a connection.
+/// §18.1.1: the limit is 1,300 bytes, and applies only when there is a connection.
 #[test]
 fn what_is_too_long_for_a_datagram_goes_over_a_connection() {
     let now = start();

@@ -1,4 +1,4 @@
-//! Ladders of session timers (RFC 4028): each role, refreshes that fail, and what crosses.
+//! Ladder tests of session timers (RFC 4028): each role, failed refreshes, and messages that cross.
 
 use expect_test::expect;
 

@@ -1,4 +1,4 @@
-//! Ladders of what happens inside a dialog: calls that are changed, requests that are out of place or order.
+//! Ladder tests inside a dialog: changes of calls, and requests that are out of place or out of order.
 
 use expect_test::expect;
 

@@ -1,0 +1,407 @@
+//! All calls of a capture, and whose media goes where.
+
+use std::collections::{HashMap, VecDeque};
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use sidetone_media::time::Micros;
+use sidetone_model::failure::Request;
+use sidetone_model::time::Timestamp;
+use sidetone_sip::message::{Datagram, Message, Method, parse_datagram};
+use sidetone_sip::sdp::SessionDescription;
+
+use super::analysis::{CallLeg, CallReport, EvidenceReport, Shared, verdict, worse};
+use super::dialog::{Announcement, Dialog, announcements, described};
+use super::flows::Binding;
+use super::leg::LegReport;
+use super::lenient;
+use super::payloads::{Announced, Meanings, is_same};
+use super::registrations::{Registrations, is_registration};
+use super::signal::LegSignal;
+
+/// Why a message was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Refused {
+    /// The message guard refuses it.
+    Malformed,
+    /// There are too many calls already.
+    OverLimit,
+}
+
+/// The calls of a capture by Call-ID, and the media addresses of those that last used them.
+#[derive(Debug)]
+pub(super) struct Calls {
+    by_id: HashMap<String, u32>,
+    /// By number; boxed, since the list grows by doubling.
+    calls: Vec<Option<Box<Dialog>>>,
+    /// Numbers that are free again.
+    free: Vec<u32>,
+    /// Calls begun so far.
+    begun: u64,
+    endpoints: HashMap<SocketAddr, Endpoint>,
+    /// RTCP that is elsewhere than at the next port, and its RTP; no more than there are endpoints.
+    rtcp: HashMap<SocketAddr, SocketAddr>,
+    generation: u32,
+    meanings: Announced,
+    keeps_ladders: bool,
+    /// The registrations; none where calls are forgotten, since these would never be.
+    pub(super) registrations: Registrations,
+    /// The ends of calls in the order in which they came, where calls are forgotten.
+    ends: Option<VecDeque<(Micros, u32)>>,
+}
+
+#[derive(Debug)]
+struct Endpoint {
+    call: u32,
+    of_caller: bool,
+    audio: bool,
+    payloads: Meanings,
+    /// Where its RTCP is, if SDP names a place of its own; boxed, since hardly any does.
+    rtcp: Option<Box<SocketAddr>>,
+}
+
+/// What a message changed.
+#[derive(Debug)]
+pub(super) struct News {
+    /// The number of its call.
+    pub(super) call: u32,
+    /// What the call's leg must know.
+    pub(super) leg: Vec<LegSignal>,
+    /// Addresses whose flows may belong to another call now, or mean something else.
+    pub(super) announced: Vec<SocketAddr>,
+    /// Any flow may.
+    pub(super) anything: bool,
+}
+
+impl Calls {
+    /// `evicts` says whether calls will be taken while others go on.
+    pub(super) fn new(keeps_ladders: bool, evicts: bool) -> Self {
+        Calls {
+            by_id: HashMap::new(),
+            calls: Vec::new(),
+            free: Vec::new(),
+            begun: 0,
+            endpoints: HashMap::new(),
+            rtcp: HashMap::new(),
+            generation: 0,
+            meanings: Announced::default(),
+            keeps_ladders,
+            registrations: Registrations::default(),
+            ends: evicts.then(VecDeque::new),
+        }
+    }
+
+    /// Changes whenever a flow could be bound to another call.
+    #[inline]
+    pub(super) fn generation(&self) -> u32 {
+        self.generation
+    }
+
+    /// Takes a SIP message; `None` when it belongs to no call.
+    pub(super) fn message(
+        &mut self,
+        at: Micros,
+        hop: (SocketAddr, SocketAddr),
+        payload: &[u8],
+    ) -> Result<Option<News>, Refused> {
+        let message = match parse_datagram(Bytes::copy_from_slice(payload)) {
+            Ok(Datagram::Message(message)) => message,
+            Ok(Datagram::Ping | Datagram::Pong) => return Ok(None),
+            Err(_) => lenient::read(payload).ok_or(Refused::Malformed)?,
+        };
+        self.take(at, hop, &message)
+    }
+
+    /// Takes a SIP message that has passed the guard already; `None` when it belongs to no call.
+    pub(super) fn take(
+        &mut self,
+        at: Micros,
+        hop: (SocketAddr, SocketAddr),
+        message: &Message,
+    ) -> Result<Option<News>, Refused> {
+        if is_registration(message) {
+            let taken = self.ends.is_some() || self.registrations.message(at, hop, message);
+            return if taken { Ok(None) } else { Err(Refused::OverLimit) };
+        }
+        let Some(number) = self.number(at, hop, message)? else {
+            // Of a call whose beginning was not captured; where its media goes counts all the same.
+            return Ok(settles_media(message)
+                .then(|| described(message))
+                .flatten()
+                .map(|sdp| self.describe(&sdp)));
+        };
+        let dialog = self.calls.get_mut(number as usize).and_then(Option::as_deref_mut);
+        let Some(dialog) = dialog else { return Ok(None) };
+        let mut leg = Vec::new();
+        let before = dialog.ended;
+        let announcements = dialog.message(at, hop, message, &mut self.meanings, &mut leg);
+        let ended = dialog.ended.filter(|_| dialog.ended != before);
+        if self.keeps_ladders {
+            dialog.ladder.push(at, hop, message);
+        }
+        if let (Some(ends), Some(ended)) = (&mut self.ends, ended) {
+            ends.push_back((ended, number));
+        }
+        let mut news = News { call: number, leg, announced: Vec::new(), anything: false };
+        for announcement in announcements {
+            self.announce(number, announcement, &mut news);
+        }
+        Ok(Some(news))
+    }
+
+    /// Takes a session description that comes without a call: its media is announced, and belongs to none.
+    pub(super) fn describe(&mut self, description: &SessionDescription) -> News {
+        let mut news =
+            News { call: Binding::NO_CALL, leg: Vec::new(), announced: Vec::new(), anything: false };
+        for announcement in announcements(&Arc::new(description.clone()), true, None) {
+            let is_a_calls =
+                self.endpoints.get(&announcement.address).is_some_and(|known| known.call != Binding::NO_CALL);
+            // What SIP says of an address counts for more.
+            if !is_a_calls {
+                self.announce(Binding::NO_CALL, announcement, &mut news);
+            }
+        }
+        news
+    }
+
+    /// The number of the call that a message belongs to, or begins.
+    fn number(
+        &mut self,
+        at: Micros,
+        hop: (SocketAddr, SocketAddr),
+        message: &Message,
+    ) -> Result<Option<u32>, Refused> {
+        let call_id = message.headers().call_id();
+        let known = self.by_id.get(call_id).copied();
+        let is_another =
+            known.and_then(|number| self.get(number)).is_some_and(|call| call.is_followed_by(hop, message));
+        if known.is_some() && !is_another {
+            return Ok(known);
+        }
+        let Some(mut dialog) = Dialog::begin(at, hop, message) else { return Ok(None) };
+        if self.calls.len() - self.free.len() >= CALLS_MAX {
+            return Err(Refused::OverLimit);
+        }
+        dialog.serial = self.begun;
+        self.begun += 1;
+        let number = match self.free.pop() {
+            Some(number) => number,
+            None => {
+                self.calls.push(None);
+                self.calls.len() as u32 - 1
+            }
+        };
+        if let Some(slot) = self.calls.get_mut(number as usize) {
+            *slot = Some(Box::new(dialog));
+        }
+        self.by_id.insert(call_id.to_owned(), number);
+        Ok(Some(number))
+    }
+
+    /// One call.
+    pub(super) fn get(&self, number: u32) -> Option<&Dialog> {
+        self.calls.get(number as usize)?.as_deref()
+    }
+
+    /// One call.
+    pub(super) fn get_mut(&mut self, number: u32) -> Option<&mut Dialog> {
+        self.calls.get_mut(number as usize)?.as_deref_mut()
+    }
+
+    /// The size of the tables.
+    #[cfg(test)]
+    pub(super) fn held(&self) -> usize {
+        let ends = self.ends.as_ref().map_or(0, VecDeque::len);
+        self.calls.len().max(self.by_id.len()).max(self.endpoints.len()).max(ends)
+    }
+
+    /// A flow belongs to a call from now on; noted where calls are forgotten.
+    pub(super) fn bound(&mut self, call: u32, flow: u32) {
+        if self.ends.is_some()
+            && let Some(dialog) = self.get_mut(call)
+        {
+            dialog.flows.push(flow);
+        }
+    }
+
+    /// The numbers of all calls.
+    pub(super) fn numbers(&self) -> Vec<u32> {
+        (0_u32..).zip(&self.calls).filter(|(_, call)| call.is_some()).map(|(number, _)| number).collect()
+    }
+
+    /// The calls that ended before `limit` and have not gone on since.
+    pub(super) fn ended_before(&mut self, limit: Micros) -> Vec<u32> {
+        let mut numbers = Vec::new();
+        let mut ends = self.ends.take();
+        while let Some((ended, number)) =
+            ends.as_mut().and_then(|ends| ends.pop_front_if(|(ended, _)| *ended < limit))
+        {
+            let is_over = self.get(number).is_some_and(|call| call.ended == Some(ended));
+            if is_over && !numbers.contains(&number) {
+                numbers.push(number);
+            }
+        }
+        self.ends = ends;
+        numbers
+    }
+
+    /// Takes a call out of the tables; its number may come again.
+    pub(super) fn remove(&mut self, number: u32) -> Option<Dialog> {
+        let dialog = self.calls.get_mut(number as usize)?.take()?;
+        // Another call may have taken the Call-ID over.
+        if self.by_id.get(&dialog.call_id) == Some(&number) {
+            self.by_id.remove(&dialog.call_id);
+        }
+        for address in &dialog.addresses {
+            if self.endpoints.get(address).is_some_and(|endpoint| endpoint.call == number)
+                && let Some(endpoint) = self.endpoints.remove(address)
+            {
+                endpoint.rtcp.map(|rtcp| self.rtcp.remove(&*rtcp));
+            }
+        }
+        self.free.push(number);
+        Some(*dialog)
+    }
+
+    /// The call whose SDP named the ends of a flow.
+    pub(super) fn binding(&self, source: SocketAddr, destination: SocketAddr) -> Option<Binding> {
+        let bind = |endpoint: &Endpoint, from_caller| Binding {
+            call: endpoint.call,
+            from_caller,
+            audio: endpoint.audio,
+        };
+        if let Some(endpoint) = self.endpoints.get(&destination) {
+            return Some(bind(endpoint, !endpoint.of_caller));
+        }
+        // A party behind NAT receives where nobody said it would, from where the other said it would send.
+        self.endpoints.get(&source).map(|endpoint| bind(endpoint, endpoint.of_caller))
+    }
+
+    /// Where the RTP is whose RTCP is at `address`.
+    pub(super) fn rtp_address(&self, address: SocketAddr) -> SocketAddr {
+        if let Some(rtp) = self.rtcp.get(&address) {
+            return *rtp;
+        }
+        let shared = self.endpoints.contains_key(&address);
+        let below = address.port().checked_sub(1).filter(|port| *port > 0 && !shared);
+        below.map_or(address, |port| SocketAddr::new(address.ip(), port))
+    }
+
+    /// What the payload types mean that go to `destination`, where signalling says so.
+    pub(super) fn payloads(&self, source: SocketAddr, destination: SocketAddr) -> Option<Meanings> {
+        let endpoint = self.endpoints.get(&destination).or_else(|| self.endpoints.get(&source))?;
+        Some(Arc::clone(&endpoint.payloads))
+    }
+
+    /// The packet durations that the sender and the receiver of a bound stream advertised.
+    pub(super) fn ptime_ms(&self, binding: Binding) -> (Option<u32>, Option<u32>) {
+        match self.get(binding.call).map(|call| call.ptime_ms) {
+            Some((caller, called)) if binding.audio => {
+                if binding.from_caller {
+                    (caller, called)
+                } else {
+                    (called, caller)
+                }
+            }
+            _ => (None, None),
+        }
+    }
+
+    fn announce(&mut self, call: u32, announcement: Announcement, news: &mut News) {
+        if self.endpoints.len() >= ENDPOINTS_MAX {
+            let calls = &self.calls;
+            self.endpoints.retain(|_, endpoint| {
+                let call = calls.get(endpoint.call as usize).and_then(Option::as_ref);
+                call.is_some_and(|call| call.ended.is_none())
+            });
+            let endpoints = &self.endpoints;
+            self.rtcp.retain(|_, rtp| endpoints.contains_key(rtp));
+            news.anything = true;
+        }
+        if self.endpoints.len() >= ENDPOINTS_MAX {
+            return;
+        }
+        let Announcement { address, rtcp, of_caller, audio, sdp, place } = announcement;
+        let Some(media) = sdp.media.get(place) else { return };
+        let payloads = self.meanings.meanings(media);
+        let unchanged = self.endpoints.get(&address).is_some_and(|known| {
+            known.call == call
+                && known.of_caller == of_caller
+                && known.audio == audio
+                && known.rtcp.as_deref() == rtcp.as_ref()
+                && is_same(&known.payloads, &payloads)
+        });
+        if !unchanged {
+            self.generation = self.generation.wrapping_add(1);
+            let endpoint = Endpoint { call, of_caller, audio, payloads, rtcp: rtcp.map(Box::new) };
+            let before = self.endpoints.insert(address, endpoint).and_then(|before| before.rtcp);
+            if let Some(before) = before {
+                self.rtcp.remove(&*before);
+            }
+            if let Some(rtcp) = rtcp {
+                self.rtcp.insert(rtcp, address);
+            }
+            news.announced.push(address);
+            let keeps = self.ends.is_some();
+            if let Some(dialog) =
+                self.get_mut(call).filter(|dialog| keeps && !dialog.addresses.contains(&address))
+            {
+                dialog.addresses.push(address);
+            }
+        }
+    }
+}
+
+/// Whether the SDP of a message is an offer or an answer, and not a list of what a host could do.
+fn settles_media(message: &Message) -> bool {
+    let is_final_refusal = message.as_response().is_some_and(|response| response.status().as_u16() >= 300);
+    let settles =
+        |method: &Method| matches!(method, Method::Ack | Method::Invite | Method::Prack | Method::Update);
+    !is_final_refusal && message.headers().cseq().is_ok_and(|cseq| settles(&cseq.method))
+}
+
+/// A call that is over or was cut off, with what its leg has come to; `has_media` says whether the capture holds media of
+/// any call, without which none can be missed.
+pub(super) fn report(call: Dialog, leg: LegReport, streams: Vec<usize>, has_media: bool) -> CallReport {
+    let LegReport { report: mut leg, far: mut far_leg, last } = leg;
+    if !has_media {
+        leg.leave_unjudged();
+        far_leg.iter_mut().for_each(|leg| leg.leave_unjudged());
+    }
+    let failure = call.failure();
+    let words = failure.as_ref().map(|failure| failure.sentence(Request::Call));
+    let shared = Shared::new(&leg.figures);
+    let timestamp = |at: Micros| Timestamp::from_micros(at.0);
+    let billed_us = call.answered.map_or(0, |answered| call.ended.unwrap_or(last).since(answered));
+    CallReport {
+        call_id: call.call_id,
+        from: call.from,
+        to: call.to,
+        started_at: timestamp(call.started),
+        answered_at: call.answered.map(timestamp),
+        ended_at: call.ended.map(timestamp),
+        billsec: billed_us.max(0) / 1_000_000,
+        sip_status: call.status,
+        hangup_cause: call.cause,
+        codec_a: leg.codec.clone().or(call.codec),
+        jitter_ms: shared.jitter_ms,
+        loss_pct: shared.loss_pct,
+        mean_interval_ms: shared.mean_interval_ms,
+        quality_pct: shared.quality_pct,
+        mos: shared.mos,
+        media_verdict: verdict(&leg),
+        media_verdict_worse: worse(verdict(&leg), far_leg.as_deref()),
+        evidence: leg.verdict.map(|_| EvidenceReport(leg.evidence.clone())),
+        failure,
+        streams,
+        ladder: call.ladder,
+        leg: CallLeg { words, ..CallLeg::of_caller(leg) },
+        far_leg,
+    }
+}
+
+/// Calls of one capture.
+const CALLS_MAX: usize = 500_000;
+/// Media addresses that are known at once.
+const ENDPOINTS_MAX: usize = 200_000;

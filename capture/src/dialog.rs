@@ -1,0 +1,473 @@
+//! One call as its messages tell it: offer and answer, the answer's time, the end and its cause.
+//!
+//! The observer is no party: it sees requests and responses of one hop, possibly late, twice or not at all,
+//! so nothing here insists on an order that a lost packet could break.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use sidetone_call::media_plan;
+use sidetone_media::session::Description;
+use sidetone_media::time::Micros;
+use sidetone_model::call::HangupCause;
+use sidetone_model::failure::Failure;
+use sidetone_sip::message::{Message, Method};
+use sidetone_sip::sdp::{Negotiated, Role, SessionDescription, audio_place};
+
+use super::attempt::Attempt;
+use super::ladder::{Ladder, short};
+use super::payloads::{Announced, Meanings, is_same};
+use super::signal::LegSignal;
+use super::text::session_description;
+
+/// One call between the party that sent the first INVITE and whoever answered it.
+#[derive(Debug)]
+pub(super) struct Dialog {
+    pub(super) call_id: String,
+    pub(super) from: String,
+    pub(super) to: String,
+    pub(super) started: Micros,
+    pub(super) answered: Option<Micros>,
+    pub(super) ended: Option<Micros>,
+    pub(super) status: Option<u16>,
+    pub(super) cause: Option<HangupCause>,
+    /// The codec that offer and answer settled.
+    pub(super) codec: Option<String>,
+    /// What the caller and the called party advertised, in milliseconds.
+    pub(super) ptime_ms: (Option<u32>, Option<u32>),
+    /// The last message of the call.
+    pub(super) last: Micros,
+    /// Its place among all calls by their first INVITE.
+    pub(super) serial: u64,
+    /// Its messages, where they are asked for.
+    pub(super) ladder: Ladder,
+    /// The INVITEs and their responses, until one is answered.
+    attempt: Option<Box<Attempt>>,
+    /// Flows that were bound to it, and addresses that it announced; kept where calls are forgotten.
+    pub(super) flows: Vec<u32>,
+    pub(super) addresses: Vec<SocketAddr>,
+    caller_tag: String,
+    invite_number: u32,
+    /// The first INVITE went from the first to the second of these.
+    hop: (SocketAddr, SocketAddr),
+    pending: Option<Offer>,
+    /// What was settled last, its payload types apart.
+    settled: Option<(Description, Meanings)>,
+    /// The same of the called party's leg.
+    far_settled: Option<(Description, Meanings)>,
+    /// Media messages seen; a bound on what an endless dialog may add.
+    exchanges: u32,
+}
+
+#[derive(Debug)]
+struct Offer {
+    by_caller: bool,
+    /// The transaction that carried it: whose, and its CSeq number.
+    transaction: (bool, u32),
+    answered: bool,
+    sdp: Arc<SessionDescription>,
+}
+
+/// What a message is to offer and answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    /// ACK or PRACK: answers what a response offered.
+    Closing,
+    /// Another request: offers.
+    Request,
+    /// A response: answers its request, or offers where that did not.
+    Response,
+}
+
+/// Who sent a session description, and in what message.
+#[derive(Clone, Copy, Debug)]
+struct Exchange {
+    by_caller: bool,
+    /// As [`Offer::transaction`].
+    transaction: (bool, u32),
+    part: Part,
+}
+
+/// Where a party wants its media, to be entered into the endpoint table.
+#[derive(Debug)]
+pub(super) struct Announcement {
+    pub(super) address: SocketAddr,
+    /// Where its RTCP is, if that is neither its own port nor the next one.
+    pub(super) rtcp: Option<SocketAddr>,
+    /// The address is the caller's.
+    pub(super) of_caller: bool,
+    /// It is the audio that the call is judged by.
+    pub(super) audio: bool,
+    /// Who says so, and the place of its section in it.
+    pub(super) sdp: Arc<SessionDescription>,
+    pub(super) place: usize,
+}
+
+impl Dialog {
+    /// The call that this INVITE begins; `None` for any other message.
+    pub(super) fn begin(at: Micros, hop: (SocketAddr, SocketAddr), message: &Message) -> Option<Self> {
+        let request = message.as_request().filter(|request| *request.method() == Method::Invite)?;
+        let headers = request.headers();
+        let (from, to) = (headers.from().ok()?, headers.to().ok()?);
+        // A To tag makes it a re-INVITE of a call whose beginning was not captured.
+        if to.tag().is_some() {
+            return None;
+        }
+        let name = |address: &sidetone_sip::message::NameAddr| {
+            let user = address.uri.user_decoded().map(|user| user.into_owned());
+            user.filter(|user| !user.is_empty())
+                .or_else(|| address.uri.host().map(ToString::to_string))
+                .unwrap_or_else(|| address.uri.to_string())
+        };
+        Some(Dialog {
+            call_id: headers.call_id().to_owned(),
+            from: name(&from),
+            to: name(&to),
+            started: at,
+            answered: None,
+            ended: None,
+            status: None,
+            cause: None,
+            codec: None,
+            ptime_ms: (None, None),
+            last: at,
+            serial: 0,
+            ladder: Ladder::default(),
+            flows: Vec::new(),
+            addresses: Vec::new(),
+            caller_tag: from.tag().unwrap_or_default().to_owned(),
+            invite_number: headers.cseq().map_or(0, |cseq| cseq.number),
+            hop,
+            pending: None,
+            settled: None,
+            far_settled: None,
+            exchanges: 0,
+            attempt: Some(Box::default()),
+        })
+    }
+
+    /// Whether a message of this Call-ID begins another call: this one was answered and is over, and somebody dials
+    /// anew under another tag, as test tools do that never change their Call-ID.
+    pub(super) fn is_followed_by(
+        &self,
+        (source, destination): (SocketAddr, SocketAddr),
+        message: &Message,
+    ) -> bool {
+        if self.answered.is_none() || self.ended.is_none() || !self.is_callers_hop(source, destination) {
+            return false;
+        }
+        let invite = message.as_request().filter(|request| *request.method() == Method::Invite);
+        invite.is_some_and(|request| {
+            let (from, to) = (request.headers().from(), request.headers().to());
+            to.is_ok_and(|to| to.tag().is_none())
+                && from.is_ok_and(|from| from.tag().unwrap_or_default() != self.caller_tag)
+        })
+    }
+
+    /// Takes a message of this Call-ID; returns the media addresses that it announces, and tells the leg what changes.
+    pub(super) fn message(
+        &mut self,
+        at: Micros,
+        (source, destination): (SocketAddr, SocketAddr),
+        message: &Message,
+        known: &mut Announced,
+        leg: &mut Vec<LegSignal>,
+    ) -> Vec<Announcement> {
+        if !self.is_callers_hop(source, destination) {
+            self.behind(source, message);
+            return Vec::new();
+        }
+        let headers = message.headers();
+        let (Ok(from_tag), Ok(cseq)) = (headers.from_tag(), headers.cseq()) else {
+            return Vec::new();
+        };
+        self.last = self.last.max(at);
+        let of_caller = from_tag == self.caller_tag;
+        let sdp = described(message).filter(|_| self.exchanges < EXCHANGES_MAX);
+        match message {
+            Message::Request(request) => {
+                if of_caller && let Some(attempt) = &mut self.attempt {
+                    match request.method() {
+                        Method::Cancel => attempt.cancel(request),
+                        Method::Invite => attempt.request(at, destination, cseq.number, request),
+                        _ => {}
+                    }
+                }
+                self.request(at, request.method(), cseq.number, of_caller, leg);
+                let part = match request.method() {
+                    Method::Ack | Method::Prack => Part::Closing,
+                    _ => Part::Request,
+                };
+                let transaction = (of_caller, cseq.number);
+                self.media(sdp, Exchange { by_caller: of_caller, transaction, part }, known, leg)
+            }
+            Message::Response(response) => {
+                let status = response.status().as_u16();
+                if cseq.method == Method::Invite {
+                    if let Some(attempt) = self.attempt.as_mut().filter(|_| of_caller) {
+                        attempt.response(source, cseq.number, response);
+                    }
+                    self.invite_response(at, status, cseq.number, of_caller, leg);
+                }
+                let usable =
+                    status < 300 && matches!(cseq.method, Method::Invite | Method::Prack | Method::Update);
+                // A response carries the From of its request, and is sent by the other party.
+                let sdp = sdp.filter(|_| usable);
+                let (by_caller, transaction) = (!of_caller, (of_caller, cseq.number));
+                self.media(sdp, Exchange { by_caller, transaction, part: Part::Response }, known, leg)
+            }
+        }
+    }
+
+    /// A message of a hop behind the caller's: a refusal there may be where the caller's comes from.
+    fn behind(&mut self, source: SocketAddr, message: &Message) {
+        let invites = message.headers().cseq().is_ok_and(|cseq| cseq.method == Method::Invite);
+        if let (Message::Response(response), Some(attempt), true) = (message, &mut self.attempt, invites) {
+            attempt.response_behind(source, response);
+        }
+    }
+
+    /// Why the call was not answered; `None` when it was.
+    pub(super) fn failure(&self) -> Option<Box<Failure>> {
+        let attempt = self.attempt.as_ref()?;
+        let offered = self.pending.iter().filter(|offer| offer.by_caller).flat_map(|offer| &offer.sdp.media);
+        let codecs = offered.filter(|media| media.is_rtp_audio()).flat_map(|media| &media.codecs);
+        let audio = codecs.filter(|codec| !NO_AUDIO.iter().any(|name| codec.name.eq_ignore_ascii_case(name)));
+        let offered: Vec<String> = audio.take(CODECS_MAX).map(|codec| short(&codec.name)).collect();
+        Some(Box::new(attempt.failure(self.ended.unwrap_or(self.last), &offered)))
+    }
+
+    /// Whether a message belongs to the hop that the caller is on.
+    ///
+    /// Behind a proxy the same Call-ID appears on further hops, whose answers and refusals are not the
+    /// caller's. A BYE may go past the proxy, so the caller's own address is enough between hosts.
+    fn is_callers_hop(&self, source: SocketAddr, destination: SocketAddr) -> bool {
+        let (caller, peer) = self.hop;
+        let between_hosts = caller.ip() != peer.ip();
+        source == caller
+            || destination == caller
+            || (between_hosts && (source.ip() == caller.ip() || destination.ip() == caller.ip()))
+    }
+
+    fn request(
+        &mut self,
+        at: Micros,
+        method: &Method,
+        number: u32,
+        of_caller: bool,
+        leg: &mut Vec<LegSignal>,
+    ) {
+        match method {
+            Method::Bye if self.ended.is_none() => self.end(at, HangupCause::NormalClearing, leg),
+            Method::Cancel if self.answered.is_none() && self.ended.is_none() => {
+                self.end(at, HangupCause::OriginatorCancel, leg);
+            }
+            // Another attempt after a challenge or a redirection (RFC 3261 §22.2): the call goes on.
+            Method::Invite if of_caller && self.answered.is_none() && number > self.invite_number => {
+                self.invite_number = number;
+                self.status = None;
+                self.cause = None;
+                if self.ended.take().is_some() {
+                    leg.push(LegSignal::Resumed);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn invite_response(
+        &mut self,
+        at: Micros,
+        status: u16,
+        number: u32,
+        of_caller: bool,
+        leg: &mut Vec<LegSignal>,
+    ) {
+        if !of_caller || number != self.invite_number || self.answered.is_some() || status < 200 {
+            return;
+        }
+        self.status = Some(status);
+        if status < 300 {
+            // A 200 that crossed a CANCEL: the call was answered, and a BYE will follow.
+            self.answered = Some(at);
+            self.attempt = None;
+            if self.ended.take().is_some() {
+                leg.push(LegSignal::Resumed);
+            }
+            self.cause = None;
+            leg.push(LegSignal::Answered);
+        } else if self.cause != Some(HangupCause::OriginatorCancel) {
+            self.end(at, HangupCause::from_sip_status(status), leg);
+        }
+    }
+
+    /// Ends the call. The leg of an answered call is judged now; another one may still be revived.
+    fn end(&mut self, at: Micros, cause: HangupCause, leg: &mut Vec<LegSignal>) {
+        self.ended = Some(at);
+        self.cause = Some(cause);
+        leg.push(LegSignal::Ended);
+        if self.answered.is_some() {
+            leg.push(LegSignal::Closed);
+        }
+    }
+
+    /// Takes the SDP of a message: an offer, or the answer to one (RFC 3264 §5, RFC 3261 §13.2.1).
+    fn media(
+        &mut self,
+        sdp: Option<SessionDescription>,
+        Exchange { by_caller, transaction, part }: Exchange,
+        known: &mut Announced,
+        leg: &mut Vec<LegSignal>,
+    ) -> Vec<Announcement> {
+        let Some(sdp) = sdp.map(kept) else { return Vec::new() };
+        self.exchanges += 1;
+        let mut announced = announcements(&sdp, by_caller, first_audio(&sdp));
+        let answers = self.pending.as_ref().is_some_and(|offer| {
+            offer.by_caller != by_caller
+                && match part {
+                    Part::Closing => !offer.answered,
+                    Part::Request => false,
+                    // 183 and 200 may both answer one offer; the later holds.
+                    Part::Response => offer.transaction == transaction,
+                }
+        });
+        match &mut self.pending {
+            Some(offer) if answers => {
+                offer.answered = true;
+                // The answer may refuse the section that came first, or has the audio at another place.
+                let judged = audio_place(&offer.sdp, &sdp);
+                for (sdp, by_caller) in [(&offer.sdp, offer.by_caller), (&sdp, by_caller)] {
+                    if judged.is_some() && judged != first_audio(sdp) {
+                        announced.extend(announcements(sdp, by_caller, judged));
+                    }
+                }
+                let (role, far_role) = if offer.by_caller {
+                    (Role::Answerer, Role::Offerer)
+                } else {
+                    (Role::Offerer, Role::Answerer)
+                };
+                let far = Negotiated::new(&offer.sdp, &sdp, far_role);
+                match Negotiated::new(&offer.sdp, &sdp, role) {
+                    Ok(negotiated) => self.settle(&negotiated, known, leg),
+                    Err(_) if judged.is_none() => self.fall_silent(leg),
+                    Err(_) => {}
+                }
+                if let Ok(negotiated) = far {
+                    self.settle_far(&negotiated, known, leg);
+                }
+            }
+            // Without an offer to answer, the SDP of an ACK means nothing.
+            _ if part == Part::Closing => {}
+            _ => self.pending = Some(Offer { by_caller, transaction, answered: false, sdp }),
+        }
+        announced
+    }
+
+    /// The parties took the audio away, for a fax or altogether: from now on none is expected.
+    fn fall_silent(&mut self, leg: &mut Vec<LegSignal>) {
+        if let Some((description, payloads)) = silenced(&mut self.settled) {
+            leg.push(LegSignal::Described(description, payloads));
+        }
+        if let Some((description, payloads)) = silenced(&mut self.far_settled) {
+            leg.push(LegSignal::FarDescribed(description, payloads));
+        }
+    }
+
+    fn settle(&mut self, negotiated: &Negotiated, known: &mut Announced, leg: &mut Vec<LegSignal>) {
+        self.codec = negotiated.codec().map(|codec| media_plan::canonical_name(&codec.name));
+        self.ptime_ms = (negotiated.ptime_ms, negotiated.own_ptime_ms);
+        let mut description = media_plan::description(negotiated, Some(self.hop.0.ip()));
+        let payloads = known.settled(std::mem::take(&mut description.payloads));
+        if is_unchanged(&self.settled, &description, &payloads) {
+            return;
+        }
+        leg.push(LegSignal::Described(Box::new(description.clone()), Arc::clone(&payloads)));
+        self.settled = Some((description, payloads));
+    }
+
+    /// The same of the called party's leg.
+    fn settle_far(&mut self, negotiated: &Negotiated, known: &mut Announced, leg: &mut Vec<LegSignal>) {
+        let mut description = media_plan::description(negotiated, Some(self.hop.1.ip()));
+        let payloads = known.settled(std::mem::take(&mut description.payloads));
+        if is_unchanged(&self.far_settled, &description, &payloads) {
+            return;
+        }
+        leg.push(LegSignal::FarDescribed(Box::new(description.clone()), Arc::clone(&payloads)));
+        self.far_settled = Some((description, payloads));
+    }
+}
+
+fn is_unchanged(
+    settled: &Option<(Description, Meanings)>,
+    description: &Description,
+    payloads: &Meanings,
+) -> bool {
+    settled.as_ref().is_some_and(|(before, meant)| before == description && is_same(meant, payloads))
+}
+
+/// What was settled last, without any audio; `None` where there is none already.
+fn silenced(settled: &mut Option<(Description, Meanings)>) -> Option<(Box<Description>, Meanings)> {
+    let (description, payloads) =
+        settled.as_mut().filter(|(description, _)| description.receive || description.send)?;
+    (description.receive, description.send) = (false, false);
+    Some((Box::new(description.clone()), Arc::clone(payloads)))
+}
+
+/// The session description of a message: its body, or a part of it (RFC 5621 §3).
+pub(super) fn described(message: &Message) -> Option<SessionDescription> {
+    let headers = message.headers();
+    if headers.is_content_type("application/sdp") {
+        return SessionDescription::parse(message.body()).ok();
+    }
+    let kind = headers.content_type().and_then(|kind| kind.trim_ascii_start().get(..MULTIPART.len()));
+    let is_multipart = kind.is_some_and(|kind| kind.eq_ignore_ascii_case(MULTIPART));
+    is_multipart.then(|| session_description(message.body().trim_ascii_start())).flatten()
+}
+
+/// A description without what nobody asks of it later: calls keep theirs as long as they last.
+fn kept(mut sdp: SessionDescription) -> Arc<SessionDescription> {
+    (sdp.origin.username, sdp.origin.session_id, sdp.name) = Default::default();
+    for media in &mut sdp.media {
+        media.codecs.shrink_to_fit();
+    }
+    Arc::new(sdp)
+}
+
+/// The place of the audio that a description is about, as far as it can tell alone.
+fn first_audio(sdp: &SessionDescription) -> Option<usize> {
+    sdp.media.iter().position(|media| media.port != 0 && media.is_rtp_audio())
+}
+
+/// Where a session description wants its media; `judged` is the place of the audio that its call is judged by.
+pub(super) fn announcements(
+    sdp: &Arc<SessionDescription>,
+    of_caller: bool,
+    judged: Option<usize>,
+) -> Vec<Announcement> {
+    let mut out = Vec::new();
+    for (place, media) in sdp.media.iter().enumerate() {
+        let address = sdp.rtp_address(media).filter(|address| address.port() != 0 && is_usable(address.ip()));
+        if let Some(address) = address.filter(|_| media.protocol.contains("RTP/")) {
+            let below = |rtcp: &SocketAddr| {
+                rtcp.ip() == address.ip() && rtcp.port().wrapping_sub(1) == address.port()
+            };
+            let rtcp = sdp.rtcp_address(media, false).filter(|rtcp| *rtcp != address && !below(rtcp));
+            let audio = judged == Some(place);
+            out.push(Announcement { address, rtcp, of_caller, audio, sdp: Arc::clone(sdp), place });
+        }
+    }
+    out
+}
+
+fn is_usable(address: IpAddr) -> bool {
+    !address.is_unspecified()
+}
+
+/// Bodies of one call that are read; every one of them costs memory and time.
+const EXCHANGES_MAX: u32 = 1_000;
+/// Codecs of an offer that are reported.
+const CODECS_MAX: usize = 12;
+/// Encodings beside the audio itself.
+const NO_AUDIO: [&str; 2] = ["CN", "telephone-event"];
+/// What the types begin with that hold others (RFC 2046 §5.1).
+const MULTIPART: &str = "multipart/";

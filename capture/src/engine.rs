@@ -1,0 +1,265 @@
+//! The analysis machine: frames in, calls and streams out.
+//!
+//! The [`Router`] finds out what each frame is and whom it concerns; the [`Folder`] keeps the statistics.
+
+use std::collections::{HashMap, VecDeque};
+
+use sidetone_media::pcap::Record;
+use sidetone_media::time::Micros;
+use sidetone_media::verdict::Thresholds;
+
+use super::analysis::{Analysis, CallReport, StreamReport};
+use super::calls;
+use super::dialog::Dialog;
+use super::flows::Binding;
+use super::folder::Folder;
+use super::frames::{Frames, Read};
+use super::leg::{LegReport, config_with};
+use super::parts::Parts;
+use super::router::Router;
+use super::taking::{self, EndedStream, Judged, JudgedStream};
+
+/// How an engine works.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EngineOptions {
+    /// Threads that share the reading of a file, the engine's own among them; 0 and 1 start none, nor does whatever is
+    /// no file. The result is the same.
+    pub threads: usize,
+    /// Whether every call keeps its messages, [`CallReport::ladder`].
+    pub ladder: bool,
+    /// Whether some samples of G.711 are looked at: silence, clipping, level.
+    pub audio: bool,
+    /// Whether calls are handed out and forgotten soon after their end, [`Engine::poll_finished`]: for captures that
+    /// never end.
+    pub evict: bool,
+}
+
+/// Takes the frames of one capture in order.
+///
+/// *Bounds*: a million flows, a hundred thousand streams and half a million calls are kept; what is beyond is counted.
+#[derive(Debug)]
+pub struct Engine {
+    options: EngineOptions,
+    router: Router,
+    folder: Folder,
+    finished: VecDeque<FinishedCall>,
+    /// When [`Engine::poll_finished`] looked for what is over last, and when for what is idle.
+    swept: Option<Micros>,
+    swept_idle: Option<Micros>,
+}
+
+/// What an engine has forgotten: a call with its streams, or streams that belong to no call.
+#[derive(Debug)]
+pub struct FinishedCall {
+    /// The call; [`CallReport::streams`] are places in `streams`. `None` for streams that no SDP announced.
+    pub call: Option<CallReport>,
+    /// Its streams by their first packet. One that several calls used one after the other goes with the last.
+    pub streams: Vec<StreamReport>,
+}
+
+impl Default for Engine {
+    fn default() -> Self {
+        Engine::new(EngineOptions::default())
+    }
+}
+
+impl Engine {
+    /// An engine that has seen nothing.
+    pub fn new(options: EngineOptions) -> Self {
+        let mut router = Router::new(options.ladder, options.evict);
+        router.listens = options.audio;
+        Engine {
+            options,
+            router,
+            folder: Folder::default(),
+            finished: VecDeque::new(),
+            swept: None,
+            swept_idle: None,
+        }
+    }
+
+    /// An engine that has seen nothing, which judges the legs of calls by these thresholds.
+    pub fn with_thresholds(options: EngineOptions, thresholds: Thresholds) -> Self {
+        let mut engine = Engine::new(options);
+        engine.folder.config = Some(config_with(thresholds));
+        engine
+    }
+
+    /// Takes one frame.
+    #[inline]
+    pub fn record(&mut self, record: &Record<'_>) {
+        self.router.record(record, &mut self.folder);
+    }
+
+    /// Takes frames that were read ahead.
+    pub(super) fn frames(&mut self, frames: &Frames) {
+        let (packets, bytes) = frames.plain_sums();
+        self.router.packets += packets;
+        self.router.bytes += bytes;
+        for frame in frames.iter() {
+            match frame {
+                Read::Rtp(at, rtp) => self.router.ahead(at, rtp, &mut self.folder),
+                Read::Whole(record) => self.router.record(&record, &mut self.folder),
+            }
+        }
+    }
+
+    /// Whether the payloads of RTP are looked at.
+    pub(super) fn listens(&self) -> bool {
+        self.router.listens
+    }
+
+    /// Frames taken so far.
+    pub fn packets(&self) -> u64 {
+        self.router.packets
+    }
+
+    /// Calls that are known now; with [`EngineOptions::evict`] those that are up, and those that were until just now.
+    pub fn live_calls(&self) -> usize {
+        self.router.calls.numbers().len()
+    }
+
+    /// The next call or stream that is over at `now`, until there is none; always `None` without
+    /// [`EngineOptions::evict`].
+    ///
+    /// A call is over 5 seconds after its end, for stragglers, or after an hour without a message and a packet;
+    /// a stream that no SDP announced after a minute without a packet. They come in the order of their ends, and are
+    /// in no later [`Analysis`].
+    pub fn poll_finished(&mut self, now: Micros) -> Option<FinishedCall> {
+        if self.options.evict && self.finished.is_empty() {
+            self.sweep(now);
+        }
+        self.finished.pop_front()
+    }
+
+    /// Closes every call and stream and judges them.
+    pub fn finish(self, file: &str) -> Analysis {
+        self.close(file).into_analysis()
+    }
+
+    /// The same, to be had call by call.
+    pub fn close(mut self, file: &str) -> Parts {
+        self.router.finish(&mut self.folder);
+        Parts::of(self.router, self.folder, file)
+    }
+
+    /// Hands out what is over at `now`.
+    fn sweep(&mut self, now: Micros) {
+        if !is_due(&mut self.swept, now, SWEEP_US) {
+            return;
+        }
+        let mut calls = self.router.calls.ended_before(now + -GRACE_US);
+        let mut lone = Vec::new();
+        if is_due(&mut self.swept_idle, now, SWEEP_IDLE_US) {
+            calls.extend(self.abandoned(now + -ABANDONED_US));
+            lone = self.idle_streams(now + -IDLE_US);
+        }
+        let mut streams: Vec<u32> = calls.iter().flat_map(|call| self.streams_of(*call)).collect();
+        streams.extend(lone);
+        streams.sort_unstable();
+        streams.dedup();
+        if !calls.is_empty() || !streams.is_empty() {
+            for call in &calls {
+                self.unbind(*call);
+            }
+            let ended: Vec<EndedStream> =
+                streams.iter().filter_map(|stream| EndedStream::of(&self.router, *stream)).collect();
+            let taken = taking::take(&mut self.router, &mut self.folder, &calls, &ended);
+            self.hand_out(&calls, taken.judge());
+        }
+        if self.swept_idle == Some(now) {
+            self.router.flows.remove_idle(now + -IDLE_US);
+        }
+    }
+
+    /// Queues what was taken: the calls in the order of their ends, then what belongs to none.
+    fn hand_out(&mut self, order: &[u32], judged: Judged) {
+        let mut of_calls: HashMap<u32, Vec<StreamReport>> = HashMap::new();
+        let mut lone = Vec::new();
+        for JudgedStream { known, report } in judged.streams {
+            match known.bindings.last().filter(|binding| binding.has_call()) {
+                Some(binding) => of_calls.entry(binding.call).or_default().push(report),
+                None => lone.push(report),
+            }
+        }
+        let mut calls: HashMap<u32, (Dialog, LegReport)> =
+            judged.calls.into_iter().map(|(number, dialog, leg)| (number, (dialog, leg))).collect();
+        for number in order {
+            let Some((dialog, leg)) = calls.remove(number) else { continue };
+            let streams = of_calls.remove(number).unwrap_or_default();
+            let call = calls::report(dialog, leg, (0..streams.len()).collect(), self.router.has_media);
+            self.finished.push_back(FinishedCall { call: Some(call), streams });
+        }
+        let lone = lone.into_iter().map(|stream| FinishedCall { call: None, streams: vec![stream] });
+        self.finished.extend(lone);
+    }
+
+    /// The streams that a call used last.
+    fn streams_of(&self, call: u32) -> Vec<u32> {
+        let flows = self.router.calls.get(call).into_iter().flat_map(|call| &call.flows);
+        let streams = flows.filter_map(|flow| self.router.flows.get(*flow)).flat_map(|flow| &flow.streams);
+        let is_last = |stream: &u32| {
+            let binding = self.router.streams.get(*stream).and_then(|known| known.bindings.last());
+            binding.is_some_and(|binding| binding.call == call)
+        };
+        streams.map(|(_, stream)| *stream).filter(is_last).collect()
+    }
+
+    /// Lets the flows of a call belong to nobody.
+    fn unbind(&mut self, call: u32) {
+        let flows = self.router.calls.get_mut(call).map(|call| std::mem::take(&mut call.flows));
+        for flow in flows.unwrap_or_default() {
+            self.router.flows.unbind(flow, call);
+        }
+    }
+
+    /// The calls that had neither a message nor a packet since `limit`, though they never ended.
+    fn abandoned(&self, limit: Micros) -> Vec<u32> {
+        let router = &self.router;
+        let is_silent = |call: &u32| {
+            router.calls.get(*call).is_some_and(|dialog| {
+                let last = dialog.flows.iter().filter_map(|flow| router.flows.last(*flow, *call)).max();
+                dialog.ended.is_none() && dialog.last < limit && last.is_none_or(|last| last < limit)
+            })
+        };
+        router.calls.numbers().into_iter().filter(is_silent).collect()
+    }
+
+    /// The streams that no SDP announced and that had no packet since `limit`.
+    fn idle_streams(&self, limit: Micros) -> Vec<u32> {
+        let router = &self.router;
+        let is_idle = |stream: &u32| {
+            router.streams.get(*stream).is_some_and(|known| {
+                !known.bindings.iter().any(Binding::has_call)
+                    && known.seen < limit
+                    && router.flows.last_of_stream(known.flow, *stream).is_none_or(|last| last < limit)
+            })
+        };
+        router.streams.numbers().into_iter().filter(is_idle).collect()
+    }
+}
+
+/// Whether it is time again, `every_us` after the last time; notes it.
+fn is_due(last: &mut Option<Micros>, now: Micros, every_us: i64) -> bool {
+    // A clock that was set back makes it time, too.
+    let due = last.is_none_or(|last| now.since(last).abs() >= every_us);
+    if due {
+        *last = Some(now);
+    }
+    due
+}
+
+/// What is over is looked for this often.
+const SWEEP_US: i64 = 1_000_000;
+/// What is idle is looked for this often.
+const SWEEP_IDLE_US: i64 = 10_000_000;
+/// Stragglers of a call come within this time after its end.
+const GRACE_US: i64 = 5_000_000;
+/// A stream that no SDP announced is over when it was silent for so long.
+const IDLE_US: i64 = 60_000_000;
+/// A call whose end was not captured is over when it was silent for so long.
+const ABANDONED_US: i64 = 3_600_000_000;
+
+#[cfg(test)]
+#[path = "engine_tests.rs"]
+mod tests;

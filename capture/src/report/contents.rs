@@ -1,0 +1,73 @@
+//! What stands in front of several captures: how much was well in all of them, and where each of them is.
+
+use std::collections::BTreeMap;
+
+use crate::grouped;
+
+use super::facts::{chip, tally};
+use super::markup::{Html, shown};
+
+/// One capture in the contents.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) name: String,
+    pub(super) calls: usize,
+    /// Streams without signalling.
+    pub(super) lone: usize,
+    /// How many calls, or streams without signalling, have which verdict.
+    pub(super) verdicts: BTreeMap<String, u64>,
+}
+
+/// The anchor of a capture's part.
+#[derive(Clone, Copy)]
+pub(super) struct FileAnchor(pub(super) usize);
+
+impl std::fmt::Display for FileAnchor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "f{}", self.0 + 1)
+    }
+}
+
+/// Writes the contents of a page; nothing where there is one capture.
+pub(super) fn contents(html: &mut Html, entries: &[Entry]) {
+    if entries.len() < 2 {
+        return;
+    }
+    let mut all: BTreeMap<String, u64> = BTreeMap::new();
+    for (verdict, count) in entries.iter().flat_map(|entry| &entry.verdicts) {
+        *all.entry(verdict.clone()).or_default() += count;
+    }
+    let sum = |count: fn(&Entry) -> usize| grouped(entries.iter().map(count).sum::<usize>() as u64);
+    html.raw("<section class=\"contents\"><h2>").text(entries.len()).raw(" captures</h2><p>");
+    html.text(sum(|entry| entry.calls)).raw(" calls, ").text(sum(|entry| entry.lone));
+    html.raw(" RTP streams without signalling.</p>");
+    tally(html, &all);
+    html.raw(
+        "<div class=\"scroll\"><table class=\"sortable\"><thead><tr><th class=\"n\">#</th><th>capture</th>\
+         <th class=\"n\">not ok</th><th>verdicts</th><th class=\"n\">calls</th>\
+         <th class=\"n\">streams without signalling</th></tr></thead><tbody>",
+    );
+    for (place, entry) in entries.iter().enumerate() {
+        html.raw("<tr><td class=\"n\">").text(place + 1).raw("</td><td class=\"name\"><a href=\"#");
+        html.text(FileAnchor(place)).raw("\" title=\"").text(shown(&entry.name)).raw("\">");
+        // Captures are mostly of one folder: the name tells them apart, and the part itself has the path.
+        let name = entry.name.rsplit('/').next().unwrap_or(&entry.name);
+        html.text(shown(name)).raw("</a></td><td class=\"n\">");
+        html.text(grouped(entry.bad())).raw("</td><td>");
+        for (verdict, count) in &entry.verdicts {
+            chip(html, verdict);
+            html.element(" <b>", grouped(*count), "</b> ");
+        }
+        html.raw("</td><td class=\"n\">").text(grouped(entry.calls as u64)).raw("</td><td class=\"n\">");
+        html.text(grouped(entry.lone as u64)).raw("</td></tr>");
+    }
+    html.raw("</tbody></table></div></section>");
+}
+
+impl Entry {
+    /// Calls and streams whose verdict is that something was wrong.
+    fn bad(&self) -> u64 {
+        let is_bad = |verdict: &str| super::facts::is_wrong(Some(verdict));
+        self.verdicts.iter().filter(|(verdict, _)| is_bad(verdict)).map(|(_, count)| count).sum()
+    }
+}

@@ -1,0 +1,121 @@
+//! The SIP messages of a call as arrows between the hosts that sent them.
+
+use std::net::SocketAddr;
+
+use crate::{Ladder, LadderMessage, grouped};
+
+use super::markup::{Html, shown};
+
+/// Draws a ladder; nothing without messages.
+pub(super) fn ladder(html: &mut Html, ladder: &Ladder) {
+    let Some(first) = ladder.messages.first() else { return };
+    let lanes = lanes(&ladder.messages);
+    html.raw("<h4>SIP messages</h4><div class=\"scroll\">");
+    let begin = first.at.as_micros();
+    if lanes.len() > LANES_MAX {
+        html.raw("<table class=\"list\"><thead><tr><th>time</th><th>from</th><th>to</th><th>message</th></tr></thead><tbody>");
+        for message in &ladder.messages {
+            row_start(html, message, begin);
+            html.element("<td>", message.from, "</td>").element("<td>", message.to, "</td><td>");
+            words(html, message);
+            html.raw("</td></tr>");
+        }
+    } else {
+        // No wider than its parties need: a lane more is a column more.
+        html.raw(match lanes.len() {
+            0..=2 => "<table class=\"ladder two\"><thead>",
+            3 => "<table class=\"ladder three\"><thead>",
+            _ => "<table class=\"ladder\"><thead>",
+        });
+        head(html, &lanes, &ladder.messages);
+        html.raw("</thead><tbody>");
+        for message in &ladder.messages {
+            row_start(html, message, begin);
+            arrow(html, message, &lanes);
+            html.raw("</tr>");
+        }
+    }
+    html.raw("</tbody></table></div>");
+    if ladder.more > 0 {
+        html.element("<p class=\"note\">", grouped(ladder.more), " more messages are not shown.</p>");
+    }
+}
+
+/// The hosts in the order in which they were first heard of.
+fn lanes(messages: &[LadderMessage]) -> Vec<SocketAddr> {
+    let mut lanes = Vec::new();
+    for address in messages.iter().flat_map(|message| [message.from, message.to]) {
+        if !lanes.contains(&address) && lanes.len() <= LANES_MAX {
+            lanes.push(address);
+        }
+    }
+    lanes
+}
+
+/// The lanes stand between the columns: each column bears the name of the lane at its left edge, the last one
+/// also of that at its right.
+fn head(html: &mut Html, lanes: &[SocketAddr], messages: &[LadderMessage]) {
+    html.raw("<tr><th></th>");
+    let last = lanes.len().saturating_sub(1);
+    for (place, lane) in lanes.iter().enumerate().take(last.max(1)) {
+        html.raw("<th><div>");
+        name(html, *lane, messages);
+        if place + 1 == last
+            && let Some(end) = lanes.get(last)
+        {
+            name(html, *end, messages);
+        }
+        html.raw("</div></th>");
+    }
+    html.raw("</tr>");
+}
+
+/// The name of a lane: its address, and below it what it does in the call.
+fn name(html: &mut Html, lane: SocketAddr, messages: &[LadderMessage]) {
+    let sends = |message: &&LadderMessage| message.from == lane && message.summary.starts_with("INVITE ");
+    let takes = |message: &&LadderMessage| message.to == lane && message.summary.starts_with("INVITE ");
+    let (sent, taken) = (messages.iter().any(|one| sends(&one)), messages.iter().any(|one| takes(&one)));
+    let (role, meaning) = match (sent, taken) {
+        (true, false) => ("sends the INVITE", "the host that the call comes from in this capture"),
+        (false, true) => ("receives the INVITE", "the host that the call goes to in this capture"),
+        (true, true) => ("passes the INVITE on", "a switch or a proxy, or a host that sends a re-INVITE"),
+        (false, false) => ("", "a host that sends or receives other messages of the call"),
+    };
+    html.raw("<span title=\"").text(lane).raw(": ").text(meaning).raw("\">").text(lane);
+    html.element("<small>", role, "</small></span>");
+}
+
+fn row_start(html: &mut Html, message: &LadderMessage, begin: i64) {
+    let offset_ms = (message.at.as_micros() - begin) / 1000;
+    let sign = if offset_ms < 0 { "-" } else { "" };
+    let offset_ms = offset_ms.unsigned_abs();
+    html.raw("<tr><td class=\"at\">").text(sign).text(offset_ms / 1000).raw(".");
+    html.text(format_args!("{:03}", offset_ms % 1000)).raw(" s</td>");
+}
+
+fn arrow(html: &mut Html, message: &LadderMessage, lanes: &[SocketAddr]) {
+    let place = |address: SocketAddr| lanes.iter().position(|lane| *lane == address).unwrap_or(0);
+    let (from, to) = (place(message.from), place(message.to));
+    let (left, right) = (from.min(to), from.max(to));
+    for _ in 0..left {
+        html.raw("<td></td>");
+    }
+    let span = (right - left).max(1);
+    html.raw("<td class=\"").raw(if from <= to { "right" } else { "left" });
+    html.raw("\" colspan=\"").text(span).raw("\">");
+    words(html, message);
+    html.raw("</td>");
+    for _ in left + span..lanes.len().saturating_sub(1) {
+        html.raw("<td></td>");
+    }
+}
+
+fn words(html: &mut Html, message: &LadderMessage) {
+    html.element("<b>", shown(&message.summary), "</b>");
+    if let Some(sdp) = &message.sdp {
+        html.element("<small>", shown(sdp), "</small>");
+    }
+}
+
+/// More hosts than this are listed, since arrows would have no room.
+const LANES_MAX: usize = 4;

@@ -1,0 +1,120 @@
+//! The page: what holds it together, what it may do, and how large it may grow.
+
+use std::io;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use sha2::{Digest, Sha256};
+
+use crate::{Group, Head};
+
+use super::contents::{Entry, contents};
+use super::file::{FilePart, Room};
+use super::markup::Html;
+
+/// Analyses on their way to one page that needs nothing else.
+///
+/// Calls are rendered as they come and forgotten. *Bounds*: ten thousand rows, sections for the first 1,500 calls and as
+/// many streams without signalling, those with something wrong first; plots have as many points as 6 MB allow, 600 at
+/// most. No more than that is in memory, however much was analysed.
+#[derive(Debug)]
+pub struct Page {
+    /// Captures that are still to come, the open one among them.
+    files_left: usize,
+    room: Room,
+    open: Option<FilePart>,
+    entries: Vec<Entry>,
+    /// The parts of the captures that are complete.
+    parts: Vec<String>,
+}
+
+impl Page {
+    /// A page of so many captures.
+    pub fn new(files: usize) -> Self {
+        let room = Room { rows: ROWS_MAX, sections: SECTIONS_MAX, plot_bytes: PLOT_BYTES_MAX };
+        Page { files_left: files, room, open: None, entries: Vec::new(), parts: Vec::new() }
+    }
+
+    /// Begins a capture that holds so many calls and streams.
+    pub fn begin(&mut self, head: &Head, calls: usize, streams: usize) {
+        self.end();
+        let share = self.room.share(self.files_left.max(1));
+        self.open = Some(FilePart::new(self.entries.len(), head.clone(), (calls, streams), share));
+    }
+
+    /// Takes a call with its streams, or streams without signalling, of the capture that was begun.
+    pub fn group(&mut self, group: &Group) {
+        if let Some(open) = &mut self.open {
+            open.group(group);
+        }
+    }
+
+    /// Ends the capture that was begun.
+    fn end(&mut self) {
+        let Some(open) = self.open.take() else { return };
+        let is_only = self.files_left == 1 && self.entries.is_empty();
+        let (part, entry, used) = open.finish(is_only);
+        self.room.use_up(used);
+        self.files_left = self.files_left.saturating_sub(1);
+        self.parts.extend(part);
+        self.entries.push(entry);
+    }
+
+    /// Writes the page.
+    ///
+    /// *Errors*: what the writer reports.
+    pub fn finish<W: io::Write>(mut self, mut out: W) -> io::Result<W> {
+        self.end();
+        let mut html = Html::default();
+        head(&mut html, &self.entries);
+        contents(&mut html, &self.entries);
+        out.write_all(html.into_string().as_bytes())?;
+        for part in self.parts {
+            out.write_all(part.as_bytes())?;
+        }
+        let mut html = Html::default();
+        html.raw(
+            "</main><footer>Made by Sidetone. The rules are explained in docs/verdicts.md.</footer><script>",
+        );
+        html.raw(SCRIPT).raw("</script></body></html>\n");
+        out.write_all(html.into_string().as_bytes())?;
+        out.flush()?;
+        Ok(out)
+    }
+}
+
+fn head(html: &mut Html, entries: &[Entry]) {
+    html.raw("<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">");
+    html.raw("<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; base-uri 'none'; ");
+    html.raw("form-action 'none'; style-src 'sha256-").text(digest(STYLE)).raw("'; script-src 'sha256-");
+    html.text(digest(SCRIPT))
+        .raw("'\"><meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">");
+    html.raw("<meta name=\"color-scheme\" content=\"light dark\"><title>");
+    match entries {
+        [one] => html.text(super::markup::shown(&one.name)),
+        several => html.text(several.len()).raw(" captures"),
+    };
+    html.raw(" – Sidetone</title><style>")
+        .raw(STYLE)
+        .raw("</style></head><body><header><h1>Call quality</h1>");
+    html.raw(
+        "<p>Judged by what was captured: loss and delay behind the place of the capture are not in it. \
+         Rules version ",
+    );
+    html.text(sidetone_media::verdict::RULES_VERSION).raw(".</p></header><main>");
+}
+
+/// What a policy calls a script or a style by (CSP level 2 §4.2.4).
+fn digest(text: &str) -> String {
+    STANDARD.encode(Sha256::digest(text.as_bytes()))
+}
+
+/// Rows of all tables of calls; and as many of streams.
+const ROWS_MAX: usize = 10_000;
+/// Calls, and streams by themselves, that have a section of their own.
+const SECTIONS_MAX: usize = 1_500;
+/// What all plots together may take.
+const PLOT_BYTES_MAX: usize = 6_000_000;
+
+pub(super) const STYLE: &str = include_str!("page.css");
+pub(super) const SCRIPT: &str = include_str!("page.js");

@@ -1,0 +1,153 @@
+//! One RTP stream: its verdict, its course over time, its figures.
+
+use sidetone_model::media_quality::{Affected, LegQuality};
+use sidetone_model::quality::Hundredths;
+use sidetone_model::time::Timestamp;
+
+use crate::{StreamReport, grouped};
+
+use super::facts::{NO_VERDICT, chip, is_wrong};
+use super::figures::figures;
+use super::file::Line;
+use super::markup::{Html, shown};
+use super::plots::{Limits, plots};
+use super::rules::remarks;
+use super::timeline::Course;
+
+/// The columns of the table of streams without signalling.
+pub(super) const COLUMNS: &str = "<th class=\"n\">#</th><th>verdict</th><th>from</th><th>to</th><th>SSRC</th>\
+    <th>codec</th><th class=\"n\">packets</th><th class=\"n\">lost</th><th class=\"n\">loss %</th>\
+    <th class=\"n\">jitter ms</th><th class=\"n\">quality %</th><th class=\"n\">MOS</th>";
+
+/// The row of a stream without signalling.
+pub(super) fn line(file: usize, place: usize, stream: &StreamReport, section: usize) -> Line {
+    let (mut before, mut after) = (Html::default(), Html::default());
+    before.raw("<td class=\"n\">").text(place + 1).raw("</td>");
+    after.element("<td>", &stream.src, "</td>").element("<td>", &stream.dst, "</td>");
+    after.element("<td>", &stream.ssrc, "</td>").element("<td>", codec(stream), "</td>");
+    after.element("<td class=\"n\">", grouped(stream.packets), "</td>");
+    after.element("<td class=\"n\">", grouped(stream.lost), "</td>");
+    for figure in [stream.loss_pct, stream.jitter_ms, stream.quality_pct, stream.mos] {
+        after.element("<td class=\"n\">", decimal(figure), "</td>");
+    }
+    let anchor = Anchor { kind: 's', file, place }.to_string();
+    Line::new(stream.verdict, anchor, section, before, after)
+}
+
+/// Writes streams that belong together, those with something wrong first.
+pub(super) fn together(
+    html: &mut Html,
+    file: usize,
+    streams: &[(usize, Box<StreamReport>)],
+    points_max: usize,
+) {
+    let mut order: Vec<&(usize, Box<StreamReport>)> = streams.iter().collect();
+    order.sort_by_key(|(_, stream)| !is_wrong(stream.verdict));
+    // The two directions of a call end together: what is missing at the end of one is drawn.
+    let until = streams.iter().filter_map(|(_, stream)| stream.quality().inbound.last_at).max();
+    for (place, stream) in order {
+        let quality = stream.quality();
+        html.raw("<article id=\"")
+            .text(Anchor { kind: 's', file, place: *place })
+            .raw("\"><h4>Stream <small>");
+        title(html, stream);
+        html.raw("</small> ");
+        chip(html, stream.verdict.unwrap_or(NO_VERDICT));
+        html.raw("</h4>");
+        if let Some(mirror) = stream.mirror {
+            html.raw("<p class=\"note\">The other direction is <a href=\"#");
+            html.text(Anchor { kind: 's', file, place: mirror }).raw("\">stream ").text(mirror + 1);
+            html.raw("</a>.</p>");
+        }
+        said(html, &quality);
+        remarks(html, &quality.rules);
+        drawing(html, stream, &quality, Drawn { points_max, until, affected: None });
+        html.raw("</article>");
+    }
+}
+
+/// What a stream is, in one line: its codec, its ends, its SSRC.
+pub(super) fn title(html: &mut Html, stream: &StreamReport) {
+    html.text(codec(stream)).raw(", ").text(&stream.src).raw(" → ").text(&stream.dst);
+    html.raw(", SSRC ").text(&stream.ssrc);
+}
+
+/// How a stream is drawn.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Drawn {
+    /// Points of a plot.
+    pub(super) points_max: usize,
+    /// The end of its call, where that is known.
+    pub(super) until: Option<Timestamp>,
+    /// The seconds that the verdict of its direction is about, where that is not the stream's own.
+    pub(super) affected: Option<Affected>,
+}
+
+/// Draws a stream over time, and lists its figures.
+pub(super) fn drawing(html: &mut Html, stream: &StreamReport, quality: &LegQuality, how: Drawn) {
+    let timeline = quality.inbound.timeline.as_ref();
+    let course = timeline.and_then(|timeline| {
+        Course::new(timeline, quality.affected.or(how.affected), how.until, how.points_max)
+    });
+    if let Some(course) = course {
+        let thresholds = &stream.report.thresholds;
+        let limits = Limits {
+            jitter: Some(Hundredths(thresholds.jitter_ms.0)),
+            late: Some(Hundredths(thresholds.late_ms.0)),
+        };
+        plots(html, &course, limits);
+    }
+    html.raw("<details><summary>Figures of this stream</summary>");
+    figures(html, &quality.inbound);
+    html.raw("</details>");
+}
+
+/// The explanation: the sentence, then who should act, when it was, and what else is remarkable.
+pub(super) fn said(html: &mut Html, quality: &LegQuality) {
+    html.element("<p class=\"sentence\">", &quality.sentence, "</p><p class=\"who\">");
+    if let Some(reason) = &quality.reason {
+        html.element("<span>reason <b>", reason, "</b></span>");
+    }
+    if let Some(blame) = quality.blame {
+        html.element("<span>look first at <b>", blame.as_str(), "</b></span>");
+    }
+    if let Some(affected) = quality.affected {
+        html.element("<span>affected: second <b>", affected.first_s, "</b> to <b>");
+        html.text(affected.last_s).raw("</b></span>");
+    }
+    for flag in &quality.flags {
+        html.element("<span class=\"flag\">", flag, "</span>");
+    }
+    html.raw("</p>");
+}
+
+/// The codec, or the payload types where nobody named one.
+pub(super) fn codec(stream: &StreamReport) -> String {
+    match &stream.codec {
+        Some(codec) => shown(codec),
+        None => {
+            let types: Vec<String> =
+                stream.payload_types.iter().map(|number| format!("type {number}")).collect();
+            types.join(", ")
+        }
+    }
+}
+
+/// A figure that cannot be judged is a dash.
+pub(super) fn decimal(value: Option<Hundredths>) -> String {
+    value.map_or_else(|| "–".to_owned(), |value| format!("{:.2}", value.as_f64()))
+}
+
+/// The name of a place on the page.
+#[derive(Clone, Copy)]
+pub(super) struct Anchor {
+    pub(super) kind: char,
+    pub(super) file: usize,
+    pub(super) place: usize,
+}
+
+impl std::fmt::Display for Anchor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}{}-{}", self.kind, self.file + 1, self.place + 1)
+    }
+}

@@ -1,0 +1,579 @@
+//! The router: finds out what a frame is and whom it concerns, and leaves an order at the folder.
+//!
+//! A UDP payload is SIP when it begins with a SIP start line, and RTP when signalling announced its
+//! destination or when it proves itself (see [`super::probation`]). Ports mean nothing here.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use sidetone_media::pcap::{Content, Datagram, PlainDatagram, Record, dissect, dissect_plain};
+use sidetone_media::rtcp::is_plausible;
+use sidetone_media::rtp::{Header, Packet};
+use sidetone_media::session::AudioSample;
+use sidetone_media::time::Micros;
+
+use super::analysis::Skipped;
+use super::calls::{Calls, News, Refused};
+use super::flows::{Binding, Flows};
+use super::folder::Folder;
+use super::key::Key;
+use super::payloads::{self, Meanings};
+use super::probation::{CONTINUED_ANNOUNCED, CONTINUED_UNANNOUNCED, Waiting, is_known_type};
+use super::rtcp::{RTCP_BYTES_MAX, about};
+use super::signal::{LegEnd, LegSignal, NONE, StreamSignal};
+use super::text::session_description;
+use super::turn;
+use super::wire::{Arrival, Wire};
+
+/// Everything that is known between frames, except statistics.
+#[derive(Debug)]
+pub(super) struct Router {
+    pub(super) packets: u64,
+    pub(super) bytes: u64,
+    pub(super) skipped: Skipped,
+    pub(super) flows: Flows,
+    pub(super) streams: Streams,
+    pub(super) calls: Calls,
+    /// Whether payloads are looked at for what can be heard in them.
+    pub(super) listens: bool,
+    /// Whether RTP or RTCP of any call was seen. A capture of signalling alone has none, and misses none.
+    pub(super) has_media: bool,
+    /// What payload types mean where no SDP announced them.
+    unannounced: Meanings,
+    /// A datagram under reconstruction.
+    scratch: Vec<u8>,
+    /// Fragments and segments that wait for the others.
+    wire: Wire,
+}
+
+/// The streams as the router knows them, by number.
+#[derive(Debug, Default)]
+pub(super) struct Streams {
+    slots: Vec<Option<Known>>,
+    /// Numbers that are free again.
+    free: Vec<u32>,
+    /// Streams begun so far.
+    begun: u64,
+}
+
+/// A stream as the router knows it.
+#[derive(Debug)]
+pub(super) struct Known {
+    pub(super) flow: u32,
+    pub(super) ssrc: u32,
+    /// Its place among all streams by their first packets.
+    pub(super) serial: u64,
+    /// The calls that announced it, the current one last; empty when nobody ever did.
+    pub(super) bindings: Vec<Binding>,
+    /// When it was looked at closely last.
+    pub(super) seen: Micros,
+    /// State of the endpoint table when the last binding was looked up.
+    generation: u32,
+    payloads: Meanings,
+}
+
+/// An RTP packet in the form that almost every frame of a call has, and between whom it went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct PlainRtp {
+    /// The source address in the upper, the destination address in the lower half.
+    pub(super) addresses: u64,
+    /// The source port in the upper, the destination port in the lower half.
+    pub(super) ports: u32,
+    pub(super) header: Header,
+    pub(super) payload_len: u16,
+}
+
+impl PlainRtp {
+    /// The packet that a frame holds; `None` for everything that needs a closer look.
+    // Where it is not a part of its caller, it is written field by field and read in wider words, which wait for that.
+    #[inline(always)]
+    pub(super) fn of(record: &Record<'_>) -> Option<PlainRtp> {
+        let PlainDatagram { addresses, ports, payload } = dissect_plain(record.link, record.frame)?;
+        let (header, payload_len) = Header::split(payload)?;
+        if !is_rtp(payload) || !header.is_plain() {
+            return None;
+        }
+        // The length came from a 16-bit field.
+        Some(PlainRtp { addresses, ports, header, payload_len: payload_len as u16 })
+    }
+}
+
+/// An RTP packet with the datagram that it was read from.
+struct Rtp<'a> {
+    packet: Packet,
+    /// What the capture has kept of the datagram, and its length on the wire.
+    kept: &'a [u8],
+    len: usize,
+}
+
+impl Rtp<'_> {
+    /// What can be heard in it, where it is one that is looked at.
+    #[inline]
+    fn heard(&self) -> Option<AudioSample> {
+        let is_due = AudioSample::is_due(&self.packet);
+        is_due.then(|| AudioSample::of(self.packet.payload_in(self.kept, self.len))).flatten()
+    }
+}
+
+impl Router {
+    /// A router that has seen nothing.
+    pub(super) fn new(keeps_ladders: bool, evicts: bool) -> Self {
+        Router {
+            packets: 0,
+            bytes: 0,
+            skipped: Skipped::default(),
+            flows: Flows::new(),
+            streams: Streams::default(),
+            calls: Calls::new(keeps_ladders, evicts),
+            listens: false,
+            has_media: false,
+            unannounced: payloads::meanings(None),
+            scratch: Vec::new(),
+            wire: Wire::default(),
+        }
+    }
+
+    /// Takes one frame.
+    #[inline]
+    pub(super) fn record(&mut self, record: &Record<'_>, folder: &mut Folder) {
+        self.packets += 1;
+        self.bytes += u64::from(record.wire_len);
+        if let Some(plain) = dissect_plain(record.link, record.frame)
+            && is_rtp(plain.payload)
+        {
+            let Some((header, len)) = Header::split(plain.payload) else { return };
+            let ends = (plain.addresses, plain.ports);
+            if self.listens || !self.continues(record.at, ends, header, len, folder) {
+                self.plain(record.at, plain, folder);
+            }
+        } else {
+            self.unusual(record, folder);
+        }
+    }
+
+    /// RTP that is not the next packet of its stream, or any where payloads are looked at.
+    #[inline(never)]
+    fn plain(&mut self, at: Micros, plain: PlainDatagram<'_>, folder: &mut Folder) {
+        let Ok(packet) = Packet::parse(plain.payload) else { return };
+        let rtp = Rtp { packet, kept: plain.payload, len: plain.payload.len() };
+        self.rtp(at, &Key::v4(plain.addresses, plain.ports), &rtp, folder);
+    }
+
+    /// Takes an RTP packet that was read ahead; nobody looks at its payload, and its frame is counted already.
+    #[inline(always)]
+    pub(super) fn ahead(&mut self, at: Micros, rtp: PlainRtp, folder: &mut Folder) {
+        let PlainRtp { addresses, ports, header, payload_len } = rtp;
+        if !self.continues(at, (addresses, ports), header, payload_len.into(), folder) {
+            self.closer_ahead(at, &rtp, folder);
+        }
+    }
+
+    /// Takes the packet that is due of a stream that goes on; false, and nothing has changed but when its flow was heard
+    /// last, for every other.
+    #[inline(always)]
+    fn continues(
+        &mut self,
+        at: Micros,
+        ends: (u64, u32),
+        header: Header,
+        payload_len: usize,
+        folder: &mut Folder,
+    ) -> bool {
+        let stream = self.flows.continued(at, ends, header.ssrc());
+        stream.is_some_and(|stream| folder.continues(at, header, payload_len, stream))
+    }
+
+    /// One that is not the next packet of its stream.
+    #[inline(never)]
+    fn closer_ahead(&mut self, at: Micros, rtp: &PlainRtp, folder: &mut Folder) {
+        let packet = rtp.header.packet(rtp.payload_len);
+        self.rtp(at, &Key::v4(rtp.addresses, rtp.ports), &Rtp { packet, kept: &[], len: 0 }, folder);
+    }
+
+    /// A frame that is not RTP in its most frequent form.
+    #[cold]
+    fn unusual(&mut self, record: &Record<'_>, folder: &mut Folder) {
+        match dissect(record.link, record.frame) {
+            Content::Udp(datagram) => self.datagram(record.at, &datagram, folder),
+            Content::Other => {}
+            Content::NotIp => self.skipped.not_ip += 1,
+            Content::Fragment | Content::Head(_) => {
+                self.on_wire(folder, |wire, sink| wire.fragment(record, sink));
+            }
+            Content::Tcp(segment) => {
+                self.on_wire(folder, |wire, sink| wire.segment(record.at, &segment, sink))
+            }
+            Content::Truncated => self.skipped.truncated += 1,
+        }
+    }
+
+    /// Takes what waited for others that did not come.
+    pub(super) fn finish(&mut self, folder: &mut Folder) {
+        self.on_wire(folder, Wire::finish);
+        self.skipped.fragments = self.wire.fragments_left();
+    }
+
+    /// Hands something to the wire, and takes in what that completes.
+    fn on_wire(
+        &mut self,
+        folder: &mut Folder,
+        take: impl FnOnce(&mut Wire, &mut dyn FnMut(Micros, Arrival<'_>)),
+    ) {
+        let mut wire = std::mem::take(&mut self.wire);
+        take(&mut wire, &mut |at, arrival| match arrival {
+            Arrival::Datagram(datagram) => self.datagram(at, &datagram, folder),
+            Arrival::Malformed => self.skipped.malformed_sip += 1,
+            Arrival::Message(source, destination, message) => {
+                let news = self.calls.take(at, (source, destination), message);
+                self.news(at, news, folder);
+            }
+            Arrival::OverLimit => self.skipped.over_limit += 1,
+            Arrival::Truncated => self.skipped.truncated += 1,
+        });
+        self.wire = wire;
+    }
+
+    fn datagram(&mut self, at: Micros, datagram: &Datagram<'_>, folder: &mut Folder) {
+        let (source, destination) = (datagram.source, datagram.destination);
+        let is_whole = datagram.payload.len() == datagram.payload_len;
+        if is_rtp(datagram.payload) {
+            let payload = if is_whole { datagram.payload } else { pad(datagram, &mut self.scratch) };
+            if let Ok(packet) = Packet::parse(payload) {
+                let rtp = Rtp { packet, kept: datagram.payload, len: payload.len() };
+                self.rtp(at, &Key::new(source, destination), &rtp, folder);
+            }
+        } else if is_sip(unpadded(datagram.payload)) {
+            if self.wire.has_heads() {
+                self.on_wire(folder, |wire, sink| wire.release_heads(source.ip(), destination.ip(), sink));
+            }
+            let payload = if is_whole { datagram.payload } else { pad_lines(datagram, &mut self.scratch) };
+            let news = self.calls.message(at, (source, destination), payload);
+            self.news(at, news, folder);
+        } else if is_whole && datagram.payload.len() <= RTCP_BYTES_MAX && is_plausible(datagram.payload) {
+            self.rtcp(at, datagram, folder);
+        } else if let Some((payload, payload_len)) = turn::relayed(datagram.payload) {
+            // What is relayed is not relayed again, whatever it looks like.
+            if turn::relayed(payload).is_none() {
+                self.datagram(at, &Datagram { payload, payload_len, ..*datagram }, folder);
+            }
+        } else if let Some(description) = session_description(datagram.payload) {
+            let news = self.calls.describe(&description);
+            self.news(at, Ok(Some(news)), folder);
+        }
+    }
+
+    /// Tells flows and legs what a message changed.
+    fn news(&mut self, at: Micros, news: Result<Option<News>, Refused>, folder: &mut Folder) {
+        match news {
+            Ok(Some(news)) => {
+                for signal in news.leg {
+                    folder.leg(at, LegEnd::new(news.call, true), signal);
+                }
+                for address in news.announced {
+                    self.flows.announced(address);
+                }
+                if news.anything {
+                    self.flows.announced_anything();
+                }
+            }
+            Ok(None) => {}
+            Err(Refused::Malformed) => self.skipped.malformed_sip += 1,
+            Err(Refused::OverLimit) => self.skipped.over_limit += 1,
+        }
+    }
+
+    /// RTCP: what it says goes to the leg of its call, and to the streams that it tells of.
+    fn rtcp(&mut self, at: Micros, datagram: &Datagram<'_>, folder: &mut Folder) {
+        let (source, destination) = self.rtp_ends(datagram.source, datagram.destination);
+        if let Some(binding) = self.calls.binding(source, destination) {
+            self.has_media |= binding.has_call();
+            let leg = binding.leg();
+            let (source, datagram) = (datagram.source, Box::from(datagram.payload));
+            let signal = if leg.is_from_caller() {
+                LegSignal::ReceivedRtcp { source, datagram }
+            } else {
+                LegSignal::SentRtcp { source, datagram }
+            };
+            folder.leg(at, leg, signal);
+        }
+        for about in about(datagram.payload) {
+            let ends = if about.by_sender { (source, destination) } else { (destination, source) };
+            let flow = self.flows.find(&Key::new(ends.0, ends.1)).map(|(number, _)| number);
+            let streams = flow.and_then(|number| self.flows.get(number)).map(|flow| &flow.streams);
+            let stream = streams.into_iter().flatten().find(|(ssrc, _)| *ssrc == about.ssrc);
+            if let Some((_, stream)) = stream {
+                folder.stream(at, *stream, StreamSignal::Rtcp { about, datagram: datagram.payload.into() });
+            }
+        }
+    }
+
+    /// The ends of the RTP that RTCP between two addresses belongs to: the same where both share a port (RFC 5761),
+    /// those that SDP names (RFC 3605), or the ports below (RFC 3550 §11).
+    fn rtp_ends(&mut self, source: SocketAddr, destination: SocketAddr) -> (SocketAddr, SocketAddr) {
+        let shared = [Key::new(source, destination), Key::new(destination, source)];
+        if shared.iter().any(|key| self.flows.find(key).is_some()) {
+            return (source, destination);
+        }
+        (self.calls.rtp_address(source), self.calls.rtp_address(destination))
+    }
+
+    /// An RTP packet, or what looks like one.
+    #[inline]
+    fn rtp(&mut self, at: Micros, key: &Key, rtp: &Rtp<'_>, folder: &mut Folder) {
+        let packet = rtp.packet;
+        if let Some((_, hot)) = self.flows.find(key)
+            && hot.ssrc == packet.ssrc
+            && hot.stream != NONE
+        {
+            hot.last = at;
+            if self.listens {
+                folder.packet(at, &packet, key.ends(), rtp.heard().as_ref(), hot.stream, hot.leg);
+            } else if !folder.continues(at, packet.header(), packet.payload_len as usize, hot.stream) {
+                folder.packet(at, &packet, key.ends(), None, hot.stream, hot.leg);
+            }
+        } else {
+            self.look_closely(at, key, rtp, folder);
+        }
+    }
+
+    /// A packet of a flow that is new, of another SSRC than the one before, or after an announcement.
+    #[cold]
+    fn look_closely(&mut self, at: Micros, key: &Key, rtp: &Rtp<'_>, folder: &mut Folder) {
+        let packet = rtp.packet;
+        let Some(number) = self.flows.find_or_make(at, key) else {
+            self.skipped.over_limit += 1;
+            return;
+        };
+        let ends = key.ends();
+        let binding = self.bind(number, ends);
+        self.has_media |= binding.as_ref().is_some_and(Binding::has_call);
+        let Some(flow) = self.flows.get_mut(number) else { return };
+        let generation = flow.generation;
+        let found = flow.streams.iter().position(|(known, _)| *known == packet.ssrc).and_then(|place| {
+            let before = flow.streams.first().map(|(_, number)| *number);
+            flow.streams.swap(0, place);
+            flow.streams.first().map(|(_, stream)| (*stream, before))
+        });
+        let leg = binding.map_or(LegEnd::NOBODY, Binding::leg);
+        let Some((stream, before)) = found else {
+            self.unknown_ssrc(at, number, ends, packet, folder);
+            // Whether it is a stream's or not, the leg counts it.
+            let heard = if self.listens { rtp.heard() } else { None };
+            folder.leg(at, leg, LegSignal::packet(leg, ends, packet, heard));
+            return;
+        };
+        if let Some(before) = before.and_then(|before| self.streams.get_mut(before)) {
+            before.seen = at;
+        }
+        if let Some(known) = self.streams.get_mut(stream) {
+            known.seen = at;
+            if known.generation != generation {
+                known.generation = generation;
+                let payloads = self.calls.payloads(ends.0, ends.1);
+                if let Some(payloads) = binding.and_then(|binding| known.bind(binding, payloads)) {
+                    folder.stream(at, stream, StreamSignal::Described(payloads));
+                }
+            }
+        }
+        let heard = if self.listens { rtp.heard() } else { None };
+        folder.packet(at, &packet, ends, heard.as_ref(), stream, leg);
+        let is_listed = self.flows.list(number);
+        if let Some(hot) = self.flows.hot_mut(number).filter(|_| is_listed) {
+            hot.ssrc = packet.ssrc;
+            hot.stream = stream;
+            hot.leg = leg;
+        }
+    }
+
+    /// The call that a flow belongs to, looked up again when announcements were made since.
+    fn bind(&mut self, number: u32, (source, destination): (SocketAddr, SocketAddr)) -> Option<Binding> {
+        let flow = self.flows.get_mut(number)?;
+        if flow.generation != self.calls.generation() {
+            flow.generation = self.calls.generation();
+            let binding = self.calls.binding(source, destination);
+            if let Some(binding) = binding.filter(|binding| flow.binding != Some(*binding)) {
+                flow.binding = Some(binding);
+                self.calls.bound(binding.call, number);
+            }
+        }
+        flow.binding
+    }
+
+    /// A packet of an SSRC that is no stream of its flow yet.
+    fn unknown_ssrc(
+        &mut self,
+        at: Micros,
+        number: u32,
+        (source, destination): (SocketAddr, SocketAddr),
+        packet: Packet,
+        folder: &mut Folder,
+    ) {
+        let Some(flow) = self.flows.get_mut(number) else { return };
+        let binding = flow.binding;
+        if binding.is_none() && !is_known_type(packet.payload_type) {
+            return;
+        }
+        if flow.streams.len() >= STREAMS_PER_FLOW_MAX || self.streams.len() >= STREAMS_MAX {
+            self.skipped.over_limit += 1;
+            return;
+        }
+        // What signalling announced is RTP from its first packet on; only other SSRCs must prove themselves.
+        let waiting = if binding.is_some() && flow.streams.is_empty() {
+            let mut waiting = flow.probation.release(packet.ssrc);
+            waiting.push(Waiting { at, packet });
+            waiting
+        } else {
+            let needed = if binding.is_some() { CONTINUED_ANNOUNCED } else { CONTINUED_UNANNOUNCED };
+            match flow.probation.examine(at, packet, needed) {
+                Some(waiting) => waiting,
+                None => return,
+            }
+        };
+        let payloads = binding
+            .and_then(|_| self.calls.payloads(source, destination))
+            .unwrap_or_else(|| Arc::clone(&self.unannounced));
+        let stream = self.streams.add(Known {
+            flow: number,
+            ssrc: packet.ssrc,
+            serial: 0,
+            bindings: Vec::from_iter(binding),
+            seen: at,
+            generation: flow.generation,
+            payloads: Arc::clone(&payloads),
+        });
+        flow.streams.insert(0, (packet.ssrc, stream));
+        let begin = waiting.first().map_or(at, |first| first.at);
+        folder.stream(begin, stream, StreamSignal::Opened { ends: (source, destination), payloads });
+        for Waiting { at, packet } in waiting {
+            folder.packet(at, &packet, (source, destination), None, stream, LegEnd::NOBODY);
+        }
+    }
+}
+
+impl Streams {
+    /// One stream.
+    pub(super) fn get(&self, number: u32) -> Option<&Known> {
+        self.slots.get(number as usize)?.as_ref()
+    }
+
+    fn get_mut(&mut self, number: u32) -> Option<&mut Known> {
+        self.slots.get_mut(number as usize)?.as_mut()
+    }
+
+    /// Streams that are kept.
+    pub(super) fn len(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    /// The size of the table.
+    #[cfg(test)]
+    pub(super) fn held(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// The numbers of all streams.
+    pub(super) fn numbers(&self) -> Vec<u32> {
+        (0_u32..).zip(&self.slots).filter(|(_, slot)| slot.is_some()).map(|(number, _)| number).collect()
+    }
+
+    /// Takes a stream out of the table; its number may come again.
+    pub(super) fn remove(&mut self, number: u32) -> Option<Known> {
+        let known = self.slots.get_mut(number as usize)?.take()?;
+        self.free.push(number);
+        Some(known)
+    }
+
+    /// Enters a stream and gives it a number and a serial.
+    fn add(&mut self, known: Known) -> u32 {
+        let known = Some(Known { serial: self.begun, ..known });
+        self.begun += 1;
+        match self.free.pop() {
+            Some(number) => {
+                if let Some(slot) = self.slots.get_mut(number as usize) {
+                    *slot = known;
+                }
+                number
+            }
+            None => {
+                self.slots.push(known);
+                self.slots.len() as u32 - 1
+            }
+        }
+    }
+}
+
+impl Known {
+    /// Signalling announces the stream anew; what its payload types mean, where that has changed.
+    fn bind(&mut self, binding: Binding, payloads: Option<Meanings>) -> Option<Meanings> {
+        if self.bindings.len() < BINDINGS_MAX && !self.bindings.contains(&binding) {
+            self.bindings.push(binding);
+        }
+        let payloads = payloads.filter(|payloads| !Arc::ptr_eq(payloads, &self.payloads))?;
+        let changes = payloads != self.payloads;
+        self.payloads = Arc::clone(&payloads);
+        changes.then_some(payloads)
+    }
+}
+
+/// Whether a payload looks like RTP: version 2, and no payload type that collides with RTCP (RFC 5761 §4).
+#[inline]
+fn is_rtp(payload: &[u8]) -> bool {
+    matches!(payload, [0x80..=0xbf, second, ..] if !(192..=223).contains(second))
+}
+
+/// Brings a datagram that the snap length has cut back to its length on the wire.
+#[cold]
+fn pad<'a>(datagram: &Datagram<'_>, scratch: &'a mut Vec<u8>) -> &'a [u8] {
+    scratch.clear();
+    scratch.extend_from_slice(datagram.payload);
+    // The length came from a 16-bit field or from the frame itself.
+    scratch.resize(datagram.payload_len.min(PAYLOAD_LEN_MAX).max(datagram.payload.len()), 0);
+    // The padding's own length was cut off with it.
+    if let Some(first) = scratch.first_mut() {
+        *first &= !0x20;
+    }
+    scratch
+}
+
+/// Brings a text message that was cut off, by the snap length or by fragmentation, back to its length with
+/// empty lines; its last line is dropped, because half an address is a wrong one.
+#[cold]
+fn pad_lines<'a>(datagram: &Datagram<'_>, scratch: &'a mut Vec<u8>) -> &'a [u8] {
+    let kept = datagram.payload.iter().rposition(|byte| *byte == b'\n').map_or(0, |place| place + 1);
+    scratch.clear();
+    scratch.extend_from_slice(datagram.payload.get(..kept).unwrap_or_default());
+    scratch.resize(datagram.payload_len.min(PAYLOAD_LEN_MAX).max(kept), b'\n');
+    scratch
+}
+
+/// A payload without the empty lines that keep a path open and stand in front of a message now and then
+/// (RFC 3261 §7.5).
+fn unpadded(payload: &[u8]) -> &[u8] {
+    let begin = payload.iter().take(PADDING_MAX).take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
+    payload.get(begin..).unwrap_or_default()
+}
+
+/// Whether a payload begins with a SIP request line or status line (RFC 3261 §7.1, §7.2).
+pub(super) fn is_sip(payload: &[u8]) -> bool {
+    if !payload.first().is_some_and(u8::is_ascii_uppercase) {
+        return false;
+    }
+    if payload.starts_with(b"SIP/2.0 ") {
+        return true;
+    }
+    let line = payload.iter().take(START_LINE_LEN_MAX).position(|byte| matches!(byte, b'\r' | b'\n'));
+    line.and_then(|len| payload.get(..len)).is_some_and(|line| line.ends_with(b" SIP/2.0"))
+}
+
+/// Streams of one flow; beyond them new SSRCs are noise.
+const STREAMS_PER_FLOW_MAX: usize = 256;
+/// Streams of one capture.
+const STREAMS_MAX: usize = 100_000;
+/// Calls that one stream is listed under; ports and SSRCs that are used again make more than one.
+const BINDINGS_MAX: usize = 64;
+/// The largest UDP payload.
+const PAYLOAD_LEN_MAX: usize = 65_535;
+/// Line ends in front of a message.
+const PADDING_MAX: usize = 64;
+/// The longest SIP start line that is recognised.
+const START_LINE_LEN_MAX: usize = 1_024;

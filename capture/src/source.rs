@@ -1,0 +1,180 @@
+//! Drives a capture of any length through the engine with one buffer, or with threads that read ahead.
+
+use std::fs::File;
+use std::io::{self, Read};
+
+use sidetone_media::pcap::Damage;
+use sidetone_media::trace::TraceDamage;
+use thiserror::Error;
+
+use super::ahead::Ahead;
+use super::analysis::Analysis;
+use super::engine::{Engine, EngineOptions};
+use super::feed::Feed;
+use super::gzip::{GzipDamage, Plain};
+use super::parts::Parts;
+use super::retrace::{beginning, is_trace, read_trace};
+
+/// Where a capture is read from.
+pub enum Source<'a> {
+    /// A file that was opened and not read yet. Threads share the reading of a regular one.
+    File(File),
+    /// Anything else that gives bytes, one after the other.
+    Stream(&'a mut dyn Read),
+}
+
+/// What came of reading a capture.
+#[derive(Debug)]
+pub struct Outcome {
+    /// What was read, as far as it went.
+    pub analysis: Analysis,
+    /// Why it went no further; `None` when the end was reached.
+    pub broken: Option<Broken>,
+}
+
+/// As [`Outcome`], before the calls and streams are judged.
+#[derive(Debug)]
+pub struct PartsOutcome {
+    /// What was read, as far as it went.
+    pub parts: Parts,
+    /// Why it went no further; `None` when the end was reached.
+    pub broken: Option<Broken>,
+}
+
+/// Why a capture could not be read to its end.
+#[derive(Debug, Error)]
+pub enum Broken {
+    /// The bytes are no capture from here on.
+    #[error(transparent)]
+    Damage(#[from] Damage),
+    /// The bytes are no gzip from here on.
+    #[error(transparent)]
+    Gzip(#[from] GzipDamage),
+    /// The bytes could not be had.
+    #[error("cannot be read: {0}")]
+    Io(#[source] io::Error),
+    /// The bytes are no trace from here on.
+    #[error(transparent)]
+    Trace(TraceDamage),
+    /// A trace to which its own writer could not keep.
+    #[error("the trace does not hold the last {missing} things that happened: its disk was full or slow")]
+    TraceWithGap {
+        /// Inputs that were not written down.
+        missing: u64,
+    },
+    /// A trace that was not ended.
+    #[error("the trace has no end, as when the leg goes on or its node was stopped at once")]
+    TraceWithoutEnd,
+}
+
+/// Reads a capture, or the trace of a leg, from `input`, which may be compressed with gzip, to its end, or as far as
+/// it goes.
+///
+/// `progress` is told the number of bytes read of `input`, each time more is read. *Bounds*: beside a buffer of
+/// 256 KiB one element of the file is held, at most [`sidetone_media::pcap::ELEMENT_LEN_MAX`] bytes.
+pub fn read(name: &str, input: &mut dyn Read, progress: &mut dyn FnMut(u64)) -> Outcome {
+    read_with(EngineOptions::default(), name, input, &mut |bytes, _packets| progress(bytes))
+}
+
+/// As [`read`], with an engine of the caller's choice; `progress` is told the bytes and the packets read.
+pub fn read_with(
+    options: EngineOptions,
+    name: &str,
+    input: &mut dyn Read,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Outcome {
+    let PartsOutcome { parts, broken } = read_parts(options, name, Source::Stream(input), progress);
+    Outcome { analysis: parts.into_analysis(), broken }
+}
+
+/// As [`read_with`], for whoever writes what was found call by call, and need not have all of it in memory.
+///
+/// Of a file [`EngineOptions::threads`] share the reading. *Bounds*: each of them holds two blocks of 512 KiB; what was
+/// made of at most seven blocks and one per thread waits for the engine, a fifth of their size, and with
+/// [`EngineOptions::audio`] all of it.
+pub fn read_parts(
+    options: EngineOptions,
+    name: &str,
+    source: Source<'_>,
+    progress: &mut dyn FnMut(u64, u64),
+) -> PartsOutcome {
+    match source {
+        Source::File(file) => read_file(options, Ahead::with_threads(options.threads), name, &file, progress),
+        Source::Stream(input) => read_plain(options, name, Plain::new(input), progress, drive),
+    }
+}
+
+/// Reads a file, ahead of the engine where that is worth it.
+pub(super) fn read_file(
+    options: EngineOptions,
+    ahead: Ahead,
+    name: &str,
+    file: &File,
+    progress: &mut dyn FnMut(u64, u64),
+) -> PartsOutcome {
+    let input = Plain::new(file);
+    if !ahead.suits(file) {
+        return read_plain(options, name, input, progress, drive);
+    }
+    read_plain(options, name, input, progress, |engine, begins, input, progress| {
+        ahead
+            .drive(engine, begins, (file, input), progress)
+            .unwrap_or_else(|input| drive(engine, begins, input, progress))
+    })
+}
+
+/// Reads what may be compressed, a trace or a capture; of a capture, `drive` feeds the engine with all of it.
+fn read_plain<R: Read>(
+    options: EngineOptions,
+    name: &str,
+    mut input: Plain<R>,
+    progress: &mut dyn FnMut(u64, u64),
+    drive: impl FnOnce(&mut Engine, &[u8], Plain<R>, &mut dyn FnMut(u64, u64)) -> Result<(), Broken>,
+) -> PartsOutcome {
+    let begins = beginning(&mut input);
+    if let Ok(begins) = &begins
+        && is_trace(begins)
+    {
+        let Outcome { analysis, broken } = read_trace(name, &mut input, &mut |bytes| progress(bytes, 0));
+        return PartsOutcome { parts: analysis.into(), broken };
+    }
+    // Nobody would ask for what is handed out before the end.
+    let mut engine = Engine::new(EngineOptions { evict: false, ..options });
+    let broken = match begins {
+        Ok(begins) => drive(&mut engine, &begins, input, progress).err(),
+        Err(error) => Some(error.into()),
+    };
+    PartsOutcome { parts: engine.close(name), broken }
+}
+
+/// Feeds the engine with what was read already, and with the rest.
+fn drive<R: Read>(
+    engine: &mut Engine,
+    begins: &[u8],
+    mut input: Plain<R>,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<(), Broken> {
+    let mut feed = Feed::default();
+    feed.take(begins, |record| engine.record(record))?;
+    let mut buffer = vec![0_u8; BUFFER_LEN];
+    // Each turn reads a byte at least, or is the last.
+    loop {
+        match input.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(len) => feed.take(buffer.get(..len).unwrap_or_default(), |record| engine.record(record))?,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error.into()),
+        }
+        progress(input.taken(), engine.packets());
+    }
+    Ok(feed.finish()?)
+}
+
+impl From<io::Error> for Broken {
+    fn from(error: io::Error) -> Self {
+        error.downcast::<GzipDamage>().map_or_else(Broken::Io, Broken::Gzip)
+    }
+}
+
+/// Small enough to stay in the cache between the kernel that fills it and the engine that reads it.
+const BUFFER_LEN: usize = 256 << 10;

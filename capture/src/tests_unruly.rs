@@ -1,0 +1,205 @@
+//! Signalling that is not as a switch would have it, or not all there; the call is the same.
+
+use super::{Frame, analyze, frames, is_sip, with_messages_among, write};
+use crate::Analysis;
+
+fn figures(analysis: &Analysis) -> serde_json::Value {
+    serde_json::to_value((&analysis.calls, &analysis.streams)).unwrap()
+}
+
+/// The same frames with other words in their messages; every message must change.
+fn reworded(frames: &[Frame], change: &dyn Fn(&str) -> String) -> Vec<Frame> {
+    let mut frames = frames.to_vec();
+    for frame in frames.iter_mut().filter(|frame| is_sip(frame)) {
+        let text = String::from_utf8(std::mem::take(&mut frame.3)).unwrap();
+        let changed = change(&text);
+        assert_ne!(changed, text);
+        frame.3 = changed.into_bytes();
+    }
+    frames
+}
+
+/// A head with another body; one more field tells it from what it was even where the body is the same.
+fn with_body(head: &str, body: &str) -> String {
+    let (before, _) = head.split_once("Content-Length: ").unwrap();
+    format!("{before}X-Body: another\r\nContent-Length: {}\r\n\r\n{body}", body.len())
+}
+
+/// The messages of a call of 20 seconds, and its media until nine seconds after the first packet.
+fn nine_seconds_of_media() -> Vec<Frame> {
+    let mut media = frames("clean duration=20s");
+    let begin = media.iter().find(|frame| !is_sip(frame)).unwrap().0;
+    media.retain(|frame| is_sip(frame) || frame.0.since(begin) < 9_000_000);
+    media
+}
+
+#[test]
+fn what_a_switch_would_refuse_is_the_same_call() {
+    let all = frames("lossy duration=5s");
+    let expected = analyze(&write(&all));
+    assert_eq!(expected.calls.len(), 1);
+    type Change = fn(&str) -> String;
+    let cases: [(&str, Change); 6] = [
+        ("empty lines in front", |text| format!("\r\n\r\n{text}")),
+        ("line feeds alone", |text| text.replace("\r\n", "\n")),
+        ("a length that is no number", |text| text.replace("Content-Length: ", "Content-Length: about ")),
+        ("a length beyond the datagram", |text| text.replace("Content-Length: ", "Content-Length: 9")),
+        ("a name with quotes that close nothing", |text| text.replace("From: ", "From: \\\"Ada\\\" ")),
+        ("no Via", |text| text.replace("Via: ", "X-Via: ")),
+    ];
+    for (name, change) in cases {
+        let analysis = analyze(&write(&reworded(&all, &change)));
+        assert_eq!(analysis.skipped.malformed_sip, 0, "{name}");
+        assert_eq!(figures(&analysis), figures(&expected), "{name}");
+    }
+    // What belongs to nothing is counted.
+    let analysis = analyze(&write(&reworded(&all, &|text| text.replace("Call-ID: ", "Call: "))));
+    assert_eq!((analysis.calls.len(), analysis.skipped.malformed_sip > 3), (0, true));
+}
+
+#[test]
+fn a_description_among_other_parts_counts() {
+    let all = frames("wrong-ptime duration=5s");
+    let expected = analyze(&write(&all));
+    let analysis = analyze(&write(&reworded(&all, &|text| {
+        let (head, body) = text.split_once("\r\n\r\n").unwrap();
+        let parts = format!(
+            "--x\r\nContent-Type: text/plain\r\n\r\nnothing\r\n--x\r\nContent-Type: application/sdp\r\n\r\n\
+             {body}\r\n--x\r\nContent-Type: application/pidf+xml\r\n\r\n<v/>\r\n--x--\r\n"
+        );
+        let head = head.replace("application/sdp", "Multipart/Mixed;boundary=x");
+        with_body(&head, if body.is_empty() { "" } else { &parts })
+    })));
+    assert_eq!(expected.calls[0].media_verdict, Some("ptime_mismatch"));
+    assert_eq!(figures(&analysis), figures(&expected));
+}
+
+/// RFC 3264 §8.4: who gives `0.0.0.0` wants to hear nothing, and the other side falls silent.
+#[test]
+fn a_hold_by_address_is_nobodys_silence() {
+    let media = nine_seconds_of_media();
+    let (caller, called) = (Some((4_000, "sendrecv")), Some((20_000, "sendrecv")));
+    let invite = "INVITE sip:c@d SIP/2.0";
+    for held_by_caller in [false, true] {
+        let messages = [
+            (0, true, invite, 1, "INVITE", caller),
+            (100, false, "SIP/2.0 200 OK", 1, "INVITE", called),
+            (9_000, held_by_caller, invite, 2, "INVITE", if held_by_caller { caller } else { called }),
+            (
+                9_010,
+                !held_by_caller,
+                "SIP/2.0 200 OK",
+                2,
+                "INVITE",
+                if held_by_caller { called } else { caller },
+            ),
+            (30_000, true, "BYE sip:c@d SIP/2.0", 9, "BYE", None),
+        ];
+        let frames = with_messages_among(&media, &messages);
+        let hold = |frame: &mut Frame| {
+            let text = String::from_utf8_lossy(&frame.3).into_owned();
+            if text.starts_with("INVITE") && text.contains("CSeq: 2 ") {
+                let at = text.find("c=IN IP4 ").unwrap();
+                let end = at + text[at..].find("\r\n").unwrap();
+                // As long as before, so that the length holds.
+                let address = format!("c=IN IP4 {:<1$}", "0.0.0.0", end - at - 9);
+                frame.3 = [&text[..at], &address, &text[end..]].concat().into_bytes();
+            }
+        };
+        let mut held = frames.clone();
+        held.iter_mut().filter(|frame| is_sip(frame)).for_each(hold);
+        let verdict = |frames: &[Frame]| analyze(&write(frames)).calls[0].media_verdict;
+        assert_eq!(verdict(&frames), Some("degraded_audio"), "who does not hold and sends nothing is missed");
+        assert_eq!(verdict(&held), Some("ok"), "held by the caller: {held_by_caller}");
+    }
+}
+
+#[test]
+fn a_call_id_that_is_used_again_is_another_call() {
+    let one_id = |text: &str| {
+        let line = text.lines().find(|line| line.starts_with("Call-ID: ")).unwrap();
+        text.replace(line, "Call-ID: one")
+    };
+    let first = reworded(&frames("clean duration=5s"), &one_id);
+    let again = |change: fn(&str) -> String| {
+        let mut second = reworded(&frames("lossy duration=5s"), &|text| change(&one_id(text)));
+        second.iter_mut().for_each(|frame| frame.0 = frame.0 + 6_000_000);
+        let analysis = analyze(&write(&[first.clone(), second].concat()));
+        analysis.calls.iter().map(|call| (call.media_verdict, call.billsec)).collect::<Vec<_>>()
+    };
+    let calls = again(|text| text.replace(";tag=", ";tag=again-"));
+    assert_eq!(calls, [(Some("ok"), 5), (Some("lossy_inbound"), 5)]);
+    assert_eq!(again(str::to_owned).len(), 1, "the same messages once more");
+}
+
+/// A fax (T.38) or a switched-off section takes the audio away: nobody is missed after it.
+#[test]
+fn audio_that_is_taken_away_is_nobodys_silence() {
+    let media = nine_seconds_of_media();
+    let (caller, called) = (Some((4_000, "sendrecv")), Some((20_000, "sendrecv")));
+    let invite = "INVITE sip:c@d SIP/2.0";
+    let messages = [
+        (0, true, invite, 1, "INVITE", caller),
+        (100, false, "SIP/2.0 200 OK", 1, "INVITE", called),
+        (9_000, true, invite, 2, "INVITE", caller),
+        (9_010, false, "SIP/2.0 200 OK", 2, "INVITE", called),
+        (30_000, true, "BYE sip:c@d SIP/2.0", 9, "BYE", None),
+    ];
+    let frames = with_messages_among(&media, &messages);
+    for (from, to) in [("audio", "image"), ("audio 20000", "audio 00000"), ("audio 4000", "audio 0000")] {
+        let mut changed = frames.clone();
+        for frame in changed.iter_mut().filter(|frame| is_sip(frame)) {
+            let text = String::from_utf8_lossy(&frame.3).into_owned();
+            if text.contains("CSeq: 2 ") {
+                frame.3 = text.replace(from, to).into_bytes();
+            }
+        }
+        assert_ne!(changed, frames);
+        let call = &analyze(&write(&changed)).calls[0];
+        assert_eq!((call.media_verdict, call.codec_a.as_deref()), (Some("ok"), Some("PCMU")), "{to}");
+    }
+}
+
+/// The called party may refuse the first audio of several and take the next (RFC 3264 §6).
+#[test]
+fn the_call_is_judged_by_the_audio_that_was_taken() {
+    let all = frames("lossy duration=5s");
+    let expected = analyze(&write(&all));
+    let frames = reworded(&all, &|text| {
+        let (head, body) = text.split_once("\r\n\r\n").unwrap();
+        let body = match text.starts_with("INVITE") {
+            true => body.replace("m=audio", "m=audio 4444 RTP/SAVP 0\r\nm=audio"),
+            false => body.replace("m=audio", "m=audio 0 RTP/SAVP 0\r\nm=audio"),
+        };
+        with_body(head, &body)
+    });
+    let analysis = analyze(&write(&frames));
+    let seen = |analysis: &Analysis| {
+        let call = &analysis.calls[0];
+        (call.media_verdict, call.loss_pct.map(|loss| loss.0), call.codec_a.clone(), call.billsec)
+    };
+    assert_eq!(seen(&analysis), seen(&expected));
+    assert_eq!(figures(&analysis)[1], figures(&expected)[1]);
+}
+
+#[test]
+fn what_is_settled_in_a_call_that_began_before_is_announced() {
+    let all = frames("clean duration=5s");
+    // A beep of five packets, too short for a stream that no SDP announced.
+    let beep: Vec<Frame> =
+        all.iter().filter(|frame| !is_sip(frame) && frame.2.port() == 20_000).take(5).cloned().collect();
+    assert!(analyze(&write(&beep)).streams.is_empty());
+    let heard = |method: &str| {
+        let mut frames: Vec<Frame> =
+            all.iter().filter(|frame| is_sip(frame) && frame.3.starts_with(b"SIP/2.0 ")).cloned().collect();
+        frames.retain(|frame| frame.0 <= beep[0].0);
+        frames = reworded(&frames, &|text| text.replace(" INVITE\r\n", &format!(" {method}\r\nX: 1\r\n")));
+        frames.extend(beep.iter().cloned());
+        let analysis = analyze(&write(&frames));
+        assert!(analysis.calls.is_empty());
+        analysis.streams.iter().map(|stream| (stream.packets, stream.codec.clone())).collect::<Vec<_>>()
+    };
+    assert_eq!(heard("INVITE"), [(5, Some("PCMU".to_owned()))]);
+    assert_eq!(heard("UPDATE"), [(5, Some("PCMU".to_owned()))]);
+    assert_eq!(heard("OPTIONS"), [], "what a host could do");
+}

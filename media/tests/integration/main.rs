@@ -1,0 +1,34 @@
+//! The crate from outside: figures, verdicts, codecs, playout, mixes and the relay. The tests that count
+//! allocations are binaries of their own, since each counts what its whole process allocates.
+
+// First: the macro that makes tests of fuzz targets.
+#[macro_use]
+#[path = "../../../tests/common/fuzzing.rs"]
+mod fuzzing;
+
+mod addresses;
+mod audio;
+mod codecs;
+mod deferred;
+mod explain;
+mod fuzz_targets;
+mod laws;
+mod mix;
+mod model;
+mod numbers;
+mod pcap_damage;
+mod perception;
+mod playout;
+#[cfg(feature = "net")]
+mod relay;
+mod scenarios;
+mod sentences;
+mod sizes;
+mod sources;
+#[path = "../support/mod.rs"]
+mod support;
+#[path = "../../fuzz/src/lib.rs"]
+mod targets;
+mod verdicts;
+mod watch;
+mod wav_damage;

@@ -1,0 +1,17 @@
+//! A mix in simulated time: what each party hears is identified by the frequencies of tones.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a test may stop where it fails"
+)]
+
+mod clips;
+mod heard;
+mod keys;
+mod laws;
+mod orders;
+mod room;
+mod seams;
+mod ticks;

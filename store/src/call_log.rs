@@ -1,0 +1,223 @@
+//! Reading the call log: every filter, sort and order of the public document, combined freely.
+
+use sidetone_model::access::Scope;
+use sidetone_model::call_log::{CdrFilter, CdrPlace, CdrQuery, CdrSort};
+use sidetone_model::cdr::Cdr;
+use sidetone_model::ids::CallId;
+use sidetone_model::page::{Order, Page, Window};
+use sidetone_model::ports::{CdrLog, PortFuture};
+use sidetone_model::time::Timestamp;
+use sidetone_model::totals::CdrTotals;
+
+use crate::call_log_query::{Reading, Texts, matching, order_by};
+use crate::cdr_counts::{Counted, Rest, has_long_texts};
+use crate::cdrs::cdr;
+use crate::columns::number;
+use crate::sql::{Connection, Row};
+use crate::statement::Statement;
+use crate::{Store, StoreError};
+
+impl CdrLog for Store {
+    fn list(&self, scope: Scope, query: CdrQuery) -> PortFuture<'_, Page<Cdr>> {
+        Box::pin(async move { Ok(self.list_cdrs(scope, &query).await?) })
+    }
+
+    fn count<'a>(&'a self, scope: Scope, filter: &'a CdrFilter, count_max: u32) -> PortFuture<'a, u64> {
+        Box::pin(async move { Ok(self.count_cdrs(scope, filter, count_max).await?) })
+    }
+
+    fn totals<'a>(&'a self, scope: Scope, filter: &'a CdrFilter) -> PortFuture<'a, CdrTotals> {
+        Box::pin(async move { Ok(self.total_cdrs(scope, filter).await?) })
+    }
+
+    fn chunk<'a>(
+        &'a self,
+        scope: Scope,
+        filter: &'a CdrFilter,
+        order: Order,
+        after: Option<CdrPlace>,
+        limit: u32,
+    ) -> PortFuture<'a, Vec<Cdr>> {
+        Box::pin(async move { Ok(self.cdr_chunk(scope, filter, order, after, limit).await?) })
+    }
+
+    fn find(&self, call: CallId) -> PortFuture<'_, Option<Cdr>> {
+        Box::pin(async move { Ok(self.find_cdr(call).await?) })
+    }
+}
+
+impl Store {
+    async fn list_cdrs(&self, scope: Scope, query: &CdrQuery) -> Result<Page<Cdr>, StoreError> {
+        let (filter, window) = (&query.filter, query.window);
+        // Every statement sees one snapshot: the total is that of these items.
+        let mut transaction = self.readers().begin_read().await?;
+        let on = &mut *transaction;
+        let known = counted(scope, filter, on).await?;
+        let reading = Reading { scope, filter, texts: texts(scope, query, on).await?, known };
+        let rows = match known {
+            Some(total) if window.offset >= total => Vec::new(),
+            _ => page(&reading, query.sort, query.order, window, on).await?,
+        };
+        let total = match known {
+            Some(total) => total,
+            // A page that is not full is the last one: its end is the total.
+            None if is_last(rows.len(), window) => window.offset.saturating_add(rows.len() as u64),
+            None => count(&reading, on).await?,
+        };
+        Ok(Page {
+            items: rows.iter().map(cdr).collect::<Result<_, _>>()?,
+            total,
+            limit: window.limit,
+            offset: window.offset,
+        })
+    }
+
+    async fn count_cdrs(&self, scope: Scope, filter: &CdrFilter, count_max: u32) -> Result<u64, StoreError> {
+        let mut transaction = self.readers().begin_read().await?;
+        let on = &mut *transaction;
+        if let Some(total) = counted(scope, filter, on).await? {
+            return Ok(total.min(count_max.into()));
+        }
+        let query = CdrQuery { filter: filter.clone(), ..CdrQuery::default() };
+        let reading = Reading { scope, filter, texts: texts(scope, &query, on).await?, known: None };
+        let mut statement = Statement::new("SELECT COUNT(*) AS total FROM (SELECT 1 AS one FROM cdrs");
+        matching(&mut statement, &reading);
+        statement.bind(" LIMIT ", i64::from(count_max), ") AS counted");
+        number(&statement.query().fetch_one(on).await?, "total")
+    }
+
+    async fn cdr_chunk(
+        &self,
+        scope: Scope,
+        filter: &CdrFilter,
+        order: Order,
+        after: Option<CdrPlace>,
+        limit: u32,
+    ) -> Result<Vec<Cdr>, StoreError> {
+        let mut filter = filter.clone();
+        // The filter's own bound moves along: a database that seeks by it and not by the place would read
+        // everything before the place again for every chunk.
+        match (after, order) {
+            (Some(place), Order::Ascending) => filter.from = Some(place.started_at),
+            (Some(place), Order::Descending) => filter.to = Some(place.started_at.plus_micros(1)),
+            (None, _) => {}
+        }
+        let mut statement = Statement::new("SELECT * FROM cdrs");
+        matching(&mut statement, &Reading::whole(scope, &filter));
+        if let Some(place) = after {
+            let behind = match order {
+                Order::Ascending => " AND (started_at_us, call_uuid) > (",
+                Order::Descending => " AND (started_at_us, call_uuid) < (",
+            };
+            statement.bind(behind, place.started_at.as_micros(), ", ");
+            statement.bind("", place.call_uuid.to_string(), ")");
+        }
+        statement.push(order_by(CdrSort::StartedAt, order, Texts::Whole).clause);
+        statement.bind(" LIMIT ", i64::from(limit), "");
+        statement.query().fetch_all(self.readers()).await?.iter().map(cdr).collect()
+    }
+}
+
+/// Whether the page ends before its window does, so that its end is the end of the list.
+fn is_last(rows: usize, window: Window) -> bool {
+    (rows as u64) < u64::from(window.limit) && (rows > 0 || window.offset == 0)
+}
+
+/// The total by the counts that are kept, when they know it.
+async fn counted(scope: Scope, filter: &CdrFilter, on: &mut Connection) -> Result<Option<u64>, StoreError> {
+    let Some(asked) = Counted::of(scope, filter) else { return Ok(None) };
+    let (mut total, rest) = asked.read(on).await?;
+    for rest in rest {
+        let mut statement = Statement::new("SELECT COUNT(*) AS total FROM cdrs");
+        match rest {
+            Rest::Started(from_us, to_us) => {
+                let part = CdrFilter {
+                    from: Some(Timestamp::from_micros(from_us)),
+                    to: Some(Timestamp::from_micros(to_us)),
+                    ..filter.clone()
+                };
+                matching(&mut statement, &Reading::whole(scope, &part));
+            }
+            Rest::BilledLessThan(billsec) => {
+                // So that the index of billsec is used.
+                matching(&mut statement, &Reading { known: Some(0), ..Reading::whole(scope, filter) });
+                statement.bind(" AND billsec < ", i64::try_from(billsec).unwrap_or(i64::MAX), "");
+            }
+        }
+        let row = statement.query().fetch_one(&mut *on).await?;
+        total = total.saturating_add(number(&row, "total")?);
+    }
+    Ok(Some(total))
+}
+
+async fn count(reading: &Reading<'_>, on: &mut Connection) -> Result<u64, StoreError> {
+    let mut statement = Statement::new("SELECT COUNT(*) AS total FROM cdrs");
+    matching(&mut statement, reading);
+    number(&statement.query().fetch_one(on).await?, "total")
+}
+
+/// Where the texts of the records are looked at: in the index, unless some are too long to stand there.
+async fn texts(scope: Scope, query: &CdrQuery, on: &mut Connection) -> Result<Texts, StoreError> {
+    let filter = &query.filter;
+    let sorted = matches!(query.sort, CdrSort::CallerNumber | CdrSort::DestinationNumber);
+    if filter.q.is_none() && filter.did.is_none() && !sorted {
+        return Ok(Texts::Whole);
+    }
+    let Some(organisation) = scope.organisation().or(filter.organisation_id) else { return Ok(Texts::Whole) };
+    Ok(if has_long_texts(on, organisation).await? { Texts::Whole } else { Texts::Indexed })
+}
+
+/// The rows of a window. Records without a value of the sort's column come behind all that have one.
+async fn page(
+    reading: &Reading<'_>,
+    sort: CdrSort,
+    order: Order,
+    window: Window,
+    on: &mut Connection,
+) -> Result<Vec<Row>, StoreError> {
+    let sorting = order_by(sort, order, reading.texts);
+    let clause = match sort {
+        CdrSort::StartedAt if reading.is_few() => reading.few_first(order),
+        _ => sorting.clause,
+    };
+    let Some((present, missing, missing_clause)) = sorting.nullable else {
+        return part(reading, "", clause, window, on).await;
+    };
+    let mut rows = part(reading, present, clause, window, on).await?;
+    let left = window.limit.saturating_sub(u32::try_from(rows.len()).unwrap_or(u32::MAX));
+    if left == 0 {
+        return Ok(rows);
+    }
+    let have = if is_last(rows.len(), window) {
+        window.offset.saturating_add(rows.len() as u64)
+    } else {
+        let mut statement = Statement::new("SELECT COUNT(*) AS total FROM cdrs");
+        matching(&mut statement, reading);
+        statement.push(present);
+        number(&statement.query().fetch_one(&mut *on).await?, "total")?
+    };
+    let rest = Window { limit: left, offset: window.offset.saturating_sub(have) };
+    rows.extend(part(reading, missing, missing_clause, rest, on).await?);
+    Ok(rows)
+}
+
+/// The rows of a window of those that `also` holds of: their ids first, by the index alone where it knows all that
+/// is asked, so that the records before the window are not read.
+async fn part(
+    reading: &Reading<'_>,
+    also: &'static str,
+    clause: &'static str,
+    window: Window,
+    on: &mut Connection,
+) -> Result<Vec<Row>, StoreError> {
+    let mut statement = Statement::new("SELECT cdrs.* FROM (SELECT call_uuid AS page_uuid FROM cdrs");
+    matching(&mut statement, reading);
+    statement.push(also);
+    statement.push(clause);
+    statement.bind(" LIMIT ", i64::from(window.limit), "");
+    statement.bind(" OFFSET ", i64::try_from(window.offset).unwrap_or(i64::MAX), ") AS page");
+    // A CROSS JOIN keeps SQLite from beginning with the records.
+    statement.push(" CROSS JOIN cdrs WHERE cdrs.call_uuid = page.page_uuid");
+    statement.push(clause);
+    Ok(statement.query().fetch_all(on).await?)
+}

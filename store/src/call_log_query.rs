@@ -1,0 +1,162 @@
+//! The parts that statements over the call log are made of.
+//!
+//! The one place where statements are put together: with every filter optional, a whole literal for each
+//! combination cannot be written, and one literal with `$n IS NULL OR …` keeps the database from using an index.
+//! A `+` before a column says that no index is to be used for it: both databases understand it so.
+
+use sidetone_model::access::Scope;
+use sidetone_model::call::{Direction, Transport};
+use sidetone_model::call_log::{CdrFilter, CdrSort};
+use sidetone_model::page::Order;
+use sidetone_model::quality::MediaVerdict;
+use sidetone_model::time::Timestamp;
+
+use crate::scope::within;
+use crate::search::folded;
+use crate::statement::Statement;
+
+/// Which records, and what is known of them.
+pub(super) struct Reading<'a> {
+    pub(super) scope: Scope,
+    pub(super) filter: &'a CdrFilter,
+    pub(super) texts: Texts,
+    /// How many they are, where that is known before they are read.
+    pub(super) known: Option<u64>,
+}
+
+/// Where texts are looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Texts {
+    /// In the index of searches, which has all of them.
+    Indexed,
+    /// In the records.
+    Whole,
+}
+
+/// How a sort reads.
+pub(super) struct Sorting {
+    /// The clause.
+    pub(super) clause: &'static str,
+    /// Where the column may have no value: the condition of those that have one, of those that have none, and the
+    /// clause that sorts the latter. Two statements and not `NULLS LAST`: an index of PostgreSQL has its
+    /// NULLs at one end, and cannot be told where in words that SQLite knows.
+    pub(super) nullable: Option<(&'static str, &'static str, &'static str)>,
+}
+
+impl<'a> Reading<'a> {
+    /// Records that are read whole, so that an index of their texts saves nothing.
+    pub(super) fn whole(scope: Scope, filter: &'a CdrFilter) -> Self {
+        Self { scope, filter, texts: Texts::Whole, known: None }
+    }
+
+    /// Whether the records that `min_billsec` leaves are so few that sorting them takes less than looking for them
+    /// among the newest.
+    pub(super) fn is_few(&self) -> bool {
+        self.filter.min_billsec.is_some() && self.known.is_some_and(|total| total <= FEW)
+    }
+
+    /// Newest or oldest first, of records that are found by another index.
+    pub(super) fn few_first(&self, order: Order) -> &'static str {
+        match order {
+            Order::Ascending => " ORDER BY +started_at_us ASC, call_uuid ASC",
+            Order::Descending => " ORDER BY +started_at_us DESC, call_uuid DESC",
+        }
+    }
+}
+
+/// Adds the condition: inside the scope, and every part of the filter.
+pub(super) fn matching(statement: &mut Statement, reading: &Reading<'_>) {
+    let filter = reading.filter;
+    within(statement, reading.scope);
+    statement.bind_text(" AND organisation_id = ", filter.organisation_id);
+    statement.bind_text(" AND agent_id = ", filter.agent_id);
+    statement.bind_text(" AND campaign_id = ", filter.campaign_id);
+    statement.bind_text(" AND direction = ", filter.direction.map(Direction::as_str));
+    statement.bind_text(" AND extension_id = ", filter.extension_id);
+    statement.bind_text(" AND hangup_cause = ", filter.hangup_cause.as_deref());
+    statement.bind_text(" AND media_verdict = ", filter.media_verdict.map(MediaVerdict::as_str));
+    statement.bind_text(" AND media_verdict_b = ", filter.media_verdict_b.map(MediaVerdict::as_str));
+    statement.bind_text(" AND node_id = ", filter.node_id);
+    statement.bind_text(" AND team_id = ", filter.team_id);
+    statement.bind_text(" AND transport = ", filter.transport.map(Transport::as_str));
+    statement.bind_text(" AND trunk_id = ", filter.trunk_id);
+    if let Some(transcoded) = filter.transcoded {
+        statement.bind(" AND transcoded = ", i64::from(transcoded), "");
+    }
+    if let Some(from) = filter.from.map(Timestamp::as_micros) {
+        statement.bind(" AND started_at_us >= ", from, "");
+    }
+    if let Some(to) = filter.to.map(Timestamp::as_micros) {
+        statement.bind(" AND started_at_us < ", to, "");
+    }
+    if let Some(billsec) = filter.min_billsec {
+        let before = if reading.is_few() { " AND billsec >= " } else { " AND +billsec >= " };
+        statement.bind(before, i64::try_from(billsec).unwrap_or(i64::MAX), "");
+    }
+    if let Some(did) = &filter.did {
+        let before = match reading.texts {
+            Texts::Indexed => " AND INSTR(did_key, ",
+            Texts::Whole => " AND INSTR(did_search, ",
+        };
+        statement.bind(before, folded(did), ") > 0");
+    }
+    if let Some(q) = &filter.q {
+        let before = match reading.texts {
+            Texts::Indexed => " AND INSTR(search_key, ",
+            Texts::Whole => " AND INSTR(search, ",
+        };
+        statement.bind(before, folded(q), ") > 0");
+    }
+}
+
+/// The clauses of every sort in both orders, whole and literal.
+pub(super) fn order_by(sort: CdrSort, order: Order, texts: Texts) -> Sorting {
+    use CdrSort::*;
+    use Order::*;
+    let clause = match (sort, order, texts) {
+        (Billsec, Ascending, _) => " ORDER BY billsec ASC, call_uuid ASC",
+        (Billsec, Descending, _) => " ORDER BY billsec DESC, call_uuid DESC",
+        (CallerNumber, Ascending, Texts::Indexed) => {
+            " ORDER BY SUBSTR(caller_number, 1, 300) ASC, call_uuid ASC"
+        }
+        (CallerNumber, Descending, Texts::Indexed) => {
+            " ORDER BY SUBSTR(caller_number, 1, 300) DESC, call_uuid DESC"
+        }
+        (CallerNumber, Ascending, Texts::Whole) => " ORDER BY caller_number ASC, call_uuid ASC",
+        (CallerNumber, Descending, Texts::Whole) => " ORDER BY caller_number DESC, call_uuid DESC",
+        (DestinationNumber, Ascending, Texts::Indexed) => {
+            " ORDER BY SUBSTR(destination_number, 1, 300) ASC, call_uuid ASC"
+        }
+        (DestinationNumber, Descending, Texts::Indexed) => {
+            " ORDER BY SUBSTR(destination_number, 1, 300) DESC, call_uuid DESC"
+        }
+        (DestinationNumber, Ascending, Texts::Whole) => " ORDER BY destination_number ASC, call_uuid ASC",
+        (DestinationNumber, Descending, Texts::Whole) => " ORDER BY destination_number DESC, call_uuid DESC",
+        (Direction, Ascending, _) => " ORDER BY direction ASC, call_uuid ASC",
+        (Direction, Descending, _) => " ORDER BY direction DESC, call_uuid DESC",
+        (EndedAt, Ascending, _) => " ORDER BY ended_at_us ASC, call_uuid ASC",
+        (EndedAt, Descending, _) => " ORDER BY ended_at_us DESC, call_uuid DESC",
+        (SellAmount, Ascending, _) => " ORDER BY sell_scaled ASC, call_uuid ASC",
+        (SellAmount, Descending, _) => " ORDER BY sell_scaled DESC, call_uuid DESC",
+        (StartedAt, Ascending, _) => " ORDER BY started_at_us ASC, call_uuid ASC",
+        (StartedAt, Descending, _) => " ORDER BY started_at_us DESC, call_uuid DESC",
+    };
+    let missing_clause = match order {
+        Ascending => " ORDER BY call_uuid ASC",
+        Descending => " ORDER BY call_uuid DESC",
+    };
+    let nullable = match sort {
+        CallerNumber => {
+            Some((" AND caller_number IS NOT NULL", " AND caller_number IS NULL", missing_clause))
+        }
+        DestinationNumber => {
+            Some((" AND destination_number IS NOT NULL", " AND destination_number IS NULL", missing_clause))
+        }
+        EndedAt => Some((" AND ended_at_us IS NOT NULL", " AND ended_at_us IS NULL", missing_clause)),
+        Billsec | CdrSort::Direction | SellAmount | StartedAt => None,
+    };
+    Sorting { clause, nullable }
+}
+
+/// Records that are sorted in no time.
+const FEW: u64 = 10_000;

@@ -1,0 +1,270 @@
+//! How many records each filter finds: kept with the records, so that a total is read and not counted.
+//!
+//! A count stands for one organisation, one value of one filter and 28 days. The list of a single filter, with or
+//! without bounds in time, adds them up and counts in the records only what the bounds cut off. The filters whose
+//! values each have few records (agent, campaign, extension), several filters at once, and searches have no
+//! counts: there the records are counted by their index.
+
+use std::collections::BTreeMap;
+
+use sidetone_model::access::Scope;
+use sidetone_model::call::{Direction, Transport};
+use sidetone_model::call_log::CdrFilter;
+use sidetone_model::cdr::Cdr;
+use sidetone_model::ids::OrganisationId;
+use sidetone_model::quality::MediaVerdict;
+use sidetone_model::time::Timestamp;
+
+use crate::StoreError;
+use crate::columns::number;
+use crate::search::fits_an_index;
+use crate::sql::{Connection, sql};
+use crate::statement::Statement;
+
+/// What records that were stored add to the counts; in one order, so that two writers never wait for each other
+/// in a circle.
+#[derive(Debug, Default)]
+pub(super) struct Additions(BTreeMap<(OrganisationId, &'static str, String, i64), i64>);
+
+/// The one thing that a filter asks for, when it is one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Counted {
+    organisation: Option<OrganisationId>,
+    dimension: &'static str,
+    value: String,
+    from_us: i64,
+    to_us: i64,
+    min_billsec: u64,
+}
+
+/// What is to be counted among the records that a filter finds, beside what counts know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Rest {
+    /// Those that started from one instant on and before another, in microseconds.
+    Started(i64, i64),
+    /// Those that were billed less than so many seconds.
+    BilledLessThan(u64),
+}
+
+impl Additions {
+    /// Counts a record that was stored.
+    pub(super) fn add(&mut self, cdr: &Cdr, search: &str) {
+        let period = cdr.started_at.as_micros().div_euclid(PERIOD_US);
+        let mut add = |dimension, value: Option<String>, period| {
+            if let Some(value) = value {
+                *self.0.entry((cdr.organisation_id, dimension, value, period)).or_default() += 1;
+            }
+        };
+        add(ALL, Some(String::new()), period);
+        add("direction", Some(cdr.direction.as_str().to_owned()), period);
+        add("hangup_cause", cdr.hangup_cause.map(|cause| cause.as_str().to_owned()), period);
+        let verdict = |verdict: Option<MediaVerdict>| verdict.map(|verdict| verdict.as_str().to_owned());
+        add("media_verdict", verdict(cdr.quality.verdict), period);
+        add("media_verdict_b", verdict(cdr.media_b.and_then(|media| media.verdict)), period);
+        add("node_id", cdr.node_id.map(|id| id.to_string()), period);
+        add("team_id", cdr.team_id.map(|id| id.to_string()), period);
+        add("transcoded", Some(i64::from(cdr.transcoded()).to_string()), period);
+        add("transport", Some(cdr.transport.as_str().to_owned()), period);
+        add("trunk_id", cdr.trunk_id.map(|id| id.to_string()), period);
+        add(BILLSEC, Some(minute_text(u64::from(cdr.billsec) / MINUTE)), NO_PERIOD);
+        add(LONG_SEARCH, (!fits_an_index(search)).then(String::new), NO_PERIOD);
+    }
+
+    /// Writes them.
+    pub(super) async fn store(self, connection: &mut Connection) -> Result<(), StoreError> {
+        let mut additions = self.0.into_iter().peekable();
+        while additions.peek().is_some() {
+            let mut statement = Statement::new(
+                "INSERT INTO cdr_counts (organisation_id, dimension, value, period, records) VALUES ",
+            );
+            let rows = additions.by_ref().take(ROWS_PER_STATEMENT);
+            for (index, ((organisation, dimension, value, period), records)) in rows.enumerate() {
+                statement.bind(if index == 0 { "(" } else { ", (" }, organisation.to_string(), ", ");
+                statement.bind("", dimension.to_owned(), ", ");
+                statement.bind("", value, ", ");
+                statement.bind("", period, ", ");
+                statement.bind("", records, ")");
+            }
+            statement.push(
+                " ON CONFLICT (organisation_id, dimension, value, period)
+                  DO UPDATE SET records = cdr_counts.records + excluded.records",
+            );
+            statement.query().execute(&mut *connection).await?;
+        }
+        Ok(())
+    }
+}
+
+impl Counted {
+    /// What `filter` asks for inside `scope`, when one count answers it.
+    pub(super) fn of(scope: Scope, filter: &CdrFilter) -> Option<Self> {
+        let uncounted = filter.q.is_some()
+            || filter.did.is_some()
+            || filter.agent_id.is_some()
+            || filter.campaign_id.is_some()
+            || filter.extension_id.is_some();
+        if uncounted {
+            return None;
+        }
+        let organisation = match (scope.organisation(), filter.organisation_id) {
+            (Some(own), Some(asked)) if own != asked => return None,
+            (own, asked) => own.or(asked),
+        };
+        let own_team = match scope {
+            Scope::Team { team, .. } => Some(team?),
+            Scope::Everything | Scope::Organisation(_) => None,
+        };
+        let team = match (own_team, filter.team_id) {
+            (Some(own), Some(asked)) if own != asked => return None,
+            (own, asked) => own.or(asked),
+        };
+        let mut asked = [
+            ("direction", filter.direction.map(Direction::as_str).map(str::to_owned)),
+            ("hangup_cause", filter.hangup_cause.clone()),
+            ("media_verdict", filter.media_verdict.map(MediaVerdict::as_str).map(str::to_owned)),
+            ("media_verdict_b", filter.media_verdict_b.map(MediaVerdict::as_str).map(str::to_owned)),
+            ("node_id", filter.node_id.map(|id| id.to_string())),
+            ("team_id", team.map(|id| id.to_string())),
+            ("transcoded", filter.transcoded.map(|holds| i64::from(holds).to_string())),
+            ("transport", filter.transport.map(Transport::as_str).map(str::to_owned)),
+            ("trunk_id", filter.trunk_id.map(|id| id.to_string())),
+            (BILLSEC, filter.min_billsec.map(|billsec| minute_text(billsec.div_ceil(MINUTE)))),
+        ]
+        .into_iter()
+        .filter_map(|(dimension, value)| Some((dimension, value?)));
+        let (dimension, value) = asked.next().unwrap_or((ALL, String::new()));
+        let bounded = filter.from.is_some() || filter.to.is_some();
+        if asked.next().is_some() || (dimension == BILLSEC && bounded) {
+            return None;
+        }
+        Some(Self {
+            organisation,
+            dimension,
+            value,
+            from_us: filter.from.map_or(i64::MIN, Timestamp::as_micros),
+            to_us: filter.to.map_or(i64::MAX, Timestamp::as_micros),
+            min_billsec: filter.min_billsec.unwrap_or(0),
+        })
+    }
+
+    /// How many of its records the counts know, and which ones are to be counted among the records.
+    pub(super) async fn read(&self, connection: &mut Connection) -> Result<(u64, Vec<Rest>), StoreError> {
+        let (first, end, parts) = periods(self.from_us, self.to_us);
+        let rest = if self.dimension == BILLSEC {
+            let cut = !self.min_billsec.is_multiple_of(MINUTE);
+            cut.then(|| Rest::BilledLessThan(self.min_billsec.div_ceil(MINUTE).saturating_mul(MINUTE)))
+                .into_iter()
+                .collect()
+        } else {
+            parts.into_iter().flatten().map(|(from, to)| Rest::Started(from, to)).collect()
+        };
+        let mut statement =
+            Statement::new("SELECT CAST(COALESCE(SUM(records), 0) AS BIGINT) AS total FROM cdr_counts");
+        match self.organisation {
+            Some(organisation) => statement.bind(" WHERE organisation_id = ", organisation.to_string(), ""),
+            None => statement.push(" WHERE TRUE"),
+        }
+        statement.bind(" AND dimension = ", self.dimension.to_owned(), "");
+        let compared = if self.dimension == BILLSEC { " AND value >= " } else { " AND value = " };
+        statement.bind(compared, self.value.clone(), "");
+        if self.dimension != BILLSEC {
+            statement.bind(" AND period >= ", first, "");
+            statement.bind(" AND period < ", end, "");
+        }
+        let row = statement.query().fetch_one(connection).await?;
+        Ok((number(&row, "total")?, rest))
+    }
+}
+
+/// Whether any record of the organisation has texts that are too long for the index of searches.
+pub(super) async fn has_long_texts(
+    connection: &mut Connection,
+    organisation: OrganisationId,
+) -> Result<bool, StoreError> {
+    let row = sql("SELECT records FROM cdr_counts WHERE organisation_id = $1 AND dimension = $2 LIMIT 1")
+        .bind(organisation.to_string())
+        .bind(LONG_SEARCH)
+        .fetch_optional(connection)
+        .await?;
+    Ok(row.is_some())
+}
+
+/// The whole periods from `from_us` on and before `to_us`, first and end, and what is left over on both sides.
+fn periods(from_us: i64, to_us: i64) -> (i64, i64, [Option<(i64, i64)>; 2]) {
+    let first = if from_us == i64::MIN {
+        i64::MIN
+    } else {
+        from_us.saturating_add(PERIOD_US - 1).div_euclid(PERIOD_US)
+    };
+    let end = if to_us == i64::MAX { i64::MAX } else { to_us.div_euclid(PERIOD_US) };
+    if first > end || from_us >= to_us {
+        // Within one period, or nothing at all.
+        return (0, 0, [(from_us < to_us).then_some((from_us, to_us)), None]);
+    }
+    let part = |from: i64, to: i64| (from < to).then_some((from, to));
+    let before = if first == i64::MIN { None } else { part(from_us, first.saturating_mul(PERIOD_US)) };
+    let behind = if end == i64::MAX { None } else { part(end.saturating_mul(PERIOD_US), to_us) };
+    (first, end, [before, behind])
+}
+
+/// Ten digits, so that texts compare as the numbers do; more minutes than that no call has.
+fn minute_text(minutes: u64) -> String {
+    format!("{:010}", minutes.min(9_999_999_999))
+}
+
+const ALL: &str = "all";
+const BILLSEC: &str = "billsec";
+const LONG_SEARCH: &str = "long_search";
+/// The period of counts that have none.
+const NO_PERIOD: i64 = 0;
+const ROWS_PER_STATEMENT: usize = 64;
+/// Seconds that are one value of the dimension of `billsec`.
+const MINUTE: u64 = 60;
+/// 28 days; the migration that counts what was stored before divides by it too.
+const PERIOD_US: i64 = 2_419_200_000_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bounds_are_whole_periods_and_what_is_left_over() {
+        let period = PERIOD_US;
+        let cases = [
+            ("no bounds", i64::MIN, i64::MAX, (i64::MIN, i64::MAX, [None, None])),
+            ("whole periods", 2 * period, 5 * period, (2, 5, [None, None])),
+            (
+                "both cut",
+                period + 1,
+                3 * period + 2,
+                (2, 3, [Some((period + 1, 2 * period)), Some((3 * period, 3 * period + 2))]),
+            ),
+            ("within one", period + 1, period + 9, (0, 0, [Some((period + 1, period + 9)), None])),
+            (
+                "two cut",
+                period + 1,
+                2 * period + 9,
+                (2, 2, [Some((period + 1, 2 * period)), Some((2 * period, 2 * period + 9))]),
+            ),
+            (
+                "from alone",
+                3 * period + 1,
+                i64::MAX,
+                (4, i64::MAX, [Some((3 * period + 1, 4 * period)), None]),
+            ),
+            ("to alone", i64::MIN, 3 * period + 1, (i64::MIN, 3, [None, Some((3 * period, 3 * period + 1))])),
+            ("nothing", 5, 5, (0, 0, [None, None])),
+            ("backwards", 9 * period, period, (0, 0, [None, None])),
+            ("before 1970", -period - 1, -1, (-1, -1, [Some((-period - 1, -period)), Some((-period, -1))])),
+        ];
+        for (name, from, to, expected) in cases {
+            assert_eq!(periods(from, to), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn minutes_compare_as_their_texts() {
+        assert!(minute_text(9) < minute_text(10));
+        assert_eq!(minute_text(u64::MAX), "9999999999");
+    }
+}

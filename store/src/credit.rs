@@ -1,0 +1,153 @@
+//! What organisations have to spend, and what settled calls take from it.
+
+use std::collections::BTreeMap;
+
+use sidetone_model::cdr::Cdr;
+use sidetone_model::ids::{CallId, OrganisationId, TrunkId};
+use sidetone_model::money::{Amount, Currency};
+use sidetone_model::ports::PortFuture;
+use sidetone_model::problem::Problem;
+use sidetone_model::rate_book::Accounts;
+use sidetone_model::rating::{Account, Drawn};
+
+use crate::columns::parsed;
+use crate::sql::{Connection, Row, sql};
+use crate::{Store, StoreError, WriteTransaction};
+
+impl Store {
+    /// Every account.
+    ///
+    /// # Errors
+    /// When the database refuses.
+    pub async fn accounts(&self) -> Result<Vec<Account>, StoreError> {
+        let rows = sql("SELECT id, currency, credit_scaled, credit_used_scaled, credit_used_before_scaled
+             FROM organisations ORDER BY id")
+        .fetch_all(self.readers())
+        .await?;
+        rows.iter().map(account).collect()
+    }
+}
+
+impl Accounts for Store {
+    fn account(&self, organisation: OrganisationId) -> PortFuture<'_, Option<Account>> {
+        Box::pin(async move {
+            let row = sql("SELECT id, currency, credit_scaled, credit_used_scaled, credit_used_before_scaled
+                 FROM organisations WHERE id = $1")
+            .bind(organisation.to_string())
+            .fetch_optional(self.readers())
+            .await
+            .map_err(StoreError::from)?;
+            Ok(row.as_ref().map(account).transpose()?)
+        })
+    }
+}
+
+impl WriteTransaction {
+    /// The organisation of that name and the currency of its account.
+    ///
+    /// # Errors
+    /// When the database refuses.
+    pub async fn find_payer(&mut self, name: &str) -> Result<Option<(OrganisationId, Currency)>, StoreError> {
+        let row = sql("SELECT id, currency FROM organisations WHERE name = $1")
+            .bind(name)
+            .fetch_optional(&mut *self.transaction)
+            .await?;
+        row.map(|row| Ok((parsed(&row, "id")?, parsed(&row, "currency")?))).transpose()
+    }
+
+    /// Refuses to let a trunk go that somebody gave rates for.
+    pub(super) async fn require_no_cost_rates(&mut self, trunk: TrunkId) -> Result<(), Problem> {
+        let row = sql("SELECT COUNT(*) AS rates FROM cost_rates WHERE trunk_id = $1")
+            .bind(trunk.to_string())
+            .fetch_one(&mut *self.transaction)
+            .await
+            .map_err(StoreError::from)?;
+        match row.try_get::<i64>("rates").map_err(StoreError::from)? {
+            0 => Ok(()),
+            count => {
+                Err(Problem::Conflict(format!("the trunk still has cost rates ({count}): remove them first")))
+            }
+        }
+    }
+
+    /// Whether what is paid in `currency` can be taken from the organisation's credit: it has none, or has it in
+    /// that currency, or there is a rate into its own.
+    ///
+    /// # Errors
+    /// When the database refuses.
+    pub async fn reaches_credit(
+        &mut self,
+        organisation: OrganisationId,
+        currency: Currency,
+    ) -> Result<bool, StoreError> {
+        let lacking = sql("SELECT id FROM organisations
+             WHERE id = $1 AND credit_scaled IS NOT NULL AND currency <> $2 AND NOT EXISTS
+             (SELECT 1 FROM fx_rates WHERE from_currency = $2 AND to_currency = organisations.currency)")
+        .bind(organisation.to_string())
+        .bind(currency.to_string())
+        .fetch_optional(&mut *self.transaction)
+        .await?;
+        Ok(lacking.is_none())
+    }
+}
+
+/// Takes what settled calls cost from the credit of their organisations, each call once.
+#[derive(Debug, Default)]
+pub(super) struct Draws(BTreeMap<OrganisationId, Draw>);
+
+#[derive(Debug, Default)]
+struct Draw {
+    /// By currency: an organisation that changed its own keeps accounts in the new one.
+    amounts: BTreeMap<Currency, Amount>,
+    calls: Vec<CallId>,
+}
+
+impl Draws {
+    /// Notes the record; only the amount of a new one counts, but who waits for a call waits for either.
+    pub(super) fn note(&mut self, cdr: &Cdr, is_new: bool) {
+        let Some(credit) = cdr.billing.credit else { return };
+        let draw = self.0.entry(cdr.organisation_id).or_default();
+        draw.calls.push(cdr.call_uuid);
+        if is_new {
+            let sum = draw.amounts.entry(credit.currency).or_default();
+            *sum = sum.checked_add(credit.amount).unwrap_or(Amount::MAX);
+        }
+    }
+
+    /// Writes what was noted; says what every organisation concerned has used now.
+    pub(super) async fn write(self, connection: &mut Connection) -> Result<Vec<Drawn>, StoreError> {
+        let mut all = Vec::with_capacity(self.0.len());
+        for (organisation, draw) in self.0 {
+            for (currency, amount) in draw.amounts {
+                // No database is left to overflow: SQLite would go on with a fraction.
+                sql("UPDATE organisations SET credit_used_scaled =
+                     CASE WHEN credit_used_scaled > 9223372036854775807 - $1 THEN 9223372036854775807
+                     ELSE credit_used_scaled + $1 END
+                     WHERE id = $2 AND currency = $3")
+                .bind(amount.scaled())
+                .bind(organisation.to_string())
+                .bind(currency.to_string())
+                .execute(&mut *connection)
+                .await?;
+            }
+            let row = sql("SELECT credit_used_scaled FROM organisations WHERE id = $1")
+                .bind(organisation.to_string())
+                .fetch_optional(&mut *connection)
+                .await?;
+            let used = row.map(|row| row.try_get("credit_used_scaled")).transpose()?;
+            let used = Amount::from_scaled(used.unwrap_or_default());
+            all.push(Drawn { organisation, used, calls: draw.calls });
+        }
+        Ok(all)
+    }
+}
+
+fn account(row: &Row) -> Result<Account, StoreError> {
+    Ok(Account {
+        organisation_id: parsed(row, "id")?,
+        currency: parsed(row, "currency")?,
+        credit: row.try_get::<Option<i64>>("credit_scaled")?.map(Amount::from_scaled),
+        used: Amount::from_scaled(row.try_get("credit_used_scaled")?),
+        used_before: Amount::from_scaled(row.try_get("credit_used_before_scaled")?),
+    })
+}

@@ -1,0 +1,455 @@
+//! Opening the database: one writer, several readers, migrations first.
+
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use sidetone_model::problem::Problem;
+use sqlx::ConnectOptions;
+use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
+use sqlx::sqlite::{
+    SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
+};
+
+use crate::bell::Bell;
+use crate::failure::Failure;
+use crate::location::{Database, Location};
+use crate::plans;
+use crate::probe::Schema;
+use crate::sql::{Connections, Pool, sql};
+use crate::turns::{self, Turns};
+use crate::vitals::{Heartbeat, Trouble, Vitals};
+use crate::write::WriteTransaction;
+
+/// The database of one installation; clones share its connections.
+#[derive(Debug, Clone)]
+pub struct Store {
+    writer: Pool,
+    /// Those that organisations share.
+    readers: Pool,
+    /// Those of the engine itself, and of finding out who asks: no organisation keeps them busy.
+    own_readers: Pool,
+    bell: Bell,
+}
+
+/// Why the database did not do what was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// A stored value is not of its column's kind.
+    #[error("read the database: column {column} holds what this version does not understand")]
+    Corrupt {
+        /// The column.
+        column: &'static str,
+    },
+    /// The file's directory cannot be made.
+    #[error("open the database {}: {source}", path.display())]
+    Directory {
+        /// The database file.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The schema cannot be brought to this version.
+    #[error("bring the database {location} to this version: {source}")]
+    Migrate {
+        /// Which database.
+        location: Location,
+        /// What went wrong.
+        #[source]
+        source: Box<sqlx::migrate::MigrateError>,
+    },
+    /// The database cannot be opened.
+    #[error("open the database {location}: {source}")]
+    Open {
+        /// Which database.
+        location: Location,
+        /// What the database said.
+        #[source]
+        source: sqlx::Error,
+    },
+    /// The database is of another version, and is not to be changed.
+    #[error(
+        "use the database {location}: {} version wrote it; {}",
+        if *newer { "a newer" } else { "an older" },
+        if *newer { "use that version" } else { "start the engine, which brings it to this version" }
+    )]
+    Schema {
+        /// Which database.
+        location: Location,
+        /// Whether it is newer than this program.
+        newer: bool,
+    },
+    /// Something else already has a value that only one may have.
+    #[error("write the database: another row already has this {column}")]
+    Taken {
+        /// The column.
+        column: &'static str,
+    },
+    /// A statement failed.
+    #[error("use the database: {0}")]
+    Sql(#[from] sqlx::Error),
+}
+
+impl From<StoreError> for Problem {
+    /// What a check before the statement would have said in better words is a conflict all the same.
+    fn from(error: StoreError) -> Self {
+        match &error {
+            StoreError::Sql(sqlx::Error::Database(refusal)) if refusal.is_foreign_key_violation() => {
+                Problem::Conflict("something still refers to it, or what it refers to is gone".to_owned())
+            }
+            StoreError::Sql(sqlx::Error::Database(refusal)) if refusal.is_unique_violation() => {
+                Problem::Conflict("another one already has this".to_owned())
+            }
+            StoreError::Sql(failed) => match Failure::of(failed) {
+                Failure::Passing => {
+                    Problem::Unavailable { retry_after_s: RETRY_AFTER_S, reason: error.to_string() }
+                }
+                Failure::Refused => Problem::Refused(error.to_string()),
+                Failure::Unknown => Problem::Internal(error.to_string()),
+            },
+            _ => Problem::Internal(error.to_string()),
+        }
+    }
+}
+
+impl Store {
+    /// Opens the database, creates the SQLite file when it is not there, and runs the migrations.
+    ///
+    /// # Errors
+    /// When it cannot be opened, or was written by a newer version.
+    pub async fn open(database: impl Into<Database>) -> Result<Self, StoreError> {
+        let database = database.into();
+        match &database.location {
+            Location::Postgres(url) => {
+                let options = url
+                    .options()
+                    .map_err(|source| StoreError::Open { location: database.location.clone(), source })?;
+                Self::open_postgres(&database, options, true).await
+            }
+            Location::Sqlite(path) => Self::open_sqlite(&database, path).await,
+        }
+    }
+
+    /// Opens the database to try changes that are not committed: no file is created and no schema changed. A database
+    /// that is not there is stood in for by an empty one in memory.
+    ///
+    /// # Errors
+    /// When it cannot be opened, or another version wrote it.
+    pub async fn open_for_trial(database: &Database) -> Result<Self, StoreError> {
+        let location = database.location.clone();
+        match (Self::probe(database).await?, &location) {
+            (Schema::Missing, _) => Self::open_in_memory(database).await,
+            (schema @ (Schema::Newer | Schema::Older), _) => {
+                Err(StoreError::Schema { location, newer: schema == Schema::Newer })
+            }
+            (Schema::Current, Location::Postgres(url)) => {
+                let failed = |source| StoreError::Open { location: location.clone(), source };
+                Self::open_postgres(database, url.options().map_err(failed)?, false).await
+            }
+            (Schema::Current, Location::Sqlite(path)) => {
+                let options = SqliteConnectOptions::new()
+                    .filename(path)
+                    .create_if_missing(false)
+                    .foreign_keys(true)
+                    .busy_timeout(WRITER_BUSY_TIMEOUT)
+                    .disable_statement_logging();
+                Self::on_one_connection(database, options).await
+            }
+        }
+    }
+
+    /// An empty database in memory, with the schema of this version.
+    async fn open_in_memory(database: &Database) -> Result<Self, StoreError> {
+        let options =
+            SqliteConnectOptions::new().in_memory(true).foreign_keys(true).disable_statement_logging();
+        let store = Self::on_one_connection(database, options).await?;
+        if let Connections::Sqlite(writer) = store.writer.connections() {
+            MIGRATIONS.run(writer).await.map_err(|source| StoreError::Migrate {
+                location: database.location.clone(),
+                source: Box::new(source),
+            })?;
+        }
+        Ok(store)
+    }
+
+    /// A store whose readers and writers are the same single connection.
+    async fn on_one_connection(
+        database: &Database,
+        options: SqliteConnectOptions,
+    ) -> Result<Self, StoreError> {
+        let pool: SqlitePool = SqlitePoolOptions::new()
+            .max_connections(1)
+            // A database in memory lasts as long as its connection.
+            .idle_timeout(None)
+            .max_lifetime(None)
+            .acquire_timeout(WRITER_ACQUIRE_TIMEOUT)
+            .connect_with(options)
+            .await
+            .map_err(|source| StoreError::Open { location: database.location.clone(), source })?;
+        let trouble = Arc::new(Trouble::default());
+        let part = || (Connections::Sqlite(pool.clone()), Vitals::of_file(Arc::clone(&trouble)));
+        Ok(Self::of(database, part(), part(), part()))
+    }
+
+    async fn open_sqlite(database: &Database, path: &Path) -> Result<Self, StoreError> {
+        if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+            // Credentials and call records are in it: nobody else on the machine reads them.
+            std::fs::DirBuilder::new()
+                .recursive(true)
+                .mode(0o700)
+                .create(parent)
+                .map_err(|source| StoreError::Directory { path: path.to_path_buf(), source })?;
+        }
+        let failed = |source| StoreError::Open { location: database.location.clone(), source };
+        let options = SqliteConnectOptions::new()
+            .filename(path)
+            .create_if_missing(true)
+            .journal_mode(SqliteJournalMode::Wal)
+            // Call records come in groups: one sync for a hundred of them is cheap, and what is
+            // committed may then leave the journal.
+            .synchronous(SqliteSynchronous::Full)
+            .foreign_keys(true)
+            .busy_timeout(WRITER_BUSY_TIMEOUT)
+            .disable_statement_logging();
+        let writer: SqlitePool = SqlitePoolOptions::new()
+            .max_connections(1)
+            .acquire_timeout(WRITER_ACQUIRE_TIMEOUT)
+            .connect_with(
+                options
+                    .clone()
+                    .pragma("cache_size", WRITER_CACHE_KIB)
+                    .pragma("wal_autocheckpoint", CHECKPOINT_PAGES),
+            )
+            .await
+            .map_err(failed)?;
+        MIGRATIONS.run(&writer).await.map_err(|source| StoreError::Migrate {
+            location: database.location.clone(),
+            source: Box::new(source),
+        })?;
+        plans::fix(&writer).await.map_err(failed)?;
+        let options = options
+            .pragma("cache_size", READER_CACHE_KIB)
+            .read_only(true)
+            .create_if_missing(false)
+            .busy_timeout(READER_TIMEOUT);
+        let readers = async |connections| {
+            let pool = SqlitePoolOptions::new()
+                .max_connections(connections)
+                .acquire_timeout(READER_TIMEOUT)
+                .connect_with(options.clone());
+            pool.await.map(Connections::Sqlite).map_err(failed)
+        };
+        let trouble = Arc::new(Trouble::default());
+        let bounded = |connections| (connections, Vitals::of_file(Arc::clone(&trouble)));
+        Ok(Self::of(
+            database,
+            bounded(Connections::Sqlite(writer)),
+            bounded(readers(database.readers_max).await?),
+            bounded(readers(OWN_READERS_MAX).await?),
+        ))
+    }
+
+    async fn open_postgres(
+        database: &Database,
+        options: PgConnectOptions,
+        migrate: bool,
+    ) -> Result<Self, StoreError> {
+        let location = &database.location;
+        let failed = |source| StoreError::Open { location: database.location.clone(), source };
+        let options = options.application_name("sidetone").disable_statement_logging();
+        let writer = PgPoolOptions::new()
+            .max_connections(database.writers_max)
+            .acquire_timeout(WRITER_ACQUIRE_TIMEOUT)
+            .connect_with(options.clone().options([
+                ("lock_timeout", millis(WRITER_BUSY_TIMEOUT)),
+                // A node that hangs within a transaction does not lock the others out.
+                ("idle_in_transaction_session_timeout", millis(WRITER_IDLE_TIMEOUT)),
+            ]))
+            .await
+            .map_err(failed)?;
+        let heartbeat = Heartbeat::start(options.clone());
+        if migrate {
+            let migrated = heartbeat.unless_away(START_PATIENCE, migrate_postgres(&writer)).await;
+            let migrated = migrated.ok_or_else(|| failed(silent()))?;
+            migrated.map_err(|source| StoreError::Migrate {
+                location: location.clone(),
+                source: Box::new(source),
+            })?;
+        }
+        let options = options.options([
+            ("default_transaction_read_only", "on".to_owned()),
+            ("statement_timeout", millis(database.statement_timeout)),
+            // One plan for a large and a small organisation alike is a wrong one for either.
+            ("plan_cache_mode", "force_custom_plan".to_owned()),
+        ]);
+        let readers = async |connections| {
+            let pool = PgPoolOptions::new()
+                .max_connections(connections)
+                .acquire_timeout(READER_TIMEOUT)
+                .connect_with(options.clone());
+            pool.await.map(Connections::Postgres).map_err(failed)
+        };
+        let trouble = Arc::new(Trouble::default());
+        let bounded = |connections, limit| {
+            (connections, Vitals::of_server(limit, Some(heartbeat.clone()), Arc::clone(&trouble)))
+        };
+        let reader_max = database.statement_timeout.saturating_add(NETWORK_MAX);
+        Ok(Self::of(
+            database,
+            bounded(Connections::Postgres(writer), WRITER_ANSWER_MAX),
+            bounded(readers(database.readers_max).await?, reader_max),
+            bounded(readers(OWN_READERS_MAX).await?, reader_max),
+        ))
+    }
+
+    fn of(
+        database: &Database,
+        (writer, writer_vitals): (Connections, Vitals),
+        (readers, reader_vitals): (Connections, Vitals),
+        (own_readers, own_vitals): (Connections, Vitals),
+    ) -> Self {
+        let bell = Bell::default();
+        // On PostgreSQL some are left for what the engine itself writes; on SQLite there is one.
+        let writers = match writer {
+            Connections::Postgres(_) => database.writers_max.saturating_sub(OWN_WRITERS).max(1),
+            Connections::Sqlite(_) => 1,
+        };
+        Self {
+            writer: Pool::new(writer, writer_vitals, bell.clone()).shared(Turns::new(writers)),
+            readers: Pool::new(readers, reader_vitals, bell.clone()).shared(Turns::new(database.readers_max)),
+            own_readers: Pool::new(own_readers, own_vitals, bell.clone()),
+            bell,
+        }
+    }
+
+    /// Whether the database answers.
+    ///
+    /// # Errors
+    /// When it does not.
+    pub async fn ping(&self) -> Result<(), StoreError> {
+        sql("SELECT 1").execute(self.readers()).await?;
+        Ok(())
+    }
+
+    /// Begins to write the directory; nothing is visible before [`WriteTransaction::commit`]. One at a time,
+    /// whichever the database: what one reads stays so until it has written.
+    ///
+    /// # Errors
+    /// When another writer holds the database for too long.
+    pub async fn write(&self) -> Result<WriteTransaction, StoreError> {
+        let mut transaction = self.writer.begin_write().await?;
+        if self.writer.is_postgres() {
+            sql("SELECT revision FROM directory_revision WHERE id = 1 FOR UPDATE")
+                .fetch_one(&mut *transaction)
+                .await?;
+        }
+        Ok(WriteTransaction::new(transaction))
+    }
+
+    /// Closes the connections that organisations share and those that write: what is asked of them from then on is
+    /// unavailable. Those stay that find out who asks.
+    pub async fn close_shared(&self) {
+        tokio::join!(self.readers.close(), self.writer.close());
+    }
+
+    /// Closes every connection; the write-ahead log is folded into the file.
+    pub async fn close(&self) {
+        tokio::join!(self.readers.close(), self.own_readers.close());
+        self.writer.close().await;
+    }
+
+    /// The connections that write.
+    pub(super) fn writer(&self) -> &Pool {
+        &self.writer
+    }
+
+    /// Rung by whatever commits events through this store.
+    pub(super) fn bell(&self) -> &Bell {
+        &self.bell
+    }
+
+    /// The connections that read, and can do no more: those that organisations share where work is done for one.
+    pub(super) fn readers(&self) -> &Pool {
+        if turns::tenant().is_some() { &self.readers } else { &self.own_readers }
+    }
+
+    /// How often the database failed, by what that means: `passing`, `refused` or `unknown`.
+    pub fn failures(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        self.readers.vitals().trouble().failures()
+    }
+}
+
+/// Runs the migrations, and makes every text compare by its bytes: texts then sort as they do on SQLite,
+/// whatever the collation of the server.
+async fn migrate_postgres(writer: &PgPool) -> Result<(), sqlx::migrate::MigrateError> {
+    MIGRATIONS.run(writer).await?;
+    let mut transaction = writer.begin().await?;
+    // Another node may start at the same time.
+    sqlx::query("SELECT pg_advisory_xact_lock($1)").bind(COLLATION_LOCK).execute(&mut *transaction).await?;
+    sqlx::query(TEXTS_COMPARE_BY_BYTES).execute(&mut *transaction).await?;
+    sqlx::query(INSTR).execute(&mut *transaction).await?;
+    transaction.commit().await?;
+    Ok(())
+}
+
+fn silent() -> sqlx::Error {
+    sqlx::Error::Io(io::Error::new(
+        io::ErrorKind::TimedOut,
+        "the server takes connections and does not answer; check that it runs",
+    ))
+}
+
+fn millis(duration: Duration) -> String {
+    duration.as_millis().to_string()
+}
+
+pub(super) static MIGRATIONS: sqlx::migrate::Migrator = sqlx::migrate!("../migrations");
+/// Any number that no other lock of this schema has.
+const COLLATION_LOCK: i64 = 0x5349_4445;
+/// The substring search of SQLite by its name. It is inlined, so it costs nothing over `strpos`.
+const INSTR: &str = "
+CREATE OR REPLACE FUNCTION instr(text, text) RETURNS INTEGER
+LANGUAGE SQL IMMUTABLE STRICT PARALLEL SAFE AS 'SELECT strpos($1, $2)'";
+/// Only columns that migrations have added since are touched: a table at rest is neither locked nor rewritten.
+const TEXTS_COMPARE_BY_BYTES: &str = r#"
+DO $$
+DECLARE
+    texts RECORD;
+BEGIN
+    FOR texts IN
+        SELECT table_name,
+               string_agg(format('ALTER COLUMN %I TYPE TEXT COLLATE "C"', column_name), ', ') AS changes
+        FROM information_schema.columns
+        WHERE table_schema = current_schema() AND data_type = 'text'
+          AND collation_name IS DISTINCT FROM 'C' AND table_name <> '_sqlx_migrations'
+        GROUP BY table_name
+    LOOP
+        EXECUTE format('ALTER TABLE %I %s', texts.table_name, texts.changes);
+    END LOOP;
+END $$"#;
+/// A record stands in some twenty indexes: what they have in hand stays in memory, and is written back for many
+/// transactions at once. With a million records, groups of 100 and of 500 cost the same processor time and the same
+/// bytes written with 128 MiB. A negative size is in KiB.
+const WRITER_CACHE_KIB: &str = "-65536";
+const READER_CACHE_KIB: &str = "-16384";
+/// Pages of the write-ahead log before it is folded into the file: 64 MiB.
+const CHECKPOINT_PAGES: &str = "16384";
+/// A reader that gets no connection in this time fails: lists must not hang.
+const READER_TIMEOUT: Duration = Duration::from_millis(1500);
+/// Connections that read for the engine itself, and to find out who asks.
+const OWN_READERS_MAX: u32 = 4;
+/// Connections to PostgreSQL that no organisation's request writes on.
+const OWN_WRITERS: u32 = 2;
+/// When a caller may try again what the database could not do.
+const RETRY_AFTER_S: u64 = 2;
+/// How long a server may be silent while its schema is brought to this version.
+const START_PATIENCE: Duration = Duration::from_secs(15);
+/// What an answer may take longer than the statement, which the server bounds itself.
+const NETWORK_MAX: Duration = Duration::from_secs(1);
+const WRITER_ANSWER_MAX: Duration = Duration::from_secs(30);
+const WRITER_ACQUIRE_TIMEOUT: Duration = Duration::from_secs(10);
+const WRITER_BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+const WRITER_IDLE_TIMEOUT: Duration = Duration::from_secs(60);

@@ -1,0 +1,131 @@
+//! The directory as the switch caches it: one consistent read of everything it routes by.
+
+use sidetone_model::directory::{
+    DirectorySnapshot, Extension, Ha1, Number, Numbering, Organisation, Secret, StrictSource, Trunk,
+};
+
+use crate::columns::{items, networks, number, number_opt, parsed, parsed_opt, word_opt};
+use crate::numbers::destination;
+use crate::rooms::rooms;
+use crate::sql::{Connection, Row, sql};
+use crate::{Store, StoreError};
+
+impl Store {
+    /// Grows with every change of the directory; reading it is cheap enough to do every second.
+    ///
+    /// # Errors
+    /// When the database refuses.
+    pub async fn directory_revision(&self) -> Result<i64, StoreError> {
+        let row =
+            sql("SELECT revision FROM directory_revision WHERE id = 1").fetch_one(self.readers()).await?;
+        Ok(row.try_get("revision")?)
+    }
+
+    /// Everything the switch routes by, of all tenants, as of one instant.
+    ///
+    /// # Errors
+    /// When the database refuses, or holds what this version does not understand.
+    pub async fn directory(&self) -> Result<DirectorySnapshot, StoreError> {
+        let mut transaction = self.readers().begin_read().await?;
+        let row =
+            sql("SELECT revision FROM directory_revision WHERE id = 1").fetch_one(&mut *transaction).await?;
+        Ok(DirectorySnapshot {
+            revision: row.try_get("revision")?,
+            organisations: organisations(&mut transaction).await?,
+            extensions: extensions(&mut transaction).await?,
+            numbers: numbers(&mut transaction).await?,
+            rooms: rooms(&mut transaction).await?,
+            trunks: trunks(&mut transaction).await?,
+        })
+    }
+}
+
+async fn organisations(connection: &mut Connection) -> Result<Vec<Organisation>, StoreError> {
+    let rows =
+        sql("SELECT id, name, sip_domain, currency, country_code, national_prefix, international_prefix,
+         max_outbound_calls, max_call_seconds FROM organisations ORDER BY name")
+        .fetch_all(connection)
+        .await?;
+    let organisation = |row: &Row| {
+        Ok(Organisation {
+            id: parsed(row, "id")?,
+            name: row.try_get("name")?,
+            sip_domain: row.try_get("sip_domain")?,
+            currency: parsed(row, "currency")?,
+            numbering: Numbering {
+                country_code: row.try_get("country_code")?,
+                national_prefix: row.try_get("national_prefix")?,
+                international_prefix: row.try_get("international_prefix")?,
+            },
+            max_outbound_calls: number_opt(row, "max_outbound_calls")?,
+            max_call_seconds: number_opt(row, "max_call_seconds")?,
+        })
+    };
+    rows.iter().map(organisation).collect()
+}
+
+async fn extensions(connection: &mut Connection) -> Result<Vec<Extension>, StoreError> {
+    let rows = sql("SELECT extensions.id, extensions.organisation_id, agents.id AS agent_id,
+         COALESCE(agents.team_id, extensions.team_id) AS team_id, number, extensions.name, ha1_md5, ha1_sha256,
+         codecs, strict_source FROM extensions LEFT JOIN agents ON agents.extension_id = extensions.id
+         ORDER BY extensions.organisation_id, number")
+    .fetch_all(connection)
+    .await?;
+    let extension = |row: &Row| {
+        Ok(Extension {
+            id: parsed(row, "id")?,
+            organisation_id: parsed(row, "organisation_id")?,
+            agent_id: parsed_opt(row, "agent_id")?,
+            team_id: parsed_opt(row, "team_id")?,
+            number: row.try_get("number")?,
+            name: row.try_get("name")?,
+            ha1: Ha1 { md5: row.try_get("ha1_md5")?, sha256: row.try_get("ha1_sha256")? },
+            codecs: items(row, "codecs")?,
+            strict_source: word_opt(row, "strict_source", StrictSource::from_name)?,
+        })
+    };
+    rows.iter().map(extension).collect()
+}
+
+async fn numbers(connection: &mut Connection) -> Result<Vec<Number>, StoreError> {
+    let rows =
+        sql("SELECT id, organisation_id, number, destination, destination_id FROM numbers ORDER BY number")
+            .fetch_all(connection)
+            .await?;
+    let number = |row: &Row| {
+        Ok(Number {
+            id: parsed(row, "id")?,
+            organisation_id: parsed(row, "organisation_id")?,
+            number: row.try_get("number")?,
+            destination: destination(row)?,
+        })
+    };
+    rows.iter().map(number).collect()
+}
+
+async fn trunks(connection: &mut Connection) -> Result<Vec<Trunk>, StoreError> {
+    let rows = sql(
+        "SELECT id, organisation_id, name, address, accept_from, priority, username, password, realm, register,
+         short_numbers, strict_source, max_call_seconds FROM trunks ORDER BY created_at_us, id",
+    )
+    .fetch_all(connection)
+    .await?;
+    let trunk = |row: &Row| {
+        Ok(Trunk {
+            id: parsed(row, "id")?,
+            organisation_id: parsed_opt(row, "organisation_id")?,
+            name: row.try_get("name")?,
+            address: row.try_get("address")?,
+            accept_from: networks(row, "accept_from")?,
+            priority: number(row, "priority")?,
+            username: row.try_get("username")?,
+            password: Secret(row.try_get("password")?),
+            realm: row.try_get("realm")?,
+            register: row.try_get::<i64>("register")? != 0,
+            short_numbers: items(row, "short_numbers")?,
+            strict_source: word_opt(row, "strict_source", StrictSource::from_name)?,
+            max_call_seconds: number_opt(row, "max_call_seconds")?,
+        })
+    };
+    rows.iter().map(trunk).collect()
+}

@@ -1,0 +1,264 @@
+//! The outbox: what happened, written in the transaction of what it tells of, and read so that nothing is missed.
+//!
+//! # Writing
+//!
+//! [`insert_event`] within the transaction that stores what the event tells. Its commit rings the [`Bell`].
+//!
+//! # Reading
+//!
+//! ```ignore
+//! let mut heard = store.event_bell().listen();
+//! let mut cursor = store.events_end().await?; // or what was stored with the work that was done
+//! loop {
+//!     let batch = store.events_after(Scope::Everything, cursor, 256).await?;
+//!     // … whatever is done for batch.events; when it is stored, batch.next in the same transaction
+//!     cursor = batch.next;
+//!     if batch.is_last {
+//!         // Other nodes ring no bell of ours: look again after a while.
+//!         let _ = tokio::time::timeout(LOOK_EVERY, heard.news()).await;
+//!     }
+//! }
+//! ```
+//!
+//! Ids are UUIDv7 and sort by when they were *made*; transactions end in another order, and several nodes write. A
+//! reader that went on behind the greatest id it saw would miss what became visible later with a smaller one. So
+//! every event has a position, and positions become visible in their order:
+//!
+//! - On SQLite one transaction writes at a time. The event gets the next position when it is written.
+//! - On PostgreSQL an event is stored without a position. Whoever reads first places all that are visible and have none
+//!   ([`Store::place_events`]): one at a time, behind the lock of the one row of `event_position`, in a transaction of
+//!   its own. Writers never wait for one another, and what is placed was visible before. A later placing sees the
+//!   earlier one committed, so a reader that sees a position sees all smaller ones.
+//!
+//! A sequence would not do: it is drawn before the commit. Comparing transaction ids with the oldest one that runs
+//! would do without the second write, and would stop at whatever else runs long on the same server.
+
+use serde_json::Value;
+use sidetone_model::access::Scope;
+use sidetone_model::event::{Event, EventBatch, EventKind, EventLog, PlacedEvent, Position};
+use sidetone_model::ids::EventId;
+use sidetone_model::ports::PortFuture;
+use sidetone_model::time::Timestamp;
+
+use crate::bell::Bell;
+use crate::columns::{instant, parsed, parsed_opt};
+use crate::scope::within;
+use crate::sql::{Row, Transaction, sql};
+use crate::statement::{Statement, parts};
+use crate::{Store, StoreError};
+
+/// Stores an event together with what else the transaction writes.
+pub(super) async fn insert_event(transaction: &mut Transaction, event: &Event) -> Result<(), StoreError> {
+    insert_events(transaction, std::slice::from_ref(event)).await
+}
+
+/// As [`insert_event`], for many in their order.
+pub(super) async fn insert_events(transaction: &mut Transaction, events: &[Event]) -> Result<(), StoreError> {
+    for part in parts(events) {
+        let mut position = first_position(transaction, part.len()).await?;
+        let mut statement = Statement::new(
+            "INSERT INTO events (id, organisation_id, team_id, kind, at_us, data, position) VALUES ",
+        );
+        statement.rows(part.iter().map(|event| {
+            let row = [
+                event.id.to_string().into(),
+                event.organisation_id.to_string().into(),
+                event.team_id.map(|team| team.to_string()).into(),
+                event.kind.as_str().into(),
+                event.timestamp.as_micros().into(),
+                serde_json::to_string(&event.data).unwrap_or_else(|_| "{}".to_owned()).into(),
+                position.into(),
+            ];
+            position = position.map(|position| position + 1);
+            row
+        }));
+        statement.query().execute(&mut **transaction).await?;
+        transaction.wrote_events(part.len());
+    }
+    Ok(())
+}
+
+/// The position of the next event, with as many behind it, where no other transaction can get one in between.
+async fn first_position(transaction: &mut Transaction, count: usize) -> Result<Option<i64>, StoreError> {
+    if !transaction.writes_alone() {
+        return Ok(None);
+    }
+    let count = i64::try_from(count).unwrap_or(i64::MAX);
+    let row = sql("UPDATE event_position SET last = last + $1 WHERE id = 1 RETURNING last")
+        .bind(count)
+        .fetch_one(&mut **transaction)
+        .await?;
+    let last: i64 = row.try_get("last")?;
+    Ok(Some(last - count + 1))
+}
+
+impl Store {
+    /// Stores events that tell of nothing else that is stored.
+    ///
+    /// # Errors
+    /// When the database refuses; none of them is stored then.
+    pub async fn store_events(&self, events: &[Event]) -> Result<(), StoreError> {
+        let mut transaction = self.writer().begin_write().await?;
+        insert_events(&mut transaction, events).await?;
+        transaction.commit().await?;
+        Ok(())
+    }
+
+    /// Rung when this process has made events visible.
+    pub fn event_bell(&self) -> &Bell {
+        self.bell()
+    }
+
+    /// The events inside `scope` behind `after`, at most `limit`.
+    ///
+    /// # Errors
+    /// When the database refuses.
+    pub async fn events_after(
+        &self,
+        scope: Scope,
+        after: Position,
+        limit: u32,
+    ) -> Result<EventBatch, StoreError> {
+        let more = self.place_events().await?;
+        let mut statement = Statement::new("SELECT * FROM events");
+        within(&mut statement, scope);
+        statement.bind(" AND position > ", after.0, "");
+        statement.bind(" ORDER BY position LIMIT ", i64::from(limit), "");
+        let rows = statement.query().fetch_all(self.readers()).await?;
+        let is_last = !more && rows.len() < limit as usize;
+        let mut batch = EventBatch { events: Vec::with_capacity(rows.len()), next: after, is_last };
+        for row in &rows {
+            batch.next = Position(row.try_get("position")?);
+            match placed(row) {
+                Ok(event) => batch.events.push(event),
+                // It would stop every reader for ever.
+                Err(error) => {
+                    tracing::warn!(%error, "an event that this version does not understand is left out")
+                }
+            }
+        }
+        Ok(batch)
+    }
+
+    /// Where the log ends now.
+    ///
+    /// # Errors
+    /// When the database refuses.
+    pub async fn events_end(&self) -> Result<Position, StoreError> {
+        self.place_events().await?;
+        let row = sql("SELECT last FROM event_position WHERE id = 1").fetch_one(self.readers()).await?;
+        Ok(Position(row.try_get("last")?))
+    }
+
+    /// Gives a position to what is visible and has none, a bounded number; says whether there may be more. On SQLite
+    /// everything has one.
+    async fn place_events(&self) -> Result<bool, StoreError> {
+        if !self.writer().is_postgres() {
+            return Ok(false);
+        }
+        // Mostly there is nothing to do, and no lock to be taken for that.
+        let unplaced = sql("SELECT id FROM events WHERE position IS NULL LIMIT 1");
+        if unplaced.fetch_optional(self.readers()).await?.is_none() {
+            return Ok(false);
+        }
+        let mut transaction = self.writer().begin_write().await?;
+        let row = sql("SELECT last FROM event_position WHERE id = 1 FOR UPDATE")
+            .fetch_one(&mut *transaction)
+            .await?;
+        let done = sql("UPDATE events SET position = fresh.position
+             FROM (SELECT id, $1 + ROW_NUMBER() OVER (ORDER BY id) AS position
+                   FROM (SELECT id FROM events WHERE position IS NULL ORDER BY id LIMIT $2) AS unplaced) AS fresh
+             WHERE events.id = fresh.id")
+        .bind(row.try_get::<i64>("last")?)
+        .bind(PLACED_ROWS_MAX)
+        .execute(&mut *transaction)
+        .await?;
+        let placed = i64::try_from(done.rows_affected()).unwrap_or(i64::MAX);
+        sql("UPDATE event_position SET last = last + $1 WHERE id = 1")
+            .bind(placed)
+            .execute(&mut *transaction)
+            .await?;
+        transaction.commit().await?;
+        Ok(placed >= PLACED_ROWS_MAX)
+    }
+
+    /// Deletes events that were stored longer ago than they are kept, a bounded number; says how many.
+    ///
+    /// # Errors
+    /// When the database refuses.
+    pub async fn purge_events(&self, now: Timestamp) -> Result<u64, StoreError> {
+        let done =
+            sql("DELETE FROM events WHERE id IN (SELECT id FROM events WHERE id < $1 ORDER BY id LIMIT $2)")
+                .bind(EventId::first_at(now.plus_micros(-KEPT_FOR_US)).to_string())
+                .bind(PURGE_ROWS_MAX)
+                .execute(self.writer())
+                .await?;
+        Ok(done.rows_affected())
+    }
+
+    /// How many rows one [`Store::purge_events`] deletes at most.
+    pub const EVENT_PURGE_BATCH: u64 = PURGE_ROWS_MAX.unsigned_abs();
+}
+
+impl EventLog for Store {
+    fn after(&self, scope: Scope, after: Position, limit: u32) -> PortFuture<'_, EventBatch> {
+        Box::pin(async move { Ok(self.events_after(scope, after, limit).await?) })
+    }
+
+    fn end(&self) -> PortFuture<'_, Position> {
+        Box::pin(async move { Ok(self.events_end().await?) })
+    }
+
+    fn position_of(&self, scope: Scope, id: EventId) -> PortFuture<'_, Option<Position>> {
+        Box::pin(async move {
+            // Somebody may know the id of an event that nobody has read yet.
+            self.place_events().await?;
+            let mut statement = Statement::new("SELECT position FROM events");
+            within(&mut statement, scope);
+            statement.bind(" AND id = ", id.to_string(), " AND position IS NOT NULL");
+            Ok(self.one(statement.query(), position).await?)
+        })
+    }
+
+    fn position_before(&self, first: EventId) -> PortFuture<'_, Position> {
+        Box::pin(async move {
+            // Ids are made a moment before their transaction ends: what was made earlier may stand behind. What was
+            // made longer ago than any transaction takes stands before.
+            let first = first.made_at().map_or(first, |at| EventId::first_at(at.plus_micros(-COMMIT_US)));
+            let query = sql(
+                "SELECT position FROM events WHERE id < $1 AND position IS NOT NULL ORDER BY id DESC LIMIT 1",
+            )
+            .bind(first.to_string());
+            Ok(self.one(query, position).await?.unwrap_or_default())
+        })
+    }
+}
+
+fn position(row: &Row) -> Result<Position, StoreError> {
+    Ok(Position(row.try_get("position")?))
+}
+
+fn placed(row: &Row) -> Result<PlacedEvent, StoreError> {
+    let kind = EventKind::from_name(row.try_get("kind")?).ok_or(StoreError::Corrupt { column: "kind" })?;
+    let data = match serde_json::from_str(row.try_get("data")?) {
+        Ok(Value::Object(data)) => data,
+        _ => return Err(StoreError::Corrupt { column: "data" }),
+    };
+    let event = Event {
+        id: parsed(row, "id")?,
+        kind,
+        timestamp: instant(row, "at_us")?,
+        organisation_id: parsed(row, "organisation_id")?,
+        team_id: parsed_opt(row, "team_id")?,
+        data,
+    };
+    Ok(PlacedEvent { position: position(row)?, event })
+}
+
+/// Events are read by nobody after that.
+const KEPT_FOR_US: i64 = 30 * 24 * 60 * 60 * 1_000_000;
+/// How much earlier than its commit an event's id may have been made: no transaction of ours is let run longer.
+const COMMIT_US: i64 = 60 * 1_000_000;
+/// Events placed in one transaction.
+const PLACED_ROWS_MAX: i64 = 1000;
+const PURGE_ROWS_MAX: i64 = 500;

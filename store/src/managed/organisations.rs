@@ -1,0 +1,281 @@
+//! Organisations.
+
+use sidetone_model::access::Scope;
+use sidetone_model::directory::Numbering;
+use sidetone_model::ids::OrganisationId;
+use sidetone_model::listing::Listing;
+use sidetone_model::money::Amount;
+use sidetone_model::organisation::{NewOrganisation, OrganisationChange, OrganisationRecord, Organisations};
+use sidetone_model::page::Page;
+use sidetone_model::ports::PortFuture;
+use sidetone_model::problem::Problem;
+use sidetone_model::time::Timestamp;
+use uuid::Uuid;
+
+use crate::columns::{instant, number, number_opt, parsed};
+use crate::listing::Table;
+use crate::organisations::organisation_search;
+use crate::references::named;
+use crate::sql::{Row, sql};
+use crate::{Change, Store, StoreError, WriteTransaction};
+
+/// An organisation is its own: what `scope` reaches is found by its id.
+const TABLE: Table = Table {
+    count: "SELECT COUNT(*) AS total FROM (SELECT *, id AS organisation_id FROM organisations) AS own",
+    select: "SELECT * FROM (SELECT *, id AS organisation_id FROM organisations) AS own",
+    team: None,
+    by_name: [" ORDER BY name ASC, id ASC", " ORDER BY name DESC, id DESC"],
+};
+
+impl Organisations for Store {
+    fn list<'a>(&'a self, scope: Scope, listing: &'a Listing) -> PortFuture<'a, Page<OrganisationRecord>> {
+        // Who sees one team of an organisation sees what the organisation is called.
+        let scope = scope.organisation().map_or(Scope::Everything, Scope::Organisation);
+        Box::pin(async move { Ok(self.page(scope, listing, &TABLE, organisation).await?) })
+    }
+
+    fn find(&self, id: OrganisationId) -> PortFuture<'_, Option<OrganisationRecord>> {
+        Box::pin(async move {
+            let query = sql("SELECT * FROM organisations WHERE id = $1").bind(id.to_string());
+            Ok(self.one(query, organisation).await?)
+        })
+    }
+
+    fn create(&self, new: NewOrganisation, now: Timestamp) -> PortFuture<'_, OrganisationRecord> {
+        Box::pin(async move {
+            let NewOrganisation {
+                name,
+                sip_domain,
+                currency,
+                credit,
+                numbering,
+                max_outbound_calls,
+                max_call_seconds,
+                call_info,
+                recording_retention_days,
+            } = new;
+            let has_call_info_secret = call_info.is_some();
+            let (call_info_url, secret) =
+                call_info.map(|target| (target.url, target.secret.0)).unwrap_or_default();
+            let id = OrganisationId(Uuid::new_v4());
+            let made = OrganisationRecord {
+                id,
+                name,
+                sip_domain,
+                currency,
+                credit,
+                spent: Amount::ZERO,
+                numbering,
+                max_outbound_calls,
+                max_call_seconds,
+                call_info_url,
+                has_call_info_secret,
+                recording_retention_days,
+                created_at: now,
+                updated_at: now,
+            };
+            let mut write = self.write().await?;
+            write.require_free_organisation(&made).await?;
+            let statement =
+                sql("INSERT INTO organisations (id, name, sip_domain, currency, credit_scaled, country_code,
+                 national_prefix, international_prefix, max_outbound_calls, search, created_at_us, updated_at_us,
+                 call_info_url, call_info_secret, recording_retention_days, max_call_seconds)
+                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $11, $12, $13, $14, $15)")
+            .bind(id.to_string())
+            .bind(&made.name)
+            .bind(&made.sip_domain)
+            .bind(made.currency.as_str())
+            .bind(made.credit.map(Amount::scaled))
+            .bind(&made.numbering.country_code)
+            .bind(&made.numbering.national_prefix)
+            .bind(&made.numbering.international_prefix)
+            .bind(made.max_outbound_calls.map(i64::from))
+            .bind(organisation_search(&made.name, &made.sip_domain))
+            .bind(now.as_micros())
+            .bind(&made.call_info_url)
+            .bind(secret)
+            .bind(i64::from(made.recording_retention_days))
+            .bind(made.max_call_seconds.map(i64::from));
+            write.finish(statement, Change::Created).await?;
+            Ok(made)
+        })
+    }
+
+    fn change(
+        &self,
+        scope: Scope,
+        id: OrganisationId,
+        change: OrganisationChange,
+        now: Timestamp,
+    ) -> PortFuture<'_, OrganisationRecord> {
+        Box::pin(async move {
+            let mut write = self.write().await?;
+            let before = write.organisation_reached(scope, id).await?;
+            let domain = before.sip_domain.clone();
+            change
+                .require_signed_call_info(before.has_call_info_secret, !before.call_info_url.is_empty())
+                .map_err(|problem| Problem::InvalidRequest(vec![problem]))?;
+            let secret = if change.clears_call_info() {
+                Some(String::new())
+            } else {
+                change.call_info_secret.as_ref().map(|secret| secret.0.clone())
+            };
+            let after = change.applied(before, now);
+            write.require_free_organisation(&after).await?;
+            if after.sip_domain != domain {
+                write.require_no_passwords(id).await?;
+            }
+            // As `OrganisationChange::applied` has it: a credit granted anew is granted whole.
+            let statement = sql("UPDATE organisations SET credit_used_before_scaled =
+                 CASE WHEN credit_scaled IS NULL OR currency <> $3 THEN credit_used_scaled
+                 ELSE credit_used_before_scaled END,
+                 name = $1, sip_domain = $2, currency = $3, credit_scaled = $4,
+                 country_code = $5, national_prefix = $6, international_prefix = $7, max_outbound_calls = $8,
+                 search = $9, updated_at_us = $10, call_info_url = $12,
+                 call_info_secret = COALESCE($13, call_info_secret), recording_retention_days = $14,
+                 max_call_seconds = $15 WHERE id = $11")
+            .bind(&after.name)
+            .bind(&after.sip_domain)
+            .bind(after.currency.as_str())
+            .bind(after.credit.map(Amount::scaled))
+            .bind(&after.numbering.country_code)
+            .bind(&after.numbering.national_prefix)
+            .bind(&after.numbering.international_prefix)
+            .bind(after.max_outbound_calls.map(i64::from))
+            .bind(organisation_search(&after.name, &after.sip_domain))
+            .bind(now.as_micros())
+            .bind(id.to_string())
+            .bind(&after.call_info_url)
+            .bind(secret)
+            .bind(i64::from(after.recording_retention_days))
+            .bind(after.max_call_seconds.map(i64::from));
+            write.finish(statement, Change::Changed).await?;
+            Ok(after)
+        })
+    }
+
+    fn delete(&self, scope: Scope, id: OrganisationId) -> PortFuture<'_, ()> {
+        Box::pin(async move {
+            let mut write = self.write().await?;
+            write.organisation_reached(scope, id).await?;
+            write.require_nothing_owned(id).await?;
+            let statement = sql("DELETE FROM organisations WHERE id = $1").bind(id.to_string());
+            write.finish(statement, Change::Changed).await?;
+            Ok(())
+        })
+    }
+}
+
+impl WriteTransaction {
+    async fn organisation_reached(
+        &mut self,
+        scope: Scope,
+        id: OrganisationId,
+    ) -> Result<OrganisationRecord, Problem> {
+        let query = sql("SELECT * FROM organisations WHERE id = $1").bind(id.to_string());
+        let found = self.one(query, organisation).await?;
+        found
+            .filter(|found| scope.reaches(found.id))
+            .ok_or_else(|| Problem::NotFound("there is no such organisation".to_owned()))
+    }
+
+    async fn require_free_organisation(&mut self, own: &OrganisationRecord) -> Result<(), Problem> {
+        let rows = sql(
+            "SELECT name, sip_domain FROM organisations WHERE (name = $1 OR sip_domain = $2) AND id <> $3",
+        )
+        .bind(&own.name)
+        .bind(&own.sip_domain)
+        .bind(own.id.to_string())
+        .fetch_all(&mut *self.transaction)
+        .await
+        .map_err(StoreError::from)?;
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let same_name = rows.iter().any(|row| row.try_get::<&str>("name").is_ok_and(|name| name == own.name));
+        let (field, what) = if same_name { ("name", "name") } else { ("sip_domain", "domain") };
+        Err(Problem::Conflict(format!("{field}: another organisation has this {what}")))
+    }
+
+    /// A phone's credential is bound to its domain: it is worth nothing in another one.
+    async fn require_no_passwords(&mut self, id: OrganisationId) -> Result<(), Problem> {
+        let rows = sql("SELECT number FROM extensions WHERE organisation_id = $1 ORDER BY number")
+            .bind(id.to_string())
+            .fetch_all(&mut *self.transaction)
+            .await
+            .map_err(StoreError::from)?;
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let numbers = named(&rows, "number")?;
+        Err(Problem::Conflict(format!(
+            "sip_domain: phone passwords belong to a domain and the organisation has the extensions {numbers}: \
+             change the domain before there are any, or with sidetone apply, which takes new passwords along"
+        )))
+    }
+
+    async fn require_nothing_owned(&mut self, id: OrganisationId) -> Result<(), Problem> {
+        let row = sql("SELECT (SELECT COUNT(*) FROM teams WHERE organisation_id = $1) AS teams,
+             (SELECT COUNT(*) FROM extensions WHERE organisation_id = $1) AS extensions,
+             (SELECT COUNT(*) FROM numbers WHERE organisation_id = $1) AS numbers,
+             (SELECT COUNT(*) FROM trunks WHERE organisation_id = $1) AS trunks,
+             (SELECT COUNT(*) FROM agents WHERE organisation_id = $1) AS agents,
+             (SELECT COUNT(*) FROM users WHERE organisation_id = $1) AS users,
+             (SELECT COUNT(*) FROM api_keys WHERE organisation_id = $1) AS api_keys,
+             (SELECT COUNT(*) FROM conference_rooms WHERE organisation_id = $1) AS conference_rooms,
+             (SELECT COUNT(*) FROM sell_rates WHERE organisation_id = $1) AS sell_rates,
+             (SELECT COUNT(*) FROM webhooks WHERE organisation_id = $1) AS webhooks")
+        .bind(id.to_string())
+        .fetch_one(&mut *self.transaction)
+        .await
+        .map_err(StoreError::from)?;
+        let mut owned = Vec::new();
+        let columns = [
+            ("teams", "teams"),
+            ("extensions", "extensions"),
+            ("numbers", "phone numbers"),
+            ("trunks", "trunks"),
+            ("agents", "agents"),
+            ("users", "users"),
+            ("api_keys", "API keys"),
+            ("conference_rooms", "conference rooms"),
+            ("sell_rates", "sell rates"),
+            ("webhooks", "webhooks"),
+        ];
+        for (column, what) in columns {
+            let count: u64 = number(&row, column)?;
+            if count > 0 {
+                owned.push(format!("{what} ({count})"));
+            }
+        }
+        if owned.is_empty() {
+            return Ok(());
+        }
+        Err(Problem::Conflict(format!("the organisation still has {}: remove them first", owned.join(", "))))
+    }
+}
+
+fn organisation(row: &Row) -> Result<OrganisationRecord, StoreError> {
+    Ok(OrganisationRecord {
+        id: parsed(row, "id")?,
+        name: row.try_get("name")?,
+        sip_domain: row.try_get("sip_domain")?,
+        currency: parsed(row, "currency")?,
+        credit: row.try_get::<Option<i64>>("credit_scaled")?.map(Amount::from_scaled),
+        spent: Amount::from_scaled(row.try_get("credit_used_scaled")?)
+            .checked_sub(Amount::from_scaled(row.try_get("credit_used_before_scaled")?))
+            .unwrap_or_default(),
+        numbering: Numbering {
+            country_code: row.try_get("country_code")?,
+            national_prefix: row.try_get("national_prefix")?,
+            international_prefix: row.try_get("international_prefix")?,
+        },
+        max_outbound_calls: number_opt(row, "max_outbound_calls")?,
+        max_call_seconds: number_opt(row, "max_call_seconds")?,
+        call_info_url: row.try_get("call_info_url")?,
+        has_call_info_secret: !row.try_get::<&str>("call_info_secret")?.is_empty(),
+        recording_retention_days: number(row, "recording_retention_days")?,
+        created_at: instant(row, "created_at_us")?,
+        updated_at: instant(row, "updated_at_us")?,
+    })
+}

@@ -1,0 +1,109 @@
+//! Looking at a database without changing it: whether it can be reached, and who wrote it.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use sqlx::postgres::{PgPool, PgPoolOptions};
+use sqlx::sqlite::{SqliteConnectOptions, SqlitePool, SqlitePoolOptions};
+use sqlx::{ConnectOptions, Connection as _};
+
+use crate::bell::Bell;
+use crate::database::MIGRATIONS;
+use crate::location::{Database, Location};
+use crate::sql::{Connections, Pool, sql};
+use crate::vitals::Vitals;
+use crate::{Store, StoreError};
+
+/// What a database is to this version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Schema {
+    /// It has this version's schema.
+    Current,
+    /// It is empty, or not there yet: the first start makes the schema.
+    Missing,
+    /// A newer version wrote it: this one cannot use it.
+    Newer,
+    /// An older version wrote it: the next start brings it to this one.
+    Older,
+}
+
+impl Store {
+    /// Looks at a database; nothing is made or changed, not even a file beside it.
+    ///
+    /// # Errors
+    /// When it cannot be reached, or is no database.
+    pub async fn probe(database: &Database) -> Result<Schema, StoreError> {
+        let failed = |source| StoreError::Open { location: database.location.clone(), source };
+        let connections = match &database.location {
+            Location::Sqlite(path) if !path.exists() => return Ok(Schema::Missing),
+            Location::Sqlite(path) => {
+                // A reader of a file that no process has open would leave files of a log beside it.
+                let is_at_rest = !log_of(path).exists();
+                let options =
+                    SqliteConnectOptions::new().filename(path).read_only(true).immutable(is_at_rest);
+                let pool: SqlitePool = SqlitePoolOptions::new()
+                    .max_connections(1)
+                    .acquire_timeout(PROBE_TIME)
+                    .connect_with(options)
+                    .await
+                    .map_err(failed)?;
+                Connections::Sqlite(pool)
+            }
+            Location::Postgres(url) => {
+                let options = url.options().map_err(failed)?;
+                // A pool tries again and again and says only that it took too long.
+                let connected = async { options.connect().await?.close().await };
+                let connected = tokio::time::timeout(PROBE_TIME, connected).await;
+                connected.unwrap_or_else(|_| Err(sqlx::Error::PoolTimedOut)).map_err(failed)?;
+                let pool: PgPool = PgPoolOptions::new()
+                    .max_connections(1)
+                    .acquire_timeout(PROBE_TIME)
+                    .connect_with(options)
+                    .await
+                    .map_err(failed)?;
+                Connections::Postgres(pool)
+            }
+        };
+        let vitals = Vitals::of_server(PROBE_TIME, None, Arc::default());
+        let pool = Pool::new(connections, vitals, Bell::default());
+        let schema = schema(&pool).await;
+        pool.close().await;
+        schema.map_err(failed)
+    }
+}
+
+/// The write-ahead log of a SQLite file, which is there while the file is open.
+fn log_of(file: &Path) -> PathBuf {
+    let mut log = file.as_os_str().to_owned();
+    log.push("-wal");
+    log.into()
+}
+
+async fn schema(pool: &Pool) -> Result<Schema, sqlx::Error> {
+    // Says whether it is a database at all before anything is asked of it.
+    sql("SELECT 1 AS one").fetch_one(pool).await?;
+    let migrations = if pool.is_postgres() {
+        sql("SELECT CAST(COUNT(*) AS BIGINT) AS tables FROM information_schema.tables
+             WHERE table_name = '_sqlx_migrations'")
+    } else {
+        sql("SELECT COUNT(*) AS tables FROM sqlite_master WHERE name = '_sqlx_migrations'")
+    };
+    let migrations = migrations.fetch_one(pool).await?;
+    if migrations.try_get::<i64>("tables")? == 0 {
+        return Ok(Schema::Missing);
+    }
+    let rows = sql("SELECT version FROM _sqlx_migrations ORDER BY version").fetch_all(pool).await?;
+    let stored = rows.iter().map(|row| row.try_get("version")).collect::<Result<Vec<i64>, _>>()?;
+    let own: Vec<i64> = MIGRATIONS.iter().map(|migration| migration.version).collect();
+    Ok(if stored.iter().any(|version| !own.contains(version)) {
+        Schema::Newer
+    } else if own.iter().any(|version| !stored.contains(version)) {
+        Schema::Older
+    } else {
+        Schema::Current
+    })
+}
+
+/// How long a server may take to let us in.
+const PROBE_TIME: Duration = Duration::from_secs(5);

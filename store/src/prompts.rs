@@ -1,0 +1,162 @@
+//! The sounds of organisations.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use sidetone_model::ids::OrganisationId;
+use sidetone_model::prompt::{Prompt, PromptRecord};
+use sidetone_model::time::Timestamp;
+
+use crate::columns::{instant, number, parsed, word};
+use crate::sql::{Row, Transaction, sql};
+use crate::{Store, StoreError};
+
+/// A sound of an organisation, and since which revision of the sounds it is that one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StoredPrompt {
+    /// Whose it is.
+    pub organisation: OrganisationId,
+    /// What it is played for.
+    pub prompt: Prompt,
+    /// Grows whenever it is stored anew.
+    pub revision: i64,
+}
+
+impl Store {
+    /// The organisation's own sounds, by name.
+    ///
+    /// # Errors
+    /// When the database refuses.
+    pub async fn own_prompts(&self, organisation: OrganisationId) -> Result<Vec<PromptRecord>, StoreError> {
+        let rows = sql("SELECT name, bytes, duration_ms, updated_at_us FROM prompts
+             WHERE organisation_id = $1 ORDER BY name")
+        .bind(organisation.to_string())
+        .fetch_all(self.readers())
+        .await?;
+        let record = |row: &Row| {
+            Ok(PromptRecord {
+                prompt: word(row, "name", Prompt::from_name)?,
+                own_since: Some(instant(row, "updated_at_us")?),
+                duration_ms: number(row, "duration_ms")?,
+                bytes: number(row, "bytes")?,
+            })
+        };
+        // A prompt of a later version is none that is played here.
+        let known = |row: &&Row| row.try_get("name").is_ok_and(|name| Prompt::from_name(name).is_some());
+        rows.iter().filter(known).map(record).collect()
+    }
+
+    /// The file of the organisation's own sound, when it has one.
+    ///
+    /// # Errors
+    /// When the database refuses.
+    pub async fn own_prompt(
+        &self,
+        organisation: OrganisationId,
+        prompt: Prompt,
+    ) -> Result<Option<Vec<u8>>, StoreError> {
+        let query = sql("SELECT wav FROM prompts WHERE organisation_id = $1 AND name = $2")
+            .bind(organisation.to_string())
+            .bind(prompt.as_str());
+        let wav = |row: &Row| {
+            let text: &str = row.try_get("wav")?;
+            STANDARD.decode(text).map_err(|_| StoreError::Corrupt { column: "wav" })
+        };
+        self.one(query, wav).await
+    }
+
+    /// Makes `wav` the organisation's own sound.
+    ///
+    /// # Errors
+    /// When the database refuses.
+    pub async fn put_prompt(
+        &self,
+        organisation: OrganisationId,
+        prompt: Prompt,
+        wav: &[u8],
+        duration_ms: u64,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let mut transaction = self.writer().begin_write().await?;
+        let revision = next_revision(&mut transaction).await?;
+        sql("INSERT INTO prompts (organisation_id, name, wav, bytes, duration_ms, revision, updated_at_us)
+             VALUES ($1, $2, $3, $4, $5, $6, $7)
+             ON CONFLICT (organisation_id, name) DO UPDATE SET wav = excluded.wav, bytes = excluded.bytes,
+             duration_ms = excluded.duration_ms, revision = excluded.revision,
+             updated_at_us = excluded.updated_at_us")
+        .bind(organisation.to_string())
+        .bind(prompt.as_str())
+        .bind(STANDARD.encode(wav))
+        .bind(i64::try_from(wav.len()).unwrap_or(i64::MAX))
+        .bind(i64::try_from(duration_ms).unwrap_or(i64::MAX))
+        .bind(revision)
+        .bind(now.as_micros())
+        .execute(&mut *transaction)
+        .await?;
+        transaction.commit().await?;
+        Ok(())
+    }
+
+    /// Removes the organisation's own sound; says whether there was one.
+    ///
+    /// # Errors
+    /// When the database refuses.
+    pub async fn remove_prompt(
+        &self,
+        organisation: OrganisationId,
+        prompt: Prompt,
+    ) -> Result<bool, StoreError> {
+        let mut transaction = self.writer().begin_write().await?;
+        next_revision(&mut transaction).await?;
+        let done = sql("DELETE FROM prompts WHERE organisation_id = $1 AND name = $2")
+            .bind(organisation.to_string())
+            .bind(prompt.as_str())
+            .execute(&mut *transaction)
+            .await?;
+        if done.rows_affected() == 0 {
+            return Ok(false);
+        }
+        transaction.commit().await?;
+        Ok(true)
+    }
+
+    /// Grows with every sound that is stored or removed.
+    ///
+    /// # Errors
+    /// When the database refuses.
+    pub async fn prompt_revision(&self) -> Result<i64, StoreError> {
+        let row =
+            sql("SELECT revision FROM directory_revision WHERE id = 3").fetch_one(self.readers()).await?;
+        Ok(row.try_get("revision")?)
+    }
+
+    /// The sounds of every organisation, for a node that plays them.
+    ///
+    /// # Errors
+    /// When the database refuses.
+    pub async fn stored_prompts(&self) -> Result<Vec<StoredPrompt>, StoreError> {
+        let rows = sql("SELECT organisation_id, name, revision FROM prompts ORDER BY organisation_id, name")
+            .fetch_all(self.readers())
+            .await?;
+        let known = rows.iter().filter_map(|row| {
+            let prompt = row.try_get("name").map(Prompt::from_name);
+            prompt.map_err(StoreError::from).transpose().map(|prompt| (row, prompt))
+        });
+        known
+            .map(|(row, prompt)| {
+                Ok(StoredPrompt {
+                    organisation: parsed(row, "organisation_id")?,
+                    prompt: prompt?,
+                    revision: row.try_get("revision")?,
+                })
+            })
+            .collect()
+    }
+}
+
+/// One writer after the other: a node that saw a revision has seen everything up to it.
+async fn next_revision(transaction: &mut Transaction) -> Result<i64, StoreError> {
+    let row = sql("UPDATE directory_revision SET revision = revision + 1 WHERE id = 3 RETURNING revision")
+        .fetch_one(&mut **transaction)
+        .await?;
+    Ok(row.try_get("revision")?)
+}

@@ -1,0 +1,130 @@
+//! How long recordings are kept, and which of them have been.
+
+use sidetone_model::event::{Event, EventKind};
+use sidetone_model::ids::{ConferenceSessionId, NodeId, OrganisationId};
+use sidetone_model::recording::{RecordingReady, seconds};
+use sidetone_model::time::Timestamp;
+
+use crate::columns::{instant, number, parsed, parsed_opt};
+use crate::events::insert_event;
+use crate::sql::{Row, Transaction, sql};
+use crate::statement::Statement;
+use crate::{Change, Store, StoreError, WriteTransaction};
+
+/// Where a recording is: whose, and of which session.
+pub type RecordingPlace = (OrganisationId, ConferenceSessionId);
+
+impl Store {
+    /// Recordings on a node that were kept for as long as their organisations want, or whose organisation is gone; the
+    /// oldest first, at most [`Store::RECORDING_PURGE_BATCH`].
+    ///
+    /// # Errors
+    /// When the database refuses.
+    pub async fn expired_recordings(
+        &self,
+        node: NodeId,
+        now: Timestamp,
+    ) -> Result<Vec<RecordingPlace>, StoreError> {
+        let rows = sql("SELECT kept.id, kept.organisation_id FROM conference_sessions AS kept
+             LEFT JOIN organisations ON organisations.id = kept.organisation_id
+             WHERE kept.node_id = $1 AND kept.recording_bytes > 0 AND kept.ended_at_us IS NOT NULL
+             AND (organisations.id IS NULL OR (organisations.recording_retention_days > 0
+             AND kept.ended_at_us <= $2 - organisations.recording_retention_days * 86400000000))
+             ORDER BY kept.ended_at_us, kept.id LIMIT $3")
+        .bind(node.to_string())
+        .bind(now.as_micros())
+        .bind(Self::RECORDING_PURGE_BATCH as i64)
+        .fetch_all(self.readers())
+        .await?;
+        rows.iter().map(place).collect()
+    }
+
+    /// Says of a session that it has no recording any more.
+    ///
+    /// # Errors
+    /// When the database refuses.
+    pub async fn forget_recording(&self, (organisation, session): RecordingPlace) -> Result<(), StoreError> {
+        sql("UPDATE conference_sessions SET recording_bytes = 0 WHERE id = $1 AND organisation_id = $2")
+            .bind(session.to_string())
+            .bind(organisation.to_string())
+            .execute(self.writer())
+            .await?;
+        Ok(())
+    }
+
+    /// Those of some files that a session has for a recording, or may have: what is not among them is nobody's.
+    ///
+    /// # Errors
+    /// When the database refuses.
+    pub async fn recordings_of_sessions(
+        &self,
+        files: &[RecordingPlace],
+    ) -> Result<Vec<RecordingPlace>, StoreError> {
+        let mut statement = Statement::new(
+            "SELECT id, organisation_id FROM conference_sessions
+             WHERE (recording_bytes IS NULL OR recording_bytes > 0) AND id IN (VALUES ",
+        );
+        statement.rows(files.iter().map(|(_, session)| [session.to_string().into()]));
+        statement.push(")");
+        if files.is_empty() {
+            return Ok(Vec::new());
+        }
+        let rows = statement.query().fetch_all(self.readers()).await?;
+        rows.iter().map(place).collect()
+    }
+
+    /// Recordings that are deleted without a pause.
+    pub const RECORDING_PURGE_BATCH: usize = 50;
+}
+
+impl WriteTransaction {
+    /// Makes the days that the organisation's recordings are kept what is declared.
+    ///
+    /// # Errors
+    /// When the database refuses.
+    pub async fn declare_recording_retention(
+        &mut self,
+        organisation: OrganisationId,
+        days: u32,
+        now: Timestamp,
+    ) -> Result<Change, StoreError> {
+        let done = sql("UPDATE organisations SET recording_retention_days = $1, updated_at_us = $2
+             WHERE id = $3 AND recording_retention_days <> $1")
+        .bind(i64::from(days))
+        .bind(now.as_micros())
+        .bind(organisation.to_string())
+        .execute(&mut *self.transaction)
+        .await?;
+        Ok(if done.rows_affected() == 0 { Change::Unchanged } else { Change::Changed })
+    }
+}
+
+/// Tells of the recording of a session that is over, when it is complete, can be played and was not told of.
+pub(super) async fn announce_recording(
+    transaction: &mut Transaction,
+    organisation: OrganisationId,
+    session: ConferenceSessionId,
+) -> Result<(), StoreError> {
+    let row = sql("UPDATE conference_sessions SET is_recording_told = 1
+         WHERE id = $1 AND organisation_id = $2 AND ended_at_us IS NOT NULL AND recording_bytes > 0
+         AND is_recording_told = 0 RETURNING room, room_id, recording_bytes, ended_at_us")
+    .bind(session.to_string())
+    .bind(organisation.to_string())
+    .fetch_optional(&mut **transaction)
+    .await?;
+    let Some(row) = row else { return Ok(()) };
+    let bytes = number(&row, "recording_bytes")?;
+    let data = RecordingReady {
+        session_id: session,
+        room_id: parsed_opt(&row, "room_id")?,
+        room: row.try_get("room")?,
+        bytes,
+        seconds: seconds(bytes),
+    };
+    let at = instant(&row, "ended_at_us")?;
+    insert_event(transaction, &Event::of(EventKind::RecordingReady, organisation, None, at, &data)).await
+}
+
+fn place(row: &Row) -> Result<RecordingPlace, StoreError> {
+    Ok((parsed(row, "organisation_id")?, parsed(row, "id")?))
+}

@@ -1,0 +1,64 @@
+//! Things that name each other: whether what is named is the organisation's own, and who still names what goes.
+
+use sidetone_model::ids::OrganisationId;
+use sidetone_model::problem::{FieldProblem, Problem};
+
+use crate::sql::{Row, sql};
+use crate::{StoreError, WriteTransaction};
+
+/// A field of a request that names something by id, when it does.
+pub(super) struct Reference {
+    field: &'static str,
+    id: Option<String>,
+}
+
+/// What `field` refers to: `team_id`, `extension_id` or `user_id`.
+pub(super) fn refer(field: &'static str, id: Option<impl ToString>) -> Reference {
+    Reference { field, id: id.map(|id| id.to_string()) }
+}
+
+impl WriteTransaction {
+    /// Refuses references to what the organisation does not have. What another one has is not there, as seen
+    /// from here.
+    pub(super) async fn require_own(
+        &mut self,
+        organisation: OrganisationId,
+        references: &[Reference],
+    ) -> Result<(), Problem> {
+        let mut wrong = Vec::new();
+        for Reference { field, id } in references {
+            let Some(id) = id else { continue };
+            let (text, what) = match *field {
+                "extension_id" => {
+                    ("SELECT id FROM extensions WHERE id = $1 AND organisation_id = $2", "extension")
+                }
+                "team_id" => ("SELECT id FROM teams WHERE id = $1 AND organisation_id = $2", "team"),
+                _ => ("SELECT id FROM users WHERE id = $1 AND organisation_id = $2", "user"),
+            };
+            let row = sql(text)
+                .bind(id)
+                .bind(organisation.to_string())
+                .fetch_optional(&mut *self.transaction)
+                .await
+                .map_err(StoreError::from)?;
+            if row.is_none() {
+                let message = format!("the organisation has no such {what}");
+                wrong.push(FieldProblem { field: (*field).to_owned(), message });
+            }
+        }
+        if wrong.is_empty() { Ok(()) } else { Err(Problem::InvalidRequest(wrong)) }
+    }
+}
+
+/// The values of a column, for a sentence; the first ones of many.
+pub(super) fn named(rows: &[Row], column: &'static str) -> Result<String, StoreError> {
+    let names = rows
+        .iter()
+        .take(NAMED_MAX)
+        .map(|row| Ok(row.try_get::<String>(column)?))
+        .collect::<Result<Vec<_>, StoreError>>()?;
+    let more = rows.len().saturating_sub(names.len());
+    Ok(if more == 0 { names.join(", ") } else { format!("{} and {more} more", names.join(", ")) })
+}
+
+const NAMED_MAX: usize = 10;

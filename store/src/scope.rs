@@ -1,0 +1,31 @@
+//! The condition that every statement over tenant data begins with.
+
+use sidetone_model::access::Scope;
+
+use crate::statement::Statement;
+
+/// Adds ` WHERE …`: the rows inside `scope`, of a table with `organisation_id` and `team_id`. Further
+/// conditions follow with ` AND …`.
+pub(super) fn within(statement: &mut Statement, scope: Scope) {
+    within_by(statement, scope, Some(" AND team_id = "));
+}
+
+/// [`within`], where the team of a row is what `team` (` AND column = `) compares; without one no row has a
+/// team.
+pub(super) fn within_by(statement: &mut Statement, scope: Scope, team: Option<&'static str>) {
+    within_organisation(statement, scope);
+    match (scope, team) {
+        (Scope::Everything | Scope::Organisation(_), _) => {}
+        (Scope::Team { team: Some(own), .. }, Some(column)) => statement.bind(column, own.to_string(), ""),
+        // A row of no team is not the row of somebody who is in none.
+        (Scope::Team { .. }, _) => statement.push(" AND FALSE"),
+    }
+}
+
+/// Adds ` WHERE …`: the rows of the caller's organisation, whoever in it they belong to.
+pub(super) fn within_organisation(statement: &mut Statement, scope: Scope) {
+    match scope.organisation() {
+        Some(own) => statement.bind(" WHERE organisation_id = ", own.to_string(), ""),
+        None => statement.push(" WHERE TRUE"),
+    }
+}

@@ -1,0 +1,103 @@
+//! A statement put together from literals, for lists whose filters are combined freely and for many rows at once.
+//!
+//! Only literals of this program become SQL; what a caller sent is bound, never written.
+
+use crate::sql::{Query, Value};
+
+/// SQL and the values of its parameters, in the text that SQLite and PostgreSQL share.
+#[derive(Debug)]
+pub(super) struct Statement {
+    text: String,
+    values: Vec<Value>,
+}
+
+impl Statement {
+    /// A statement that begins with `literal`.
+    pub(super) fn new(literal: &'static str) -> Self {
+        Self { text: literal.to_owned(), values: Vec::new() }
+    }
+
+    /// Adds `literal`.
+    pub(super) fn push(&mut self, literal: &'static str) {
+        self.text.push_str(literal);
+    }
+
+    /// Adds `before`, the next parameter bound to `value`, and `after`.
+    pub(super) fn bind(&mut self, before: &'static str, value: impl Into<Value>, after: &'static str) {
+        self.values.push(value.into());
+        self.text.push_str(before);
+        self.text.push('$');
+        self.text.push_str(&self.values.len().to_string());
+        self.text.push_str(after);
+    }
+
+    /// Adds `before` and the next parameter when there is a value; an id or a word goes in as its text.
+    pub(super) fn bind_text(&mut self, before: &'static str, value: Option<impl ToString>) {
+        if let Some(value) = value {
+            self.bind(before, value.to_string(), "");
+        }
+    }
+
+    /// Adds rows of values, `($1, $2), ($3, $4)`, for one behind `VALUES`.
+    pub(super) fn rows<const N: usize>(&mut self, rows: impl IntoIterator<Item = [Value; N]>) {
+        let mut before = "(";
+        for row in rows {
+            for value in row {
+                self.bind(before, value, "");
+                before = ", ";
+            }
+            before = "), (";
+        }
+        self.push(")");
+    }
+
+    /// The statement ready to run.
+    pub(super) fn query(self) -> Query {
+        Query::of_literals(self.text, self.values)
+    }
+}
+
+/// The rows in parts for one statement each. Their lengths are powers of two, so that there are few texts and the
+/// database keeps them prepared.
+pub(super) fn parts<T>(mut rows: &[T]) -> impl Iterator<Item = &[T]> {
+    std::iter::from_fn(move || {
+        let len = rows.len().checked_ilog2().map_or(0, |log| 1 << log).min(PART_LEN_MAX);
+        let (part, rest) = rows.split_at_checked(len).filter(|(part, _)| !part.is_empty())?;
+        rows = rest;
+        Some(part)
+    })
+}
+
+/// Rows of one statement: a power of two, and with twenty columns far from as many parameters as SQLite takes.
+const PART_LEN_MAX: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_bound_and_never_written() {
+        let mut statement = Statement::new("SELECT a FROM t WHERE TRUE");
+        statement.bind_text(" AND b = ", Some("'; DROP TABLE t --"));
+        statement.bind_text(" AND c = ", None::<String>);
+        statement.bind(" AND (d, e) < (", 7, ", ");
+        statement.bind("", "x".to_owned(), ")");
+        statement.push(" ORDER BY a");
+        assert_eq!(statement.text, "SELECT a FROM t WHERE TRUE AND b = $1 AND (d, e) < ($2, $3) ORDER BY a");
+        assert_eq!(statement.values.len(), 3);
+    }
+
+    #[test]
+    fn rows_are_listed_in_parts() {
+        let mut statement = Statement::new("INSERT INTO t (a, b) VALUES ");
+        statement.rows([[1.into(), "x".into()], [2.into(), "y".into()]]);
+        statement.push(" ON CONFLICT DO NOTHING");
+        assert_eq!(statement.text, "INSERT INTO t (a, b) VALUES ($1, $2), ($3, $4) ON CONFLICT DO NOTHING");
+        for (len, expected) in [(0, vec![]), (1, vec![1]), (7, vec![4, 2, 1]), (200, vec![64, 64, 64, 8])] {
+            let rows: Vec<usize> = (0..len).collect();
+            let parts: Vec<&[usize]> = parts(&rows).collect();
+            assert_eq!(parts.iter().map(|part| part.len()).collect::<Vec<_>>(), expected);
+            assert_eq!(parts.concat(), rows);
+        }
+    }
+}

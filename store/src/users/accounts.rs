@@ -1,0 +1,144 @@
+//! What letting people in asks: accounts, ended sessions, the secret that signs.
+
+use sidetone_model::access::Role;
+use sidetone_model::ids::UserId;
+use sidetone_model::time::Timestamp;
+use sidetone_model::user::{Account, User};
+use uuid::Uuid;
+
+use crate::columns::{from_hex, instant, parsed, parsed_opt, to_hex, word};
+use crate::sql::{Row, sql};
+use crate::{Store, StoreError};
+
+impl Store {
+    /// The account of that address, disabled or not, and the hash of its password.
+    ///
+    /// # Errors
+    /// When the database refuses.
+    pub async fn account_by_email(&self, email: &str) -> Result<Option<(Account, String)>, StoreError> {
+        let row =
+            sql("SELECT id, organisation_id, team_id, email, name, role, disabled, version, password_hash,
+             created_at_us, updated_at_us FROM users WHERE email = $1")
+            .bind(email)
+            .fetch_optional(self.readers())
+            .await?;
+        row.map(|row| Ok((account(&row)?, row.try_get("password_hash")?))).transpose()
+    }
+
+    /// The account of a user, unless `session` was ended.
+    ///
+    /// # Errors
+    /// When the database refuses.
+    pub async fn account_of_session(
+        &self,
+        user: UserId,
+        session: Uuid,
+    ) -> Result<Option<Account>, StoreError> {
+        let row = sql("SELECT id, organisation_id, team_id, email, name, role, disabled, version,
+             created_at_us, updated_at_us FROM users
+             WHERE id = $1 AND NOT EXISTS (SELECT 1 FROM ended_sessions WHERE ended_sessions.id = $2)")
+        .bind(user.to_string())
+        .bind(session.to_string())
+        .fetch_optional(self.readers())
+        .await?;
+        row.map(|row| account(&row)).transpose()
+    }
+
+    /// The hash of a user's password.
+    ///
+    /// # Errors
+    /// When the database refuses.
+    pub async fn password_hash(&self, user: UserId) -> Result<Option<String>, StoreError> {
+        let row = sql("SELECT organisation_id, password_hash FROM users WHERE id = $1")
+            .bind(user.to_string())
+            .fetch_optional(self.readers())
+            .await?;
+        row.map(|row| Ok(row.try_get("password_hash")?)).transpose()
+    }
+
+    /// Replaces the hash of a user's password and ends their sessions; `false` when `old` is no longer there.
+    ///
+    /// # Errors
+    /// When the database refuses.
+    pub async fn replace_password(
+        &self,
+        user: UserId,
+        old: &str,
+        new: &str,
+        now: Timestamp,
+    ) -> Result<bool, StoreError> {
+        let done = sql("UPDATE users SET password_hash = $1, version = version + 1, updated_at_us = $2
+             WHERE id = $3 AND password_hash = $4")
+        .bind(new)
+        .bind(now.as_micros())
+        .bind(user.to_string())
+        .bind(old)
+        .execute(self.writer())
+        .await?;
+        Ok(done.rows_affected() > 0)
+    }
+
+    /// Ends one session, and forgets those that are over by themselves.
+    ///
+    /// # Errors
+    /// When the database refuses.
+    pub async fn end_session(
+        &self,
+        session: Uuid,
+        expires_at: Timestamp,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        sql("INSERT INTO ended_sessions (id, expires_at_us) VALUES ($1, $2) ON CONFLICT (id) DO NOTHING")
+            .bind(session.to_string())
+            .bind(expires_at.as_micros())
+            .execute(self.writer())
+            .await?;
+        // A token is accepted a little beyond its end: an hour more and the clocks of nodes may differ.
+        sql("DELETE FROM ended_sessions WHERE expires_at_us < $1")
+            .bind(now.plus_micros(-ENDED_KEPT_US).as_micros())
+            .execute(self.writer())
+            .await?;
+        Ok(())
+    }
+
+    /// The secret that signs sessions: the stored one, or `fresh` from now on. The same on every node, and after
+    /// every start.
+    ///
+    /// # Errors
+    /// When the database refuses.
+    pub async fn session_secret(&self, fresh: [u8; 32], now: Timestamp) -> Result<[u8; 32], StoreError> {
+        sql("INSERT INTO secrets (name, value, created_at_us) VALUES ($1, $2, $3) ON CONFLICT (name) DO NOTHING")
+            .bind(SESSION_SECRET)
+            .bind(to_hex(&fresh))
+            .bind(now.as_micros())
+            .execute(self.writer())
+            .await?;
+        let row = sql("SELECT value FROM secrets WHERE name = $1")
+            .bind(SESSION_SECRET)
+            .fetch_one(self.writer())
+            .await?;
+        from_hex(row.try_get("value")?).ok_or(StoreError::Corrupt { column: "value" })
+    }
+}
+
+pub(super) fn account(row: &Row) -> Result<Account, StoreError> {
+    Ok(Account { user: user(row)?, version: row.try_get("version")? })
+}
+
+pub(super) fn user(row: &Row) -> Result<User, StoreError> {
+    Ok(User {
+        id: parsed(row, "id")?,
+        organisation_id: parsed(row, "organisation_id")?,
+        team_id: parsed_opt(row, "team_id")?,
+        email: parsed(row, "email")?,
+        name: row.try_get("name")?,
+        role: word(row, "role", Role::from_name)?,
+        disabled: row.try_get::<i64>("disabled")? != 0,
+        created_at: instant(row, "created_at_us")?,
+        updated_at: instant(row, "updated_at_us")?,
+    })
+}
+
+/// How long an ended session is remembered beyond its own end.
+const ENDED_KEPT_US: i64 = 3_600_000_000;
+const SESSION_SECRET: &str = "sessions";

@@ -1,0 +1,192 @@
+//! Whether the database answers: a time for every answer, a heartbeat to a server, and a count of failures.
+//!
+//! A server that is stopped or cut off takes statements and says nothing. The heartbeat asks such a server twice a
+//! second on a connection of its own. A statement that has no answer ends after [`PATIENCE`] when the heartbeat has
+//! none either; a statement that is slow on a server that answers has the whole of its time.
+
+use std::future::{Future, pending};
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use sqlx::Connection as _;
+use sqlx::postgres::{PgConnectOptions, PgConnection};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::failure::Failure;
+
+/// The bounds of answers over one pool; clones share them.
+#[derive(Debug, Clone)]
+pub(super) struct Vitals {
+    /// How long an answer may take; `None` where the database is a file.
+    limit: Option<Duration>,
+    heartbeat: Option<Heartbeat>,
+    trouble: Arc<Trouble>,
+}
+
+/// Whether a server is known not to answer; clones share the task.
+#[derive(Debug, Clone)]
+pub(super) struct Heartbeat(watch::Receiver<bool>);
+
+/// Counts failures by their meaning, and logs those that pass at most once in [`LOG_EVERY`].
+#[derive(Debug, Default)]
+pub(super) struct Trouble {
+    failures: [AtomicU64; Failure::ALL.len()],
+    logged_at: Mutex<Option<Instant>>,
+}
+
+impl Vitals {
+    /// The bounds of a file.
+    pub(super) fn of_file(trouble: Arc<Trouble>) -> Self {
+        Self { limit: None, heartbeat: None, trouble }
+    }
+
+    /// The bounds of a server whose answers may take `limit`.
+    pub(super) fn of_server(limit: Duration, heartbeat: Option<Heartbeat>, trouble: Arc<Trouble>) -> Self {
+        Self { limit: Some(limit), heartbeat, trouble }
+    }
+
+    /// What the database answers in time.
+    pub(super) async fn answered<T>(
+        &self,
+        answer: impl Future<Output = Result<T, sqlx::Error>>,
+    ) -> Result<T, sqlx::Error> {
+        let answer = tokio::select! {
+            biased;
+            answer = answer => answer,
+            () = self.given_up() => Err(timed_out("PostgreSQL does not answer".to_owned())),
+            limit = self.limit_over() => Err(timed_out(format!("PostgreSQL has not answered for {limit:?}"))),
+        };
+        if let Err(error) = &answer {
+            self.trouble.note(error);
+        }
+        answer
+    }
+
+    /// Counts the failures over this pool.
+    pub(super) fn trouble(&self) -> &Trouble {
+        &self.trouble
+    }
+
+    async fn given_up(&self) {
+        match &self.heartbeat {
+            Some(heartbeat) => heartbeat.given_up().await,
+            None => pending().await,
+        }
+    }
+
+    async fn limit_over(&self) -> Duration {
+        let Some(limit) = self.limit else { return pending().await };
+        sleep(limit).await;
+        limit
+    }
+}
+
+impl Heartbeat {
+    /// Begins to ask the server. The task ends with the last clone.
+    pub(super) fn start(options: PgConnectOptions) -> Self {
+        let (away, heard) = watch::channel(false);
+        tokio::spawn(async move {
+            tokio::select! {
+                () = away.closed() => {}
+                () = beat(&options, &away) => {}
+            }
+        });
+        Self(heard)
+    }
+
+    /// Completes when an answer has been waited for long enough and the server answers nothing at all.
+    pub(super) async fn given_up(&self) {
+        let mut away = self.0.clone();
+        let patience = if *away.borrow() { SHORT_PATIENCE } else { PATIENCE };
+        sleep(patience).await;
+        if away.wait_for(|away| *away).await.is_err() {
+            pending::<()>().await;
+        }
+    }
+
+    /// What `work` comes to, unless the server stops answering for `patience`.
+    pub(super) async fn unless_away<T>(
+        &self,
+        patience: Duration,
+        work: impl Future<Output = T>,
+    ) -> Option<T> {
+        let silent = async {
+            let mut away = self.0.clone();
+            loop {
+                if away.wait_for(|away| *away).await.is_err() {
+                    pending::<()>().await;
+                }
+                if timeout(patience, away.wait_for(|away| !*away)).await.is_err() {
+                    return;
+                }
+            }
+        };
+        tokio::select! {
+            biased;
+            done = work => Some(done),
+            () = silent => None,
+        }
+    }
+}
+
+/// Asks again and again, and says whether there was an answer.
+async fn beat(options: &PgConnectOptions, away: &watch::Sender<bool>) {
+    loop {
+        let connected = timeout(BEAT_TIME, PgConnection::connect_with(options)).await;
+        if let Ok(Ok(mut connection)) = connected {
+            while matches!(timeout(BEAT_TIME, connection.ping()).await, Ok(Ok(()))) {
+                away.send_replace(false);
+                sleep(BEAT_EVERY).await;
+            }
+        }
+        away.send_replace(true);
+        sleep(BEAT_EVERY).await;
+    }
+}
+
+impl Trouble {
+    /// Failures since the start, by their meaning.
+    pub(super) fn failures(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let counts = self.failures.iter().map(|count| count.load(Ordering::Relaxed));
+        Failure::ALL.into_iter().map(Failure::as_str).zip(counts)
+    }
+
+    fn note(&self, error: &sqlx::Error) {
+        let failure = Failure::of(error);
+        if let Some(count) = self.failures.get(failure as usize) {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+        if failure != Failure::Passing {
+            return;
+        }
+        let now = Instant::now();
+        let mut logged_at = self.logged_at.lock();
+        if logged_at.is_none_or(|at| now.duration_since(at) >= LOG_EVERY) {
+            *logged_at = Some(now);
+            tracing::error!(
+                %error,
+                "the database does not answer: requests that need it are answered 503, call records wait on the disk; \
+                 check the database and its disk"
+            );
+        }
+    }
+}
+
+fn timed_out(what: String) -> sqlx::Error {
+    sqlx::Error::Io(io::Error::new(io::ErrorKind::TimedOut, what))
+}
+
+/// How often a server is asked.
+const BEAT_EVERY: Duration = Duration::from_millis(500);
+/// How long its answer may take.
+const BEAT_TIME: Duration = Duration::from_secs(1);
+/// How often failures that pass are logged.
+const LOG_EVERY: Duration = Duration::from_secs(10);
+/// How long an answer is waited for before the heartbeat is looked at.
+const PATIENCE: Duration = Duration::from_millis(1_200);
+/// The same once the heartbeat has no answer.
+const SHORT_PATIENCE: Duration = Duration::from_millis(250);

@@ -1,0 +1,48 @@
+//! Guessed passwords: the organisation is told (S1).
+
+use serde_json::json;
+use sidetone_model::access::Scope;
+use sidetone_model::event::{Event, Position};
+
+use crate::metrics::scrape;
+use crate::site::{Site, found};
+use crate::wire::Wire;
+
+/// What the event log holds of that kind.
+async fn events(site: &Site, kind: &str) -> Vec<Event> {
+    let batch = site.engine().store.events_after(Scope::Everything, Position(0), 500).await.unwrap();
+    let events = batch.events.into_iter().map(|placed| placed.event);
+    events.filter(|event| event.kind.as_str() == kind).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn guessed_passwords_are_told_to_the_organisation_and_counted() {
+    let site = Site::start().await;
+    for attempt in 0..15 {
+        let mut wire = Wire::open_from("127.0.0.11", site.sip).await;
+        let ask = wire.register("1001", None);
+        let ask = wire.authorize(&ask, "1001", &format!("guess {attempt}")).await;
+        wire.exchange(&ask).await;
+    }
+    let told = found("the event", async || events(&site, "security.guessing").await.pop()).await;
+    let fields = ["account", "source", "limit", "failures", "window_seconds", "left_out"];
+    let said = fields.map(|field| told.data[field].clone());
+    assert_eq!(
+        said,
+        [json!("1001@acme.test"), json!("127.0.0.11"), json!("account"), json!(10), json!(300), json!(0)]
+    );
+    assert!(told.data["extension_id"].is_string(), "{:?}", told.data);
+    let organisations = site.engine().store.directory().await.unwrap().organisations;
+    assert!(
+        organisations.iter().any(|known| known.id == told.organisation_id && known.sip_domain == "acme.test")
+    );
+    assert_eq!(events(&site, "security.guessing").await.len(), 1);
+    let (text, samples) = scrape(&site).await;
+    let count =
+        |limit: &str| samples.get(&format!("sidetone_sip_guessing_total{{limit=\"{limit}\"}}")).copied();
+    assert_eq!(
+        [count("account"), count("all_sources"), count("source")],
+        [Some(1.0), Some(0.0), Some(0.0)],
+        "{text}"
+    );
+}

@@ -118,10 +118,10 @@ impl EngineMetrics {
         }
         let mut verdicts = Family::counter(
             "sidetone_media_verdicts_total",
-            "Calls that ended, by the verdict on the audio of the caller's leg.",
+            "Legs of calls that ended, by the verdict on their audio: leg a is the caller's, leg b the called party's.",
         );
-        for (verdict, count) in &ended.verdicts {
-            verdicts = verdicts.with([("verdict", verdict)], *count);
+        for ((leg, verdict), count) in &ended.verdicts {
+            verdicts = verdicts.with([("leg", leg), ("verdict", verdict)], *count);
         }
         vec![
             Family::gauge("sidetone_calls_live", "Calls up or being set up.")

@@ -220,6 +220,159 @@ fn calls_are_extracted() {
     assert!(run.stderr.contains("tcpdump -w call.pcap"), "{}", run.stderr);
 }
 
+/// The rows of a CSV text as cells by the names of their columns; a comma within quotes is text.
+fn rows(text: &str) -> Vec<std::collections::HashMap<String, String>> {
+    let cells = |line: &str| {
+        let mut cells = vec![String::new()];
+        let mut quoted = false;
+        for letter in line.chars() {
+            match letter {
+                '"' => quoted = !quoted,
+                ',' if !quoted => cells.push(String::new()),
+                letter => cells.last_mut().unwrap().push(letter),
+            }
+        }
+        cells
+    };
+    let mut lines = text.lines().map(cells);
+    let names = lines.next().unwrap();
+    lines
+        .map(|cells| {
+            assert_eq!(cells.len(), names.len(), "{cells:?}");
+            names.iter().cloned().zip(cells).collect()
+        })
+        .collect()
+}
+
+/// A spreadsheet shows the registrations of a capture too, in rows of their own.
+#[test]
+fn registrations_are_rows() {
+    let folder = Folder::new("registrations");
+    let golden = folder.path("golden");
+    assert_eq!(sidetone(&["simulate", "--golden", &golden]).status, 0);
+    let of = |name: &str| format!("{golden}/{name}.pcap");
+    let run = sidetone(&[
+        "analyze",
+        "--format",
+        "csv",
+        &of("registration_refused"),
+        &of("registration_accepted"),
+        &of("lossy_towards_the_caller"),
+    ]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    let rows = rows(&run.stdout);
+    let kinds: Vec<&str> = rows.iter().map(|row| row["kind"].as_str()).collect();
+    assert_eq!(kinds, ["registration", "registration", "stream", "stream"], "{}", run.stdout);
+    let told = json(&[&of("registration_refused")]);
+    let (row, told) = (&rows[0], &told["registrations"][0]);
+    for (column, key) in [
+        ("aor", "aor"),
+        ("src", "from"),
+        ("dst", "registrar"),
+        ("first_at", "first_at"),
+        ("last_at", "last_at"),
+        ("result", "result"),
+        ("sentence", "sentence"),
+    ] {
+        assert_eq!(row[column], told[key].as_str().unwrap(), "{column}");
+    }
+    assert_eq!(row["tries"], told["tries"].to_string());
+    assert_eq!(row["sip_status"], told["sip_status"].to_string());
+    assert_eq!((row["call"].as_str(), row["stream"].as_str(), row["verdict"].as_str()), ("", "", ""));
+    assert!(row["file"].ends_with("registration_refused.pcap"), "{row:?}");
+    assert_eq!((rows[1]["result"].as_str(), rows[1]["accepted"].as_str()), ("registered", "1"));
+    assert!(rows[1]["expires_s"].parse::<u32>().is_ok(), "{:?}", rows[1]);
+    // Columns that scripts know by their place stay where they were.
+    let header = run.stdout.lines().next().unwrap();
+    assert!(header.starts_with("file,call,call_id,call_from,"), "{header}");
+    assert!(header.contains(",flags,sentence,kind,"), "{header}");
+    // The contents of a page count them, and a sentence stands below the row of each.
+    let (refused, accepted) = (of("registration_refused"), of("registration_accepted"));
+    let page = sidetone(&["analyze", "--format", "html", &refused, &accepted]).stdout;
+    assert!(page.contains("2 registrations, 1 of them not accepted."), "{page}");
+    assert!(page.contains(">registration not accepted</span> <b>1</b>"), "{page}");
+    assert!(
+        page.contains("<tr class=\"words\"><td colspan=\"9\"><p>The registration was not accepted: "),
+        "{page}"
+    );
+    // A call without a stream is a row of its own kind.
+    let run = sidetone(&["analyze", "--format", "csv", &of("refused_busy")]);
+    assert!(run.stdout.contains(",call,"), "{}", run.stdout);
+}
+
+/// What is wrong on the command line is said with an example of what is right.
+#[test]
+fn wrong_numbers_and_empty_choices_are_explained() {
+    let folder = Folder::new("wrong");
+    let capture = folder.simulate("call.pcap", &["lossy", "--duration", "2s"]);
+    for (arguments, expected) in [
+        (["analyze", "--worst", "0", &capture], "from 1 to 100000, such as 10"),
+        (["analyze", "--worst", "x", &capture], "from 1 to 100000, such as 10"),
+        (["analyze", "--threads", "17", &capture], "from 1 to 16, such as 2"),
+        (["simulate", "--calls", "1e9", "lossy"], "from 1 to 20000, such as 50"),
+        (["simulate", "--seed", "abc", "lossy"], "from 0 on, such as 7"),
+        (["simulate", "--duration", "-1", "lossy"], "such as 500ms, 30s, 2m or 1h30m"),
+        (["tap", "-ilo", "--ring", "0"], "from 1 to 4096, such as 64"),
+    ] {
+        let run = sidetone(&arguments);
+        assert_eq!(run.status, 2, "{arguments:?}: {}", run.stderr);
+        assert!(run.stderr.contains(expected), "{arguments:?}: {}", run.stderr);
+    }
+    let run = sidetone(&["simulate", "lossy", "--to", "192.0.2.7"]);
+    assert!(run.status == 1 && run.stderr.contains("is no address such as 192.0.2.7:4000"), "{}", run.stderr);
+    let run = sidetone(&["simulate", "lossy", "-o", "/nonexistent/x.pcap"]);
+    assert!(
+        run.status == 1 && run.stderr.contains("/nonexistent/x.pcap: cannot be written: "),
+        "{}",
+        run.stderr
+    );
+    let run = sidetone(&["analyze", "--call", "9", &capture]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    assert!(run.stderr.contains("nothing was chosen"), "{}", run.stderr);
+    assert!(!sidetone(&["analyze", "--call", "1", &capture]).stderr.contains("nothing was chosen"));
+}
+
+/// A reader that has seen enough of both outputs ends nothing but its own reading.
+#[test]
+fn outputs_that_are_closed_are_no_failure() {
+    let folder = Folder::new("closed");
+    let capture = folder.simulate("call.pcap", &["lossy", "--duration", "2s"]);
+    let wav = folder.path("wav");
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let status = Command::new(env!("CARGO_BIN_EXE_sidetone"))
+        .args(["analyze", "--call", "9", "--call", "1", "--wav", &wav, &capture])
+        .stdin(Stdio::null())
+        .stdout(writer.try_clone().unwrap())
+        .stderr(writer)
+        .status()
+        .unwrap();
+    assert_eq!(status.code(), Some(0));
+    assert_eq!(folder.names("wav").len(), 2);
+}
+
+/// A clock that no SDP names was inferred: every format says so.
+#[test]
+fn an_inferred_clock_is_named_in_every_format() {
+    let folder = Folder::new("inferred");
+    let golden = folder.path("golden");
+    assert_eq!(sidetone(&["simulate", "--golden", &golden]).status, 0);
+    let capture = format!("{golden}/late_opus_without_sdp.pcap");
+    let written = |format: &str| {
+        let run = sidetone(&["analyze", "--format", format, &capture]);
+        assert_eq!(run.status, 0, "{}", run.stderr);
+        run.stdout
+    };
+    let rows = rows(&written("csv"));
+    let inferred: Vec<&str> = rows.iter().map(|row| row["clock_rate_inferred"].as_str()).collect();
+    assert_eq!(inferred, ["false", "false", "true"]);
+    assert_eq!(rows[2]["clock_rate"], "48000");
+    assert!(written("table").contains("type 124 (48000 Hz inferred)"));
+    let page = written("html");
+    assert!(page.contains("type 124 (48000 Hz inferred)"), "the codec of the stream");
+    assert_eq!(page.matches("by its timestamps it is audio at 48,000 Hz").count(), 1, "the sentence");
+}
+
 #[test]
 fn colours_are_wanted_or_not() {
     let folder = Folder::new("colour");

@@ -382,6 +382,21 @@ pub(super) struct StreamFacts {
 }
 
 impl StreamReport {
+    /// The clock in Hz, where it was inferred because no SDP names it.
+    pub fn inferred_clock(&self) -> Option<u32> {
+        self.clock_rate.filter(|_| self.clock_rate_inferred)
+    }
+
+    /// The payload types in words, for a stream whose codec is not known, with the clock that was inferred:
+    /// `type 124 (48000 Hz inferred)`.
+    pub fn types_in_words(&self) -> String {
+        let types: Vec<String> = self.payload_types.iter().map(|number| format!("type {number}")).collect();
+        match self.inferred_clock() {
+            Some(hz) => format!("{} ({hz} Hz inferred)", types.join(", ")),
+            None => types.join(", "),
+        }
+    }
+
     /// A stream on which that is the report.
     pub(super) fn of(facts: StreamFacts, report: Box<Report>) -> Self {
         let StreamFacts { src, dst, ssrc, codec, clock_rate, is_clock_inferred, from_caller } = facts;

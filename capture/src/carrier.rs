@@ -21,7 +21,15 @@ pub(super) struct Carrier {
 
 /// What a carrier hands out.
 #[derive(Debug)]
-pub(super) enum Load<'a> {
+pub(super) struct Load<'a> {
+    pub(super) kind: LoadKind<'a>,
+    /// How many of the bytes that were taken lie behind it: with its length known, so is its place.
+    pub(super) behind: usize,
+}
+
+/// What a load is.
+#[derive(Debug)]
+pub(super) enum LoadKind<'a> {
     /// What a datagram of UDP would have carried.
     Datagram(&'a [u8]),
     /// SIP that does not say what it belongs to.
@@ -159,13 +167,14 @@ impl Carrier {
         let Framing::Sip(parser) = &mut self.framing else { return false };
         parser.push(bytes);
         while let Some(event) = parser.poll() {
+            let behind = parser.held_len();
             match event {
-                StreamEvent::Message(message) => sink(Load::Message(&message)),
+                StreamEvent::Message(message) => sink(Load { kind: LoadKind::Message(&message), behind }),
                 StreamEvent::Ping => {}
                 StreamEvent::Rejected { is_fatal, raw, .. } => {
                     match lenient::read(&raw) {
-                        Some(message) => sink(Load::Message(&message)),
-                        None => sink(Load::Malformed),
+                        Some(message) => sink(Load { kind: LoadKind::Message(&message), behind }),
+                        None => sink(Load { kind: LoadKind::Malformed, behind }),
                     }
                     if is_fatal {
                         return false;
@@ -196,7 +205,8 @@ impl Carrier {
                 }
                 Element::Datagram { begin, end, len } => {
                     self.tries = 0;
-                    sink(Load::Datagram(rest.get(begin..end).unwrap_or_default()));
+                    let kind = LoadKind::Datagram(rest.get(begin..end).unwrap_or_default());
+                    sink(Load { kind, behind: rest.len() - len });
                     place += len;
                 }
                 Element::More => break,
@@ -348,10 +358,10 @@ mod tests {
         let mut carrier = Carrier::default();
         let mut told = String::new();
         for chunk in bytes.chunks(piece) {
-            let goes_on = carrier.take(chunk, &mut |load| match load {
-                Load::Datagram(bytes) => told.push_str(&format!("{} ", bytes.len())),
-                Load::Malformed => told.push('!'),
-                Load::Message(_) => told.push_str("m "),
+            let goes_on = carrier.take(chunk, &mut |load| match load.kind {
+                LoadKind::Datagram(bytes) => told.push_str(&format!("{} ", bytes.len())),
+                LoadKind::Malformed => told.push('!'),
+                LoadKind::Message(_) => told.push_str("m "),
             });
             if !goes_on {
                 break;
@@ -408,12 +418,29 @@ mod tests {
     }
 
     #[test]
+    fn the_place_of_a_load_is_known() {
+        let packets = [framed(&[], &rtp(172)), framed(&[], &rtp(80))].concat();
+        for (bytes, ends) in
+            [(OPTIONS.repeat(2).into_bytes(), [OPTIONS.len(), 2 * OPTIONS.len()]), (packets, [174, 256])]
+        {
+            for piece in [1, 60, 200, 100_000] {
+                let (mut carrier, mut taken, mut found) = (Carrier::default(), 0, Vec::new());
+                for chunk in bytes.chunks(piece) {
+                    taken += chunk.len();
+                    carrier.take(chunk, &mut |load| found.push(taken - load.behind));
+                }
+                assert_eq!(found, ends, "in pieces of {piece}");
+            }
+        }
+    }
+
+    #[test]
     fn packets_go_on_behind_lost_bytes() {
         let mut carrier = Carrier::default();
         let mut told = Vec::new();
         let whole = [framed(&[], &rtp(172)), framed(&[], &rtp(80))].concat();
         let mut sink = |load: Load<'_>| {
-            if let Load::Datagram(bytes) = load {
+            if let LoadKind::Datagram(bytes) = load.kind {
                 told.push(bytes.len());
             }
         };
@@ -437,7 +464,7 @@ mod tests {
         // Numbers at random may look like a length now and then; they are no message, and what is held is bounded.
         let mut carrier = Carrier::default();
         for chunk in random.chunks(100) {
-            let mut sink = |load: Load<'_>| assert!(matches!(load, Load::Datagram(_)), "{load:?}");
+            let mut sink = |load: Load<'_>| assert!(matches!(load.kind, LoadKind::Datagram(_)), "{load:?}");
             if !carrier.take(chunk, &mut sink) {
                 break;
             }

@@ -1,9 +1,9 @@
-//! Calls taken out of a capture: which of its frames are whose, found when the capture is read a second time.
+//! Calls taken out of a capture: which of its frames are whose, found when the capture is read again.
 //!
-//! A frame of media belongs to a call by its addresses and its time, a frame of SIP by its Call-ID. Of SIP over TCP a
-//! segment without a Call-ID goes on with the message before it, and a fragment goes with the one before it.
+//! A frame of media belongs to a call by its addresses and its time, a frame of SIP by its Call-ID. Whose fragments and
+//! segments of TCP are is found by a `survey` of the whole capture first.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::fs::File;
 use std::io::{self, Read};
 use std::net::SocketAddr;
@@ -115,103 +115,114 @@ pub fn each_frame(file: File, mut each: impl FnMut(&Record<'_>) -> io::Result<()
     }
 }
 
-/// Finds out whose frames are whose.
+/// Whose addresses and Call-IDs are whose: excerpts by their places.
 ///
 /// *Bounds*: a few hundred bytes for each excerpt and stream.
 #[derive(Debug, Default)]
-pub struct Splitter {
+pub(super) struct Owners {
     windows: Vec<(Micros, Micros)>,
     by_call_id: HashMap<String, usize>,
     /// The excerpts that have media between two addresses.
     by_ends: HashMap<(SocketAddr, SocketAddr), Vec<usize>>,
-    /// Whose message was last seen on a TCP connection.
-    by_connection: HashMap<(SocketAddr, SocketAddr), Vec<usize>>,
-    /// Whose fragment was seen last, and when.
-    fragment: (Micros, Vec<usize>),
-    links: Vec<Option<LinkType>>,
-    found: Vec<usize>,
 }
 
-impl Splitter {
-    /// A splitter for these excerpts; they are known by their places from here on.
-    pub fn new(excerpts: &[Excerpt]) -> Self {
-        let mut splitter = Splitter {
-            windows: excerpts.iter().map(|excerpt| excerpt.window).collect(),
-            links: vec![None; excerpts.len()],
-            ..Splitter::default()
-        };
+impl Owners {
+    pub(super) fn new(excerpts: &[Excerpt]) -> Self {
+        let mut owners =
+            Owners { windows: excerpts.iter().map(|excerpt| excerpt.window).collect(), ..Owners::default() };
         for (place, excerpt) in excerpts.iter().enumerate() {
             if let Some(id) = &excerpt.call_id {
-                splitter.by_call_id.insert(id.clone(), place);
+                owners.by_call_id.insert(id.clone(), place);
             }
             for stream in &excerpt.streams {
                 // RTCP is on the ports above (RFC 3550 §11), or on the same.
                 for ahead in [0, 1] {
                     let ends = [stream.source, stream.destination].map(|end| above(end, ahead));
                     let [Some(source), Some(destination)] = ends else { continue };
-                    let places = splitter.by_ends.entry(sorted(source, destination)).or_default();
+                    let places = owners.by_ends.entry(sorted(source, destination)).or_default();
                     if !places.contains(&place) {
                         places.push(place);
                     }
                 }
             }
         }
-        splitter
+        owners
     }
 
-    /// The places of the excerpts that a frame belongs to.
-    pub fn whose(&mut self, record: &Record<'_>) -> &[usize] {
-        let mut found = std::mem::take(&mut self.found);
-        found.clear();
-        match dissect(record.link, record.frame) {
-            ref content @ (Content::Udp(ref datagram) | Content::Head(ref datagram)) => {
-                let ends = (datagram.source, datagram.destination);
-                self.datagram(record.at, ends, datagram.payload, &mut found);
-                if matches!(content, Content::Head(_)) {
-                    self.fragment = (record.at, found.clone());
-                }
-            }
-            Content::Fragment => {
-                if record.at.since(self.fragment.0).abs() < FRAGMENTS_US {
-                    found.extend(&self.fragment.1);
-                }
-            }
-            Content::Tcp(segment) if !segment.payload.is_empty() => {
-                let ends = (segment.source, segment.destination);
-                self.by_call_ids(record.at, segment.payload, &mut found);
-                if found.is_empty() && call_ids(segment.payload).next().is_none() {
-                    found.extend(self.by_connection.get(&ends).into_iter().flatten());
-                } else if self.by_connection.len() < CONNECTIONS_MAX || self.by_connection.contains_key(&ends)
-                {
-                    self.by_connection.insert(ends, found.clone());
-                }
-            }
-            Content::NotIp | Content::Other | Content::Tcp(_) | Content::Truncated => {}
+    /// Adds the excerpts that a datagram belongs to.
+    pub(super) fn datagram(
+        &self,
+        at: Micros,
+        ends: (SocketAddr, SocketAddr),
+        payload: &[u8],
+        found: &mut Vec<usize>,
+    ) {
+        self.media(at, ends, found);
+        if payload.first().is_some_and(u8::is_ascii_alphabetic) {
+            self.text(at, payload, found);
         }
-        self.found = found;
-        &self.found
     }
 
-    fn datagram(&self, at: Micros, ends: (SocketAddr, SocketAddr), payload: &[u8], found: &mut Vec<usize>) {
-        if let Some(places) = self.by_ends.get(&sorted(ends.0, ends.1)) {
+    /// Adds those that have media between two addresses at that time.
+    pub(super) fn media(&self, at: Micros, (one, other): (SocketAddr, SocketAddr), found: &mut Vec<usize>) {
+        if let Some(places) = self.by_ends.get(&sorted(one, other)) {
             found.extend(places.iter().filter(|place| self.is_within(**place, at)));
         }
-        if payload.first().is_some_and(u8::is_ascii_alphabetic) {
-            self.by_call_ids(at, payload, found);
+    }
+
+    /// Adds those whose Call-ID stands in a text.
+    pub(super) fn text(&self, at: Micros, text: &[u8], found: &mut Vec<usize>) {
+        for id in call_ids(text) {
+            if let Ok(id) = std::str::from_utf8(id) {
+                self.call_id(at, id, found);
+            }
         }
     }
 
-    fn by_call_ids(&self, at: Micros, text: &[u8], found: &mut Vec<usize>) {
-        for id in call_ids(text) {
-            let place = std::str::from_utf8(id).ok().and_then(|id| self.by_call_id.get(id));
-            if let Some(place) = place.filter(|place| self.is_within(**place, at) && !found.contains(place)) {
-                found.push(*place);
-            }
-        }
+    /// Adds the one of that Call-ID.
+    pub(super) fn call_id(&self, at: Micros, id: &str, found: &mut Vec<usize>) {
+        let place = self.by_call_id.get(id);
+        found.extend(place.filter(|place| self.is_within(**place, at) && !found.contains(place)));
     }
 
     fn is_within(&self, place: usize, at: Micros) -> bool {
         self.windows.get(place).is_some_and(|(begin, end)| (*begin..=*end).contains(&at))
+    }
+}
+
+/// Hands the frames of a capture out to the excerpts that they belong to.
+#[derive(Debug)]
+pub struct Splitter {
+    owners: Owners,
+    /// Fragments and segments by the number of their frame, each with an excerpt that it belongs to.
+    surveyed: VecDeque<(u64, usize)>,
+    /// The number of the next frame.
+    frame: u64,
+    links: Vec<Option<LinkType>>,
+    found: Vec<usize>,
+}
+
+impl Splitter {
+    /// A splitter of a capture whose fragments and segments are in `surveyed`, by their frames.
+    pub(super) fn new(owners: Owners, surveyed: VecDeque<(u64, usize)>) -> Self {
+        let links = vec![None; owners.windows.len()];
+        Splitter { owners, surveyed, frame: 0, links, found: Vec::new() }
+    }
+
+    /// The places of the excerpts that the next frame of the capture belongs to.
+    pub fn whose(&mut self, record: &Record<'_>) -> &[usize] {
+        let mut found = std::mem::take(&mut self.found);
+        found.clear();
+        while let Some((_, place)) = self.surveyed.pop_front_if(|(frame, _)| *frame == self.frame) {
+            found.push(place);
+        }
+        self.frame += 1;
+        if let Content::Udp(datagram) = dissect(record.link, record.frame) {
+            let ends = (datagram.source, datagram.destination);
+            self.owners.datagram(record.at, ends, datagram.payload, &mut found);
+        }
+        self.found = found;
+        &self.found
     }
 
     /// Appends a frame to the file of an excerpt, with the head of the file before the first; false, and nothing is
@@ -257,17 +268,13 @@ const BUFFER_LEN: usize = 256 << 10;
 const BEFORE_US: i64 = 1_000_000;
 /// Stragglers of a call come within this time after its end.
 const AFTER_US: i64 = 5_000_000;
-/// Fragments of a packet follow each other within this time.
-const FRAGMENTS_US: i64 = 1_000_000;
-/// Connections of which it is known whose message was last.
-const CONNECTIONS_MAX: usize = 16_384;
 
 #[cfg(test)]
 mod tests {
     use sidetone_media::pcap::Records;
     use sidetone_media::simulate::Scenario;
 
-    use super::super::{Analysis, EngineOptions, Source, compose_calls, read, read_parts};
+    use super::super::{Analysis, EngineOptions, Source, Survey, compose_calls, read, read_parts};
     use super::*;
 
     fn told(analysis: &Analysis) -> Vec<String> {
@@ -285,7 +292,10 @@ mod tests {
         let options = EngineOptions { ladder: true, ..EngineOptions::default() };
         let parts = read_parts(options, "x", Source::Stream(&mut &file[..]), &mut |_, _| {}).parts;
         let excerpts: Vec<Excerpt> = parts.into_groups().map(|group| Excerpt::of(&group)).collect();
-        let mut splitter = Splitter::new(&excerpts);
+        let mut survey = Survey::new(&excerpts);
+        Records::new(&file).for_each(|record| survey.record(&record.unwrap()));
+        let (mut splitter, left_out) = survey.finish();
+        assert_eq!(left_out, 0);
         let mut files = vec![Vec::new(); excerpts.len()];
         let mut frames = 0;
         for record in Records::new(&file).map(Result::unwrap) {

@@ -40,9 +40,11 @@ mod rtcp;
 mod signal;
 mod source;
 mod stream;
+mod survey;
 mod table;
 mod taking;
 mod text;
+mod track;
 mod turn;
 mod turns;
 mod wire;
@@ -60,8 +62,9 @@ pub use parts::{Part, Parts};
 pub use playback::Playback;
 pub use registrations::RegistrationReport;
 pub use source::{Broken, Outcome, PartsOutcome, Source, read, read_parts, read_with};
-pub(crate) use table::grouped;
+pub use survey::Survey;
 pub use table::{Look, Table, table};
+pub(crate) use table::{counted, grouped};
 
 #[cfg(test)]
 mod tests;

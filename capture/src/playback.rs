@@ -1,18 +1,21 @@
 //! The audio of streams: decoded as a phone plays it, when a capture is read a second time.
 //!
 //! All streams of a call begin together, so that two files of one call are in step. What the playout conceals or drops
-//! is what its listener heard of the stream at the place of the capture.
+//! is what its listener heard of the stream at the place of the capture. Packets come out of fragments, TCP and TURN as
+//! they do for the analysis.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
 
 use sidetone_media::codec::Codec;
-use sidetone_media::pcap::{Content, Dissector, Record};
+use sidetone_media::pcap::{Content, Datagram, Record, dissect};
 use sidetone_media::playout::{Playout, PlayoutFormats};
 use sidetone_media::rtp::RtpPacket;
 use sidetone_media::time::{ClockRate, Micros};
 
 use super::excerpt::{Excerpt, ExcerptStream};
+use super::turn;
+use super::wire::{Arrival, Wire};
 
 /// The streams that are listened to.
 ///
@@ -21,7 +24,10 @@ use super::excerpt::{Excerpt, ExcerptStream};
 pub struct Playback {
     players: Vec<Player>,
     by_stream: HashMap<(SocketAddr, SocketAddr, u32), usize>,
-    dissector: Dissector,
+    /// Fragments and segments that wait for the others.
+    wire: Wire,
+    /// The players that the last frame had packets for.
+    touched: Vec<usize>,
 }
 
 /// One stream under way to audio.
@@ -51,7 +57,7 @@ impl Playback {
                 players.push(player);
             }
         }
-        Playback { players, by_stream, dissector: Dissector::new() }
+        Playback { players, by_stream, wire: Wire::default(), touched: Vec::new() }
     }
 
     /// The player of a stream; `None` when its codec is not decoded here.
@@ -59,20 +65,60 @@ impl Playback {
         self.by_stream.get(&(stream.source, stream.destination, stream.ssrc)).copied()
     }
 
-    /// Takes a frame; the player that has more samples now.
-    pub fn record(&mut self, record: &Record<'_>) -> Option<usize> {
-        let Content::Udp(datagram) = self.dissector.dissect(record.at, record.link, record.frame) else {
-            return None;
-        };
-        // A payload that was cut off cannot be heard.
-        if datagram.payload.len() != datagram.payload_len {
-            return None;
+    /// Takes a frame; the players that have more samples now.
+    pub fn record(&mut self, record: &Record<'_>) -> &[usize] {
+        self.touched.clear();
+        match dissect(record.link, record.frame) {
+            Content::Udp(datagram) => self.datagram(record.at, &datagram),
+            Content::Fragment | Content::Head(_) => {
+                self.on_wire(|wire, sink| wire.fragment(record, sink));
+            }
+            Content::Tcp(segment) => self.on_wire(|wire, sink| wire.segment(record.at, &segment, sink)),
+            Content::NotIp | Content::Other | Content::Truncated => {}
         }
-        let packet = RtpPacket::parse(datagram.payload).ok()?;
+        &self.touched
+    }
+
+    /// Takes what waited for others that did not come: the capture has ended.
+    pub fn end(&mut self) {
+        self.on_wire(Wire::finish);
+    }
+
+    /// Hands something to the wire, and takes the datagrams that this completes.
+    fn on_wire(&mut self, take: impl FnOnce(&mut Wire, &mut dyn FnMut(Micros, Arrival<'_>))) {
+        let mut wire = std::mem::take(&mut self.wire);
+        take(&mut wire, &mut |at, arrival| {
+            if let Arrival::Datagram(datagram) = arrival {
+                self.datagram(at, &datagram);
+            }
+        });
+        self.wire = wire;
+    }
+
+    fn datagram(&mut self, at: Micros, datagram: &Datagram<'_>) {
+        // What is relayed is not relayed again, whatever it looks like.
+        if !self.packet(at, datagram)
+            && let Some((payload, payload_len)) = turn::relayed(datagram.payload)
+        {
+            self.packet(at, &Datagram { payload, payload_len, ..*datagram });
+        }
+    }
+
+    /// Takes a datagram; false where it is no packet of a stream that is listened to.
+    fn packet(&mut self, at: Micros, datagram: &Datagram<'_>) -> bool {
+        let Ok(packet) = RtpPacket::parse(datagram.payload) else { return false };
         let key = (datagram.source, datagram.destination, packet.header.ssrc);
-        let place = *self.by_stream.get(&key)?;
-        self.players.get_mut(place)?.packet(record.at, &packet);
-        Some(place)
+        let Some(place) = self.by_stream.get(&key).copied() else { return false };
+        // A payload that was cut off cannot be heard.
+        if datagram.payload.len() == datagram.payload_len
+            && let Some(player) = self.players.get_mut(place)
+        {
+            player.packet(at, &packet);
+            if !self.touched.contains(&place) {
+                self.touched.push(place);
+            }
+        }
+        true
     }
 
     /// The rate of a player's samples in Hz.
@@ -90,12 +136,18 @@ impl Playback {
         self.players.get(player).map_or(0, |player| player.samples.len())
     }
 
-    /// Plays a stream to the end of its call; false when none of it could be decoded.
-    pub fn finish(&mut self, player: usize) -> bool {
+    /// Whether a packet of a player was decoded.
+    pub fn has_audio(&self, player: usize) -> bool {
+        self.players.get(player).is_some_and(|player| player.has_audio)
+    }
+
+    /// Plays a minute more of a stream; false once its call has ended.
+    pub fn play_on(&mut self, player: usize) -> bool {
         let Some(player) = self.players.get_mut(player) else { return false };
-        let end = player.end;
-        player.play_until(end + TAIL_US);
-        player.has_audio
+        let end = player.end + TAIL_US;
+        let minute = player.next + MINUTE_US;
+        player.play_until(end.min(minute));
+        minute < end
     }
 }
 
@@ -165,6 +217,7 @@ const TICK_US: i64 = 20_000;
 const FRAME_SAMPLES_MAX: usize = 960;
 /// What waits at the end of a call is played.
 const TAIL_US: i64 = 300_000;
+const MINUTE_US: i64 = 60_000_000;
 /// The longest audio of a stream: 12 hours.
 const LONGEST_US: i64 = 12 * 3_600 * 1_000_000;
 
@@ -190,7 +243,8 @@ mod tests {
         let mut out = Vec::new();
         for stream in streams {
             let player = playback.player(stream).unwrap();
-            assert!(playback.finish(player), "{text}");
+            assert!(playback.has_audio(player), "{text}");
+            while playback.play_on(player) {}
             let samples = playback.samples(player);
             let peak =
                 samples.chunks_exact(2).map(|pair| i64::from(i16::from_le_bytes([pair[0], pair[1]]).abs()));

@@ -236,12 +236,7 @@ fn stream_cells(place: usize, stream: &StreamReport, call: Option<usize>) -> Vec
         (Some(call), _) => format!("{} (call {}, to caller)", place + 1, call + 1),
         (None, _) => (place + 1).to_string(),
     };
-    let codec = stream.codec.clone().unwrap_or_else(|| {
-        let types: Vec<String> = stream.payload_types.iter().map(|number| format!("type {number}")).collect();
-        let clock = stream.clock_rate.filter(|_| stream.clock_rate_inferred);
-        let inferred = clock.map_or_else(String::new, |hz| format!(" ({hz} Hz inferred)"));
-        format!("{}{inferred}", types.join(", "))
-    });
+    let codec = stream.codec.clone().unwrap_or_else(|| stream.types_in_words());
     let mut cells = vec![
         name,
         stream.src.clone(),
@@ -263,7 +258,8 @@ fn figure(value: Option<Hundredths>) -> String {
     value.map_or_else(|| "–".to_owned(), |value| format!("{:.2}", value.as_f64()))
 }
 
-fn counted(count: usize, noun: &str) -> String {
+/// `no calls`, `1 call`, `1,234 calls`.
+pub(crate) fn counted(count: usize, noun: &str) -> String {
     match count {
         0 => format!("no {noun}s"),
         1 => format!("1 {noun}"),

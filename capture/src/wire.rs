@@ -7,7 +7,7 @@ use sidetone_media::pcap::{Content, Datagram, Dissector, Record, Segment};
 use sidetone_media::time::Micros;
 use sidetone_sip::message::Message;
 
-use super::carrier::{self, Carrier};
+use super::carrier::{Carrier, Load, LoadKind};
 
 /// The parts of packets and streams that wait for the others.
 #[derive(Debug, Default)]
@@ -118,13 +118,13 @@ fn tcp(
 fn take(carrier: &mut Carrier, held: &mut usize, stretch: &Stretch<'_>, sink: &mut Sink<'_>) -> Interest {
     let Stretch { at, source, destination, part } = *stretch;
     let before = carrier.held();
-    let mut loads = |load: carrier::Load<'_>| match load {
-        carrier::Load::Datagram(payload) => {
+    let mut loads = |load: Load<'_>| match load.kind {
+        LoadKind::Datagram(payload) => {
             let payload_len = payload.len();
             sink(at, Arrival::Datagram(Datagram { source, destination, payload, payload_len }));
         }
-        carrier::Load::Malformed => sink(at, Arrival::Malformed),
-        carrier::Load::Message(message) => sink(at, Arrival::Message(source, destination, message)),
+        LoadKind::Malformed => sink(at, Arrival::Malformed),
+        LoadKind::Message(message) => sink(at, Arrival::Message(source, destination, message)),
     };
     let goes_on = match part {
         Part::Begin => true,

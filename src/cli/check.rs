@@ -46,9 +46,9 @@ pub fn run(args: &CheckArgs) -> ExitCode {
             Finding::Well(text) => drop(writeln!(well, "{text}")),
             Finding::Problem(text) => {
                 problems += 1;
-                eprintln!("sidetone: {text}");
+                crate::cli::tell!("sidetone: {text}");
             }
-            Finding::Warning(text) => eprintln!("sidetone: warning: {text}"),
+            Finding::Warning(text) => crate::cli::tell!("sidetone: warning: {text}"),
         }
     }
     if problems == 0 {

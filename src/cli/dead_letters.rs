@@ -35,7 +35,7 @@ pub fn run(args: &DeadLettersArgs) -> ExitCode {
             if left == 0 { ExitCode::SUCCESS } else { ExitCode::from(EXIT_FAILED) }
         }
         Err(error) => {
-            eprintln!("sidetone: {error}");
+            crate::cli::tell!("sidetone: {error}");
             ExitCode::from(EXIT_FAILED)
         }
     }

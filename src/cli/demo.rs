@@ -12,7 +12,7 @@ use rand::rngs::{StdRng, SysRng};
 use rand::{RngExt, SeedableRng};
 use serde_json::json;
 use sidetone_model::time::Timestamp;
-use sidetone_phone::demo::{Access, PIN, Played, ROOM, Record, SCENES, Scene, Stage, Table, sentence};
+use sidetone_phone::demo::{Access, PIN, Played, ROOM, Record, SCENES, Scene, Stage, Table};
 use sidetone_store::Store;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::Instant;
@@ -67,7 +67,7 @@ pub fn run(args: &DemoArgs) -> ExitCode {
 }
 
 fn failed(message: &str) -> ExitCode {
-    eprintln!("sidetone: demo: {message}");
+    crate::cli::tell!("sidetone: demo: {message}");
     ExitCode::from(EXIT_FAILED)
 }
 
@@ -174,9 +174,10 @@ fn summary(table: Table, played: &Played, took: Duration) -> String {
     let expected = showings.iter().filter(|showing| showing.is_as_expected()).count();
     let (all, seconds) = (showings.len(), took.as_secs_f64());
     text.push('\n');
-    text.push_str(
-        &table.dim("✓ the verdict is the one that the call was made for; gap: mean interval between packets"),
-    );
+    text.push_str(&table.dim(
+        "✓ the verdict is the one that the call was made for; the row below it is the audio of the called\n\
+             party; gap: mean interval between packets",
+    ));
     text.push_str(&format!(
         "\n{expected} of {all} verdicts as expected; {all} calls over real UDP in {seconds:.1} s.\n"
     ));
@@ -273,7 +274,7 @@ async fn stay(stage: &Stage, played: &Played, args: DemoArgs) -> Result<(), Stri
         for (record, _) in new {
             // Without it the row stands alone.
             let quality = stage.quality(record).await.unwrap_or_default();
-            rows.push_str(&table.call("your call", record, sentence(&quality)));
+            rows.push_str(&table.call("your call", record, &quality));
         }
         if !rows.is_empty() && !args.json {
             print(&rows)?;
@@ -373,7 +374,7 @@ impl Drop for Folder {
         if removed.is_none()
             && let Err(error) = std::fs::remove_dir_all(&self.path)
         {
-            eprintln!("sidetone: demo: {}: cannot be removed ({error})", self.path.display());
+            crate::cli::tell!("sidetone: demo: {}: cannot be removed ({error})", self.path.display());
         }
     }
 }

@@ -23,7 +23,7 @@ pub fn run(args: &ManArgs, command: Command) -> ExitCode {
     match written {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!(
+            crate::cli::tell!(
                 "sidetone: {}: cannot be written ({error}); choose another directory",
                 args.dir.display()
             );

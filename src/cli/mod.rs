@@ -21,6 +21,27 @@ use tokio::runtime::Runtime;
 
 use crate::config::{Config, ConfigError};
 
+/// Prints a line on the standard error, as `eprintln!` does; where a reader of it has gone (`2>&1 | head`) the work goes
+/// on all the same.
+macro_rules! tell {
+    ($($text:tt)*) => {{
+        use std::io::Write as _;
+        // There is no other place where this could be said.
+        let _ = writeln!(std::io::stderr(), $($text)*);
+    }};
+}
+pub(crate) use tell;
+
+/// Reads a whole number between two others, both included; what is wrong with another text is said with an example.
+pub(crate) fn whole<T: TryFrom<u64>>(text: &str, least: u64, most: u64, example: u64) -> Result<T, String> {
+    let number = text.parse().ok().filter(|number| (least..=most).contains(number));
+    number.and_then(|number: u64| T::try_from(number).ok()).ok_or_else(|| {
+        let bounds =
+            if most == u64::MAX { format!("from {least} on") } else { format!("from {least} to {most}") };
+        format!("it must be a whole number {bounds}, such as {example}")
+    })
+}
+
 /// The configuration that `file`, the environment or the current directory names; what is wrong with it is printed.
 pub(crate) fn load_config(file: Option<&Path>) -> Result<Config, ExitCode> {
     Config::load(file, std::env::vars()).map_err(|error| wrong_config(&error))
@@ -35,7 +56,7 @@ pub(crate) fn wrong_config(error: &ConfigError) -> ExitCode {
 /// Prints problems, a line each.
 pub(crate) fn report_problems(problems: &[String]) {
     for problem in problems {
-        eprintln!("sidetone: {problem}");
+        tell!("sidetone: {problem}");
     }
 }
 
@@ -44,7 +65,7 @@ pub(crate) fn prepare(file: Option<&Path>) -> Result<(Config, Runtime), ExitCode
     let config = load_config(file)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| {
-        eprintln!("sidetone: cannot start the runtime ({error})");
+        tell!("sidetone: cannot start the runtime ({error})");
         ExitCode::from(EXIT_FAILED)
     })?;
     Ok((config, runtime))
@@ -63,3 +84,20 @@ pub(crate) fn task_failed(task: crate::supervise::Task) -> String {
 pub(crate) const EXIT_WRONG: u8 = 2;
 /// The work failed.
 pub(crate) const EXIT_FAILED: u8 = 1;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wrong_number_is_answered_with_an_example() {
+        let calls = |text: &str| whole::<u32>(text, 1, 20_000, 50);
+        assert_eq!((calls("1"), calls("20000")), (Ok(1), Ok(20_000)));
+        for text in ["0", "20001", "-1", "x", "1e3", "", "1.5"] {
+            let expected = "it must be a whole number from 1 to 20000, such as 50";
+            assert_eq!(calls(text), Err(expected.to_owned()), "{text}");
+        }
+        let seed = whole::<u64>("x", 0, u64::MAX, 7);
+        assert_eq!(seed, Err("it must be a whole number from 0 on, such as 7".to_owned()));
+    }
+}

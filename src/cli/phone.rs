@@ -87,7 +87,7 @@ pub fn run(args: &PhoneArgs) -> ExitCode {
 }
 
 fn failed(Failure(status, message): Failure) -> ExitCode {
-    eprintln!("sidetone: phone: {}", softphone::clean(&message));
+    crate::cli::tell!("sidetone: phone: {}", softphone::clean(&message));
     ExitCode::from(status)
 }
 

@@ -29,7 +29,7 @@ pub fn run(args: &ServeArgs, log: &Log) -> ExitCode {
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
-            eprintln!("sidetone: cannot start the runtime ({error})");
+            crate::cli::tell!("sidetone: cannot start the runtime ({error})");
             return ExitCode::from(EXIT_FAILED);
         }
     };
@@ -46,13 +46,13 @@ fn load(args: &ServeArgs) -> Result<Config, ConfigError> {
 async fn serve(args: &ServeArgs, mut config: Config, log: &Log) -> ExitCode {
     // Listening for the signals first: one that comes during the start is not lost.
     let Ok(mut signals) = Signals::listen() else {
-        eprintln!("sidetone: cannot listen for SIGTERM");
+        crate::cli::tell!("sidetone: cannot listen for SIGTERM");
         return ExitCode::from(EXIT_FAILED);
     };
     let engine = match Engine::start(&config).await {
         Ok(engine) => engine,
         Err(error) => {
-            eprintln!("sidetone: cannot start: {error}");
+            crate::cli::tell!("sidetone: cannot start: {error}");
             return ExitCode::from(EXIT_FAILED);
         }
     };
@@ -61,7 +61,7 @@ async fn serve(args: &ServeArgs, mut config: Config, log: &Log) -> ExitCode {
         let asked = tokio::select! {
             asked = signals.next() => asked,
             task = engine.failed() => {
-                eprintln!("{}", task_failed(task));
+                crate::cli::tell!("{}", task_failed(task));
                 return ExitCode::from(EXIT_FAILED);
             }
         };

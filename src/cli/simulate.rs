@@ -45,14 +45,14 @@ pub struct SimulateArgs {
     #[arg(long, value_name = "HOST:PORT")]
     to: Option<String>,
     /// Draw everything random anew from this number.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = |text: &str| super::whole::<u64>(text, 0, u64::MAX, 7), allow_negative_numbers = true)]
     seed: Option<u64>,
     /// Length of the call, such as 500ms, 30s, 2m or 3h; a bare number is seconds.
-    #[arg(long, value_name = "TIME", value_parser = sidetone_model::duration::parse)]
+    #[arg(long, value_name = "TIME", value_parser = sidetone_model::duration::parse, allow_negative_numbers = true)]
     duration: Option<Duration>,
     /// Make so many calls, each with its own seed, Call-ID, number, SSRC and ports, begun 100 ms after the one before;
     /// with --to, call after call is sent to every second port from HOST:PORT on. Such as --calls 50.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=i64::from(capture::CALLS_MAX)))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = |text: &str| super::whole::<u32>(text, 1, capture::CALLS_MAX.into(), 50), allow_negative_numbers = true)]
     calls: u32,
     /// Write the golden captures into this folder: one per verdict, one for each way in which calls are misread,
     /// and golden.json, which has the right answers.
@@ -69,21 +69,26 @@ pub fn run(args: &SimulateArgs) -> ExitCode {
         return finish(io::stdout().write_all(list().as_bytes()), "the standard output");
     }
     if let Some(folder) = &args.golden {
-        return finish(write_golden(folder), &folder.to_string_lossy());
+        return finish(write_golden(folder), &written(folder));
     }
     let scenario = match scenario(args) {
         Ok(scenario) => scenario,
         Err(message) => {
-            eprintln!("sidetone: {message}; sidetone simulate --list shows what there is");
+            crate::cli::tell!("sidetone: {message}; sidetone simulate --list shows what there is");
             return ExitCode::from(EXIT_WRONG);
         }
     };
     match (&args.output, &args.to) {
-        (Some(path), _) => finish(write_capture(args, &scenario, path), &path.to_string_lossy()),
+        (Some(path), _) => finish(write_capture(args, &scenario, path), &written(path)),
         (None, Some(to)) => finish(send(&scenario, args.calls, to), to),
         // The command line demands one of both.
         (None, None) => ExitCode::from(EXIT_WRONG),
     }
+}
+
+/// What is said of a file or folder that cannot be written, in front of the reason.
+fn written(path: &Path) -> String {
+    format!("{}: cannot be written", path.display())
 }
 
 fn finish(done: io::Result<()>, place: &str) -> ExitCode {
@@ -92,7 +97,7 @@ fn finish(done: io::Result<()>, place: &str) -> ExitCode {
         // A reader that has seen enough (`| head`) is no failure.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("sidetone: {place}: {error}");
+            crate::cli::tell!("sidetone: {place}: {error}");
             ExitCode::FAILURE
         }
     }
@@ -130,7 +135,7 @@ fn write_capture(args: &SimulateArgs, scenario: &Scenario, path: &Path) -> io::R
     };
     let verdict = scenario.expected.map_or_else(String::new, |verdict| format!("; its verdict is {verdict}"));
     let calls = if args.calls > 1 { format!("{} calls, ", args.calls) } else { String::new() };
-    eprintln!(
+    crate::cli::tell!(
         "{}: {calls}{packets} packets of \"{}\", seed {}{verdict}",
         path.display(),
         scenario.name,
@@ -198,7 +203,7 @@ fn send(scenario: &Scenario, calls: u32, to: &str) -> io::Result<()> {
     let invalid = |what: String| io::Error::new(io::ErrorKind::InvalidInput, what);
     let to: SocketAddr = to
         .to_socket_addrs()
-        .map_err(|error| invalid(format!("is no address: {error}")))?
+        .map_err(|error| invalid(format!("is no address such as 192.0.2.7:4000: {error}")))?
         .next()
         .ok_or_else(|| invalid("has no address".to_owned()))?;
     let mut sendings = Vec::new();
@@ -236,7 +241,7 @@ fn send(scenario: &Scenario, calls: u32, to: &str) -> io::Result<()> {
     bar.finish_and_clear();
     let unheard =
         if refused > 0 { format!("; {refused} more found nobody listening") } else { String::new() };
-    eprintln!("{sent} packets sent{unheard}; {}", punctuality(&lateness_us));
+    crate::cli::tell!("{sent} packets sent{unheard}; {}", punctuality(&lateness_us));
     Ok(())
 }
 
@@ -246,13 +251,13 @@ fn announce(scenario: &Scenario, sendings: &[Sending], to: SocketAddr) -> io::Re
     match sendings {
         [one] => {
             let port = one.socket.local_addr()?.port();
-            eprintln!("sending \"{name}\", seed {seed}, from port {port} to {to}");
+            crate::cli::tell!("sending \"{name}\", seed {seed}, from port {port} to {to}");
         }
         several => {
             let last = several.last().map(|last| last.socket.peer_addr()).transpose()?;
             let last = last.map_or(to.port(), |last| last.port());
             let count = several.len();
-            eprintln!(
+            crate::cli::tell!(
                 "sending {count} calls of \"{name}\", seed {seed}, to every second port from {to} to {last}"
             );
         }

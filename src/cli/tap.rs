@@ -44,13 +44,13 @@ pub struct TapArgs {
     #[arg(long, value_name = "NAME")]
     organisation: Option<String>,
     /// Bytes that are kept of a frame: its headers, and SIP as a whole.
-    #[arg(long, value_name = "BYTES", default_value_t = 2_048, value_parser = clap::value_parser!(u32).range(128..=65_535))]
+    #[arg(long, value_name = "BYTES", default_value_t = 2_048, value_parser = |text: &str| super::whole::<u32>(text, 128, 65_535, 2_048))]
     snaplen: u32,
     /// Listen to what is for this host alone.
     #[arg(long)]
     no_promiscuous: bool,
     /// The size of each interface's ring in MiB.
-    #[arg(long, value_name = "MIB", default_value_t = 64, value_parser = clap::value_parser!(u32).range(RING_MIB_MIN as i64..=RING_MIB_MAX as i64))]
+    #[arg(long, value_name = "MIB", default_value_t = 64, value_parser = |text: &str| super::whole::<u32>(text, RING_MIB_MIN as u64, RING_MIB_MAX as u64, 64))]
     ring: u32,
     /// Do not serve HTTP, such as beside a `sidetone serve` on the same database.
     #[arg(long)]
@@ -65,7 +65,7 @@ pub fn run(args: &TapArgs, log: &Log) -> ExitCode {
     let config = match Config::load(args.config.as_deref(), std::env::vars()) {
         Ok(config) => config,
         Err(error) => {
-            eprintln!("sidetone: {error}");
+            crate::cli::tell!("sidetone: {error}");
             return ExitCode::from(EXIT_WRONG);
         }
     };
@@ -73,7 +73,7 @@ pub fn run(args: &TapArgs, log: &Log) -> ExitCode {
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
-            eprintln!("sidetone: cannot start the runtime ({error})");
+            crate::cli::tell!("sidetone: cannot start the runtime ({error})");
             return ExitCode::from(EXIT_FAILED);
         }
     };
@@ -83,13 +83,13 @@ pub fn run(args: &TapArgs, log: &Log) -> ExitCode {
 async fn tap(args: &TapArgs, config: &Config) -> ExitCode {
     // Listening for the signals first: one that comes during the start is not lost.
     let Ok(mut stop) = Stop::listen() else {
-        eprintln!("sidetone: cannot listen for SIGTERM");
+        crate::cli::tell!("sidetone: cannot listen for SIGTERM");
         return ExitCode::from(EXIT_FAILED);
     };
     let ring = RingOptions { promiscuous: !args.no_promiscuous, snap_len: args.snaplen, ring_mib: args.ring };
     let interfaces = chosen(&args.interfaces);
     if interfaces.is_empty() {
-        eprintln!(
+        crate::cli::tell!(
             "sidetone: cannot start: no interface that is up can be read; name one, such as with -i eth0"
         );
         return ExitCode::from(EXIT_FAILED);
@@ -103,7 +103,7 @@ async fn tap(args: &TapArgs, config: &Config) -> ExitCode {
     let node = match TapNode::start(config, start).await {
         Ok(node) => node,
         Err(error) => {
-            eprintln!("sidetone: cannot start: {error}");
+            crate::cli::tell!("sidetone: cannot start: {error}");
             return ExitCode::from(EXIT_FAILED);
         }
     };
@@ -113,7 +113,7 @@ async fn tap(args: &TapArgs, config: &Config) -> ExitCode {
         tokio::select! {
             () = stop.told() => break,
             task = node.failed() => {
-                eprintln!("{}", task_failed(task));
+                crate::cli::tell!("{}", task_failed(task));
                 return ExitCode::from(EXIT_FAILED);
             }
             () = tokio::time::sleep(STATE_EVERY) => {
@@ -205,7 +205,7 @@ impl State {
         let now = State::new(counters);
         let packets = now.packets.saturating_sub(self.packets) / STATE_EVERY.as_secs();
         let dropped = now.dropped.saturating_sub(self.dropped);
-        eprintln!(
+        crate::cli::tell!(
             "{packets} packets/s, {} calls up, {} calls over, {} packets dropped{}",
             TapCounters::read(&counters.live_calls),
             TapCounters::read(&counters.calls),
@@ -218,7 +218,7 @@ impl State {
 
 fn print_summary(counters: &TapCounters) {
     let read = |count| TapCounters::read(count);
-    eprintln!(
+    crate::cli::tell!(
         "{} calls, {} of them with something wrong; {} packets read, {} dropped",
         read(&counters.calls),
         read(&counters.faulty_calls),

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::Mutex;
 use sidetone_model::cdr::Cdr;
 use sidetone_model::guessing::GuessLimit;
+use sidetone_model::quality::Quality;
 use sidetone_sip::admission::Dropped;
 use sidetone_sip::message::Message;
 
@@ -39,8 +40,8 @@ pub struct Messages {
 pub struct Ended {
     /// Calls by direction and hangup cause.
     pub calls: BTreeMap<(&'static str, &'static str), u64>,
-    /// Calls by media verdict, where there is one.
-    pub verdicts: BTreeMap<&'static str, u64>,
+    /// Legs by their side, `a` the caller's and `b` the called party's, and by their verdict, where they have one.
+    pub verdicts: BTreeMap<(&'static str, &'static str), u64>,
 }
 
 /// Requests that were refused because of who sent them.
@@ -96,8 +97,11 @@ impl Counters {
         let mut ended = self.ended.lock();
         let cause = record.hangup_cause.map_or("none", |cause| cause.as_str());
         *ended.calls.entry((record.direction.as_str(), cause)).or_default() += 1;
-        if let Some(verdict) = record.quality.verdict {
-            *ended.verdicts.entry(verdict.as_str()).or_default() += 1;
+        let callee = record.media_b.and_then(Quality::of_callee);
+        for (leg, quality) in [("a", Some(record.quality)), ("b", callee)] {
+            if let Some(verdict) = quality.and_then(|quality| quality.verdict) {
+                *ended.verdicts.entry((leg, verdict.as_str())).or_default() += 1;
+            }
         }
     }
 

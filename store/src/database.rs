@@ -62,7 +62,7 @@ pub enum StoreError {
         source: Box<sqlx::migrate::MigrateError>,
     },
     /// The database cannot be opened.
-    #[error("open the database {location}: {source}")]
+    #[error("open the database {location}: {}", words(source))]
     Open {
         /// Which database.
         location: Location,
@@ -91,6 +91,16 @@ pub enum StoreError {
     /// A statement failed.
     #[error("use the database: {0}")]
     Sql(#[from] sqlx::Error),
+}
+
+/// What a server or a file said, without the library's words around it, and what to do where that is known.
+fn words(error: &sqlx::Error) -> String {
+    let sqlx::Error::Database(refusal) = error else { return error.to_string() };
+    match refusal.code().as_deref() {
+        // PostgreSQL's invalid_catalog_name.
+        Some("3D000") => format!("{}; create it first, such as with createdb", refusal.message()),
+        _ => refusal.message().to_owned(),
+    }
 }
 
 impl From<StoreError> for Problem {

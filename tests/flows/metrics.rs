@@ -68,12 +68,14 @@ async fn a_call_is_counted_and_nobody_is_named() {
     ] {
         assert!(value(name) > 0.0, "{name}: {text}");
     }
-    let verdicts: f64 = samples
-        .iter()
-        .filter(|(name, _)| name.starts_with("sidetone_media_verdicts_total"))
-        .map(|(_, n)| n)
-        .sum();
-    assert_eq!(verdicts, 1.0);
+    // Both directions of the call were judged, each as a leg of its own.
+    for leg in ["a", "b"] {
+        let label = format!("leg=\"{leg}\"");
+        let of_leg = samples
+            .iter()
+            .filter(|(name, _)| name.starts_with("sidetone_media_verdicts_total") && name.contains(&label));
+        assert_eq!(of_leg.map(|(_, count)| count).sum::<f64>(), 1.0, "{label}: {text}");
+    }
     for secret in ["1001", "1002", "acme"] {
         assert!(!text.contains(secret), "{secret} in {text}");
     }

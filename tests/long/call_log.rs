@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use sidetone::cdr::writer::CdrSink;
-use sidetone::store::Store;
 use sidetone_model::access::Scope;
 use sidetone_model::page::Window;
 use sidetone_model::ports::CdrLog;
+use sidetone_store::Store;
 
 use crate::check::{Checks, note, percentile_ms, seconds, setting, spread_ms};
 use crate::chosen::database_in;

@@ -4,9 +4,13 @@ use std::io::Write as _;
 use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
-use sidetone_store::Store;
+use sidetone_store::{Location, Store};
+use sqlx::postgres::PgConnection;
+use sqlx::sqlite::SqliteConnection;
+use sqlx::{AssertSqlSafe, Connection as _};
 
 use crate::ACME;
+use crate::database::{TestDatabase, kinds};
 use crate::records::TempDir;
 
 /// The binary in `dir`, with its database there.
@@ -86,6 +90,88 @@ fn a_dry_run_changes_no_database_of_an_older_version() {
     assert_eq!(output.status.code(), Some(1), "{text}");
     assert!(text.contains("an older version wrote it"), "{text}");
     assert_eq!(files(&dir), before);
+}
+
+/// Every row of every table as text, and what each sequence has come to.
+async fn rows(database: &TestDatabase) -> Vec<String> {
+    let mut out = Vec::new();
+    match &database.database.location {
+        Location::Postgres(_) => {
+            let mut connection = PgConnection::connect(&database.url()).await.unwrap();
+            let names = "SELECT table_name::text FROM information_schema.tables WHERE table_schema = 'public' ORDER BY 1";
+            let names = sqlx::query_scalar::<_, String>(names).fetch_all(&mut connection).await.unwrap();
+            for name in names {
+                let all = format!("SELECT row::text FROM \"{name}\" AS row ORDER BY 1");
+                let all = sqlx::query_scalar::<_, String>(AssertSqlSafe(all)).fetch_all(&mut connection);
+                out.extend(all.await.unwrap().into_iter().map(|row| format!("{name} {row}")));
+                out.push(name);
+            }
+            let sequences = "SELECT sequencename::text || ' ' || COALESCE(last_value, 0)::text FROM pg_sequences ORDER BY 1";
+            out.extend(sqlx::query_scalar::<_, String>(sequences).fetch_all(&mut connection).await.unwrap());
+        }
+        Location::Sqlite(path) => {
+            if !path.exists() {
+                return out;
+            }
+            let mut connection = SqliteConnection::connect(&database.url()).await.unwrap();
+            let names = "SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY 1";
+            let names = sqlx::query_scalar::<_, String>(names).fetch_all(&mut connection).await.unwrap();
+            for name in names {
+                let columns = "SELECT group_concat('quote(\"' || name || '\")', ' || '','' || ') FROM pragma_table_info(?)";
+                let columns = sqlx::query_scalar::<_, String>(columns).bind(&name);
+                let columns = columns.fetch_one(&mut connection).await.unwrap();
+                let all = format!("SELECT {columns} FROM \"{name}\" ORDER BY 1");
+                let all = sqlx::query_scalar::<_, String>(AssertSqlSafe(all)).fetch_all(&mut connection);
+                out.extend(all.await.unwrap().into_iter().map(|row| format!("{name} {row}")));
+                out.push(name);
+            }
+            connection.close().await.unwrap();
+        }
+    }
+    out
+}
+
+/// Neither database has another row, table or number after a dry run, whatever that would have created or changed.
+#[test]
+fn a_dry_run_writes_nothing_into_either_database() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    for kind in kinds() {
+        let dir = TempDir::new();
+        let database = runtime.block_on(TestDatabase::new(kind, dir.path()));
+        std::fs::write(dir.path().join("acme.toml"), ACME).unwrap();
+        let renamed = ACME.replace("\"Ada\"", "\"Eva\"").replace("+442071230000", "+442071230001");
+        std::fs::write(dir.path().join("renamed.toml"), renamed).unwrap();
+        let other = "[[organisations]]\nname = \"Other\"\nsip_domain = \"other.test\"\n\
+                     [[organisations.extensions]]\nnumber = \"1001\"\n";
+        std::fs::write(dir.path().join("other.toml"), other).unwrap();
+        let apply = |args: &[&str]| {
+            let output = Command::new(env!("CARGO_BIN_EXE_sidetone"))
+                .current_dir(dir.path())
+                .env("SIDETONE_NODE__DATA_DIR", dir.path())
+                .env("SIDETONE_DATABASE__URL", database.url())
+                .env_remove("SIDETONE_CONFIG")
+                .arg("apply")
+                .args(args)
+                .output()
+                .unwrap();
+            let said = String::from_utf8(output.stderr).unwrap();
+            assert_eq!(output.status.code(), Some(0), "{kind:?} {args:?}: {said}");
+            String::from_utf8(output.stdout).unwrap()
+        };
+        let dry_run = |file: &str, expected: &str| {
+            let before = runtime.block_on(rows(&database));
+            let said = apply(&["--dry-run", file]);
+            assert!(said.starts_with("database ") && said.contains(expected), "{kind:?}: {said}");
+            assert!(!said.contains("shown once"), "a secret that is not the one: {said}");
+            assert_eq!(runtime.block_on(rows(&database)), before, "{kind:?} {file}");
+        };
+        dry_run("acme.toml", "8 created, 0 changed, 0 unchanged");
+        apply(&["acme.toml"]);
+        assert!(runtime.block_on(rows(&database)).len() > 20, "{kind:?}");
+        dry_run("acme.toml", "0 created, 0 changed, 8 unchanged");
+        dry_run("renamed.toml", "1 created, 1 changed, 6 unchanged");
+        dry_run("other.toml", "2 created, 0 changed, 0 unchanged");
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::grouped;
+use crate::{counted, grouped};
 
 use super::facts::{chip, tally};
 use super::markup::{Html, shown};
@@ -14,6 +14,8 @@ pub(super) struct Entry {
     pub(super) calls: usize,
     /// Streams without signalling.
     pub(super) lone: usize,
+    /// Registrations, and how many of them were not accepted.
+    pub(super) registrations: (usize, usize),
     /// How many calls, or streams without signalling, have which verdict.
     pub(super) verdicts: BTreeMap<String, u64>,
 }
@@ -37,10 +39,16 @@ pub(super) fn contents(html: &mut Html, entries: &[Entry]) {
     for (verdict, count) in entries.iter().flat_map(|entry| &entry.verdicts) {
         *all.entry(verdict.clone()).or_default() += count;
     }
-    let sum = |count: fn(&Entry) -> usize| grouped(entries.iter().map(count).sum::<usize>() as u64);
+    let sum = |count: fn(&Entry) -> usize| entries.iter().map(count).sum::<usize>();
     html.raw("<section class=\"contents\"><h2>").text(entries.len()).raw(" captures</h2><p>");
-    html.text(sum(|entry| entry.calls)).raw(" calls, ").text(sum(|entry| entry.lone));
-    html.raw(" RTP streams without signalling.</p>");
+    html.text(counted(sum(|entry| entry.calls), "call")).raw(", ");
+    html.text(counted(sum(|entry| entry.lone), "RTP stream")).raw(" without signalling");
+    let registrations = sum(|entry| entry.registrations.0);
+    if registrations > 0 {
+        html.raw(", ").text(counted(registrations, "registration"));
+        html.element(", ", sum(|entry| entry.registrations.1), " of them not accepted");
+    }
+    html.raw(".</p>");
     tally(html, &all);
     html.raw(
         "<div class=\"scroll\"><table class=\"sortable\"><thead><tr><th class=\"n\">#</th><th>capture</th>\
@@ -58,6 +66,15 @@ pub(super) fn contents(html: &mut Html, entries: &[Entry]) {
             chip(html, verdict);
             html.element(" <b>", grouped(*count), "</b> ");
         }
+        let (all, refused) = entry.registrations;
+        if refused > 0 {
+            html.raw("<span class=\"chip warn\">registration not accepted</span>");
+            html.element(" <b>", grouped(refused as u64), "</b> ");
+        }
+        if all > refused {
+            html.raw("<span class=\"chip good\">registration accepted</span>");
+            html.element(" <b>", grouped((all - refused) as u64), "</b> ");
+        }
         html.raw("</td><td class=\"n\">").text(grouped(entry.calls as u64)).raw("</td><td class=\"n\">");
         html.text(grouped(entry.lone as u64)).raw("</td></tr>");
     }
@@ -65,9 +82,10 @@ pub(super) fn contents(html: &mut Html, entries: &[Entry]) {
 }
 
 impl Entry {
-    /// Calls and streams whose verdict is that something was wrong.
+    /// Calls and streams whose verdict is that something was wrong, and registrations that were not accepted.
     fn bad(&self) -> u64 {
         let is_bad = |verdict: &str| super::facts::is_wrong(Some(verdict));
-        self.verdicts.iter().filter(|(verdict, _)| is_bad(verdict)).map(|(_, count)| count).sum()
+        let bad = self.verdicts.iter().filter(|(verdict, _)| is_bad(verdict)).map(|(_, count)| count);
+        bad.sum::<u64>() + self.registrations.1 as u64
     }
 }

@@ -1,16 +1,17 @@
-//! Rows for spreadsheets: one a stream, with what is known of its call in front.
+//! Rows for spreadsheets: one a stream, with what is known of its call in front, and one a registration.
 
 use std::io::{self, Write};
 
 use serde_json::{Map, Value, json};
 use sidetone_model::csv::{write_header, write_object};
 
-use crate::{CallReport, Group, StreamReport};
+use crate::{CallReport, Group, Head, RegistrationReport, StreamReport};
 
 /// Analyses on their way to a writer as CSV (RFC 4180) that no spreadsheet takes for formulas.
 ///
-/// The streams of a call follow each other, call by call; then come those without signalling. A call without a stream
-/// has a row as well: it is often the one that is looked for. No more is in memory than one call.
+/// The registrations of a capture come first. The streams of a call follow each other, call by call; then come those
+/// without signalling. A call without a stream has a row as well: it is often the one that is looked for. The column
+/// `kind` tells the rows apart. No more is in memory than one call.
 #[derive(Debug)]
 pub struct Csv<W> {
     out: W,
@@ -25,6 +26,17 @@ impl<W: Write> Csv<W> {
         Csv { out, text }
     }
 
+    /// Begins a capture: writes the rows of its registrations.
+    ///
+    /// *Errors*: what the writer reports.
+    pub fn begin(&mut self, head: &Head) -> io::Result<()> {
+        for one in &head.registrations {
+            registration(&mut self.text, &head.file, one);
+            self.flush_some()?;
+        }
+        Ok(())
+    }
+
     /// Writes the rows of a call with its streams, or of streams without signalling.
     ///
     /// *Errors*: what the writer reports.
@@ -36,7 +48,7 @@ impl<W: Write> Csv<W> {
         for (place, stream) in &group.streams {
             row(&mut self.text, file, call, Some((*place, stream)));
         }
-        if self.text.len() >= WRITE_BYTES { self.flush() } else { Ok(()) }
+        self.flush_some()
     }
 
     /// Ends what was written, and gives the writer back.
@@ -46,6 +58,10 @@ impl<W: Write> Csv<W> {
         self.flush()?;
         self.out.flush()?;
         Ok(self.out)
+    }
+
+    fn flush_some(&mut self) -> io::Result<()> {
+        if self.text.len() >= WRITE_BYTES { self.flush() } else { Ok(()) }
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -63,6 +79,7 @@ fn row(
 ) {
     let mut cells = Map::new();
     cells.insert("file".to_owned(), json!(file));
+    cells.insert("kind".to_owned(), json!(if stream.is_some() { "stream" } else { "call" }));
     if let Some((place, call)) = call {
         let quality = call.quality();
         cells.insert("call".to_owned(), json!(place + 1));
@@ -95,10 +112,22 @@ fn row(
             "affected_first_s": quality.affected.map(|affected| affected.first_s),
             "affected_last_s": quality.affected.map(|affected| affected.last_s),
             "flags": quality.flags.join(" "), "sentence": quality.sentence,
+            "clock_rate_inferred": stream.clock_rate.map(|_| stream.clock_rate_inferred),
         });
         merge(&mut cells, of_stream);
     }
     write_object(text, &COLUMNS, &Value::Object(cells));
+}
+
+/// The row of a registration: what it shares with calls and streams stands in their columns.
+fn registration(text: &mut String, file: &str, one: &RegistrationReport) {
+    let cells = json!({
+        "file": file, "kind": "registration", "src": one.from, "dst": one.registrar,
+        "first_at": one.first_at, "last_at": one.last_at, "sip_status": one.sip_status, "sentence": one.sentence,
+        "aor": one.aor, "user_agent": one.user_agent, "tries": one.tries, "accepted": one.accepted,
+        "result": one.result, "expires_s": one.expires_s,
+    });
+    write_object(text, &COLUMNS, &cells);
 }
 
 fn merge(cells: &mut Map<String, Value>, more: Value) {
@@ -110,8 +139,9 @@ fn merge(cells: &mut Map<String, Value>, more: Value) {
 /// Written at once.
 const WRITE_BYTES: usize = 64 << 10;
 
-/// The columns: the file, the call, its called party, the stream, why.
-const COLUMNS: [&str; 67] = [
+/// The columns: the file, the call, its called party, the stream, why; then what was added later: new columns stand at
+/// the end, so that those of a spreadsheet keep their places.
+const COLUMNS: [&str; 75] = [
     "file",
     "call",
     "call_id",
@@ -179,4 +209,12 @@ const COLUMNS: [&str; 67] = [
     "affected_last_s",
     "flags",
     "sentence",
+    "kind",
+    "clock_rate_inferred",
+    "aor",
+    "user_agent",
+    "tries",
+    "accepted",
+    "result",
+    "expires_s",
 ];

@@ -184,7 +184,10 @@ impl FilePart {
         for (verdict, count) in &of_streams.verdicts {
             *verdicts.entry(verdict.clone()).or_default() += count;
         }
-        let entry = Entry { name: head.file.clone(), calls: of_calls.seen, lone: of_streams.seen, verdicts };
+        let refused = head.registrations.iter().filter(|registration| registration.is_failed()).count();
+        let registrations = (head.registrations.len(), refused);
+        let (calls, lone) = (of_calls.seen, of_streams.seen);
+        let entry = Entry { name: head.file.clone(), calls, lone, registrations, verdicts };
         let is_single = is_only && of_calls.seen == 1;
         let mut out = vec![html.into_string()];
         for (list, title, columns) in [

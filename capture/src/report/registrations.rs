@@ -11,9 +11,9 @@ pub(super) fn registrations(html: &mut Html, head: &Head) {
         return;
     }
     html.raw(
-        "<section><h3>Registrations</h3><div class=\"scroll\"><table><thead><tr><th>result</th><th>who</th>\
+        "<section><h3>Registrations</h3><div class=\"scroll\"><table class=\"registrations\"><thead><tr><th>result</th><th>who</th>\
          <th>from</th><th>registrar</th><th>device</th><th>started (UTC)</th><th class=\"n\">tries</th>\
-         <th class=\"n\">status</th><th class=\"n\">expires s</th><th>what happened</th></tr></thead><tbody>",
+         <th class=\"n\">status</th><th class=\"n\">expires s</th></tr></thead><tbody>",
     );
     let failed = all.iter().filter(|one| one.is_failed());
     for one in failed.chain(all.iter().filter(|one| !one.is_failed())).take(ROWS_MAX) {
@@ -25,7 +25,7 @@ pub(super) fn registrations(html: &mut Html, head: &Head) {
         html.element(
             "<p class=\"note\">",
             more,
-            " more are left out: <code>--format json</code> has them all.</p>",
+            " more are left out: <code>--format csv</code> has them all.</p>",
         );
     }
     html.raw("</section>");
@@ -50,7 +50,7 @@ fn row(html: &mut Html, one: &RegistrationReport) {
     if let Some(seconds) = one.expires_s {
         html.text(seconds);
     }
-    html.element("</td><td>", &one.sentence, "</td></tr>");
+    html.element("</td></tr><tr class=\"words\"><td colspan=\"9\"><p>", &one.sentence, "</p></td></tr>");
 }
 
 /// Rows of one capture.

@@ -121,16 +121,9 @@ pub(super) fn said(html: &mut Html, quality: &LegQuality) {
     html.raw("</p>");
 }
 
-/// The codec, or the payload types where nobody named one.
+/// The codec, or the payload types where no SDP names one.
 pub(super) fn codec(stream: &StreamReport) -> String {
-    match &stream.codec {
-        Some(codec) => shown(codec),
-        None => {
-            let types: Vec<String> =
-                stream.payload_types.iter().map(|number| format!("type {number}")).collect();
-            types.join(", ")
-        }
-    }
+    stream.codec.as_ref().map_or_else(|| stream.types_in_words(), |codec| shown(codec))
 }
 
 /// A figure that cannot be judged is a dash.

@@ -22,6 +22,7 @@ fn csv(analyses: Vec<Analysis>) -> String {
     for analysis in analyses {
         let mut groups = Parts::from(analysis).into_groups();
         let file = groups.head.file.clone();
+        csv.begin(&groups.head).unwrap();
         groups.by_ref().for_each(|group| csv.group(&file, &group).unwrap());
     }
     String::from_utf8(csv.finish().unwrap()).unwrap()
@@ -232,7 +233,7 @@ fn several_captures_have_contents() {
     check_alone(&page);
     let contents =
         page.split_once("<section class=\"contents\">").unwrap().1.split_once("</section>").unwrap().0;
-    assert!(contents.contains("3 captures</h2><p>2 calls, 0 RTP streams"), "{contents}");
+    assert!(contents.contains("3 captures</h2><p>2 calls, no RTP streams"), "{contents}");
     for anchor in ["f1", "f2", "f3"] {
         assert!(contents.contains(&format!("href=\"#{anchor}\"")), "{anchor}");
         assert!(page.contains(&format!("<h2 id=\"{anchor}\">")), "{anchor}");

@@ -99,6 +99,21 @@ pub(super) struct Piece<'a> {
     pub(super) len: usize,
 }
 
+impl Piece<'_> {
+    /// The packet that it is a part of.
+    pub(super) fn key(&self) -> FragmentKey {
+        FragmentKey { ends: self.ends, protocol: self.protocol, id: self.id }
+    }
+}
+
+/// What the fragments of one IP packet share (RFC 791 §2.3, RFC 8200 §4.5): addresses, protocol and identification.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct FragmentKey {
+    pub(super) ends: Ends,
+    pub(super) protocol: u8,
+    pub(super) id: u32,
+}
+
 /// The two ends of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Ends {

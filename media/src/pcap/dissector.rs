@@ -1,6 +1,6 @@
 //! Extracts datagrams and segments from frames, and reassembles fragments.
 
-use super::content::{Content, Found, Layer, Piece};
+use super::content::{Content, Found, FragmentKey, Layer, Piece};
 use super::fragments::{Added, Fragments, Whole};
 use super::ip::{dissect, follow};
 use super::link_type::LinkType;
@@ -23,6 +23,17 @@ pub struct Dissector {
     fragments: Fragments,
     /// The last reassembled packet.
     whole: Option<Whole>,
+    joined: Vec<FragmentKey>,
+    within: Option<FragmentKey>,
+}
+
+/// The packet that the frame holds a fragment of, in its outermost layer that is cut up; `None` for every other frame.
+#[must_use]
+pub fn fragment_of(link: LinkType, frame: &[u8]) -> Option<FragmentKey> {
+    match follow(Layer::Frame(link, frame)) {
+        Found::Content(_) => None,
+        Found::Piece(piece) => Some(piece.key()),
+    }
 }
 
 impl Dissector {
@@ -49,9 +60,23 @@ impl Dissector {
         self.fragments.left()
     }
 
+    /// The packets that the last fragment completed: the one that it is a part of, then those that were cut up within.
+    #[must_use]
+    pub fn joined(&self) -> &[FragmentKey] {
+        &self.joined
+    }
+
+    /// The packet that waits for others still, of which those that were completed are a fragment.
+    #[must_use]
+    pub fn within(&self) -> Option<FragmentKey> {
+        self.within
+    }
+
     /// Processes a frame for which [`dissect`] returned a [`Content::Fragment`] or a [`Content::Head`].
     #[cold]
     pub fn fragment<'a>(&'a mut self, at: Micros, link: LinkType, frame: &'a [u8]) -> Content<'a> {
+        self.joined.clear();
+        self.within = None;
         let piece = match follow(Layer::Frame(link, frame)) {
             Found::Content(content) => return content,
             Found::Piece(piece) => piece,
@@ -70,14 +95,21 @@ impl Dissector {
     /// Stores a reassembled packet; when it is itself a fragment, the packet that it completes.
     fn unpack(&mut self, at: Micros, whole: Whole) {
         let mut whole = whole;
+        self.joined.push(whole.key());
         for _ in 0..NESTED_MAX {
-            let added = match follow(whole.layer()) {
+            let (key, added) = match follow(whole.layer()) {
                 Found::Content(_) => break,
-                Found::Piece(piece) => self.add_nested(at, &piece),
+                Found::Piece(piece) => (piece.key(), self.add_nested(at, &piece)),
             };
             match added {
-                Some(outer) => whole = outer,
-                None => break,
+                Some(outer) => {
+                    whole = outer;
+                    self.joined.push(key);
+                }
+                None => {
+                    self.within = Some(key);
+                    break;
+                }
             }
         }
         self.whole = Some(whole);

@@ -6,7 +6,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use super::content::{Ends, Layer, Piece};
+use super::content::{FragmentKey as Key, Layer, Piece};
 use super::ip::transport;
 use crate::time::Micros;
 
@@ -40,25 +40,21 @@ pub(super) enum Added {
 /// The payload of a reassembled packet.
 #[derive(Debug)]
 pub(super) struct Whole {
-    ends: Ends,
-    protocol: u8,
+    key: Key,
     bytes: Vec<u8>,
     /// Every byte before this offset was captured.
     known: usize,
 }
 
 impl Whole {
+    pub(super) fn key(&self) -> Key {
+        self.key
+    }
+
     pub(super) fn layer(&self) -> Layer<'_> {
         let kept = self.bytes.get(..self.known).unwrap_or(&self.bytes);
-        transport(self.protocol, self.ends, kept, self.bytes.len())
+        transport(self.key.protocol, self.key.ends, kept, self.bytes.len())
     }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Key {
-    ends: Ends,
-    protocol: u8,
-    id: u32,
 }
 
 #[derive(Debug)]
@@ -85,7 +81,7 @@ impl Fragments {
         if self.heads_alone {
             return Added::Alone;
         }
-        let key = Key { ends: piece.ends, protocol: piece.protocol, id: piece.id };
+        let key = piece.key();
         let end = piece.offset + piece.len;
         let is_sound = end <= PACKET_LEN_MAX && (!piece.more || piece.len.is_multiple_of(8)) && piece.len > 0;
         if !is_sound {
@@ -108,7 +104,7 @@ impl Fragments {
                     self.bytes -= waiting.bytes.len();
                     let known = waiting.known.min(waiting.bytes.len());
                     let Waiting { bytes, .. } = waiting;
-                    return Added::Whole(Whole { ends: key.ends, protocol: key.protocol, bytes, known });
+                    return Added::Whole(Whole { key, bytes, known });
                 }
             }
             State::Waits => {}

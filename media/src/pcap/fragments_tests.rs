@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use super::super::content::{Content, Found};
+use super::super::content::{Content, Ends, Found};
 use super::super::ip::follow;
 use super::*;
 

@@ -35,8 +35,8 @@ mod record;
 pub mod tcp;
 mod writer;
 
-pub use content::{Content, Datagram, Segment};
-pub use dissector::Dissector;
+pub use content::{Content, Datagram, FragmentKey, Segment};
+pub use dissector::{Dissector, fragment_of};
 pub use ip::dissect;
 pub use link_type::LinkType;
 pub use plain::{PlainDatagram, dissect_plain};

@@ -17,5 +17,5 @@ pub use conference::ConferenceShowing;
 pub use note::NoteShowing;
 pub use organisation::{Access, PIN, ROOM};
 pub use script::{Callee, SCENES, Scene};
-pub use stage::{Played, Showing, Stage, StageError, sentence};
-pub use table::{Record, Table};
+pub use stage::{Played, Showing, Stage, StageError};
+pub use table::{Audio, Record, Table};

@@ -67,18 +67,18 @@ pub struct Showing {
 impl Showing {
     /// Whether the verdict is the expected one.
     pub fn is_as_expected(&self) -> bool {
-        self.record.media_verdict.as_deref() == Some(self.scene.expected.as_str())
-    }
-
-    /// What the verdict means, in words.
-    pub fn sentence(&self) -> Option<&str> {
-        sentence(&self.quality)
+        self.record.audio.media_verdict.as_deref() == Some(self.scene.expected.as_str())
     }
 }
 
-/// The sentence of a call's quality.
-pub fn sentence(quality: &Value) -> Option<&str> {
+/// The sentence on the caller's audio in a call's quality.
+pub(super) fn sentence(quality: &Value) -> Option<&str> {
     quality.get("sentence")?.as_str()
+}
+
+/// The sentence on the called party's audio.
+pub(super) fn callee_sentence(quality: &Value) -> Option<&str> {
+    quality.get("callee")?.get("sentence")?.as_str()
 }
 
 /// Why the script could not be played.

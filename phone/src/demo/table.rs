@@ -1,8 +1,9 @@
 //! Records as a table for a person: at most 100 columns, colours where they help.
 
 use serde::Deserialize;
+use serde_json::Value;
 
-use crate::demo::stage::Showing;
+use crate::demo::stage::{Showing, callee_sentence, sentence};
 
 /// What the table shows of a record.
 #[derive(Clone, Debug, Deserialize)]
@@ -13,12 +14,38 @@ pub struct Record {
     pub destination_number: Option<String>,
     pub billsec: u32,
     pub hangup_cause: Option<String>,
+    #[serde(flatten)]
+    pub audio: Audio,
+    pub media_b: Option<Audio>,
+}
+
+/// What the table shows of one direction: the audio that came from one party.
+#[derive(Clone, Debug, Deserialize)]
+#[expect(missing_docs, reason = "the fields are those of the API's record under their public names")]
+pub struct Audio {
     pub loss_pct: Option<f64>,
     pub jitter_ms: Option<f64>,
     pub mean_interval_ms: Option<f64>,
     pub quality_pct: Option<f64>,
     pub mos: Option<f64>,
     pub media_verdict: Option<String>,
+}
+
+impl Audio {
+    fn is_ok(&self) -> bool {
+        self.media_verdict.as_deref() == Some("ok")
+    }
+
+    /// The figures as the table has them.
+    fn figures(&self) -> [String; 5] {
+        [
+            figure(self.loss_pct, 1),
+            figure(self.jitter_ms, 1),
+            figure(self.mean_interval_ms, 1),
+            figure(self.quality_pct, 1),
+            figure(self.mos, 2),
+        ]
+    }
 }
 
 /// How rows are written.
@@ -56,12 +83,12 @@ impl Table {
         self.paint(Colour::Bold, &format!("{names}\n{units}")) + "\n"
     }
 
-    /// The row of a scene; below it what its verdict means, and what was expected, if it was another one.
+    /// The rows of a scene; below them what the verdicts mean, and what was expected, if it was another one.
     pub fn scene(&self, showing: &Showing) -> String {
         let expected = showing.is_as_expected();
         let mark = self.mark(expected);
-        let mut row = self.row(showing.scene.name, &mark, &showing.record, !expected);
-        row.push_str(&self.why(&showing.record, showing.sentence()));
+        let mut row =
+            self.directions(showing.scene.name, &mark, &showing.record, &showing.quality, !expected);
         if showing.attempts > 1 || !expected {
             let wanted = showing.scene.expected.as_str();
             let remark = match (expected, showing.attempts) {
@@ -80,9 +107,10 @@ impl Table {
         if is_as_expected { self.paint(Colour::Green, "✓") } else { self.paint(Colour::Red, "✗") }
     }
 
-    /// The row of a call that nobody expected anything of, and what its verdict means.
-    pub fn call(&self, name: &str, record: &Record, sentence: Option<&str>) -> String {
-        self.row(name, " ", record, false) + &self.why(record, sentence)
+    /// The rows of a call of which no verdict was expected, and what its verdicts mean; `quality` is what the API says
+    /// of its media.
+    pub fn call(&self, name: &str, record: &Record, quality: &Value) -> String {
+        self.directions(name, " ", record, quality, false)
     }
 
     /// `text` in dim letters.
@@ -95,40 +123,49 @@ impl Table {
         self.paint(Colour::Bold, text)
     }
 
-    /// What a verdict other than `ok` means.
-    fn why(&self, record: &Record, sentence: Option<&str>) -> String {
-        let sentence = sentence.filter(|_| record.media_verdict.as_deref() != Some("ok"));
-        let lines = wrapped(sentence.unwrap_or_default(), WHY_COLUMNS);
+    /// The audio of the caller, and below it that of the called party where there was one: from and to are its
+    /// direction.
+    fn directions(&self, name: &str, mark: &str, record: &Record, quality: &Value, wrong: bool) -> String {
+        let text = |field: &Option<String>| field.clone().unwrap_or_default();
+        let (from, to) = (text(&record.caller_number), text(&record.destination_number));
+        let answered = record.billsec > 0 || record.audio.mean_interval_ms.is_some();
+        let seconds = if answered { record.billsec.to_string() } else { "–".to_owned() };
+        let cause = text(&record.hangup_cause);
+        let mut rows = self.row([name, &from, &to], (mark, wrong), &record.audio, [&seconds, &cause]);
+        let said = sentence(quality).filter(|_| !record.audio.is_ok()).unwrap_or_default();
+        rows.push_str(&self.why(said));
+        if let Some(callee) = &record.media_b {
+            rows.push_str(&self.row(["", &to, &from], (" ", false), callee, ["", ""]));
+            // What is said of the whole call may hold it already.
+            let own = callee_sentence(quality).filter(|own| !callee.is_ok() && !said.contains(*own));
+            rows.push_str(&self.why(own.unwrap_or_default()));
+        }
+        rows
+    }
+
+    /// What a verdict means.
+    fn why(&self, sentence: &str) -> String {
+        let lines = wrapped(sentence, WHY_COLUMNS);
         lines.iter().map(|line| self.dim(&format!("             {line}")) + "\n").collect()
     }
 
-    fn row(&self, name: &str, mark: &str, record: &Record, wrong: bool) -> String {
-        let verdict = record.media_verdict.as_deref();
+    fn row(
+        &self,
+        [name, from, to]: [&str; 3],
+        (mark, wrong): (&str, bool),
+        audio: &Audio,
+        [seconds, cause]: [&str; 2],
+    ) -> String {
+        let verdict = audio.media_verdict.as_deref();
         let colour = match verdict {
             _ if wrong => Colour::Red,
             Some("ok") => Colour::Green,
             None | Some("unanswered") => Colour::Dim,
             Some(_) => Colour::Yellow,
         };
-        let text = |field: &Option<String>| field.clone().unwrap_or_default();
-        let answered = record.billsec > 0 || record.mean_interval_ms.is_some();
-        let [loss, jitter, gap, quality, mos] = [
-            figure(record.loss_pct, 1),
-            figure(record.jitter_ms, 1),
-            figure(record.mean_interval_ms, 1),
-            figure(record.quality_pct, 1),
-            figure(record.mos, 2),
-        ];
-        let seconds = if answered { record.billsec.to_string() } else { "–".to_owned() };
-        let row = line(
-            name,
-            &text(&record.caller_number),
-            &text(&record.destination_number),
-            &format!("{mark} {}", self.paint(colour, &format!("{:<24}", verdict.unwrap_or("–")))),
-            [&loss, &jitter, &gap, &quality, &mos, &seconds],
-            &text(&record.hangup_cause),
-        );
-        row + "\n"
+        let [loss, jitter, gap, quality, mos] = audio.figures();
+        let verdict = format!("{mark} {}", self.paint(colour, &format!("{:<24}", verdict.unwrap_or("–"))));
+        line(name, from, to, &verdict, [&loss, &jitter, &gap, &quality, &mos, seconds], cause) + "\n"
     }
 
     fn paint(&self, colour: Colour, text: &str) -> String {
@@ -200,11 +237,16 @@ mod tests {
             "quality_pct": figure(100.0),
             "mos": figure(4.5),
             "media_verdict": verdict,
+            "media_b": figures.then(|| json!({
+                "loss_pct": 12.5, "jitter_ms": 0.25, "mean_interval_ms": 22.0, "quality_pct": 87.0, "mos": 2.4,
+                "media_verdict": "lossy_inbound",
+            })),
         });
         let record = Record::deserialize(&json).unwrap();
         let sentence = "The caller was heard badly, since packets of the audio were lost on their way to us; \
             the worst was a second after the answer.";
-        let quality = json!({ "sentence": sentence });
+        let quality =
+            json!({ "sentence": sentence, "callee": { "sentence": "The called party was heard badly." } });
         Showing { scene: SCENES[place], place, attempts, json, record, quality }
     }
 
@@ -217,19 +259,33 @@ mod tests {
         out += &table.scene(&showing(10, 2, Some("no_inbound_media"), true));
         out += &table.scene(&showing(10, 1, Some("wrong_advertised_address"), false));
         out += &table.scene(&showing(12, 1, None, false));
-        out += &table.call("your call", &showing(12, 1, Some("ok"), true).record, Some("Good."));
+        out += &table.call(
+            "your call",
+            &showing(12, 1, Some("ok"), true).record,
+            &json!({ "sentence": "Good." }),
+        );
         assert!(out.lines().all(|line| line.chars().count() <= 100), "{out}");
+        let callee = "The called party was heard badly.";
+        let quality = json!({ "sentence": format!("Lost. {callee}"), "callee": { "sentence": callee } });
+        let both = table.call("both", &showing(3, 1, Some("lossy_inbound"), true).record, &quality);
+        assert_eq!(both.matches(callee).count(), 1, "{both}");
         expect![[r#"
             call         from to     verdict                  loss jitter  gap quality  MOS  s cause
                                                                  %     ms   ms       %
             clean        101  201  ✓ ok                        8.2  103.3 20.0   100.0 4.50  9 NORMAL_CLEARING
+                         201  101    lossy_inbound            12.5    0.2 22.0    87.0 2.40
+                         The called party was heard badly.
             lossy        104  204  ✓ lossy_inbound             8.2  103.3 20.0   100.0 4.50  9 NORMAL_CLEARING
                          The caller was heard badly, since packets of the audio were lost on their way to us;
                          the worst was a second after the answer.
+                         204  104    lossy_inbound            12.5    0.2 22.0    87.0 2.40
+                         The called party was heard badly.
               ↳ at the second attempt
             bad address  111  211  ✗ no_inbound_media          8.2  103.3 20.0   100.0 4.50  9 NORMAL_CLEARING
                          The caller was heard badly, since packets of the audio were lost on their way to us;
                          the worst was a second after the answer.
+                         211  111    lossy_inbound            12.5    0.2 22.0    87.0 2.40
+                         The called party was heard badly.
               ↳ expected wrong_advertised_address, at both attempts
             bad address  111  211  ✓ wrong_advertised_address    –      –    –       –    –  – ORIGINATOR_CANCEL
                          The caller was heard badly, since packets of the audio were lost on their way to us;
@@ -239,6 +295,7 @@ mod tests {
                          the worst was a second after the answer.
               ↳ expected unanswered
             your call    113  213    ok                        8.2  103.3 20.0   100.0 4.50  9 NORMAL_CLEARING
+                         213  113    lossy_inbound            12.5    0.2 22.0    87.0 2.40
         "#]]
         .assert_eq(&out);
     }

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
+use crate::cli::whole;
+
 use super::choice::Wanted;
 
 /// The arguments of `analyze`.
@@ -49,15 +51,17 @@ pub struct AnalyzeArgs {
     pub(super) verdict: Vec<Wanted>,
     /// Show the N worst calls, and streams without signalling, of all captures alone, the worst first in each capture,
     /// such as --worst 10.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000), help_heading = CHOOSING)]
+    #[arg(long, value_name = "N", value_parser = |text: &str| whole::<u32>(text, 1, 100_000, 10), allow_negative_numbers = true, help_heading = CHOOSING)]
     pub(super) worst: Option<u32>,
     /// End with status 3 when a call or stream that is shown has one of these verdicts, such as --fail-on bad.
     #[arg(long, value_name = "VERDICT", value_delimiter = ',', value_parser = Wanted::parse, help_heading = CHOOSING)]
     pub(super) fail_on: Vec<Wanted>,
-    /// Write the audio of what is shown into this folder, a WAV file for each stream, such as --wav out/.
+    /// Write the audio of what is shown into this folder, a WAV file for each stream, such as --wav out/. PCMU, PCMA,
+    /// G.722 and Opus are decoded; what is not decoded is named.
     #[arg(long, value_name = "DIR", help_heading = EXTRACTING)]
     pub(super) wav: Option<PathBuf>,
-    /// Write a capture of each call that is shown into this folder, by its time and addresses, such as --split out/.
+    /// Write a capture of each call that is shown into this folder, by its addresses, time and Call-ID, such as
+    /// --split out/.
     #[arg(long, value_name = "DIR", help_heading = EXTRACTING)]
     pub(super) split: Option<PathBuf>,
     /// Look at some samples of G.711 too, and say where packets carry silence or clipped sound.
@@ -67,14 +71,14 @@ pub struct AnalyzeArgs {
     #[arg(long, value_enum, value_name = "WHEN", default_value_t = Colour::Auto)]
     pub(super) color: Colour,
     /// Threads that read one file: one analyses it, up to seven read ahead [default: 2, or 1 where there is one core]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=16))]
+    #[arg(long, value_name = "N", value_parser = |text: &str| whole::<u8>(text, 1, 16, 2), allow_negative_numbers = true)]
     pub(super) threads: Option<u8>,
 }
 
 /// How the result is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Format {
-    /// A row for each stream, for spreadsheets.
+    /// A row for each stream, each call without one and each registration, for spreadsheets.
     Csv,
     /// One page that needs nothing else: calls, their messages, plots over time.
     Html,

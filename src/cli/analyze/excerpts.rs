@@ -1,11 +1,12 @@
 //! Calls that are taken out of captures: a capture of each, and its audio.
 
+use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, Write};
 use std::path::{Path, PathBuf};
 
 pub(super) use sidetone_capture::Excerpt;
-use sidetone_capture::{ExcerptStream, Playback, Splitter, each_frame};
+use sidetone_capture::{ExcerptStream, Playback, Survey, each_frame};
 use sidetone_media::audio::wav;
 
 use crate::cli::inputs::Inputs;
@@ -83,7 +84,13 @@ fn prefix(args: &AnalyzeArgs, file: usize, path: &Path) -> String {
 fn split(path: &Path, excerpts: &[Excerpt], mut files: Files<'_>, prefix: &str) -> Result<(), String> {
     let names: Vec<usize> =
         excerpts.iter().map(|excerpt| files.name(&format!("{prefix}{}.pcap", name(excerpt)))).collect();
-    let mut splitter = Splitter::new(excerpts);
+    let mut survey = Survey::new(excerpts);
+    let surveyed = each_frame(open(path)?, |record| {
+        survey.record(record);
+        Ok(())
+    });
+    surveyed.map_err(|error| unreadable(path, &error))?;
+    let (mut splitter, forgotten) = survey.finish();
     let mut left_out = 0_u64;
     let read = each_frame(open(path)?, |record| {
         let whose = splitter.whose(record).to_vec();
@@ -96,67 +103,136 @@ fn split(path: &Path, excerpts: &[Excerpt], mut files: Files<'_>, prefix: &str) 
     });
     read.and_then(|()| files.write()).map_err(|error| files.failed(&error))?;
     let folder = files.folder.display();
-    eprintln!("{folder}: {} of {}", counted(excerpts.len(), "capture"), path.display());
+    crate::cli::tell!("{folder}: {} of {}", counted(excerpts.len(), "capture"), path.display());
     if left_out > 0 {
-        eprintln!("{folder}: {left_out} frames of another link type, or before 1970, were left out");
+        crate::cli::tell!("{folder}: {left_out} frames of another link type, or before 1970, were left out");
+    }
+    if forgotten > 0 {
+        crate::cli::tell!(
+            "{folder}: {forgotten} fragments and TCP segments are missing, for they are too many: choose fewer calls \
+             with --call, --from, --verdict or --worst"
+        );
     }
     Ok(())
 }
 
-/// Writes the audio of each stream.
+/// Writes the audio of each stream that is decoded, and names those that are not.
 fn listen(path: &Path, excerpts: &[Excerpt], mut files: Files<'_>, prefix: &str) -> Result<(), String> {
     let mut playback = Playback::new(excerpts);
-    let mut tracks: Vec<(usize, usize)> = Vec::new();
-    for excerpt in excerpts {
-        for stream in &excerpt.streams {
-            match playback.player(stream) {
-                Some(player) => {
-                    let file = files.name(&format!("{prefix}{}-{}.wav", name(excerpt), track(stream)));
-                    files.with(file, |bytes| bytes.extend(wav::header(playback.rate_hz(player), 0)));
-                    tracks.push((player, file));
-                }
-                None => eprintln!(
-                    "sidetone: {}: stream {} has no WAV file: {} is not decoded here",
-                    path.display(),
-                    stream.place + 1,
-                    stream.codec.as_deref().unwrap_or("its codec")
-                ),
-            }
-        }
-    }
-    let mut by_player: Vec<Option<usize>> = Vec::new();
-    for (player, file) in &tracks {
-        by_player.resize(by_player.len().max(player + 1), None);
-        if let Some(slot) = by_player.get_mut(*player) {
-            *slot = Some(*file);
-        }
-    }
+    let mut notices = Notices { path, count: 0 };
+    let tracks = tracks(&playback, excerpts, &mut files, &mut notices, prefix);
+    let by_player: HashMap<usize, usize> = tracks.iter().map(|track| (track.player, track.file)).collect();
     let read = each_frame(open(path)?, |record| {
-        if let Some(player) = playback.record(record)
-            && playback.held(player) > SAMPLES_HELD
-            && let Some(file) = by_player.get(player).copied().flatten()
-        {
-            files.with(file, |bytes| bytes.extend(playback.samples(player)));
+        let touched = playback.record(record).to_vec();
+        for player in touched {
+            if playback.held(player) > SAMPLES_HELD
+                && let Some(file) = by_player.get(&player)
+            {
+                files.audio(*file, playback.rate_hz(player), &playback.samples(player));
+            }
         }
         files.write_some()
     });
     read.map_err(|error| files.failed(&error))?;
-    for (player, file) in &tracks {
-        playback.finish(*player);
-        files.with(*file, |bytes| bytes.extend(playback.samples(*player)));
-        files.write_some().map_err(|error| files.failed(&error))?;
+    playback.end();
+    let mut written = 0;
+    for Track { player, file, stream } in tracks {
+        if !playback.has_audio(player) {
+            notices.say(&format!(
+                "stream {} has no WAV file: the capture holds no whole packet of its audio; capture whole packets \
+                 (tcpdump -s 0)",
+                stream + 1
+            ));
+            continue;
+        }
+        let rate_hz = playback.rate_hz(player);
+        // Each turn plays a minute of a call, of which there are a bounded number.
+        loop {
+            let goes_on = playback.play_on(player);
+            files.audio(file, rate_hz, &playback.samples(player));
+            files.write_some().map_err(|error| files.failed(&error))?;
+            if !goes_on {
+                break;
+            }
+        }
+        files.write().map_err(|error| files.failed(&error))?;
+        files.rewrite(file, |bytes| wav::header(rate_hz, bytes)).map_err(|error| files.failed(&error))?;
+        written += 1;
     }
-    files.write().map_err(|error| files.failed(&error))?;
-    for (player, file) in &tracks {
-        let rate_hz = playback.rate_hz(*player);
-        files.rewrite(*file, |bytes| wav::header(rate_hz, bytes)).map_err(|error| files.failed(&error))?;
-    }
-    eprintln!("{}: {} of {}", files.folder.display(), counted(tracks.len(), "WAV file"), path.display());
+    notices.finish();
+    crate::cli::tell!("{}: {} of {}", files.folder.display(), counted(written, "WAV file"), path.display());
     Ok(())
 }
 
+/// The streams that are decoded, each with its file; the others are named.
+fn tracks(
+    playback: &Playback,
+    excerpts: &[Excerpt],
+    files: &mut Files<'_>,
+    notices: &mut Notices<'_>,
+    prefix: &str,
+) -> Vec<Track> {
+    let mut tracks = Vec::new();
+    for excerpt in excerpts {
+        if let (Some(call), true) = (excerpt.call, excerpt.streams.is_empty()) {
+            notices.say(&format!("call {} has no WAV file: no RTP of it is in the capture", call + 1));
+        }
+        for stream in &excerpt.streams {
+            match playback.player(stream) {
+                Some(player) => {
+                    let file = files.name(&format!("{prefix}{}-{}.wav", name(excerpt), track(stream)));
+                    tracks.push(Track { player, file, stream: stream.place });
+                }
+                None => notices.say(&format!(
+                    "stream {} has no WAV file: {} is not decoded here",
+                    stream.place + 1,
+                    stream.codec.as_deref().unwrap_or("its codec")
+                )),
+            }
+        }
+    }
+    tracks
+}
+
+/// A stream that is listened to.
+struct Track {
+    player: usize,
+    file: usize,
+    /// Its place in the analysis.
+    stream: usize,
+}
+
+/// Lines on stderr about one capture, the first ones of many.
+struct Notices<'a> {
+    path: &'a Path,
+    count: usize,
+}
+
+impl Notices<'_> {
+    fn say(&mut self, text: &str) {
+        self.count += 1;
+        if self.count <= NOTICES_MAX {
+            crate::cli::tell!("sidetone: {}: {text}", self.path.display());
+        }
+    }
+
+    fn finish(&self) {
+        let more = self.count.saturating_sub(NOTICES_MAX);
+        if more > 0 {
+            let path = self.path.display();
+            crate::cli::tell!(
+                "sidetone: {path}: {more} more calls and streams have no WAV file, for the same reasons"
+            );
+        }
+    }
+}
+
 fn open(path: &Path) -> Result<File, String> {
-    File::open(path).map_err(|error| format!("{}: cannot be read again: {error}", path.display()))
+    File::open(path).map_err(|error| unreadable(path, &error))
+}
+
+fn unreadable(path: &Path, error: &io::Error) -> String {
+    format!("{}: cannot be read again: {error}", path.display())
 }
 
 /// `call-3`, or `stream-7` for streams without signalling.
@@ -214,6 +290,15 @@ impl<'a> Files<'a> {
         self.files.get_mut(file).map(|file| fill(&mut file.bytes))
     }
 
+    /// Appends samples to a WAV file, which begins with the first of them.
+    fn audio(&mut self, file: usize, rate_hz: u32, samples: &[u8]) {
+        let Some(file) = self.files.get_mut(file).filter(|_| !samples.is_empty()) else { return };
+        if file.written == 0 && file.bytes.is_empty() {
+            file.bytes.extend(wav::header(rate_hz, 0));
+        }
+        file.bytes.extend_from_slice(samples);
+    }
+
     /// Writes what is there where that is much.
     fn write_some(&mut self) -> io::Result<()> {
         self.turns += 1;
@@ -253,6 +338,8 @@ impl<'a> Files<'a> {
     }
 }
 
+/// Lines about calls and streams of one capture.
+const NOTICES_MAX: usize = 20;
 /// The most WAV files at once.
 const WAV_MAX: usize = 1_000;
 /// Bytes that wait in memory for their files, and samples of one stream.

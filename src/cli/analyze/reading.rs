@@ -33,11 +33,11 @@ pub(super) fn analyze(path: &Path, options: EngineOptions) -> io::Result<Parts> 
     bar.finish_and_clear();
     if let Some(broken) = &outcome.broken {
         match outcome.parts.head.packets {
-            0 => eprintln!("sidetone: {name}: {broken}"),
-            packets => eprintln!("sidetone: {name}: {broken}; {packets} packets were read before it"),
+            0 => crate::cli::tell!("sidetone: {name}: {broken}"),
+            packets => crate::cli::tell!("sidetone: {name}: {broken}; {packets} packets were read before it"),
         }
     } else if outcome.parts.head.packets == 0 {
-        eprintln!("sidetone: {name}: the capture holds no packet");
+        crate::cli::tell!("sidetone: {name}: the capture holds no packet");
     }
     Ok(outcome.parts)
 }

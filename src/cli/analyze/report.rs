@@ -27,6 +27,8 @@ pub(super) struct Report<'a> {
     pub(super) excerpts: Excerpts,
     /// How many calls and streams have a verdict of `--fail-on`.
     pub(super) failures: u64,
+    /// How many calls, and streams without signalling, were chosen.
+    chosen: u64,
 }
 
 /// What is known of a capture beside what is shown of it.
@@ -67,7 +69,13 @@ impl<'a> Report<'a> {
             worst: args.worst.map(|room| (Worst::new(room), Vec::new())),
             excerpts: Excerpts::new(args.wav.is_some() || args.split.is_some()),
             failures: 0,
+            chosen: 0,
         }
+    }
+
+    /// Whether calls were to be chosen, and none was.
+    pub(super) fn has_chosen_nothing(&self) -> bool {
+        !self.choice.is_everything() && self.chosen == 0
     }
 
     /// Takes the capture with that number among the arguments.
@@ -119,13 +127,16 @@ impl<'a> Report<'a> {
     ) -> io::Result<()> {
         self.open()?;
         let (choice, failures, excerpts) = (&self.choice, &mut self.failures, &mut self.excerpts);
+        let chosen = &mut self.chosen;
         let groups = groups.inspect(|group| {
+            *chosen += 1;
             *failures += u64::from(choice.fails(group));
             excerpts.push(file, || Excerpt::of(group));
         });
         match &mut self.sink {
             Sink::None => Ok(()),
             Sink::Csv(csv) => {
+                csv.begin(&totals.head)?;
                 for group in groups {
                     csv.group(&totals.head.file, &group)?;
                 }

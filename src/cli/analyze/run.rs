@@ -18,7 +18,7 @@ use super::report::Report;
 pub fn run(args: &AnalyzeArgs) -> ExitCode {
     let inputs = Inputs::of(&args.files);
     if let Err(message) = check(args, &inputs) {
-        eprintln!("sidetone: {message}");
+        crate::cli::tell!("sidetone: {message}");
         return ExitCode::from(EXIT_WRONG);
     }
     let mut whole = true;
@@ -37,7 +37,7 @@ pub fn run(args: &AnalyzeArgs) -> ExitCode {
                 written = report.add(file, parts);
             }
             Err(error) => {
-                eprintln!("sidetone: {}: cannot be read: {error}", path.display());
+                crate::cli::tell!("sidetone: {}: cannot be read: {error}", path.display());
                 whole = false;
             }
         }
@@ -50,12 +50,17 @@ pub fn run(args: &AnalyzeArgs) -> ExitCode {
             args.output.as_deref().map_or_else(|| "the standard output".into(), Path::to_string_lossy);
         // A reader that has seen enough (`| head`) is no failure.
         if error.kind() != io::ErrorKind::BrokenPipe {
-            eprintln!("sidetone: {place}: cannot be written: {error}");
+            crate::cli::tell!("sidetone: {place}: cannot be written: {error}");
             whole = false;
         }
     }
+    if whole && report.has_chosen_nothing() {
+        crate::cli::tell!(
+            "sidetone: nothing was chosen: no call and no stream has what --call, --from and --verdict ask for"
+        );
+    }
     if let Err(message) = excerpts::extract(args, &inputs, &report.excerpts) {
-        eprintln!("sidetone: {message}");
+        crate::cli::tell!("sidetone: {message}");
         whole = false;
     }
     if !whole {
@@ -64,7 +69,7 @@ pub fn run(args: &AnalyzeArgs) -> ExitCode {
     if report.failures > 0 {
         let count = report.failures;
         let (noun, have) = if count == 1 { ("call or stream", "has") } else { ("calls or streams", "have") };
-        eprintln!("sidetone: {count} {noun} {have} a verdict of --fail-on");
+        crate::cli::tell!("sidetone: {count} {noun} {have} a verdict of --fail-on");
         return ExitCode::from(EXIT_FOUND);
     }
     ExitCode::SUCCESS

@@ -8,6 +8,7 @@
 )]
 
 mod carriers;
+mod excerpts;
 mod files;
 mod layers;
 
